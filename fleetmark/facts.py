@@ -1,0 +1,155 @@
+"""What is known about a host, normalised: the typed form of ``facts/HOST.json``.
+
+Sizes are bytes, clocks Hz, link speeds B/s, transfer rates of memory MT/s. ``None`` means the host would not say; nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class _Fact(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Cache(_Fact):
+    """All caches of one kind: ``size`` bytes each, ``instances`` of them."""
+
+    level: int
+    type: str  # data, instruction, unified
+    size: int
+    instances: int
+
+
+class Cpu(_Fact):
+    model: str | None = None
+    vendor: str | None = None
+    arch: str | None = None
+    sockets: int | None = None
+    cores: int | None = None  # physical, whole host
+    threads: int | None = None  # logical CPUs online, whole host
+    max_hz: float | None = None
+    microcode: str | None = None
+    flags: tuple[str, ...] = ()
+    caches: tuple[Cache, ...] = ()
+
+    @property
+    def llc_bytes(self) -> int | None:
+        """The summed size of all last-level cache instances, as STREAM's rule wants it."""
+        data = [c for c in self.caches if c.type != "instruction"]
+        if not data:
+            return None
+        last = max(c.level for c in data)
+        return sum(c.size * c.instances for c in data if c.level == last)
+
+
+class NumaNode(_Fact):
+    id: int
+    cpus: tuple[int, ...] = ()
+    memory: int | None = None
+    distances: tuple[int, ...] = ()
+
+
+class Dimm(_Fact):
+    """One memory slot; an empty one has size 0."""
+
+    slot: str
+    size: int | None = None
+    type: str | None = None
+    rated_mts: int | None = None
+    configured_mts: int | None = None
+    manufacturer: str | None = None
+    part: str | None = None
+
+
+class PcieLink(_Fact):
+    """A PCIe function that has a link: what it could do (``max_*``) and what it does. Speeds in GT/s."""
+
+    address: str
+    name: str
+    speed: float | None = None
+    max_speed: float | None = None
+    width: int | None = None
+    max_width: int | None = None
+
+
+class Disk(_Fact):
+    """A whole block device. ``in_use`` says how (mounted at, swap, part of md/lvm), empty when nothing uses it."""
+
+    name: str
+    model: str | None = None
+    size: int | None = None
+    rotational: bool | None = None
+    transport: str | None = None
+    scheduler: str | None = None
+    in_use: tuple[str, ...] = ()
+
+
+class Nic(_Fact):
+    """A network interface other than loopback. ``speed`` in B/s where the driver tells."""
+
+    name: str
+    driver: str | None = None
+    speed: float | None = None
+    mtu: int | None = None
+    state: str | None = None
+    numa_node: int | None = None
+    addresses: tuple[str, ...] = ()
+
+
+class Gpu(_Fact):
+    index: int
+    name: str
+    vendor: str
+    memory: int | None = None
+    driver: str | None = None
+    pcie_gen: int | None = None
+    pcie_width: int | None = None
+    power_limit: float | None = None
+
+
+class Facts(_Fact):
+    """One host at one moment. ``tools`` maps each probed command to its path, or None where it is absent."""
+
+    schema_version: int = 1
+    time: float  # the host's clock, Unix seconds
+    skew: float | None = None  # host minus controller, seconds, half the round trip taken off
+    hostname: str
+    machine_id: str | None = None
+    user: str
+    root: bool  # jobs run as root there (directly or by sudo)
+    sudo: bool | None = None  # sudo without a password works
+    python: str  # the interpreter's path
+    python_version: str
+    os: str | None = None
+    os_family: str | None = None  # debian, rhel, suse, alpine, arch
+    kernel: str | None = None
+    cmdline: str | None = None
+    virtualisation: str | None = None  # none, kvm, docker, ...
+    vendor: str | None = None
+    product: str | None = None
+    bios: str | None = None
+    cpu: Cpu = Cpu()
+    numa: tuple[NumaNode, ...] = ()
+    memory: int | None = None
+    memory_available: int | None = None
+    swap: int | None = None
+    dimms: tuple[Dimm, ...] = ()
+    disks: tuple[Disk, ...] = ()
+    nics: tuple[Nic, ...] = ()
+    gpus: tuple[Gpu, ...] = ()
+    pcie: tuple[PcieLink, ...] = ()
+    governor: str | None = None
+    boost: bool | None = None
+    smt: bool | None = None
+    thp: str | None = None
+    clocksource: str | None = None
+    mitigations: dict[str, str] = {}
+    load1: float | None = None
+    work_dir: str
+    work_free: int | None = None  # bytes a user may fill at work_dir
+    work_total: int | None = None
+    work_fs: str | None = None
+    tools: dict[str, str | None] = {}
+    cached: tuple[str, ...] = ()  # files under work_dir/tools, relative: what earlier deployments built
+    notes: tuple[str, ...] = ()  # sources that could not be read, one sentence each

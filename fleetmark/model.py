@@ -1,0 +1,88 @@
+"""The words everyone in the house speaks: measurement, status, and the errors that end in one sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class FleetmarkError(Exception):
+    """Something the user can mend. The message is one clear sentence: what, where, what to do."""
+
+
+class Better(StrEnum):
+    """Which way a metric improves; ``NONE`` for one that only describes (packets sent, say)."""
+
+    HIGHER = "higher"
+    LOWER = "lower"
+    NONE = "none"
+
+
+class Status(StrEnum):
+    """How a (host, workload, case, repeat) ended. There is no other way to end."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    INVALID = "invalid"  # it ran, but broke its own rules
+    SKIPPED = "skipped"  # never started, for a reason known beforehand
+    LOST = "lost"  # nobody knows: the host or the link went away
+
+
+BASE_UNITS = frozenset({"B/s", "s", "1/s", "FLOP/s", "W", "J", "B", "Hz", "degC", "1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """One number a tool printed, in base units.
+
+    ``subject`` says what was measured within the host: ``host``, a core, NUMA node, disk, NIC, GPU, or a pair
+    such as ``h1>h2``. ``labels`` identify the point (``size``, ``stride``, ``op``): two repeats of the same
+    measurement carry the same labels, so nothing that varies from run to run belongs there.
+    """
+
+    workload: str
+    case: str
+    metric: str
+    value: float
+    unit: str
+    better: Better
+    subject: str = "host"
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.unit not in BASE_UNITS:
+            raise ValueError(f"{self.workload} {self.metric}: {self.unit!r} is not a base unit")
+        if not math.isfinite(self.value):
+            raise ValueError(f"{self.workload} {self.metric}: {self.value!r} is not a measurement")
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """What one output of one tool says.
+
+    ``invalid`` is set when the tool ran but broke its own rules (STREAM that did not validate): the measurements are kept,
+    and never scored. ``notes`` are what a careful reader would want to know: truncation, a headline that disagrees with
+    its rows.
+    """
+
+    tool: str
+    measurements: tuple[Measurement, ...]
+    version: str | None = None
+    invalid: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+class ParseError(FleetmarkError):
+    """Output that holds no measurement: names the tool, the line and what was expected there."""
+
+    def __init__(self, tool: str, expected: str, *, line: int | None = None, got: str | None = None) -> None:
+        self.tool, self.expected, self.line, self.got = tool, expected, line, got
+        where = f" line {line}" if line is not None else ""
+        found = f", got {_clip(got)!r}" if got is not None else ""
+        super().__init__(f"{tool}{where}: expected {expected}{found}")
+
+
+def _clip(text: str, width: int = 120) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

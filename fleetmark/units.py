@@ -1,0 +1,100 @@
+"""Units: base units in, the units people read out; and sizes and times as people write them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from fleetmark.model import FleetmarkError
+
+_SI = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, "")]
+_SMALL = [(1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n")]
+_BINARY = [(2.0**50, "PiB"), (2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B")]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """A display unit: ``shown = value * factor``, labelled ``unit``."""
+
+    factor: float
+    unit: str
+
+
+def scale_for(value: float, unit: str, *, bits: bool = False) -> Scale:
+    """The display scale in which ``value`` (in base ``unit``) reads as one to three digits before the point.
+
+    ``bits`` shows a rate in bit/s, as network people do. A column of figures takes the scale of its median.
+    """
+    size = abs(value)
+    if unit == "B/s" and bits:
+        return _pick(size * 8, _SI, "bit/s", 8.0)
+    if unit in ("B/s", "FLOP/s", "Hz", "1/s"):
+        return _pick(size, _SI, unit if unit != "1/s" else "/s", 1.0)
+    if unit == "s":
+        return _pick(size, _SMALL, "s", 1.0)
+    if unit == "B":
+        return next((Scale(1 / f, name) for f, name in _BINARY if size >= f), Scale(1.0, "B"))
+    if unit == "1":
+        return Scale(1.0, "")
+    return Scale(1.0, "°C" if unit == "degC" else unit)
+
+
+def _pick(size: float, steps: list[tuple[float, str]], unit: str, factor: float) -> Scale:
+    for step, prefix in steps:
+        if size >= step:
+            return Scale(factor / step, prefix + unit)
+    step, prefix = steps[-1] if size > 0 else (1.0, "")
+    return Scale(factor / step, prefix + unit)
+
+
+def human(value: float, unit: str, *, bits: bool = False, digits: int = 3) -> str:
+    """``human(2.5e9, "B/s")`` is ``2.50 GB/s``: ``digits`` significant digits and the unit."""
+    scale = scale_for(value, unit, bits=bits)
+    return f"{significant(value * scale.factor, digits)} {scale.unit}".rstrip()
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """``value`` to ``digits`` significant digits, never in exponent form for what people read every day."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 10**7 or abs(value) < 1e-4:
+        return f"{value:.{digits}g}"
+    before = len(str(int(abs(value)))) if abs(value) >= 1 else 0
+    if before >= digits:
+        return f"{value:,.0f}"
+    if before == 0:  # 0.0123 keeps its significant digits
+        leading = len(re.match(r"0\.(0*)", f"{abs(value):.10f}").group(1))  # type: ignore[union-attr]
+        return f"{value:.{digits + leading}f}"
+    return f"{value:.{digits - before}f}"
+
+
+_BYTES = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(?:([kmgtp])(i?)(b?)|b)?\s*$", re.IGNORECASE)
+_SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def parse_bytes(text: str | int | float) -> int:
+    """``4k``, ``4KiB`` and ``4096`` are 4096 (fio's and the kernel's habit); ``4kB`` is 4000.
+
+    Raises FleetmarkError for anything else.
+    """
+    if isinstance(text, int | float):
+        return int(text)
+    match = _BYTES.match(text)
+    if not match:
+        raise FleetmarkError(f"{text!r} is not a size: write 4096, 4k, 16MiB or 2GB")
+    number, prefix, binary, byte = match.groups()
+    if not prefix:
+        return int(float(number))
+    power = "kmgtp".index(prefix.lower()) + 1
+    base = 1000 if byte and not binary else 1024
+    return int(float(number) * base**power)
+
+
+def parse_seconds(text: str | int | float) -> float:
+    """``90``, ``90s``, ``1.5m``, ``500ms``, ``2h`` as seconds. Raises FleetmarkError for anything else."""
+    if isinstance(text, int | float):
+        return float(text)
+    match = re.match(r"^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$", text)
+    if not match or (match[2] or "s") not in _SECONDS:
+        raise FleetmarkError(f"{text!r} is not a time: write 30, 30s, 5m, 2h or 500ms")
+    return float(match[1]) * _SECONDS[match[2] or "s"]

@@ -1,0 +1,32 @@
+"""Raw text to measurements: one module per tool, found by its name; every parser is a pure function of bytes.
+
+A tool's module offers ``parse(raw, command=()) -> Parsed``. ``command`` is the argument vector that made the output, where it is
+known: some tools (lmbench's bw_mem) do not say what they measured.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Sequence
+
+from fleetmark.model import FleetmarkError, Parsed
+
+
+def tools() -> list[str]:
+    """The names ``parse`` understands, sorted."""
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg and not m.name.startswith("_"))
+
+
+def parse(tool: str, raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """Parse one output of ``tool``.
+
+    Raises ParseError where the bytes hold no measurement, FleetmarkError for a tool nobody parses.
+    """
+    if tool not in tools():
+        near = difflib.get_close_matches(tool, tools(), 1)
+        hint = f" did you mean {near[0]}?" if near else ""
+        raise FleetmarkError(f"no parser for {tool!r}:{hint} Fleetmark reads {', '.join(tools())}")
+    parsed: Parsed = importlib.import_module(f"parsers.{tool}").parse(raw, command)
+    return parsed

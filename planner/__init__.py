@@ -1,0 +1,1 @@
+"""Measurements to decisions: statistics, and later equivalence, capacity and diagnosis."""

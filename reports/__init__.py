@@ -1,0 +1,1 @@
+"""Decisions to documents: terminal tables, HTML, and later PDF and XLSX."""
