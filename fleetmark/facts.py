@@ -1,6 +1,7 @@
 """What is known about a host, normalised: the typed form of ``facts/HOST.json``.
 
-Sizes are bytes, clocks Hz, link speeds B/s, transfer rates of memory MT/s. ``None`` means the host would not say; nothing is guessed.
+Sizes are bytes, clocks Hz, link speeds B/s, transfer rates of memory MT/s. ``None`` means the host would not say; nothing
+is guessed.
 """
 
 from __future__ import annotations
@@ -63,10 +64,14 @@ class Dimm(_Fact):
 
 
 class PcieLink(_Fact):
-    """A PCIe function that has a link: what it could do (``max_*``) and what it does. Speeds in GT/s."""
+    """A PCIe function that has a link: what it could do (``max_*``) and what it does. Speeds in GT/s.
+
+    What saves power while idle (GPUs) may show a lower ``speed`` than at work; ``width`` does not change.
+    """
 
     address: str
     name: str
+    kind: str | None = None  # its class in lspci's words: "PCI bridge", "3D controller"
     speed: float | None = None
     max_speed: float | None = None
     width: int | None = None
@@ -74,7 +79,10 @@ class PcieLink(_Fact):
 
 
 class Disk(_Fact):
-    """A whole block device. ``in_use`` says how (mounted at, swap, part of md/lvm), empty when nothing uses it."""
+    """A whole block device. ``in_use`` says how (mounted at, swap, part of md/lvm, holds ext4), empty when not.
+
+    Where the host cannot tell, ``in_use`` says that: only a disk known to be blank and free has it empty.
+    """
 
     name: str
     model: str | None = None
@@ -103,9 +111,17 @@ class Gpu(_Fact):
     vendor: str
     memory: int | None = None
     driver: str | None = None
-    pcie_gen: int | None = None
+    pcie_gen: int | None = None  # now: an idle GPU may have lowered it
     pcie_width: int | None = None
     power_limit: float | None = None
+    bus: str | None = None  # PCI address, as in PcieLink
+    max_pcie_gen: int | None = None
+    max_pcie_width: int | None = None
+    persistence: bool | None = None
+    ecc: bool | None = None
+    ecc_uncorrected: int | None = None  # since the driver was loaded
+    remap_pending: bool | None = None  # a row of memory waits for a reset to be replaced
+    slowdown: tuple[str, ...] = ()  # reasons active now: hw_thermal_slowdown, hw_power_brake_slowdown, ...
 
 
 class Facts(_Fact):
@@ -139,11 +155,18 @@ class Facts(_Fact):
     nics: tuple[Nic, ...] = ()
     gpus: tuple[Gpu, ...] = ()
     pcie: tuple[PcieLink, ...] = ()
-    governor: str | None = None
+    governor: str | None = None  # one word; "performance (64), powersave (2)" where CPUs differ
+    epp: str | None = None  # energy_performance_preference, likewise
     boost: bool | None = None
     smt: bool | None = None
     thp: str | None = None
     clocksource: str | None = None
+    numa_balancing: bool | None = None
+    iommu: str | None = None  # domain types of its groups: identity (passthrough), DMA, DMA-FQ
+    acs_redirect: tuple[str, ...] = ()  # bridges that send peer-to-peer traffic up to the root (ACS)
+    edac_corrected: int | None = None  # memory errors since boot
+    edac_uncorrected: int | None = None
+    compiler: str | None = None  # first line of gcc --version
     mitigations: dict[str, str] = {}
     load1: float | None = None
     work_dir: str

@@ -1,0 +1,199 @@
+"""Asks the Ansible beside this Python what it makes of an inventory, its own settings, and values it must template."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fleetmark.model import FleetmarkError
+
+# What these say must be plain words, and whole: no colours, no log file that would hold passwords.
+_QUIET = {
+    "ANSIBLE_NOCOLOR": "1",
+    "ANSIBLE_FORCE_COLOR": "0",
+    "ANSIBLE_DEPRECATION_WARNINGS": "0",
+    "ANSIBLE_LOCALHOST_WARNING": "0",
+    "ANSIBLE_DEVEL_WARNING": "0",
+    "ANSIBLE_LOG_PATH": "",
+    "ANSIBLE_LOAD_CALLBACK_PLUGINS": "0",
+}
+_CONFIGS = ("ansible.cfg", "~/.ansible.cfg", "/etc/ansible/ansible.cfg")  # where Ansible looks, $ANSIBLE_CONFIG apart
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What ``ansible-inventory --list`` printed: ``hosts`` maps a name, in inventory order, to its variables.
+
+    ``groups`` maps a group to its own hosts and child groups; ``warnings`` are whole sentences.
+    """
+
+    hosts: Mapping[str, Mapping[str, Any]]
+    groups: Mapping[str, tuple[Sequence[str], Sequence[str]]]
+    warnings: tuple[str, ...]
+
+    def groups_of(self, host: str) -> tuple[str, ...]:
+        """Every group that holds ``host``, by itself or through a child, sorted; ``all`` and ``ungrouped`` say nothing."""
+        found = {name for name, (hosts, _) in self.groups.items() if host in hosts}
+        while grown := {n for n, (_, children) in self.groups.items() if n not in found and found & set(children)}:
+            found |= grown
+        return tuple(sorted(found - {"all", "ungrouped"}))
+
+
+def list_inventory(sources: Sequence[str], limit: str | None) -> tuple[Listed, Mapping[str, Any]]:
+    """The inventory, and the settings of ansible.cfg and ``ANSIBLE_*`` that say how hosts are reached (``settings``).
+
+    Raises FleetmarkError with Ansible's own words where it refuses.
+    """
+    words = ["inventory", "--list", *(w for s in sources for w in ("-i", s)), *(["--limit", limit] if limit else [])]
+    with ThreadPoolExecutor(1) as beside:
+        asked = beside.submit(settings)
+        done = _ansible(words)
+        if done.returncode:
+            raise FleetmarkError(f"{', '.join(sources)}: {_last_words(done.stderr)}")
+        return _listed(json.loads(done.stdout), _warnings(done.stderr)), asked.result()
+
+
+def settings() -> Mapping[str, Any]:
+    """Ansible settings that were set by somebody, by name: those of its ssh plugin in small letters, others in capitals.
+
+    Empty where there is neither an ansible.cfg nor an ``ANSIBLE_*`` variable, which is told without starting Ansible.
+    """
+    if not any(k.startswith("ANSIBLE_") for k in os.environ) and not any(
+        Path(p).expanduser().exists() for p in _CONFIGS
+    ):
+        return {}
+    done = _ansible(["config", "dump", "--only-changed", "--format", "json", "-t", "all"])
+    if done.returncode:
+        raise FleetmarkError(f"ansible.cfg: {_last_words(done.stderr)}")
+    found: dict[str, Any] = {}
+    for entry in json.loads(done.stdout):
+        if "name" in entry:
+            found[entry["name"]] = entry["value"]
+        for plugin in entry.get("CONNECTION_PLUGINS", ()):
+            found |= {option["name"]: option["value"] for option in plugin.get("ssh", ())}
+    return found
+
+
+def template(
+    sources: Sequence[str], limit: str | None, names: Iterable[str]
+) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, str]]:
+    """Those variables as Ansible sees them when it runs (templates, vault): host to values, and host to why it could not."""
+    wanted = ", ".join(f"{json.dumps(n)}: {n} if {n} is defined else none" for n in names)
+    words = ["adhoc", "all", *(w for s in sources for w in ("-i", s)), *(["--limit", limit] if limit else [])]
+    words += ["-m", "ansible.builtin.debug", "-a", json.dumps({"msg": f"{{{{ {{{wanted}}} }}}}"})]
+    # The debug action speaks to no host, but Ansible loads the connection plugin before it knows that.
+    done = _ansible([*words, "-e", '{"ansible_connection": "local"}', "--forks", "16"])
+    values: dict[str, Mapping[str, Any]] = {}
+    failed: dict[str, str] = {}
+    for match in re.finditer(r"^(.+?) \| ([A-Z]+)!? => (?=\{)", done.stdout, re.MULTILINE):
+        said, _ = json.JSONDecoder().raw_decode(done.stdout, match.end())
+        if match[2] == "SUCCESS":
+            values[match[1]] = said["msg"]
+        else:
+            failed[match[1]] = " ".join(str(said.get("msg")).split())
+    if not values and not failed:
+        raise FleetmarkError(f"{', '.join(sources)}: {_last_words(done.stderr)}")
+    return values, failed
+
+
+def complaint(source: str, warnings: Sequence[str]) -> str | None:
+    """Why Ansible could not read ``source``, with the line where it is known; None where it could.
+
+    Ansible itself only warns, and goes on with no host. Each of its inventory plugins complains in turn; the one that
+    fits the file is believed.
+    """
+    path = str(Path(source).expanduser().resolve())
+    # Before 2.19 warnings were wrapped, in the middle of paths too.
+    squeezed = ["".join(w.split()) for w in warnings]
+    if not any(s.startswith("".join(f"Unable to parse {path} as an inventory source".split())) for s in squeezed):
+        return None
+    said: dict[str, str] = {}
+    for warning in warnings:
+        match = re.match(r"(?:\* )?Failed to parse (?:inventory|\S+) with '?(\w+)'? plugin: (.*)", warning)
+        if match and "no root 'plugin' key" not in match[2]:
+            said.setdefault(match[1], match[2])
+    if Path(path).suffix in (".yml", ".yaml", ".json"):
+        order = ("auto", "yaml")
+    else:
+        order = ("script",) if os.access(path, os.X_OK) else ("ini",)
+    words = next((said[plugin] for plugin in order if plugin in said), None) or next(
+        iter(said.values()), "no plugin reads it"
+    )
+    return _with_line(path, words)
+
+
+def _with_line(path: str, words: str) -> str:
+    origin = re.search(rf"Origin: {re.escape(path)}:(\d+)", words)
+    tail = re.search(r"Standard error from inventory script: (.*)", words)
+    words = re.split(r" Failed to parse inventory with '\w+' plugin\. <<< caused by >>>", words)[0]
+    words = words.removeprefix("Failed to parse inventory: ").removeprefix(f"{path}:").strip()
+    words = re.sub(r"<class '[\w.]*?(?:_AnsibleTagged)?(\w+)'>", lambda m: m[1].lower(), words)
+    if tail:
+        words = f"{words.rstrip('.')}: {tail[1]}"
+    if origin:
+        return f"line {origin[1]}: {words}"
+    quoted = re.search(r"got: (\S+)$|'([^']+)'", words)  # 2.19's INI reader keeps the line to itself
+    if quoted and Path(path).is_file() and not re.match(r"\d+:", words):
+        wrong = quoted[1] or quoted[2]
+        lines = Path(path).read_text(errors="replace").splitlines()
+        numbers = [n for n, line in enumerate(lines, 1) if re.search(rf"(^|[\s\[=]){re.escape(wrong)}($|[\s\]])", line)]
+        if len(numbers) == 1:
+            return f"line {numbers[0]}: {words}"
+    return words
+
+
+def _listed(doc: Mapping[str, Any], warnings: tuple[str, ...]) -> Listed:
+    variables = doc.get("_meta", {}).get("hostvars", {})
+    groups = {
+        name: (tuple(group.get("hosts", ())), tuple(group.get("children", ())))
+        for name, group in doc.items()
+        if name != "_meta"
+    }
+    hosts: dict[str, Mapping[str, Any]] = {}
+    waiting = ["all"]
+    seen = set()
+    while waiting:  # depth first, which is the order people wrote
+        name = waiting.pop(0)
+        if name in seen:
+            continue
+        seen.add(name)
+        own, children = groups.get(name, ((), ()))
+        hosts |= {host: _plain(variables.get(host, {})) for host in own if host not in hosts}
+        waiting = [*children, *waiting]
+    return Listed(hosts, groups, warnings)
+
+
+def _plain(value: Any) -> Any:
+    """``value`` without the wrapper that marks what a dynamic inventory said as not to be templated."""
+    if isinstance(value, dict):
+        if set(value) == {"__ansible_unsafe"}:
+            return value["__ansible_unsafe"]
+        return {k: _plain(v) for k, v in value.items()}
+    return [_plain(v) for v in value] if isinstance(value, list) else value
+
+
+def _ansible(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    # As a module of this Python: its own scripts need not be on PATH.
+    argv = [sys.executable, "-m", "ansible", *words]
+    return subprocess.run(
+        argv, env={**os.environ, **_QUIET}, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+
+
+def _warnings(stderr: str) -> tuple[str, ...]:
+    chunks = re.split(r"^\s*\[(?:DEPRECATION )?WARNING\]:", stderr, flags=re.MULTILINE)[1:]
+    return tuple(" ".join(chunk.split()) for chunk in chunks)
+
+
+def _last_words(stderr: str) -> str:
+    """Ansible's own error, in one line."""
+    errors = re.split(r"^\s*(?:\[ERROR\]:|ERROR!)", stderr, flags=re.MULTILINE)
+    return " ".join(re.split(r"\n\s*\n", errors[-1].strip())[0].split()) or "ansible said nothing"

@@ -1,0 +1,270 @@
+"""The command line: every verb reads its words, calls the room that does the work, and shows what came of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from fleetmark import __version__
+from fleetmark.model import FleetmarkError, Status
+
+OK, SOME_FAILED, USAGE, INTERRUPTED = 0, 1, 2, 3
+
+app = typer.Typer(
+    help="Characterise servers: run the field's benchmarks over a fleet and read what they say.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    add_completion=False,
+    epilog="Exit status: 0 all that ran passed, 1 something failed or is missing, 2 wrong use or input, 3 interrupted.",
+)
+
+
+class Format(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+
+
+ROOT = Path(os.environ.get("FLEETMARK_RESULTS", "fleetmark-results"))
+Inventory = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--inventory", "-i", help="Ansible inventory (file, directory, script or h1,h2,); none: this machine."
+    ),
+]
+Limit = Annotated[str | None, typer.Option("--limit", "-l", help="Only these hosts or groups (an Ansible pattern).")]
+SuiteName = Annotated[
+    str, typer.Option("--suite", "-s", help="quick, standard, thorough, or the path of your own YAML.")
+]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="W.P=V", help="Set workload.parameter=value; lists with commas.")
+]
+Become = Annotated[bool, typer.Option("--become", "-b", help="Work as root on the hosts, by sudo.")]
+WorkDir = Annotated[
+    str | None, typer.Option(help="Where hosts keep tools and test files (/var/tmp/fleetmark-UID if unset).")
+]
+Root = Annotated[Path, typer.Option("--results", help="Where campaigns are kept; FLEETMARK_RESULTS sets it too.")]
+AsFormat = Annotated[Format, typer.Option("--format", help="json: nothing but JSON on stdout.")]
+Timeout = Annotated[float, typer.Option("--connect-timeout", help="Seconds to wait for a host to answer at first.")]
+Campaign = Annotated[str, typer.Argument(help="A campaign: its id, the beginning of one, a path, or last.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False) -> None:
+    if version:
+        typer.echo(f"fleetmark {__version__}")
+        raise typer.Exit(OK)
+
+
+@app.command()
+def run(
+    inventory: Inventory = None,
+    suite: SuiteName = "quick",
+    limit: Limit = None,
+    set_: Set = None,
+    repeats: Annotated[int | None, typer.Option(min=1, help="Repeats of every case.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the order of runs; recorded either way.")] = None,
+    become: Become = False,
+    work_dir: WorkDir = None,
+    root: Root = ROOT,
+    resume: Annotated[str | None, typer.Option(help="Go on with this campaign (id, path, or last).")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Skipped measurements count as missing: exit 1.")] = False,
+    connect_timeout: Timeout = 10.0,
+    patience: Annotated[float, typer.Option(help="Seconds a host may be silent in mid-run before it is lost.")] = 120.0,
+    as_: AsFormat = Format.TABLE,
+) -> None:
+    """Deploy, run, archive, parse and show a suite, on this machine or a fleet.
+
+    Examples: fleetmark run; fleetmark run -i hosts.yml --suite standard --set fio.size=8GiB; fleetmark run --resume last
+    """
+    from fleetmark import archive as archives
+    from fleetmark import campaign
+    from fleetmark.preflight import WORK_DIR
+
+    if set_ and resume:
+        raise FleetmarkError("--set with --resume: a campaign goes on as planned; begin a new one for other settings")
+    options = campaign.Options(
+        suite=suite,
+        inventory=tuple(inventory or ()),
+        limit=limit,
+        settings=_settings(set_ or []),
+        repeats=repeats,
+        seed=seed,
+        become=become,
+        work_dir=work_dir or WORK_DIR,
+        root=root,
+        connect_timeout_s=connect_timeout,
+        patience_s=patience,
+    )
+    console = Console(stderr=as_ is Format.JSON)
+    if resume:
+        archive = archives.find(root, resume)
+        interrupted = campaign.resume(archive, options, console)
+    else:
+        archive, interrupted = campaign.run(options, console)
+    results = _show(archive, console, as_)
+    if not results.campaign.finished:
+        console.print(f"not everything was measured; to go on: fleetmark run --resume {archive.path}", soft_wrap=True)
+    raise typer.Exit(INTERRUPTED if interrupted else _exit_status(list(results.outcomes["status"]), strict))
+
+
+def _settings(words: Sequence[str]) -> dict[str, dict[str, str]]:
+    """``fio.size=4GiB`` and its like, by workload; what they mean is for the manifests to say."""
+    found: dict[str, dict[str, str]] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        workload, dot, parameter = name.partition(".")
+        if not (equals and dot and workload and parameter):
+            raise FleetmarkError(f"--set {word}: write it as workload.parameter=value, such as --set fio.size=4GiB")
+        found.setdefault(workload, {})[parameter] = value
+    return found
+
+
+def _exit_status(statuses: Sequence[str], strict: bool) -> int:
+    good = {Status.PASSED.value} if strict else {Status.PASSED.value, Status.SKIPPED.value}
+    return OK if set(statuses) <= good and Status.PASSED.value in statuses else SOME_FAILED
+
+
+def _show(archive: Any, console: Console, as_: Format) -> Any:
+    """The summary of a campaign: the page beside its files, and the table (or JSON) here."""
+    from fleetmark.archive import write_atomic
+    from fleetmark.view import load_results
+    from reports import html, terminal
+
+    results = load_results(archive)
+    page = archive.path / "summary.html"
+    write_atomic(page, html.render(results))
+    if as_ is Format.JSON:
+        typer.echo(json.dumps(_as_json(results, page), indent=1))
+    else:
+        for part in terminal.summary(results, page.resolve()):
+            console.print(part)
+    return results
+
+
+def _as_json(results: Any, page: Path) -> dict[str, Any]:
+    return {
+        "campaign": results.campaign.id,
+        "path": str(results.campaign.path),
+        "page": str(page.resolve()),
+        "finished": results.campaign.finished,
+        "outcomes": json.loads(results.outcomes.to_json(orient="records")),
+        "measurements": json.loads(results.measurements.to_json(orient="records", double_precision=15)),
+    }
+
+
+@app.command()
+def report(campaign: Campaign = "last", root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
+    """Show a campaign's summary again, and write its page anew.
+
+    Example: fleetmark report last
+    """
+    from fleetmark import archive as archives
+
+    _show(archives.find(root, campaign), Console(stderr=as_ is Format.JSON), as_)
+
+
+@app.command()
+def hosts(
+    inventory: Inventory = None,
+    suite: SuiteName = "quick",
+    limit: Limit = None,
+    become: Become = False,
+    work_dir: WorkDir = None,
+    connect_timeout: Timeout = 10.0,
+    as_: AsFormat = Format.TABLE,
+) -> None:
+    """Say who answers, what each host is, and what a suite would skip there and why; installs nothing.
+
+    Example: fleetmark hosts -i hosts.yml --suite standard
+    """
+    from fleetmark import survey
+    from fleetmark.preflight import WORK_DIR
+
+    console = Console(stderr=as_ is Format.JSON)
+    found = survey.survey(tuple(inventory or ()), limit, suite, become, work_dir or WORK_DIR, connect_timeout, console)
+    if as_ is Format.JSON:
+        typer.echo(json.dumps([entry.as_json() for entry in found], indent=1))
+    else:
+        console.print(survey.table(found))
+    raise typer.Exit(OK if all(entry.facts for entry in found) else SOME_FAILED)
+
+
+@app.command()
+def workloads(
+    name: Annotated[str | None, typer.Argument(help="One workload, in full.")] = None, as_: AsFormat = Format.TABLE
+) -> None:
+    """Show the workloads and suites there are, or one workload with its cases, parameters and metrics.
+
+    Example: fleetmark workloads fio
+    """
+    import workloads as shelf
+    from fleetmark import catalogue
+
+    found = [shelf.load(name)] if name else [shelf.load(n) for n in shelf.names()]
+    if as_ is Format.JSON:
+        docs = [m.model_dump(mode="json", by_alias=True) for m in found]
+        typer.echo(json.dumps(docs[0] if name else docs, indent=1))
+        return
+    for part in catalogue.one(found[0]) if name else catalogue.overview(found):
+        Console().print(part)
+
+
+@app.command()
+def campaigns(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
+    """List the campaigns under a results root.
+
+    Example: fleetmark campaigns --results /data/fleetmark
+    """
+    from fleetmark import archive as archives
+    from fleetmark import catalogue
+
+    found = [catalogue.campaign_line(a) for a in archives.campaigns(root)]
+    if as_ is Format.JSON:
+        typer.echo(json.dumps(found, indent=1))
+    elif found:
+        Console().print(catalogue.campaign_table(found))
+    else:
+        Console().print(f"no campaigns under {root}; `fleetmark run` makes one, --results looks elsewhere")
+
+
+@app.command()
+def parse(
+    what: Annotated[str, typer.Argument(help="A tool (fio, stream, lscpu, ...), or a campaign to parse again.")],
+    files: Annotated[list[Path] | None, typer.Argument(help="The tool's output; - is stdin.")] = None,
+    command: Annotated[str, typer.Option(help="The command line that made it, where the output does not say.")] = "",
+    root: Root = ROOT,
+    as_: AsFormat = Format.TABLE,
+) -> None:
+    """Read tools' output from anywhere: one object a measurement, base units. With a campaign: rebuild it from raw.
+
+    Examples: fleetmark parse fio out.json --format json; fleetmark parse last
+    """
+    from fleetmark import reparse
+
+    if files:
+        raise typer.Exit(reparse.files(what, files, command, Console(), as_ is Format.JSON))
+    raise typer.Exit(reparse.campaign(what, root, Console(stderr=as_ is Format.JSON), as_ is Format.JSON))
+
+
+def main() -> None:
+    """The program: FleetmarkError ends in its one sentence and status 2, Ctrl-C in 3."""
+    try:
+        app()
+    except FleetmarkError as error:
+        Console(stderr=True).print(f"fleetmark: {error}", style="bold", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(USAGE)
+    except KeyboardInterrupt:
+        Console(stderr=True).print("fleetmark: interrupted before anything ran")
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:  # `fleetmark … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(OK)

@@ -1,0 +1,291 @@
+"""Drives a campaign's jobs: hears what hosts tell, keeps it, pairs them up, and knows when each is done or lost.
+
+One thread follows each host over one idle connection; everything they tell goes through one queue to the main thread,
+which alone changes state and writes. Nothing here polls a host.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import gzip
+import json
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from fleetmark.archive import Archive
+from fleetmark.model import Status
+from fleetmark.outcome import Outcome, judge
+from fleetmark.plan import Exchange, Step
+from fleetmark.progress import Progress
+from fleetmark.reach import Channel, Reach, ReachError
+
+RETRY_S = 3.0
+STOP_S = 20.0
+
+
+@dataclass(slots=True)
+class Run:
+    """One host's part in a campaign while it is driven."""
+
+    host: str
+    reach: Reach
+    python: str
+    sudo: bool
+    folder: str  # of the job, on the host
+    steps: dict[str, Step]
+    pending: set[str] = field(default_factory=set)
+    phase: str = "launching"  # then running, over
+    why: str = ""  # why steps still pending at the end are lost
+    waiting: str | None = None  # the gated step it stands at
+    channel: Channel | None = None
+    attached: threading.Event = field(default_factory=threading.Event)
+
+
+class Drive:
+    """Follows the hosts in ``runs`` until each is over. ``outcomes`` collects what became of every measuring step."""
+
+    def __init__(
+        self,
+        archive: Archive,
+        runs: Sequence[Run],
+        exchanges: Sequence[Exchange],
+        progress: Progress,
+        patience_s: float,
+    ) -> None:
+        self.archive, self.progress, self.patience_s = archive, progress, patience_s
+        self.runs = {run.host: run for run in runs}
+        self.exchanges = {(e.server, e.server_step): e for e in exchanges}
+        self.exchanges |= {(e.client, e.client_step): e for e in exchanges}
+        self.outcomes: dict[tuple[str, str], Outcome] = {}
+        self.heard: queue.SimpleQueue[tuple[str, str, Any]] = queue.SimpleQueue()
+        self.launching = 0
+        self.leaving = False
+
+    # ------------------------------------------------------------ from outside
+
+    def launch(self, work: Callable[[Callable[[str, str, Mapping[str, Any]], None]], str | None]) -> None:
+        """Run ``work`` (Ansible) beside the following; what it reports is heard like what hosts tell."""
+
+        def beside() -> None:
+            error = work(lambda host, what, details: self.heard.put((host, what, details)))
+            self.heard.put(("", "launch over", error))
+
+        self.launching += 1
+        threading.Thread(target=beside, daemon=True).start()
+
+    def follow(self, host: str) -> None:
+        """Begin to follow a host whose job is there."""
+        self.runs[host].phase = "running"
+        threading.Thread(target=self._follow, args=(self.runs[host],), daemon=True).start()
+
+    def run(self) -> None:
+        """Until every host is over. KeyboardInterrupt passes through: ``stop`` comes next."""
+        while self.launching or any(r.phase != "over" for r in self.runs.values()):
+            self._hear()
+
+    def stop(self) -> None:
+        """Ask every host to end its job cleanly, and keep what it finished meanwhile."""
+        self.leaving = True
+        for run in self.runs.values():
+            if run.phase == "running":
+                self._order(run, "stop")
+            else:
+                self._over(run, run.why or "interrupted before it began")
+        deadline = time.monotonic() + STOP_S
+        while any(r.phase != "over" for r in self.runs.values()) and time.monotonic() < deadline:
+            self._hear(1.0)
+        for run in self.runs.values():
+            if run.phase != "over":
+                self._over(run, "interrupted; its host did not answer in time")
+
+    # ------------------------------------------------------------ following
+
+    def _follow(self, run: Run) -> None:
+        silent_since = None
+        while True:
+            try:
+                run.channel = run.reach.open([run.python, f"{run.folder}/follow.py", run.folder], sudo=run.sudo)
+                have = " ".join(sorted(set(run.steps) - run.pending))
+                run.channel.write(f"have {have}\n".encode())
+                for line in run.channel.lines():
+                    if silent_since:
+                        silent_since = None
+                        self.heard.put((run.host, "back", None))
+                    self.heard.put((run.host, "told", json.loads(line)))
+                if run.phase == "over":
+                    return
+                raise ReachError(f"{run.host}: the connection ended")
+            except (ReachError, ValueError) as error:
+                silent_since = silent_since or time.monotonic()
+                if run.phase == "over":
+                    return
+                if self.leaving or time.monotonic() - silent_since > self.patience_s:
+                    self.heard.put((run.host, "gone", str(error)))
+                    return
+                self.heard.put((run.host, "silent", str(error)))
+                run.reach.close()
+                time.sleep(RETRY_S)
+
+    def _order(self, run: Run, words: str) -> None:
+        """Tell a host something. Should the link be down, it asks again when it is back: every order repeats harmlessly."""
+        if run.channel:
+            with contextlib.suppress(ReachError):
+                run.channel.write(f"{words}\n".encode())
+
+    # ------------------------------------------------------------ hearing
+
+    def _hear(self, timeout: float | None = None) -> None:
+        try:
+            host, what, details = self.heard.get(timeout=timeout or 3600)
+        except queue.Empty:
+            return
+        if what == "launch over":
+            self.launching -= 1
+            self._launch_over(details)
+            return
+        run = self.runs[host]
+        if run.phase == "over":
+            return
+        match what:
+            case "deploying":
+                self.progress.deploying(host, details["workload"])
+            case "launched":
+                self._launched(run, details)
+            case "refused" | "unreachable":
+                self._over(run, self._why_refused(details))
+            case "silent":
+                self.progress.trouble(host, f"does not answer: {details}")
+            case "back":
+                self.progress.trouble(host, "")
+            case "gone":
+                self._over(run, f"stopped answering: {details}")
+            case "told":
+                self._told(run, details)
+
+    def _launch_over(self, error: str | None) -> None:
+        for run in self.runs.values():
+            if run.phase == "launching":
+                self._over(run, f"its job was not started: {error or 'Ansible did not say why'}")
+
+    def _why_refused(self, details: Mapping[str, Any]) -> str:
+        if details.get("state") != "busy":
+            return str(details.get("error"))
+        holder = details.get("holder") or {}
+        return (
+            f"busy: campaign {holder.get('campaign', '?')} of {holder.get('owner', '?')} runs there "
+            f"since {holder.get('since', '?')}; wait for it, or stop it where it was started"
+        )
+
+    def _launched(self, run: Run, details: Mapping[str, Any]) -> None:
+        self.archive.note("launched", host=run.host, state=details["state"])
+        for workload, why in details.get("failed_workloads", {}).items():
+            for step in [s for s in run.steps.values() if s.workload == workload and s.id in run.pending]:
+                self._ended(run, step, Outcome(Status.FAILED, f"could not be deployed: {why}"))
+        if details["state"] == "nothing":
+            self._over(run, "")
+        else:
+            self.follow(run.host)
+
+    def _told(self, run: Run, doc: Mapping[str, Any]) -> None:
+        step = run.steps.get(doc.get("step", ""))
+        match doc["e"]:
+            case "wait" if step and step.id in run.pending:
+                run.waiting = step.id
+                self._meet(self.exchanges[run.host, step.id])
+            case "begin" if step and step.id in run.pending:
+                run.waiting = None
+                if not step.serves:
+                    self.progress.begin(run.host, step.workload, step.case, step.expect_s)
+            case "ready" if step and step.id in run.pending:
+                exchange = self.exchanges[run.host, step.id]
+                self._order(self.runs[exchange.client], f"go {exchange.client_step}")
+            case "end" if step and step.id in run.pending:
+                self._keep(run, step, doc["files"])
+            case "finish":
+                run.why = "" if doc["state"] == "finished" else doc["state"]
+            case "over":
+                if not doc["remaining"]:
+                    self._order(run, "clean")
+                self._over(run, run.why or "its runner ended early (killed, or the host restarted)")
+
+    def _keep(self, run: Run, step: Step, files: Mapping[str, str]) -> None:
+        raw = {name: gzip.decompress(base64.b64decode(data)) for name, data in files.items()}
+        folder = self.archive.save_step(run.host, asdict(step), raw)
+        if step.serves:
+            run.pending.discard(step.id)
+            ended = self.archive.result(folder)
+            self._server_ended(run, step, ended.get("reason") or f"ended with exit status {ended.get('rc')}")
+            return
+        self._ended(run, step, judge(self.archive, folder))
+        exchange = self.exchanges.get((run.host, step.id))
+        if exchange and exchange.server in self.runs:
+            self._order(self.runs[exchange.server], f"cancel {exchange.server_step}")
+
+    def _ended(self, run: Run, step: Step, outcome: Outcome) -> None:
+        """A step's outcome, journaled and shown."""
+        run.pending.discard(step.id)
+        run.waiting = None
+        if step.serves:
+            return
+        self.outcomes[run.host, step.id] = outcome
+        self.archive.note("outcome", host=run.host, **about(step), **said(outcome))
+        self.progress.ended(run.host, step.workload, step.case, outcome.status, outcome.reason, step.expect_s)
+
+    def _over(self, run: Run, why: str) -> None:
+        """Nothing more will come from this host: what it still owed is lost, and its peers need not wait."""
+        run.phase, run.why = "over", why
+        owed = [run.steps[i] for i in sorted(run.pending)]
+        for step in owed:
+            self._ended(run, step, Outcome(Status.LOST, why))
+        if owed:
+            self.progress.trouble(run.host, why)
+        self.archive.note("over", host=run.host, lost=len(owed), reason=why)
+        for (host, _), exchange in self.exchanges.items():
+            if host == run.host:
+                self._meet(exchange)
+
+    # ------------------------------------------------------------ pairs
+
+    def _meet(self, exchange: Exchange) -> None:
+        """Let a pair begin when both stand at it; send one away whose other will not come."""
+        server, client = self.runs.get(exchange.server), self.runs.get(exchange.client)
+        comes = [
+            run is not None and run.phase != "over" and step in run.pending
+            for run, step in ((server, exchange.server_step), (client, exchange.client_step))
+        ]
+        if server and all(comes) and server.waiting == exchange.server_step:
+            if client and client.waiting == exchange.client_step:
+                self._order(server, f"go {exchange.server_step}")
+        elif server and comes[0] and server.waiting == exchange.server_step:
+            self._order(server, f"skip {exchange.server_step} its client {exchange.client} will not come")
+        elif client and comes[1] and not comes[0] and client.waiting == exchange.client_step:
+            why = server.why if server and server.why else "it cannot serve"
+            self._order(client, f"skip {exchange.client_step} its peer {exchange.server} is not there: {why}")
+
+    def _server_ended(self, run: Run, step: Step, why: str) -> None:
+        exchange = self.exchanges[run.host, step.id]
+        client = self.runs[exchange.client]
+        if client.waiting == exchange.client_step:
+            self._order(client, f"skip {exchange.client_step} its server on {run.host}: {why}")
+
+
+def about(step: Step) -> dict[str, Any]:
+    """What identifies a step in the journal."""
+    return {"workload": step.workload, "case": step.case, "repeat": step.repeat, "subject": step.subject}
+
+
+def said(outcome: Outcome) -> dict[str, Any]:
+    """An outcome as the journal keeps it."""
+    return {
+        "status": outcome.status.value,
+        "reason": outcome.reason,
+        "started": outcome.started,
+        "wall_s": outcome.wall_s,
+        "foreign_cores": outcome.foreign_cores,
+        "notes": list(outcome.notes),
+    }

@@ -1,0 +1,115 @@
+"""What became of a finished step: its status, the reason, and the rows it gives to the measurements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import parsers
+from fleetmark.archive import Archive, utc
+from fleetmark.model import Better, Measurement, Parsed, ParseError, Status
+from workloads import Manifest, load
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A step's end. ``rows`` fit ``archive.MEASUREMENT_SCHEMA``; what did not pass keeps its rows, marked."""
+
+    status: Status
+    reason: str
+    rows: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+    started: str = ""
+    wall_s: float | None = None
+    foreign_cores: float | None = None
+
+
+def judge(archive: Archive, folder: Path) -> Outcome:
+    """The outcome of the step whose raw files lie in ``folder``."""
+    step = json.loads((folder / "step.json").read_text())
+    result = archive.result(folder)
+    times: dict[str, Any] = {
+        "started": utc(result["started"]),
+        "wall_s": result["wall_s"],
+        "foreign_cores": (result.get("telemetry") or {}).get("foreign_cores"),
+    }
+    if result["ended"] == "lost":
+        return Outcome(Status.LOST, result["reason"], **times)
+    broken = _why_broken(archive, folder, result)
+    try:
+        manifest = load(step["workload"])
+        raw = archive.read(folder, step["output"])
+        if raw is None:
+            raise ParseError(manifest.tool, f"a file {step['output']}, and the run left none")
+        parsed = parsers.parse(manifest.tool, raw, step["argv"])
+    except ParseError as error:
+        return Outcome(Status.FAILED, f"{broken}; {error}" if broken else str(error), **times)
+    status = Status.FAILED if broken else Status.INVALID if parsed.invalid else Status.PASSED
+    rows = tuple(_rows(archive, folder, step, result, parsed, manifest, status))
+    return Outcome(status, broken or parsed.invalid or "", rows, parsed.notes, **times)
+
+
+def _why_broken(archive: Archive, folder: Path, result: Mapping[str, Any]) -> str:
+    """Why a run that did not end well did not, in its own last words; empty for one that did."""
+    if result["ended"] != "exit":
+        return str(result.get("reason") or result["ended"])
+    code = result["rc"]
+    if code == 0:
+        return ""
+    said = ((archive.read(folder, "stderr") or b"").strip() or (archive.read(folder, "stdout") or b"").strip()).decode(
+        errors="replace"
+    )
+    last = said.splitlines()[-1][:200] if said else "it said nothing"
+    how = f"killed by signal {-code}" if code < 0 else f"exit status {code}"
+    return f"{how}: {last}"
+
+
+def _rows(
+    archive: Archive,
+    folder: Path,
+    step: Mapping[str, Any],
+    result: Mapping[str, Any],
+    parsed: Parsed,
+    manifest: Manifest,
+    status: Status,
+) -> list[dict[str, Any]]:
+    several = len({m.case for m in parsed.measurements}) > 1
+    return [
+        {
+            "campaign": archive.id,
+            "host": step["host"],
+            "subject": step["subject"] if m.subject == "host" else m.subject,
+            "case": f"{step['case']}/{m.case}" if several else step["case"],
+            "repeat": step["repeat"],
+            "time": utc(result["started"]),
+            "tool_version": parsed.version or "",
+            "raw": str((folder / step["output"]).relative_to(archive.path)),
+            "status": status.value,
+            **as_row(m, manifest),
+        }
+        for m in parsed.measurements
+    ]
+
+
+def as_row(measurement: Measurement, manifest: Manifest) -> dict[str, Any]:
+    """What a measurement says wherever it came from; ``case`` is left to whoever knows better."""
+    metric = manifest.metrics.get(measurement.metric)
+    return {
+        "workload": manifest.name,
+        "metric": measurement.metric,
+        "labels": json.dumps(dict(sorted(measurement.labels.items())), separators=(",", ":")),
+        "value": float(measurement.value),
+        "unit": measurement.unit,
+        "better": Better(measurement.better).value,
+        "class": (metric and metric.class_) or manifest.class_,
+        "headline": bool(metric and metric.headline),
+        "bits": bool(metric and metric.bits),
+    }
+
+
+def rebuild(archive: Archive) -> list[Mapping[str, Any]]:
+    """Every row again from raw: what the parsers say today of what was measured then."""
+    return [row for folder, step in archive.steps() if not step.get("serves") for row in judge(archive, folder).rows]

@@ -1,0 +1,162 @@
+"""What a person sees while a campaign runs: a live table on a terminal, plain lines anywhere else."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from fleetmark.model import Status
+
+MAX_ROWS = 24  # a terminal's worth; hosts in trouble and at work come first
+
+
+@dataclass(slots=True)
+class Cell:
+    """One workload on one host."""
+
+    total: int
+    doing: str = ""  # "deploying", or the case that runs
+    ended: Counter[Status] = field(default_factory=Counter)
+    skipped: str = ""
+
+    @property
+    def done(self) -> int:
+        return self.ended.total()
+
+    def text(self) -> Text:
+        if self.skipped:
+            return Text("skipped", style="dim")
+        bad = self.done - self.ended[Status.PASSED]
+        if self.doing:
+            return Text(f"{self.doing} {self.done}/{self.total}", style="cyan") + _bad(bad)
+        if self.total and self.done >= self.total:
+            return Text(f"{self.ended[Status.PASSED]} passed", style="green" if not bad else "") + _bad(bad)
+        return Text(f"{self.done}/{self.total}" if self.done else "waiting", style="dim") + _bad(bad)
+
+
+def _bad(count: int) -> Text:
+    return Text(f" {count} not", style="bold red") if count else Text("")
+
+
+@dataclass(slots=True)
+class Row:
+    """One host: its cells, what is wrong with it, and how much work it has left."""
+
+    cells: dict[str, Cell]
+    left_s: float = 0.0
+    state: str = ""  # "silent", "lost", "refused" with its reason; empty when all is well
+    step_began: float | None = None
+    step_expect: float = 0.0
+
+    def time_left(self) -> float:
+        spent = time.monotonic() - self.step_began if self.step_began else 0.0
+        return max(0.0, self.left_s - min(spent, self.step_expect))
+
+
+class Progress:
+    """The state of a campaign, host by workload, and its display. A context manager; ``console`` decides which display."""
+
+    def __init__(self, console: Console, workloads: list[str], title: str) -> None:
+        self.console, self.workloads, self.title = console, workloads, title
+        self.rows: dict[str, Row] = {}
+        self.began = time.monotonic()
+        self._live: Live | None = None
+
+    def __enter__(self) -> Progress:
+        if self.console.is_terminal:
+            self._live = Live(console=self.console, get_renderable=self.render, refresh_per_second=2, transient=True)
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._live.stop()
+
+    def say(self, host: str, text: str) -> None:
+        """One plain line, where there is no live table to show it."""
+        if not self._live:
+            self.console.print(Text(f"{time.strftime('%H:%M:%S')} {host}: {text}"), soft_wrap=True)
+
+    def add(self, host: str, cells: dict[str, Cell], left_s: float) -> None:
+        self.rows[host] = Row(cells, left_s)
+
+    def deploying(self, host: str, workload: str) -> None:
+        cell = self.rows[host].cells.get(workload)
+        if cell and cell.doing != "deploying":
+            cell.doing = "deploying"
+            self.say(host, f"deploying {workload}")
+
+    def begin(self, host: str, workload: str, case: str, expect_s: float) -> None:
+        row = self.rows[host]
+        for cell in row.cells.values():
+            cell.doing = ""
+        cell = row.cells[workload]
+        cell.doing = case
+        if not cell.done:
+            self.say(host, f"{workload}: {cell.total} runs, about {duration(row.time_left())} left on this host")
+        row.step_began, row.step_expect = time.monotonic(), expect_s
+
+    def ended(self, host: str, workload: str, case: str, status: Status, reason: str, expect_s: float) -> None:
+        row = self.rows[host]
+        cell = row.cells[workload]
+        cell.doing = ""
+        cell.ended[status] += 1
+        row.left_s = max(0.0, row.left_s - expect_s)
+        row.step_began = None
+        if status is not Status.PASSED:
+            self.say(host, f"{workload} {case} {status.value}: {reason}")
+        if cell.done == cell.total:
+            counts = ", ".join(f"{n} {s.value}" for s, n in cell.ended.items())
+            self.say(host, f"{workload}: {counts}")
+
+    def trouble(self, host: str, state: str) -> None:
+        """What is wrong with a host; empty when it is well again."""
+        if self.rows[host].state != state:
+            self.rows[host].state = state
+            self.say(host, state or "answers again")
+
+    def render(self) -> RenderableType:
+        """The live table: hosts in trouble, then those with most left to do."""
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column("host", overflow="ellipsis", max_width=28, no_wrap=True)
+        for name in self.workloads:
+            table.add_column(name, no_wrap=True)
+        table.add_column("left", justify="right", no_wrap=True)
+        ordered = sorted(self.rows.items(), key=lambda item: (not item[1].state, -item[1].time_left()))
+        for host, row in ordered[:MAX_ROWS]:
+            cells = [row.cells[w].text() if w in row.cells else Text("") for w in self.workloads]
+            table.add_row(Text(host), *cells, Text(duration(row.time_left()), style="dim"))
+            if row.state:
+                table.add_row("", Text(row.state, style="bold red", overflow="ellipsis"))
+        return Group(self._headline(), table, *self._more(len(ordered)))
+
+    def _headline(self) -> Text:
+        ended: Counter[Status] = Counter()
+        for row in self.rows.values():
+            for cell in row.cells.values():
+                ended.update(cell.ended)
+        counts = ", ".join(f"{n} {s.value}" for s, n in ended.items()) or "nothing finished yet"
+        left = max((r.time_left() for r in self.rows.values()), default=0.0)
+        return Text(f"{self.title}   {counts}   about {duration(left)} left", style="bold")
+
+    def _more(self, hosts: int) -> list[RenderableType]:
+        return [Text(f"and {hosts - MAX_ROWS} more hosts", style="dim")] if hosts > MAX_ROWS else []
+
+
+def duration(seconds: float) -> str:
+    """``75`` as ``1m15s``, the way people say it."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"

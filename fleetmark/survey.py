@@ -1,0 +1,135 @@
+"""``fleetmark hosts``: one table of who answers, what they are, and what a suite would skip there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fleetmark.facts import Facts
+from fleetmark.inventory import Host, load_inventory
+from fleetmark.plan import make_plan, probes
+from fleetmark.preflight import check_hosts
+from fleetmark.units import human
+from workloads import load_suite
+
+SKEW_SHOWN_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One host: its facts or why there are none, what a suite would skip (workload to reason) and would deploy."""
+
+    host: Host
+    facts: Facts | None
+    reason: str | None
+    skipped: dict[str, str]
+    deploy: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "host": self.host.name,
+            "address": self.host.address,
+            "labels": dict(self.host.labels),
+            "reachable": self.facts is not None,
+            "reason": self.reason,
+            "skipped": self.skipped,
+            "deploy": list(self.deploy),
+            "facts": self.facts.model_dump(mode="json") if self.facts else None,
+        }
+
+
+def survey(
+    inventory: Sequence[str],
+    limit: str | None,
+    suite_name: str,
+    become: bool,
+    work_dir: str,
+    timeout_s: float,
+    console: Console,
+) -> list[Entry]:
+    """Ask every host; plan the suite on those that answered, running nothing."""
+    suite = load_suite(suite_name)
+    found = load_inventory(list(inventory), limit)
+    found = [replace(h, become=True) for h in found] if become else found
+    with console.status(f"asking {len(found)} host{'s' * (len(found) != 1)} what they are"):
+        checked = check_hosts(found, probes(), work_dir=work_dir, timeout_s=timeout_s)
+    for c in checked:
+        if c.reach:
+            c.reach.close()
+    able = [(c.host, c.facts) for c in checked if c.facts]
+    plan = make_plan(able, suite, {}, campaign="survey", seed=0, repeats=None)
+    return [
+        Entry(
+            c.host,
+            c.facts,
+            c.reason,
+            dict(plan.hosts[c.host.name].skipped) if c.facts else {},
+            tuple(d.workload for d in plan.hosts[c.host.name].deploy) if c.facts else (),
+        )
+        for c in checked
+    ]
+
+
+def table(entries: Sequence[Entry]) -> RenderableType:
+    """Hosts that answered with what they are; below, those that did not, and what would be skipped where."""
+    made = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("host", "gen", "Python", "root", "OS", "CPU"):
+        made.add_column(name, overflow="ellipsis", no_wrap=True)
+    for name in ("cores", "memory", "disks", "NICs", "GPUs", "skew"):
+        made.add_column(name, justify="right", no_wrap=True)
+    for e in entries:
+        if e.facts:
+            made.add_row(Text(e.host.name), Text(e.host.labels.get("gen", "")), *_cells(e.facts))
+    silent = [(e.host.name, e.reason or "no reason given") for e in entries if not e.facts]
+    skipped: dict[str, list[str]] = {}
+    for e in entries:
+        for workload, why in e.skipped.items():
+            skipped.setdefault(f"{workload} {why}", []).append(e.host.name)
+    parts: list[RenderableType] = [made] if len(silent) < len(entries) else []
+    if silent:
+        parts.append(Text(f"\n{len(silent)} of {len(entries)} hosts do not answer:", style="bold red"))
+        parts += [Text(f"  {name}: {why}") for name, why in silent]
+    if skipped:
+        parts.append(Text("\nwould be skipped:", style="bold"))
+        parts += [Text(f"  {what}  [{_names(names)}]") for what, names in skipped.items()]
+    notes: dict[str, list[str]] = {}
+    for e in entries:
+        for note in e.facts.notes if e.facts else ():
+            notes.setdefault(note, []).append(e.host.name)
+    if notes:
+        parts.append(Text("\nnotes:", style="bold"))
+        parts += [Text(f"  {note}  [{_names(names)}]") for note, names in notes.items()]
+    return Group(*parts)
+
+
+def _cells(f: Facts) -> list[Text]:
+    sudo = "root" if f.root else "sudo" if f.sudo else "no"
+    gpus = f"{len(f.gpus)} {f.gpus[0].name}" if f.gpus else "0"
+    skew = "?" if f.skew is None else f"{f.skew:+.0f}s" if abs(f.skew) >= SKEW_SHOWN_S else "0s"
+    disks = f"{len(f.disks)} {human(sum(d.size or 0 for d in f.disks), 'B', digits=2)}" if f.disks else "0"
+    speeds = [n.speed for n in f.nics if n.speed]
+    nics = str(len(f.nics)) + (f" {human(max(speeds), 'B/s', bits=True, digits=2)}" if speeds else "")
+    memory = human(f.memory, "B") if f.memory else "?"
+    cpu = f.cpu
+    shown = (
+        f.python_version,
+        sudo,
+        f.os or "?",
+        cpu.model or "?",
+        str(cpu.cores or "?"),
+        memory,
+        disks,
+        nics,
+        gpus,
+        skew,
+    )
+    return [Text(s) for s in shown]
+
+
+def _names(names: Sequence[str], most: int = 6) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

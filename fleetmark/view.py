@@ -1,0 +1,81 @@
+"""A campaign's archive as the results that planner and reports work on."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+import pandas as pd
+
+from fleetmark.archive import MEASUREMENT_SCHEMA, Archive
+from fleetmark.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
+
+_KINDS = {"str": "object", "int": "int64", "float": "float64", "bool": "bool"}
+
+
+def load_results(archive: Archive) -> Results:
+    """Everything a campaign holds, finished or not. Raises FleetmarkError where a file of it is damaged."""
+    asked = archive.campaign()
+    journal = list(archive.journal())
+    measurements = _measurements(archive)
+    return Results(
+        _info(archive, asked, journal, measurements), _hosts(archive, asked, journal), _outcomes(journal), measurements
+    )
+
+
+def _measurements(archive: Archive) -> pd.DataFrame:
+    file = archive.path / "measurements.parquet"
+    if file.exists():
+        return pd.read_parquet(file)
+    return pd.DataFrame({name: pd.Series(dtype=_KINDS[kind]) for name, kind in MEASUREMENT_SCHEMA.items()})
+
+
+def _outcomes(journal: list[dict[str, Any]]) -> pd.DataFrame:
+    """The last word on every (host, workload, case, repeat, subject)."""
+    last = {}
+    for event in journal:
+        if event["e"] == "outcome":
+            last[event["host"], event["workload"], event["case"], event["repeat"], event["subject"]] = event
+    frame = pd.DataFrame(list(last.values()), columns=[*OUTCOME_COLUMNS, "subject", "notes"])
+    for column in ("wall_s", "foreign_cores"):
+        frame[column] = frame[column].astype("float64")
+    return frame.fillna({"reason": "", "started": ""})
+
+
+def _info(
+    archive: Archive, asked: dict[str, Any], journal: list[dict[str, Any]], measurements: pd.DataFrame
+) -> CampaignInfo:
+    ended = [e for e in journal if e["e"] == "ended"]
+    last = journal[-1]["t"] if journal else asked["created"]
+    versions = {
+        workload: ", ".join(sorted(v for v in group.unique() if v))
+        for workload, group in measurements.groupby("workload")["tool_version"]
+    }
+    return CampaignInfo(
+        id=archive.id,
+        created=asked["created"],
+        suite=asked["suite"],
+        seed=asked["seed"],
+        command=asked["command"],
+        fleetmark_version=asked["versions"]["fleetmark"],
+        path=archive.path.resolve(),
+        finished=bool(ended) and ended[-1]["owed"] == 0,
+        wall_s=(datetime.fromisoformat(last) - datetime.fromisoformat(asked["created"])).total_seconds(),
+        tool_versions={w: v for w, v in versions.items() if v} | asked["versions"],
+    )
+
+
+def _hosts(archive: Archive, asked: dict[str, Any], journal: list[dict[str, Any]]) -> tuple[HostInfo, ...]:
+    facts = archive.facts()
+    gone = {e["host"]: e["reason"] for e in journal if e["e"] == "unreachable"}
+    return tuple(
+        HostInfo(
+            name=h["name"],
+            generation=h["generation"],
+            labels=h["labels"],
+            facts=facts.get(h["name"]),
+            reachable=h["name"] in facts,
+            reason=gone.get(h["name"]),
+        )
+        for h in asked["hosts"]
+    )

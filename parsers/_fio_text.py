@@ -1,0 +1,240 @@
+"""fio's two line formats, normal and terse, read into the figures of each job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from parsers._text import number, numbered
+
+PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)
+
+# What fio says when a job fails or is stopped while it still prints results.
+FATAL = re.compile(
+    r"fio: pid=\d+, err=[1-9]|fio: pid=\d+, got signal|fio: io_u error|fio: terminating on signal|verify failed"
+    r"|verify: bad |hasn't exited in|>: exited with error [1-9]"
+)
+# What it may say, besides, when nothing came of the run.
+COMPLAINT = re.compile(
+    r"^\s*(?:\S{1,20}: )?fio: |Bad option|No jobs?\(?s?\)? defined|you need to specify size|unrecognized option"
+    r"|fio: (?:command )?not found"
+)
+
+_PER_SECOND = {"nsec": 1e9, "usec": 1e6, "msec": 1e3, "sec": 1.0}
+_POWERS = ("", "K", "M", "G", "T", "P", "E")
+
+_NAME = r"^\s*(?P<name>read|write|trim|mixed)\s*: "
+_RATE = r"(?P<rate>[\d.,]+)\s*(?P<prefix>[kKMGTPE]?)(?P<binary>i?)(?P<bytes>B|bit)/s"
+_IOPS = r"\s*(?P<iops>[\d.,]+?)\s*(?P<k>[kKMGTPE]?)\s*"
+_VERSION = re.compile(r"^(?:<[^>]*> )?fio[- ](?:fio[- ])?(\d\S*)$")
+_JOB = re.compile(
+    r"^(?:<[^>]*> )?(?P<name>.*): \(groupid=(?P<group>\d+), jobs=\d+\): "
+    r"err=\s*(?P<error>-?\d+)(?: \((?P<what>.*)\))?: pid=(?P<pid>-?\d+)"
+)
+_DIRECTION = re.compile(rf"{_NAME}IOPS={_IOPS}, BW={_RATE} \(")
+_OLD_DIRECTION = re.compile(rf"{_NAME}io=[^,]*, bw=\s*{_RATE}\s*, iops={_IOPS}, runt=")
+_SYNC = re.compile(r"^\s*fsync/fdatasync/sync_file_range\S*:\s*$")
+_STATISTICS = re.compile(
+    r"^\s*(?P<what>slat|clat|lat|sync) \((?P<unit>[num]?sec)\)\s*: min=\s*(?P<min>[\d.]+)(?P<min_k>[kKMGTPE]?)\s*,"
+    r" max=\s*(?P<max>[\d.]+)(?P<max_k>[kKMGTPE]?)\s*, avg=\s*(?P<avg>[\d.]+)\s*, stdev="
+)
+_HEADING = re.compile(r"^\s*(?P<what>\S.*?) percentiles \((?P<unit>[num]sec)\):")
+_PERCENTILE = re.compile(r"(\d+(?:\.\d+)?)th=\[\s*(\d+)\]")
+_CPU = re.compile(r"^\s*cpu\s*: usr=\s*([\d.]+)%, sys=\s*([\d.]+)%")
+_GROUP = re.compile(r"^\s*(?:<[^>]*> )?Run status group (\d+) \(all jobs\):")
+_SUM = re.compile(rf"^\s*(?P<name>READ|WRITE|TRIM|MIXED): bw={_RATE} \(")
+_OLD_SUM = re.compile(rf"^\s*(?P<name>READ|WRITE|TRIM|MIXED): io=[^,]*, aggrb=\s*{_RATE}\s*,")
+
+
+@dataclass(slots=True)
+class Job:
+    """One job's figures in base units, keyed by metric name. ``error`` is fio's reason, where it failed."""
+
+    name: str
+    subject: str = "host"
+    group: int | None = None
+    values: dict[str, float] = field(default_factory=dict)
+    error: str | None = None
+    pid: int | None = None
+
+
+def percentile_name(percentile: float) -> str | None:
+    """``p99.9`` for one of the percentiles we keep, None for the others."""
+    return f"p{percentile:g}" if percentile in PERCENTILES else None
+
+
+def read_normal(text: str, notes: list[str]) -> tuple[str | None, list[Job]]:
+    """fio's version line and the jobs of its normal output; no jobs where ``text`` is none.
+
+    A group of several jobs also yields fio's own sum of their bandwidths, as subject ``all``.
+    """
+    reader = _Normal()
+    for _, line in numbered(text):
+        reader.read(line)
+    jobs = _last_snapshots(reader.jobs, notes)
+    return reader.version, jobs + _group_sums(jobs, reader.sums)
+
+
+class _Normal:
+    """Reads normal output line by line: within a job's section, a direction; within that, a block of percentiles."""
+
+    def __init__(self) -> None:
+        self.version: str | None = None
+        self.jobs: list[Job] = []
+        self.sums: dict[tuple[int, str], float] = {}
+        self._values: dict[str, float] = {}
+        self._direction = ""
+        self._block: tuple[str, float] | None = None  # prefix of the metric, units in a second
+        self._group: int | None = None
+
+    def read(self, line: str) -> None:
+        if self._block and line.lstrip().startswith("|"):
+            self._percentiles(line, *self._block)
+            return
+        self._block = None
+        if not (self._frame(line) or self._rates(line)) and self._direction:
+            self._latencies(line)
+
+    def _frame(self, line: str) -> bool:
+        """The lines between sections, and the one that tells CPU time."""
+        if match := _VERSION.match(line):
+            self.version = match[1]
+        elif match := _JOB.match(line):
+            job = Job(match["name"] or "job", group=int(match["group"]), pid=int(match["pid"]))
+            if int(match["error"]):
+                job.error = f"error {match['error']}" + (f" ({match['what']})" if match["what"] else "")
+            self.jobs.append(job)
+            self._values, self._direction, self._group = job.values, "", None
+        elif match := _GROUP.match(line):
+            self._values, self._direction, self._group = {}, "", int(match[1])
+        elif match := _CPU.match(line):
+            for name, figure in (("cpu_usr", match[1]), ("cpu_sys", match[2])):
+                if self._values and (share := number(figure)) is not None:
+                    self._values[name] = share / 100
+        return bool(match)
+
+    def _rates(self, line: str) -> bool:
+        if match := _DIRECTION.match(line) or _OLD_DIRECTION.match(line):
+            self._direction = match["name"]
+            _put(self._values, f"{self._direction}_bw", _rate(match))
+            _put(self._values, f"{self._direction}_iops", _scaled(match["iops"], match["k"]))
+        elif match := _SYNC.match(line):
+            self._direction = "sync"
+        elif self._group is not None and (match := _SUM.match(line) or _OLD_SUM.match(line)):
+            self.sums[self._group, f"{match['name'].lower()}_bw"] = _rate(match) or 0.0
+        return bool(match)
+
+    def _latencies(self, line: str) -> None:
+        if match := _STATISTICS.match(line):
+            what = "lat" if match["what"] == "sync" else match["what"]
+            kinds = {"mean": number(match["avg"])}
+            if what != "slat":
+                kinds |= {"min": _scaled(match["min"], match["min_k"]), "max": _scaled(match["max"], match["max_k"])}
+            for kind, figure in kinds.items():
+                _put(self._values, f"{self._direction}_{what}_{kind}", figure, _PER_SECOND[match["unit"]])
+        elif match := _HEADING.match(line):
+            what = "lat" if match["what"] == "sync" else match["what"]
+            if what in ("slat", "clat", "lat"):  # not those of one priority class
+                self._block = f"{self._direction}_{what}", _PER_SECOND[match["unit"]]
+
+    def _percentiles(self, line: str, prefix: str, per_second: float) -> None:
+        for rank, figure in _PERCENTILE.findall(line):
+            if name := percentile_name(float(rank)):
+                _put(self._values, f"{prefix}_{name}", number(figure), per_second)
+
+
+def _put(values: dict[str, float], name: str, figure: float | None, per_unit: float = 1.0) -> None:
+    """Keeps ``figure`` unless it is missing or 0: no rate, or a latency below the clock's step."""
+    if figure:
+        values[name] = figure / per_unit
+
+
+def _scaled(figure: str, prefix: str) -> float | None:
+    plain = number(figure.replace(",", ""))
+    return None if plain is None else plain * 1000 ** _POWERS.index(prefix.upper())
+
+
+def _rate(match: re.Match[str]) -> float | None:
+    """B/s. In fio before 2.17 every prefix of a byte or bit rate means powers of 1024."""
+    plain = number(match["rate"].replace(",", ""))
+    if plain is None:
+        return None
+    base = 1024 if match["binary"] or match.re in (_OLD_DIRECTION, _OLD_SUM) else 1000
+    whole: float = plain * base ** _POWERS.index(match["prefix"].upper())
+    return whole / 8 if match["bytes"] == "bit" else whole
+
+
+def _last_snapshots(jobs: list[Job], notes: list[str]) -> list[Job]:
+    """``--status-interval`` prints a job again and again under one pid: its last figures count."""
+    last = {(j.name, j.group, j.pid) if j.pid else id(j): j for j in jobs}
+    if len(last) < len(jobs):
+        notes.append(f"{len(jobs) - len(last)} interim reports of running jobs left out")
+    return list(last.values())
+
+
+def _group_sums(jobs: list[Job], sums: dict[tuple[int, str], float]) -> list[Job]:
+    totals: dict[int, Job] = {}
+    for (group, metric), rate in sums.items():
+        if rate and sum(j.group == group and bool(j.values) for j in jobs) > 1:
+            total = totals.setdefault(group, Job(f"group {group}", subject="all", group=group))
+            total.values[metric] = rate
+    return list(totals.values())
+
+
+def read_terse(text: str, notes: list[str]) -> tuple[str | None, list[Job]]:
+    """fio's version and the jobs of its terse output (``--minimal``), versions 2 to 5 of that format."""
+    version: str | None = None
+    jobs: list[Job] = []
+    for n, line in numbered(text):
+        fields = line.strip().split(";")
+        if fields[0] not in ("2", "3", "4", "5") or len(fields) < 60:
+            continue
+        head = 4 if fields[0] == "2" else 5
+        name, error = (fields[1], fields[3]) if head == 4 else (fields[2], fields[4])
+        version = fields[1].removeprefix("fio-") if head == 5 else version
+        stride = 47 if fields[0] == "5" else 41
+        directions = _terse_directions(fields, head, stride)
+        if not directions:
+            notes.append(f"line {n} begins like terse output but is cut or of an unknown version; not read")
+            continue
+        job = Job(name or "job", error=f"error {error}" if error not in ("0", "") else None)
+        for k, direction in enumerate(directions):
+            job.values.update(_terse_direction(fields[head + k * stride :][:stride], direction))
+        cpu = fields[head + len(directions) * stride :][:2]
+        for metric, figure in zip(("cpu_usr", "cpu_sys"), cpu, strict=True):
+            share = number(figure.rstrip("%"))
+            if share is not None and job.values:
+                job.values[metric] = share / 100
+        jobs.append(job)
+    return version, jobs
+
+
+def _terse_directions(fields: list[str], head: int, stride: int) -> tuple[str, ...]:
+    """Which directions the line holds: told by where the two CPU percentages stand. Empty where they do not."""
+    for directions in (("read", "write", "trim"), ("read", "write"), ("mixed",)):
+        cpu = fields[head + len(directions) * stride :][:3]
+        if len(cpu) == 3 and cpu[0].endswith("%") and cpu[1].endswith("%") and cpu[2].isdigit():
+            return directions
+    return ()
+
+
+def _terse_direction(fields: list[str], direction: str) -> Iterator[tuple[str, float]]:
+    """The figures of one direction: KiB/s and microseconds, whatever fio's version."""
+    numbers = [number(f) for f in fields]
+    named = {
+        "bw": (numbers[1], 1024.0),
+        "iops": (numbers[2], 1.0),
+        "slat_mean": (numbers[6], 1e-6),
+    }
+    for what, at in (("clat", 8), ("lat", 32)):
+        for k, kind in enumerate(("min", "max", "mean")):
+            named[f"{what}_{kind}"] = (numbers[at + k], 1e-6)
+    for pair in fields[12:32]:
+        rank, _, figure = pair.partition("%=")
+        at_rank = number(rank)
+        if at_rank is not None and (name := percentile_name(at_rank)):
+            named[f"clat_{name}"] = (number(figure), 1e-6)
+    for name, (value, factor) in named.items():
+        if value:
+            yield f"{direction}_{name}", value * factor if factor >= 1 else value / 1e6

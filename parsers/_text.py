@@ -1,0 +1,169 @@
+"""Reading what tools print: bytes to numbered lines, JSON between other text, and numbers that may not be numbers."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_BOMS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+# C prints these where JSON has no word for them; the replacements are as long, so positions keep their lines.
+_NOT_JSON = re.compile(r"(?<=[:,\[\s])(?:-nan|-inf|nan|inf)(?=\s*[,}\]])")
+_OPENING = re.compile(r'\{(?=\s*["}])')
+_MOST_BROKEN = 200  # a text that breaks JSON more often is no tool's output, and each try costs a pass over it
+_DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
+
+
+def decode(raw: bytes) -> str:
+    """``raw`` as text: byte order mark obeyed and dropped, invalid bytes replaced by U+FFFD, NULs and terminal colours
+    dropped, CRLF made LF. A lone CR stays (progress lines overwrite themselves); see ``numbered``. Never raises.
+    """
+    text = ""
+    for mark, encoding in _BOMS:
+        if raw.startswith(mark):
+            text = raw[len(mark) :].decode(encoding, "replace")
+            break
+    else:
+        text = raw.decode("utf-8", "replace")
+    return _ANSI.sub("", text.replace("\0", "")).replace("\r\n", "\n")
+
+
+def numbered(text: str) -> list[tuple[int, str]]:
+    """The lines of ``text`` with their numbers, counted from 1 as editors do.
+
+    Only LF ends a line; what a lone CR separates are several entries of one number.
+    """
+    return [(n, part) for n, line in enumerate(text.split("\n"), 1) for part in line.split("\r")]
+
+
+def number(value: object) -> float | None:
+    """``value`` (a JSON number, or text that is a plain decimal and nothing else) as a finite float; None for all else.
+
+    JSON true and false, ``nan``, ``inf``, ``1_000``, ``0x1`` and figures beyond a float's range are all None.
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        value = value.strip()
+        if not _NUMBER.fullmatch(value):
+            return None
+    elif not isinstance(value, int | float):
+        return None
+    try:
+        made = float(value)
+    except OverflowError:  # an int of more than 308 digits
+        return None
+    return made if math.isfinite(made) else None
+
+
+def dig(value: object, *path: str | int) -> Any:
+    """What lies at ``path`` (keys, list indices) in decoded JSON; None where a step is missing or of another kind."""
+    here: Any = value
+    for step in path:
+        if isinstance(step, str) and isinstance(here, dict):
+            here = here.get(step)
+        elif isinstance(step, int) and isinstance(here, list) and -len(here) <= step < len(here):
+            here = here[step]
+        else:
+            return None
+    return here
+
+
+def objects(value: object) -> list[dict[str, Any]]:
+    """The JSON objects in the list ``value``; empty where it is no list."""
+    return [v for v in value if isinstance(v, dict)] if isinstance(value, list) else []
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A whole JSON object found in text: its value, and the lines it begins and ends on."""
+
+    value: dict[str, Any]
+    line: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """JSON that begins on ``line`` and cannot be read further than line ``at``, where ``reason`` holds."""
+
+    line: int
+    at: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The JSON in a text. ``around`` is the rest: the same number of lines, the documents blanked out."""
+
+    documents: tuple[Document, ...]
+    broken: tuple[Broken, ...]
+    around: str
+
+
+def find_json(text: str) -> Found:
+    """All outermost JSON objects in ``text``, whatever stands before, between and after them. Never raises.
+
+    ``nan`` and ``inf`` as C prints them read as null. A broken document does not hide a whole one that begins at a
+    line's start after it; objects inside a broken one are not documents.
+    """
+    text = _NOT_JSON.sub(lambda m: "NaN" if len(m[0]) == 3 else "null", text)
+    lines = _LineCounter(text)
+    documents: list[Document] = []
+    broken: list[Broken] = []
+    around: list[str] = []
+    kept = 0
+    candidate = _OPENING.search(text)
+    while candidate and len(broken) < _MOST_BROKEN:
+        position = candidate.start()
+        try:
+            value, resume = _DECODER.raw_decode(text, position)
+        except json.JSONDecodeError as error:
+            broken.append(Broken(lines.of(position), lines.of(error.pos), error.msg))
+            resume = min(max(error.pos, position + 1), _next_at_line_start(text, position))
+        except (ValueError, RecursionError):  # an int of thousands of digits; nesting no tool prints
+            broken.append(Broken(lines.of(position), lines.of(position), "Too large a number or too deep a nesting"))
+            resume = _next_at_line_start(text, position)
+        else:
+            documents.append(Document(value, lines.of(position), lines.of(resume - 1)))
+            around += text[kept:position], "\n" * text.count("\n", position, resume)
+            kept = resume
+        candidate = _OPENING.search(text, resume)
+    return Found(tuple(documents), tuple(broken), "".join([*around, text[kept:]]))
+
+
+def _next_at_line_start(text: str, position: int) -> int:
+    return text.find("\n{", position) + 1 or len(text)
+
+
+class _LineCounter:
+    """Line numbers of rising positions, without counting from the start each time."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._at, self._line = text, 0, 1
+
+    def of(self, position: int) -> int:
+        if position < self._at:
+            return self._line - self._text.count("\n", position, self._at)
+        self._line += self._text.count("\n", self._at, position)
+        self._at = position
+        return self._line
+
+
+def matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, re.Match[str]]]:
+    """Each line of ``text`` in which ``pattern`` is found, as (line number, match)."""
+    for n, line in numbered(text):
+        if match := pattern.search(line):
+            yield n, match

@@ -1,0 +1,36 @@
+"""What a host says of itself to facts: one module per command, found by its name, each a pure function of bytes.
+
+A command's module offers ``parse(raw) -> dict``: plain values in base units (bytes, Hz, W); what the command does not
+know is absent or None. ``normalise`` makes the typed ``Facts`` of a host from the document that
+``playbooks/agent/facts.py`` prints.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from typing import Any
+
+from fleetmark.model import FleetmarkError
+from parsers.facts._normalise import normalise
+
+__all__ = ["normalise", "parse", "tools"]
+
+
+def tools() -> list[str]:
+    """The names ``parse`` understands, sorted."""
+    return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_"))
+
+
+def parse(tool: str, raw: bytes) -> dict[str, Any]:
+    """Parse one output of ``tool``.
+
+    Raises ParseError where the bytes say nothing of a host, FleetmarkError for a tool nobody parses.
+    """
+    if tool not in tools():
+        near = difflib.get_close_matches(tool, tools(), 1)
+        hint = f" did you mean {near[0]}?" if near else ""
+        raise FleetmarkError(f"no reader of facts for {tool!r}:{hint} there are {', '.join(tools())}")
+    parsed: dict[str, Any] = importlib.import_module(f"parsers.facts.{tool}").parse(raw)
+    return parsed

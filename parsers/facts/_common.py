@@ -1,0 +1,74 @@
+"""What the readers of facts share: numbers, sizes and CPU lists that are absent rather than wrong."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from fleetmark.model import FleetmarkError, ParseError
+from fleetmark.units import parse_bytes
+from parsers._text import find_json
+
+MAX_ID = 1 << 16  # no host has a CPU or node number beyond this; a longer range is damaged text
+_NOTHING = frozenset(
+    {"", "-", "n/a", "[n/a]", "none", "unknown", "other", "not specified", "not provided", "not available"}
+    | {"<out of spec>", "<bad index>", "no dimm", "undefined", "not supported", "[not supported]", "null"}
+    | {"to be filled by o.e.m.", "requested functionality has been deprecated"}
+)
+
+
+def known(value: Any) -> str | None:
+    """The text of a field, None where the tool says in words that it does not know."""
+    if not isinstance(value, str) or value.strip().lower() in _NOTHING:
+        return None
+    return value.strip()
+
+
+def leading(value: Any) -> float | None:
+    """The number a field begins with (``3800.0000``, ``4800 MT/s``, ``16x``), None where it begins with none."""
+    match = re.match(r"\s*([-+]?\d{1,18}(?:\.\d{1,18})?)", str(value)) if isinstance(value, str | int | float) else None
+    return float(match[1]) if match else None
+
+
+def integer(value: Any) -> int | None:
+    """As ``leading``, where only a whole one makes sense."""
+    found = leading(value)
+    return int(found) if found is not None and found == int(found) else None
+
+
+def size(value: Any) -> int | None:
+    """Bytes of ``4.3 MiB``, ``33792K``, ``1024 MB`` or ``4096``: firmware and util-linux mean powers of 1024 by all."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if value >= 0 else None
+    text = str(value).strip()
+    if not isinstance(value, str) or len(text) > 24:
+        return None
+    try:
+        return parse_bytes(re.sub(r"(?i)(?<=[kmgtp])b$", "iB", text.removesuffix(" bytes")))
+    except FleetmarkError:
+        return None
+
+
+def id_list(text: Any) -> tuple[int, ...] | None:
+    """``0-5,18-23`` or ``0 1 2`` as numbers; empty text is an empty list; None for anything else."""
+    if not isinstance(text, str):
+        return None
+    found: list[int] = []
+    for part in re.split(r"[,\s]+", text.strip()) if text.strip() else []:
+        match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part)
+        if not match:
+            return None
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last > MAX_ID or first > last or len(found) > MAX_ID:
+            return None
+        found += range(first, last + 1)
+    return tuple(found)
+
+
+def document(tool: str, text: str) -> dict[str, Any]:
+    """The largest JSON object in ``text``, whatever stands around it. Raises ParseError."""
+    found = find_json(text)
+    if not found.documents:
+        line = found.broken[0].at if found.broken else None
+        raise ParseError(tool, "a whole JSON document", line=line, got=text.strip()[:120])
+    return max(found.documents, key=lambda d: d.end - d.line).value

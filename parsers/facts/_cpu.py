@@ -1,0 +1,127 @@
+"""Processors, caches and NUMA nodes: from lscpu and numactl where they answer, sysfs and /proc/cpuinfo where not."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+from fleetmark.facts import Cache, Cpu, NumaNode
+from fleetmark.model import ParseError
+from parsers.facts import lscpu, numactl
+from parsers.facts._common import id_list, integer, known, size
+from parsers.facts._raw import Raw
+
+_CPU = "/sys/devices/system/cpu/"
+_NODE = "/sys/devices/system/node/"
+
+
+def cpu(raw: Raw, firmware_model: str | None) -> Cpu:
+    """The host's processors. ``firmware_model``: what SMBIOS calls them, for where nothing else has a name."""
+    said = raw.parsed("lscpu", lscpu.parse) or {}
+    stanza = _stanza(raw)
+    online = id_list(raw.file(_CPU + "online")) or said.get("online")
+    cores, packages = raw.shares("thread_siblings_list"), raw.shares("physical_package_id")
+    offline = id_list(raw.file(_CPU + "offline")) or said.get("offline") or ()
+    _note_limits(raw, len(online or ()), len(offline))
+    clocks = [int(khz) * 1e3 for khz in raw.shares("cpuinfo_max_freq") if khz.isdecimal() and len(khz) < 12]
+    return Cpu(
+        model=said.get("model") or known(stanza.get("model name")) or said.get("bios_model") or firmware_model,
+        vendor=said.get("vendor") or known(stanza.get("vendor_id")),
+        arch=said.get("arch") or known(raw.table("uname").get("machine")),
+        sockets=said.get("sockets") or (len(packages) if packages and "-1" not in packages else None),
+        # sysfs lists each core's threads: exact for mixed cores, where lscpu multiplies averages
+        cores=len(cores) or said.get("cores"),
+        threads=len(online) if online else said.get("cpus"),
+        max_hz=said.get("max_hz") or max(clocks, default=None),
+        microcode=known(stanza.get("microcode")),
+        flags=said.get("flags") or tuple(stanza.get("flags", stanza.get("Features", "")).split()),
+        caches=_caches(raw, said),
+    )
+
+
+def _stanza(raw: Raw) -> dict[str, str]:
+    """The first processor's entry in /proc/cpuinfo."""
+    lines = (raw.file("/proc/cpuinfo") or "").splitlines()
+    return {key.strip(): value.strip() for key, colon, value in (line.partition(":") for line in lines) if colon}
+
+
+def _note_limits(raw: Raw, online: int, offline: int) -> None:
+    if offline:
+        raw.notes.append(
+            f"{offline} CPUs are offline and not counted; see {_CPU}offline, and put them online to use them."
+        )
+    allowed = integer(raw.doc.get("affinity"))
+    if allowed is not None and 0 < allowed < online:
+        raw.notes.append(
+            f"Only {allowed} of {online} CPUs may be used here (cpuset or container); measure outside it for the whole."
+        )
+    quota, period = _quota(raw)
+    if quota and period and quota < period * (online or 1):
+        raw.notes.append(
+            f"A cgroup limits this host to {quota / period:g} CPUs of time; measure outside it for the whole."
+        )
+
+
+def _quota(raw: Raw) -> tuple[int | None, int | None]:
+    """(µs of CPU time, per period of µs) from cgroup v2 or v1; None where unlimited."""
+    fields = (raw.file("/sys/fs/cgroup/cpu.max") or "").split()
+    if len(fields) == 2:
+        return integer(fields[0]), integer(fields[1])
+    quota = integer(raw.file("/sys/fs/cgroup/cpu/cpu.cfs_quota_us"))
+    return (quota if quota and quota > 0 else None), integer(raw.file("/sys/fs/cgroup/cpu/cpu.cfs_period_us"))
+
+
+def _caches(raw: Raw, said: dict[str, Any]) -> tuple[Cache, ...]:
+    try:
+        rows = lscpu.parse((raw.out("lscpu_caches") or "").encode("utf-8", "replace"))["caches"]
+    except (ParseError, KeyError):  # an lscpu without -C; sysfs was read instead
+        rows = _from_sysfs(raw.doc.get("caches")) or said.get("caches", [])
+    counted = [row for row in rows if row.get("instances")]
+    if not counted:
+        raw.notes.append(
+            "Cache sizes are unknown: neither lscpu nor sysfs tells how many there are; state them by hand."
+        )
+    return tuple(
+        Cache(level=row["level"], type=row["type"], size=row["size"], instances=row["instances"]) for row in counted
+    )
+
+
+def _from_sysfs(rows: Any) -> list[dict[str, Any]]:
+    """Caches from [level, type, size, CPUs that share it], one row per cache."""
+    kinds: Counter[tuple[int, str, int]] = Counter()
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, list) and len(row) == 4:
+            level, kind, amount = integer(row[0]), known(row[1]), size(row[2])
+            if level is not None and kind and amount:
+                kinds[level, kind.lower(), amount] += 1
+    return [
+        {"level": level, "type": kind, "size": amount, "instances": n}
+        for (level, kind, amount), n in sorted(kinds.items())
+    ]
+
+
+def numa(raw: Raw) -> tuple[NumaNode, ...]:
+    """The NUMA nodes, in order of number; none where the host has no notion of them."""
+    try:
+        nodes = numactl.parse((raw.out("numactl") or "").encode("utf-8", "replace"))["numa"]
+    except ParseError:  # absent, or built without NUMA: sysfs says the same
+        nodes = _nodes_from_sysfs(raw)
+    return tuple(
+        NumaNode(id=n["id"], cpus=n.get("cpus", ()), memory=n.get("memory"), distances=n.get("distances", ()))
+        for n in nodes
+    )
+
+
+def _nodes_from_sysfs(raw: Raw) -> list[dict[str, Any]]:
+    nodes: dict[int, dict[str, Any]] = {}
+    for path, text in raw.files().items():
+        if not (match := re.fullmatch(_NODE + r"node(\d{1,5})/(cpulist|distance|meminfo)", path)):
+            continue
+        node = nodes.setdefault(int(match[1]), {"id": int(match[1])})
+        numbers = id_list(text)
+        if match[2] == "meminfo" and (total := re.search(r"MemTotal:\s+(\d{1,15}) kB", text)):
+            node["memory"] = int(total[1]) * 1024
+        elif match[2] != "meminfo" and numbers is not None:
+            node["cpus" if match[2] == "cpulist" else "distances"] = numbers
+    return [nodes[i] for i in sorted(nodes)]

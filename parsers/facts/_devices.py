@@ -1,0 +1,188 @@
+"""Memory slots, disks, NICs, PCIe links and GPUs of a host, each from the source that knows it best."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any
+
+from fleetmark.facts import Dimm, Disk, Gpu, Nic, PcieLink
+from fleetmark.model import ParseError
+from parsers.facts import lsblk, lspci, nvidia_smi, rocm_smi
+from parsers.facts._common import integer, known, leading
+from parsers.facts._raw import Raw
+
+_CONTAINERS = ("docker", "podman", "lxc", "lxc-libvirt", "container-other", "openvz", "systemd-nspawn", "rkt")
+
+
+def dimms(slots: list[dict[str, Any]]) -> tuple[Dimm, ...]:
+    """dmidecode's memory slots; two that share a name are told apart by their bank."""
+    named = Counter(slot.get("slot") for slot in slots)
+    found = []
+    for n, slot in enumerate(slots):
+        name = slot.get("slot") or f"slot {n}"
+        if named[slot.get("slot")] > 1 and slot.get("bank"):
+            name = f"{slot['bank']} {name}"
+        wanted = ("size", "type", "rated_mts", "configured_mts", "manufacturer", "part")
+        found.append(Dimm(slot=name, **{key: slot.get(key) for key in wanted}))
+    return tuple(found)
+
+
+def disks(raw: Raw, virtualisation: str | None) -> tuple[Disk, ...]:
+    """Whole disks, and everything that any source knows to use them; a disk nobody can vouch for counts as in use."""
+    said = raw.parsed("lsblk", lsblk.parse)
+    if said is None:
+        return ()
+    # Without root and udev lsblk cannot see file systems; in a container it sees the host's disks, not their mounts.
+    blind = ""
+    if virtualisation in _CONTAINERS:
+        blind = "contents unknown: seen from a container"
+    elif not said["signatures"] and raw.table("commands", "lsblk").get("as_root") is not True:
+        blind = "contents unknown: gather facts as root to see"
+        raw.notes.append("What the disks hold is unknown: lsblk saw no file system at all; gather facts as root.")
+    found = []
+    for disk in said["disks"]:
+        uses = [*disk["in_use"], *_other_uses(raw, disk["devices"])]
+        claim = raw.table("claimed").get(disk["name"])
+        if claim == "EBUSY":
+            uses.append(f"claimed ({disk['name']}): the kernel refuses an exclusive open")
+        elif not uses and claim not in (None, "free"):
+            uses.append(f"contents unknown: opening {disk['name']} gave {claim}")
+        elif not uses and blind:
+            uses.append(blind)
+        wanted = ("model", "size", "rotational", "transport", "scheduler")
+        found.append(
+            Disk(name=disk["name"], in_use=tuple(dict.fromkeys(uses)), **{key: disk.get(key) for key in wanted})
+        )
+    return tuple(found)
+
+
+def _other_uses(raw: Raw, devices: tuple[tuple[str, str], ...]) -> list[str]:
+    """Uses that lsblk may have missed: mounts by device number, swap, sysfs holders."""
+    uses = []
+    numbers = {number: name for name, number in devices if number}
+    for line in (raw.file("/proc/self/mountinfo") or "").splitlines():
+        fields = line.split()
+        if len(fields) > 4 and fields[2] in numbers:
+            uses.append(f"mounted at {_unescaped(fields[4])} ({numbers[fields[2]]})")
+    swaps = {line.split()[0] for line in (raw.file("/proc/swaps") or "").splitlines()[1:] if line.split()}
+    for name, _ in devices:
+        if f"/dev/{name}" in swaps:
+            uses.append(f"swap ({name})")
+        held = raw.table("holders").get(name)
+        uses += [f"held by {holder} ({name})" for holder in held] if isinstance(held, list) else []
+    return uses
+
+
+def _unescaped(point: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), point)
+
+
+def nics(raw: Raw) -> tuple[Nic, ...]:
+    """Network interfaces other than loopback, in the kernel's order of names."""
+    addresses: dict[str, list[str]] = {}
+    if raw.error("ip") is not None:
+        raw.parsed("ip", lambda _: {})  # for its note
+    for line in (raw.out("ip") or "").splitlines():
+        if match := re.match(r"\d+: ([^\s@]+)(?:@\S+)?\s+inet6? (\S+)", line):
+            addresses.setdefault(match[1], []).append(match[2])
+    names = raw.doc.get("nics")
+    return tuple(
+        _nic(raw, name, tuple(addresses.get(name, ())))
+        for name in (names if isinstance(names, list) else ())
+        if isinstance(name, str) and name != "lo"
+    )
+
+
+def _nic(raw: Raw, name: str, addresses: tuple[str, ...]) -> Nic:
+    base = f"/sys/class/net/{name}/"
+    megabits, node = integer(raw.file(base + "speed")), integer(raw.file(base + "device/numa_node"))
+    return Nic(
+        name=name,
+        driver=known(raw.table("links").get(base + "device/driver")),
+        # -1, 0 and 2^32-1 are how drivers say that they do not know
+        speed=megabits * 1e6 / 8 if megabits is not None and 0 < megabits < 0xFFFFFFFF else None,
+        mtu=integer(raw.file(base + "mtu")),
+        state=known(raw.file(base + "operstate")),
+        numa_node=node if node is not None and node >= 0 else None,
+        addresses=addresses,
+    )
+
+
+def pcie(raw: Raw) -> tuple[tuple[PcieLink, ...], tuple[str, ...], list[dict[str, Any]]]:
+    """(links that are up, bridges whose access control redirects peer-to-peer traffic, every function lspci lists)."""
+    functions: list[dict[str, Any]] = []
+    denied = False
+    if raw.out("lspci") or raw.error("lspci") is not None:  # an empty list is an answer: the host has no PCI
+        said = raw.parsed("lspci", lspci.parse) or {"functions": [], "denied": False}
+        functions, denied = said["functions"], said["denied"]
+    sysfs = {address: values for address, values in raw.table("pci").items() if isinstance(values, dict)}
+    if denied and not sysfs:
+        raw.notes.append("PCIe links are unknown: lspci needs root to read them; gather facts as root or with become.")
+    named = {f["address"]: f for f in functions}
+    for address, values in sysfs.items():
+        function = named.setdefault(address, {"address": address, "name": _ids(values)})
+        for ours in ("speed", "width"):
+            for prefix, theirs in (("", "current"), ("max_", "max")):
+                number = leading(values.get(f"{theirs}_link_{ours}"))
+                if number is not None:
+                    function.setdefault(prefix + ours, number if ours == "speed" else int(number))
+    links = tuple(
+        PcieLink(
+            address=f["address"],
+            name=f["name"],
+            kind=f.get("class"),
+            **{key: f.get(key) for key in ("speed", "max_speed", "width", "max_width")},
+        )
+        for f in named.values()
+        if f.get("width") and f.get("max_width")
+    )
+    redirecting = tuple(f["address"] for f in functions if "ReqRedir" in f.get("acs", ()))
+    return links, redirecting, functions
+
+
+def _ids(values: dict[str, Any]) -> str:
+    return ":".join(str(values.get(key, "?")).removeprefix("0x") for key in ("vendor", "device"))
+
+
+def gpus(raw: Raw, functions: list[dict[str, Any]]) -> tuple[Gpu, ...]:
+    """GPUs that a driver speaks for; a note where the bus shows one (``functions``) and no driver does."""
+    found: list[Gpu] = []
+    wanted = {*Gpu.model_fields} - {"index", "name", "vendor", "driver"}
+    for vendor, maker, command, parse in (
+        ("nvidia", "NVIDIA", "nvidia_smi", nvidia_smi.parse),
+        ("amd", "Advanced Micro Devices", "rocm_smi", rocm_smi.parse),
+    ):
+        tool = command.replace("_", "-")
+        onboard = [f for f in functions if maker in f["name"] and _accelerates(f, vendor)]
+        if raw.error(command) == "not found":
+            if onboard:
+                raw.notes.append(
+                    f"{onboard[0]['name']} is on the bus, but {tool} is not installed; install the vendor's driver."
+                )
+            continue
+        if (error := raw.error(command)) is not None:
+            raw.notes.append(f"GPUs are unknown: {tool} gave {error}; check the driver (dmesg), it may hang.")
+            continue
+        try:
+            said = parse((raw.out(command) or "").encode("utf-8", "replace"))
+        except ParseError as problem:
+            raw.notes.append(f"GPUs are unknown: {problem}; check the driver (dmesg, {tool}).")
+            continue
+        found += [
+            Gpu(
+                index=gpu["index"],
+                name=gpu.get("name") or f"{maker} GPU",
+                vendor=vendor,
+                driver=said.get("driver"),
+                **{key: gpu[key] for key in wanted if key in gpu},
+            )
+            for gpu in said["gpus"]
+        ]
+    return tuple(found)
+
+
+def _accelerates(function: dict[str, Any], vendor: str) -> bool:
+    """Whether a function is a GPU for computing. AMD's VGA functions are mostly a CPU's graphics; no Instinct is."""
+    kinds = ("3D controller", "VGA compatible controller") if vendor == "nvidia" else ("Processing accelerators",)
+    return str(function["class"]).startswith(kinds)

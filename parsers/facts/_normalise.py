@@ -1,0 +1,198 @@
+"""From the document that playbooks/agent/facts.py prints to the typed facts of one host."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from fleetmark.facts import Facts
+from fleetmark.model import FleetmarkError
+from parsers._text import dig
+from parsers.facts import dmidecode
+from parsers.facts._common import integer, known, leading
+from parsers.facts._cpu import cpu, numa
+from parsers.facts._devices import dimms, disks, gpus, nics, pcie
+from parsers.facts._raw import Raw
+
+_FAMILIES = {  # os-release ID or ID_LIKE -> family
+    "debian": ("debian", "ubuntu"),
+    "rhel": ("rhel", "fedora", "centos", "rocky", "almalinux", "ol", "amzn", "openeuler", "anolis"),
+    "suse": ("suse", "sles", "opensuse", "opensuse-leap", "opensuse-tumbleweed"),
+    "alpine": ("alpine",),
+    "arch": ("arch",),
+}
+
+
+def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_dir: str) -> Facts:
+    """The facts of one host.
+
+    ``doc`` is what facts.py printed; ``skew`` the host's clock minus the controller's, seconds; ``root`` whether jobs
+    run as root there; ``work_dir`` where they work. A source that could not be read leaves its values None and a
+    sentence in ``notes``. Raises FleetmarkError for a document that facts.py did not print.
+    """
+    raw = Raw(doc)
+    firmware = raw.parsed("dmidecode", dmidecode.parse) or {}
+    virtualisation = _virtualisation(raw)
+    links, redirecting, functions = pcie(raw)
+    release = _release(raw)
+    meminfo = _meminfo(raw)
+    space = raw.table("statvfs")
+    if "bavail_bytes" not in space:
+        raw.notes.append(f"Free space at {work_dir} is unknown: {space.get('error', 'not asked')}; check the path.")
+    load = (raw.file("/proc/loadavg") or "").split()
+    models = [p["model"] for p in firmware.get("processors", []) if p.get("model")]
+    values: dict[str, Any] = {
+        "time": doc.get("time"),
+        "skew": skew,
+        "hostname": doc.get("hostname"),
+        "machine_id": known(raw.file("/etc/machine-id")),
+        "user": doc.get("user"),
+        "root": root,
+        "sudo": doc.get("sudo"),
+        "python": doc.get("python"),
+        "python_version": doc.get("python_version"),
+        "os": release.get("PRETTY_NAME"),
+        "os_family": _family(release),
+        "kernel": known(raw.table("uname").get("release")),
+        "cmdline": raw.file("/proc/cmdline"),
+        "virtualisation": virtualisation,
+        "vendor": _dmi(raw, "sys_vendor") or dig(firmware, "system", "vendor"),
+        "product": _dmi(raw, "product_name") or dig(firmware, "system", "product"),
+        "bios": _bios(raw, firmware),
+        "cpu": cpu(raw, models[0] if models else None),
+        "numa": numa(raw),
+        "memory": meminfo.get("MemTotal"),
+        "memory_available": meminfo.get("MemAvailable"),
+        "swap": meminfo.get("SwapTotal"),
+        "dimms": dimms(firmware.get("memory", [])),
+        "disks": disks(raw, virtualisation),
+        "nics": nics(raw),
+        "gpus": gpus(raw, functions),
+        "pcie": links,
+        "governor": _joined(raw.shares("scaling_governor")),
+        "epp": _joined(raw.shares("energy_performance_preference")),
+        "boost": _boost(raw),
+        "smt": _switch(raw.file("/sys/devices/system/cpu/smt/active")),
+        "thp": _bracketed(raw.file("/sys/kernel/mm/transparent_hugepage/enabled")),
+        "clocksource": known(raw.file("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        "numa_balancing": _switch(raw.file("/proc/sys/kernel/numa_balancing")),
+        "iommu": _joined(raw.shares("iommu_group_type")),
+        "acs_redirect": redirecting,
+        "edac_corrected": _edac(raw, "ce_count"),
+        "edac_uncorrected": _edac(raw, "ue_count"),
+        "compiler": next(iter((raw.out("gcc") or "").splitlines()), None),
+        "mitigations": {
+            path.rpartition("/")[2]: text.strip()
+            for path, text in sorted(raw.files().items())
+            if path.startswith("/sys/devices/system/cpu/vulnerabilities/")
+        },
+        "load1": leading(load[0]) if load else None,
+        "work_dir": work_dir,
+        "work_free": space.get("bavail_bytes"),
+        "work_total": space.get("total_bytes"),
+        "work_fs": space.get("fstype"),
+        "tools": raw.table("which"),
+        "cached": doc.get("cached", ()),
+        "notes": tuple(raw.notes),
+    }
+    try:
+        return Facts.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise FleetmarkError(f"the host's facts are damaged at {where}: {first['msg']}; gather them again") from None
+
+
+def _release(raw: Raw) -> dict[str, str]:
+    """The fields of /etc/os-release, shell quotes taken off."""
+    found = {}
+    for line in (raw.file("/etc/os-release") or "").splitlines():
+        key, equals, value = line.partition("=")
+        if equals and not line.startswith("#"):
+            try:
+                found[key.strip()] = " ".join(shlex.split(value))
+            except ValueError:  # an unclosed quote
+                found[key.strip()] = value.strip("\"' ")
+    return found
+
+
+def _family(release: Mapping[str, str]) -> str | None:
+    for name in [release.get("ID", ""), *release.get("ID_LIKE", "").split()]:
+        for family, names in _FAMILIES.items():
+            if name in names:
+                return family
+    return None
+
+
+def _meminfo(raw: Raw) -> dict[str, int]:
+    text = raw.file("/proc/meminfo") or ""
+    return {name: int(kib) * 1024 for name, kib in re.findall(r"(?m)^(\w+):\s+(\d{1,15}) kB$", text)}
+
+
+def _virtualisation(raw: Raw) -> str | None:
+    """systemd's word (none, kvm, docker, …); without it what the kernel shows, None where that decides nothing."""
+    said = (raw.out("systemd_detect_virt") or "").strip()
+    if re.fullmatch(r"[a-z][a-z0-9-]*", said):
+        return said
+    files = raw.files()
+    in_cgroup = re.search(r"kubepods|containerd|docker|lxc", files.get("/proc/1/cgroup", ""))
+    for container, shown in (
+        ("docker", "/.dockerenv" in files),
+        ("podman", "/run/.containerenv" in files),
+        ("container-other", in_cgroup),
+    ):
+        if shown:
+            return container
+    flags = re.search(r"(?m)^flags\s*:(.*)$", files.get("/proc/cpuinfo", ""))
+    if flags is None:  # not an x86: nothing in its CPU tells
+        return known(files.get("/sys/hypervisor/type"))
+    by_cpu = "vm-other" if "hypervisor" in flags[1].split() else "none"
+    return known(files.get("/sys/hypervisor/type")) or by_cpu
+
+
+def _dmi(raw: Raw, name: str) -> str | None:
+    return known(raw.file(f"/sys/class/dmi/id/{name}"))
+
+
+def _bios(raw: Raw, firmware: Mapping[str, Any]) -> str | None:
+    """``vendor version (date)`` of the firmware, as far as it is known."""
+    said = [_dmi(raw, f"bios_{key}") or dig(dict(firmware), "bios", key) for key in ("vendor", "version", "date")]
+    text = " ".join(part for part in said[:2] if part)
+    return (f"{text} ({said[2]})" if said[2] else text).strip() or None
+
+
+def _joined(shares: Mapping[str, int]) -> str | None:
+    """``performance``, or ``performance (64), powersave (2)`` where not all agree; the most frequent first."""
+    if len(shares) < 2:
+        return next(iter(shares), None)
+    return ", ".join(f"{value} ({n})" for value, n in sorted(shares.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _switch(text: str | None) -> bool | None:
+    number = integer(text)
+    return number != 0 if number is not None else None
+
+
+def _boost(raw: Raw) -> bool | None:
+    no_turbo = _switch(raw.file("/sys/devices/system/cpu/intel_pstate/no_turbo"))
+    return not no_turbo if no_turbo is not None else _switch(raw.file("/sys/devices/system/cpu/cpufreq/boost"))
+
+
+def _bracketed(text: str | None) -> str | None:
+    """The choice in force of a file such as ``always [madvise] never``."""
+    match = re.search(r"\[(\w+)\]", text or "")
+    return match[1] if match else None
+
+
+def _edac(raw: Raw, name: str) -> int | None:
+    """Memory errors counted by all controllers, None where none counts."""
+    counts = [
+        n
+        for path, text in raw.files().items()
+        if re.fullmatch(rf"/sys/devices/system/edac/mc/mc\d+/{name}", path) and (n := integer(text)) is not None
+    ]
+    return sum(counts) if counts else None

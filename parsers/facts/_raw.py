@@ -1,0 +1,85 @@
+"""The document that playbooks/agent/facts.py prints; what is missing there becomes a note that says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fleetmark.model import FleetmarkError, ParseError
+from parsers._text import dig
+
+# Command -> what is unknown without it, and the package that brings it.
+_SOURCES = {
+    "lscpu": ("Some CPU details are", "util-linux"),
+    "dmidecode": ("DIMMs are", "dmidecode"),
+    "lsblk": ("Disks are", "util-linux"),
+    "lspci": ("Names of PCI devices are", "pciutils"),
+    "ip": ("Addresses are", "iproute2"),
+}
+
+
+@dataclass(frozen=True)
+class Raw:
+    """One host's document. ``notes`` collects a sentence for each source that could not be read."""
+
+    doc: Mapping[str, Any]
+    notes: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if dig(dict(self.doc), "schema") != 1:
+            raise FleetmarkError(
+                "the host's facts are no document of schema 1: gather them again with this Fleetmark's facts.py"
+            )
+
+    def file(self, path: str) -> str | None:
+        """The text of a file without surrounding space, None where the host had none."""
+        text = dig(self.doc, "files", path)
+        return text.strip() if isinstance(text, str) else None
+
+    def files(self) -> dict[str, str]:
+        """Every file's text by path."""
+        return {k: v for k, v in self.table("files").items() if isinstance(v, str)}
+
+    def table(self, *path: str) -> dict[str, Any]:
+        """The object at ``path``, empty where there is none."""
+        found = dig(self.doc, *path)
+        return found if isinstance(found, dict) else {}
+
+    def shares(self, name: str) -> dict[str, int]:
+        """Of a value that each CPU or device has one of: how many have which."""
+        return {k: v for k, v in self.table("counted", name).items() if isinstance(v, int)}
+
+    def out(self, command: str) -> str | None:
+        """What a command printed, None where it was absent or gave no answer."""
+        return dig(self.doc, "commands", command, "out") if self.error(command) is None else None
+
+    def error(self, command: str) -> str | None:
+        """Why a command gave no answer, None where it gave one: ``not found``, ``needs root``, or what happened."""
+        answer = self.table("commands", command)
+        if isinstance(answer.get("rc"), int) and isinstance(answer.get("out"), str):
+            return None
+        return str(answer.get("err") or "not found")
+
+    def parsed(self, command: str, parse: Callable[[bytes], dict[str, Any]]) -> dict[str, Any] | None:
+        """What the command's parser makes of its answer; None, and a note, where there is none to read."""
+        what, package = _SOURCES.get(command, (f"What {command} tells is", command))
+        error = self.error(command)
+        if error == "not found":
+            self.notes.append(f"{what} unknown: {command} is not installed; install the package {package}.")
+            return None
+        if error == "needs root":
+            self.notes.append(f"{what} unknown: {command} needs root; gather facts as root or with become.")
+            return None
+        if error is not None:
+            self.notes.append(f"{what} unknown: {command} gave {error}; run it on the host by hand to see why.")
+            return None
+        try:
+            return parse((self.out(command) or "").encode("utf-8", "replace"))
+        except ParseError as problem:
+            said = str(dig(self.doc, "commands", command, "err") or "").strip().splitlines()
+            why = said[0] if said else f"got {problem.got!r}"
+            self.notes.append(
+                f"{what} unknown: {command} did not print {problem.expected} ({why}); run it on the host to see why."
+            )
+            return None

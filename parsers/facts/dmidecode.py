@@ -1,0 +1,111 @@
+"""dmidecode: BIOS, system, processors and memory slots, from its text.
+
+Read against dmidecode 2.12 to 3.6. Sizes are powers of 1024 whatever the unit's spelling (SMBIOS 3, 7.18.5). Speeds
+up to 3.1 say MHz and mean MT/s. Serial numbers, UUIDs and asset tags are never returned.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from fleetmark.model import ParseError
+from parsers._text import decode
+from parsers.facts._common import integer, known, leading, size
+
+_EMPTY = ("No Module Installed", "Not Installed", "0", "0 bytes", "0 MB", "0 kB")
+
+
+def parse(raw: bytes) -> dict[str, Any]:
+    """``version``, ``bios``, ``system``, ``processors`` and ``memory`` (a dict per slot, empty ones with size 0).
+
+    A slot is ``{"slot", "bank", "size", "type", "form", "rated_mts", "configured_mts", "manufacturer", "part", …}``.
+    Raises ParseError where the text holds no structure, as it does without root.
+    """
+    text = decode(raw)
+    structures = list(_structures(text))
+    if not structures:
+        raise ParseError(
+            "dmidecode", "the SMBIOS tables, which root may read where the firmware has them", got=_last(text)
+        )
+    bios = next((s for title, s in structures if title == "BIOS Information"), {})
+    system = next((s for title, s in structures if title == "System Information"), {})
+    arrays = {s["_handle"]: s for title, s in structures if title == "Physical Memory Array" and "_handle" in s}
+    version = re.search(r"^# dmidecode (\S+)", text, re.MULTILINE)
+    found = {
+        "version": version[1] if version else None,
+        "bios": _picked(bios, vendor="Vendor", version="Version", date="Release Date"),
+        "system": _picked(system, vendor="Manufacturer", product="Product Name"),
+        "processors": [_processor(s) for title, s in structures if title == "Processor Information"],
+        "memory": [_slot(s) for title, s in structures if title == "Memory Device" and _of_system(s, arrays)],
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _structures(text: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """(title, fields) per structure. A title stands unindented, its fields indented once, lists twice (left out)."""
+    title, handle, margin = "", "", 0
+    fields: dict[str, str] = {}
+    for line in text.splitlines():
+        if match := re.match(r"Handle (0x[0-9A-Fa-f]+), DMI type \d+", line):
+            handle = match[1]
+        elif re.match(r"\S", line):
+            if fields:
+                yield title, fields
+            title, margin = line.strip(), 0
+            fields = {}
+        elif match := re.match(r"(\s+)([^:]+):(?:\s+(.*))?$", line.expandtabs()):
+            if not fields and handle:
+                fields["_handle"], handle = handle, ""
+            margin = margin or len(match[1])
+            if len(match[1]) == margin:
+                fields[match[2].strip()] = (match[3] or "").strip()
+    if fields:
+        yield title, fields
+
+
+def _last(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else ""
+
+
+def _picked(fields: dict[str, str], **names: str) -> dict[str, str]:
+    return {ours: value for ours, theirs in names.items() if (value := known(fields.get(theirs)))}
+
+
+def _of_system(slot: dict[str, str], arrays: dict[str, dict[str, str]]) -> bool:
+    """Whether the slot holds main memory: flash and video memory have arrays of their own."""
+    use = arrays.get(slot.get("Array Handle", ""), {}).get("Use", "Unknown")
+    return use in ("System Memory", "Unknown", "Other")
+
+
+def _processor(fields: dict[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = dict(
+        _picked(fields, socket="Socket Designation", model="Version", manufacturer="Manufacturer")
+    )
+    found["populated"] = not fields.get("Status", "").startswith("Unpopulated")
+    numbers = {"cores": "Core Count", "cores_enabled": "Core Enabled", "threads": "Thread Count"}
+    found |= {ours: value for ours, theirs in numbers.items() if (value := integer(fields.get(theirs))) is not None}
+    for ours, theirs in (("max_hz", "Max Speed"), ("current_hz", "Current Speed")):
+        mhz = leading(fields.get(theirs))
+        if mhz:
+            found[ours] = mhz * 1e6
+    return found
+
+
+def _slot(fields: dict[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = dict(
+        _picked(fields, slot="Locator", bank="Bank Locator", type="Type", form="Form Factor", part="Part Number")
+        | _picked(fields, manufacturer="Manufacturer", technology="Memory Technology")
+    )
+    found["size"] = 0 if fields.get("Size") in _EMPTY else size(fields.get("Size"))
+    configured = fields.get("Configured Memory Speed", fields.get("Configured Clock Speed"))
+    found |= {"rated_mts": _rate(fields.get("Speed")), "configured_mts": _rate(configured)}
+    found["rank"] = integer(fields.get("Rank"))
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _rate(text: str | None) -> int | None:
+    match = re.match(r"(\d{1,6}) (?:MT/s|MHz)", text or "")
+    return int(match[1]) if match and int(match[1]) else None

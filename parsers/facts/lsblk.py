@@ -1,0 +1,113 @@
+"""lsblk: the whole disks of a host and what uses each, from ``-J`` (2.27 and later), ``-P`` or both with any columns.
+
+What counts as use guards data against benchmarks that write to raw disks, so it errs on the safe side: a file system or
+partition table that is not mounted counts as much as one that is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from fleetmark.model import ParseError
+from parsers._text import decode, objects
+from parsers.facts._common import document, integer, known
+
+_MEMORY = re.compile(r"(zram|ram|nbd|fd)\d+$")  # not storage a benchmark asks about
+
+
+def parse(raw: bytes) -> dict[str, Any]:
+    """``disks``, the whole ones: name, model, size, rotational, transport, scheduler, in_use and devices.
+
+    ``in_use`` is a tuple of phrases such as ``mounted at /srv (sda1)``, ``swap (sda2)``, ``holds ext4 (sdb)``; empty
+    when lsblk saw nothing. ``devices`` are the (name, major:minor) of the disk and all that lies on it. ``signatures``
+    says whether lsblk could see any file system at all (it cannot without root or udev). Raises ParseError.
+    """
+    text = decode(raw)
+    if re.search(r'(?m)^\s*(?:K?NAME|MAJ[:_]MIN)="', text):
+        tops = _pairs(text)
+    else:
+        found = document("lsblk", text)
+        if not isinstance(found.get("blockdevices"), list):
+            raise ParseError("lsblk", "a list named blockdevices", got=text.strip()[:120])
+        tops = objects(found["blockdevices"])
+    every = [node for top in tops for node in _walk(top)]
+    disks = [_disk(top) for top in tops if top.get("type") == "disk" and _real(top)]
+    return {"disks": disks, "signatures": any(known(node.get("fstype")) for node in every)}
+
+
+def _real(top: dict[str, Any]) -> bool:
+    name = top.get("name")
+    return isinstance(name, str) and not _MEMORY.match(name) and integer(top.get("size")) != 0
+
+
+def _pairs(text: str) -> list[dict[str, Any]]:
+    """Rows of ``NAME="sda" PKNAME=""`` made the tree they describe; a device on two disks hangs from both."""
+    rows = [
+        {
+            key.lower().replace("_", ":"): re.sub(r"\\x([0-9a-f]{2})", lambda m: chr(int(m[1], 16)), value)
+            for key, value in fields
+        }
+        for line in text.splitlines()
+        if (fields := re.findall(r'([A-Z:_-]+)="([^"]*)"', line))
+    ]
+    tops: list[dict[str, Any]] = []
+    by_name: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        name = row.get("kname") or row.get("name", "")
+        node: dict[str, Any] = by_name.setdefault(name, {**row, "children": []})
+        parent = by_name.get(row.get("pkname", ""))
+        siblings = tops if parent is None else parent["children"]
+        if all(node is not other for other in siblings) and parent is not node:
+            siblings.append(node)
+    return tops
+
+
+def _walk(top: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """``top`` and what lies on it, each once."""
+    waiting, seen = [top], set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+            waiting += reversed(objects(node.get("children")))
+
+
+def _disk(top: dict[str, Any]) -> dict[str, Any]:
+    nodes = list(_walk(top))
+    uses = [phrase for node in nodes for phrase in _uses(node, top)]
+    found = {
+        "name": top["name"],
+        "model": known(top.get("model")),
+        "size": integer(top.get("size")),
+        "rotational": _flag(top.get("rota")),
+        "transport": known(top.get("tran")),
+        "scheduler": known(top.get("sched")) or ("none" if top.get("sched") == "none" else None),
+        "removable": _flag(top.get("rm")),
+        "readonly": _flag(top.get("ro")),
+        "in_use": tuple(dict.fromkeys(uses)),
+        "devices": tuple((str(n.get("kname") or n.get("name")), str(n.get("maj:min", "")).strip()) for n in nodes),
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _uses(node: dict[str, Any], top: dict[str, Any]) -> Iterator[str]:
+    name, kind = node.get("name"), node.get("type")
+    points = node.get("mountpoints")
+    for point in [*(points if isinstance(points, list) else []), node.get("mountpoint")]:
+        for one in point.split("\n") if isinstance(point, str) else []:
+            if one.strip():
+                yield f"swap ({name})" if one == "[SWAP]" else f"mounted at {one} ({name})"
+    if node is not top:
+        # Whatever was made out of a disk (lvm, crypt, raid1, mpath, dm, …) is a use of it, a partition too.
+        yield f"has partition {name}" if kind == "part" else f"part of {kind} {name}"
+    if signature := known(node.get("fstype")):
+        yield f"holds {signature} ({name})"
+    if table := known(node.get("pttype")) if kind != "part" else None:
+        yield f"holds a {table} partition table ({name})"
+
+
+def _flag(value: Any) -> bool | None:
+    return {"1": True, "0": False, "true": True, "false": False}.get(str(value).strip().lower())

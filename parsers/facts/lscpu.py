@@ -1,0 +1,204 @@
+"""lscpu: processors, topology and caches, from its text, its JSON (flat or nested) and its cache table (-C).
+
+Read against util-linux 2.23 to 2.41. Up to 2.33 a cache line gives the size of one cache and not how many there are;
+from 2.34 the sum, then ``(N instances)``. Mixed processors (big.LITTLE) repeat the block that starts at ``Model name``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+from fleetmark.model import ParseError
+from parsers._text import decode, objects
+from parsers.facts._common import document, id_list, integer, known, leading, size
+
+# Sections of the nested forms whose lines the flat forms name in full: section -> what surrounds the short name.
+_SECTIONS = {"Caches": ("", " cache"), "Vulnerabilities": ("Vulnerability ", "")}
+_TYPES = {"d": "data", "i": "instruction", "": "unified"}
+# Per block: our name and lscpu's. Whatever is "-" stays absent.
+_BLOCK = {
+    "threads_per_core": "Thread(s) per core",
+    "cores_per_socket": "Core(s) per socket",
+    "cores_per_cluster": "Core(s) per cluster",
+    "clusters": "Cluster(s)",
+    "sockets": "Socket(s)",
+    "sockets_per_book": "Socket(s) per book",
+    "books_per_drawer": "Book(s) per drawer",
+    "drawers": "Drawer(s)",
+}
+
+
+def parse(raw: bytes) -> dict[str, Any]:
+    """``cpus`` (known), ``online`` (their numbers), ``model``, ``cores`` (whole host), ``sockets``, ``caches``, ….
+
+    A cache is ``{"name", "level", "type", "size" (bytes of one), "instances", "total"}``, the last two None where lscpu
+    does not count. Output of ``lscpu -C`` gives ``caches`` alone. Raises ParseError.
+    """
+    text = decode(raw)
+    if "{" in text and ('"lscpu"' in text or '"caches"' in text):
+        found = document("lscpu", text)
+        if "caches" in found:
+            return {"caches": _table(objects(found["caches"]))}
+        fields = list(_json_fields(found))
+    elif re.match(r"\s*NAME\s.*ONE-SIZE", text):
+        return {"caches": _table(_columns(text))}
+    else:
+        fields = list(_text_fields(text))
+    if not any(key in ("CPU(s)", "Architecture") for key, _ in fields):
+        raise ParseError("lscpu", "a field such as 'Architecture:' or 'CPU(s):'", got=text.strip()[:120])
+    return _facts(fields)
+
+
+def _json_fields(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    waiting = [("", row) for row in reversed(objects(found.get("lscpu")))]
+    while waiting:
+        section, row = waiting.pop()
+        if not isinstance(row.get("field"), str):
+            continue
+        key = row["field"].strip().removesuffix(":")
+        if isinstance(row.get("data"), str):
+            yield _full(section, key), row["data"].strip()
+        waiting += [(key, child) for child in reversed(objects(row.get("children")))]
+
+
+def _text_fields(text: str) -> Iterator[tuple[str, str]]:
+    section, key, value = "", "", ""
+    for line in text.splitlines():
+        match = re.match(r"(\s*)([^:]{1,60}):(?:\s+(.*))?$", line)
+        if match:
+            if key:
+                yield key, value.strip()
+            if not match[1]:
+                section = match[2] if not match[3] else ""
+            key, value = _full(section, match[2].strip()), match[3] or ""
+        elif key and line[:8].isspace():  # a long value, wrapped for a terminal
+            value += " " + line.strip()
+    if key:
+        yield key, value.strip()
+
+
+def _full(section: str, key: str) -> str:
+    before, after = _SECTIONS.get(section.partition(" (")[0], ("", ""))
+    return f"{before}{key}{after}"
+
+
+def _facts(fields: list[tuple[str, str]]) -> dict[str, Any]:
+    first: dict[str, str] = {}  # of repeated fields the first counts, except in the blocks
+    for key, value in fields:
+        first.setdefault(key, value)
+    blocks = _blocks(fields)
+    models = [b["model"] for b in blocks if "model" in b]
+    cores = [_cores(b) for b in blocks]
+    sockets = [s for s in map(_sockets, blocks) if s is not None]
+    online = id_list(first["On-line CPU(s) list"]) if "On-line CPU(s) list" in first else None
+    offline = id_list(first["Off-line CPU(s) list"]) if "Off-line CPU(s) list" in first else None
+    found = {
+        "arch": known(first.get("Architecture")),
+        "cpus": integer(first.get("CPU(s)")),
+        "online": online,
+        "offline": offline,
+        "vendor": known(first.get("Vendor ID")),
+        "model": " + ".join(dict.fromkeys(models)) or None,
+        "bios_model": known(first.get("BIOS Model name")),
+        "stepping": known(first.get("Stepping")),
+        "cores": sum(c for c in cores if c is not None) if cores and None not in cores else None,
+        "sockets": max(sockets, default=None),
+        **{key: blocks[0].get(key) for key in ("threads_per_core", "cores_per_socket", "clusters") if blocks},
+        "max_hz": _hz([value for key, value in fields if key == "CPU max MHz"]),
+        "min_hz": _hz([value for key, value in fields if key == "CPU min MHz"]),
+        "flags": tuple(first.get("Flags", "").split()),
+        "virtualization": known(first.get("Virtualization")),
+        "hypervisor": known(first.get("Hypervisor vendor")),
+        "virtualization_type": known(first.get("Virtualization type")),
+        "caches": [cache for key, value in first.items() if (cache := _cache(key, value))],
+        "numa_nodes": integer(first.get("NUMA node(s)")),
+        "numa": {
+            int(match[1]): cpus
+            for key, value in first.items()
+            if (match := re.fullmatch(r"NUMA node(\d{1,5}) CPU\(s\)", key)) and (cpus := id_list(value)) is not None
+        },
+        "vulnerabilities": {
+            key.removeprefix("Vulnerability "): value
+            for key, value in first.items()
+            if key.startswith("Vulnerability ") and value
+        },
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _blocks(fields: list[tuple[str, str]]) -> list[dict[str, Any]]:
+    """One dict per kind of processor: a new one starts where a field of the last one comes again."""
+    names = {theirs: ours for ours, theirs in _BLOCK.items()} | {"Model name": "model"}
+    blocks: list[dict[str, Any]] = [{}]
+    for key, value in fields:
+        name = names.get(key)
+        if name is None:
+            continue
+        if name in blocks[-1]:
+            blocks.append({})
+        found = known(value) if name == "model" else integer(value)
+        if found is not None:
+            blocks[-1][name] = found
+    return [b for b in blocks if b]
+
+
+def _cores(block: dict[str, Any]) -> int | None:
+    if "cores_per_cluster" in block and "clusters" in block:
+        return int(block["cores_per_cluster"]) * int(block["clusters"])
+    sockets = _sockets(block)
+    return int(block["cores_per_socket"]) * sockets if "cores_per_socket" in block and sockets is not None else None
+
+
+def _sockets(block: dict[str, Any]) -> int | None:
+    if "sockets_per_book" in block:  # IBM Z counts books and drawers above sockets
+        return int(prod(block.get(key, 1) for key in ("sockets_per_book", "books_per_drawer", "drawers")))
+    found: int | None = block.get("sockets")
+    return found
+
+
+def _hz(values: list[str]) -> float | None:
+    found = [mhz * 1e6 for value in values if (mhz := leading(value)) is not None and mhz > 0]
+    return max(found, default=None)
+
+
+def _cache(key: str, value: str) -> dict[str, Any] | None:
+    """A line such as ``L2 cache: 24 MiB (112 instances)``."""
+    name = re.fullmatch(r"L(\d)([di]?) cache", key)
+    match = re.fullmatch(r"([^()]+?)\s*(?:\((\d{1,6}) instances?\))?", value)
+    if not name or not match:
+        return None
+    amount, instances = size(match[1]), int(match[2]) if match[2] else None
+    if not amount or instances == 0:
+        return None
+    return {
+        "name": f"L{name[1]}{name[2]}",
+        "level": int(name[1]),
+        "type": _TYPES[name[2]],
+        "size": round(amount / instances) if instances else amount,
+        "instances": instances,
+        "total": amount if instances else None,
+    }
+
+
+def _columns(text: str) -> list[dict[str, Any]]:
+    head, *rows = [line.split() for line in text.splitlines() if line.strip()]
+    return [dict(zip(map(str.lower, head), row, strict=False)) for row in rows]
+
+
+def _table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of ``lscpu -C``."""
+    found = []
+    for row in rows:
+        one, every = size(row.get("one-size")), size(row.get("all-size"))
+        level, kind = integer(row.get("level")), known(row.get("type"))
+        if not one or not every or level is None or kind is None:
+            continue
+        instances = max(1, round(every / one))
+        entry = {"name": known(row.get("name")), "level": level, "type": kind.lower(), "size": one}
+        found.append(entry | {"instances": instances, "total": every})
+    if not found:
+        raise ParseError("lscpu", "caches with ONE-SIZE, ALL-SIZE, TYPE and LEVEL")
+    return found

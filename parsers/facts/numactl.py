@@ -1,0 +1,41 @@
+"""numactl -H: NUMA nodes, their CPUs, memory and distances.
+
+numactl prints mebibytes and calls them MB (numactl 2.0.x, ``size >> 20``).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from fleetmark.model import ParseError
+from parsers._text import decode
+from parsers.facts._common import id_list
+
+
+def parse(raw: bytes) -> dict[str, Any]:
+    """``nodes`` (how many) and ``numa``: ``{"id", "cpus", "memory", "free", "distances"}`` per node, bytes.
+
+    A node without CPUs (CXL memory, HBM) has an empty ``cpus``; what numactl could not read is absent. Raises
+    ParseError.
+    """
+    text = decode(raw)
+    nodes: dict[int, dict[str, Any]] = {}
+    columns: tuple[int, ...] = ()
+    for line in text.splitlines():
+        if match := re.fullmatch(r"\s*node (\d{1,5}) (cpus|size|free):\s*(.*?)\s*", line):
+            node = nodes.setdefault(int(match[1]), {"id": int(match[1])})
+            if match[2] == "cpus":
+                cpus = id_list(match[3])
+                node |= {"cpus": cpus} if cpus is not None else {}
+            elif amount := re.fullmatch(r"(\d{1,12}) MB", match[3]):
+                node["memory" if match[2] == "size" else "free"] = int(amount[1]) << 20
+        elif match := re.fullmatch(r"\s*node\s+(\d[\d\s]*)", line):
+            columns = id_list(match[1]) or ()
+        elif (match := re.fullmatch(r"\s*(\d{1,5}):\s+(\d[\d\s]*)", line)) and int(match[1]) in nodes:
+            distances = id_list(match[2])
+            if distances is not None and len(distances) == len(columns):
+                nodes[int(match[1])]["distances"] = distances
+    if not nodes:
+        raise ParseError("numactl", "lines such as 'node 0 cpus: …'", got=text.strip()[:120])
+    return {"nodes": len(nodes), "numa": [nodes[i] for i in sorted(nodes)]}

@@ -1,0 +1,170 @@
+"""nvidia-smi: driver and GPUs, from -q -x (XML), --query-gpu (CSV) and the plain table; links between GPUs from topo.
+
+Read against drivers 375 to 595. The XML's names move with its DTD: power limits lay in ``power_readings`` before v12.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import xml.etree.ElementTree as ET
+from typing import Any
+
+from fleetmark.model import ParseError
+from parsers._text import decode
+from parsers.facts._common import id_list, integer, known, leading, size
+
+_MIB = 1 << 20
+_TABLE_GPU = re.compile(r"\|\s+(\d+)\s+(\S.*?)\s+(?:On|Off|N/A)\s*\|\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f:.]+)\s")
+_TABLE_LOAD = re.compile(r"(?:/\s*(\d+)W\s*)?\|\s*\d+MiB\s*/\s*(\d+)MiB")
+_SLOWDOWNS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
+
+
+def parse(raw: bytes) -> dict[str, Any]:
+    """``driver``, ``cuda`` and ``gpus``, or for ``topo`` ``links`` ({"GPU0-GPU1": "NV18"}) and ``numa`` ({gpu: node}).
+
+    A GPU is ``{"index", "name", "bus", "memory" (bytes), "power_limit" (W), "pcie_gen", "pcie_width", …}``. Raises
+    ParseError, also where nvidia-smi says in words why it has nothing to show.
+    """
+    text = decode(raw)
+    if "<nvidia_smi_log" in text:
+        return _xml(text)
+    lines = [line for line in text.splitlines() if line.strip()]
+    head = next((n for n, line in enumerate(lines) if "driver_version" in line or "memory.total" in line), None)
+    if head is not None and "," in lines[head]:
+        return _query(lines[head:])
+    if any(_TABLE_GPU.match(line) for line in lines):
+        return _table(text, lines)
+    if lines and re.match(r"\s+GPU0\b", lines[0]):
+        return _topology(lines)
+    said = next((line for line in lines if not line.startswith(("+", "|"))), "")
+    raise ParseError("nvidia_smi", "GPUs (as XML, CSV or its table)", got=said)
+
+
+def _xml(text: str) -> dict[str, Any]:
+    text = text[text.index("<nvidia_smi_log") :]  # without the DOCTYPE: no entity is ever expanded
+    text = text.partition("</nvidia_smi_log>")[0] + "</nvidia_smi_log>"
+    try:
+        root = ET.fromstring(re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "", text))
+    except ET.ParseError as error:
+        raise ParseError("nvidia_smi", f"whole XML ({error})", line=error.position[0]) from None
+    gpus = [_gpu(n, element) for n, element in enumerate(root.findall("gpu"))]
+    if not gpus:
+        raise ParseError("nvidia_smi", "at least one <gpu>", got=f"attached_gpus {root.findtext('attached_gpus')}")
+    found = {"driver": known(root.findtext("driver_version")), "cuda": known(root.findtext("cuda_version"))}
+    return {key: value for key, value in found.items() if value} | {"gpus": gpus}
+
+
+def _gpu(index: int, element: ET.Element) -> dict[str, Any]:
+    def text(*paths: str) -> str | None:
+        return next((value for path in paths if (value := known(element.findtext(path)))), None)
+
+    link = "pci/pci_gpu_link_info/"
+    power = ("gpu_power_readings/", "power_readings/", "module_power_readings/")
+    reasons = next((e for e in element if e.tag in ("clocks_event_reasons", "clocks_throttle_reasons")), None)
+    ecc = [e for e in element.findall("ecc_errors/volatile/*") if "uncorrectable" in e.tag]
+    ecc += element.findall("ecc_errors/volatile/double_bit/total")  # up to DTD v10
+    found = {
+        "index": index,
+        "name": text("product_name"),
+        "bus": element.get("id"),
+        "memory": size(text("fb_memory_usage/total")),
+        "power_limit": leading(
+            text(*(p + n for p in power for n in ("current_power_limit", "enforced_power_limit", "power_limit")))
+        ),
+        "max_power_limit": leading(text(*(p + "max_power_limit" for p in power))),
+        "pcie_gen": integer(text(link + "pcie_gen/current_link_gen")),
+        "max_pcie_gen": integer(text(link + "pcie_gen/max_link_gen")),
+        "pcie_width": integer(text(link + "link_widths/current_link_width")),
+        "max_pcie_width": integer(text(link + "link_widths/max_link_width")),
+        "persistence": _flag(text("persistence_mode")),
+        "mig": _flag(text("mig_mode/current_mig")),
+        "ecc": _flag(text("ecc_mode/current_ecc")),
+        "ecc_uncorrected": _total([e.text for e in ecc]),
+        "remap_pending": _flag(text("remapped_rows/remapped_row_pending")),
+        "max_sm_hz": _hz(text("max_clocks/sm_clock")),
+        "temperature": leading(text("temperature/gpu_temp")),
+        "slowdown": tuple(
+            name
+            for name in _SLOWDOWNS
+            for e in (reasons if reasons is not None else ())
+            if re.fullmatch(rf"clocks_(?:event|throttle)_reason_{name}", e.tag) and (e.text or "").strip() == "Active"
+        ),
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _flag(text: str | None) -> bool | None:
+    return {"Enabled": True, "Disabled": False, "Yes": True, "No": False, "On": True, "Off": False}.get(text or "")
+
+
+def _hz(text: str | None) -> float | None:
+    mhz = leading(text)
+    return mhz * 1e6 if mhz else None
+
+
+def _total(values: list[str | None]) -> int | None:
+    numbers = [n for value in values if (n := integer(known(value))) is not None]
+    return sum(numbers) if numbers else None
+
+
+def _query(lines: list[str]) -> dict[str, Any]:
+    """--query-gpu=… --format=csv, with or without units: a row per GPU, perhaps per GPU and moment."""
+    rows = list(csv.reader(lines, skipinitialspace=True))
+    names = [re.sub(r" \[.*\]$", "", name.strip()) for name in rows[0]]
+    gpus: dict[str, dict[str, Any]] = {}
+    driver = None
+    for number, row in enumerate(rows[1:]):
+        if len(row) != len(names):
+            continue
+        value = {name: known(text) for name, text in zip(names, row, strict=True)}
+        index = integer(value.get("index"))
+        memory = integer(value.get("memory.total"))
+        found = {
+            "index": index if index is not None else number,
+            "name": value.get("name"),
+            "bus": value.get("pci.bus_id"),
+            "memory": memory * _MIB if memory is not None else None,
+            "power_limit": leading(value.get("power.limit")),
+            "pcie_gen": integer(value.get("pcie.link.gen.current")),
+            "pcie_width": integer(value.get("pcie.link.width.current")),
+        }
+        driver = driver or value.get("driver_version")
+        gpus[str(found["index"])] = {key: v for key, v in found.items() if v is not None}
+    if not gpus:
+        raise ParseError("nvidia_smi", "a row of CSV per GPU", got=lines[0])
+    return ({"driver": driver} if driver else {}) | {"gpus": list(gpus.values())}
+
+
+def _table(text: str, lines: list[str]) -> dict[str, Any]:
+    gpus: list[dict[str, Any]] = []
+    for line in lines:
+        if match := _TABLE_GPU.match(line):
+            gpus.append({"index": int(match[1]), "name": match[2], "bus": match[3]})
+        elif gpus and (match := _TABLE_LOAD.search(line)) and "memory" not in gpus[-1]:
+            gpus[-1]["memory"] = int(match[2]) * _MIB
+            gpus[-1] |= {"power_limit": float(match[1])} if match[1] else {}
+    found: dict[str, Any] = {"gpus": gpus}
+    for key, pattern in (("driver", r"Driver Version: ([\d.]+)"), ("cuda", r"CUDA Version: ([\d.]+)")):
+        if match := re.search(pattern, text):
+            found[key] = match[1]
+    return found
+
+
+def _topology(lines: list[str]) -> dict[str, Any]:
+    """``topo -m`` and ``topo -p2p``: a matrix, then on the right CPU and NUMA affinity where they are printed."""
+    columns = re.findall(r"(?:GPU|NIC)\d+|mlx\d_\d+|CPU Affinity|NUMA Affinity|GPU NUMA ID", lines[0])
+    links: dict[str, str] = {}
+    numa: dict[int, int] = {}
+    for line in lines[1:]:
+        cells = line.split()
+        if not cells or not re.fullmatch(r"GPU\d{1,3}|NIC\d{1,3}|mlx\d_\d{1,3}", cells[0]):
+            continue
+        row = dict(zip(columns, cells[1:], strict=False))
+        links |= {f"{cells[0]}-{name}": v for name, v in row.items() if " " not in name and v != "X"}
+        node = id_list(row.get("NUMA Affinity", "-"))
+        if cells[0].startswith("GPU") and node is not None and len(node) == 1:
+            numa[int(cells[0][3:])] = node[0]
+    if not links:
+        raise ParseError("nvidia_smi", "a matrix of links between GPUs", got=lines[0])
+    return {"links": links, "numa": numa}

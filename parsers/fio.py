@@ -1,0 +1,223 @@
+"""fio: bandwidth, IOPS and latency of each job and direction, from JSON, JSON+, terse or normal output.
+
+Metrics carry the direction in their name: ``read_bw`` (B/s), ``write_iops`` (1/s), ``read_lat_mean``,
+``read_clat_p99`` (s), ``sync_lat_p99.9`` (s), and ``cpu_usr``, ``cpu_sys`` (fractions of the job's run time). The case
+is the job's name. The subject is ``host``, the server's name in client/server mode, or ``all`` for what fio itself added
+up over clients or over a group: never add those to the jobs. Jobs that share name and subject (``numjobs`` without
+``group_reporting``) carry a label ``clone``, several runs in one file a label ``run``; both count from 1. Latencies of
+0, which older versions print for less than their clock's step, are left out.
+
+Read against fio 2.0 to 3.42 (stat.c, client.c): up to 2.x latencies are microseconds and ``io_bytes`` KiB; 2.99 brought
+nanoseconds, 3.2 ``bw_bytes``; ``bw`` is KiB/s in all of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from fleetmark.model import Better, Measurement, Parsed, ParseError
+from parsers._fio_text import COMPLAINT, FATAL, Job, percentile_name, read_normal, read_terse
+from parsers._text import Document, Found, decode, dig, find_json, matches, number, numbered, objects
+
+_DIRECTIONS = ("read", "write", "trim", "mixed")
+_SNAPSHOT_SLACK = 3.0  # s: fio stamps whole seconds, and prints a little after the interval it reports
+_DISAGREE = 0.02
+
+
+def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """Every job in ``raw``, in any of fio's output formats, whatever stands around it.
+
+    ``invalid`` is set where a job failed, was interrupted or did not verify. Raises ParseError, with fio's own sentence
+    where there is one, when no job did any I/O.
+    """
+    text = decode(raw)
+    found = find_json(text)
+    notes: list[str] = []
+    runs = [(d, _read_json(d.value, notes)) for d in found.documents if _entries(d.value)]
+    runs = _without_snapshots(runs, notes)
+    version = next((v for d, _ in runs if isinstance(v := dig(d.value, "fio version"), str)), None)
+    batches = [jobs for _, jobs in runs]
+    if not any(j.values for jobs in batches for j in jobs):
+        for reader in (read_terse, read_normal):
+            seen, jobs = reader(found.around, notes)
+            version = version or seen
+            if jobs:
+                batches.append(jobs)
+                break
+    wrong = [f"job {j.name}: {j.error}" for jobs in batches for j in jobs if j.error]
+    batches = [b for b in batches if any(j.values for j in b)]
+    if not batches:
+        raise _nothing(found, wrong)
+    wrong += [m.string.strip() for _, m in matches(FATAL, found.around)]
+    for cut in found.broken:
+        notes.append(
+            f"the JSON that begins on line {cut.line} is cut or damaged at line {cut.at}: nothing of it was read"
+        )
+    measurements: list[Measurement] = []
+    for n, jobs in enumerate(batches, 1):
+        measurements += _measure(jobs, {"run": str(n)} if len(batches) > 1 else {}, notes)
+    return Parsed(
+        tool="fio",
+        measurements=tuple(measurements),
+        version=version.removeprefix("fio-") if version else None,
+        invalid="; ".join(dict.fromkeys(wrong)) or None,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _entries(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The jobs of one document: ``client_stats`` in client/server mode, else ``jobs``."""
+    return [e for key in ("client_stats", "jobs") for e in objects(document.get(key)) if "jobname" in e]
+
+
+def _read_json(document: dict[str, Any], notes: list[str]) -> list[Job]:
+    jobs = []
+    for entry in _entries(document):
+        name, host = str(entry["jobname"]) or "job", entry.get("hostname")
+        subject = host if isinstance(host, str) and host else "host"
+        job = Job(name, "all" if name == "All clients" else subject)
+        for direction in _DIRECTIONS:
+            job.values.update(_read_direction(entry.get(direction), direction, f"job {name}", notes))
+        for metric, figure in _read_latency(dig(entry, "sync"), "lat").items():
+            job.values[f"sync_{metric}"] = figure
+        for metric, key in (("cpu_usr", "usr_cpu"), ("cpu_sys", "sys_cpu")):
+            share = number(entry.get(key))
+            if share is not None and job.values and job.subject != "all":
+                job.values[metric] = share / 100
+        error, errors = number(entry.get("error")), number(entry.get("total_err"))
+        if error:
+            job.error = f"error {error:g}"
+        elif errors:
+            job.error = f"{errors:g} I/O errors"
+        jobs.append(job)
+    return jobs
+
+
+def _read_direction(part: Any, direction: str, where: str, notes: list[str]) -> dict[str, float]:
+    """The figures of one direction of one job; empty where it did no I/O."""
+    found: dict[str, float] = {}
+    if not any(number(dig(part, key)) for key in ("io_bytes", "io_kbytes", "total_ios", "bw", "iops")):
+        return found
+    kib, exact, iops = (number(dig(part, key)) for key in ("bw", "bw_bytes", "iops"))
+    rate = exact
+    if kib is not None and (exact is None or not -1024 <= exact - kib * 1024 < 2048):
+        # bw_bytes is the same figure before rounding down. Where they differ, bw is what every version prints.
+        rate = kib * 1024
+        if exact is not None:
+            notes.append(f"{where}: {direction} bw_bytes {exact:.0f} is not bw {kib:.0f} KiB/s; took bw")
+    if rate:
+        found[f"{direction}_bw"] = rate
+    if iops:
+        found[f"{direction}_iops"] = iops
+    if not found:
+        notes.append(f"{where}: {direction} ran too briefly for a rate")
+    for what in ("lat", "clat", "slat"):
+        for metric, figure in _read_latency(part, what).items():
+            found[f"{direction}_{metric}"] = figure
+    for key, spoken in (("short_ios", "short"), ("drop_ios", "dropped")):
+        if count := number(dig(part, key)):
+            notes.append(f"{where}: {count:.0f} {direction} I/Os {spoken}")
+    return found
+
+
+def _read_latency(part: Any, what: str) -> dict[str, float]:
+    """Mean, extremes and percentiles of one kind of latency, in seconds, from ``*_ns`` or, up to 2.x, microseconds."""
+    nanoseconds = dig(part, f"{what}_ns")
+    statistics, per_second = (nanoseconds, 1e9) if nanoseconds is not None else (dig(part, what), 1e6)
+    found = {}
+    for kind in ("mean",) if what == "slat" else ("mean", "min", "max"):
+        if value := number(dig(statistics, kind)):
+            found[f"{what}_{kind}"] = value / per_second
+    percentiles = dig(statistics, "percentile")
+    for rank, figure in percentiles.items() if isinstance(percentiles, dict) else ():
+        at, value = number(rank), number(figure)
+        if value and at is not None and (name := percentile_name(at)):
+            found[f"{what}_{name}"] = value / per_second
+    return found
+
+
+def _without_snapshots(runs: list[tuple[Document, list[Job]]], notes: list[str]) -> list[tuple[Document, list[Job]]]:
+    """``runs`` less the interim reports of ``--status-interval``.
+
+    Those are whole documents too, of the same jobs, and as much later by the clock as the jobs have run longer.
+    """
+    kept: list[tuple[Document, list[Job]]] = []
+    for document, jobs in runs:
+        if kept and _continues(kept[-1][0].value, document.value):
+            kept.pop()
+            notes.append("interim reports of --status-interval left out")
+        kept.append((document, jobs))
+    return kept
+
+
+def _continues(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    stamps = number(before.get("timestamp")), number(after.get("timestamp"))
+    then, now = _entries(before), _entries(after)
+    if None in stamps or [(e["jobname"], e.get("groupid")) for e in then] != [
+        (e["jobname"], e.get("groupid")) for e in now
+    ]:
+        return False
+    ran = [
+        max((number(dig(e, d, "runtime")) or 0.0 for e in entries for d in _DIRECTIONS), default=0)
+        for entries in (then, now)
+    ]
+    assert stamps[0] is not None and stamps[1] is not None
+    return 0 < ran[0] < ran[1] and abs((stamps[1] - stamps[0]) - (ran[1] - ran[0]) / 1000) < _SNAPSHOT_SLACK
+
+
+def _measure(jobs: list[Job], labels: dict[str, str], notes: list[str]) -> list[Measurement]:
+    """The measurements of one run, clones told apart, and its sums held against its jobs."""
+    if idle := [j.name for j in jobs if not j.values and not j.error]:
+        notes.append(f"no I/O by {', '.join(dict.fromkeys(idle))}")
+    many = Counter((j.name, j.subject) for j in jobs)
+    seen: Counter[tuple[str, str]] = Counter()
+    made = []
+    for job in jobs:
+        key = job.name, job.subject
+        seen[key] += 1
+        clone = {"clone": str(seen[key])} if many[key] > 1 else {}
+        for metric, value in job.values.items():
+            unit, better = _kind(metric)
+            made.append(Measurement("fio", job.name, metric, value, unit, better, job.subject, {**clone, **labels}))
+    for total in (j for j in jobs if j.subject == "all"):
+        for metric in (m for m in total.values if m.endswith("_bw")):
+            parts = [j.values.get(metric, 0.0) for j in jobs if j.subject != "all" and total.group in (None, j.group)]
+            if abs(sum(parts) / total.values[metric] - 1) > _DISAGREE:
+                notes.append(
+                    f"{total.name}: {metric} is {total.values[metric]:.4g} B/s, its jobs add up to {sum(parts):.4g}"
+                )
+    return made
+
+
+def _kind(metric: str) -> tuple[str, Better]:
+    if metric.startswith("cpu_"):
+        return "1", Better.NONE
+    if metric.endswith("_bw"):
+        return "B/s", Better.HIGHER
+    return ("1/s", Better.HIGHER) if metric.endswith("_iops") else ("s", Better.LOWER)
+
+
+def _nothing(found: Found, wrong: list[str]) -> ParseError:
+    """Why there is no measurement, in fio's words where it said something."""
+    for pattern in (FATAL, COMPLAINT):
+        for n, match in matches(pattern, found.around):
+            return ParseError("fio", "a job that did I/O", line=n, got=match.string.strip())
+    if wrong:
+        return ParseError("fio", "a job that did I/O", got=wrong[0])
+    if found.broken:
+        cut = found.broken[0]
+        return ParseError("fio", f"whole JSON from line {cut.line} on", line=cut.at, got=cut.reason)
+    if found.documents:
+        where = found.documents[0]
+        what = (
+            "jobs without any I/O"
+            if _entries(where.value)
+            else f"JSON with {', '.join(list(where.value)[:5]) or 'nothing'}"
+        )
+        return ParseError("fio", 'a job that did I/O under "jobs" or "client_stats"', line=where.line, got=what)
+    first = next(((n, line) for n, line in numbered(found.around) if line.strip()), None)
+    if first is None:
+        return ParseError("fio", "fio's output", got="nothing")
+    return ParseError("fio", "fio's JSON, terse or normal output", line=first[0], got=first[1].strip())

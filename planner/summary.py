@@ -1,0 +1,172 @@
+"""Repeats to a figure per host, and hosts to a figure per generation: medians with their spread."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Mapping, Sequence
+from enum import StrEnum
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from fleetmark.model import Status
+
+METRIC = ["workload", "case", "metric", "subject", "labels", "unit"]
+_ABOUT = ["better", "class", "headline", "bits"]
+_FIGURES = ["n", "median", "lo", "hi", "interval", "coverage", "cv"]
+
+
+class Interval(StrEnum):
+    """What ``lo`` and ``hi`` around a median are."""
+
+    ORDER = "order"  # interval of the median from order statistics, coverage at least 95%
+    RANGE = "range"  # min to max: too few values for an interval
+    NONE = "none"  # one value: nothing is known about its spread
+
+
+@lru_cache(maxsize=4096)
+def order_interval(n: int, confidence: float = 0.95) -> tuple[int, int, float] | None:
+    """Ranks (from 1) of the narrowest symmetric order-statistic interval of a median of ``n`` values, and its coverage.
+
+    None where no pair of ranks covers ``confidence`` (n < 6 for 95%). Exact binomial, free of any distribution
+    (Hahn & Meeker, Statistical Intervals, 1991, section 5.2).
+    """
+    total, tail, rank = 1 << n, 0, 0
+    term = 1  # C(n, rank)
+    while rank < n // 2 and 1 - 2 * (tail + term) / total >= confidence:
+        tail += term
+        term = term * (n - rank) // (rank + 1)
+        rank += 1
+    return (rank, n + 1 - rank, 1 - 2 * tail / total) if rank else None
+
+
+def per_host(measurements: pd.DataFrame) -> pd.DataFrame:
+    """One row per (workload, case, metric, subject, labels, unit, host), from the repeats that passed.
+
+    Columns besides these keys: better, class, headline, bits; ``n`` repeats, ``median``, ``lo`` and ``hi`` (NaN
+    for one value), ``interval`` (an Interval: what lo and hi are), ``coverage`` of it (NaN unless ORDER), ``cv``
+    (sample standard deviation over mean; NaN for one value or mean 0), ``over`` ("repeats"). Values stay in base
+    units. What did not pass or is not a finite number is left out, so a key without any such value has no row.
+    """
+    scored = measurements[(measurements["status"] == Status.PASSED) & np.isfinite(measurements["value"].astype(float))]
+    result = _figures(scored, [*METRIC, "host"])
+    return result[[*METRIC, "host", *_ABOUT, *_FIGURES]].assign(over="repeats")
+
+
+def merge_pairs(stats: pd.DataFrame, generation: Mapping[str, str | None]) -> pd.DataFrame:
+    """``per_host``'s rows, where each host's pairs (subject ``h1>h2``) became one row per generation of the peer.
+
+    Its subject reads ``to GENERATION`` (``to others`` for peers without one); median, spread and ``n`` are then
+    those over the pairs' medians, and ``over`` is "pairs". ``generation`` names every host of the campaign: only
+    names in it make a pair, and a host alone (``h1>h1``) makes none.
+    """
+    subject = pair_subjects(stats, generation)
+    pair = subject != stats["subject"]
+    if not pair.any():
+        return stats
+    pairs = stats[pair].assign(subject=subject[pair], value=stats["median"])
+    result = _figures(pairs, [*METRIC, "host"]).assign(over="pairs")
+    both = pd.concat([stats[~pair], result[list(stats.columns)]], ignore_index=True)
+    return both.sort_values([*METRIC, "host"], ignore_index=True)
+
+
+def pair_subjects(frame: pd.DataFrame, generation: Mapping[str, str | None]) -> pd.Series:
+    """The ``subject`` of each row of ``frame`` (which has ``host`` too) as ``merge_pairs`` names it; same index."""
+    names: dict[tuple[str, str], str] = {}
+    for host, subject in frame[["host", "subject"]].drop_duplicates().itertuples(index=False):
+        other = peer(host, subject, generation)
+        names[host, subject] = subject if other is None else f"to {generation[other] or 'others'}"
+    return pd.Series(
+        [names[key] for key in zip(frame["host"], frame["subject"], strict=True)], index=frame.index, dtype=object
+    )
+
+
+def peer(host: str, subject: str, hosts: Container[str]) -> str | None:
+    """The other host of a pair, None where ``subject`` is no pair with ``host``. Names may hold ``>`` themselves."""
+    for other in (
+        subject.removeprefix(f"{host}>") if subject.startswith(f"{host}>") else host,
+        subject.removesuffix(f">{host}") if subject.endswith(f">{host}") else host,
+    ):
+        if other != host and other in hosts:
+            return other
+    return None
+
+
+def per_generation(stats: pd.DataFrame, generation: Mapping[str, str | None]) -> pd.DataFrame:
+    """One row per (workload, case, metric, subject, labels, unit, generation); the host is the unit of replication.
+
+    ``stats`` is what ``merge_pairs`` gave. ``n`` counts hosts; ``median``, ``lo``, ``hi``, ``interval``, ``coverage``
+    and ``cv`` are over the hosts' medians; ``low_host``/``low`` and ``high_host``/``high`` name the hosts at both
+    ends. Hosts without a generation share the one called "".
+    """
+    frame = stats.assign(value=stats["median"], generation=stats["host"].map(lambda h: generation.get(h) or ""))
+    columns = [*METRIC, "generation", *_ABOUT, *_FIGURES, "low_host", "low", "high_host", "high"]
+    return _figures(frame, [*METRIC, "generation"])[columns]
+
+
+def status_counts(outcomes: pd.DataFrame) -> dict[Status, int]:
+    """How many repeats ended in each status; every status is named, those that never occurred with 0."""
+    counts = outcomes["status"].value_counts()
+    return {status: int(counts.get(status, 0)) for status in Status}
+
+
+def _figures(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+    """Group ``frame`` by ``keys`` and summarise its ``value``; sorted by ``keys``, no Python loop over groups."""
+    if frame.empty:
+        names = [*keys, *_ABOUT, *_FIGURES, "low_host", "low", "high_host", "high"]
+        return pd.DataFrame({name: pd.Series(dtype=_EMPTY.get(name, "object")) for name in dict.fromkeys(names)})
+    code = _codes(frame, keys)
+    value = frame["value"].to_numpy(dtype=float)
+    order = np.lexsort((value, code))
+    value, code = value[order], code[order]
+    first = np.flatnonzero(np.r_[True, code[1:] != code[:-1]])
+    n = np.diff(np.r_[first, len(code)])
+    last = first + n - 1
+
+    lo_rank, hi_rank, coverage = _ranks(n)
+    alone = n == 1
+    mean = np.add.reduceat(value, first) / n
+    squares = np.add.reduceat((value - np.repeat(mean, n)) ** 2, first)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        cv = np.sqrt(squares / (n - 1)) / np.abs(mean)
+
+    result = frame.iloc[order[first]].reset_index(drop=True)
+    host = frame["host"].to_numpy()
+    return result.assign(
+        n=n,
+        median=(value[first + (n - 1) // 2] + value[first + n // 2]) / 2,
+        lo=np.where(alone, np.nan, value[first + lo_rank - 1]),
+        hi=np.where(alone, np.nan, value[first + hi_rank - 1]),
+        interval=np.where(alone, Interval.NONE, np.where(np.isnan(coverage), Interval.RANGE, Interval.ORDER)),
+        coverage=coverage,
+        cv=np.where(alone | (mean == 0), np.nan, cv),
+        low_host=host[order[first]],
+        low=value[first],
+        high_host=host[order[last]],
+        high=value[last],
+    )
+
+
+_EMPTY = {"n": "int64", "headline": "bool", "bits": "bool"} | dict.fromkeys(
+    ("median", "lo", "hi", "coverage", "cv", "low", "high"), "float64"
+)
+
+
+def _codes(frame: pd.DataFrame, keys: Sequence[str]) -> npt.NDArray[np.int64]:
+    """A number per row that is equal where all ``keys`` are, and orders as they do."""
+    code = np.zeros(len(frame), dtype=np.int64)
+    for key in keys:
+        part, names = pd.factorize(frame[key], sort=True)
+        # Compressed at each step, so the product never outgrows 64 bits.
+        code = np.unique(code * max(len(names), 1) + part, return_inverse=True)[1]
+    return code
+
+
+def _ranks(n: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Per group of ``n`` values: ranks of lo and hi, and the coverage (NaN where they are min and max)."""
+    sizes, where = np.unique(n, return_inverse=True)
+    found = [order_interval(int(size)) or (1, int(size), math.nan) for size in sizes]
+    lo, hi, coverage = (np.array(column)[where] for column in zip(*found, strict=True))
+    return lo, hi, coverage

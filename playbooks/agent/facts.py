@@ -1,0 +1,390 @@
+"""Print what this host is as one JSON document: the raw text of commands and files, interpreted elsewhere.
+
+Piped over SSH: ``python3 - '{"probe": ["fio"], "work": "/var/tmp/x"}' < facts.py``. Options: ``probe``, commands to
+look for; ``work``, the folder that will be filled (it need not exist); ``become``, run what needs root through
+``sudo -n``; ``seconds``, what one command may take (15: nvidia-smi wakes every GPU whose persistence mode is off).
+
+Standard library only, Python 3.6 and later. It changes nothing on the host. Serial numbers, UUIDs and MAC addresses
+are dropped here, before anything leaves the host.
+"""
+
+import errno
+import glob
+import json
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+
+CPU = "/sys/devices/system/cpu/"
+BLOCK = "NAME,KNAME,PKNAME,MAJ:MIN,TYPE,SIZE,ROTA,RO,RM,MODEL,TRAN,SCHED,FSTYPE,MOUNTPOINT"
+# Each command with the argument vectors to try: the first that succeeds counts, for options came with versions
+# (util-linux: lscpu -J 2.30, lscpu -C 2.34, lsblk -J 2.27, PTTYPE 2.33, MOUNTPOINTS 2.37).
+COMMANDS = {
+    "lscpu": [["lscpu", "-J"], ["lscpu"]],
+    "lscpu_caches": [["lscpu", "-C", "-J", "-B"]],
+    "numactl": [["numactl", "-H"]],
+    "dmidecode": [["dmidecode", "-t", "bios", "-t", "system", "-t", "processor", "-t", "memory"]],
+    "lsblk": [
+        ["lsblk", "-J", "-b", "-o", BLOCK + ",PTTYPE,MOUNTPOINTS"],
+        ["lsblk", "-J", "-b", "-o", BLOCK],
+        ["lsblk", "-P", "-b", "-o", BLOCK],
+    ],
+    "ip": [["ip", "-o", "addr"]],
+    "lspci": [["lspci", "-D", "-vvv"]],
+    "nvidia_smi": [["nvidia-smi", "-q", "-x"]],
+    "rocm_smi": [
+        ["rocm-smi", "--showproductname", "--showmeminfo", "vram", "--showdriverversion", "--showmaxpower", "--json"]
+    ],
+    "systemd_detect_virt": [["systemd-detect-virt"]],
+    "gcc": [["gcc", "--version"]],
+}
+NEED_ROOT = ("dmidecode",)  # worthless without
+BETTER_AS_ROOT = ("lspci", "lsblk")  # capabilities and signatures stay hidden from others
+FILES = (
+    "/etc/os-release",
+    "/etc/machine-id",
+    "/.dockerenv",
+    "/run/.containerenv",
+    "/proc/1/cgroup",
+    "/proc/cmdline",
+    "/proc/meminfo",
+    "/proc/loadavg",
+    "/proc/swaps",
+    "/proc/self/mountinfo",
+    "/proc/sys/kernel/numa_balancing",
+    "/sys/fs/cgroup/cpu.max",
+    "/sys/fs/cgroup/cpu/cpu.cfs_quota_us",
+    "/sys/fs/cgroup/cpu/cpu.cfs_period_us",
+    "/sys/hypervisor/type",
+    "/sys/kernel/mm/transparent_hugepage/enabled",
+    "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+    CPU + "online",
+    CPU + "offline",
+    CPU + "smt/control",
+    CPU + "smt/active",
+    CPU + "cpufreq/boost",
+    CPU + "intel_pstate/no_turbo",
+    CPU + "vulnerabilities/*",
+    "/sys/class/dmi/id/bios_vendor",
+    "/sys/class/dmi/id/bios_version",
+    "/sys/class/dmi/id/bios_date",
+    "/sys/class/dmi/id/sys_vendor",
+    "/sys/class/dmi/id/product_name",
+    "/sys/devices/system/node/online",
+    "/sys/devices/system/node/node[0-9]*/cpulist",
+    "/sys/devices/system/node/node[0-9]*/distance",
+    "/sys/devices/system/node/node[0-9]*/meminfo",
+    "/sys/devices/system/edac/mc/mc[0-9]*/[cu]e_count",
+    "/sys/class/net/*/speed",
+    "/sys/class/net/*/mtu",
+    "/sys/class/net/*/operstate",
+    "/sys/class/net/*/device/numa_node",
+)
+LINKS = ("/sys/class/net/*/device/driver",)
+# One value per CPU or device, most of them the same: kept as value -> how many have it.
+COUNTED = {
+    "scaling_governor": CPU + "cpufreq/policy*/scaling_governor",
+    "energy_performance_preference": CPU + "cpufreq/policy*/energy_performance_preference",
+    "cpuinfo_max_freq": CPU + "cpufreq/policy*/cpuinfo_max_freq",
+    "thread_siblings_list": CPU + "cpu[0-9]*/topology/thread_siblings_list",
+    "physical_package_id": CPU + "cpu[0-9]*/topology/physical_package_id",
+    "iommu_group_type": "/sys/kernel/iommu_groups/*/type",
+}
+PCI = ("class", "vendor", "device", "current_link_speed", "max_link_speed", "current_link_width", "max_link_width")
+
+
+def read(path, limit=1 << 20):
+    """The text of a file, None where it is absent or unreadable (many sysfs files answer an error: 'not now')."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(limit).decode("utf-8", "replace")
+    except OSError:
+        return None
+
+
+def read_files():
+    """Text by path for everything in FILES that can be read, the long ones cut to what is wanted."""
+    found = {}
+    for pattern in FILES:
+        for path in glob.glob(pattern) if "*" in pattern else [pattern]:
+            text = read(path)
+            if text is not None:
+                found[path] = text
+    mounts = found.get("/proc/self/mountinfo")
+    if mounts is not None:  # only what may lie on a disk: a container host has thousands of others
+        found["/proc/self/mountinfo"] = only_lines(r" - \S+ /dev/| - (zfs|btrfs|bcachefs) ")(mounts)
+    stanza = first_stanza("/proc/cpuinfo")
+    if stanza is not None:
+        found["/proc/cpuinfo"] = stanza
+    return found
+
+
+def first_stanza(path):
+    """Text up to the first empty line, in small reads: the kernel disturbs each core whose stanza is read."""
+    text = b""
+    try:
+        with open(path, "rb", 0) as file:
+            while b"\n\n" not in text:
+                more = file.read(1024)
+                if not more:
+                    break
+                text += more
+    except OSError:
+        return None
+    return text.split(b"\n\n")[0].decode("utf-8", "replace")
+
+
+def counted():
+    """For every name in COUNTED: how many files hold each value."""
+    found = {}
+    for name, pattern in COUNTED.items():
+        values = found[name] = {}
+        for path in glob.glob(pattern):
+            text = read(path)
+            if text is not None:
+                values[text.strip()] = values.get(text.strip(), 0) + 1
+    return found
+
+
+def caches():
+    """Every cache of the host once, as [level, type, size, CPUs that share it]: for an lscpu without -C."""
+    found = set()
+    for index in glob.glob(CPU + "cpu[0-9]*/cache/index[0-9]*"):
+        values = [read(index + "/" + name) for name in ("level", "type", "size", "shared_cpu_list")]
+        if None not in values:
+            found.add(tuple(value.strip() for value in values))
+    return sorted(found)
+
+
+def pci():
+    """What sysfs says of each PCI function that has a link: for when lspci is absent or may not read capabilities."""
+    found = {}
+    for path in glob.glob("/sys/bus/pci/devices/*"):
+        if os.path.exists(path + "/current_link_speed"):
+            values = {name: read(path + "/" + name) for name in PCI}
+            found[os.path.basename(path)] = {n: v.strip() for n, v in values.items() if v is not None}
+    return found
+
+
+def holders():
+    """Per disk and partition, the devices (md, dm, bcache) that hold it."""
+    found = {}
+    for path in glob.glob("/sys/block/*/holders") + glob.glob("/sys/block/*/*/holders"):
+        names = sorted(os.listdir(path))
+        if names:
+            found[os.path.basename(os.path.dirname(path))] = names
+    return found
+
+
+def claimed():
+    """Per disk, what the kernel answers to an exclusive open for reading: ``free``, or an errno name.
+
+    EBUSY is the kernel's own word that a mount (in whatever namespace), swap, md, dm, ZFS or a program has claimed the
+    disk or one of its partitions (open(2), O_EXCL). Nothing is read from the device. Asked as root only, and never of
+    removable media.
+    """
+    found = {}
+    for path in glob.glob("/sys/block/*"):
+        name = os.path.basename(path)
+        if read(path + "/removable") != "0\n" or read(path + "/size") in (None, "0\n"):
+            continue
+        try:
+            os.close(os.open("/dev/" + name.replace("!", "/"), os.O_RDONLY | os.O_EXCL | os.O_NONBLOCK))
+            found[name] = "free"
+        except OSError as error:
+            found[name] = errno.errorcode.get(error.errno, str(error.errno))
+    return found
+
+
+def space(work):
+    """Free and total bytes where ``work`` is, or will be: its nearest existing parent."""
+    path = os.path.abspath(work)
+    while not os.path.exists(path):
+        path = os.path.dirname(path)
+    try:
+        stat = os.statvfs(path)
+    except OSError as error:
+        return {"work_dir": work, "checked": path, "error": str(error)}
+    real, best, kind = os.path.realpath(path), "", None
+    for line in (read("/proc/mounts") or "").splitlines():
+        fields = line.split()
+        if len(fields) < 3:
+            continue
+        point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match.group(1), 8)), fields[1])
+        inside = point in ("/", real) or real.startswith(point + "/")
+        if inside and len(point) >= len(best):  # a later mount at the same point hides the earlier
+            best, kind = point, fields[2]
+    return {
+        "work_dir": work,
+        "checked": path,
+        "bavail_bytes": stat.f_bavail * stat.f_frsize,
+        "total_bytes": stat.f_blocks * stat.f_frsize,
+        "fstype": kind,
+    }
+
+
+def listed(root, depth=4):
+    """Files under ``root``, relative to it, at most ``depth`` names deep."""
+    found = []
+    for folder, folders, names in os.walk(root):
+        inner = os.path.relpath(folder, root)
+        level = 0 if inner == "." else inner.count(os.sep) + 1
+        if level >= depth - 1:
+            folders[:] = []
+        found += [os.path.normpath(os.path.join(inner, name)) for name in names]
+    return sorted(found)
+
+
+def without_lines(pattern):
+    """A filter that drops the lines in which ``pattern`` is found."""
+    return lambda text: "".join(line for line in text.splitlines(True) if not re.search(pattern, line))
+
+
+def only_lines(pattern):
+    """A filter that keeps the lines in which ``pattern`` is found."""
+    return lambda text: "".join(line for line in text.splitlines(True) if re.search(pattern, line))
+
+
+def trim_nvidia(text):
+    """nvidia-smi's XML without serial numbers, the processes of users, and hundreds of supported clocks."""
+    text = re.sub(r"(?s)<(supported_clocks|processes|accounted_processes)>.*?</\1>", "", text)
+    return re.sub(r"<([a-z_]*(?:serial|uuid|pdi|guid)[a-z_]*)>[^<]*</\1>", "", text, flags=re.IGNORECASE)
+
+
+TRIM = {
+    "dmidecode": without_lines(r"Serial Number:|UUID:|Asset Tag:"),
+    "ip": without_lines(r"link/|inet6 fe80:"),  # link-local addresses spell the MAC
+    "lspci": only_lines(r"^\S|LnkCap:|LnkSta:|ACSCtl:|NUMA node:|Kernel driver in use:|access denied"),
+    "nvidia_smi": trim_nvidia,
+}
+
+
+def find(command):
+    """The command's path, also where the PATH of a plain user does not look."""
+    return shutil.which(command, path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
+
+
+def answer(argv, env, seconds):
+    """What one command says within ``seconds``: argv, rc (None where it gave none), out and err."""
+    result = {"argv": argv, "rc": None, "out": "", "err": ""}
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=env,
+            start_new_session=True,  # no terminal to ask a password on, and one group to end
+        )
+    except OSError as error:
+        result["err"] = str(error)
+        return result
+    try:
+        out, err = process.communicate(timeout=max(seconds, 0.1))
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        result["err"] = "no answer within {:g} s".format(seconds)
+        return result
+    result.update(rc=process.returncode, out=out.decode("utf-8", "replace"), err=err.decode("utf-8", "replace")[:2000])
+    return result
+
+
+def ask(name, variants, options, results):
+    """Run one entry of COMMANDS and put its answer into ``results``."""
+    env = dict(os.environ, LC_ALL="C", LANG="C")
+    deadline = time.time() + options["seconds"]
+    elevate = options["become"] and os.geteuid() != 0 and name in NEED_ROOT + BETTER_AS_ROOT
+    result = None
+    for argv in variants:
+        path = find(argv[0])
+        if path is None:
+            results[name] = {"argv": argv, "rc": None, "out": "", "err": "not found"}
+            return
+        if name in NEED_ROOT and os.geteuid() != 0 and not elevate:
+            results[name] = {"argv": argv, "rc": None, "out": "", "err": "needs root"}
+            return
+        full = (["sudo", "-n", "--"] if elevate else []) + [path] + argv[1:]
+        result = answer(full, env, deadline - time.time())
+        if result["rc"] in (0, None):
+            break
+    if name in TRIM:
+        result["out"] = TRIM[name](result["out"])
+    result["as_root"] = os.geteuid() == 0 or bool(elevate)
+    results[name] = result
+
+
+def user():
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:  # a container may run under an id that has no name
+        return str(os.geteuid())
+
+
+def main():
+    given = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+    options = {"probe": [], "work": "/var/tmp", "become": False, "seconds": 15.0}
+    options.update(given)
+    options["work"] = options["work"].replace("{uid}", str(os.geteuid()))
+    wanted = dict(COMMANDS)
+    if os.geteuid() != 0:
+        wanted["sudo"] = [["sudo", "-n", "true"]]
+    commands = {}
+    asking = []
+    for name, variants in wanted.items():
+        # Daemons: a command stuck in the kernel (a GPU driver, say) must not keep the others from being told.
+        thread = threading.Thread(target=ask, args=(name, variants, options, commands), daemon=True)
+        thread.start()
+        asking.append((name, variants, thread))
+    deadline = time.time() + options["seconds"] + 1
+    uname = os.uname()
+    doc = {
+        "schema": 1,
+        "hostname": uname.nodename,
+        "user": user(),
+        "euid": os.geteuid(),
+        "python": sys.executable,
+        "python_version": "{}.{}.{}".format(*sys.version_info[:3]),
+        "uname": {
+            "system": uname.sysname,
+            "release": uname.release,
+            "version": uname.version,
+            "machine": uname.machine,
+        },
+        "affinity": len(os.sched_getaffinity(0)),
+        "files": read_files(),
+        "links": {p: os.path.basename(os.path.realpath(p)) for pattern in LINKS for p in glob.glob(pattern)},
+        "nics": sorted(n for n in os.listdir("/sys/class/net") if os.path.isdir("/sys/class/net/" + n))
+        if os.path.isdir("/sys/class/net")
+        else [],
+        "counted": counted(),
+        "holders": holders(),
+        "claimed": claimed() if os.geteuid() == 0 else {},
+        "work": options["work"],
+        "statvfs": space(options["work"]),
+        "cached": listed(os.path.join(options["work"], "tools")),
+        "which": {name: find(name) for name in options["probe"]},
+    }
+    for name, variants, thread in asking:
+        thread.join(max(0.0, deadline - time.time()))
+        late = {"argv": variants[0], "rc": None, "out": "", "err": "no answer within {:g} s".format(options["seconds"])}
+        commands.setdefault(name, late)
+    if commands["lscpu_caches"]["rc"] != 0:
+        doc["caches"] = caches()
+    if "LnkCap:" not in commands["lspci"]["out"]:
+        doc["pci"] = pci()
+    sudo = commands.pop("sudo", None)
+    doc["sudo"] = None if sudo is None or sudo["err"].startswith("no answer") else sudo["rc"] == 0
+    doc["commands"] = commands
+    doc["time"] = time.time()
+    sys.stdout.write(json.dumps(doc) + "\n")
+    sys.stdout.flush()
+    os._exit(0)  # without waiting for what does not answer
+
+
+if __name__ == "__main__":
+    main()

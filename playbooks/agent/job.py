@@ -1,0 +1,103 @@
+"""One host's job on that host: written down, launched detached, found again. The floor under runner.py and follow.py.
+
+Standard library only, Python 3.6 and later. A host runs one job at a time: the lock is an abstract Unix socket, which
+the kernel frees when the runner dies. Whoever connects is told whose job it is, and then woken at every event.
+"""
+
+import json
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+
+LOCK = b"\0fleetmark-host-job"
+
+
+def start(payload):
+    """Launch ``payload["job"]`` with ``payload["source"]`` (file name to text); say what state it is in, and whose if busy."""
+    job = payload["job"]
+    work = job["work"]
+    make_private(work)
+    folder = os.path.join(work, "jobs", job["campaign"])
+    holder = lock_holder()
+    if holder:
+        state = "running" if holder.get("dir") == folder else "busy"
+        return {"state": state, "dir": folder, "holder": holder}
+    for sub in ("steps", "go", "scratch"):
+        os.makedirs(os.path.join(folder, sub), exist_ok=True)
+    for name, text in payload["source"].items():
+        write_atomic(os.path.join(folder, name), text.encode())
+    write_atomic(os.path.join(folder, "job.json"), json.dumps(job).encode())
+    for name in os.listdir(os.path.join(folder, "go")):  # releases from before an interruption are stale
+        os.unlink(os.path.join(folder, "go", name))
+    for step in job["steps"]:  # a server serves again, and what was lost runs again
+        done = os.path.join(folder, "steps", step["id"])
+        if os.path.exists(done) and (step.get("serves") or was_lost(done)):
+            shutil.rmtree(done)
+    if not remaining(folder, job):
+        return {"state": "finished", "dir": folder}
+    log = open(os.path.join(folder, "runner.log"), "ab")
+    child = subprocess.Popen(
+        [sys.executable, os.path.join(folder, "runner.py"), folder],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        cwd="/",
+        start_new_session=True,
+    )
+    assert child.stdout
+    said = child.stdout.readline().decode().strip()
+    if said != "started":
+        child.wait()
+        holder = lock_holder()
+        if holder:
+            return {"state": "busy", "dir": folder, "holder": holder}
+        return {
+            "state": "error",
+            "dir": folder,
+            "error": said or "the runner ended at once; see %s/runner.log" % folder,
+        }
+    return {"state": "started", "dir": folder}
+
+
+def was_lost(step_folder):
+    with open(os.path.join(step_folder, "result.json")) as source:
+        return json.load(source)["ended"] == "lost"
+
+
+def make_private(path):
+    """``path`` as a folder of ours alone; /var/tmp is everyone's, so one made by somebody else is refused."""
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    info = os.lstat(path)
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
+        raise RuntimeError("%s belongs to another user: remove it, or choose another with --work-dir" % path)
+
+
+def lock_holder():
+    """Who runs a job on this host, or None."""
+    try:
+        with connect() as sock:
+            return json.loads(sock.makefile().readline() or "{}")
+    except (ConnectionRefusedError, ConnectionResetError, ValueError):
+        return None
+
+
+def connect():
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.settimeout(5)
+    sock.connect(LOCK)
+    return sock
+
+
+def write_atomic(path, data):
+    with open(path + ".part", "wb") as out:
+        out.write(data)
+        out.flush()
+        os.fsync(out.fileno())
+    os.rename(path + ".part", path)
+
+
+def remaining(folder, job):
+    return [s for s in job["steps"] if not os.path.exists(os.path.join(folder, "steps", s["id"], "result.json"))]

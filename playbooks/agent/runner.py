@@ -1,0 +1,427 @@
+"""Runs the steps of one job, in order, detached from whoever asked; each result is on disk before it is told."""
+
+import ctypes
+import errno
+import getpass
+import glob
+import json
+import os
+import re
+import resource
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+from job import LOCK, remaining, write_atomic
+from telemetry import Sampler
+
+OUTPUT_CAP = 256 << 20  # a tool that prints more than this is broken
+RESERVE = 1 << 20  # bytes kept back so that a full disk can still be reported
+GRACE_S = 3.0
+ABANDONED_S = 900.0  # a job that waits for its controller gives up after this long without one
+SECRET = re.compile("TOKEN|SECRET|PASSW|CREDENTIAL|PRIVATE|API_?KEY|ACCESS_?KEY", re.IGNORECASE)
+
+
+class Stop(Exception):
+    """Somebody asked the job to end; the message says who."""
+
+
+class Runner:
+    """Runs the steps of one job. Single-threaded but for the lock's server and the telemetry sampler."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        with open(os.path.join(folder, "job.json")) as source:
+            self.job = json.load(source)
+        self.stopping = None
+        self.followers = []
+        self.last_followed = time.monotonic()
+        self.wake_r, self.wake_w = os.pipe()
+        for end in (self.wake_r, self.wake_w):
+            os.set_blocking(end, False)
+        self.mutex = threading.Lock()
+
+    # -- lock and followers
+
+    def take_lock(self):
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(LOCK)
+        self.listener.listen(16)
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def greeting(self):
+        job = self.job
+        doc = {
+            "campaign": job["campaign"],
+            "owner": job["owner"],
+            "user": getpass.getuser(),
+            "dir": self.folder,
+            "pid": os.getpid(),
+            "since": job.get("created"),
+        }
+        return json.dumps(doc).encode() + b"\n"
+
+    def serve(self):
+        while True:
+            with self.mutex:
+                watched = list(self.followers)
+            ready = select.select([self.listener, *watched], [], [], 60)[0]
+            for sock in ready:
+                if sock is self.listener:
+                    peer = sock.accept()[0]
+                    peer.setblocking(False)
+                    self.tell_one(peer, self.greeting())
+                    with self.mutex:
+                        self.followers = [*self.followers, peer][-64:]
+                    continue
+                try:
+                    data = sock.recv(64)
+                except OSError:
+                    data = b""
+                if not data:
+                    with self.mutex:
+                        self.followers = [f for f in self.followers if f is not sock]
+                    sock.close()
+                self.last_followed = time.monotonic()
+                self.nudge()
+
+    def tell_one(self, sock, data):
+        try:
+            sock.send(data)
+        except OSError:
+            pass  # it went away; the server loop will notice
+
+    def nudge(self):
+        try:
+            os.write(self.wake_w, b".")
+        except BlockingIOError:
+            pass  # already awake
+
+    def tell(self, event, **more):
+        """Append one event to the record, then wake the followers."""
+        more.update(e=event, t=time.time())
+        with open(os.path.join(self.folder, "events.jsonl"), "a") as out:
+            out.write(json.dumps(more) + "\n")
+        with self.mutex:
+            watched = list(self.followers)
+        for sock in watched:
+            self.tell_one(sock, b".")
+
+    def sleep(self, seconds):
+        """Until something happens (a child ends, a follower writes, a signal), at most ``seconds``."""
+        select.select([self.wake_r], [], [], seconds)
+        try:
+            while os.read(self.wake_r, 4096):
+                pass
+        except BlockingIOError:
+            pass
+
+    # -- the job
+
+    def run(self):
+        signal.set_wakeup_fd(self.wake_w)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, self.on_term)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        become_subreaper()
+        state = "finished"
+        try:
+            with open(os.path.join(self.folder, "reserve"), "wb") as reserve:
+                reserve.write(b"\0" * RESERVE)
+            self.tell("start", pid=os.getpid())
+            for step in remaining(self.folder, self.job):
+                self.one(step)
+        except Stop as stop:
+            state = "stopped: %s" % stop
+        except OSError as error:
+            state = "died: %s" % error
+        finally:
+            reap_orphans()
+            shutil.rmtree(os.path.join(self.folder, "scratch"), ignore_errors=True)
+            self.drop_reserve()
+            self.tell("finish", state=state)
+
+    def on_term(self, *_):
+        self.stopping = "asked to stop"
+
+    def drop_reserve(self):
+        try:
+            os.unlink(os.path.join(self.folder, "reserve"))
+        except OSError:
+            pass
+
+    def check_stop(self):
+        if self.stopping:
+            raise Stop(self.stopping)
+
+    def order(self, step):
+        """What the controller said about this step: (word, reason), or None yet."""
+        try:
+            with open(os.path.join(self.folder, "go", step["id"])) as source:
+                word, _, reason = source.read().partition(" ")
+                return word, reason
+        except OSError:
+            return None
+
+    def one(self, step):
+        self.check_stop()
+        if step.get("gate"):
+            self.tell("wait", step=step["id"])
+            while self.order(step) is None:
+                self.check_stop()
+                if time.monotonic() - self.last_followed > ABANDONED_S and not self.followers:
+                    raise Stop("nobody followed for %d s while it waited for its peer" % ABANDONED_S)
+                self.sleep(60)
+            word, reason = self.order(step)
+            if word == "skip":
+                self.save(step, {"ended": "lost", "reason": reason, "started": time.time(), "wall_s": 0.0}, None)
+                return
+        scratch = os.path.join(self.folder, "scratch", step["workload"])
+        try:
+            os.makedirs(scratch, exist_ok=True)
+            result, out = self.execute(step, scratch)
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            reason = "the disk of %s is full" % self.job["work"] if full else "%s" % error
+            result, out = {"ended": "error", "reason": reason, "started": time.time(), "wall_s": 0.0}, None
+        if result["ended"] == "stopped":
+            shutil.rmtree(out, ignore_errors=True)
+            raise Stop(self.stopping or "asked to stop")
+        self.save(step, result, out)
+        if step.get("last"):
+            shutil.rmtree(scratch, ignore_errors=True)
+
+    def save(self, step, result, out):
+        """One rename makes the step finished; only then is it told."""
+        final = os.path.join(self.folder, "steps", step["id"])
+        result.update(id=step["id"])
+        data = json.dumps(result).encode()
+        out = out or final + ".part"
+        try:
+            os.makedirs(out, exist_ok=True)
+            write_atomic(os.path.join(out, "result.json"), data)
+        except OSError:
+            self.drop_reserve()  # the disk is full: the reserve holds one short result
+            for name in os.listdir(out):
+                os.unlink(os.path.join(out, name))
+            result.update(ended="error", reason="the disk of %s is full" % self.job["work"])
+            result.pop("telemetry", None)
+            write_atomic(os.path.join(out, "result.json"), json.dumps(result).encode())
+        os.rename(out, final)
+        self.tell("end", step=step["id"], ended=result["ended"])
+
+    # -- one step
+
+    def execute(self, step, scratch):
+        out = os.path.join(self.folder, "steps", step["id"] + ".part")
+        shutil.rmtree(out, ignore_errors=True)
+        os.makedirs(out)
+        for device in step.get("exclusive", ()):
+            # The kernel refuses O_EXCL on a block device that is mounted or held by md, lvm or another user.
+            os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
+        env = dict(self.job.get("env", {}), **step.get("env", {}))
+        env.setdefault("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+        env.setdefault("HOME", os.path.expanduser("~"))
+        env.update(LC_ALL="C", LANG="C", PWD=scratch)
+        result = {
+            "argv": step["argv"],
+            "env": {k: ("(redacted)" if SECRET.search(k) else v) for k, v in env.items()},
+            "load_before": os.getloadavg()[0],
+        }
+        server = None
+        serve = step.get("serve")
+        try:
+            if serve:
+                self.refuse_taken(serve["port"])
+                server = self.spawn(serve["argv"], env, scratch, out, "server.")
+                self.until_listening(server, serve["port"])
+            if step.get("port"):
+                self.refuse_taken(step["port"])
+            self.tell("begin", step=step["id"])
+            result.update(self.watch(step, env, scratch, out, server))
+        except Refused as refused:
+            result.update(ended="error", reason=str(refused), started=time.time(), wall_s=0.0)
+        finally:
+            if server:
+                end(server)
+            reap_orphans()
+        for name in step.get("files", ()):
+            for path in glob.glob(os.path.join(scratch, name)):
+                os.rename(path, os.path.join(out, os.path.basename(path)))
+        return result, out
+
+    def spawn(self, argv, env, scratch, out, prefix=""):
+        with open(os.path.join(out, prefix + "stdout"), "wb") as stdout:
+            with open(os.path.join(out, prefix + "stderr"), "wb") as stderr:
+                try:
+                    return subprocess.Popen(
+                        argv,
+                        stdin=subprocess.DEVNULL,
+                        stdout=stdout,
+                        stderr=stderr,
+                        cwd=scratch,
+                        env=env,
+                        start_new_session=True,
+                    )
+                except OSError as error:
+                    raise Refused("%s cannot be started: %s" % (argv[0], error.strerror)) from error
+
+    def refuse_taken(self, port):
+        if listening(port):
+            raise Refused("port %d is in use on this host: choose another with --set" % port)
+
+    def until_listening(self, server, port):
+        deadline = time.monotonic() + 10
+        while not listening(port):
+            if server.poll() is not None:
+                raise Refused("its server ended at once with exit status %d" % server.returncode)
+            if time.monotonic() > deadline:
+                raise Refused("its server did not listen on port %d within 10 s" % port)
+            time.sleep(0.01)
+
+    def watch(self, step, env, scratch, out, server=None):
+        """Run the step's command to its end, its timeout or a stop; telemetry beside it."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        sampler = Sampler(interval=self.job.get("interval_s", 1.0))
+        started, clock = time.time(), time.monotonic()
+        child = self.spawn(step["argv"], env, scratch, out)
+        sampler.start()
+        ended, reason = "exit", None
+        announced = not step.get("port")
+        cancelled = None
+        while child.poll() is None:
+            spent = time.monotonic() - clock
+            if self.stopping:
+                ended, reason = "stopped", self.stopping
+            elif spent > step["timeout_s"]:
+                ended, reason = "timeout", "no end after %g s" % step["timeout_s"]
+            elif output_size(out) > OUTPUT_CAP:
+                ended, reason = "flood", "printed more than %d MiB" % (OUTPUT_CAP >> 20)
+            elif cancelled and time.monotonic() > cancelled:
+                ended = "cancelled"
+            if ended != "exit":
+                break
+            if not announced and listening(step["port"]):
+                announced = True
+                self.tell("ready", step=step["id"])
+            if step.get("gate") and not cancelled and (self.order(step) or ("",))[0] == "cancel":
+                cancelled = time.monotonic() + GRACE_S
+            self.sleep(0.01 if not announced else min(1.0, max(0.01, step["timeout_s"] - spent)))
+        end(child)
+        wall = time.monotonic() - clock
+        if server:
+            end(server, GRACE_S if ended == "exit" else 0)
+        reap_orphans()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return {
+            "ended": ended,
+            "reason": reason,
+            "rc": child.returncode,
+            "started": started,
+            "wall_s": wall,
+            "cpu_s": own,
+            "max_rss": after.ru_maxrss * 1024,
+            "telemetry": sampler.stop(own_cpu_s=own),
+        }
+
+
+class Refused(Exception):
+    """A step that cannot begin; the message says why."""
+
+
+def output_size(out):
+    return sum(os.path.getsize(os.path.join(out, n)) for n in ("stdout", "stderr"))
+
+
+def listening(port):
+    """Whether something here listens on TCP ``port``; the kernel is asked, a probe would use up a one-off server."""
+    wanted = ":%04X" % port
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            with open(table) as source:
+                rows = [line.split() for line in source]
+        except OSError:
+            continue  # no IPv6 here
+        if any(r[3] == "0A" and r[1].endswith(wanted) for r in rows):
+            return True
+    return False
+
+
+def end(child, patience_s=0.0):
+    """End a child and its whole session: after ``patience_s`` of its own accord, then politely, then not."""
+    try:
+        child.wait(patience_s)
+    except subprocess.TimeoutExpired:
+        pass  # as expected of one that has to be ended
+    for sig, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, 30)):
+        try:
+            os.killpg(child.pid, sig)
+        except ProcessLookupError:
+            pass  # nobody left in that group
+        try:
+            child.wait(patience)
+            break
+        except subprocess.TimeoutExpired:
+            continue
+    try:
+        os.killpg(child.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # all went with their leader
+
+
+def become_subreaper():
+    """Orphans of a step come to us, not to init, so that none outlives it (prctl(2), PR_SET_CHILD_SUBREAPER)."""
+    ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)
+
+
+def reap_orphans():
+    """Kill and wait for whatever a step left behind."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        for pid in children_of(os.getpid()):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass  # ended by itself
+        try:
+            pid = os.waitpid(-1, os.WNOHANG)[0]
+        except ChildProcessError:
+            return
+        if not pid:
+            time.sleep(0.01)
+
+
+def children_of(parent):
+    found = []
+    for path in glob.glob("/proc/[0-9]*/stat"):
+        try:
+            with open(path) as source:
+                text = source.read()
+        except OSError:
+            continue  # gone meanwhile
+        if int(text.rpartition(")")[2].split()[1]) == parent:
+            found.append(int(text.split(" ", 1)[0]))
+    return found
+
+
+def main():
+    runner = Runner(sys.argv[1])
+    try:
+        runner.take_lock()
+    except OSError as error:
+        sys.stdout.write("busy: %s\n" % error)
+        return
+    sys.stdout.write("started\n")
+    sys.stdout.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whoever launched us waits for that line, not for us
+    runner.run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""How numbers, names and times are written for people: one scale a row or column, digits that the spread supports."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from fleetmark.model import Better
+from fleetmark.units import scale_for, significant
+
+# Characters that would turn or hide the text around them (bidirectional controls, zero-width ones).
+_BIDI = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200B, 0x200E, 0x200F, 0x061C, 0xFEFF}
+_SIZES = re.compile(r"(^|_)(size|stride|array|working_set|block)s?$")
+
+
+def clean(text: object) -> str:
+    """``text`` without anything that acts instead of showing: control characters become visible, line ends a space."""
+    return "".join(_visible(c) for c in re.sub(r"[\r\n\t]+", " ", str(text)))
+
+
+def _visible(char: str) -> str:
+    code = ord(char)
+    if code in _BIDI or 0xD800 <= code < 0xE000:
+        return f"<U+{code:04X}>"
+    if unicodedata.category(char) == "Cc":
+        return chr(0x2400 + code) if code < 0x20 else f"<U+{code:04X}>"
+    return char
+
+
+def natural(text: str) -> list[tuple[int, int, str]]:
+    """A sort key in which ``h2`` comes before ``h10``."""
+    return [(0, int(p), "") if p.isascii() and p.isdigit() else (1, 0, p) for p in re.split(r"(\d+)", text) if p]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """How a row or column of one metric is written: ``value * factor`` with ``decimals`` places, in ``unit``."""
+
+    factor: float
+    unit: str
+    decimals: int
+
+    def number(self, value: float) -> str:
+        """``value`` (base unit) as a number without its unit; the empty string where there is none."""
+        if not math.isfinite(value):
+            return ""
+        scaled = value * self.factor
+        text = f"{scaled:,.{self.decimals}f}"
+        # Far below the rest of its column: better other digits than a false 0.
+        return significant(scaled, 2) if value and not text.strip("-0.,") else text
+
+    def quantity(self, value: float) -> str:
+        """``value`` with its unit."""
+        return f"{self.number(value)} {self.unit}".strip()
+
+    def spread(self, lo: float, hi: float) -> str:
+        """``lo–hi`` as numbers; the empty string where nothing is known."""
+        if not (math.isfinite(lo) and math.isfinite(hi)):
+            return ""
+        low, high = self.number(lo), self.number(hi)
+        return f"{low}–{high}" if low != high else f"±0 of {high}"
+
+
+def fit(figures: Iterable[tuple[float, float, float]], unit: str, *, bits: bool = False) -> Shown:
+    """The one way to write these (median, lo, hi), all in base ``unit``.
+
+    The scale is that of their middle; the last decimal is about a tenth of the half spread, within 3 to 5 digits.
+    """
+    known = sorted((f for f in figures if math.isfinite(f[0])), key=lambda f: abs(f[0]))
+    if not known:
+        return Shown(1.0, scale_for(0.0, unit, bits=bits).unit, 0)
+    middle = abs(known[len(known) // 2][0])
+    scale = scale_for(middle, unit, bits=bits)
+    numbers = [x for f in known for x in f if math.isfinite(x)]
+    if unit == "1" and all(x == round(x) for x in numbers):
+        return Shown(scale.factor, scale.unit, 0)
+    places = sorted(_decimals(m * scale.factor, (hi - lo) / 2 * scale.factor) for m, lo, hi in known if m)
+    return Shown(scale.factor, scale.unit, places[len(places) // 2] if places else 0)
+
+
+def _decimals(value: float, half: float) -> int:
+    size = abs(value)
+    digits = 3
+    if half == 0:
+        digits = 4
+    elif math.isfinite(half):
+        digits = min(5, max(3, math.ceil(math.log10(size / half)) + 1))
+    return max(0, min(9, digits - 1 - math.floor(math.log10(size))))
+
+
+def percent(ratio: float) -> str:
+    """A coefficient of variation: ``0.84%``; empty where unknown."""
+    return f"{significant(ratio * 100, 2)}%" if math.isfinite(ratio) else ""
+
+
+def size(value: float) -> str:
+    """Bytes in the unit in which they are round: ``64 KiB``, ``1.41 MiB``."""
+    scale = scale_for(value, "B")
+    return f"{float(f'{value * scale.factor:.3g}'):g} {scale.unit}"
+
+
+def labels(text: str) -> str:
+    """Canonical JSON labels as ``size 64 KiB, stride 128 B``; empty for none."""
+    return ", ".join(
+        f"{clean(key)} {size(float(value)) if _SIZES.search(key) and value.isdigit() else clean(value)}"
+        for key, value in json.loads(text).items()
+    )
+
+
+def point(metric: str, subject: str, label_text: str) -> str:
+    """A metric with what tells it from others of its name: ``read_bw, nvme0n1``."""
+    return ", ".join(p for p in (clean(metric), "" if subject == "host" else clean(subject), labels(label_text)) if p)
+
+
+def better(value: str) -> str:
+    """``higher is better``; empty for what only describes."""
+    return "" if value == Better.NONE else f"{value} is better"
+
+
+def duration(seconds: float) -> str:
+    """``1 h 10 min``, ``6 min 52 s``, ``4.2 s``."""
+    if seconds < 60:
+        return f"{significant(seconds, 2)} s"
+    if seconds < 3600:
+        return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+    return f"{int(seconds // 3600)} h {int(seconds % 3600 // 60)} min"
+
+
+def moment(iso: str) -> str:
+    """An ISO 8601 time as ``2026-03-04 09:12 UTC``; what is no such time, as it stands."""
+    try:
+        when = datetime.fromisoformat(iso)
+    except ValueError:
+        return clean(iso)
+    return (when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def count(number: int, noun: str) -> str:
+    """``1 host``, ``6 hosts``, ``25,500 runs``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,149 @@
+"""What every report of a run needs, worked out once: hosts in order, their figures, their generations' figures."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from fleetmark.model import Status
+from fleetmark.results import HostInfo, Results
+from planner import summary
+from reports import format as fmt
+from reports.problems import absences
+
+CURVE = 4  # sizes from which on a metric is a curve
+
+Key = tuple[str, ...]  # the values of planner.summary.METRIC
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A campaign ready to be shown.
+
+    ``hosts`` stand by generation, then by name; ``generations`` holds each generation's name, "" (last) for hosts
+    without one. ``stats`` has a row per host and subject, ``merged`` has pairs of hosts brought together, and
+    ``generational`` a row per generation (all three as planner.summary gives them). ``absent`` says why a
+    (host, workload, case) has no figure.
+    """
+
+    results: Results
+    hosts: tuple[HostInfo, ...]
+    generation: Mapping[str, str | None]
+    generations: tuple[str, ...]
+    stats: pd.DataFrame
+    merged: pd.DataFrame
+    generational: pd.DataFrame
+    absent: Mapping[tuple[str, str, str], Status]
+
+    def title_of(self, generation: str) -> str:
+        """A generation's name as people read it."""
+        return fmt.clean(generation) or ("all hosts" if len(self.generations) == 1 else "no generation")
+
+    def why_absent(self, host: str, key: Key) -> str:
+        """One word for a figure a host lacks: how its runs ended; empty where none was planned."""
+        workload, case = key[0], key[1]
+        # A step may give several cases (``step/part``), and an outcome may stand for a whole workload (``*``).
+        for name in (case, case.split("/")[0], "*"):
+            if (host, workload, name) in self.absent:
+                return str(self.absent[host, workload, name])
+        return ""
+
+
+def view(results: Results) -> View:
+    """Work out everything the reports of ``results`` share."""
+    generation = {h.name: h.generation for h in results.hosts}
+    # Hosts that are only in the tables (an archive without their facts) are hosts all the same.
+    for name in results.outcomes["host"].unique():
+        generation.setdefault(str(name), None)
+    known = {h.name: h for h in results.hosts}
+    hosts = [known.get(name, HostInfo(name)) for name in generation]
+    generations = sorted({g or "" for g in generation.values()}, key=lambda g: (g == "", fmt.natural(g)))
+    hosts.sort(key=lambda h: (generations.index(h.generation or ""), fmt.natural(h.name)))
+    metrics = [str(m) for m in results.measurements["metric"].unique()]
+    stats = summary.per_host(results.measurements)
+    merged = summary.merge_pairs(stats, generation)
+    return View(
+        results,
+        tuple(hosts),
+        generation,
+        tuple(generations),
+        stats=in_order(stats, metrics),
+        merged=in_order(merged, metrics),
+        generational=in_order(summary.per_generation(merged, generation), metrics),
+        absent=absences(results),
+    )
+
+
+def in_order(frame: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+    """Rows as people read: metrics as their tool prints them, all else in natural order (64 before 128)."""
+    if frame.empty:
+        return frame
+    ranks: dict[str, list[int]] = {}
+    for name in [*summary.METRIC, *(c for c in ("generation", "host") if c in frame)]:
+        values = frame[name].tolist()
+        sorted_values = metrics if name == "metric" else sorted(set(values), key=lambda v: (v == "", fmt.natural(v)))
+        rank = {value: position for position, value in enumerate(sorted_values)}
+        ranks[name] = [rank[value] for value in values]
+    index = pd.DataFrame(ranks, index=frame.index).sort_values(list(ranks), kind="stable").index
+    return frame.loc[index].reset_index(drop=True)
+
+
+def groups(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
+    """``frame``'s rows group by group, in the order in which the groups first occur; the key is a tuple."""
+    yield from frame.groupby(list(keys), sort=False)
+
+
+def by_metric(frame: pd.DataFrame) -> Iterator[tuple[Key, pd.DataFrame, fmt.Shown]]:
+    """``frame``'s rows metric by metric, each with the one way to write all its figures."""
+    for key, rows in groups(frame, summary.METRIC):
+        figures = zip(rows["median"], rows["lo"], rows["hi"], strict=True)
+        yield key, rows, fmt.fit(figures, key[-1], bits=bool(rows["bits"].iloc[0]))
+
+
+def headlines(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the figures people ask for first; all rows where no metric claims to be one.
+
+    Of a metric measured over many sizes (a curve) only the largest size stands here.
+    """
+    chosen = frame[frame["headline"].astype(bool)]
+    chosen = frame if chosen.empty else chosen
+    split = {text: curve_point(text) for text in chosen["labels"].unique()}
+    sized = chosen[chosen["labels"].map(lambda t: split[t] is not None)]
+    if sized.empty:
+        return chosen
+    parts = sized["labels"].map(split)
+    size, rest = parts.str[1].astype(float), parts.str[0]
+    line = [sized["workload"], sized["case"], sized["metric"], rest]
+    inner = (size.groupby(line).transform("nunique") >= CURVE) & (size < size.groupby(line).transform("max"))
+    return chosen.drop(index=inner[inner].index)
+
+
+def curve_point(label_text: str) -> tuple[str, float] | None:
+    """Labels without their ``size``, as canonical JSON, and that size in bytes; None where there is none."""
+    labels = json.loads(label_text)
+    value = str(labels.pop("size", ""))
+    if not re.fullmatch(r"\d+(\.\d+)?", value) or float(value) <= 0:
+        return None
+    return json.dumps(labels, sort_keys=True, separators=(",", ":")), float(value)
+
+
+def spread(shown: fmt.Shown, lo: float, hi: float, interval: str) -> str:
+    """``[a, b]`` for an interval of the median, ``a–b`` for min to max, empty for a single value."""
+    if interval == summary.Interval.ORDER:
+        return f"[{shown.number(lo)}, {shown.number(hi)}]"
+    return f"{shown.number(lo)}–{shown.number(hi)}" if interval == summary.Interval.RANGE else ""
+
+
+def legend(intervals: Sequence[str]) -> str:
+    """What the spreads on show mean; only those that occur."""
+    said = {
+        summary.Interval.ORDER: "[a, b]: the median lies there with at least 95% confidence (order statistics)",
+        summary.Interval.RANGE: "a–b: smallest to largest, of fewer than 6 values",
+        summary.Interval.NONE: "no spread: one value",
+    }
+    return "; ".join(text for kind, text in said.items() if kind in intervals)

@@ -1,0 +1,88 @@
+"""Starts jobs on this machine the way a campaign starts them on a host, and follows them to their end."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+AGENT = Path(__file__).parents[2] / "playbooks" / "agent"
+BOOT = re.search(r"BOOT = \((.*?)\n\)", (AGENT.parent / "action_plugins" / "fleetmark_job.py").read_text(), re.DOTALL)
+
+
+def step(number: int, argv: Sequence[str], **more: Any) -> dict[str, Any]:
+    """A step as jobs carry it, with what is usual left as usual."""
+    usual = {"workload": "w", "case": f"c{number}", "repeat": 0, "env": {}, "timeout_s": 20, "expect_s": 1}
+    return {"id": f"{number:05d}", "argv": list(argv), **usual, **more}
+
+
+class Job:
+    """One job under ``work``."""
+
+    def __init__(self, work: Path, steps: Sequence[dict[str, Any]], campaign: str = "test") -> None:
+        self.folder = work / "jobs" / campaign
+        self.doc = {"campaign": campaign, "work": str(work), "owner": "me@here", "created": "today", "steps": list(steps)}
+
+    def start(self) -> dict[str, Any]:
+        """Launch it through the very lines that the Ansible action sends to a host; what it answered."""
+        assert BOOT
+        boot = "".join(eval(line) for line in BOOT[1].strip().splitlines())  # noqa: S307 - our own string literals
+        source = {p.name: p.read_text() for p in AGENT.glob("*.py")}
+        payload = json.dumps({"job": self.doc, "source": source})
+        ran = subprocess.run([sys.executable, "-c", boot], input=payload, capture_output=True, text=True, timeout=30)
+        assert ran.stdout.startswith("FLEETMARK"), ran.stderr
+        answer: dict[str, Any] = json.loads(ran.stdout.removeprefix("FLEETMARK"))
+        return answer
+
+    def follow(self, have: str = "", patience: float = 60.0) -> Iterator[tuple[dict[str, Any], Any]]:
+        """What the follower tells, each with a function that sends it a command; ends after ``over``."""
+        follower = subprocess.Popen(
+            [sys.executable, str(self.folder / "follow.py"), str(self.folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert follower.stdin
+        assert follower.stdout
+        stdin = follower.stdin
+
+        def send(line: str) -> None:
+            stdin.write(line + "\n")
+            stdin.flush()
+
+        watchdog = threading.Timer(patience, follower.kill)
+        watchdog.start()
+        try:
+            send(f"have {have}")
+            for line in follower.stdout:
+                doc = json.loads(line)
+                yield doc, send
+                if doc["e"] == "over":
+                    return
+            raise AssertionError(f"the follower ended without saying over (or took more than {patience} s)")
+        finally:
+            watchdog.cancel()
+            follower.kill()
+            follower.wait()
+            stdin.close()
+            follower.stdout.close()
+
+    def results(self, **kwargs: Any) -> dict[str, dict[str, Any]]:
+        """Follow to the end: step id to its result, its unpacked files under ``files``."""
+        found = {}
+        for doc, _ in self.follow(**kwargs):
+            if doc["e"] == "end":
+                found[doc["step"]] = unpack(doc)
+        return found
+
+
+def unpack(doc: dict[str, Any]) -> dict[str, Any]:
+    files = {name: gzip.decompress(base64.b64decode(data)).decode() for name, data in doc["files"].items()}
+    return {**json.loads(files.pop("result.json")), "files": files}

@@ -1,0 +1,215 @@
+"""The job runner on this machine: order, ends, cleaning up, locking, gates, and being cut off."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.agent.job import AGENT, Job, step
+
+
+def alive(marker: str) -> list[str]:
+    """Processes whose command line holds ``marker``."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if marker in words:
+            found.append(words)
+    return found
+
+
+def test_steps_run_in_order_and_say_how_they_ended(tmp_path: Path) -> None:
+    job = Job(
+        tmp_path,
+        [
+            step(0, ["sh", "-c", "echo out; echo err >&2"], env={"A_TOKEN": "hunter2", "PLAIN": "x"}),
+            step(1, ["sh", "-c", "exit 7"]),
+            step(2, ["no-such-program"]),
+            step(3, ["sh", "-c", "pwd; echo made > made.txt"], files=["*.txt"], last=True),
+        ],
+    )
+    assert job.start()["state"] == "started"
+    results = job.results()
+    assert list(results) == ["00000", "00001", "00002", "00003"]
+    assert results["00000"]["files"]["stdout"] == "out\n"
+    assert results["00000"]["files"]["stderr"] == "err\n"
+    assert results["00000"]["env"]["A_TOKEN"] == "(redacted)"
+    assert results["00000"]["env"]["PLAIN"] == "x"
+    assert [r["rc"] for r in (results["00000"], results["00001"])] == [0, 7]
+    assert results["00002"]["ended"] == "error"
+    assert "no-such-program" in results["00002"]["reason"]
+    assert results["00003"]["files"]["made.txt"] == "made\n"
+    assert not (job.folder / "scratch").exists()
+
+
+def test_a_hanging_step_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    marker = f"sleep 98{os.getpid()}"
+    job = Job(tmp_path, [step(0, ["sh", "-c", f"{marker} & setsid {marker} & {marker}"], timeout_s=0.5)])
+    job.start()
+    result = job.results()["00000"]
+    assert result["ended"] == "timeout"
+    assert result["reason"] == "no end after 0.5 s"
+    assert not alive(marker)
+
+
+def test_what_a_step_leaves_running_is_ended(tmp_path: Path) -> None:
+    marker = f"sleep 97{os.getpid()}"
+    job = Job(tmp_path, [step(0, ["sh", "-c", f"setsid {marker} & exit 0"]), step(1, ["true"])])
+    job.start()
+    assert [r["ended"] for r in job.results().values()] == ["exit", "exit"]
+    assert not alive(marker)
+
+
+def test_a_second_campaign_is_refused_and_told_whose_the_first_is(tmp_path: Path) -> None:
+    first = Job(tmp_path, [step(0, ["sleep", "1.5"])], campaign="first")
+    second = Job(tmp_path, [step(0, ["true"])], campaign="second")
+    assert first.start()["state"] == "started"
+    refused = second.start()
+    assert refused["state"] == "busy"
+    assert (refused["holder"]["campaign"], refused["holder"]["owner"]) == ("first", "me@here")
+    assert first.start()["state"] == "running"
+    first.results()
+    assert second.start()["state"] == "started"
+    assert second.results()["00000"]["rc"] == 0
+
+
+def test_a_killed_runner_is_taken_up_where_it_was(tmp_path: Path) -> None:
+    job = Job(tmp_path, [step(0, ["true"]), step(1, ["sleep", "1"]), step(2, ["true"])])
+    job.start()
+    for doc, _ in job.follow():
+        if doc["e"] == "start":
+            pid = doc["pid"]
+        if doc["e"] == "begin" and doc["step"] == "00001":
+            os.kill(pid, signal.SIGKILL)
+        last = doc
+    assert last == {"e": "over", "remaining": 2}
+    before = (job.folder / "steps" / "00000" / "result.json").read_bytes()
+    assert job.start()["state"] == "started"
+    assert list(job.results(have="00000")) == ["00001", "00002"]
+    assert (job.folder / "steps" / "00000" / "result.json").read_bytes() == before
+    assert job.start()["state"] == "finished"
+
+
+def test_stopping_keeps_what_is_finished_and_cleans_up(tmp_path: Path) -> None:
+    marker = f"sleep 96{os.getpid()}"
+    job = Job(tmp_path, [step(0, ["true"]), step(1, ["sh", "-c", f"touch big; {marker}"]), step(2, ["true"])])
+    job.start()
+    ended = []
+    for doc, send in job.follow():
+        if doc["e"] == "begin" and doc["step"] == "00001":
+            send("stop")
+        if doc["e"] == "end":
+            ended.append(doc["step"])
+        if doc["e"] == "finish":
+            assert doc["state"].startswith("stopped")
+        last = doc
+    assert ended == ["00000"]
+    assert last == {"e": "over", "remaining": 2}
+    assert not alive(marker)
+    assert not (job.folder / "scratch").exists()
+
+
+def test_a_gated_step_waits_for_its_word(tmp_path: Path) -> None:
+    job = Job(tmp_path, [step(0, ["true"], gate=True), step(1, ["true"], gate=True), step(2, ["true"])])
+    job.start()
+    ended = {}
+    for doc, send in job.follow():
+        if doc["e"] == "wait":
+            time.sleep(0.2)
+            send("go 00000" if doc["step"] == "00000" else "skip 00001 its peer h9 is not there")
+        if doc["e"] == "end":
+            ended[doc["step"]] = doc["ended"]
+    assert ended == {"00000": "exit", "00001": "lost", "00002": "exit"}
+
+
+@pytest.fixture
+def free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+    return port
+
+
+SERVE = "import socket,sys; s=socket.socket(); s.bind(('127.0.0.1',int(sys.argv[1]))); s.listen(); c=s.accept()[0]; c.send(b'hi')"
+ASK = "import socket,sys; print(socket.create_connection(('127.0.0.1',int(sys.argv[1]))).recv(9))"
+
+
+def test_a_server_beside_a_step_listens_before_it_and_is_gone_after(tmp_path: Path, free_port: int) -> None:
+    serve = {"argv": [sys.executable, "-c", SERVE, str(free_port)], "port": free_port}
+    job = Job(tmp_path, [step(n, [sys.executable, "-c", ASK, str(free_port)], serve=serve) for n in range(3)])
+    job.start()
+    for result in job.results().values():
+        assert (result["rc"], result["files"]["stdout"]) == (0, "b'hi'\n")
+        assert "server.stdout" in result["files"]
+
+
+def test_a_port_in_use_is_refused_by_name(tmp_path: Path, free_port: int) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", free_port))
+        taken.listen()
+        job = Job(tmp_path, [step(0, ["true"], serve={"argv": ["true"], "port": free_port})])
+        job.start()
+        result = job.results()["00000"]
+    assert result["ended"] == "error"
+    assert str(free_port) in result["reason"]
+
+
+def test_a_serving_step_says_when_it_listens_and_ends_when_cancelled(tmp_path: Path, free_port: int) -> None:
+    listen = "import socket,sys,time; s=socket.socket(); s.bind(('127.0.0.1',int(sys.argv[1]))); s.listen(); time.sleep(60)"
+    job = Job(tmp_path, [step(0, [sys.executable, "-c", listen, str(free_port)], gate=True, port=free_port, serves=True)])
+    job.start()
+    heard = []
+    for doc, send in job.follow():
+        heard.append(doc["e"])
+        if doc["e"] == "wait":
+            send("go 00000")
+        if doc["e"] == "ready":
+            send("cancel 00000")
+    assert heard.index("begin") < heard.index("ready") < heard.index("end")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: mounts a small disk")
+def test_a_full_disk_fails_the_step_and_is_told(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=700", "tmpfs", str(disk)], check=True)
+    try:
+        fill = "head -c 10M /dev/zero > filler; head -c 10M /dev/zero"
+        job = Job(disk, [step(0, ["true"]), step(1, ["sh", "-c", fill]), step(2, ["true"], last=True)])
+        job.start()
+        results = job.results()
+        assert results["00000"]["ended"] == "exit"
+        assert "disk" in (results["00001"].get("reason") or "") or results["00001"]["rc"] != 0
+        assert set(results) == {"00000", "00001", "00002"}
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_the_agent_runs_on_python_3_6(tmp_path: Path) -> None:
+    for file in AGENT.glob("*.py"):
+        ran = subprocess.run(
+            [sys.executable, "-m", "vermin", "-t=3.6-", "--no-tips", str(file)], capture_output=True, text=True
+        )
+        assert ran.returncode == 0, f"{file.name}: {ran.stdout}"
+
+
+def test_another_users_work_folder_is_refused(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: makes a folder that belongs to another user")
+    tmp_path.chmod(0o755)
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, 65534, 65534)
+    answer = Job(theirs, [step(0, ["true"])]).start()
+    assert answer["state"] == "error"
+    assert "belongs to another user" in answer["error"]

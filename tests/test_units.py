@@ -1,0 +1,54 @@
+"""Sizes and times as people write them, and figures as people read them."""
+
+import pytest
+
+from fleetmark.model import FleetmarkError
+from fleetmark.units import human, parse_bytes, parse_seconds, significant
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("4096", 4096), ("4k", 4096), ("4KiB", 4096), ("4kB", 4000), ("1.5 GiB", 3 << 29), ("2MB", 2_000_000), (512, 512)],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "four", "4x", "-4k", "4 k b"])
+def test_bad_sizes_say_so(text: str) -> None:
+    with pytest.raises(FleetmarkError, match="is not a size"):
+        parse_bytes(text)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("30", 30), ("1.5m", 90), ("500ms", 0.5), ("2h", 7200), (3, 3)])
+def test_times(text: str, seconds: float) -> None:
+    assert parse_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["soon", "3 weeks", "-1s"])
+def test_bad_times_say_so(text: str) -> None:
+    with pytest.raises(FleetmarkError, match="is not a time"):
+        parse_seconds(text)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "bits", "shown"),
+    [
+        (2.5e9, "B/s", False, "2.50 GB/s"),
+        (1.25e9, "B/s", True, "10.0 Gbit/s"),
+        (85e-6, "s", False, "85.0 µs"),
+        (1.2e-9, "s", False, "1.20 ns"),
+        (0.0, "s", False, "0 s"),
+        (123456.0, "1/s", False, "123 k/s"),
+        (3 * 2**30, "B", False, "3.00 GiB"),
+        (0.0123, "1", False, "0.0123"),
+        (42.0, "degC", False, "42.0 °C"),
+    ],
+)
+def test_figures_read_well(value: float, unit: str, bits: bool, shown: str) -> None:
+    assert human(value, unit, bits=bits) == shown
+
+
+@pytest.mark.parametrize(("value", "text"), [(1234.5, "1,234"), (12.345, "12.3"), (-0.00123, "-0.00123"), (1e9, "1e+09")])
+def test_significant_digits(value: float, text: str) -> None:
+    assert significant(value) == text

@@ -1,0 +1,243 @@
+"""Workload manifests: the typed form of ``workloads/NAME.yml``, and where they lie."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from fleetmark.model import BASE_UNITS, Better, FleetmarkError
+from fleetmark.units import parse_bytes, parse_seconds
+
+HERE = Path(__file__).parent
+T = TypeVar("T", bound=BaseModel)
+
+Kind = Literal["int", "float", "bool", "str", "bytes", "seconds"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Parameter(_Part):
+    """Something a user may set. A ``many`` parameter is a list; one value given for it is a list of one."""
+
+    type: Kind
+    about: str
+    default: Any
+    many: bool = False
+    choices: tuple[Any, ...] = ()
+    min: float | None = None
+
+    def coerce(self, value: Any, where: str) -> Any:
+        """``value`` as this parameter's type. Raises FleetmarkError naming ``where`` and what is allowed."""
+        if self.many:
+            items = value if isinstance(value, list | tuple) else _split(value)
+            if not items:
+                raise FleetmarkError(f"{where}: needs at least one value")
+            return [self._one(v, where) for v in items]
+        if isinstance(value, list | tuple):
+            raise FleetmarkError(f"{where}: takes one {self.type}, not a list")
+        return self._one(value, where)
+
+    def _one(self, value: Any, where: str) -> Any:
+        try:
+            made = _CONVERT[self.type](value)
+        except (ValueError, TypeError, FleetmarkError) as error:
+            raise FleetmarkError(f"{where}: {value!r} is not {_SPOKEN[self.type]}") from error
+        if self.choices and made not in self.choices:
+            raise FleetmarkError(f"{where}: {made!r} is none of {', '.join(map(str, self.choices))}")
+        if self.min is not None and made < self.min:
+            raise FleetmarkError(f"{where}: {made} is less than {self.min:g}")
+        return made
+
+
+def _split(value: Any) -> list[Any]:
+    return [v.strip() for v in value.split(",") if v.strip()] if isinstance(value, str) else [value]
+
+
+def _int(value: Any) -> int:
+    if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+        raise ValueError(value)
+    return int(value)
+
+
+def _float(value: Any) -> float:
+    if isinstance(value, bool):
+        raise ValueError(value)
+    return float(value)
+
+
+def _bool(value: Any) -> bool:
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    return words[str(value).lower()] if str(value).lower() in words else _refuse(value)
+
+
+def _str(value: Any) -> str:
+    return _refuse(value) if isinstance(value, dict) else str(value)
+
+
+def _refuse(value: Any) -> Any:
+    raise ValueError(value)
+
+
+_CONVERT: Mapping[str, Any] = {
+    "int": _int,
+    "float": _float,
+    "bool": _bool,
+    "str": _str,
+    "bytes": parse_bytes,
+    "seconds": parse_seconds,
+}
+_SPOKEN = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "yes or no",
+    "str": "text",
+    "bytes": "a size (4096, 4k, 16MiB, 2GB)",
+    "seconds": "a time (30, 30s, 5m, 2h)",
+}
+
+
+class Metric(_Part):
+    """A figure of merit: what it is, which way is better, and whether it stands in the summary's first table."""
+
+    unit: str
+    better: Better
+    about: str
+    headline: bool = False
+    bits: bool = False  # people read it in bit/s
+    class_: str | None = Field(default=None, alias="class")  # where it differs from its workload's
+
+    @field_validator("unit")
+    @classmethod
+    def _base(cls, unit: str) -> str:
+        if unit not in BASE_UNITS:
+            raise ValueError(f"{unit!r} is not a base unit ({', '.join(sorted(BASE_UNITS))})")
+        return unit
+
+
+class Need(_Part):
+    """A condition on the host (an expression over facts and parameters) and what to say where it does not hold.
+
+    ``refuse`` makes it the user's mistake rather than the host's lack: the run does not begin.
+    """
+
+    that: Any
+    say: str
+    refuse: bool = False
+
+
+class Deploy(_Part):
+    """How the tool gets to a host. ``provides``: what is there afterwards, a command or a path under the tools folder."""
+
+    provides: str
+    packages: Mapping[str, tuple[str, ...]] = {}
+    root: Any = False  # whether deploying needs root there
+    when: Any = True
+
+
+class Serve(_Part):
+    """A server that a case needs at its other end: on the peer, or beside the case on a single host."""
+
+    argv: tuple[Any, ...]
+    port: Any
+
+
+class Case(_Part):
+    """One command to measure, or a family of them over ``foreach`` (name to list, all combinations)."""
+
+    name: str
+    about: str = ""
+    foreach: Mapping[str, Any] = {}
+    when: Any = True
+    argv: tuple[Any, ...]
+    env: Mapping[str, Any] = {}
+    files: tuple[str, ...] = ()
+    output: str = "stdout"  # which file the parser reads
+    serve: Serve | None = None
+    exclusive: tuple[Any, ...] = ()
+    expect: Any  # seconds
+    timeout: Any = None  # seconds; unset: 60 s and five times what is expected
+
+
+class Manifest(_Part):
+    """One workload. ``scope: pair`` measures between two hosts, or over loopback where there is only one."""
+
+    name: str
+    title: str
+    class_: str = Field(alias="class")
+    scope: Literal["host", "pair"] = "host"
+    about: str
+    licence: str
+    citation: str
+    parser: str | None = None
+    probes: tuple[str, ...] = ()  # further commands whose presence the needs ask about
+    deploy: Deploy | None = None
+    needs: tuple[Need, ...] = ()
+    parameters: Mapping[str, Parameter] = {}
+    cases: tuple[Case, ...]
+    metrics: Mapping[str, Metric]
+
+    @property
+    def tool(self) -> str:
+        """The parser that reads its output: the one of the same name unless the manifest says otherwise."""
+        return self.parser or self.name
+
+    def check_settings(self, given: Mapping[str, Any], where: str) -> dict[str, Any]:
+        """The user's settings, typed. Raises FleetmarkError for an unknown name or a bad value."""
+        made = {}
+        for key, value in given.items():
+            if key not in self.parameters:
+                raise FleetmarkError(
+                    f"{where}: {self.name} has no parameter {key!r}{suggest(key, self.parameters)}; "
+                    f"it has {', '.join(self.parameters)}"
+                )
+            made[key] = self.parameters[key].coerce(value, f"{where}: {self.name}.{key}")
+        return made
+
+
+def suggest(word: str, known: Mapping[str, Any] | list[str]) -> str:
+    """`` (did you mean X?)`` where one of ``known`` is near ``word``, else nothing."""
+    near = difflib.get_close_matches(word, list(known), 1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+def names() -> list[str]:
+    """All workloads there are, sorted."""
+    return sorted(p.stem for p in HERE.glob("*.yml"))
+
+
+@cache
+def load(name: str) -> Manifest:
+    """The manifest of workload ``name``. Raises FleetmarkError when there is none or it breaks the schema."""
+    if name not in names():
+        raise FleetmarkError(f"no workload {name!r}{suggest(name, names())}; there are {', '.join(names())}")
+    path = HERE / f"{name}.yml"
+    return read_model(path, Manifest, name=name)
+
+
+def read_model(path: Path, model: type[T], **more: Any) -> T:
+    """A YAML file as ``model``. Raises FleetmarkError naming file, place and what is wrong."""
+    try:
+        text = path.read_text()
+        raw = yaml.safe_load(text)
+    except OSError as error:
+        raise FleetmarkError(f"{path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}" if mark else ""
+        raise FleetmarkError(f"{path}{line}: not YAML: {getattr(error, 'problem', None) or error}") from error
+    if not isinstance(raw, dict):
+        raise FleetmarkError(f"{path}: expected keys and values, got {type(raw).__name__}")
+    try:
+        return model.model_validate({**more, **raw})
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(p) for p in first["loc"])
+        raise FleetmarkError(f"{path}: {place}: {first['msg'].lower()}") from error

@@ -1,0 +1,65 @@
+"""Suites: which workloads, with which settings and how often; ours by name, a user's own by path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from fleetmark.model import FleetmarkError
+from workloads.manifest import HERE, _Part, load, read_model, suggest
+
+SUITES = HERE / "suites"
+
+
+class Choice(_Part):
+    """One workload in a suite. ``cases`` are shell-style patterns over case names; none means all."""
+
+    set: Mapping[str, Any] = {}
+    cases: tuple[str, ...] = ()
+    repeats: int | None = Field(default=None, ge=1)
+
+
+class Suite(_Part):
+    """An ordered choice of workloads; ``repeats`` holds where a workload does not say its own."""
+
+    name: str
+    about: str
+    repeats: int = Field(default=3, ge=1)
+    workloads: Mapping[str, Choice | None]
+
+    def chosen(self) -> dict[str, Choice]:
+        """Workload name to choice, in the suite's order; ``fio:`` with nothing behind it means all defaults."""
+        return {name: choice or Choice() for name, choice in self.workloads.items()}
+
+
+def suite_names() -> list[str]:
+    """The suites that come with Fleetmark, sorted."""
+    return sorted(p.stem for p in SUITES.glob("*.yml"))
+
+
+def load_suite(name: str) -> Suite:
+    """The suite of that name, or in that YAML file; its workloads, parameters and values are checked here.
+
+    Raises FleetmarkError naming the file and what is wrong in it.
+    """
+    if name in suite_names():
+        path = SUITES / f"{name}.yml"
+    elif name.endswith((".yml", ".yaml")) or "/" in name:
+        path = Path(name)
+    else:
+        raise FleetmarkError(
+            f"no suite {name!r}{suggest(name, suite_names())}: there are {', '.join(suite_names())}; "
+            "your own is named by its path, ending in .yml"
+        )
+    suite = read_model(path, Suite, name=path.stem)
+    if not suite.workloads:
+        raise FleetmarkError(f"{path}: workloads: names none; there is nothing to run")
+    for workload, choice in suite.chosen().items():
+        try:
+            load(workload).check_settings(choice.set, f"{path}")
+        except FleetmarkError as error:
+            raise FleetmarkError(str(error) if str(path) in str(error) else f"{path}: {error}") from error
+    return suite

@@ -1,0 +1,73 @@
+"""Values in manifests that depend on the host: Jinja expressions, sandboxed, with a host's facts in reach.
+
+A string that is one ``{{ expression }}`` gives that expression's value with its type; a string with expressions inside
+gives text; anything else is itself. An unknown name is an error, never an empty string.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from jinja2 import StrictUndefined, TemplateError
+from jinja2.sandbox import SandboxedEnvironment
+
+from fleetmark.model import FleetmarkError
+
+KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
+
+
+@cache
+def _environment() -> SandboxedEnvironment:
+    env = SandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
+    env.globals.update(KiB=KiB, MiB=MiB, GiB=GiB, ceil=math.ceil, floor=math.floor, short=short, digest=digest)
+    return env
+
+
+def short(size: int) -> str:
+    """A size as benchmark people name it: 4096 is ``4k``, 1048576 is ``1m``."""
+    for unit, letter in ((GiB, "g"), (MiB, "m"), (KiB, "k")):
+        if size >= unit and size % unit == 0:
+            return f"{size // unit}{letter}"
+    return str(size)
+
+
+def digest(*parts: Any) -> str:
+    """Eight hexadecimal digits that tell one combination of ``parts`` from another."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
+
+
+@cache
+def _expression(text: str) -> Any:
+    return _environment().compile_expression(text, undefined_to_none=False)
+
+
+@cache
+def _template(text: str) -> Any:
+    return _environment().from_string(text)
+
+
+def evaluate(value: Any, context: Mapping[str, Any], where: str) -> Any:
+    """``value`` with its expressions worked out, lists and mappings included.
+
+    Raises FleetmarkError naming ``where`` when an expression is malformed or names something unknown.
+    """
+    if isinstance(value, list):
+        return [evaluate(v, context, where) for v in value]
+    if isinstance(value, dict):
+        return {k: evaluate(v, context, where) for k, v in value.items()}
+    if not isinstance(value, str) or "{{" not in value:
+        return value
+    inner = value.strip()
+    try:
+        if inner.startswith("{{") and inner.endswith("}}") and inner.count("{{") == 1:
+            result = _expression(inner[2:-2].strip())(**context)
+            if isinstance(result, StrictUndefined):
+                result._fail_with_undefined_error()
+            return result
+        return _template(value).render(**context)
+    except (TemplateError, TypeError, ValueError, ArithmeticError) as error:
+        raise FleetmarkError(f"{where}: {value!r} cannot be worked out: {error}") from error
