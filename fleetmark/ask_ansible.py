@@ -22,7 +22,7 @@ _QUIET = {
     "ANSIBLE_DEPRECATION_WARNINGS": "0",
     "ANSIBLE_LOCALHOST_WARNING": "0",
     "ANSIBLE_DEVEL_WARNING": "0",
-    "ANSIBLE_LOG_PATH": "",
+    "ANSIBLE_LOG_PATH": os.devnull,
     "ANSIBLE_LOAD_CALLBACK_PLUGINS": "0",
 }
 _CONFIGS = ("ansible.cfg", "~/.ansible.cfg", "/etc/ansible/ansible.cfg")  # where Ansible looks, $ANSIBLE_CONFIG apart
@@ -40,7 +40,7 @@ class Listed:
     warnings: tuple[str, ...]
 
     def groups_of(self, host: str) -> tuple[str, ...]:
-        """Every group that holds ``host``, by itself or through a child, sorted; ``all`` and ``ungrouped`` say nothing."""
+        """Every group that holds ``host``, by itself or through a child, sorted; but ``all`` and ``ungrouped``."""
         found = {name for name, (hosts, _) in self.groups.items() if host in hosts}
         while grown := {n for n, (_, children) in self.groups.items() if n not in found and found & set(children)}:
             found |= grown
@@ -62,7 +62,7 @@ def list_inventory(sources: Sequence[str], limit: str | None) -> tuple[Listed, M
 
 
 def settings() -> Mapping[str, Any]:
-    """Ansible settings that were set by somebody, by name: those of its ssh plugin in small letters, others in capitals.
+    """Ansible settings that somebody set, by name: those of its ssh plugin in small letters, others in capitals.
 
     Empty where there is neither an ansible.cfg nor an ``ANSIBLE_*`` variable, which is told without starting Ansible.
     """
@@ -85,7 +85,7 @@ def settings() -> Mapping[str, Any]:
 def template(
     sources: Sequence[str], limit: str | None, names: Iterable[str]
 ) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, str]]:
-    """Those variables as Ansible sees them when it runs (templates, vault): host to values, and host to why it could not."""
+    """Variables as Ansible sees them when it runs (templates, vault): host to values, and host to why it could not."""
     wanted = ", ".join(f"{json.dumps(n)}: {n} if {n} is defined else none" for n in names)
     words = ["adhoc", "all", *(w for s in sources for w in ("-i", s)), *(["--limit", limit] if limit else [])]
     words += ["-m", "ansible.builtin.debug", "-a", json.dumps({"msg": f"{{{{ {{{wanted}}} }}}}"})]
@@ -105,49 +105,76 @@ def template(
 
 
 def complaint(source: str, warnings: Sequence[str]) -> str | None:
-    """Why Ansible could not read ``source``, with the line where it is known; None where it could.
+    """``SOURCE line N: why Ansible could not read it``, the line where it is known; None where it could.
 
     Ansible itself only warns, and goes on with no host. Each of its inventory plugins complains in turn; the one that
     fits the file is believed.
     """
     path = str(Path(source).expanduser().resolve())
     # Before 2.19 warnings were wrapped, in the middle of paths too.
-    squeezed = ["".join(w.split()) for w in warnings]
-    if not any(s.startswith("".join(f"Unable to parse {path} as an inventory source".split())) for s in squeezed):
+    verdict = _squeezed(f"Unable to parse {path} as an inventory source")
+    end = next((n for n, w in enumerate(warnings) if _squeezed(w).startswith(verdict)), None)
+    if end is None:
         return None
     said: dict[str, str] = {}
-    for warning in warnings:
+    for warning in reversed(warnings[:end]):
+        if warning.startswith("Unable to parse"):  # what comes before is about another source
+            break
         match = re.match(r"(?:\* )?Failed to parse (?:inventory|\S+) with '?(\w+)'? plugin: (.*)", warning)
         if match and "no root 'plugin' key" not in match[2]:
             said.setdefault(match[1], match[2])
     if Path(path).suffix in (".yml", ".yaml", ".json"):
-        order = ("auto", "yaml")
+        order = ["auto", "yaml"]
     else:
-        order = ("script",) if os.access(path, os.X_OK) else ("ini",)
+        order = ["script" if os.access(path, os.X_OK) else "ini"]
     words = next((said[plugin] for plugin in order if plugin in said), None) or next(
         iter(said.values()), "no plugin reads it"
     )
-    return _with_line(path, words)
+    line, words = _line_and_words(path, words)
+    return f"{source}{line and f' line {line}'}: Ansible cannot read it: {words}"
 
 
-def _with_line(path: str, words: str) -> str:
+def sentences(warnings: Sequence[str]) -> list[str]:
+    """The warnings a person needs: one for each source left out, in place of a complaint from every plugin."""
+    said = []
+    for warning in warnings:
+        if unread := re.match(r"Unable to parse (.+) as an inventory source", warning):
+            if not Path(unread[1]).is_dir():  # a directory's own line adds nothing to those of its files
+                said.append(complaint(unread[1], warnings) or warning)
+        elif not re.match(r"(\* )?Failed to parse|No inventory was parsed", warning):
+            said.append(_python_words(warning))
+    return said
+
+
+def _python_words(text: str) -> str:
+    """Python's name for a type as people know it: ``int``, where Ansible prints a class of its own."""
+    return re.sub(r"<class '[\w.]*?(?:_AnsibleTagged)?(\w+)'>", lambda m: m[1].lower(), text)
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split())
+
+
+def _line_and_words(path: str, words: str) -> tuple[str, str]:
     origin = re.search(rf"Origin: {re.escape(path)}:(\d+)", words)
-    tail = re.search(r"Standard error from inventory script: (.*)", words)
+    script = re.search(r"Standard error from inventory script: (.*)", words)
     words = re.split(r" Failed to parse inventory with '\w+' plugin\. <<< caused by >>>", words)[0]
     words = words.removeprefix("Failed to parse inventory: ").removeprefix(f"{path}:").strip()
-    words = re.sub(r"<class '[\w.]*?(?:_AnsibleTagged)?(\w+)'>", lambda m: m[1].lower(), words)
-    if tail:
-        words = f"{words.rstrip('.')}: {tail[1]}"
+    words = _python_words(words).rstrip(".")
+    if script:
+        words += f": {script[1]}"
     if origin:
-        return f"line {origin[1]}: {words}"
-    quoted = re.search(r"got: (\S+)$|'([^']+)'", words)  # 2.19's INI reader keeps the line to itself
-    if quoted and Path(path).is_file() and not re.match(r"\d+:", words):
-        wrong = quoted[1] or quoted[2]
+        return origin[1], words
+    if before := re.match(r"(\d+): (.*)", words):  # Ansible before 2.19
+        return before[1], before[2]
+    wrong = re.search(r"got: (\S+)$|'([^']+)'", words)  # 2.19's INI reader keeps the line to itself
+    if wrong and Path(path).is_file():
+        word = rf"(^|[\s\[=]){re.escape(wrong[1] or wrong[2])}($|[\s\]])"
         lines = Path(path).read_text(errors="replace").splitlines()
-        numbers = [n for n, line in enumerate(lines, 1) if re.search(rf"(^|[\s\[=]){re.escape(wrong)}($|[\s\]])", line)]
+        numbers = [n for n, line in enumerate(lines, 1) if re.search(word, line)]
         if len(numbers) == 1:
-            return f"line {numbers[0]}: {words}"
-    return words
+            return str(numbers[0]), words
+    return "", words
 
 
 def _listed(doc: Mapping[str, Any], warnings: tuple[str, ...]) -> Listed:

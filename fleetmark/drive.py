@@ -63,20 +63,21 @@ class Drive:
         self.exchanges |= {(e.client, e.client_step): e for e in exchanges}
         self.outcomes: dict[tuple[str, str], Outcome] = {}
         self.heard: queue.SimpleQueue[tuple[str, str, Any]] = queue.SimpleQueue()
-        self.launching = 0
         self.leaving = False
 
     # ------------------------------------------------------------ from outside
 
     def launch(self, work: Callable[[Callable[[str, str, Mapping[str, Any]], None]], str | None]) -> None:
-        """Run ``work`` (Ansible) beside the following; what it reports is heard like what hosts tell."""
+        """Run ``work`` (Ansible) beside the following; what it reports is heard like what hosts tell.
+
+        The program does not end before it, but nobody waits for Ansible to put its things away.
+        """
 
         def beside() -> None:
             error = work(lambda host, what, details: self.heard.put((host, what, details)))
             self.heard.put(("", "launch over", error))
 
-        self.launching += 1
-        threading.Thread(target=beside, daemon=True).start()
+        threading.Thread(target=beside).start()
 
     def follow(self, host: str) -> None:
         """Begin to follow a host whose job is there."""
@@ -85,7 +86,7 @@ class Drive:
 
     def run(self) -> None:
         """Until every host is over. KeyboardInterrupt passes through: ``stop`` comes next."""
-        while self.launching or any(r.phase != "over" for r in self.runs.values()):
+        while any(r.phase != "over" for r in self.runs.values()):
             self._hear()
 
     def stop(self) -> None:
@@ -145,7 +146,6 @@ class Drive:
         except queue.Empty:
             return
         if what == "launch over":
-            self.launching -= 1
             self._launch_over(details)
             return
         run = self.runs[host]

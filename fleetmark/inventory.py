@@ -1,4 +1,4 @@
-"""Which hosts there are: Ansible inventories as people have them, read by Ansible itself, as typed hosts with labels."""
+"""Which hosts there are: Ansible inventories as people have them, read by Ansible itself, as typed hosts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from fleetmark.ask_ansible import Listed, complaint, list_inventory, template
+from fleetmark.ask_ansible import Listed, complaint, list_inventory, sentences, template
 from fleetmark.model import FleetmarkError
 
 GENERATION = "fleetmark_generation"  # icelake: label ``gen``
@@ -54,6 +54,7 @@ _SETTINGS: Mapping[str, str] = {
     "become_user": "DEFAULT_BECOME_USER",
     "become_method": "DEFAULT_BECOME_METHOD",
 }
+_log = logging.getLogger(__name__)
 _SSH = frozenset({"ssh", "smart", "paramiko", "paramiko_ssh"})
 
 
@@ -61,8 +62,8 @@ _SSH = frozenset({"ssh", "smart", "paramiko", "paramiko_ssh"})
 class Host:
     """One server, and all that reaching it takes.
 
-    ``address`` is where SSH goes (a name of the user's SSH configuration will do), ``peer_address`` where other hosts find
-    it. ``ssh_args`` are options of OpenSSH's command line. ``unusable`` says why Fleetmark cannot work with it, if so.
+    ``address`` is where SSH goes (a name of the user's SSH configuration will do), ``peer_address`` where other hosts
+    find it. ``ssh_args`` are options of OpenSSH's command line. ``unusable`` says why Fleetmark cannot work with it.
     """
 
     name: str
@@ -82,7 +83,7 @@ class Host:
     unusable: str | None = None
 
     def has(self, key: str, value: str) -> bool:
-        """Whether the host carries the label ``key=value``; ``group=web`` asks for membership, ``host=h1`` for its name."""
+        """Whether it carries the label ``key=value``; ``group=web`` asks for membership, ``host=h1`` for its name."""
         if key in self.labels:
             return self.labels[key] == value
         return (key == "group" and value in self.groups) or (key == "host" and value == self.name)
@@ -91,12 +92,12 @@ class Host:
 def load_inventory(
     sources: Sequence[str],
     limit: str | None = None,
-    warn: Callable[[str], None] = logging.getLogger(__name__).warning,
+    warn: Callable[[str], None] = _log.warning,
 ) -> list[Host]:
-    """The hosts of these Ansible inventories (file, directory, script or ``h1,h2,``), in their order; none: this machine.
+    """The hosts of these Ansible inventories (file, directory, script or ``h1,h2,``), in order; none: this machine.
 
-    ansible.cfg, ``ANSIBLE_*``, group_vars and vaults count as they do for Ansible, run from the current folder. ``warn`` hears
-    what Ansible only warns about.
+    ansible.cfg, ``ANSIBLE_*``, group_vars and vaults count as they do for Ansible, run from the current folder.
+    ``warn`` hears what Ansible only warns about.
 
     Raises FleetmarkError for an inventory that is missing, malformed or empty, and for a limit that leaves nothing.
     """
@@ -112,11 +113,12 @@ def load_inventory(
             )
     listed, settings = list_inventory(sources, limit)
     for source in sources:
-        if "," not in source and (why := complaint(source, listed.warnings)):
-            raise FleetmarkError(f"{source}: {why}")
+        # Of a directory Ansible takes what it can read: what it cannot is a warning.
+        if Path(source).expanduser().is_file() and (why := complaint(source, listed.warnings)):
+            raise FleetmarkError(why)
     if not listed.hosts:
         raise FleetmarkError(_nothing(sources, limit, listed))
-    for warning in listed.warnings:
+    for warning in sentences(listed.warnings):
         warn(warning)
     passwords = {
         "password": _password_file(settings.get("CONNECTION_PASSWORD_FILE")),
@@ -140,8 +142,7 @@ def _nothing(sources: Sequence[str], limit: str | None, listed: Listed) -> str:
         groups = sorted(set(whole.groups) - {"all", "ungrouped"})
         there = f"hosts {_some(list(whole.hosts))}" + (f"; groups {_some(groups)}" if groups else "")
         return f"--limit {limit} matches no host in {where}, which has {there}"
-    unread = next((f": {w}" for w in listed.warnings if w.startswith("Unable to parse")), "")
-    return f"{where}: no hosts in this inventory{unread}"
+    return f"{where}: no hosts in this inventory{''.join(f'; {s}' for s in sentences(listed.warnings))}"
 
 
 def _some(names: Sequence[str], most: int = 12) -> str:
@@ -175,7 +176,9 @@ def _host(
 ) -> Host:
     said = dict(defaults)
     for key, names in _NAMES.items():
-        said |= {key: variables[n] for n in names if variables.get(n) is not None}
+        given = [variables[n] for n in names if variables.get(n) is not None]
+        if given:
+            said[key] = given[-1]
     address = str(said.get("address", name))
     connection = str(said.get("connection", "ssh")).removeprefix("ansible.builtin.")
     python = str(said.get("python", "auto"))

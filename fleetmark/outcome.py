@@ -10,7 +10,7 @@ from typing import Any
 
 import parsers
 from fleetmark.archive import Archive, utc
-from fleetmark.model import Better, Measurement, Parsed, ParseError, Status
+from fleetmark.model import Better, FleetmarkError, Measurement, Parsed, ParseError, Status
 from workloads import Manifest, load
 
 
@@ -45,7 +45,7 @@ def judge(archive: Archive, folder: Path) -> Outcome:
         if raw is None:
             raise ParseError(manifest.tool, f"a file {step['output']}, and the run left none")
         parsed = parsers.parse(manifest.tool, raw, step["argv"])
-    except ParseError as error:
+    except FleetmarkError as error:
         return Outcome(Status.FAILED, f"{broken}; {error}" if broken else str(error), **times)
     status = Status.FAILED if broken else Status.INVALID if parsed.invalid else Status.PASSED
     rows = tuple(_rows(archive, folder, step, result, parsed, manifest, status))

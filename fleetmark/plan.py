@@ -257,7 +257,7 @@ def _step(case: Case, context: Mapping[str, Any], workload: str, **more: Any) ->
 def _words(parts: Sequence[Any], context: Mapping[str, Any], where: str) -> tuple[str, ...]:
     """An argument vector; a part whose expression comes to nothing is left out."""
     values = [evaluate(p, context, where) for p in parts]
-    return tuple(str(v) for v in values if v is not None and v != "" and v.__class__.__name__ != "StrictUndefined")
+    return tuple(str(v) for v in values if v is not None and v != "")
 
 
 def _plan_host(resolved: _Resolved, plan: HostPlan, choice: Choice, times: int, seed: str, seen: set[str]) -> None:

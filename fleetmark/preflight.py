@@ -78,5 +78,5 @@ def _check(host: Host, probes: Sequence[str], work_dir: str, timeout_s: float) -
         if reach:
             reach.close()
         said = str(error) if isinstance(error, FleetmarkError) else f"facts came back garbled: {error!r}"
-        return Checked(host, reason=" ".join(said.split()))
+        return Checked(host, reason=" ".join(said.split()).removeprefix(f"{host.name}: "))
     return Checked(host, reach, facts, doc)

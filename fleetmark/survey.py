@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -77,14 +78,18 @@ def survey(
 
 def table(entries: Sequence[Entry]) -> RenderableType:
     """Hosts that answered with what they are; below, those that did not, and what would be skipped where."""
-    made = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("host", "gen", "Python", "root", "OS", "CPU"):
-        made.add_column(name, overflow="ellipsis", no_wrap=True)
+    made = Table(box=None, header_style="bold", pad_edge=False, collapse_padding=True)
+    generations = any(e.host.labels.get("gen") for e in entries)
+    for name in ("host", *(["gen"] if generations else []), "OS", "Python", "root", "CPU"):
+        made.add_column(
+            name, overflow="ellipsis", no_wrap=True, min_width=len(name), ratio=1 if name == "CPU" else None
+        )
     for name in ("cores", "memory", "disks", "NICs", "GPUs", "skew"):
-        made.add_column(name, justify="right", no_wrap=True)
+        made.add_column(name, justify="right", no_wrap=True, min_width=len(name))
     for e in entries:
         if e.facts:
-            made.add_row(Text(e.host.name), Text(e.host.labels.get("gen", "")), *_cells(e.facts))
+            generation = [Text(e.host.labels.get("gen", ""))] if generations else []
+            made.add_row(Text(e.host.name), *generation, *_cells(e.facts))
     silent = [(e.host.name, e.reason or "no reason given") for e in entries if not e.facts]
     skipped: dict[str, list[str]] = {}
     for e in entries:
@@ -108,25 +113,19 @@ def table(entries: Sequence[Entry]) -> RenderableType:
 
 
 def _cells(f: Facts) -> list[Text]:
-    sudo = "root" if f.root else "sudo" if f.sudo else "no"
-    gpus = f"{len(f.gpus)} {f.gpus[0].name}" if f.gpus else "0"
-    skew = "?" if f.skew is None else f"{f.skew:+.0f}s" if abs(f.skew) >= SKEW_SHOWN_S else "0s"
-    disks = f"{len(f.disks)} {human(sum(d.size or 0 for d in f.disks), 'B', digits=2)}" if f.disks else "0"
-    speeds = [n.speed for n in f.nics if n.speed]
-    nics = str(len(f.nics)) + (f" {human(max(speeds), 'B/s', bits=True, digits=2)}" if speeds else "")
-    memory = human(f.memory, "B") if f.memory else "?"
     cpu = f.cpu
+    speeds = [n.speed for n in f.nics if n.speed]
     shown = (
-        f.python_version,
-        sudo,
-        f.os or "?",
-        cpu.model or "?",
-        str(cpu.cores or "?"),
-        memory,
-        disks,
-        nics,
-        gpus,
-        skew,
+        re.sub(r" GNU/Linux| Linux| \(.*\)| LTS", "", f.os or "?"),
+        ".".join(f.python_version.split(".")[:2]),
+        "root" if f.root else "sudo" if f.sudo else "no",
+        " ".join(re.sub(r"\((R|TM|r|tm)\)|\b(CPU|Processor|\d+-Core)\b|@.*", "", cpu.model or "?").split()),
+        f"{cpu.cores or '?'}" + (f"/{cpu.threads}" if cpu.threads and cpu.threads != cpu.cores else ""),
+        human(f.memory, "B", digits=2) if f.memory else "?",
+        f"{len(f.disks)} {human(sum(d.size or 0 for d in f.disks), 'B', digits=2)}" if f.disks else "0",
+        f"{len(f.nics)}" + (f" {human(max(speeds), 'B/s', bits=True, digits=2)}" if speeds else ""),
+        f"{len(f.gpus)} {f.gpus[0].name}" if f.gpus else "0",
+        "?" if f.skew is None else f"{f.skew:+.0f}s" if abs(f.skew) >= SKEW_SHOWN_S else "0s",
     )
     return [Text(s) for s in shown]
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from parsers._text import number, numbered
 
+ALL_CLIENTS = "All clients"
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)
 
 # What fio says when a job fails or is stopped while it still prints results.
@@ -25,9 +26,9 @@ _PER_SECOND = {"nsec": 1e9, "usec": 1e6, "msec": 1e3, "sec": 1.0}
 _POWERS = ("", "K", "M", "G", "T", "P", "E")
 
 _NAME = r"^\s*(?P<name>read|write|trim|mixed)\s*: "
-_RATE = r"(?P<rate>[\d.,]+)\s*(?P<prefix>[kKMGTPE]?)(?P<binary>i?)(?P<bytes>B|bit)/s"
+_RATE = r"(?P<rate>[\d.,]+)\s*(?P<prefix>[kKMGTPE]?)(?P<binary>i?)(?:(?P<unit>B|bit)/s)?"  # no unit: "All clients"
 _IOPS = r"\s*(?P<iops>[\d.,]+?)\s*(?P<k>[kKMGTPE]?)\s*"
-_VERSION = re.compile(r"^(?:<[^>]*> )?fio[- ](?:fio[- ])?(\d\S*)$")
+_VERSION = re.compile(r"^(?:<[^>]*> )?fio[- ](?:fio[- ])?(\d\S*)$|^hostname=.*, fio=fio-([^\s,]+)")
 _JOB = re.compile(
     r"^(?:<[^>]*> )?(?P<name>.*): \(groupid=(?P<group>\d+), jobs=\d+\): "
     r"err=\s*(?P<error>-?\d+)(?: \((?P<what>.*)\))?: pid=(?P<pid>-?\d+)"
@@ -57,6 +58,11 @@ class Job:
     values: dict[str, float] = field(default_factory=dict)
     error: str | None = None
     pid: int | None = None
+
+
+def named(name: str, subject: str = "host") -> Job:
+    """An empty Job; the one fio calls ``All clients`` is about subject ``all``."""
+    return Job(name or "job", "all" if name == ALL_CLIENTS else subject)
 
 
 def percentile_name(percentile: float) -> str | None:
@@ -99,9 +105,10 @@ class _Normal:
     def _frame(self, line: str) -> bool:
         """The lines between sections, and the one that tells CPU time."""
         if match := _VERSION.match(line):
-            self.version = match[1]
+            self.version = match[1] or match[2]
         elif match := _JOB.match(line):
-            job = Job(match["name"] or "job", group=int(match["group"]), pid=int(match["pid"]))
+            job = named(match["name"])
+            job.group, job.pid = int(match["group"]), int(match["pid"])
             if int(match["error"]):
                 job.error = f"error {match['error']}" + (f" ({match['what']})" if match["what"] else "")
             self.jobs.append(job)
@@ -162,7 +169,7 @@ def _rate(match: re.Match[str]) -> float | None:
         return None
     base = 1024 if match["binary"] or match.re in (_OLD_DIRECTION, _OLD_SUM) else 1000
     whole: float = plain * base ** _POWERS.index(match["prefix"].upper())
-    return whole / 8 if match["bytes"] == "bit" else whole
+    return whole / 8 if match["unit"] == "bit" else whole
 
 
 def _last_snapshots(jobs: list[Job], notes: list[str]) -> list[Job]:
@@ -174,11 +181,12 @@ def _last_snapshots(jobs: list[Job], notes: list[str]) -> list[Job]:
 
 
 def _group_sums(jobs: list[Job], sums: dict[tuple[int, str], float]) -> list[Job]:
+    """fio's sum over each group of several jobs; none with clients, whose groups go by the same numbers."""
     totals: dict[int, Job] = {}
     for (group, metric), rate in sums.items():
-        if rate and sum(j.group == group and bool(j.values) for j in jobs) > 1:
-            total = totals.setdefault(group, Job(f"group {group}", subject="all", group=group))
-            total.values[metric] = rate
+        alone = sum(j.group == group and bool(j.values) for j in jobs) < 2
+        if rate and not alone and not any(j.name == ALL_CLIENTS for j in jobs):
+            totals.setdefault(group, Job(f"group {group}", "all", group)).values[metric] = rate
     return list(totals.values())
 
 
@@ -198,7 +206,8 @@ def read_terse(text: str, notes: list[str]) -> tuple[str | None, list[Job]]:
         if not directions:
             notes.append(f"line {n} begins like terse output but is cut or of an unknown version; not read")
             continue
-        job = Job(name or "job", error=f"error {error}" if error not in ("0", "") else None)
+        job = named(name)
+        job.error = f"error {error}" if error not in ("0", "") else None
         for k, direction in enumerate(directions):
             job.values.update(_terse_direction(fields[head + k * stride :][:stride], direction))
         cpu = fields[head + len(directions) * stride :][:2]

@@ -2,10 +2,10 @@
 
 Metrics carry the direction in their name: ``read_bw`` (B/s), ``write_iops`` (1/s), ``read_lat_mean``,
 ``read_clat_p99`` (s), ``sync_lat_p99.9`` (s), and ``cpu_usr``, ``cpu_sys`` (fractions of the job's run time). The case
-is the job's name. The subject is ``host``, the server's name in client/server mode, or ``all`` for what fio itself added
-up over clients or over a group: never add those to the jobs. Jobs that share name and subject (``numjobs`` without
-``group_reporting``) carry a label ``clone``, several runs in one file a label ``run``; both count from 1. Latencies of
-0, which older versions print for less than their clock's step, are left out.
+is the job's name. The subject is ``host``, the server's name in client/server mode, or ``all`` for what fio itself
+added up over clients or over a group: never add those to the jobs. Jobs that share name and subject (``numjobs``
+without ``group_reporting``) carry a label ``clone``, several runs in one file a label ``run``; both count from 1.
+Latencies of 0, which older versions print for less than their clock's step, are left out.
 
 Read against fio 2.0 to 3.42 (stat.c, client.c): up to 2.x latencies are microseconds and ``io_bytes`` KiB; 2.99 brought
 nanoseconds, 3.2 ``bw_bytes``; ``bw`` is KiB/s in all of them.
@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fleetmark.model import Better, Measurement, Parsed, ParseError
-from parsers._fio_text import COMPLAINT, FATAL, Job, percentile_name, read_normal, read_terse
+from parsers._fio_text import ALL_CLIENTS, COMPLAINT, FATAL, Job, named, percentile_name, read_normal, read_terse
 from parsers._text import Document, Found, decode, dig, find_json, matches, number, numbered, objects
 
 _DIRECTIONS = ("read", "write", "trim", "mixed")
@@ -62,7 +62,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         tool="fio",
         measurements=tuple(measurements),
         version=version.removeprefix("fio-") if version else None,
-        invalid="; ".join(dict.fromkeys(wrong)) or None,
+        invalid=_listed(list(dict.fromkeys(wrong))),
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -75,9 +75,8 @@ def _entries(document: dict[str, Any]) -> list[dict[str, Any]]:
 def _read_json(document: dict[str, Any], notes: list[str]) -> list[Job]:
     jobs = []
     for entry in _entries(document):
-        name, host = str(entry["jobname"]) or "job", entry.get("hostname")
-        subject = host if isinstance(host, str) and host else "host"
-        job = Job(name, "all" if name == "All clients" else subject)
+        name, host = str(entry["jobname"]), entry.get("hostname")
+        job = named(name, host if isinstance(host, str) and host else "host")
         for direction in _DIRECTIONS:
             job.values.update(_read_direction(entry.get(direction), direction, f"job {name}", notes))
         for metric, figure in _read_latency(dig(entry, "sync"), "lat").items():
@@ -116,9 +115,8 @@ def _read_direction(part: Any, direction: str, where: str, notes: list[str]) -> 
     for what in ("lat", "clat", "slat"):
         for metric, figure in _read_latency(part, what).items():
             found[f"{direction}_{metric}"] = figure
-    for key, spoken in (("short_ios", "short"), ("drop_ios", "dropped")):
-        if count := number(dig(part, key)):
-            notes.append(f"{where}: {count:.0f} {direction} I/Os {spoken}")
+    if dropped := number(dig(part, "drop_ios")):  # short_ios says little: fio counts every fsync as a short read
+        notes.append(f"{where}: {dropped:.0f} {direction} I/Os dropped")
     return found
 
 
@@ -183,12 +181,23 @@ def _measure(jobs: list[Job], labels: dict[str, str], notes: list[str]) -> list[
             made.append(Measurement("fio", job.name, metric, value, unit, better, job.subject, {**clone, **labels}))
     for total in (j for j in jobs if j.subject == "all"):
         for metric in (m for m in total.values if m.endswith("_bw")):
-            parts = [j.values.get(metric, 0.0) for j in jobs if j.subject != "all" and total.group in (None, j.group)]
+            parts = [j.values.get(metric, 0.0) for j in jobs if j.subject != "all" and _within(total, j)]
             if abs(sum(parts) / total.values[metric] - 1) > _DISAGREE:
                 notes.append(
                     f"{total.name}: {metric} is {total.values[metric]:.4g} B/s, its jobs add up to {sum(parts):.4g}"
                 )
     return made
+
+
+def _within(total: Job, job: Job) -> bool:
+    """Whether fio counted ``job`` into ``total``: all of them for clients, else those of its group."""
+    return total.name == ALL_CLIENTS or total.group == job.group
+
+
+def _listed(reasons: list[str], most: int = 3) -> str | None:
+    """The first few reasons in one sentence: a failing disk makes thousands."""
+    more = f"; and {len(reasons) - most} more" if len(reasons) > most else ""
+    return "; ".join(reasons[:most]) + more or None
 
 
 def _kind(metric: str) -> tuple[str, Better]:

@@ -113,7 +113,7 @@ def strip(
             {
                 # Golden-ratio steps spread a crowd evenly and always alike.
                 "data": {"values": [{"r": r, "g": g, "v": v, "j": i * 0.618 % 1} for i, (r, g, v) in enumerate(dots)]},
-                "mark": {"type": "point", "filled": True, "size": 18 if crowd else 34, "opacity": 0.6},
+                "mark": {"type": "point", "filled": True, "size": 18 if crowd else 34, "opacity": 0.7},
                 "encoding": {
                     "x": x,
                     "y": y,
@@ -175,13 +175,14 @@ def curve(
         x_axis = {"values": [2.0**e for e in powers], "labelExpr": f"{label} : datum.value + ' B'"}
     x: Spec = {"field": "x", "type": "quantitative", "title": x_title, "axis": {**x_axis, "grid": False}}
     x |= {"scale": {"type": "log", "base": 2, "domain": [xs[0], xs[-1]], "nice": False}}
-    y: Spec = {"field": "y", "type": "quantitative", "title": y_title, "axis": {"tickCount": 6, "format": "~g"}}
+    y: Spec = {"field": "y", "type": "quantitative", "title": y_title, "axis": {"tickCount": 6, "format": ".6~g"}}
     # On a log scale: room above for what is written at the marks.
     room = [min(ys) / 1.15, max(ys) * (1.8 if marks else 1.15)]
     y |= {"scale": {"type": "log", "domain": room, "nice": False} if log else {"zero": True}}
 
     names = [line.name for line in lines]
-    legend = {"orient": "top", "title": None, "symbolType": "stroke", "symbolSize": 220, "columns": 4}
+    legend: Spec = {"orient": "top", "title": None, "columns": 4}
+    legend |= {"symbolType": "stroke", "symbolSize": 220, "symbolOpacity": 1, "symbolStrokeWidth": 2}
     keyed: Spec = {"field": "s", "type": "nominal", "legend": legend if len(lines) > 1 else None}
     colour = {**keyed, "scale": {"domain": names, "range": [line.colour for line in lines]}}
     dash = {**keyed, "scale": {"domain": names, "range": [DASHES[line.dash % len(DASHES)] for line in lines]}}

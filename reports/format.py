@@ -69,28 +69,25 @@ class Shown:
 def fit(figures: Iterable[tuple[float, float, float]], unit: str, *, bits: bool = False) -> Shown:
     """The one way to write these (median, lo, hi), all in base ``unit``.
 
-    The scale is that of their middle; the last decimal is about a tenth of the half spread, within 3 to 5 digits.
+    Scale and digits suit the smaller ones, so that none begins with a row of zeros: 3 or 4 significant digits, the last
+    of them about a tenth of the half spread.
     """
     known = sorted((f for f in figures if math.isfinite(f[0])), key=lambda f: abs(f[0]))
     if not known:
         return Shown(1.0, scale_for(0.0, unit, bits=bits).unit, 0)
-    middle = abs(known[len(known) // 2][0])
-    scale = scale_for(middle, unit, bits=bits)
-    numbers = [x for f in known for x in f if math.isfinite(x)]
-    if unit == "1" and all(x == round(x) for x in numbers):
+    sizes = [(abs(m), (hi - lo) / 2) for m, lo, hi in known if m]
+    small = sizes[len(sizes) // 4][0] if sizes else 0.0
+    scale = scale_for(small, unit, bits=bits)
+    if not sizes or (unit == "1" and all(x == round(x) for f in known for x in f if math.isfinite(x))):
         return Shown(scale.factor, scale.unit, 0)
-    places = sorted(_decimals(m * scale.factor, (hi - lo) / 2 * scale.factor) for m, lo, hi in known if m)
-    return Shown(scale.factor, scale.unit, places[len(places) // 2] if places else 0)
+    digits = sorted(_digits(size, half) for size, half in sizes)[len(sizes) // 2]
+    return Shown(scale.factor, scale.unit, min(9, max(0, digits - 1 - math.floor(math.log10(small * scale.factor)))))
 
 
-def _decimals(value: float, half: float) -> int:
-    size = abs(value)
-    digits = 3
-    if half == 0:
-        digits = 4
-    elif math.isfinite(half):
-        digits = min(5, max(3, math.ceil(math.log10(size / half)) + 1))
-    return max(0, min(9, digits - 1 - math.floor(math.log10(size))))
+def _digits(size: float, half: float) -> int:
+    if not math.isfinite(half):
+        return 3
+    return 4 if half == 0 else min(4, max(3, math.ceil(math.log10(size / half)) + 1))
 
 
 def percent(ratio: float) -> str:

@@ -31,8 +31,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """``columns`` are (generation, hosts alike); ``rows`` have a cell for each. ``unseen`` are hosts without facts, with the reason;
-    ``further`` are hosts of configurations beyond MOST.
+    """``columns`` are (generation, hosts alike); ``rows`` have a cell for each. ``unseen`` are hosts without facts,
+    with the reason; ``further`` are hosts of configurations beyond MOST.
     """
 
     columns: tuple[tuple[str, tuple[str, ...]], ...]
@@ -154,10 +154,14 @@ def _gpus(f: Facts) -> str:
 
 def _slow_links(f: Facts) -> str:
     return ", ".join(
-        f"{p.name} ({p.address}): {p.speed or '?'} of {p.max_speed or '?'} GT/s, x{p.width or '?'} of x{p.max_width or '?'}"
+        f"{p.name} ({p.address}): {p.speed} of {p.max_speed} GT/s, x{p.width} of x{p.max_width}"
         for p in f.pcie
-        if (p.speed and p.max_speed and p.speed < p.max_speed) or (p.width and p.max_width and p.width < p.max_width)
+        if _below(p.speed, p.max_speed) or _below(p.width, p.max_width)
     )
+
+
+def _below(is_: float | None, could_be: float | None) -> bool:
+    return is_ is not None and could_be is not None and is_ < could_be
 
 
 def _clock(f: Facts) -> str:

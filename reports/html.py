@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import shlex
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,7 @@ import jinja2
 import pandas as pd
 
 from fleetmark.model import Status
-from fleetmark.results import Results
+from fleetmark.results import HostInfo, Results
 from planner import summary
 from reports import charts
 from reports import format as fmt
@@ -32,7 +35,7 @@ def render(results: Results) -> str:
     seen = view(results)
     campaign = results.campaign
     counts = summary.status_counts(results.outcomes)
-    shown = headlines(seen.merged)
+    of = seen.merged if len(seen.hosts) == 1 else seen.generational
     return _TEMPLATES.get_template("summary.html.j2").render(
         view=seen,
         campaign=campaign,
@@ -43,10 +46,11 @@ def render(results: Results) -> str:
         resume=resume_command(results),
         workloads=sorted({str(w) for w in results.outcomes["workload"]}),
         coverage=_coverage(seen),
-        legend=legend(sorted({*shown["interval"], *seen.generational["interval"]})),
-        generational=[_Block(key, text, list(rows)) for key, text, rows in _generational(seen)],
-        across=_across(seen) if len(seen.hosts) <= ACROSS else [],
-        down=_Down.of(seen) if len(seen.hosts) > ACROSS else None,
+        legend=legend({*headlines(seen.merged)["interval"], *headlines(of)["interval"]}),
+        legend_all=legend({*(seen.stats if len(seen.stats) <= ROWS else seen.generational)["interval"]}),
+        headlines=[_lines(seen, *found) for found in by_metric(headlines(of))],
+        across=_across(seen) if 1 < len(seen.hosts) <= ACROSS else [],
+        down=_down(seen) if len(seen.hosts) > ACROSS else None,
         charts=figures(seen),
         colours=charts.colour_of(seen.generations) if len(seen.generations) > 1 else {},
         matrix_left_out=len(seen.hosts) > charts.MANY_CELLS and bool((seen.merged["over"] == "pairs").any()),
@@ -55,21 +59,22 @@ def render(results: Results) -> str:
         hosts=side_by_side(seen.hosts),
         failed=_failed(results),
         listed=LISTED,
-        versions=_versions(results.measurements),
-        command=shlex.join(campaign.command),
+        mixed=_mixed(results.measurements),
+        command_line=shlex.join(campaign.command),
+        generation_sizes=Counter(h.generation or "" for h in seen.hosts),
+        script=_SCRIPT,
+        script_hash=base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode(),
     )
 
 
 def _title(view: View) -> str:
-    suite = fmt.clean(view.results.campaign.suite)
-    if len(view.hosts) == 1:
-        return f"{suite} suite on {fmt.clean(view.hosts[0].name)}"
-    return f"{suite} suite on {fmt.count(len(view.hosts), 'host')}"
+    who = fmt.clean(view.hosts[0].name) if len(view.hosts) == 1 else fmt.count(len(view.hosts), "host")
+    return f"{who}, {fmt.clean(view.results.campaign.suite)} suite"
 
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """A median as it is printed; ``value`` (base unit) is what a column sorts by. ``why`` stands where there is none."""
+    """A median as it is printed; ``value`` (base unit) is what a column sorts by. ``why`` stands for an absent one."""
 
     median: str = ""
     unit: str = ""
@@ -80,107 +85,74 @@ class _Figure:
     why: str = ""
 
 
-def _figure(row: Any, shown: fmt.Shown) -> _Figure:
-    return _Figure(
-        shown.number(row.median),
-        shown.unit,
-        spread(shown, row.lo, row.hi, row.interval),
-        fmt.percent(row.cv),
-        int(row.n),
-        float(row.median),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """A metric and its rows."""
-
-    key: Key
-    better: str
-    rows: list[Any]
-
-    @property
-    def point(self) -> str:
-        return fmt.point(self.key[2], self.key[3], self.key[4])
-
-
-def _generational(view: View) -> Iterator[tuple[Key, str, Iterator[tuple[str, _Figure, str, str, str, str]]]]:
-    """Headlines by generation: its name, the figure, and the hosts at both ends with theirs."""
-    for key, rows, shown in by_metric(headlines(view.generational)):
-        yield (
-            key,
-            rows["better"].iloc[0],
-            (
-                (view.title_of(r.generation), _figure(r, shown), r.low_host, shown.number(r.low))
-                + (r.high_host, shown.number(r.high))
-                for r in rows.itertuples()
-            ),
-        )
-
-
-def _across(view: View) -> list[_Block]:
-    """Headlines with the hosts as columns: a scale for each row."""
-    blocks = []
-    for key, rows, shown in by_metric(headlines(view.merged)):
-        of = {r.host: _figure(r, shown) for r in rows.itertuples()}
-        cells = [of.get(h.name) or _Figure(why=view.why_absent(h.name, key)) for h in view.hosts]
-        blocks.append(_Block(key, rows["better"].iloc[0], [shown.unit, cells]))
-    return blocks
-
-
-@dataclass(frozen=True, slots=True)
-class _Down:
-    """Headlines with the hosts as rows: a scale for each column."""
-
-    columns: list[tuple[_Block, str]]  # metric, unit
-    rows: list[tuple[str, str, list[_Figure]]]  # host, generation, a figure for each column
-
-    @classmethod
-    def of(cls, view: View) -> _Down:
-        columns, found = [], []
-        for key, rows, shown in by_metric(headlines(view.merged)):
-            columns.append((_Block(key, rows["better"].iloc[0], []), shown.unit))
-            found.append((key, {r.host: _figure(r, shown) for r in rows.itertuples()}))
-        lines = [
-            (h.name, h.generation or "", [of.get(h.name) or _Figure(why=view.why_absent(h.name, k)) for k, of in found])
-            for h in view.hosts
-        ]
-        return cls(columns, lines)
-
-
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One row among all metrics; ``who`` is a host or a generation, ``ends`` the hosts at both ends of a generation."""
+    """A metric's figure of one host or generation (``who``); ``low`` and ``high``: the hosts at a generation's ends."""
 
-    key: Key
+    workload: str
+    case: str
     point: str
     better: str
     who: str
     figure: _Figure
-    low: tuple[str, str] | None = None
+    low: tuple[str, str] | None = None  # host, figure
     high: tuple[str, str] | None = None
 
 
+def _lines(view: View, key: Key, rows: pd.DataFrame, shown: fmt.Shown) -> list[_Line]:
+    """A metric's rows, of hosts or of generations."""
+    generational = "generation" in rows
+    point = fmt.point(key[2], key[3], key[4])
+    return [
+        _Line(
+            *(key[0], key[1], point, r["better"]),
+            view.title_of(r["generation"]) if generational else r["host"],
+            _figure(r, shown),
+            (r["low_host"], shown.number(r["low"])) if generational else None,
+            (r["high_host"], shown.number(r["high"])) if generational else None,
+        )
+        for r in rows.to_dict("records")
+    ]
+
+
+def _figure(row: Mapping[Any, Any], shown: fmt.Shown) -> _Figure:
+    median = row["median"]
+    extent = spread(shown, row["lo"], row["hi"], row["interval"])
+    return _Figure(shown.number(median), shown.unit, extent, fmt.percent(row["cv"]), row["n"], median)
+
+
+def _by_host(rows: pd.DataFrame, shown: fmt.Shown) -> dict[str, _Figure]:
+    return {r["host"]: _figure(r, shown) for r in rows.to_dict("records")}
+
+
+def _across(view: View) -> list[tuple[_Line, list[_Figure]]]:
+    """Headlines with the hosts as columns, a scale for each row."""
+    found = []
+    for key, rows, shown in by_metric(headlines(view.merged)):
+        of = _by_host(rows, shown)
+        cells = [of.get(h.name) or _Figure(why=view.why_absent(h.name, key)) for h in view.hosts]
+        found.append((_lines(view, key, rows, shown)[0], cells))
+    return found
+
+
+def _down(view: View) -> tuple[list[_Line], list[tuple[HostInfo, list[_Figure]]]]:
+    """Headlines with the hosts as rows, a scale for each column: the columns, and the rows."""
+    columns, found = [], []
+    for key, rows, shown in by_metric(headlines(view.merged)):
+        columns.append(_lines(view, key, rows, shown)[0])
+        found.append((key, _by_host(rows, shown)))
+    return columns, [
+        (h, [of.get(h.name) or _Figure(why=view.why_absent(h.name, key)) for key, of in found]) for h in view.hosts
+    ]
+
+
 def _metrics(view: View) -> Iterator[tuple[str, int, list[tuple[str, list[_Line]]]]]:
-    """All metrics: workload, how many rows, and its tables (title, rows); a title is empty where one table holds all."""
-    per_host = len(view.stats) <= ROWS
-    for (workload,), frame in groups(view.stats if per_host else view.generational, ["workload"]):
-        tables: dict[str, list[_Line]] = {}
+    """All metrics: workload, how many rows, its tables (title, rows); a single one, without title, when it is short."""
+    for (workload,), frame in groups(view.stats if len(view.stats) <= ROWS else view.generational, ["workload"]):
+        tables: dict[str, list[_Line]] = defaultdict(list)
         for key, rows, shown in by_metric(frame):
-            point = fmt.point(key[2], key[3], key[4])
-            for r in rows.itertuples():
-                row: Any = r
-                who = row.host if per_host else view.title_of(row.generation)
-                ends = (
-                    {} if per_host else {e: (getattr(row, f"{e}_host"), shown.number(getattr(row, e))) for e in _ENDS}
-                )
-                case = key[1] if len(frame) > FOLD else ""
-                line = _Line(key, point, row.better, who, _figure(row, shown), **ends)
-                tables.setdefault(case, []).append(line)
+            tables[key[1] if len(frame) > FOLD else ""] += _lines(view, key, rows, shown)
         yield workload, len(frame), list(tables.items())
-
-
-_ENDS = ("low", "high")
 
 
 def _coverage(view: View) -> list[tuple[str, list[tuple[int, int] | None]]]:
@@ -203,19 +175,19 @@ def _failed(results: Results) -> list[Any]:
     return list(order.itertuples(index=False))
 
 
-def _versions(measurements: pd.DataFrame) -> list[tuple[str, list[tuple[str, Sequence[str]]]]]:
-    """Each workload's tool versions, each with the hosts where it was met: mixed ones do not compare."""
-    found = []
-    for (workload,), rows in groups(measurements, ["workload"]):
-        versions = [
-            (v or "not told", sorted(g["host"].unique(), key=fmt.natural)) for (v,), g in groups(rows, ["tool_version"])
-        ]
-        found.append((workload, versions))
-    return found
+def _mixed(measurements: pd.DataFrame) -> list[tuple[str, str, list[str]]]:
+    """Workloads whose tool came in several versions, which do not compare: workload, version, the hosts with it."""
+    several = measurements.groupby("workload")["tool_version"].transform("nunique") > 1
+    return [
+        (workload, version or "(not told)", sorted(rows["host"].unique(), key=fmt.natural))
+        for (workload, version), rows in groups(measurements[several], ["workload", "tool_version"])
+    ]
 
 
+_HERE = Path(__file__).parent / "templates"
+_SCRIPT = (_HERE / "summary.js").read_text("utf-8")  # alone allowed to run in the page, by its hash
 _TEMPLATES = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
+    loader=jinja2.FileSystemLoader(_HERE),
     autoescape=True,
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,

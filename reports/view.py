@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -139,7 +139,7 @@ def spread(shown: fmt.Shown, lo: float, hi: float, interval: str) -> str:
     return f"{shown.number(lo)}–{shown.number(hi)}" if interval == summary.Interval.RANGE else ""
 
 
-def legend(intervals: Sequence[str]) -> str:
+def legend(intervals: Container[str]) -> str:
     """What the spreads on show mean; only those that occur."""
     said = {
         summary.Interval.ORDER: "[a, b]: the median lies there with at least 95% confidence (order statistics)",

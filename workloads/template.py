@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from jinja2 import StrictUndefined, TemplateError
+from jinja2 import StrictUndefined, TemplateError, Undefined
 from jinja2.sandbox import SandboxedEnvironment
 
 from fleetmark.model import FleetmarkError
@@ -67,7 +67,7 @@ def evaluate(value: Any, context: Mapping[str, Any], where: str) -> Any:
             result = _expression(inner[2:-2].strip())(**context)
             if isinstance(result, StrictUndefined):
                 result._fail_with_undefined_error()
-            return result
+            return None if isinstance(result, Undefined) else result  # `x if no` comes to nothing
         return _template(value).render(**context)
     except (TemplateError, TypeError, ValueError, ArithmeticError) as error:
         raise FleetmarkError(f"{where}: {value!r} cannot be worked out: {error}") from error

@@ -1,0 +1,111 @@
+"""What the orchestration costs: instant commands on 1, 4 and 16 SSH hosts, beside raw SSH and a naive playbook.
+
+Run as root: ``python -m benchmarks.orchestration [--runs 3] [--hosts 1 4 16]``. The hosts are network namespaces of this machine
+(tests/fleet), so the work they do is paid here too. Every figure is the median wall time of the whole command, start to exit,
+and beside it the CPU seconds that the controller's own processes took.
+
+raw        one ssh process a host, all at once, the six commands in one trip
+raw-trips  one ssh process a host and command, all hosts at once, over one multiplexed connection each
+fleetmark  fleetmark run --suite selftest: facts, plan, six steps detached with telemetry, archive, parse, table, page
+naive      ansible-playbook with one task per command, facts gathered, forks at the number of hosts
+naive-5    the same with nothing configured (5 forks)
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.fleet.hosts import Fleet
+
+COMMANDS = ["cat /proc/uptime"] * 6
+BIN = Path(sys.executable).parent
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--hosts", type=int, nargs="+", default=[1, 4, 16])
+    parser.add_argument("--only", nargs="+", default=["raw", "raw-trips", "fleetmark", "naive", "naive-5"])
+    asked = parser.parse_args()
+    print(f"{'hosts':>5} {'way':<10} {'wall s':>8} {'CPU s':>8} {'x raw':>7}   ({asked.runs} runs, medians)")
+    for count in asked.hosts:
+        with Fleet(count) as fleet:
+            ways = _ways(fleet)
+            raw = 0.0
+            for name in asked.only:
+                wall, cpu = _measure(ways[name], asked.runs)
+                raw = wall if name == "raw" else raw
+                times = f"{wall / raw:7.1f}" if raw else ""
+                print(f"{count:>5} {name:<10} {wall:8.2f} {cpu:8.2f} {times}", flush=True)
+
+
+def _measure(way: Callable[[], None], runs: int) -> tuple[float, float]:
+    walls, cpus = [], []
+    for _ in range(runs):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        began = time.perf_counter()
+        way()
+        walls.append(time.perf_counter() - began)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpus.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return statistics.median(walls), statistics.median(cpus)
+
+
+def _ways(fleet: Fleet) -> dict[str, Callable[[], None]]:
+    ssh = ["ssh", "-F", str(fleet.ssh_config), "-o", "BatchMode=yes"]
+
+    def raw() -> None:
+        _all([[*ssh, host, "; ".join(COMMANDS)] for host in fleet.names])
+
+    def raw_trips() -> None:
+        with tempfile.TemporaryDirectory() as sockets:
+            shared = ["-o", "ControlMaster=auto", "-o", f"ControlPath={sockets}/%h", "-o", "ControlPersist=10"]
+            for command in COMMANDS:
+                _all([[*ssh, *shared, host, command] for host in fleet.names])
+            _all([[*ssh, *shared, "-O", "exit", host] for host in fleet.names])
+
+    def fleetmark() -> None:
+        with tempfile.TemporaryDirectory() as results:
+            words = ["run", "-i", str(fleet.inventory), "--suite", "selftest", "--results", results]
+            _all([[str(BIN / "fleetmark"), *words]])
+
+    def naive(forks: int) -> Callable[[], None]:
+        def run() -> None:
+            with tempfile.NamedTemporaryFile("w", suffix=".yml") as play:
+                tasks = "\n".join(f"    - ansible.builtin.command: {c}" for c in COMMANDS)
+                play.write(f"- hosts: all\n  tasks:\n{tasks}\n")
+                play.flush()
+                words = ["-i", str(fleet.inventory), "-f", str(forks), play.name]
+                _all([[str(BIN / "ansible-playbook"), *words]])
+
+        return run
+
+    return {
+        "raw": raw,
+        "raw-trips": raw_trips,
+        "fleetmark": fleetmark,
+        "naive": naive(fleet.size),
+        "naive-5": naive(5),
+    }
+
+
+def _all(commands: list[list[str]]) -> None:
+    """Run all at once; one that fails ends the benchmark with what it said."""
+    started = [subprocess.Popen(c, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ}) for c in commands]
+    for process in started:
+        said = process.communicate()[0].decode(errors="replace")
+        if process.returncode:
+            sys.exit(f"{process.args}: exit {process.returncode}\n{said}")
+
+
+if __name__ == "__main__":
+    main()

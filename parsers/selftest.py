@@ -1,0 +1,19 @@
+"""The self-test's output: one line of /proc/uptime (proc(5)), seconds since boot and idle seconds summed over CPUs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from fleetmark.model import Better, Measurement, Parsed, ParseError
+
+_LINE = re.compile(r"(\d+\.\d+) (\d+\.\d+)\s*", re.ASCII)
+
+
+def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """``uptime`` in s. Raises ParseError for anything but that one line."""
+    text = raw.decode("ascii", errors="replace")
+    match = _LINE.fullmatch(text)
+    if not match or len(match[1]) > 15:
+        raise ParseError("selftest", "one line of /proc/uptime", line=1, got=text.splitlines()[0] if text.strip() else "")
+    return Parsed("selftest", (Measurement("selftest", "uptime", "uptime", float(match[1]), "s", Better.NONE),))

@@ -1,0 +1,362 @@
+"""Whole campaigns over real SSH: a fleet measures, breaks, is interrupted and resumed; every command is the user's own."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.fleet.hosts import Fleet
+
+pytestmark = pytest.mark.fleet
+FLEETMARK = str(Path(sys.executable).parent / "fleetmark")
+
+SUITE = """
+about: small and real
+repeats: 2
+workloads:
+  stream: {set: {array_elements: 1000000, ntimes: 3, threads: 1}}
+  fio: {set: {runtime: 1, ramp: 0, size: 16MiB, rand_iodepth: 4, seq: write}}
+  lmbench: {cases: ["lat_syscall-null", "lat_pipe"]}
+  iperf3: {repeats: 1, set: {duration: 1, omit: 0, streams: 2, udp_rate: 100M}}
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Callable[[str], str]:
+    def write(text: str) -> str:
+        file = tmp_path / "suite.yml"
+        file.write_text(text if text.startswith("about") else f"about: x\nrepeats: 1\nworkloads:\n{text}")
+        return str(file)
+
+    return write
+
+
+class Command:
+    """``fleetmark`` as a user types it, its results under ``root``."""
+
+    def __init__(self, fleet: Fleet, root: Path) -> None:
+        self.fleet, self.root = fleet, root
+        self.env = {**os.environ, "COLUMNS": "120", "FLEETMARK_RESULTS": str(root)}
+
+    def words(self, *more: str) -> list[str]:
+        return [FLEETMARK, "run", "-i", str(self.fleet.inventory), *more]
+
+    def run(self, *more: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            self.words(*more), capture_output=True, text=True, timeout=timeout, env=self.env, cwd=self.root
+        )
+        assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
+        return done
+
+    def begin(self, *more: str) -> subprocess.Popen[str]:
+        out = (self.root / "out.txt").open("w")
+        return subprocess.Popen(
+            self.words(*more),
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=self.env,
+            cwd=self.root,
+            start_new_session=True,
+        )
+
+    def said(self) -> str:
+        return (self.root / "out.txt").read_text()
+
+    @property
+    def campaign(self) -> Path:
+        return max(p.parent for p in self.root.glob("*/campaign.json"))
+
+    def outcomes(self) -> list[dict[str, Any]]:
+        last = {}
+        for line in (self.campaign / "journal.jsonl").read_text().splitlines():
+            e = json.loads(line)
+            if e["e"] == "outcome":
+                last[e["host"], e["workload"], e["case"], e["repeat"], e["subject"]] = e
+        return list(last.values())
+
+    def count(self, **where: Any) -> Counter[str]:
+        return Counter(o["status"] for o in self.outcomes() if all(o[k] == v for k, v in where.items()))
+
+    def until(self, what: Callable[[], bool], patience: float = 60) -> None:
+        deadline = time.monotonic() + patience
+        while not what():
+            assert time.monotonic() < deadline, f"not within {patience} s; the command said:\n{self.said()}"
+            time.sleep(0.1)
+
+    def began(self, workload: str, case: str = "") -> bool:
+        try:
+            return any(o["workload"] == workload and o["case"].startswith(case) for o in self.outcomes())
+        except (ValueError, OSError):
+            return False
+
+
+@pytest.fixture
+def command(fleet: Fleet, tmp_path: Path) -> Iterator[Command]:
+    yield Command(fleet, tmp_path)
+    for host in fleet.names:  # no test leaves anything behind that the next would meet
+        left = fleet.exec(
+            host, ["sh", "-c", "ls /var/tmp/fleetmark-0/jobs 2>/dev/null; pgrep -f runner.p[y]"], check=False
+        )
+        if "runner" in left.stdout:
+            pytest.fail(f"{host} still runs a job: {left.stdout}")
+
+
+def test_four_hosts_measure_everything(command: Command, suite: Callable[[str], str]) -> None:
+    done = command.run("--suite", suite(SUITE), "--seed", "5", "--set", "stream.ntimes=4")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert set(command.count()) == {"passed"}
+    single = 4 * (2 * 1 + 2 * 3 + 2 * 2)  # hosts x (stream + fio + lmbench), two repeats
+    pairs = 4 * 3 * 2  # ordered pairs, tcp-2 and udp
+    assert command.count().total() == single + pairs
+
+    frame = pd.read_parquet(command.campaign / "measurements.parquet")
+    assert set(frame["host"]) == {"h1", "h2", "h3", "h4"}
+    triad = frame.query("workload == 'stream' and metric == 'triad'")
+    assert len(triad) == 8
+    assert (triad["value"] > 1e8).all()
+    assert set(triad["unit"]) == {"B/s"}
+    met = set(frame.query("workload == 'iperf3' and metric == 'bitrate'")["subject"])
+    assert met == {f"h{a}>h{b}" for a in range(1, 5) for b in range(1, 5) if a != b}
+    assert (frame.query("metric == 'read_iops'")["value"] > 0).all()
+    for raw in set(frame["raw"]):
+        assert (command.campaign / raw).exists()
+
+    page = (command.campaign / "summary.html").read_text()
+    assert all(host in page for host in command.fleet.names)
+    assert "http" not in "".join(line for line in page.splitlines() if "src=" in line or "<link" in line)
+    asked = json.loads((command.campaign / "campaign.json").read_text())
+    assert asked["seed"] == 5
+    assert asked["command"][-2:] == ["--set", "stream.ntimes=4"]
+
+    for host in command.fleet.names:  # nothing is left but the tools it built
+        left = command.fleet.exec(host, ["sh", "-c", "find /var/tmp/fleetmark-0 -type f -not -path '*/tools/*'"])
+        assert left.stdout.strip() == ""
+        busy = command.fleet.exec(host, ["sh", "-c", "pgrep -x 'iperf3|fio|stream'"], check=False)
+        assert busy.stdout == ""
+
+
+def test_measurements_are_rebuilt_from_raw(command: Command, suite: Callable[[str], str]) -> None:
+    command.run(
+        "--suite",
+        suite("  fio: {set: {runtime: 1, ramp: 0, size: 16MiB, seq: read, rand: randread, rand_iodepth: 1}}\n"),
+    )
+    before = pd.read_parquet(command.campaign / "measurements.parquet")
+    (command.campaign / "measurements.parquet").unlink()
+    done = subprocess.run([FLEETMARK, "parse", str(command.campaign)], capture_output=True, text=True, env=command.env)
+    assert done.returncode == 0, done.stderr
+    after = pd.read_parquet(command.campaign / "measurements.parquet")
+    keys = ["host", "case", "metric", "repeat"]
+    pd.testing.assert_frame_equal(
+        before.sort_values(keys).reset_index(drop=True), after.sort_values(keys).reset_index(drop=True)
+    )
+
+
+def test_a_host_that_dies_in_mid_run_costs_only_what_it_had_not_finished(
+    command: Command, suite: Callable[[str], str]
+) -> None:
+    text = "  selftest: {set: {commands: 8, seconds: 0.5}}\n  iperf3: {set: {duration: 1, omit: 0, streams: 1, udp_rate: ''}}\n"
+    running = command.begin("--suite", suite(text), "--patience", "5")
+    command.until(lambda: command.count(host="h3", workload="selftest")["passed"] >= 2)
+    command.fleet.off("h3")
+    try:
+        assert running.wait(120) == 1
+    finally:
+        command.fleet.on("h3")
+    dead = command.count(host="h3")
+    assert dead["passed"] >= 2
+    assert dead["lost"] >= 1
+    assert dead["passed"] + dead["lost"] == 8 + 3
+    for host in ("h1", "h2", "h4"):
+        assert command.count(host=host, workload="selftest") == {"passed": 8}
+    pairs = {o["subject"]: o["status"] for o in command.outcomes() if o["workload"] == "iperf3"}
+    assert len(pairs) == 12
+    assert all((s == "lost") == ("h3" in pair) for pair, s in pairs.items()), pairs
+    lost = next(o for o in command.outcomes() if o["subject"] == "h1>h3")
+    assert "h3 is not there" in lost["reason"]
+    assert "h3" in command.said()
+    assert "--resume" in command.said()
+
+    done = command.run("--resume", "last")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert command.count() == {"passed": 4 * 8 + 12}
+
+
+def test_killing_the_controller_loses_nothing(command: Command, suite: Callable[[str], str]) -> None:
+    running = command.begin("--suite", suite("  selftest: {set: {commands: 10, seconds: 0.4}}\n"))
+    command.until(lambda: command.count()["passed"] >= 6)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    kept = {(o["host"], o["case"]): o["started"] for o in command.outcomes()}
+    time.sleep(4)  # the hosts go on meanwhile
+    began = time.time()
+    done = command.run("--resume", command.campaign.name)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert command.count() == {"passed": 40}
+    after = {(o["host"], o["case"]): o["started"] for o in command.outcomes()}
+    assert kept.items() <= after.items()
+    fresh = [v for v in after.values() if pd.Timestamp(v).timestamp() > began]
+    assert len(fresh) < 20, "the hosts should have gone on while nobody listened"
+
+
+def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(command: Command, suite: Callable[[str], str]) -> None:
+    running = command.begin("--suite", suite("  selftest: {set: {commands: 20, seconds: 0.7}}\n"))
+    command.until(lambda: command.count()["passed"] >= 4)
+    os.kill(running.pid, signal.SIGINT)
+    assert running.wait(40) == 3, command.said()
+    assert f"--resume {command.campaign}" in command.said().replace("\n", "")
+    for host in command.fleet.names:
+        assert command.fleet.exec(host, ["pgrep", "-f", "runner.p[y]"], check=False).stdout == ""
+    finished = command.count()["passed"]
+    assert finished >= 4
+    done = command.run("--resume", "last")
+    assert done.returncode == 0
+    assert command.count() == {"passed": 80}
+
+
+def test_a_cut_link_heals_and_nothing_is_lost(command: Command, suite: Callable[[str], str]) -> None:
+    running = command.begin("--suite", suite("  selftest: {set: {commands: 10, seconds: 1}}\n"), "--patience", "60")
+    command.until(lambda: command.count(host="h2")["passed"] >= 2)
+    command.fleet.cut("h2")
+    try:
+        command.until(lambda: "h2: does not answer" in command.said(), patience=40)
+    finally:
+        command.fleet.heal("h2")
+    assert running.wait(90) == 0, command.said()
+    assert command.count() == {"passed": 40}
+
+
+def test_a_busy_host_is_refused_and_says_whose_campaign_runs(
+    command: Command, suite: Callable[[str], str], tmp_path: Path
+) -> None:
+    text = suite("  selftest: {set: {commands: 6, seconds: 1}}\n")
+    first = command.begin("--suite", text)
+    command.until(lambda: command.count()["passed"] >= 1)
+    name = command.campaign.name
+    (tmp_path / "second").mkdir()
+    second = Command(command.fleet, tmp_path / "second")
+    done = second.run("--suite", text, "--limit", "h1,h2")
+    assert done.returncode == 1
+    reasons = {o["reason"] for o in second.outcomes()}
+    assert all("busy: campaign" in r and name in r for r in reasons), reasons
+    assert first.wait(60) == 0
+
+
+FAKES = {
+    "exits": ("#!/bin/sh\necho 'fio: the disk caught fire' >&2\nexit 9\n", "exit status 9: fio: the disk caught fire"),
+    "garbage": ("#!/bin/sh\nhead -c 3000 /dev/urandom > fio.json\n", "fio"),
+    "silent": ("#!/bin/sh\nexit 0\n", "the run left none"),
+    "hangs": ("#!/bin/sh\nsleep 1000 & sleep 1000\n", "no end after"),
+}
+
+
+def test_broken_tools_fail_by_name_and_the_other_hosts_finish(command: Command, tmp_path: Path) -> None:
+    """fio is replaced on each host by a program that breaks in its own way; h4 keeps the real one."""
+    text = "about: x\nrepeats: 1\nworkloads:\n  fio: {set: {runtime: 1, ramp: 0, size: 1MiB, rand: randread, rand_iodepth: 1}, cases: ['rand*']}\n"
+    (tmp_path / "s.yml").write_text(text)
+    hosts = dict(zip(("h1", "h2", "h3"), ("exits", "garbage", "silent"), strict=True))
+    try:
+        for host, kind in hosts.items():
+            command.fleet.exec(
+                host, ["sh", "-c", "cat > /usr/local/bin/fio; chmod +x /usr/local/bin/fio"], input=FAKES[kind][0]
+            )
+        done = command.run("--suite", str(tmp_path / "s.yml"))
+        assert done.returncode == 1
+        for host, kind in hosts.items():
+            (outcome,) = [o for o in command.outcomes() if o["host"] == host]
+            assert outcome["status"] == "failed"
+            assert FAKES[kind][1] in outcome["reason"], outcome
+            assert len(outcome["reason"].splitlines()) == 1
+        assert command.count(host="h4") == {"passed": 1}
+        raw = command.campaign / "raw" / "h2" / "fio" / "randread-4k-qd1" / "0" / "fio.json"
+        assert raw.stat().st_size == 3000, "what was brought back is kept, garbage or not"
+    finally:
+        for host in hosts:
+            command.fleet.exec(host, ["rm", "-f", "/usr/local/bin/fio"])
+
+
+def test_a_hanging_tool_is_ended_at_its_timeout(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "s.yml").write_text(
+        "about: x\nrepeats: 1\nworkloads:\n  iperf3: {set: {duration: 1, omit: 0, streams: 1, udp_rate: ''}}\n"
+    )
+    fake = '#!/bin/sh\ncase $1 in -s) exec /usr/bin/iperf3 "$@";; *) sleep 1000 & sleep 1000;; esac\n'
+    command.fleet.exec("h1", ["sh", "-c", "cat > /usr/local/bin/iperf3; chmod +x /usr/local/bin/iperf3"], input=fake)
+    try:
+        began = time.monotonic()
+        done = command.run("--suite", str(tmp_path / "s.yml"), "--limit", "h1,h2")
+        assert done.returncode == 1
+        assert time.monotonic() - began < 90
+        statuses = {o["subject"]: (o["status"], o["reason"]) for o in command.outcomes()}
+        assert statuses["h1>h2"] == ("failed", statuses["h1>h2"][1])
+        assert "no end after 32 s" in statuses["h1>h2"][1]
+        assert statuses["h2>h1"][0] == "passed"
+        for host in ("h1", "h2"):
+            assert (
+                command.fleet.exec(host, ["pgrep", "-x", "sleep|iperf3"], check=False).stdout.count("\n") <= 1
+            )  # its init sleeps
+    finally:
+        command.fleet.exec("h1", ["rm", "-f", "/usr/local/bin/iperf3"])
+
+
+def test_hosts_that_cannot_be_used_are_named_and_the_others_finish(
+    command: Command, suite: Callable[[str], str], tmp_path: Path
+) -> None:
+    """One address where nobody is, one wrong user, one without Python; h4 is well."""
+    common = f"-F {command.fleet.ssh_config}"
+    inventory = tmp_path / "hosts.ini"
+    inventory.write_text(
+        f"h1 ansible_host={command.fleet.address('h1')[:-1]}99 ansible_ssh_common_args='{common} -o StrictHostKeyChecking=no'\n"
+        f"h2 ansible_user=nobody-here ansible_ssh_common_args='{common}'\n"
+        f"h3 ansible_ssh_common_args='{common}'\nh4 ansible_ssh_common_args='{common}'\n"
+    )
+    hide = "for p in /usr/bin/python3* /usr/local/bin/python3* /usr/libexec/platform-python; do [ -e $p ] && mv $p $p.hidden; done; true"
+    show = "for p in /usr/bin/*.hidden /usr/local/bin/*.hidden; do [ -e $p ] && mv $p ${p%.hidden}; done; true"
+    command.fleet.exec("h3", ["sh", "-c", hide])
+    try:
+        done = subprocess.run(
+            [FLEETMARK, "run", "-i", str(inventory), "--suite", suite("  selftest:\n"), "--connect-timeout", "4"],
+            capture_output=True, text=True, timeout=120, env=command.env,
+        )  # fmt: skip
+    finally:
+        command.fleet.exec("h3", ["sh", "-c", show])
+    assert "Traceback" not in done.stdout + done.stderr
+    assert done.returncode == 1
+    why = {o["host"]: o["reason"] for o in command.outcomes() if o["status"] != "passed"}
+    assert set(why) == {"h1", "h2", "h3"}
+    assert all(reason.startswith("unreachable: ") for reason in why.values())
+    assert "nobody-here" in why["h2"]
+    assert "Python" in why["h3"]
+    assert command.count(host="h4") == {"passed": 6}
+
+
+def test_a_tool_that_no_package_offers_fails_by_name(command: Command, suite: Callable[[str], str]) -> None:
+    command.fleet.lacks("h2", "fio")
+    fake = "#!/bin/sh\necho 'E: Unable to locate package fio' >&2\nexit 100\n"
+    command.fleet.exec(
+        "h2", ["sh", "-c", "cat > /usr/local/sbin/apt-get; chmod +x /usr/local/sbin/apt-get"], input=fake
+    )
+    command.fleet.exec("h2", ["sh", "-c", "cp /usr/local/sbin/apt-get /usr/local/bin/apt-get"])
+    done = command.run(
+        "--suite",
+        suite("  fio: {set: {runtime: 1, ramp: 0, size: 1MiB}, cases: ['randread*qd1']}\n  selftest:\n"),
+        "--limit",
+        "h2,h4",
+    )
+    assert done.returncode == 1
+    (failed,) = [o for o in command.outcomes() if o["host"] == "h2" and o["workload"] == "fio"]
+    assert failed["status"] == "failed"
+    assert "could not be deployed" in failed["reason"]
+    assert "fio" in failed["reason"]
+    assert command.count(host="h2", workload="selftest") == {"passed": 6}
+    assert command.count(host="h4") == {"passed": 7}
