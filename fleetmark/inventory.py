@@ -103,7 +103,7 @@ def load_inventory(
     """
     if not sources:
         host = this_machine()
-        if limit and not {limit, "all"} & {host.name, "localhost", "all"}:
+        if limit not in (None, "all", "localhost", host.name):
             raise FleetmarkError(f"--limit {limit} matches nothing: without -i there is only this machine")
         return [host]
     for source in sources:

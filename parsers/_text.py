@@ -23,7 +23,6 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?
 _NOT_JSON = re.compile(r"(?<=[:,\[\s])(?:-nan|-inf|nan|inf)(?=\s*[,}\]])")
 _OPENING = re.compile(r'\{(?=\s*["}])')
 _MOST_BROKEN = 200  # a text that breaks JSON more often is no tool's output, and each try costs a pass over it
-_DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 
 def decode(raw: bytes) -> str:
@@ -79,6 +78,30 @@ def dig(value: object, *path: str | int) -> Any:
         else:
             return None
     return here
+
+
+class _Repeating(dict[str, Any]):
+    """A JSON object in which a key stands more than once: the last value counts, ``pairs`` has all of them."""
+
+    pairs: list[tuple[str, Any]]
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        made = _Repeating(made)
+        made.pairs = pairs
+    return made
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None, object_pairs_hook=_object)
+
+
+def every(value: object, key: str) -> list[Any]:
+    """All values that ``key`` has in the JSON object ``value``, in order: some tools print a key twice."""
+    if isinstance(value, _Repeating):
+        return [v for k, v in value.pairs if k == key]
+    return [value[key]] if isinstance(value, dict) and key in value else []
 
 
 def objects(value: object) -> list[dict[str, Any]]:

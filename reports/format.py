@@ -70,24 +70,19 @@ def fit(figures: Iterable[tuple[float, float, float]], unit: str, *, bits: bool 
     """The one way to write these (median, lo, hi), all in base ``unit``.
 
     Scale and digits suit the smaller ones, so that none begins with a row of zeros: 3 or 4 significant digits, the last
-    of them about a tenth of the half spread.
+    of them at most half of the half spread.
     """
     known = sorted((f for f in figures if math.isfinite(f[0])), key=lambda f: abs(f[0]))
-    if not known:
-        return Shown(1.0, scale_for(0.0, unit, bits=bits).unit, 0)
-    sizes = [(abs(m), (hi - lo) / 2) for m, lo, hi in known if m]
-    small = sizes[len(sizes) // 4][0] if sizes else 0.0
+    sizes = [abs(f[0]) for f in known if f[0]]
+    small = sizes[len(sizes) // 4] if sizes else 0.0
     scale = scale_for(small, unit, bits=bits)
     if not sizes or (unit == "1" and all(x == round(x) for f in known for x in f if math.isfinite(x))):
         return Shown(scale.factor, scale.unit, 0)
-    digits = sorted(_digits(size, half) for size, half in sizes)[len(sizes) // 2]
-    return Shown(scale.factor, scale.unit, min(9, max(0, digits - 1 - math.floor(math.log10(small * scale.factor)))))
-
-
-def _digits(size: float, half: float) -> int:
-    if not math.isfinite(half):
-        return 3
-    return 4 if half == 0 else min(4, max(3, math.ceil(math.log10(size / half)) + 1))
+    least = 2 - math.floor(math.log10(small * scale.factor))  # decimals that make 3 digits
+    halves = sorted((hi - lo) / 2 * scale.factor for _, lo, hi in known if math.isfinite(hi - lo))
+    half = halves[len(halves) // 2] if halves else math.inf
+    wanted = least if math.isinf(half) else least + 1 if half == 0 else -math.floor(math.log10(half / 2))
+    return Shown(scale.factor, scale.unit, min(9, max(0, least, min(wanted, least + 1))))
 
 
 def percent(ratio: float) -> str:

@@ -31,7 +31,7 @@ _STYLE = {
 
 
 def summary(results: Results, page: Path | None = None) -> list[RenderableType]:
-    """What to print at the end of a run, in order; made for 80 columns and wider. ``page``: where the HTML page lies."""
+    """What to print at the end of a run, in order, for 80 columns and wider. ``page``: where the HTML page lies."""
     seen = view(results)
     found = problems(results)
     shown: list[RenderableType] = []
@@ -61,28 +61,25 @@ def summary(results: Results, page: Path | None = None) -> list[RenderableType]:
 
 def _table(view: View, figures: pd.DataFrame) -> Table:
     one = len(view.hosts) == 1
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), show_edge=False)
-    table.add_column("workload", overflow="fold")
-    table.add_column("case", overflow="fold")
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1), show_edge=False)
     table.add_column("metric", overflow="fold")
     if not one:
-        table.add_column("generation", overflow="fold")
+        table.add_column("generation" if len(view.generations) > 1 else "", overflow="fold", max_width=20)
     table.add_column("median", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("spread", justify="right", no_wrap=True)
     table.add_column("n", justify="right", no_wrap=True)
-    last: tuple[str, ...] = ()
+    case: tuple[str, ...] = ()
     for key, rows, shown in islice(by_metric(figures), MOST_METRICS):
-        names = [fmt.clean(key[0]), fmt.clean(key[1]), fmt.point(key[2], key[3], key[4])]
-        if last == key[:2]:
-            names[0] = names[1] = ""
-        last = key[:2]
-        for r in rows.to_dict("records"):
-            who = [] if one else [view.title_of(r["generation"])]
+        if case != key[:2]:
+            case = key[:2]
+            table.add_row(Text(f"{fmt.clean(key[0])} {fmt.clean(key[1])}", style="bold"))
+        name = Padding(Text(fmt.point(key[2], key[3], key[4])), (0, 0, 0, 2))
+        for i, r in enumerate(rows.to_dict("records")):
+            who = [] if one else [Text(view.title_of(r["generation"]))]
             extent = spread(shown, r["lo"], r["hi"], r["interval"])
             median = Text(shown.number(r["median"]), style="bold")
-            table.add_row(*map(Text, (*names, *who)), median, Text(shown.unit), Text(extent), Text(str(r["n"])))
-            names = ["", "", ""]
+            table.add_row(name if i == 0 else "", *who, median, Text(shown.unit), Text(extent), Text(str(r["n"])))
     return table
 
 
@@ -108,9 +105,10 @@ def _problem(problem: Problem) -> RenderableType:
     head = Text("  ").append(str(problem.status), style=_STYLE[problem.status])
     head.append(f" {fmt.count(problem.runs, 'run')}{of} on {where}" if problem.runs else f" {where}")
     reason = Padding(Text(fmt.clean(problem.reason)), (0, 0, 0, 4))
-    # A command stays in one piece, to be copied, even where the terminal has to break it.
-    advice = Text(f"{problem.advice}: ", style="dim").append(fmt.clean(problem.command), style="cyan not dim")
-    return Group(head, reason, Padding(advice, (0, 0, 0, 4)))
+    advice = Padding(Text(f"{problem.advice}:", style="dim"), (0, 0, 0, 4))
+    # On a line of its own, and broken only where the terminal ends: it is there to be copied.
+    command = Padding(Text(fmt.clean(problem.command), style="cyan", overflow="fold"), (0, 0, 0, 4))
+    return Group(head, reason, advice, command)
 
 
 def _some(names: tuple[str, ...], most: int = 4) -> str:

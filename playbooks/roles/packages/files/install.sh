@@ -1,0 +1,72 @@
+# Installs distribution packages on a host: install.sh FAMILY "PACKAGE..." "COMMAND..."
+# Nothing happens where every COMMAND is there already, or every PACKAGE. Nothing is ever removed or upgraded on purpose.
+# Prints "installed ..." or "present". The last line of standard error says what is wrong and what to do.
+set -eu
+family=$1 packages=$2 commands=$3
+PATH=$PATH:/usr/sbin:/sbin
+export LC_ALL=C DEBIAN_FRONTEND=noninteractive NEEDRESTART_MODE=l
+
+fail() { echo "$*" >&2; exit 1; }
+
+present() { echo present; exit 0; }
+
+# shellcheck disable=SC2086  # lists of words, throughout
+have_commands() {
+    [ -n "$commands" ] || return 1
+    for c in $commands; do command -v "$c" >/dev/null || return 1; done
+}
+
+is_installed() {
+    case $family in
+        debian) [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ] ;;
+        rhel | suse) rpm -q --whatprovides "$1" >/dev/null 2>&1 ;;
+        alpine) apk info -e "$1" >/dev/null ;;
+        arch) pacman -Q "$1" >/dev/null 2>&1 ;;
+    esac
+}
+
+apt() { apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=2 "$@"; }
+
+# shellcheck disable=SC2086
+apt_install() { apt install -y --no-install-recommends --no-remove --no-upgrade $missing; }
+
+# Lists are refreshed only where what they say does not serve. Locks on lists, unlike dpkg's, are not waited for by apt-get.
+apt_update() {
+    for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do
+        said=$(apt update 2>&1) && return
+        case $said in *"Could not get lock"*) sleep 5 ;; *) break ;; esac
+    done
+    echo "$said" >&2
+}
+
+# shellcheck disable=SC2086
+install() {
+    case $family in
+        debian) apt_install || { apt_update; apt_install; } ;;
+        rhel) "$(command -v dnf || command -v yum)" -y --setopt=install_weak_deps=False install $missing ;;
+        suse) zypper --non-interactive install --no-recommends --no-force-resolution $missing ;;
+        alpine) apk add --no-progress $missing ;;
+        arch) pacman -S --noconfirm --needed $missing ;;
+    esac
+}
+
+have_commands && present
+case $family in
+    debian | rhel | suse | alpine | arch) ;;
+    *) fail "${commands:-$packages} is not on this host, and Fleetmark knows no package manager for its system (${family:-unknown}): install it by hand" ;;
+esac
+[ -n "$packages" ] || fail "$commands is in no package of this system ($family) that Fleetmark knows: install it by hand"
+missing=
+for p in $packages; do is_installed "$p" || missing="$missing $p"; done
+missing=${missing# }
+[ -n "$missing" ] || present
+[ "$(id -u)" -eq 0 ] || fail "installing $missing needs root: run with --become, or install it on this host by hand"
+
+if ! said=$(install 2>&1 </dev/null); then
+    echo "$said" >&2
+    reason=$(echo "$said" | grep -E '^E: |^Error|No match|No package|not found|unable to select' | head -n 1)
+    hint=
+    [ "$family" = rhel ] && hint=" (some packages are in EPEL: dnf install epel-release)"
+    fail "could not install $missing: ${reason:-$(echo "$said" | tail -n 1)}; install it on this host by hand$hint"
+fi
+echo "installed $missing"
