@@ -37,11 +37,17 @@ class Cpu(_Fact):
     @property
     def llc_bytes(self) -> int | None:
         """The summed size of all last-level cache instances, as STREAM's rule wants it."""
+        return sum(c.size * c.instances for c in self._last) or None
+
+    @property
+    def llc_instance(self) -> int | None:
+        """The size of one last-level cache, which is what a single thread can fill."""
+        return max((c.size for c in self._last), default=None)
+
+    @property
+    def _last(self) -> list[Cache]:
         data = [c for c in self.caches if c.type != "instruction"]
-        if not data:
-            return None
-        last = max(c.level for c in data)
-        return sum(c.size * c.instances for c in data if c.level == last)
+        return [c for c in data if c.level == max(d.level for d in data)]
 
 
 class NumaNode(_Fact):

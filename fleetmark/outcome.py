@@ -46,6 +46,8 @@ def judge(archive: Archive, folder: Path) -> Outcome:
             raise ParseError(manifest.tool, f"a file {step['output']}, and the run left none")
         parsed = parsers.parse(manifest.tool, raw, step["argv"])
     except FleetmarkError as error:
+        if result["ended"] == "error":  # it never began: there is nothing to read
+            return Outcome(Status.FAILED, broken, **times)
         return Outcome(Status.FAILED, f"{broken}; {error}" if broken else str(error), **times)
     status = Status.FAILED if broken else Status.INVALID if parsed.invalid else Status.PASSED
     rows = tuple(_rows(archive, folder, step, result, parsed, manifest, status))

@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import paramiko
 
@@ -176,12 +176,13 @@ def _dialled(host: Host, target: Target, timeout: float) -> _Wire:
     deadline = time.monotonic() + timeout
     refused: OSError | None = None
     for number, (family, kind, protocol, _, address) in enumerate(found):
-        sock = socket.socket(family, kind, protocol)
-        sock.settimeout(max(0.1, (deadline - time.monotonic()) / (len(found) - number)))
+        patience = max(0.1, (deadline - time.monotonic()) / (len(found) - number))
         try:
-            sock.connect(address)
+            try:
+                sock = _call(family, kind, protocol, address, patience)
+            except ConnectionResetError:  # passing trouble: a link that just came back, a listener under load
+                sock = _call(family, kind, protocol, address, patience)
         except OSError as error:
-            sock.close()
             refused = error
             continue
         _notice_death(sock)
@@ -194,6 +195,17 @@ def _dialled(host: Host, target: Target, timeout: float) -> _Wire:
             f"{host.name}: {where} did not answer within {timeout:g} s; is it up, and is this its address?"
         )
     raise ReachError(f"{host.name}: {where} cannot be reached: {words_of(refused)}")
+
+
+def _call(family: int, kind: int, protocol: int, address: Any, timeout: float) -> socket.socket:
+    sock = socket.socket(family, kind, protocol)
+    sock.settimeout(timeout)
+    try:
+        sock.connect(address)
+    except OSError:
+        sock.close()
+        raise
+    return sock
 
 
 def _notice_death(sock: socket.socket) -> None:

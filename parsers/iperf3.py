@@ -1,14 +1,14 @@
-"""iperf3: throughput, loss and jitter of a test, from JSON (``-J``), a JSON stream or text, of the client or the server.
+"""iperf3: throughput, loss and jitter of a test, from JSON (``-J``), a JSON stream or text, of client or server.
 
-Metrics: ``bitrate`` (B/s: what the receiver counted), ``sent_bitrate`` (what the sender handed to its socket: describes,
-never judges), ``retransmits``, ``rtt_mean`` (s, averaged over the streams), ``loss`` (fraction), ``jitter`` (s),
-``packets`` and ``lost_packets``, ``cpu_host`` and ``cpu_remote`` (fractions of one core). The way back of ``--bidir`` has
-the same names after ``reverse_``. The case is protocol, streams (where more than one) and direction: ``tcp``, ``tcp-4``,
-``udp-reverse``, ``tcp-2-bidir``. Several tests in one file carry a label ``run``, counted from 1.
+Metrics: ``bitrate`` (B/s: what the receiver counted), ``sent_bitrate`` (what the sender handed to its socket: it
+describes and never judges), ``retransmits``, ``rtt_mean`` (s, averaged over the streams), ``loss`` (fraction),
+``jitter`` (s), ``packets`` and ``lost_packets``, ``cpu_host`` and ``cpu_remote`` (fractions of one core). The way back
+of ``--bidir`` has the same names after ``reverse_``. The case is protocol, streams (where more than one) and direction:
+``tcp``, ``tcp-4``, ``udp-reverse``, ``tcp-2-bidir``. Several tests in one file carry a label ``run``, counted from 1.
 
-Read against iperf 3.0.11 to 3.21 (iperf_api.c, iperf_locale.c). Up to 3.9 a UDP client reports one sum, with the sender's
-rate and the receiver's loss: ``bitrate`` is then derived, sent rate times one minus loss. From 3.7 to 3.9 ``--bidir``
-prints the keys of both directions under the same name.
+Read against iperf 3.0.11 to 3.21 (iperf_api.c, iperf_locale.c). Up to 3.9 a UDP client reports one sum, with the
+sender's rate and the receiver's loss: ``bitrate`` is then derived, the sent rate times one minus the loss. From 3.7 to
+3.9 ``--bidir`` prints the keys of both directions under one name.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from fleetmark.model import Better, Measurement, Parsed, ParseError
-from parsers._iperf3_text import ERROR, Run, read_text, settle
-from parsers._text import Document, Found, decode, dig, every, find_json, matches, number, numbered, objects
+from parsers._iperf3_text import ERROR, NO_SUMMARY, Run, datagrams, read_text, settle, weighted_mean
+from parsers._text import Found, decode, dig, every, find_json, matches, number, numbered, objects
 
 _KINDS = {
     "bitrate": ("B/s", Better.HIGHER),
@@ -32,7 +32,6 @@ _KINDS = {
     "cpu_host": ("1", Better.NONE),
     "cpu_remote": ("1", Better.NONE),
 }
-_DISAGREE = 0.02
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
@@ -42,32 +41,179 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     kept. Raises ParseError, with iperf3's own sentence where there is one, when no test moved any data.
     """
     found = find_json(decode(raw))
-    runs = [_read_json(t) for t in _tests(found)]
+    runs = [_read_json(document, line) for document, line in _tests(found)]
     if not any(r.values for r in runs):
         runs += read_text(found.around)
     said = [m["what"].strip() for _, m in matches(ERROR, found.around)]
-    good = [r for r in runs if r.values]
-    if not good:
+    if said and len(runs) == 1 and not (runs[0].error and runs[0].error != NO_SUMMARY):
+        runs[0].error = said[0]
+    some = [r for r in runs if r.values]
+    if not some:
         raise _nothing(found, runs, said)
+    used = [r for r in some if not r.error] or some
     notes = [
         f"the JSON that begins on line {cut.line} is cut or damaged at line {cut.at}: nothing of it was read"
         for cut in found.broken
     ]
-    invalid = None
     measurements: list[Measurement] = []
     for n, run in enumerate(runs, 1):
         where = f"test {n}: " if len(runs) > 1 else ""
         notes += [where + note for note in run.notes]
-        wrong = run.error or (said[0] if said and len(runs) == 1 else None)
-        if wrong and len(runs) == 1:
-            invalid = wrong
-        elif wrong:
-            notes.append(where + wrong)
-        if not run.values or (wrong and len(good) > 1):
-            continue
-        labels = {"run": str(n)} if len(runs) > 1 else {}
-        for metric, value in run.values.items():
-            unit, better = _KINDS[metric.removeprefix("reverse_")]
-            measurements.append(Measurement("iperf3", run.case, metric, value, unit, better, labels=labels))
-    version = next((r.version for r in runs if r.version), None)
-    return Parsed("iperf3", tuple(measurements), version, invalid, tuple(dict.fromkeys(notes)))
+        if run in used:
+            measurements += _measure(run, {"run": str(n)} if len(used) > 1 else {})
+        else:
+            notes.append(f"{where}left out: {run.error or 'no data moved'}")
+    return Parsed(
+        tool="iperf3",
+        measurements=tuple(measurements),
+        version=next((r.version for r in used if r.version), None),
+        invalid=used[0].error,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def _measure(run: Run, labels: dict[str, str]) -> list[Measurement]:
+    made = []
+    for metric, value in run.values.items():
+        unit, better = _KINDS[metric.removeprefix("reverse_")]
+        made.append(Measurement("iperf3", run.case, metric, value, unit, better, labels=labels))
+    return made
+
+
+def _tests(found: Found) -> list[tuple[dict[str, Any], int]]:
+    """The tests among the documents, each with its line; the events of a JSON stream put together.
+
+    Left out: what the server says of the same test, and the full document that may follow a stream's events.
+    """
+    servers = {n for n, line in numbered(found.around) if "Server JSON output:" in line}
+    tests: list[tuple[dict[str, Any], int]] = []
+    stream: dict[str, Any] | None = None
+    for document in found.documents:
+        value = document.value
+        event, data = value.get("event"), value.get("data")
+        if isinstance(event, str) and "data" in value:
+            if stream is None or event == "start" or "end" in stream:
+                stream = {"intervals": []}
+                tests.append((stream, document.line))
+            if event == "interval":
+                stream["intervals"].append(data)
+            else:
+                stream[event] = data
+        elif isinstance(value.get("end"), dict) or isinstance(value.get("start"), dict):
+            if servers & {document.line - 1, document.line}:
+                continue
+            if stream is not None and _same(stream, value):
+                tests = [(t, n) for t, n in tests if t is not stream]
+            stream = None
+            tests.append((value, document.line))
+    return tests
+
+
+def _same(one: dict[str, Any], other: dict[str, Any]) -> bool:
+    cookies = dig(one, "start", "cookie"), dig(other, "start", "cookie")
+    return cookies[0] == cookies[1] if all(cookies) else one.get("end") == other.get("end")
+
+
+def _read_json(test: dict[str, Any], line: int) -> Run:
+    start, end, intervals = test.get("start"), test.get("end"), objects(test.get("intervals"))
+    settings = dig(start, "test_start")
+    version, protocol = dig(start, "version"), dig(settings, "protocol")
+    run = Run(line=line, reverse=bool(number(dig(settings, "reverse"))))
+    run.version = version.removeprefix("iperf ") if isinstance(version, str) else None
+    udp = any("packets" in s for i in intervals for s in objects(i.get("streams"))) or dig(end, "streams", 0, "udp")
+    run.protocol = protocol.lower() if isinstance(protocol, str) else "udp" if udp else "tcp"
+    run.streams = int(number(dig(settings, "num_streams")) or _count(intervals))
+    shares = {side: number(dig(end, "cpu_utilization_percent", f"{side}_total")) for side in ("host", "remote")}
+    for way, prefix in enumerate(("", "reverse_")):
+        receiving = (dig(start, "accepted_connection") is not None) ^ run.reverse ^ bool(way)
+        figures = _way(end, way, told=receiving or bool(shares["remote"]))
+        run.values.update({prefix + k: v for k, v in figures.items()})
+        if not figures.keys() & {"bitrate", "sent_bitrate"} and (mean := _mean(intervals, way)):
+            run.values[f"{prefix}bitrate"] = mean
+            run.notes.append(f"{prefix}bitrate is the mean of the intervals: no rate in the summary")
+        settle(run, prefix)
+    if run.values:
+        run.values.update({f"cpu_{side}": share / 100 for side, share in shares.items() if share})
+    said = test.get("error")
+    if isinstance(said, str):
+        run.error = said
+    elif not end:
+        run.error = NO_SUMMARY
+    return run
+
+
+def _pick(part: Any, key: str, way: int) -> Any:
+    """The sum of one direction: ``KEY_bidir_reverse``, or in 3.7 to 3.9 the second ``KEY``, is the way back."""
+    same = every(part, key)
+    return dig([*same[:1], *(every(part, f"{key}_bidir_reverse") or same[1:])], way) if same else None
+
+
+def _way(end: Any, way: int, *, told: bool) -> dict[str, float]:
+    """One direction's figures from the summary; ``told`` is whether this side knows what the receiver counted."""
+    found: dict[str, float] = {}
+    sent, received, both = (_pick(end, key, way) for key in ("sum_sent", "sum_received", "sum"))
+    rate = number(dig(sent if sent is not None else both, "bits_per_second"))
+    if rate and rate > 0:
+        found["sent_bitrate"] = rate / 8
+    retransmits = number(dig(sent, "retransmits"))
+    if retransmits is not None and retransmits >= 0 and "sent_bitrate" in found:
+        found["retransmits"] = retransmits
+    counted = received if received is not None else both if told else None
+    percent, jitter = number(dig(counted, "lost_percent")), number(dig(counted, "jitter_ms"))
+    found |= datagrams(
+        number(dig(counted, "lost_packets")), number(dig(counted, "packets")), None if jitter is None else jitter / 1e3
+    )
+    if "loss" in found and percent is not None:
+        found["loss"] = percent / 100
+    rate = number(dig(received, "bits_per_second"))
+    if rate is not None and (rate > 0 or found.get("loss") == 1.0):  # 0 otherwise means that this side does not know
+        found["bitrate"] = rate / 8
+    streams = objects(dig(end, "streams"))
+    mine = [s for s in streams if (_side(s) == _side(streams[0])) == (way == 0)]
+    times = [t for s in mine if (t := number(dig(s, "sender", "mean_rtt")))]
+    if times and found:
+        found["rtt_mean"] = sum(times) / len(times) / 1e6
+    return found
+
+
+def _side(stream: dict[str, Any]) -> Any:
+    return dig(stream, "udp", "sender") if "udp" in stream else dig(stream, "sender", "sender")
+
+
+def _sums(intervals: list[dict[str, Any]], way: int) -> list[Any]:
+    return [s for i in intervals if (s := _pick(i, "sum", way)) is not None and not dig(s, "omitted")]
+
+
+def _mean(intervals: list[dict[str, Any]], way: int) -> float | None:
+    """The mean rate (B/s) over the intervals that were not omitted."""
+    pairs = [(number(dig(s, "bits_per_second")), number(dig(s, "seconds"))) for s in _sums(intervals, way)]
+    mean = weighted_mean((r, t) for r, t in pairs if r is not None and t is not None)
+    return mean / 8 if mean else None
+
+
+def _count(intervals: list[dict[str, Any]]) -> int:
+    """How many streams run each way, where the test's settings are not there."""
+    streams = objects(dig(intervals, 0, "streams"))
+    return max(1, sum(s.get("sender") == streams[0].get("sender") for s in streams)) if streams else 1
+
+
+def _nothing(found: Found, runs: list[Run], said: list[str]) -> ParseError:
+    """Why there is no measurement, in iperf3's words where it said something."""
+    for run in runs:
+        if run.error and run.error != NO_SUMMARY:
+            return ParseError("iperf3", "a finished test", line=run.line, got=run.error)
+    for n, match in matches(ERROR, found.around):
+        return ParseError("iperf3", "a finished test", line=n, got=match["what"].strip())
+    if found.broken:
+        cut = found.broken[0]
+        return ParseError("iperf3", f"whole JSON from line {cut.line} on", line=cut.at, got=cut.reason)
+    for run in runs:
+        return ParseError("iperf3", "a finished test", line=run.line, got="no data moved")
+    first = next(((n, line) for n, line in numbered(found.around) if line.strip()), None)
+    if first is None and not found.documents:
+        return ParseError("iperf3", "iperf3's output", got="nothing")
+    where, got = first or (
+        found.documents[0].line,
+        f"JSON with {', '.join(list(found.documents[0].value)[:5]) or 'nothing'}",
+    )
+    return ParseError("iperf3", "iperf3's JSON or text output", line=where, got=got.strip())

@@ -60,7 +60,7 @@ _STYLE: Spec = {
             "labelFontSize": 11,
             "titleFontSize": 11,
             "titleFontWeight": "normal",
-            "labelLimit": 150,
+            "labelLimit": 125,
         },
         "legend": {
             "labelColor": "currentColor",
@@ -68,7 +68,7 @@ _STYLE: Spec = {
             "labelFontSize": 11,
             "titleFontSize": 11,
             "titleFontWeight": "normal",
-            "labelLimit": 150,
+            "labelLimit": 125,
         },
         "text": {"color": "currentColor", "fontSize": 11},
     },

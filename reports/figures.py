@@ -66,6 +66,8 @@ def _strips(view: View) -> Iterator[Drawn]:
         names = [fmt.clean(h.name) for h in view.hosts if absent.get(h.name) != ""]
         dots = [(fmt.clean(h), view.generation[h] or "", v * shown.factor) for h, v in sources[key]]
         ticks = [(fmt.clean(h), v * shown.factor) for h, v in zip(rows["host"], rows["median"], strict=True)]
+        if len(dots) == 1 and len(names) == 1:
+            continue  # a lone dot says nothing that its number does not
         said = {fmt.clean(name): why for name, why in absent.items() if why}
         over = "repeat" if rows["over"].iloc[0] == "repeats" else "pair of hosts"
         note = f"A dot per {over}, tick{'s' if len(have) > 1 else ''} at the median{'s' if len(have) > 1 else ''}."
@@ -111,12 +113,13 @@ def _points(rows: pd.DataFrame, factor: float, ends: tuple[str, str] | None = No
 
 def _against(view: View, name: str, split: Callable[[str], tuple[str, float] | None]) -> Iterator[_Against]:
     """Figures that differ only in a number within column ``name``; ``split`` parts it into the rest and the number."""
-    found = {text: split(text) for text in view.merged[name].unique()}
+    found = {text: part for text in view.merged[name].unique() if (part := split(text)) is not None}
     frames = []
     for frame in (view.merged, view.generational):
-        parts = frame[name].map(found)
-        kept = frame[parts.notna()]
-        frames.append(kept.assign(**{name: parts[kept.index].str[0], "x": parts[kept.index].str[1]}))
+        kept = frame[frame[name].isin(list(found))]
+        parts = [found[text] for text in kept[name]]
+        columns: dict[str, Any] = {name: [rest for rest, _ in parts], "x": [number for _, number in parts]}
+        frames.append(kept.assign(**columns))
     generational = dict(groups(frames[1], summary.METRIC))
     for key, rows in groups(frames[0], summary.METRIC):
         yield key, rows, generational[key]

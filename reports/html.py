@@ -69,7 +69,8 @@ def render(results: Results) -> str:
 
 def _title(view: View) -> str:
     who = fmt.clean(view.hosts[0].name) if len(view.hosts) == 1 else fmt.count(len(view.hosts), "host")
-    return f"{who}, {fmt.clean(view.results.campaign.suite)} suite"
+    # A suite of the user's own goes by its file.
+    return f"{who}, {fmt.clean(Path(view.results.campaign.suite).stem)} suite"
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,4 +83,4 @@ def _next(status: Status, row: pd.Series, results: Results) -> tuple[str, str]:
 
 
 def _answers(host: str) -> tuple[str, str]:
-    return "mend the way to it, then run again", f"ssh {shlex.quote(host)} true"
+    return "try it, mend it, then run again", f"ssh {shlex.quote(host)} true"

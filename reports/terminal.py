@@ -60,11 +60,11 @@ def summary(results: Results, page: Path | None = None) -> list[RenderableType]:
 
 
 def _table(view: View, figures: pd.DataFrame) -> Table:
-    one = len(view.hosts) == 1
+    several = len(view.generations) > 1 and len(view.hosts) > 1
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1), show_edge=False)
     table.add_column("metric", overflow="fold")
-    if not one:
-        table.add_column("generation" if len(view.generations) > 1 else "", overflow="fold", max_width=20)
+    if several:
+        table.add_column("generation", overflow="fold", max_width=20)
     table.add_column("median", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("spread", justify="right", no_wrap=True)
@@ -76,7 +76,7 @@ def _table(view: View, figures: pd.DataFrame) -> Table:
             table.add_row(Text(f"{fmt.clean(key[0])} {fmt.clean(key[1])}", style="bold"))
         name = Padding(Text(fmt.point(key[2], key[3], key[4])), (0, 0, 0, 2))
         for i, r in enumerate(rows.to_dict("records")):
-            who = [] if one else [Text(view.title_of(r["generation"]))]
+            who = [Text(view.title_of(r["generation"]))] if several else []
             extent = spread(shown, r["lo"], r["hi"], r["interval"])
             median = Text(shown.number(r["median"]), style="bold")
             table.add_row(name if i == 0 else "", *who, median, Text(shown.unit), Text(extent), Text(str(r["n"])))

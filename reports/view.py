@@ -142,8 +142,8 @@ def spread(shown: fmt.Shown, lo: float, hi: float, interval: str) -> str:
 def legend(intervals: Container[str]) -> str:
     """What the spreads on show mean; only those that occur."""
     said = {
-        summary.Interval.ORDER: "[a, b]: the median lies there with at least 95% confidence (order statistics)",
-        summary.Interval.RANGE: "a–b: smallest to largest, of fewer than 6 values",
-        summary.Interval.NONE: "no spread: one value",
+        summary.Interval.ORDER: "[a, b], the median lies there with at least 95% confidence (order statistics)",
+        summary.Interval.RANGE: "a–b, smallest to largest of fewer than 6 values",
+        summary.Interval.NONE: "none, a single value",
     }
-    return "; ".join(text for kind, text in said.items() if kind in intervals)
+    return "Spread: " + "; ".join(text for kind, text in said.items() if kind in intervals)

@@ -33,28 +33,35 @@ def disks(raw: Raw, virtualisation: str | None) -> tuple[Disk, ...]:
     said = raw.parsed("lsblk", lsblk.parse)
     if said is None:
         return ()
-    # Without root and udev lsblk cannot see file systems; in a container it sees the host's disks, not their mounts.
+    # Without udev lsblk cannot see file systems; in a container it sees the host's disks, and not their mounts.
     blind = ""
     if virtualisation in _CONTAINERS:
         blind = "contents unknown: seen from a container"
-    elif not said["signatures"] and raw.table("commands", "lsblk").get("as_root") is not True:
+    elif not said["signatures"]:
         blind = "contents unknown: gather facts as root to see"
-        raw.notes.append("What the disks hold is unknown: lsblk saw no file system at all; gather facts as root.")
     found = []
     for disk in said["disks"]:
         uses = [*disk["in_use"], *_other_uses(raw, disk["devices"])]
-        claim = raw.table("claimed").get(disk["name"])
-        if claim == "EBUSY":
-            uses.append(f"claimed ({disk['name']}): the kernel refuses an exclusive open")
-        elif not uses and claim not in (None, "free"):
-            uses.append(f"contents unknown: opening {disk['name']} gave {claim}")
-        elif not uses and blind:
-            uses.append(blind)
+        uses += _probe(raw, disk["name"], blind if not uses else "")
         wanted = ("model", "size", "rotational", "transport", "scheduler")
         found.append(
             Disk(name=disk["name"], in_use=tuple(dict.fromkeys(uses)), **{key: disk.get(key) for key in wanted})
         )
     return tuple(found)
+
+
+def _probe(raw: Raw, name: str, blind: str) -> list[str]:
+    """What opening the disk told: the kernel's claim on it, and what blkid read; ``blind`` where neither was asked."""
+    claim, probe = raw.table("claimed").get(name), raw.table("probed", name)
+    if claim == "EBUSY":
+        return [f"claimed ({name}): the kernel refuses an exclusive open"]
+    if probe.get("rc") == 0:
+        return [f"holds {kind} ({name})" for kind in re.findall(r'TYPE="([^"]+)"', str(probe.get("out")))]
+    if probe.get("rc") == 2:
+        return []
+    if probe or claim not in (None, "free"):
+        return [f"contents unknown: opening {name} gave {claim if claim != 'free' else probe.get('err')}"]
+    return [blind] if blind else []
 
 
 def _other_uses(raw: Raw, devices: tuple[tuple[str, str], ...]) -> list[str]:
@@ -118,7 +125,7 @@ def pcie(raw: Raw) -> tuple[tuple[PcieLink, ...], tuple[str, ...], list[dict[str
         functions, denied = said["functions"], said["denied"]
     sysfs = {address: values for address, values in raw.table("pci").items() if isinstance(values, dict)}
     if denied and not sysfs:
-        raw.notes.append("PCIe links are unknown: lspci needs root to read them; gather facts as root or with become.")
+        raw.notes.append("PCIe links are unknown: lspci needs root to read them; gather facts as root.")
     named = {f["address"]: f for f in functions}
     for address, values in sysfs.items():
         function = named.setdefault(address, {"address": address, "name": _ids(values)})

@@ -22,7 +22,7 @@ def parse(raw: bytes) -> dict[str, Any]:
 
     ``in_use`` is a tuple of phrases such as ``mounted at /srv (sda1)``, ``swap (sda2)``, ``holds ext4 (sdb)``; empty
     when lsblk saw nothing. ``devices`` are the (name, major:minor) of the disk and all that lies on it. ``signatures``
-    says whether lsblk could see any file system at all (it cannot without root or udev). Raises ParseError.
+    says whether lsblk could see any file system at all (without udev it cannot). Raises ParseError.
     """
     text = decode(raw)
     if re.search(r'(?m)^\s*(?:K?NAME|MAJ[:_]MIN)="', text):
@@ -52,6 +52,8 @@ def _pairs(text: str) -> list[dict[str, Any]]:
         for line in text.splitlines()
         if (fields := re.findall(r'([A-Z:_-]+)="([^"]*)"', line))
     ]
+    if not any("pkname" in row for row in rows):  # a disk's partitions would pass for nobody's
+        raise ParseError("lsblk", "the column PKNAME", got=text.strip()[:120])
     tops: list[dict[str, Any]] = []
     by_name: dict[str, dict[str, Any]] = {}
     for row in rows:

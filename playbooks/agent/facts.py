@@ -1,8 +1,9 @@
 """Print what this host is as one JSON document: the raw text of commands and files, interpreted elsewhere.
 
 Piped over SSH: ``python3 - '{"probe": ["fio"], "work": "/var/tmp/x"}' < facts.py``. Options: ``probe``, commands to
-look for; ``work``, the folder that will be filled (it need not exist); ``become``, run what needs root through
-``sudo -n``; ``seconds``, what one command may take (15: nvidia-smi wakes every GPU whose persistence mode is off).
+look for; ``work``, the folder that will be filled (it need not exist); ``seconds``, what one command may take
+(15: nvidia-smi wakes every GPU whose persistence mode is off). Run as root it learns more: memory slots, PCIe
+capabilities of bridges, whether a disk is blank.
 
 Standard library only, Python 3.6 and later. It changes nothing on the host. Serial numbers, UUIDs and MAC addresses
 are dropped here, before anything leaves the host.
@@ -43,8 +44,7 @@ COMMANDS = {
     "systemd_detect_virt": [["systemd-detect-virt"]],
     "gcc": [["gcc", "--version"]],
 }
-NEED_ROOT = ("dmidecode",)  # worthless without
-BETTER_AS_ROOT = ("lspci", "lsblk")  # capabilities and signatures stay hidden from others
+NEED_ROOT = ("dmidecode",)
 FILES = (
     "/etc/os-release",
     "/etc/machine-id",
@@ -118,6 +118,8 @@ def read_files():
     mounts = found.get("/proc/self/mountinfo")
     if mounts is not None:  # only what may lie on a disk: a container host has thousands of others
         found["/proc/self/mountinfo"] = only_lines(r" - \S+ /dev/| - (zfs|btrfs|bcachefs) ")(mounts)
+    if "/proc/cmdline" in found:
+        found["/proc/cmdline"] = re.sub(r"(?i)(uuid=|bootif=)[^\s]+", r"\1(dropped)", found["/proc/cmdline"])
     stanza = first_stanza("/proc/cpuinfo")
     if stanza is not None:
         found["/proc/cpuinfo"] = stanza
@@ -201,6 +203,22 @@ def claimed():
     return found
 
 
+def probed(names, seconds):
+    """What blkid finds when it reads each disk itself: rc 0 and its words, rc 2 for a disk without any signature.
+
+    lsblk only repeats what udev noted, which is nothing where udev does not run (containers, small systems).
+    """
+    deadline = time.time() + seconds
+    path = find("blkid")
+    return {
+        name: answer(
+            [path, "-p", "-s", "TYPE", "-s", "PTTYPE", "/dev/" + name.replace("!", "/")], deadline - time.time()
+        )
+        for name in names
+        if path
+    }
+
+
 def space(work):
     """Free and total bytes where ``work`` is, or will be: its nearest existing parent."""
     path = os.path.abspath(work)
@@ -258,7 +276,7 @@ def trim_nvidia(text):
 
 TRIM = {
     "dmidecode": without_lines(r"Serial Number:|UUID:|Asset Tag:"),
-    "ip": without_lines(r"link/|inet6 fe80:"),  # link-local addresses spell the MAC
+    "ip": without_lines(r"link/|inet6 fe80:|inet6 \S*ff:fe\w\w:\w+/"),  # such addresses spell the MAC
     "lspci": only_lines(r"^\S|LnkCap:|LnkSta:|ACSCtl:|NUMA node:|Kernel driver in use:|access denied"),
     "nvidia_smi": trim_nvidia,
 }
@@ -269,7 +287,7 @@ def find(command):
     return shutil.which(command, path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
 
 
-def answer(argv, env, seconds):
+def answer(argv, seconds):
     """What one command says within ``seconds``: argv, rc (None where it gave none), out and err."""
     result = {"argv": argv, "rc": None, "out": "", "err": ""}
     try:
@@ -278,7 +296,7 @@ def answer(argv, env, seconds):
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=env,
+            env=dict(os.environ, LC_ALL="C", LANG="C"),
             start_new_session=True,  # no terminal to ask a password on, and one group to end
         )
     except OSError as error:
@@ -287,7 +305,10 @@ def answer(argv, env, seconds):
     try:
         out, err = process.communicate(timeout=max(seconds, 0.1))
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
+        try:
+            os.killpg(process.pid, 9)
+        except OSError:  # it ended just now, or sudo runs it as somebody else
+            pass
         result["err"] = "no answer within {:g} s".format(seconds)
         return result
     result.update(rc=process.returncode, out=out.decode("utf-8", "replace"), err=err.decode("utf-8", "replace")[:2000])
@@ -296,25 +317,21 @@ def answer(argv, env, seconds):
 
 def ask(name, variants, options, results):
     """Run one entry of COMMANDS and put its answer into ``results``."""
-    env = dict(os.environ, LC_ALL="C", LANG="C")
     deadline = time.time() + options["seconds"]
-    elevate = options["become"] and os.geteuid() != 0 and name in NEED_ROOT + BETTER_AS_ROOT
     result = None
     for argv in variants:
         path = find(argv[0])
         if path is None:
             results[name] = {"argv": argv, "rc": None, "out": "", "err": "not found"}
             return
-        if name in NEED_ROOT and os.geteuid() != 0 and not elevate:
+        if name in NEED_ROOT and os.geteuid() != 0:
             results[name] = {"argv": argv, "rc": None, "out": "", "err": "needs root"}
             return
-        full = (["sudo", "-n", "--"] if elevate else []) + [path] + argv[1:]
-        result = answer(full, env, deadline - time.time())
+        result = answer([path, *argv[1:]], deadline - time.time())
         if result["rc"] in (0, None):
             break
     if name in TRIM:
         result["out"] = TRIM[name](result["out"])
-    result["as_root"] = os.geteuid() == 0 or bool(elevate)
     results[name] = result
 
 
@@ -327,7 +344,7 @@ def user():
 
 def main():
     given = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
-    options = {"probe": [], "work": "/var/tmp", "become": False, "seconds": 15.0}
+    options = {"probe": [], "work": "/var/tmp", "seconds": 15.0}
     options.update(given)
     options["work"] = options["work"].replace("{uid}", str(os.geteuid()))
     wanted = dict(COMMANDS)
@@ -341,7 +358,7 @@ def main():
         thread.start()
         asking.append((name, variants, thread))
     deadline = time.time() + options["seconds"] + 1
-    uname = os.uname()
+    uname, root = os.uname(), os.geteuid() == 0
     doc = {
         "schema": 1,
         "hostname": uname.nodename,
@@ -363,12 +380,14 @@ def main():
         else [],
         "counted": counted(),
         "holders": holders(),
-        "claimed": claimed() if os.geteuid() == 0 else {},
+        "claimed": claimed() if root else {},
         "work": options["work"],
         "statvfs": space(options["work"]),
         "cached": listed(os.path.join(options["work"], "tools")),
         "which": {name: find(name) for name in options["probe"]},
     }
+    # Only disks that nothing has claimed are read: the others are known to be in use.
+    doc["probed"] = probed([n for n, said in doc["claimed"].items() if said == "free"], options["seconds"])
     for name, variants, thread in asking:
         thread.join(max(0.0, deadline - time.time()))
         late = {"argv": variants[0], "rc": None, "out": "", "err": "no answer within {:g} s".format(options["seconds"])}

@@ -278,7 +278,7 @@ class Runner:
     def until_listening(self, server, port):
         deadline = time.monotonic() + 10
         while not listening(port):
-            if server.poll() is not None:
+            if server.poll():  # 0 is a server that went to the background; it stays our child
                 raise Refused("its server ended at once with exit status %d" % server.returncode)
             if time.monotonic() > deadline:
                 raise Refused("its server did not listen on port %d within 10 s" % port)

@@ -336,22 +336,88 @@ def test_hosts_that_cannot_be_used_are_named_and_the_others_finish(
 
 
 def test_a_tool_that_no_package_offers_fails_by_name(command: Command, suite: Callable[[str], str]) -> None:
-    command.fleet.lacks("h2", "fio")
-    fake = "#!/bin/sh\necho 'E: Unable to locate package fio' >&2\nexit 100\n"
-    command.fleet.exec(
-        "h2", ["sh", "-c", "cat > /usr/local/sbin/apt-get; chmod +x /usr/local/sbin/apt-get"], input=fake
-    )
-    command.fleet.exec("h2", ["sh", "-c", "cp /usr/local/sbin/apt-get /usr/local/bin/apt-get"])
-    done = command.run(
-        "--suite",
-        suite("  fio: {set: {runtime: 1, ramp: 0, size: 1MiB}, cases: ['randread*qd1']}\n  selftest:\n"),
-        "--limit",
-        "h2,h4",
-    )
+    """h2 has no fio, and a package manager that knows none."""
+    fakes = """
+    mv /usr/bin/fio /usr/bin/fio.hidden
+    printf '#!/bin/sh\\necho "E: Unable to locate package fio" >&2; exit 100\\n' > /usr/local/bin/apt-get
+    printf '#!/bin/sh\\nexit 1\\n' > /usr/local/bin/dpkg-query
+    chmod +x /usr/local/bin/apt-get /usr/local/bin/dpkg-query
+    """
+    text = "  fio: {set: {runtime: 1, ramp: 0, size: 1MiB}, cases: ['randread*qd1']}\n  selftest:\n"
+    command.fleet.exec("h2", ["sh", "-ec", fakes])
+    try:
+        done = command.run("--suite", suite(text), "--limit", "h2,h4")
+    finally:
+        restore = "mv /usr/bin/fio.hidden /usr/bin/fio; rm /usr/local/bin/apt-get /usr/local/bin/dpkg-query"
+        command.fleet.exec("h2", ["sh", "-c", restore])
     assert done.returncode == 1
     (failed,) = [o for o in command.outcomes() if o["host"] == "h2" and o["workload"] == "fio"]
     assert failed["status"] == "failed"
     assert "could not be deployed" in failed["reason"]
-    assert "fio" in failed["reason"]
+    assert "Unable to locate package fio" in failed["reason"]
     assert command.count(host="h2", workload="selftest") == {"passed": 6}
     assert command.count(host="h4") == {"passed": 7}
+
+
+@pytest.fixture
+def ordinary(fleet: Fleet, tmp_path: Path) -> Iterator[Path]:
+    """An inventory of h1 and h2 by an ordinary user; on h2 that user may sudo without a password."""
+    make = """
+    id ops >/dev/null 2>&1 || useradd -m ops
+    mkdir -p /home/ops/.ssh && cp /root/.ssh/authorized_keys /home/ops/.ssh/ && chown -R ops /home/ops && chmod 700 /home/ops/.ssh
+    mkdir -p /etc/sudoers.d; rm -f /etc/sudoers.d/ops
+    """
+    fleet.exec("h1", ["sh", "-ec", make])
+    fleet.exec("h2", ["sh", "-ec", make + "echo 'ops ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/ops"])
+    inventory = tmp_path / "ops.ini"
+    inventory.write_text(
+        "h1\nh2\n[all:vars]\nansible_user=ops\n"
+        f"ansible_ssh_common_args=-F {fleet.ssh_config} -i {fleet.key} -o User=ops\n"
+    )
+    yield inventory
+    for host in ("h1", "h2"):
+        fleet.exec(host, ["sh", "-c", "rm -rf /etc/sudoers.d/ops /var/tmp/fleetmark-*; userdel -rf ops"], check=False)
+
+
+def as_ops(inventory: Path, command: Command, *more: str) -> subprocess.CompletedProcess[str]:
+    words = [FLEETMARK, "run", "-i", str(inventory), *more]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=200, env=command.env, cwd=command.root)
+    assert "Traceback" not in done.stdout + done.stderr
+    return done
+
+
+def test_an_ordinary_user_measures_what_needs_no_root_and_is_told_the_rest(
+    ordinary: Path, command: Command, suite: Callable[[str], str]
+) -> None:
+    text = (
+        "  stream: {set: {array_elements: 1000000, ntimes: 2, threads: 1}}\n"
+        "  lmbench: {cases: [lat_pipe]}\n  fio: {set: {runtime: 1, ramp: 0, size: 1MiB}, cases: ['randread*qd1']}\n"
+    )
+    hidden = "mv /usr/bin/fio /usr/bin/fio.hidden"
+    command.fleet.exec("h1", ["sh", "-c", hidden])
+    try:
+        done = as_ops(ordinary, command, "--suite", suite(text))
+    finally:
+        command.fleet.exec("h1", ["mv", "/usr/bin/fio.hidden", "/usr/bin/fio"])
+    assert done.returncode == 0, done.stdout
+    assert command.count(workload="stream") == {"passed": 2}
+    assert command.count(workload="lmbench") == {"passed": 2}
+    (skipped,) = [o for o in command.outcomes() if o["status"] == "skipped"]
+    assert skipped["host"] == "h1"
+    assert skipped["reason"] == "needs fio: sudo apt-get install fio, or let Fleetmark do it as root (--become)"
+    assert "skipped" in done.stdout
+    assert command.count(host="h2", workload="fio") == {"passed": 1}
+
+
+def test_become_works_where_sudo_does_and_says_so_where_it_does_not(
+    ordinary: Path, command: Command, suite: Callable[[str], str]
+) -> None:
+    if command.fleet.exec("h1", ["sh", "-c", "command -v sudo"], check=False).returncode:
+        pytest.skip("sudo is not installed here")
+    done = as_ops(ordinary, command, "--suite", suite("  selftest:\n"), "--become")
+    assert done.returncode == 1
+    assert command.count(host="h2") == {"passed": 6}
+    (refused,) = [o for o in command.outcomes() if o["host"] == "h1"]
+    assert (refused["status"], "sudo" in refused["reason"]) == ("lost", True)
+    facts = json.loads((command.campaign / "facts" / "h2.json").read_text())["facts"]
+    assert (facts["root"], facts["work_dir"]) == (True, "/var/tmp/fleetmark-0")

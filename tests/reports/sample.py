@@ -383,3 +383,38 @@ def facts(host: str, kind: Generation, number: int) -> Facts:
         work_fs="xfs",
         tools={"gcc": None if number == 4 else "/usr/bin/gcc", "fio": "/usr/bin/fio", "numactl": "/usr/bin/numactl"},
     )
+
+
+def tiny(
+    values: Mapping[str, list[float]],
+    *,
+    unit: str = "B/s",
+    better: Better = Better.HIGHER,
+    generations: Mapping[str, str] | None = None,
+    ended: list[tuple[str, Status, str]] | None = None,
+    finished: bool = True,
+) -> Results:
+    """A campaign of one headline, ``stream 2t triad``: what each host's repeats gave; runs that ``ended`` otherwise."""
+    columns: dict[str, list[object]] = {c: [] for c in OUTCOME_COLUMNS}
+    runs = [(h, r, Status.PASSED, "") for h, given in values.items() for r in range(len(given))]
+    runs += [(h, 90 + i, status, why) for i, (h, status, why) in enumerate(ended or [])]
+    for host, repeat, status, why in runs:
+        row = (host, "stream", "2t", repeat, status, why, "2026-03-04T09:12:00.000Z", 3.0, math.nan)
+        for column, value in zip(OUTCOME_COLUMNS, row, strict=True):
+            columns[column].append(value)
+    what = (unit, better, "mem-bw", True, False, "2026-03-04T09:12:00.000Z", "5.10")
+    rows = [
+        ("c1", host, "host", "stream", "2t", "triad", "{}", repeat, value, *what, f"raw/{host}/{repeat}", Status.PASSED)
+        for host, given in values.items()
+        for repeat, value in enumerate(given)
+    ]
+    names = list(dict.fromkeys([*values, *(host for host, _, _ in ended or [])]))
+    info = CampaignInfo(
+        "c1", "2026-03-04T09:12:00Z", "quick", 7, ["fleetmark", "run"], "0.1.0", Path("results/c1"), finished, 9.0
+    )
+    return Results(
+        info,
+        tuple(HostInfo(n, (generations or {}).get(n)) for n in names),
+        pd.DataFrame(columns),
+        pd.DataFrame(rows, columns=list(MEASUREMENT_COLUMNS)),
+    )

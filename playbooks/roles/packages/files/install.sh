@@ -59,7 +59,10 @@ esac
 missing=
 for p in $packages; do is_installed "$p" || missing="$missing $p"; done
 missing=${missing# }
-[ -n "$missing" ] || present
+if [ -z "$missing" ]; then
+    [ -z "$commands" ] || fail "$packages is installed, yet there is no command $commands: reinstall it on this host"
+    present
+fi
 [ "$(id -u)" -eq 0 ] || fail "installing $missing needs root: run with --become, or install it on this host by hand"
 
 if ! said=$(install 2>&1 </dev/null); then

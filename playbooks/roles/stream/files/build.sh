@@ -3,6 +3,7 @@
 # OFFICIAL is empty for Fleetmark's kernels, which take size and passes at run time; McCalpin's stream.c has them compiled in.
 # Prints "built" or "present". The last line of standard error says what is wrong and what to do.
 set -eu
+export LC_ALL=C
 dest=$1 cc=$2 cflags=$3 official=$4 sha256=$5 elements=$6 ntimes=$7
 
 fail() { echo "$*" >&2; exit 1; }
@@ -44,7 +45,8 @@ fi
 # shellcheck disable=SC2086  # cc, cflags and defines are lists of words
 if ! $cc $cflags $defines "$work/stream.c" -o "$work/stream" -lm 2>"$work/said"; then
     cat "$work/said" >&2
-    fail "${cc%% *} could not build STREAM: $(grep -m 1 -E 'error|undefined|cannot find|not found' "$work/said" || tail -n 1 "$work/said")"
+    why=$(grep -m 1 -E 'error|undefined|cannot find|not found' "$work/said" || tail -n 1 "$work/said")
+    fail "${cc%% *} could not build STREAM with stream.cflags '$cflags': $(echo "$why" | sed "s|$work/||")"
 fi
 [ -n "$official" ] || starts "$work/stream" || fail "${cc%% *} built a STREAM that does not start on this host: set stream.cflags without -march=native"
 mv -f "$work/stream" "$dest/stream"

@@ -1,0 +1,240 @@
+"""iperf3's text output, of client and server, read into the figures of each test; and what both output forms share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from parsers._text import number, numbered
+
+# Its errors come by stderr, often into the middle of a line.
+ERROR = re.compile(
+    r"iperf3?: (?!.*(?i:warning))(?P<what>(?:error|the |interrupt|parameter|exiting|getsockopt|unable).*)$"
+)
+NO_SUMMARY = "the test has no summary: it did not finish, or its output is cut"
+
+_POWERS = ("", "K", "M", "G", "T")
+_BEGIN = re.compile(r"Connecting to host |Accepted connection from ")
+_ROW = re.compile(
+    r"\[\s*(?P<id>\d+|SUM)\](?:\[(?P<role>TX-C|RX-C|TX-S|RX-S)\])?\s+(?P<start>\d+\.\d+)-(?P<end>\d+\.\d+)\s+sec"
+    r"\s+[\d.]+ [KMGT]?Bytes\s+(?P<rate>[\d.]+) (?P<prefix>[KMGT]?)(?P<unit>bits|Bytes)/sec(?P<rest>.*)$"
+)
+_DATAGRAMS = re.compile(r"^\s+(?P<jitter>[\d.]+) ms\s+(?P<lost>-?\d+|Unknown)/(?P<total>\d+)\b")
+_RETRANSMITS = re.compile(r"^\s+(\d+)\s+sender\s*$")
+_CPU = re.compile(r"CPU Utilization: local/\w+ ([\d.]+)% \(.*?\), remote/\w+ ([\d.]+)% \(")
+_HEADER = re.compile(r"\[ ID\](?:\[Role\])? Interval|Test Complete\. Summary Results")
+_VERSION = re.compile(r"(?:^|\s)iperf (\d+\.\d\S*)$")
+_STREAM = re.compile(r"\[\s*(\d+)\] local \S+ port \d+ connected (?:to|with) ")
+
+
+@dataclass(slots=True)
+class Run:
+    """One test: its figures in base units by metric name, and ``error``, why it does not count, where it does not."""
+
+    protocol: str = "tcp"
+    streams: int = 1
+    reverse: bool = False
+    values: dict[str, float] = field(default_factory=dict)
+    error: str | None = None
+    version: str | None = None
+    notes: list[str] = field(default_factory=list)
+    line: int | None = None
+
+    @property
+    def case(self) -> str:
+        parts = [self.protocol]
+        if self.streams > 1:
+            parts.append(str(self.streams))
+        if self.reverse:
+            parts.append("reverse")
+        if any(m.startswith("reverse_") for m in self.values):
+            parts.append("bidir")
+        return "-".join(parts)
+
+
+def settle(run: Run, prefix: str) -> None:
+    """Gives the direction a ``bitrate`` where the receiver's own count is missing, and says from what."""
+    sent, loss = run.values.get(f"{prefix}sent_bitrate"), run.values.get(f"{prefix}loss")
+    if f"{prefix}bitrate" in run.values or sent is None:
+        return
+    if loss is not None:
+        run.values[f"{prefix}bitrate"] = sent * (1 - loss)
+        run.notes.append(f"{prefix}bitrate is derived: the sender's rate less the loss")
+    else:
+        run.values[f"{prefix}bitrate"] = sent
+        run.notes.append(f"{prefix}bitrate is the sender's: the receiver's count is not there")
+
+
+def datagrams(lost: float | None, total: float | None, jitter: float | None) -> dict[str, float]:
+    """Loss, jitter (s) and counts of datagrams; empty unless the receiver counted some."""
+    if not total or total < 0:
+        return {}
+    found = {"packets": total}
+    if jitter:  # 0 is less than what was printed
+        found["jitter"] = jitter
+    if lost is not None and 0 <= lost <= total:  # below 0 where more came out of order than were missed
+        found |= {"lost_packets": lost, "loss": lost / total}
+    return found
+
+
+def weighted_mean(rates: Iterable[tuple[float, float]]) -> float | None:
+    """The mean of (rate, duration) pairs over their time; None where there is no time at all."""
+    pairs = list(rates)
+    time = sum(t for _, t in pairs)
+    if time <= 0:
+        return None
+    return pairs[0][0] if len(pairs) == 1 else sum(r * t for r, t in pairs) / time
+
+
+@dataclass(slots=True)
+class _Row:
+    stream: str
+    role: str
+    seconds: float
+    rate: float
+    who: str
+    retransmits: float | None
+    udp: dict[str, float] | None
+
+    @property
+    def forward(self) -> bool:
+        """From client to server."""
+        return self.role in ("", "TX-C", "RX-S")
+
+
+@dataclass(slots=True)
+class _Section:
+    """The lines of one test, sorted: rows of intervals, rows of the summary."""
+
+    run: Run
+    server: bool = False
+    datagrams_sent: bool = False  # the intervals tell what was sent: this side is the sender
+    intervals: list[_Row] = field(default_factory=list)
+    summary: list[_Row] = field(default_factory=list)
+    streams: set[str] = field(default_factory=set)
+
+
+def read_text(text: str) -> list[Run]:
+    """Every test in ``text``. Without a summary a test keeps the mean of its intervals, and says so in ``error``."""
+    sections: list[_Section] = []
+    version: str | None = None
+    separated = summary = others = False
+    for n, line in numbered(text):
+        if match := _VERSION.search(line):
+            version = match[1]
+        if "Server output:" in line or "Server JSON output:" in line:
+            others = True  # the other side's view of the same test, up to the end
+        elif "iperf Done." in line or "Server listening on" in line:
+            others = False
+        if others:
+            continue
+        row = _row(line)
+        if _BEGIN.search(line) or (row and not sections):
+            sections.append(_Section(Run(version=version, line=n), server="Accepted" in line))
+            separated = summary = False
+        if not sections:
+            continue
+        section = sections[-1]
+        if row:
+            (section.summary if summary else section.intervals).append(row)
+        elif _HEADER.search(line):
+            summary = summary or separated
+            section.datagrams_sent |= "  Total Datagrams" in line
+            if "Datagrams" in line:
+                section.run.protocol = "udp"
+        else:
+            _read_other(line, section)
+        separated = "- - - - -" in line
+    return [_finish(s) for s in sections]
+
+
+def _row(line: str) -> _Row | None:
+    match = _ROW.search(line)
+    if not match or "(omitted)" in match["rest"]:
+        return None
+    rate, start, end = number(match["rate"]), number(match["start"]), number(match["end"])
+    if rate is None or start is None or end is None:
+        return None
+    base = 1000 if match["unit"] == "bits" else 1024
+    whole = rate * base ** _POWERS.index(match["prefix"])
+    rest = match["rest"]
+    retransmits, udp = _RETRANSMITS.match(rest), _DATAGRAMS.match(rest)
+    jitter = number(udp["jitter"]) if udp else None
+    counted = datagrams(number(udp["lost"]), number(udp["total"]), jitter and jitter / 1e3) if udp else None
+    return _Row(
+        stream=match["id"],
+        role=match["role"] or "",
+        seconds=end - start,
+        rate=whole / 8 if base == 1000 else whole,
+        who=next((w for w in ("sender", "receiver") if rest.rstrip().endswith(w)), ""),
+        retransmits=number(retransmits[1]) if retransmits else None,
+        udp=counted,
+    )
+
+
+def _read_other(line: str, section: _Section) -> None:
+    run = section.run
+    if match := _STREAM.search(line):
+        section.streams.add(match[1])
+    elif "Reverse mode, remote host" in line:
+        run.reverse = True
+    elif match := _CPU.search(line):
+        for metric, figure in (("cpu_host", match[1]), ("cpu_remote", match[2])):
+            if share := number(figure):
+                run.values[metric] = share / 100
+    elif "protocol: SCTP" in line:
+        run.protocol = "sctp"
+
+
+def _finish(section: _Section) -> Run:
+    run, values = section.run, section.run.values
+    rows = section.summary or section.intervals
+    if any(r.udp is not None for r in rows):
+        run.protocol = "udp"
+    run.streams = max(1, len(section.streams) // max(1, len({r.forward for r in rows})))
+    for forward, prefix in ((True, ""), (False, "reverse_")):
+        for metric, value in _way([r for r in section.summary if r.forward == forward], section).items():
+            values[prefix + metric] = value
+        intervals = _whole([r for r in section.intervals if r.forward == forward])
+        mean = weighted_mean((r.rate, r.seconds) for r in intervals)
+        if not {f"{prefix}bitrate", f"{prefix}sent_bitrate"} & values.keys() and mean:
+            values[f"{prefix}bitrate"] = mean
+            run.notes.append(f"{prefix}bitrate is the mean of the intervals: no rate in the summary")
+        settle(run, prefix)
+    if not section.summary:
+        run.error = NO_SUMMARY
+    if not any(m.endswith("bitrate") for m in values):
+        values.clear()
+    return run
+
+
+def _whole(rows: list[_Row]) -> list[_Row]:
+    """The rows that speak for all streams: the sums, or all rows of the only stream."""
+    return [r for r in rows if r.stream == "SUM"] or (rows if len({r.stream for r in rows}) == 1 else [])
+
+
+def _way(rows: list[_Row], section: _Section) -> dict[str, float]:
+    """One direction's figures from its summary rows."""
+    found: dict[str, float] = {}
+    for row in _whole(rows):
+        if row.who == "receiver":
+            found |= row.udp or {}
+            if row.rate or found.get("loss") == 1.0:  # 0 otherwise means that nobody knows
+                found["bitrate"] = row.rate
+        elif row.who == "sender":
+            if row.rate:
+                found["sent_bitrate"] = row.rate
+            if row.rate and row.retransmits is not None:
+                found["retransmits"] = row.retransmits
+        else:  # up to 3.1 one row has the sender's rate and the receiver's losses, 0 where a sending server knows none
+            if row.rate:
+                found["sent_bitrate"] = row.rate
+            if row.udp and not (section.server and section.datagrams_sent and not row.udp.get("loss")):
+                found |= row.udp
+    sending = section.datagrams_sent or ("bitrate" not in found and any(r.who == "sender" and r.rate for r in rows))
+    if section.server and sending and all(r.role == "" for r in rows):
+        section.run.reverse = True
+    if rows and not _whole(rows):
+        section.run.notes.append("the sum over the streams is missing: the output is cut")
+    return found

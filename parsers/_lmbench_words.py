@@ -1,0 +1,208 @@
+"""What lmbench 3's programs print, as data: result lines, table titles, and how a command line tells one from another.
+
+Units as lmbench's own sources have them (lib_timing.c, lat_mem_rd.c, bw_mem.c of 3.0-a9): KB and MB are 1e3 and 1e6 bytes in
+every figure and every size, but for lat_mem_rd, whose sizes are in units of 2^20 bytes, and file sizes of lat_fs and lat_ctx
+(``4k``), which are 2^10.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from fleetmark.model import Better
+
+NUMBER = r"[0-9]{1,15}(?:\.[0-9]{0,12})?"
+UNITS: Mapping[str, tuple[float, str]] = {
+    "nanoseconds": (1e-9, "s"),
+    "microseconds": (1e-6, "s"),
+    "milliseconds": (1e-3, "s"),
+    "KB/sec": (1e3, "B/s"),
+    "MB/sec": (1e6, "B/s"),
+}
+MEMORY_OPERATIONS = ("rd", "wr", "rdwr", "cp", "frd", "fwr", "fcp", "bzero", "bcopy")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A result line ``LABEL: NUMBER UNIT``. ``metric`` may use the pattern's groups; named groups are labels."""
+
+    pattern: re.Pattern[str]
+    case: str
+    metric: str
+
+
+def _lines(*rows: tuple[str, str, str]) -> tuple[Line, ...]:
+    return tuple(Line(re.compile(pattern + r"\s*$"), case, metric) for pattern, case, metric in rows)
+
+
+LINES = _lines(
+    (r"\bSimple syscall", "lat_syscall", "null"),
+    (r"\bNull syscall", "lat_syscall", "write"),  # lmbench 1: it wrote a byte to /dev/null
+    (r"\bSimple (read|write|stat|fstat)", "lat_syscall", r"\1"),
+    (r"\bSimple open/close", "lat_syscall", "open_close"),
+    (r"\bSelect on (?P<fds>[0-9]{1,9}) fd's", "lat_select", "select_file"),
+    (r"\bSelect on (?P<fds>[0-9]{1,9}) tcp fd's", "lat_select", "select_tcp"),
+    (r"\bSignal handler installation", "lat_sig", "signal_install"),
+    (r"\bSignal handler overhead", "lat_sig", "signal_catch"),
+    (r"\bProtection fault", "lat_sig", "protection_fault"),
+    (r"\bPipe latency", "lat_pipe", "pipe"),
+    (r"\bFifo latency", "lat_fifo", "fifo"),
+    (r"\bAF_UNIX sock stream latency", "lat_unix", "unix"),
+    (r"\bUNIX connection cost", "lat_unix_connect", "unix_connect"),
+    (r"\bSemaphore latency", "lat_sem", "semaphore"),
+    (r"\bFcntl lock latency", "lat_fcntl", "fcntl_lock"),
+    (r"\bProcedure call", "lat_proc", "procedure"),
+    (r"\bProcess fork\+exit", "lat_proc", "fork"),
+    (r"\bProcess fork\+execve", "lat_proc", "exec"),
+    (r"\bProcess fork\+/bin/sh -c", "lat_proc", "shell"),
+    (r"\bPagefaults on \S.*", "lat_pagefault", "page_fault"),
+    (r"\bUDP latency using (?P<server>\S+)", "lat_udp", "udp"),
+    (r"\bTCP latency using (?P<server>\S+)", "lat_tcp", "tcp"),
+    (r"\bRPC/(udp|tcp) latency using (?P<server>\S+)", "lat_rpc", r"rpc_\1"),
+    (r"\bTCP/IP connection cost to (?P<server>\S+)", "lat_connect", "tcp_connect"),
+    (r"\bAF_UNIX sock stream bandwidth", "bw_unix", "unix_bandwidth"),
+    (r"\bPipe bandwidth", "bw_pipe", "pipe_bandwidth"),
+    (r"\bsocket UDP bandwidth using (?P<server>\S+)", "bw_udp", "udp_bandwidth"),
+    (r"\bFile \S.* write bandwidth", "lmdd", "file_write"),
+    (r"\bu?(integer|int64|float|double) (bit|add|mul|div|mod|bogomflops)", "lat_ops", r"\1_\2"),
+    (r"\b([dlr]+and(?:48)?|random) latency", "lat_rand", r"\1"),
+    (r"\b(usleep|nanosleep|select|pselect|itimer) (?P<usecs>[0-9]{1,9}) microseconds", "lat_usleep", r"\1"),
+    (r"\bSTREAM (copy|scale|add|triad) (latency|bandwidth)", "stream", r"stream_\1_\2"),
+    (r"\bSTREAM2 (fill|copy|daxpy|sum) (latency|bandwidth)", "stream", r"stream2_\1_\2"),
+)
+PARALLELISM = re.compile(
+    rf"\bu?(integer|int64|float|double) (bit|add|mul|div|mod) parallelism:\s+({NUMBER})(?![\w.])", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of two numbers. The first is the label ``key``, ``scale`` bytes a unit (None: a plain count); the second
+    ``factor`` base units of ``unit``.
+    """
+
+    case: str
+    metric: str
+    key: str = "size"
+    scale: float | None = 1e6
+    factor: float = 1e6
+    unit: str = "B/s"
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def better(self) -> Better:
+        return Better.LOWER if self.unit == "s" else Better.HIGHER
+
+
+def loads(stride: str, shuffled: bool) -> Table:
+    """lat_mem_rd's table for one stride in bytes; ``shuffled`` is its option -t."""
+    metric = "random_latency" if shuffled else "latency"
+    return Table("lat_mem_rd", metric, scale=2.0**20, factor=1e-9, unit="s", labels={"stride": stride})
+
+
+def switches(kilobytes: int) -> Table:
+    """lat_ctx's table for one size of process."""
+    labels = {"size": str(kilobytes * 1024)}
+    return Table("lat_ctx", "context_switch", "processes", None, 1e-6, "s", labels)
+
+
+MMAP_LATENCY = Table("lat_mmap", "mmap", factor=1e-6, unit="s")
+LOAD_PARALLELISM = Table("par_mem", "load_parallelism", factor=1.0, unit="1")
+TCP_BANDWIDTH = Table("bw_tcp", "tcp_bandwidth")
+_FILE = {"io_only": "file_read", "open2close": "file_read_open2close"}
+_MMAP = {"mmap_only": "mmap_read", "open2close": "mmap_read_open2close"}
+MEMORY = {
+    operation + conflict: Table("bw_mem", operation + conflict)
+    for operation in MEMORY_OPERATIONS
+    for conflict in ("", "_conflict")
+}
+
+# Titles of the tables in the results file, as `lmbench` writes them; case and a leading quote do not matter.
+TITLES: Mapping[str, Table] = {
+    "mappings": MMAP_LATENCY,
+    "read bandwidth": Table("bw_file_rd", _FILE["io_only"]),
+    "read open2close bandwidth": Table("bw_file_rd", _FILE["open2close"]),
+    "mmap read bandwidth": Table("bw_mmap_rd", _MMAP["mmap_only"]),
+    "mmap read open2close bandwidth": Table("bw_mmap_rd", _MMAP["open2close"]),
+    "libc bcopy unaligned": MEMORY["bcopy"],
+    "libc bcopy aligned": MEMORY["bcopy_conflict"],
+    "memory bzero bandwidth": MEMORY["bzero"],
+    "unrolled bcopy unaligned": MEMORY["fcp"],
+    "unrolled partial bcopy unaligned": MEMORY["cp"],
+    "memory read bandwidth": MEMORY["frd"],
+    "memory partial read bandwidth": MEMORY["rd"],
+    "memory write bandwidth": MEMORY["fwr"],
+    "memory partial write bandwidth": MEMORY["wr"],
+    "memory partial read/write bandwidth": MEMORY["rdwr"],
+    "memory load parallelism": LOAD_PARALLELISM,
+}
+
+_PROGRAM = re.compile(r"(?:lat|bw|par)_[a-z0-9_]+|stream|tlb|cache|line|lmdd|mhz")
+_TAKES_VALUE = frozenset("PWNmMsLvnuT")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One lmbench program on a command line. ``words`` are its arguments without options, ``flags`` the bare options."""
+
+    program: str
+    words: tuple[str, ...] = ()
+    flags: frozenset[str] = frozenset()
+    parallel: int = 1
+
+    def table(self) -> Table | None:
+        """The table of rows that this call prints without saying what it is."""
+        what = self.words[1] if len(self.words) > 1 else ""
+        match self.program:
+            case "bw_mem":
+                return MEMORY.get(what + ("_conflict" if "conflict" in self.words[2:] else ""))
+            case "bw_file_rd":
+                return Table("bw_file_rd", _FILE[what]) if what in _FILE else None
+            case "bw_mmap_rd":
+                return Table("bw_mmap_rd", _MMAP[what]) if what in _MMAP else None
+            case "lat_mmap":
+                return MMAP_LATENCY
+            case "par_mem":
+                return LOAD_PARALLELISM
+            case "bw_tcp":
+                return TCP_BANDWIDTH
+        return None
+
+
+def calls(command: Sequence[str]) -> Iterator[Call]:
+    """Every lmbench program on a command line, also inside ``sh -c "..."`` and behind numactl, taskset and the like."""
+    words = " ".join(command).replace(";", " ; ").replace("&", " ; ").replace("|", " ; ").split()
+    for position, word in enumerate(words):
+        program = PurePosixPath(word.strip("'\"")).name
+        if _PROGRAM.fullmatch(program):
+            yield _call(program, words[position + 1 :])
+
+
+def _call(program: str, rest: Sequence[str]) -> Call:
+    plain: list[str] = []
+    flags: set[str] = set()
+    parallel = 1
+    pending = ""  # an option whose value is the next word
+    for word in rest:
+        if word == ";" or ">" in word:
+            break
+        if pending:
+            parallel = _count(word) if pending == "P" else parallel
+            pending = ""
+        elif word.startswith("-") and len(word) > 1 and not plain:
+            if word[1] not in _TAKES_VALUE:
+                flags.update(word[1:])
+            elif len(word) == 2:
+                pending = word[1]
+            elif word[1] == "P":
+                parallel = _count(word[2:])
+        else:
+            plain.append(word.strip("'\""))
+    return Call(program, tuple(plain), frozenset(flags), parallel)
+
+
+def _count(word: str) -> int:
+    return int(word) if re.fullmatch(r"[0-9]{1,6}", word) else 1

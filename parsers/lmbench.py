@@ -1,0 +1,295 @@
+"""lmbench 3: the results file of a whole run, the text of ``make summary``, and the output of each single program.
+
+Case: the program (``lat_syscall``, ``bw_mem``), with ``_4p`` behind it where it ran four copies at once (-P 4, SYNC_MAX).
+Metric: what it measured, unique over all programs: ``null`` (system call), ``pipe``, ``tcp``, ``context_switch``, ``page_fault``
+and ``latency`` / ``random_latency`` (lat_mem_rd) in s; ``rd``, ``wr``, ``rdwr``, ``cp``, ``frd``, ... (bw_mem), ``pipe_bandwidth``,
+``tcp_bandwidth`` in B/s. Labels say the point: ``size`` and ``stride`` in bytes, ``processes``, ``fds``, ``server`` (unless loopback),
+``host`` (only where a text holds several). Everything the programs print is on standard error but for mhz and line.
+
+bw_mem, bw_file_rd, bw_mmap_rd, lat_mmap and par_mem print two numbers and not what they are: that comes from the title above
+them, from the command line echoed before them, from an operation in front of the row, or from ``command``.
+
+Source: lmbench 3.0-a9 (its scripts/lmbench, scripts/getsummary and src/*.c); see ``_lmbench_words`` for units.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fleetmark.model import Better, Measurement, Parsed, ParseError
+from parsers._lmbench_summary import is_summary, read_summary
+from parsers._lmbench_words import (
+    LINES,
+    MEMORY,
+    MEMORY_OPERATIONS,
+    NUMBER,
+    PARALLELISM,
+    TCP_BANDWIDTH,
+    TITLES,
+    UNITS,
+    Call,
+    Table,
+    calls,
+    loads,
+    switches,
+)
+from parsers._text import decode, numbered
+
+_TOOL = "lmbench"
+_VALUE = re.compile(rf":\s*({NUMBER})\s+({'|'.join(map(re.escape, UNITS))})(?!\w)")
+_ROW = re.compile(rf"(?:({'|'.join(MEMORY_OPERATIONS)})[:,]?\s+)?({NUMBER})\s+({NUMBER})(\s+MB/sec)?")
+_FILES = re.compile(r"([0-9]{1,9})k\s+(-?[0-9]{1,15})\s+(-?[0-9]{1,15})\s+(-?[0-9]{1,15})")
+_STRIDE = re.compile(r'"?stride=([0-9]{1,12})"?')
+_SWITCH = re.compile(rf'"?size=([0-9]{{1,9}})k? ovr={NUMBER}"?')
+_SOCKETS = re.compile(r'"?Socket bandwidth using (\S+?)"?')
+_DISK = re.compile(r'"?(Seek times|Zone bandwidth) for (\S+?)"?')
+_CLOCK = re.compile(rf"({NUMBER}) MHz, {NUMBER} nanosec clock")
+_TLB = re.compile(rf"\btlb: ([0-9]{{1,9}}) pages(?: ({NUMBER}) nanoseconds)?")
+_HTTP = re.compile(rf"\bAvg xfer:? [^,]*, {NUMBER}KB in ({NUMBER}) millisecs, ({NUMBER}) (KB/sec|MB/sec)")
+_CACHE = re.compile(rf"\b(?:(L[0-9]) cache: ([0-9]{{1,12}}) bytes|Memory latency:) ({NUMBER}) nanoseconds")
+_SETTING = re.compile(r"\[(LMBENCH VERSION|SYNC_MAX|HOSTNAME|MHZ): ?(.*)\]")
+_OPENING = re.compile(r"\[lmbench([0-9.]+) results for")
+_ECHO = re.compile(r"(?:^|[/+$#>\s])((?:bw_mem|bw_file_rd|bw_mmap_rd|lat_mmap|par_mem|lat_mem_rd)\s+-?\w.*)")
+_ALONE: Mapping[str, tuple[str, float, str, Better]] = {  # programs that print one bare number
+    "line": ("line_size", 1.0, "B", Better.NONE),
+    "lat_dram_page": ("dram_page", 1e-9, "s", Better.LOWER),
+}
+_LOOPBACK = re.compile(r"localhost(?:\..*)?|127\..*|::1")
+
+
+def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """The measurements in ``raw``; ``command`` says what bare numbers are.
+
+    Raises ParseError where there are none, or only numbers nobody can name.
+    """
+    text = decode(raw)
+    if is_summary(text):
+        return read_summary(text)
+    reader = _Reader(list(calls(command)))
+    for n, line in numbered(text):
+        reader.take(n, line.strip())
+    reader.finish(text)
+    if not reader.measurements:
+        raise reader.nothing(text)
+    return Parsed(_TOOL, reader.labelled(), reader.version, reader.invalid(), tuple(reader.notes))
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Goes through a text line by line, remembering which table it is in."""
+
+    given: list[Call]
+    measurements: list[tuple[str, Measurement]] = field(default_factory=list)  # with the host they are of
+    notes: list[str] = field(default_factory=list)
+    version: str | None = None
+    host: str = ""
+    parallel: int = 1
+    clock: Measurement | None = None
+    table: Table | None = None  # the one whose title stands above, until a blank line after its rows
+    rows: int = 0
+    standing: Table | None = None  # what rows without a title are, by the command
+    shuffled: bool = False
+    unnamed: list[int] = field(default_factory=list)  # lines of rows that nothing names
+    absent_program: int | None = None
+
+    def __post_init__(self) -> None:
+        tables = {id(t): t for t in (call.table() for call in self.given) if t}
+        self.standing = next(iter(tables.values())) if len(tables) == 1 else None
+        self.shuffled = any(c.program == "lat_mem_rd" and "t" in c.flags for c in self.given)
+        self.parallel = max((c.parallel for c in self.given), default=1)
+
+    def take(self, n: int, line: str) -> None:
+        if not line:
+            if self.rows:
+                self.table, self.rows = None, 0
+        elif line.startswith("["):
+            self._setting(line)
+        elif row := _ROW.fullmatch(line):
+            self._row(n, row)
+        elif files := _FILES.fullmatch(line):
+            self._files(files)
+        elif not (self._title(line) or self._result(line)):
+            if re.search(r"\bhello: (?:not found|No such file)", line, re.IGNORECASE):
+                self.absent_program = n
+            elif (echo := _ECHO.search(line)) and not line.startswith("Usage"):
+                self._echo(echo[1])
+
+    def _add(self, case: str, metric: str, value: float, unit: str, better: Better, labels: Mapping[str, str]) -> None:
+        case = f"{case}_{self.parallel}p" if self.parallel > 1 else case
+        made = Measurement(_TOOL, case, metric, value, unit, better, labels=labels)
+        self.measurements.append((self.host, made))
+
+    def _row(self, n: int, row: re.Match[str]) -> None:
+        operation, key, value, rate = row.groups()
+        table = MEMORY[operation] if operation else self.table or (TCP_BANDWIDTH if rate else self.standing)
+        if table is None:
+            self.unnamed.append(n)
+            return
+        self.rows += 1
+        labels = {**table.labels, table.key: str(_simplest(key, table.scale)) if table.scale else str(int(float(key)))}
+        self._add(table.case, table.metric, float(value) * table.factor, table.unit, table.better, labels)
+
+    def _files(self, row: re.Match[str]) -> None:
+        labels = {"size": str(int(row[1]) * 1024)}
+        for metric, value in (("create", row[3]), ("delete", row[4])):
+            if not value.startswith("-"):  # -1 is how lat_fs says that it could not
+                self._add("lat_fs", metric, float(value), "1/s", Better.HIGHER, labels)
+
+    def _title(self, line: str) -> bool:
+        """Whether ``line`` begins a table."""
+        table: Table | None
+        bare = line.strip('" ').casefold()
+        if bare in ("memory load latency", "random load latency"):
+            self.shuffled, table = bare.startswith("random"), None
+        elif bare == "file system latency":
+            table = None  # its rows speak for themselves
+        elif bare in TITLES:
+            table = TITLES[bare]
+        elif match := _STRIDE.fullmatch(line):
+            table = loads(str(int(match[1])), self.shuffled)
+        elif match := _SWITCH.fullmatch(line):
+            table = switches(int(match[1]))
+        elif match := _SOCKETS.fullmatch(line):
+            table = Table("bw_tcp", "tcp_bandwidth", labels=_server(match[1]))
+        elif match := _DISK.fullmatch(line):
+            labels = {"device": match[2]}
+            if match[1] == "Seek times":
+                table = Table("disk", "seek", "distance", 1e6, 1e-3, "s", labels)
+            else:
+                table = Table("disk", "zone_bandwidth", "offset", labels=labels)
+        else:
+            return False
+        self.table, self.rows = table, 0
+        return True
+
+    def _result(self, line: str) -> bool:
+        """Whether ``line`` says by itself what was measured."""
+        if value := _VALUE.search(line):
+            factor, unit = UNITS[value[2]]
+            better = Better.LOWER if unit == "s" else Better.HIGHER
+            for known in LINES:
+                if match := known.pattern.search(line[: value.start()]):
+                    labels = {k: v for k, v in match.groupdict().items() if k != "server"} | _server(
+                        match.groupdict().get("server")
+                    )
+                    self._add(known.case, match.expand(known.metric), float(value[1]) * factor, unit, better, labels)
+                    return True
+        if match := PARALLELISM.search(line):
+            metric = f"{match[1]}_{match[2]}_parallelism"
+            self._add("par_ops", metric, float(match[3]), "1", Better.HIGHER, {})
+        elif match := _TLB.search(line):
+            self._add("tlb", "tlb_pages", float(match[1]), "1", Better.HIGHER, {})
+            if match[2]:
+                self._add("tlb", "tlb_miss", float(match[2]) * 1e-9, "s", Better.LOWER, {})
+        elif match := _HTTP.search(line):
+            self._add("lat_http", "http", float(match[1]) * 1e-3, "s", Better.LOWER, {})
+            self._add("lat_http", "http_bandwidth", float(match[2]) * UNITS[match[3]][0], "B/s", Better.HIGHER, {})
+        elif match := _CACHE.search(line):
+            labels = {"level": match[1] or "memory"}
+            self._add("cache", "cache_latency", float(match[3]) * 1e-9, "s", Better.LOWER, labels)
+            if match[2]:
+                self._add("cache", "cache_size", float(match[2]), "B", Better.NONE, labels)
+        elif match := _CLOCK.fullmatch(line):
+            self._add("mhz", "clock", float(match[1]) * 1e6, "Hz", Better.NONE, {})
+        else:
+            return False
+        return True
+
+    def _setting(self, line: str) -> None:
+        if match := _OPENING.match(line):
+            self.version, self.parallel, self.host = self.version or match[1], 1, ""
+            return
+        match = _SETTING.match(line)
+        if not match or not match[2].strip():
+            return
+        name, value = match[1], match[2].strip()
+        if name == "LMBENCH VERSION":
+            self.version = value.removeprefix("lmbench-")[:40]
+        elif name == "SYNC_MAX" and re.fullmatch(r"[0-9]{1,6}", value):
+            self.parallel = max(int(value), 1)
+        elif name == "HOSTNAME":
+            self.host = value
+        elif name == "MHZ" and (clock := _CLOCK.fullmatch(value)):
+            self.clock = Measurement(_TOOL, "mhz", "clock", float(clock[1]) * 1e6, "Hz", Better.NONE)
+
+    def _echo(self, words: str) -> None:
+        """A command line in the text itself, as a transcript or ``sh -x`` has it."""
+        for call in calls(words.split()):
+            self.shuffled = "t" in call.flags if call.program == "lat_mem_rd" else self.shuffled
+            self.standing, self.table, self.rows = call.table(), None, 0
+            self.parallel = call.parallel
+
+    def finish(self, text: str) -> None:
+        """What can only be said at the end: a bare number, the header's clock, rows that nothing named."""
+        alone = text.strip()
+        if not self.measurements and re.fullmatch(NUMBER, alone):
+            for call in self.given:
+                if call.program in _ALONE:
+                    metric, factor, unit, better = _ALONE[call.program]
+                    self._add(call.program, metric, float(alone) * factor, unit, better, {})
+                    break
+        if self.measurements and self.clock:
+            self.measurements.append((self.host, self.clock))
+        if self.measurements and self.unnamed:
+            self.notes.append(
+                f"line {self.unnamed[0]}: {len(self.unnamed)} rows of two numbers with no known title above, left out"
+            )
+        if self.absent_program:
+            self.notes.append(
+                f"line {self.absent_program}: the program that lat_proc starts was not there, so exec and shell timed a failure"
+            )
+
+    def invalid(self) -> str | None:
+        if self.absent_program and all(m.metric in ("exec", "shell") for _, m in self.measurements):
+            return "the program that lat_proc starts was not there (lmbench's hello)"
+        return None
+
+    def labelled(self) -> tuple[Measurement, ...]:
+        """The measurements, with a ``host`` label where the text is of several hosts."""
+        if len({host for host, _ in self.measurements}) < 2:
+            return tuple(m for _, m in self.measurements)
+        return tuple(
+            Measurement(_TOOL, m.case, m.metric, m.value, m.unit, m.better, labels={**m.labels, "host": host})
+            for host, m in self.measurements
+        )
+
+    def nothing(self, text: str) -> ParseError:
+        lines = [(n, line.strip()) for n, line in numbered(text) if line.strip()]
+        if self.unnamed:
+            n = self.unnamed[0]
+            got = next(line for at, line in lines if at == n)
+            if len(self.given) > 1:
+                why = "one lmbench program a command, for rows of two numbers do not say which they are of"
+            else:
+                why = "the command that printed this (such as bw_mem 64m rd), for a row of two numbers does not say what it is"
+            return ParseError(_TOOL, why, line=n, got=got)
+        if not lines:
+            return ParseError(_TOOL, "results (lmbench's programs print them on standard error)", got="no output")
+        return ParseError(_TOOL, "a result of one of lmbench's programs", line=lines[-1][0], got=lines[-1][1])
+
+
+def _server(name: str | None) -> dict[str, str]:
+    return {"server": name} if name and not _LOOPBACK.fullmatch(name) else {}
+
+
+def _simplest(printed: str, unit: float) -> int:
+    """The simplest whole number of bytes that prints as ``printed`` units of ``unit`` bytes.
+
+    0.00293 MB of lat_mem_rd is 3072 bytes, 1.05 of bw_mem 2^20, 1.00 a million. Simple is a short decimal, or a small
+    multiple of a power of two.
+    """
+    decimals = len(printed.partition(".")[2])
+    middle, half = float(printed) * unit, 0.5 * unit / 10**decimals
+    by_tens = int(printed.replace(".", "").strip("0") or "0")
+    best, complexity = round(middle), by_tens
+    step = 1 << max(int(middle + half).bit_length(), 1)
+    while step >= 1:
+        multiple = round(middle / step)
+        if multiple and abs(multiple * step - middle) <= half:
+            if multiple < complexity:
+                best = multiple * step
+            break
+        step >>= 1
+    return best

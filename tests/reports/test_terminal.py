@@ -1,0 +1,101 @@
+"""What a run prints at its end: the right figures, every status, nothing beyond the edge of the terminal."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from fleetmark.model import Better, Status
+from fleetmark.results import Results
+from reports.terminal import summary
+from tests.reports import sample
+
+
+def shown(results: Results, width: int = 80, page: str = "results/c1/report.html") -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=False)
+    for part in summary(results, Path(page)):
+        console.print(part)
+    return out.getvalue()
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_one_host_by_hand() -> None:
+    text = shown(sample.tiny({"h1": [10e9, 30e9, 20e9]}))
+    assert "triad 20.0 GB/s 10.0–30.0 3" in words(text)
+    assert "stream 2t" in text
+    assert "3 passed of 3 runs" in text
+    assert "smallest to largest" in text
+    assert "results/c1/report.html" in text
+
+
+def test_generations_by_hand() -> None:
+    generations = {"h1": "old", "h2": "old", "h3": "new"}
+    text = words(shown(sample.tiny({"h1": [10e9], "h2": [30e9], "h3": [90e9]}, generations=generations)))
+    assert "triad new 90.0 GB/s 1" in text
+    assert "old 20.0 GB/s 10.0–30.0 2" in text
+    assert "n: hosts" in text
+
+
+def test_an_interval_is_told_from_a_range() -> None:
+    text = words(shown(sample.tiny({"h1": [1.0, 2, 3, 4, 5, 6]}, unit="s", better=Better.LOWER)))
+    assert "3.50 s [1.00, 6.00] 6" in text
+    assert "95%" in text
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("make", [sample.one, sample.six, lambda: sample.many(60)])
+def test_fits_the_terminal(make: Callable[[], Results], width: int) -> None:
+    lines = shown(make(), width).splitlines()
+    assert lines
+    assert max(cell_len(line.rstrip()) for line in lines) <= width
+    if width == 120:
+        assert not any("…" in line for line in lines)
+
+
+def test_every_status_is_counted_and_every_cause_told() -> None:
+    text = shown(sample.six(), 120)
+    assert "378 passed, 5 failed, 4 lost, 2 invalid, 1 skipped of 390 runs" in text
+    order = [text.index(f"  {s} ") for s in ("failed", "lost", "invalid", "skipped")]
+    assert order == sorted(order)
+    for cause in ("io_uring_setup failed", "No route to host", "1.42 foreign cores", "needs lmbench"):
+        assert cause in text
+    assert "ssh gen-c true" in text
+
+
+def test_many_causes_are_capped() -> None:
+    ended = [("h1", Status.FAILED, f"cause {letter}") for letter in "abcdefghij"]
+    text = shown(sample.tiny({"h1": [1.0]}, ended=ended))
+    assert text.count("cause ") == 6
+    assert "4 further causes on the page" in text
+
+
+def test_many_hosts_are_capped() -> None:
+    ended = [(f"h{i}", Status.LOST, "gone") for i in range(30)]
+    assert "h0, h1, h2, h3 and 26 more" in shown(sample.tiny({}, ended=ended))
+
+
+def test_an_unfinished_campaign_says_how_to_go_on() -> None:
+    assert "fleetmark run --resume results/c1" in shown(sample.tiny({"h1": [1.0]}, finished=False))
+    assert "--resume" not in shown(sample.tiny({"h1": [1.0]}))
+
+
+def test_nothing_measured() -> None:
+    assert "Nothing was measured." in shown(sample.tiny({}))
+    text = shown(sample.tiny({}, ended=[("h1", Status.SKIPPED, "needs gcc")]))
+    assert "0 passed, 1 skipped of 1 run" in text and "needs gcc" in text
+
+
+def test_a_hosts_name_cannot_speak_to_the_terminal() -> None:
+    name = "h\x1b[2J\x07[bold red]x\u202e"
+    text = shown(sample.tiny({}, ended=[(name, Status.FAILED, "why\x1b]0;title\x07")]), 120)
+    assert not {"\x1b", "\x07", "\u202e"} & set(text)
+    assert "[bold red]x" in text
