@@ -100,7 +100,9 @@ def _ways(fleet: Fleet) -> dict[str, Callable[[], None]]:
 
 def _all(commands: list[list[str]]) -> None:
     """Run all at once; one that fails ends the benchmark with what it said."""
-    started = [subprocess.Popen(c, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ}) for c in commands]
+    started = [
+        subprocess.Popen(c, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ}) for c in commands
+    ]
     for process in started:
         said = process.communicate()[0].decode(errors="replace")
         if process.returncode:

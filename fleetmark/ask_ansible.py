@@ -207,11 +207,23 @@ def _plain(value: Any) -> Any:
     return [_plain(v) for v in value] if isinstance(value, list) else value
 
 
+def utf8_locale() -> Mapping[str, str]:
+    """What the environment lacks for Ansible to start, which it refuses to where the locale is not a UTF-8 one."""
+    names = ("LC_ALL", "LC_CTYPE", "LANG")  # the first that is set counts: locale(7)
+    chosen = next((value for name in names if (value := os.environ.get(name))), "")
+    return {} if re.search(r"utf-?8", chosen, re.IGNORECASE) else {"LC_ALL": "C.UTF-8"}
+
+
 def _ansible(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
     # As a module of this Python: its own scripts need not be on PATH.
     argv = [sys.executable, "-m", "ansible", *words]
     return subprocess.run(
-        argv, env={**os.environ, **_QUIET}, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+        argv,
+        env={**os.environ, **_QUIET, **utf8_locale()},
+        capture_output=True,
+        text=True,
+        check=False,
+        stdin=subprocess.DEVNULL,
     )
 
 

@@ -13,6 +13,7 @@ import json
 import queue
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -47,7 +48,7 @@ class Run:
 
 
 class Drive:
-    """Follows the hosts in ``runs`` until each is over. ``outcomes`` collects what became of every measuring step."""
+    """Follows the hosts in ``runs`` until each is over, and journals what became of every measuring step."""
 
     def __init__(
         self,
@@ -61,7 +62,6 @@ class Drive:
         self.runs = {run.host: run for run in runs}
         self.exchanges = {(e.server, e.server_step): e for e in exchanges}
         self.exchanges |= {(e.client, e.client_step): e for e in exchanges}
-        self.outcomes: dict[tuple[str, str], Outcome] = {}
         self.heard: queue.SimpleQueue[tuple[str, str, Any]] = queue.SimpleQueue()
         self.leaving = False
 
@@ -184,8 +184,13 @@ class Drive:
     def _launched(self, run: Run, details: Mapping[str, Any]) -> None:
         self.archive.note("launched", host=run.host, state=details["state"])
         for workload, why in details.get("failed_workloads", {}).items():
-            for step in [s for s in run.steps.values() if s.workload == workload and s.id in run.pending]:
-                self._ended(run, step, Outcome(Status.FAILED, f"could not be deployed: {why}"))
+            dropped = [s for s in run.steps.values() if s.workload == workload and s.id in run.pending]
+            outcome = Outcome(Status.FAILED, f"could not be deployed: {why}")
+            for step in dropped:
+                run.pending.discard(step.id)
+                self._record(run, step, outcome)
+            count = Counter({workload: sum(not s.serves for s in dropped)})
+            self.progress.dropped(run.host, count, outcome.status, outcome.reason)
         if details["state"] == "nothing":
             self._over(run, "")
         else:
@@ -232,18 +237,23 @@ class Drive:
         run.waiting = None
         if step.serves:
             return
-        self.outcomes[run.host, step.id] = outcome
-        self.archive.note("outcome", host=run.host, **about(step), **said(outcome))
+        self._record(run, step, outcome)
         self.progress.ended(run.host, step.workload, step.case, outcome.status, outcome.reason, step.expect_s)
+
+    def _record(self, run: Run, step: Step, outcome: Outcome) -> None:
+        if not step.serves:
+            self.archive.note("outcome", host=run.host, **about(step), **said(outcome))
 
     def _over(self, run: Run, why: str) -> None:
         """Nothing more will come from this host: what it still owed is lost, and its peers need not wait."""
         run.phase, run.why = "over", why
         owed = [run.steps[i] for i in sorted(run.pending)]
+        run.pending.clear()
         for step in owed:
-            self._ended(run, step, Outcome(Status.LOST, why))
-        if owed:
-            self.progress.trouble(run.host, why)
+            self._record(run, step, Outcome(Status.LOST, why))
+        if counted := Counter(step.workload for step in owed if not step.serves):
+            self.progress.dropped(run.host, counted, Status.LOST, why)
+            self.progress.rows[run.host].state = why
         self.archive.note("over", host=run.host, lost=len(owed), reason=why)
         for (host, _), exchange in self.exchanges.items():
             if host == run.host:

@@ -118,7 +118,7 @@ def _refuse_early(manifest: Manifest, settings: Mapping[str, Any]) -> None:
 
 def probes() -> list[str]:
     """Every command whose presence some workload asks about, for the facts to look up."""
-    found = set()
+    found: set[str] = set()
     for manifest in map(load, names()):
         found.update(manifest.probes)
         if manifest.deploy and "{" not in manifest.deploy.provides and "/" not in manifest.deploy.provides:

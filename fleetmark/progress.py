@@ -118,10 +118,19 @@ class Progress:
             counts = ", ".join(f"{n} {s.value}" for s, n in cell.ended.items())
             self.say(host, f"{workload}: {counts}")
 
+    def dropped(self, host: str, workloads: Counter[str], status: Status, why: str) -> None:
+        """Runs that ended together without running, workload to how many; said once."""
+        for workload, count in workloads.items():
+            cell = self.rows[host].cells[workload]
+            cell.doing = ""
+            cell.ended[status] += count
+        count = workloads.total()
+        self.say(host, f"{', '.join(workloads)}: {count} run{'s' * (count != 1)} {status.value}: {why}")
+
     def trouble(self, host: str, state: str) -> None:
         """What is wrong with a host; empty when it is well again."""
-        if self.rows[host].state != state:
-            self.rows[host].state = state
+        was, self.rows[host].state = self.rows[host].state, state
+        if was != state:
             self.say(host, state or "answers again")
 
     def render(self) -> RenderableType:

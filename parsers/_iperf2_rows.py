@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from parsers._iperf3_text import datagrams
 from parsers._text import number, numbered
@@ -19,20 +20,24 @@ FAILURE = re.compile(
 _POWERS = ("", "K", "M", "G", "T")
 _ROW = re.compile(
     r"\[\s*(?P<reverse>\*?)(?P<id>\d+|SUM(?:-\d+)?|FD\d+)\]\s+(?P<start>\d+\.\d+)-\s*(?P<end>\d+\.\d+) sec"
-    r"\s+-?[\d.]+ [KMGT]?Bytes?\s+(?P<rate>-?[\d.]+) (?P<prefix>[KMGT]?)(?P<unit>bits|Bytes)/sec(?P<rest>.*)$"
+    r"\s+(?P<moved>-?[\d.]+) (?P<scale>[KMGT]?)Bytes?"
+    r"\s+(?P<rate>-?[\d.]+) (?P<prefix>[KMGT]?)(?P<unit>bits|Bytes)/sec(?P<rest>.*)$"
 )
 _LOSS = re.compile(
     r"^\s+(?:(?P<jitter>[\d.]+|-?nan) ms\s+)?(?P<lost>-?\d+)/\s*(?P<total>-?\d+)\s+\((?:[\d.e+-]+|-?nan)%\)"
 )
 _RETRIES = re.compile(r"^\s+\d+/\d+\s+(\d+)(?:\s|$)")
 _BOUNCES = re.compile(r"^\s+\d+=(?P<mean>[\d.]+)/(?P<min>[\d.]+)/(?P<max>[\d.]+)/[\d.]+ ms\s")
-_CONNECTED = re.compile(r"\[\s*(?P<mark>\*?)(?P<id>\d+)\] local \S+ port (?P<port>\d+) connected with (?P<rest>.*)$")
+_CONNECTED = re.compile(
+    r"\[\s*(?P<mark>\*?)(?P<id>\d+)\] local (?P<local>\S+) port (?P<port>\d+) connected with (?P<rest>.*)$"
+)
 _CONNECTING = re.compile(r"Client connecting to .*, (?P<protocol>TCP|UDP) port (?P<port>\d+)")
 _LISTENING = re.compile(r"Server listening on (?P<protocol>TCP|UDP) port (?P<port>\d+)")
 _REPORT = re.compile(r"\[\s*(\d+)\] Server Report:")
 
 _BASIC = ("time", "src", "srcport", "dst", "dstport", "transferid", "interval", "bytes", "speed")
 _BASIC_UDP = (*_BASIC, "jitter", "errors", "datagrams", "errpercent", "outoforder")
+_TELLING = 3.0  # s: below, a stamp of whole seconds does not tell one after another from side by side
 _STAMP = re.compile(r"^(?:[+-]\d{4}:)?(\d{14})(?:\.\d+)?$")
 
 
@@ -47,7 +52,7 @@ class Row:
     udp: dict[str, float] = field(default_factory=dict)
     retransmits: float | None = None
     bounces: dict[str, float] = field(default_factory=dict)
-    stamp: str = ""
+    finish: float | None = None  # seconds on a clock
 
     @property
     def seconds(self) -> float:
@@ -62,7 +67,8 @@ class Stream:
     rows: list[Row] = field(default_factory=list)
 
     def final(self, *, received: bool) -> Row | None:
-        return final([r for r in self.rows if r.received == received])
+        """The row over the whole time, as the sender or the receiver counted."""
+        return final(r for r in self.rows if r.received == received)
 
 
 @dataclass(slots=True)
@@ -71,11 +77,13 @@ class Test:
 
     protocol: str | None = None
     server: bool = False
+    headed: bool = False  # "Client connecting to" was there
     streams: dict[tuple[str, ...], Stream] = field(default_factory=dict)
     sums: list[Row] = field(default_factory=list)
     summed: int = 0  # how many streams a sum says it covers
     parallel: bool = True  # whether the streams are known to have run at the same time
     notes: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
 
     @property
     def moved(self) -> bool:
@@ -102,7 +110,7 @@ def read_text(text: str) -> list[Test]:
     reader = _Text()
     for _, line in numbered(text):
         reader.read(line)
-    return [t for t in reader.tests if t.moved or t.streams or t.protocol]
+    return reader.tests
 
 
 class _Text:
@@ -110,7 +118,7 @@ class _Text:
         self.tests: list[Test] = []
         self._open: dict[str, Stream] = {}  # by the number in brackets; a server's outlive the next test's beginning
         self._server: bool | None = None
-        self._ports: set[str] = set()  # a client's stream from one of these ports came in there: it is the way back
+        self._listening = ""  # the port at which a server, or a client in wait for the way back, listens
         self._report = ""
         self._retries = False
 
@@ -119,10 +127,9 @@ class _Text:
             test = self._test()
             if not self._server and test.headed and (test.moved or test.failures):
                 test = self._begin()
-            self._ports.add(match["port"])
             test.protocol, test.headed = match["protocol"].lower(), True
         elif match := _LISTENING.search(line):
-            self._ports.add(match["port"])
+            self._listening = self._listening or match["port"]
             self._test().protocol = match["protocol"].lower()
         elif match := _CONNECTED.search(line):
             self._connected(match)
@@ -150,23 +157,27 @@ class _Text:
             return
         test = self._test()
         if self._server is None:
-            self._server = test.server = not test.headed and match["port"] in self._ports
+            self._server = test.server = not test.headed and match["port"] == self._listening
         if self._server and test.moved:
             test = self._begin()
-        back = match["mark"] == "*" or "(reverse)" in match["rest"] or (not self._server and match["port"] in self._ports)
+        here = match["port"] == self._listening  # somebody called us
+        back = match["mark"] == "*" or "(reverse)" in match["rest"] or here != self._server
         stream = Stream(match["id"], reverse=back, late=test.moved)
         self._open[match["id"]] = test.streams[match["id"], "*" * back] = stream
 
     def _row(self, match: re.Match[str]) -> None:
         test, name, rest = self._test(), match["id"], match["rest"]
-        rate, start, end = number(match["rate"]), number(match["start"]), number(match["end"])
-        if rate is None or start is None or end is None:
+        start, end, rate, moved = (number(match[k]) for k in ("start", "end", "rate", "moved"))
+        if start is None or end is None or rate is None or moved is None:
             return
-        if rate < 0:
-            test.notes.append(f"stream {name}: a negative rate left out")
         base = 1000 if match["unit"] == "bits" else 1024
-        whole = rate * base ** _POWERS.index(match["prefix"])
-        row = Row(start, end, (whole / 8 if base == 1000 else whole) if rate > 0 else None)
+        whole = rate * base ** _POWERS.index(match["prefix"]) / (8 if base == 1000 else 1)
+        blur = _rounding(match["rate"]) + _rounding(match["moved"])
+        step = 10.0 ** -len(match["end"].partition(".")[2])
+        true = _fitting(whole, moved * 1024 ** _POWERS.index(match["scale"]), end - start, step, blur)
+        if true is not None and true != whole:
+            test.notes.append(f"stream {name}: its rate does not fit its transfer and time, and is derived from those")
+        row = Row(start, end, true)
         if loss := _LOSS.match(rest):
             row.received, row.udp = True, _counted(loss["lost"], loss["total"], loss["jitter"])
         elif bounces := _BOUNCES.match(rest):
@@ -182,17 +193,28 @@ class _Text:
         self._stream(name, bool(match["reverse"])).rows.append(row)
 
     def _stream(self, name: str, back: bool) -> Stream:
-        """The open stream of that number and direction; a full-duplex one is two."""
+        """The open stream of that number; rows with a star are the way back of a full-duplex one."""
         stream = self._open.get(name)
-        test = self._test()
-        if stream is not None and stream.reverse == back:
+        if stream is not None and (stream.reverse or not back):
             return stream
-        if stream is not None and not stream.rows and back:  # announced without the star its rows bear
-            stream.reverse = True
-            return stream
-        if stream is not None and stream.reverse and not back:
-            return stream
-        return test.streams.setdefault((name, "*" * back), Stream(name, reverse=back))
+        return self._test().streams.setdefault((name, "*" * back), Stream(name, reverse=back))
+
+
+def _rounding(figure: str) -> float:
+    """How far off, as a fraction, rounding may have put ``figure``."""
+    value = abs(number(figure) or 0.0)
+    return 10.0 ** -len(figure.partition(".")[2]) / value if value else 0.0
+
+
+def _fitting(rate: float, moved: float, seconds: float, step: float, blur: float) -> float | None:
+    """``rate`` where bytes moved over time bear it out, else those two's quotient; None where nothing moved.
+
+    iperf 2.0.12 overflows above about 8 Gbit/s and prints negative and far too low rates beside a sound transfer.
+    """
+    if moved <= 0 or seconds < 5 * step or blur > 0.2:
+        return rate if rate > 0 else None
+    low, high = moved / (seconds + step) * (0.97 - blur), moved / (seconds - step) * (1.03 + blur)
+    return rate if low <= rate <= high else moved / seconds
 
 
 def _counted(lost: str, total: str, jitter: str | None) -> dict[str, float]:
@@ -201,15 +223,14 @@ def _counted(lost: str, total: str, jitter: str | None) -> dict[str, float]:
 
 
 def read_csv(text: str) -> list[Test]:
-    """The tests in iperf's comma-separated output (``-y C``).
+    """The tests in iperf's comma-separated output (``-y C``), with the columns of 2.0 or those its header names.
 
-    It names no test. A stream's number on other ports, what follows a sum, and a finish clearly later than the others'
-    belong to the next one. Rows of several streams that carry no time (iperf 2.1 stamps their ends 1970) may be one
-    test or several: ``parallel`` is then False.
+    No row names its test. One begins where a stream's number comes back on other ports, after a sum, or where a stream
+    began when the others had ended. ``parallel`` tells whether the streams' finishes, to the second, were the same;
+    iperf 2.1 stamps them 1970, and then nobody knows.
     """
     tests: list[Test] = []
     header: tuple[str, ...] = ()
-    closed = True
     for _, line in numbered(text):
         fields = [f.strip() for f in line.strip().split(",")]
         if fields[0] == "time" and "transferid" in fields:
@@ -219,19 +240,67 @@ def read_csv(text: str) -> list[Test]:
         if not _STAMP.match(fields[0]) or len(fields) != len(names):
             continue
         record = dict(zip(names, fields, strict=True))
-        row = _csv_row(record)
+        name, row = record["transferid"], _csv_row(record)
         if row is None:
             continue
-        ends = ":".join(sorted((f"{record.get('src', record.get('srcaddress', ''))} {record['srcport']}", "")))
-        key = (record["transferid"], *sorted((record["srcport"], record["dstport"])))
-        if closed or _is_next(tests[-1], key, row):
+        key = (name, *sorted((record["srcport"], record["dstport"])))  # a server's report turns the ports round
+        if not tests or (name != "-1" and _begins(tests[-1], key, row)):
             tests.append(Test())
-        closed = False
         test = tests[-1]
         test.protocol = "udp" if "errors" in record else test.protocol or "tcp"
-        if record["transferid"] == "-1":
+        if name == "-1":
             test.sums.append(row)
-            closed = final([row]) is not None and all(s.rows[-1].end <= row.end + 0.5 for s in test.streams.values())
         else:
-            test.streams.setdefault(key, Stream(record["transferid"])).rows.append(row)
+            test.streams.setdefault(key, Stream(name)).rows.append(row)
+    for test in tests:
+        test.parallel = _same_finish(test)
     return tests
+
+
+def _csv_row(record: dict[str, str]) -> Row | None:
+    interval = record["interval"].split("-") if "interval" in record else [record["istart"], record["iend"]]
+    times = [number(t) for t in interval]
+    speed, moved = number(record["speed"]), number(record["bytes"])
+    if len(times) != 2 or times[0] is None or times[1] is None or speed is None or moved is None:
+        return None
+    udp = _counted(record["errors"], record["datagrams"], record["jitter"]) if "errors" in record else {}
+    return Row(
+        start=times[0],
+        end=times[1],
+        rate=_fitting(speed / 8, moved, times[1] - times[0], 0.1, 0.0),
+        received=bool(udp),
+        udp=udp,
+        retransmits=number(record.get("tcpretry")),
+        finish=_seconds(record["time"]),
+    )
+
+
+def _seconds(stamp: str) -> float | None:
+    """Seconds on some scale; None for the 1970 that stands for no time."""
+    match = _STAMP.match(stamp)
+    if not match or match[1].startswith("1970"):
+        return None
+    try:
+        return datetime.strptime(match[1], "%Y%m%d%H%M%S").replace(tzinfo=UTC).timestamp()
+    except ValueError:  # the 99th of a month
+        return None
+
+
+def _begins(test: Test, key: tuple[str, ...], row: Row) -> bool:
+    """Whether ``row`` is the first of another test."""
+    if key in test.streams or row.start > 0:
+        return False
+    if test.sums or any(k[0] == key[0] for k in test.streams):
+        return True
+    finishes = [f for s in test.streams.values() for r in s.rows if (f := r.finish) is not None]
+    late = bool(finishes) and row.finish is not None and row.finish - row.end >= max(finishes) - 0.5
+    return late and row.seconds >= _TELLING
+
+
+def _same_finish(test: Test) -> bool:
+    last = [r for s in test.streams.values() if (r := final(s.rows)) is not None]
+    finishes = [r.finish for r in last if r.finish is not None]
+    if len(last) < len(test.streams) or len(finishes) < len(last) or not last:
+        return False
+    apart, shortest = max(finishes) - min(finishes), min(r.seconds for r in last)
+    return apart == 0 or (shortest >= _TELLING and apart <= shortest / 2)

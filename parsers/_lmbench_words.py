@@ -1,8 +1,8 @@
 """What lmbench 3's programs print, as data: result lines, table titles, and how a command line tells one from another.
 
-Units as lmbench's own sources have them (lib_timing.c, lat_mem_rd.c, bw_mem.c of 3.0-a9): KB and MB are 1e3 and 1e6 bytes in
-every figure and every size, but for lat_mem_rd, whose sizes are in units of 2^20 bytes, and file sizes of lat_fs and lat_ctx
-(``4k``), which are 2^10.
+Units as its sources have them (lib_timing.c, lat_mem_rd.c, bw_mem.c of 3.0-a9): KB and MB are 1e3 and 1e6 bytes in
+every figure and every size, but for lat_mem_rd, whose sizes are in units of 2^20 bytes, and for sizes written ``4k``
+(lat_fs, lat_ctx), which are in units of 2^10.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import PurePosixPath
 
 from fleetmark.model import Better
@@ -23,6 +24,11 @@ UNITS: Mapping[str, tuple[float, str]] = {
     "MB/sec": (1e6, "B/s"),
 }
 MEMORY_OPERATIONS = ("rd", "wr", "rdwr", "cp", "frd", "fwr", "fcp", "bzero", "bcopy")
+
+
+def base(printed: str, factor: float) -> float:
+    """``printed`` times ``factor`` without a binary fraction's dust: 0.6737 microseconds are 6.737e-07 s."""
+    return float(Decimal(printed) * Decimal(repr(factor)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +75,7 @@ LINES = _lines(
     (r"\bFile \S.* write bandwidth", "lmdd", "file_write"),
     (r"\bu?(integer|int64|float|double) (bit|add|mul|div|mod|bogomflops)", "lat_ops", r"\1_\2"),
     (r"\b([dlr]+and(?:48)?|random) latency", "lat_rand", r"\1"),
-    (r"\b(usleep|nanosleep|select|pselect|itimer) (?P<usecs>[0-9]{1,9}) microseconds", "lat_usleep", r"\1"),
+    (r"\b(usleep|nanosleep|select|pselect|itimer) (?P<usecs>[0-9]{1,9}) microseconds", "lat_usleep", r"sleep_\1"),
     (r"\bSTREAM (copy|scale|add|triad) (latency|bandwidth)", "stream", r"stream_\1_\2"),
     (r"\bSTREAM2 (fill|copy|daxpy|sum) (latency|bandwidth)", "stream", r"stream2_\1_\2"),
 )
@@ -112,32 +118,47 @@ def switches(kilobytes: int) -> Table:
 MMAP_LATENCY = Table("lat_mmap", "mmap", factor=1e-6, unit="s")
 LOAD_PARALLELISM = Table("par_mem", "load_parallelism", factor=1.0, unit="1")
 TCP_BANDWIDTH = Table("bw_tcp", "tcp_bandwidth")
-_FILE = {"io_only": "file_read", "open2close": "file_read_open2close"}
-_MMAP = {"mmap_only": "mmap_read", "open2close": "mmap_read_open2close"}
-MEMORY = {
-    operation + conflict: Table("bw_mem", operation + conflict)
-    for operation in MEMORY_OPERATIONS
-    for conflict in ("", "_conflict")
+# What rows are without a title, by program and the argument after the size.
+BY_ARGUMENT: Mapping[str, Mapping[str, Table]] = {
+    "bw_mem": {
+        operation + conflict: Table("bw_mem", operation + conflict)
+        for operation in MEMORY_OPERATIONS
+        for conflict in ("", "_conflict")
+    },
+    "bw_file_rd": {
+        "io_only": Table("bw_file_rd", "file_read"),
+        "open2close": Table("bw_file_rd", "file_read_open2close"),
+    },
+    "bw_mmap_rd": {
+        "mmap_only": Table("bw_mmap_rd", "mmap_read"),
+        "open2close": Table("bw_mmap_rd", "mmap_read_open2close"),
+    },
+}
+BY_PROGRAM: Mapping[str, Table] = {
+    "lat_mmap": Table("lat_mmap", "mmap", factor=1e-6, unit="s"),
+    "par_mem": Table("par_mem", "load_parallelism", factor=1.0, unit="1"),
+    "bw_tcp": Table("bw_tcp", "tcp_bandwidth"),
 }
 
 # Titles of the tables in the results file, as `lmbench` writes them; case and a leading quote do not matter.
+_MEMORY = BY_ARGUMENT["bw_mem"]
 TITLES: Mapping[str, Table] = {
-    "mappings": MMAP_LATENCY,
-    "read bandwidth": Table("bw_file_rd", _FILE["io_only"]),
-    "read open2close bandwidth": Table("bw_file_rd", _FILE["open2close"]),
-    "mmap read bandwidth": Table("bw_mmap_rd", _MMAP["mmap_only"]),
-    "mmap read open2close bandwidth": Table("bw_mmap_rd", _MMAP["open2close"]),
-    "libc bcopy unaligned": MEMORY["bcopy"],
-    "libc bcopy aligned": MEMORY["bcopy_conflict"],
-    "memory bzero bandwidth": MEMORY["bzero"],
-    "unrolled bcopy unaligned": MEMORY["fcp"],
-    "unrolled partial bcopy unaligned": MEMORY["cp"],
-    "memory read bandwidth": MEMORY["frd"],
-    "memory partial read bandwidth": MEMORY["rd"],
-    "memory write bandwidth": MEMORY["fwr"],
-    "memory partial write bandwidth": MEMORY["wr"],
-    "memory partial read/write bandwidth": MEMORY["rdwr"],
-    "memory load parallelism": LOAD_PARALLELISM,
+    "mappings": BY_PROGRAM["lat_mmap"],
+    "read bandwidth": BY_ARGUMENT["bw_file_rd"]["io_only"],
+    "read open2close bandwidth": BY_ARGUMENT["bw_file_rd"]["open2close"],
+    "mmap read bandwidth": BY_ARGUMENT["bw_mmap_rd"]["mmap_only"],
+    "mmap read open2close bandwidth": BY_ARGUMENT["bw_mmap_rd"]["open2close"],
+    "libc bcopy unaligned": _MEMORY["bcopy"],
+    "libc bcopy aligned": _MEMORY["bcopy_conflict"],
+    "memory bzero bandwidth": _MEMORY["bzero"],
+    "unrolled bcopy unaligned": _MEMORY["fcp"],
+    "unrolled partial bcopy unaligned": _MEMORY["cp"],
+    "memory read bandwidth": _MEMORY["frd"],
+    "memory partial read bandwidth": _MEMORY["rd"],
+    "memory write bandwidth": _MEMORY["fwr"],
+    "memory partial write bandwidth": _MEMORY["wr"],
+    "memory partial read/write bandwidth": _MEMORY["rdwr"],
+    "memory load parallelism": BY_PROGRAM["par_mem"],
 }
 
 _PROGRAM = re.compile(r"(?:lat|bw|par)_[a-z0-9_]+|stream|tlb|cache|line|lmdd|mhz")
@@ -146,7 +167,7 @@ _TAKES_VALUE = frozenset("PWNmMsLvnuT")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One lmbench program on a command line. ``words`` are its arguments without options, ``flags`` the bare options."""
+    """One lmbench program on a command line: its arguments without options, and its options that take no value."""
 
     program: str
     words: tuple[str, ...] = ()
@@ -155,21 +176,10 @@ class Call:
 
     def table(self) -> Table | None:
         """The table of rows that this call prints without saying what it is."""
+        if self.program in BY_PROGRAM:
+            return BY_PROGRAM[self.program]
         what = self.words[1] if len(self.words) > 1 else ""
-        match self.program:
-            case "bw_mem":
-                return MEMORY.get(what + ("_conflict" if "conflict" in self.words[2:] else ""))
-            case "bw_file_rd":
-                return Table("bw_file_rd", _FILE[what]) if what in _FILE else None
-            case "bw_mmap_rd":
-                return Table("bw_mmap_rd", _MMAP[what]) if what in _MMAP else None
-            case "lat_mmap":
-                return MMAP_LATENCY
-            case "par_mem":
-                return LOAD_PARALLELISM
-            case "bw_tcp":
-                return TCP_BANDWIDTH
-        return None
+        return BY_ARGUMENT.get(self.program, {}).get(what + ("_conflict" if "conflict" in self.words[2:] else ""))
 
 
 def calls(command: Sequence[str]) -> Iterator[Call]:

@@ -1,15 +1,16 @@
 """lmbench 3: the results file of a whole run, the text of ``make summary``, and the output of each single program.
 
-Case: the program (``lat_syscall``, ``bw_mem``), with ``_4p`` behind it where it ran four copies at once (-P 4, SYNC_MAX).
-Metric: what it measured, unique over all programs: ``null`` (system call), ``pipe``, ``tcp``, ``context_switch``, ``page_fault``
-and ``latency`` / ``random_latency`` (lat_mem_rd) in s; ``rd``, ``wr``, ``rdwr``, ``cp``, ``frd``, ... (bw_mem), ``pipe_bandwidth``,
-``tcp_bandwidth`` in B/s. Labels say the point: ``size`` and ``stride`` in bytes, ``processes``, ``fds``, ``server`` (unless loopback),
-``host`` (only where a text holds several). Everything the programs print is on standard error but for mhz and line.
+Case: the program (``lat_syscall``, ``bw_mem``), with ``_4p`` behind it where it ran four copies at once (-P, SYNC_MAX).
+Metric: what it measured, its name unique over all programs. In s: ``null`` (system call), ``pipe``, ``tcp``,
+``context_switch``, ``page_fault``, ``latency`` and ``random_latency`` (lat_mem_rd without and with -t). In B/s: ``rd``,
+``wr``, ``rdwr``, ``cp``, ``frd``, ... (bw_mem), ``pipe_bandwidth``, ``tcp_bandwidth``. The rest: ``_lmbench_words``.
+Labels say the point: ``size`` and ``stride`` in bytes, ``processes``, ``fds``, ``server`` (unless it is loopback), and
+``host`` where a text holds several. All programs but mhz and line print on standard error.
 
-bw_mem, bw_file_rd, bw_mmap_rd, lat_mmap and par_mem print two numbers and not what they are: that comes from the title above
-them, from the command line echoed before them, from an operation in front of the row, or from ``command``.
+bw_mem, bw_file_rd, bw_mmap_rd, lat_mmap and par_mem print two numbers and not what they are: that comes from the title
+above them, from the command line echoed before them, from an operation in front of the row, or from ``command``.
 
-Source: lmbench 3.0-a9 (its scripts/lmbench, scripts/getsummary and src/*.c); see ``_lmbench_words`` for units.
+Source: lmbench 3.0-a9 (its scripts/lmbench, scripts/getsummary and src/*.c).
 """
 
 from __future__ import annotations
@@ -21,16 +22,17 @@ from dataclasses import dataclass, field
 from fleetmark.model import Better, Measurement, Parsed, ParseError
 from parsers._lmbench_summary import is_summary, read_summary
 from parsers._lmbench_words import (
+    BY_ARGUMENT,
+    BY_PROGRAM,
     LINES,
-    MEMORY,
     MEMORY_OPERATIONS,
     NUMBER,
     PARALLELISM,
-    TCP_BANDWIDTH,
     TITLES,
     UNITS,
     Call,
     Table,
+    base,
     calls,
     loads,
     switches,
@@ -95,8 +97,8 @@ class _Reader:
     absent_program: int | None = None
 
     def __post_init__(self) -> None:
-        tables = {id(t): t for t in (call.table() for call in self.given) if t}
-        self.standing = next(iter(tables.values())) if len(tables) == 1 else None
+        tables = [t for t in (call.table() for call in self.given) if t]
+        self.standing = tables[0] if tables and all(t == tables[0] for t in tables) else None
         self.shuffled = any(c.program == "lat_mem_rd" and "t" in c.flags for c in self.given)
         self.parallel = max((c.parallel for c in self.given), default=1)
 
@@ -115,6 +117,8 @@ class _Reader:
                 self.absent_program = n
             elif (echo := _ECHO.search(line)) and not line.startswith("Usage"):
                 self._echo(echo[1])
+            elif line.startswith('"'):
+                self.table, self.rows = None, 0  # a table nobody here knows
 
     def _add(self, case: str, metric: str, value: float, unit: str, better: Better, labels: Mapping[str, str]) -> None:
         case = f"{case}_{self.parallel}p" if self.parallel > 1 else case
@@ -123,13 +127,15 @@ class _Reader:
 
     def _row(self, n: int, row: re.Match[str]) -> None:
         operation, key, value, rate = row.groups()
-        table = MEMORY[operation] if operation else self.table or (TCP_BANDWIDTH if rate else self.standing)
+        table = self.table or (BY_PROGRAM["bw_tcp"] if rate else self.standing)
+        if operation:
+            table = BY_ARGUMENT["bw_mem"][operation]
         if table is None:
             self.unnamed.append(n)
             return
         self.rows += 1
         labels = {**table.labels, table.key: str(_simplest(key, table.scale)) if table.scale else str(int(float(key)))}
-        self._add(table.case, table.metric, float(value) * table.factor, table.unit, table.better, labels)
+        self._add(table.case, table.metric, base(value, table.factor), table.unit, table.better, labels)
 
     def _files(self, row: re.Match[str]) -> None:
         labels = {"size": str(int(row[1]) * 1024)}
@@ -174,7 +180,7 @@ class _Reader:
                     labels = {k: v for k, v in match.groupdict().items() if k != "server"} | _server(
                         match.groupdict().get("server")
                     )
-                    self._add(known.case, match.expand(known.metric), float(value[1]) * factor, unit, better, labels)
+                    self._add(known.case, match.expand(known.metric), base(value[1], factor), unit, better, labels)
                     return True
         if match := PARALLELISM.search(line):
             metric = f"{match[1]}_{match[2]}_parallelism"
@@ -182,17 +188,17 @@ class _Reader:
         elif match := _TLB.search(line):
             self._add("tlb", "tlb_pages", float(match[1]), "1", Better.HIGHER, {})
             if match[2]:
-                self._add("tlb", "tlb_miss", float(match[2]) * 1e-9, "s", Better.LOWER, {})
+                self._add("tlb", "tlb_miss", base(match[2], 1e-9), "s", Better.LOWER, {})
         elif match := _HTTP.search(line):
-            self._add("lat_http", "http", float(match[1]) * 1e-3, "s", Better.LOWER, {})
-            self._add("lat_http", "http_bandwidth", float(match[2]) * UNITS[match[3]][0], "B/s", Better.HIGHER, {})
+            self._add("lat_http", "http", base(match[1], 1e-3), "s", Better.LOWER, {})
+            self._add("lat_http", "http_bandwidth", base(match[2], UNITS[match[3]][0]), "B/s", Better.HIGHER, {})
         elif match := _CACHE.search(line):
             labels = {"level": match[1] or "memory"}
-            self._add("cache", "cache_latency", float(match[3]) * 1e-9, "s", Better.LOWER, labels)
+            self._add("cache", "cache_latency", base(match[3], 1e-9), "s", Better.LOWER, labels)
             if match[2]:
                 self._add("cache", "cache_size", float(match[2]), "B", Better.NONE, labels)
         elif match := _CLOCK.fullmatch(line):
-            self._add("mhz", "clock", float(match[1]) * 1e6, "Hz", Better.NONE, {})
+            self._add("mhz", "clock", base(match[1], 1e6), "Hz", Better.NONE, {})
         else:
             return False
         return True
@@ -212,7 +218,7 @@ class _Reader:
         elif name == "HOSTNAME":
             self.host = value
         elif name == "MHZ" and (clock := _CLOCK.fullmatch(value)):
-            self.clock = Measurement(_TOOL, "mhz", "clock", float(clock[1]) * 1e6, "Hz", Better.NONE)
+            self.clock = Measurement(_TOOL, "mhz", "clock", base(clock[1], 1e6), "Hz", Better.NONE)
 
     def _echo(self, words: str) -> None:
         """A command line in the text itself, as a transcript or ``sh -x`` has it."""
@@ -228,7 +234,7 @@ class _Reader:
             for call in self.given:
                 if call.program in _ALONE:
                     metric, factor, unit, better = _ALONE[call.program]
-                    self._add(call.program, metric, float(alone) * factor, unit, better, {})
+                    self._add(call.program, metric, base(alone, factor), unit, better, {})
                     break
         if self.measurements and self.clock:
             self.measurements.append((self.host, self.clock))
@@ -238,17 +244,17 @@ class _Reader:
             )
         if self.absent_program:
             self.notes.append(
-                f"line {self.absent_program}: the program that lat_proc starts was not there, so exec and shell timed a failure"
+                f"line {self.absent_program}: lat_proc found no program to start, so exec and shell timed a failure"
             )
 
     def invalid(self) -> str | None:
         if self.absent_program and all(m.metric in ("exec", "shell") for _, m in self.measurements):
-            return "the program that lat_proc starts was not there (lmbench's hello)"
+            return "lat_proc found no program to start (lmbench's hello)"
         return None
 
     def labelled(self) -> tuple[Measurement, ...]:
         """The measurements, with a ``host`` label where the text is of several hosts."""
-        if len({host for host, _ in self.measurements}) < 2:
+        if len({host for host, _ in self.measurements if host}) < 2:
             return tuple(m for _, m in self.measurements)
         return tuple(
             Measurement(_TOOL, m.case, m.metric, m.value, m.unit, m.better, labels={**m.labels, "host": host})
@@ -260,14 +266,14 @@ class _Reader:
         if self.unnamed:
             n = self.unnamed[0]
             got = next(line for at, line in lines if at == n)
+            why = "a title or the command (bw_mem 64m rd, say) to tell what rows of two numbers are"
             if len(self.given) > 1:
-                why = "one lmbench program a command, for rows of two numbers do not say which they are of"
-            else:
-                why = "the command that printed this (such as bw_mem 64m rd), for a row of two numbers does not say what it is"
+                why = "one lmbench program a command, as rows of two numbers do not tell which they are of"
             return ParseError(_TOOL, why, line=n, got=got)
         if not lines:
             return ParseError(_TOOL, "results (lmbench's programs print them on standard error)", got="no output")
-        return ParseError(_TOOL, "a result of one of lmbench's programs", line=lines[-1][0], got=lines[-1][1])
+        n, got = lines[0] if lines[0][1].startswith("Usage") else lines[-1]
+        return ParseError(_TOOL, "a result of one of lmbench's programs", line=n, got=got)
 
 
 def _server(name: str | None) -> dict[str, str]:

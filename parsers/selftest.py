@@ -15,5 +15,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     text = raw.decode("ascii", errors="replace")
     match = _LINE.fullmatch(text)
     if not match or len(match[1]) > 15:
-        raise ParseError("selftest", "one line of /proc/uptime", line=1, got=text.splitlines()[0] if text.strip() else "")
+        raise ParseError(
+            "selftest", "one line of /proc/uptime", line=1, got=text.splitlines()[0] if text.strip() else ""
+        )
     return Parsed("selftest", (Measurement("selftest", "uptime", "uptime", float(match[1]), "s", Better.NONE),))

@@ -1,12 +1,13 @@
 """STREAM's table to measurements: the official C, Fortran and MPI programs, ports of them, and Fleetmark's own kernels.
 
-Case: ``32t`` from the thread count, ``4x8t`` from MPI ranks and threads of each, ``stream`` where the output names neither.
+Case: ``32t`` from the thread count, ``4x8t`` from MPI ranks and threads of each, ``stream`` where neither is printed.
 Metrics: ``copy``, ``scale``, ``add``, ``triad`` are the best rates in B/s (higher), which is what STREAM reports;
 ``copy_avg`` and ``copy_worst`` rates where a port prints them; ``copy_time_avg``, ``_min``, ``_max`` in s (lower).
 
-Source: John D. McCalpin's STREAM, versions 4 to 5.10 (C), 5.6 (Fortran) and stream_mpi: 1 MB is 1e6 bytes, a kernel moves 2 or 3
-arrays, and the best of all but the first iteration counts. By its run rules a result counts only when the arrays hold what
-they should: output without a line saying so is kept but ``invalid``, whether validation failed or the text ends before it.
+Source: John D. McCalpin's STREAM, versions 4 to 5.10 (C), 5.6 (Fortran) and stream_mpi: 1 MB is 1e6 bytes, a kernel
+moves 2 or 3 arrays, and the best of all but the first iteration counts. By its run rules a result counts only when the
+arrays hold what they should: output without a line saying so is kept but ``invalid``, whether validation failed or the
+text ends before it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from fleetmark.model import Better, Measurement, ParseError, Parsed
+from fleetmark.model import Better, Measurement, Parsed, ParseError
 from parsers._text import decode, numbered
 
 _TOOL = "stream"
@@ -54,6 +55,7 @@ _THREADS = re.compile(
     re.IGNORECASE,
 )
 _RANKS = re.compile(r"\bdistributed across ([0-9]{1,7}) MPI ranks", re.IGNORECASE)
+_TICKS = re.compile(r"\(= ([0-9]{1,9}) clock ticks\)|fewer than 20 clock ticks", re.IGNORECASE)
 _VALID = re.compile(r"\bsolution validates", re.IGNORECASE)
 _FAILED = re.compile(r"\bfailed validation\b.*|\bsolution failed\b.*", re.IGNORECASE)
 _RULE = re.compile(r"[-=|+:\s]*")
@@ -82,6 +84,7 @@ class _Run:
     ranks: str | None = None
     array: int | None = None
     word: int | None = None
+    coarse: bool = False  # a kernel takes fewer than 20 ticks of the clock
     valid: bool = False
     failed: str | None = None
 
@@ -92,8 +95,8 @@ class _Run:
         return f"{self.ranks}x{self.threads}t" if self.ranks else f"{self.threads}t"
 
 
-def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:  # noqa: ARG001 (STREAM says itself what it did)
-    """The measurements of every run in ``raw``.
+def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """The measurements of every run in ``raw``; ``command`` is not needed, as STREAM says what it did.
 
     Raises ParseError where no row of the table can be read.
     """
@@ -105,6 +108,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:  # noqa: ARG001 (S
         raise _nothing(text, runs)
     for run in runs:
         notes += _disagreements(run)
+        if run.coarse and run.rows:
+            notes.append(f"{run.case}: a kernel took fewer than 20 ticks of the clock: the arrays are too small")
         notes += [f"{run.case}: no {kernel} row" for kernel in _ARRAYS_MOVED if run.rows and kernel not in run.rows]
     return Parsed(_TOOL, tuple(measurements), version, _verdict(runs), tuple(dict.fromkeys(notes)))
 
@@ -145,6 +150,8 @@ def _take_fact(run: _Run, line: str) -> None:
             run.threads = str(int(match[2]))
     elif match := _FAILED.search(line):
         run.failed = run.failed or match[0].strip()
+    elif match := _TICKS.search(line):
+        run.coarse = int(match[1] or 0) < 20
     elif _VALID.search(line):
         run.valid = True
 

@@ -298,6 +298,14 @@ def test_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert host.become_password == "sesame"
 
 
+@pytest.mark.parametrize("locale", ["C", "POSIX", "xx_XX.ISO-8859-1", ""])
+def test_a_locale_that_ansible_refuses(locale: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LC_ALL", locale)
+    assert [h.name for h in load_inventory(["h1,"], warn=silent)] == ["h1"]
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [

@@ -31,7 +31,12 @@ def facts(**more: Any) -> Facts:
         "memory": 64 * GiB,
         "memory_available": 60 * GiB,
         "cpu": Cpu(cores=16, threads=32, caches=(Cache(level=3, type="unified", size=32 << 20, instances=4),)),
-        "tools": {"fio": "/usr/bin/fio", "gcc": "/usr/bin/gcc", "iperf3": "/usr/bin/iperf3", "numactl": "/usr/bin/numactl"},
+        "tools": {
+            "fio": "/usr/bin/fio",
+            "gcc": "/usr/bin/gcc",
+            "iperf3": "/usr/bin/iperf3",
+            "numactl": "/usr/bin/numactl",
+        },
         "disks": (Disk(name="nvme0n1", in_use=("mounted at /",)), Disk(name="nvme1n1")),
     }
     return Facts(**{**usual, **more})
@@ -67,7 +72,7 @@ def test_a_thread_sweep_is_a_case_for_each_count(tmp_path: Path) -> None:
 def test_numa_placement_binds_threads_and_memory(tmp_path: Path) -> None:
     numa = (NumaNode(id=0, cpus=tuple(range(8))), NumaNode(id=1, cpus=tuple(range(8, 16))))
     steps = plan(suite(tmp_path, "  stream:\n"), {"stream": {"numa": "matrix"}}, numa=numa).hosts["h1"].steps
-    assert {s.case for s in steps} == {"16t", "cpu0-mem0", "cpu0-mem1", "cpu1-mem0", "cpu1-mem1"}
+    assert {s.case for s in steps} == {"all-cores", "cpu0-mem0", "cpu0-mem1", "cpu1-mem0", "cpu1-mem1"}
     remote = next(s for s in steps if s.case == "cpu0-mem1")
     assert remote.argv[:3] == ("numactl", "--cpunodebind=0", "--membind=1")
     assert remote.env["OMP_NUM_THREADS"] == "8"

@@ -49,6 +49,8 @@ def test_figures_read_well(value: float, unit: str, bits: bool, shown: str) -> N
     assert human(value, unit, bits=bits) == shown
 
 
-@pytest.mark.parametrize(("value", "text"), [(1234.5, "1,234"), (12.345, "12.3"), (-0.00123, "-0.00123"), (1e9, "1e+09")])
+@pytest.mark.parametrize(
+    ("value", "text"), [(1234.5, "1,234"), (12.345, "12.3"), (-0.00123, "-0.00123"), (1e9, "1e+09")]
+)
 def test_significant_digits(value: float, text: str) -> None:
     assert significant(value) == text

@@ -59,9 +59,10 @@ def _json_fields(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
         if not isinstance(row.get("field"), str):
             continue
         key = row["field"].strip().removesuffix(":")
-        if isinstance(row.get("data"), str):
-            yield _full(section, key), row["data"].strip()
-        waiting += [(key, child) for child in reversed(objects(row.get("children")))]
+        children = objects(row.get("children"))
+        if isinstance(row.get("data"), str) or not children:  # null is an empty list of CPUs, say
+            yield _full(section, key), str(row.get("data") or "").strip()
+        waiting += [(key, child) for child in reversed(children)]
 
 
 def _text_fields(text: str) -> Iterator[tuple[str, str]]:

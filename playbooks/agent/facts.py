@@ -309,7 +309,7 @@ def answer(argv, seconds):
             os.killpg(process.pid, 9)
         except OSError:  # it ended just now, or sudo runs it as somebody else
             pass
-        result["err"] = "no answer within {:g} s".format(seconds)
+        result["err"] = "no answer within {:.3g} s".format(seconds)
         return result
     result.update(rc=process.returncode, out=out.decode("utf-8", "replace"), err=err.decode("utf-8", "replace")[:2000])
     return result
@@ -390,7 +390,12 @@ def main():
     doc["probed"] = probed([n for n, said in doc["claimed"].items() if said == "free"], options["seconds"])
     for name, variants, thread in asking:
         thread.join(max(0.0, deadline - time.time()))
-        late = {"argv": variants[0], "rc": None, "out": "", "err": "no answer within {:g} s".format(options["seconds"])}
+        late = {
+            "argv": variants[0],
+            "rc": None,
+            "out": "",
+            "err": "no answer within {:.3g} s".format(options["seconds"]),
+        }
         commands.setdefault(name, late)
     if commands["lscpu_caches"]["rc"] != 0:
         doc["caches"] = caches()

@@ -28,7 +28,13 @@ class Job:
 
     def __init__(self, work: Path, steps: Sequence[dict[str, Any]], campaign: str = "test") -> None:
         self.folder = work / "jobs" / campaign
-        self.doc = {"campaign": campaign, "work": str(work), "owner": "me@here", "created": "today", "steps": list(steps)}
+        self.doc = {
+            "campaign": campaign,
+            "work": str(work),
+            "owner": "me@here",
+            "created": "today",
+            "steps": list(steps),
+        }
 
     def start(self) -> dict[str, Any]:
         """Launch it through the very lines that the Ansible action sends to a host; what it answered."""

@@ -165,8 +165,12 @@ def test_a_port_in_use_is_refused_by_name(tmp_path: Path, free_port: int) -> Non
 
 
 def test_a_serving_step_says_when_it_listens_and_ends_when_cancelled(tmp_path: Path, free_port: int) -> None:
-    listen = "import socket,sys,time; s=socket.socket(); s.bind(('127.0.0.1',int(sys.argv[1]))); s.listen(); time.sleep(60)"
-    job = Job(tmp_path, [step(0, [sys.executable, "-c", listen, str(free_port)], gate=True, port=free_port, serves=True)])
+    listen = (
+        "import socket,sys,time; s=socket.socket(); s.bind(('127.0.0.1',int(sys.argv[1]))); s.listen(); time.sleep(60)"
+    )
+    job = Job(
+        tmp_path, [step(0, [sys.executable, "-c", listen, str(free_port)], gate=True, port=free_port, serves=True)]
+    )
     job.start()
     heard = []
     for doc, send in job.follow():

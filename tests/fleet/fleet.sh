@@ -18,8 +18,8 @@
 # Fleets live side by side: each has a TAG (0 to 254), and every name it makes carries it.
 #
 # Environment: TAG (default 0); UPPER=tmpfs|disk, where the hosts' changes are kept (default tmpfs); HIDE, folders the
-# hosts must not see; and, each derived from TAG, PREFIX, BR (bridge), FLEET (run folder), STATE (key, inventory, SSH
-# configuration), DISK (data).
+# hosts must not see; OWNER, any word: down then spares a fleet that was brought up under another one; and, each
+# derived from TAG, PREFIX, BR (bridge), FLEET (run folder), STATE (key, inventory, SSH configuration), DISK (data).
 set -u
 TAG=${TAG:-0}
 PREFIX=${PREFIX:-10.77.$TAG}
@@ -54,11 +54,11 @@ groups_of() { # the cgroup folders of a host, one a line
     return 0
 }
 group_make() {
-    local d
+    local c d
     for d in $(groups_of "$1"); do mkdir -p "$d" 2>/dev/null || return 0; done
     if v2; then # a controller reaches a child only where its parents hand it on
         for d in /sys/fs/cgroup "/sys/fs/cgroup/$GROUP"; do
-            echo "+cpu +io" 2>/dev/null >"$d/cgroup.subtree_control"
+            for c in cpu io; do echo "+$c" 2>/dev/null >"$d/cgroup.subtree_control"; done
         done
     fi
     return 0
@@ -207,6 +207,7 @@ cmd_up() {
     mkdir -p "$(dirname "$FLEET")" "$STATE/hostkeys" "$DISK" || exit 1
     mkdir "$FLEET" 2>/dev/null || { echo "fleet: fleet $TAG is up already" >&2; exit 3; } # mkdir is the claim: only one can have made it
     mount -t tmpfs -o mode=755 fleetmark-fleet "$FLEET" && mount --make-private "$FLEET" || exit 1
+    echo "${OWNER:-}" >"$FLEET/owner"
     echo "$n" >"$FLEET/n"
     ssh-keygen -q -t ed25519 -N '' -C fleet -f "$KEY" </dev/null || die "cannot make a key in $STATE"
     : >"$STATE/known_hosts"
@@ -244,6 +245,7 @@ write_state() {
 cmd_down() {
     local n i d
     [ -d "$FLEET" ] || return 0
+    if [ -n "${OWNER:-}" ] && [ "$OWNER" != "$(cat "$FLEET/owner" 2>/dev/null)" ]; then return 0; fi
     n=$(cat "$FLEET/n" 2>/dev/null || echo 0)
     for i in $(seq "$n"); do [ -e "$FLEET/h$i.pid" ] && kill -KILL "$(cat "$FLEET/h$i.pid")" 2>/dev/null; done
     for i in $(seq "$n"); do
@@ -329,13 +331,15 @@ cmd_rate() {
 }
 
 cmd_loss() {
-    local in="ip netns exec $(netns "$(number "$1")")"
+    local in rule="numgen random mod 100 < $2 drop"
+    in="ip netns exec $(netns "$(number "$1")")"
+    [ "$2" -lt 100 ] || rule=drop # nft knows no 100 of 100
     $in nft delete table inet fleetloss 2>/dev/null
-    [ "$2" = 0 ] || $in nft -f - <<E
+    [ "$2" -eq 0 ] || $in nft -f - <<E
 table inet fleetloss {
   chain incoming {
     type filter hook input priority 0;
-    numgen random mod 100 < $2 drop
+    $rule
   }
 }
 E
@@ -356,5 +360,5 @@ io) known "$2"; shift; cmd_io "$@" ;;
 rate) known "$2"; shift; cmd_rate "$@" ;;
 loss) known "$2"; shift; cmd_loss "$@" ;;
 lacks) h=$2; shift 2; cmd_exec "$h" sh -c 'for c; do for d in $(echo "$PATH" | tr : " "); do rm -f "$d/$c"; done; done' sh "$@" ;;
-*) sed -n '2,25s/^# \{0,1\}//p' "$0"; exit 2 ;;
+*) sed -n '2,24s/^# \{0,1\}//p' "$0"; exit 2 ;;
 esac

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -36,7 +37,7 @@ class Fleet:
     def __init__(self, size: int, *, hide: Sequence[str] = (), upper: str = "tmpfs") -> None:
         self.size = size
         self.tag: int | None = None
-        self._settings = {"HIDE": " ".join(hide), "UPPER": upper}
+        self._settings = {"HIDE": " ".join(hide), "UPPER": upper, "OWNER": secrets.token_hex(8)}
 
     def __enter__(self) -> Fleet:
         self.up()
@@ -47,16 +48,18 @@ class Fleet:
 
     def up(self) -> None:
         """Claim a free tag, looking first at one that follows from our process id, and start the hosts."""
-        for step in range(TAGS):
-            self.tag = (os.getpid() + step) % TAGS
-            done = self._call("up", str(self.size), check=False)
-            if done.returncode == 0:
-                return
-            if done.returncode != 3:  # 3: another fleet holds this tag
-                self.down()
-                raise RuntimeError(f"no fleet: {done.stderr.strip()}")
-        self.tag = None
-        raise RuntimeError(f"no fleet: all {TAGS} tags are taken; end old ones with TAG=n {SCRIPT} down")
+        try:
+            for step in range(TAGS):
+                self.tag = (os.getpid() + step) % TAGS
+                done = self._call("up", str(self.size), check=False)
+                if done.returncode == 0:
+                    return
+                if done.returncode != 3:  # 3: another fleet holds this tag
+                    raise RuntimeError(f"no fleet: {done.stderr.strip()}")
+            raise RuntimeError(f"no fleet: all {TAGS} tags are taken; end old ones with TAG=n {SCRIPT} down")
+        except BaseException:  # a Ctrl-C in the middle leaves nothing behind either
+            self.down()
+            raise
 
     def down(self) -> None:
         """End this fleet and remove all it made; nothing where it is not up."""
@@ -148,6 +151,7 @@ class Fleet:
             text=True,
             input=input or "",
             check=False,
+            start_new_session=True,  # Ctrl-C is for us, not for a script half-way through
         )
         if check and done.returncode:
             raise RuntimeError(f"fleet {' '.join(args)}: {done.stderr.strip() or f'exit {done.returncode}'}")

@@ -475,7 +475,10 @@ def test_root_needs_no_sudo(hosts: dict[str, Host], fleet: Fleet) -> None:
 def test_no_sudo_there(hosts: dict[str, Host], fleet: Fleet) -> None:
     fleet.lacks("h2", "sudo")
     fleet.exec("h2", ["sh", "-c", "useradd -m -p '*' dan; cp -r /root/.ssh /home/dan; chown -R dan /home/dan"])
-    with pytest.raises(ReachError, match=r"^h2: there is no sudo there"), connect(replace(hosts["h2"], user="dan")) as r:
+    with (
+        pytest.raises(ReachError, match=r"^h2: there is no sudo there"),
+        connect(replace(hosts["h2"], user="dan")) as r,
+    ):
         r.run(["true"], sudo=True)
 
 

@@ -1,0 +1,244 @@
+"""The fixed-width tables of lmbench's ``make summary``: a cell belongs to the column it stands under, and may be blank.
+
+Cases, metrics and labels are those of the programs the figures come from, with these exceptions: ``null_io`` is the
+mean of reading and writing a byte; lat_fs's creations and deletions are times here, ``create_time`` and ``delete_time``
+in s; bandwidths of memory and files are those of the largest size that ran and carry no ``size``; lat_mem_rd's
+``latency`` has a ``level``: L1 and L2 are at 1 KiB and 128 KiB with a stride of 128 bytes, main at the largest size.
+
+Source: lmbench 3.0-a9, scripts/getsummary (K is 1e3, M 1e6; MB/s is 1e6 B/s).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fleetmark.model import Better, Measurement, Parsed, ParseError
+from parsers._lmbench_words import base
+from parsers._text import numbered
+
+_TOOL = "lmbench"
+_BANNER = re.compile(r"L M B E N C H\s+([0-9])\s*\.\s*([0-9])")
+_RULE = re.compile(r"-{3,}(?: +-+){2,}\s*")
+_CELL = re.compile(r"([0-9]{1,12}(?:\.[0-9]{0,9})?(?:e[+-]?[0-9]{1,2})?)([KM]?)")
+_THOUSANDS = {"": 1.0, "K": 1e3, "M": 1e6}
+_SCALES = (("microseconds", 1e-6, "s"), ("nanoseconds", 1e-9, "s"), ("MB/s", 1e6, "B/s"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """A column: a pattern for its heading (both lines of it), and what it measures. ``unit`` None: the table's own."""
+
+    heading: str
+    case: str
+    metric: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    factor: float = 1.0
+    unit: str | None = None
+    better: Better | None = None
+
+
+def _operations(kind: str) -> tuple[_Column, ...]:
+    names = {"bit": "bit", "add": "add", "mul": "mul", "div": "div", "mod": "mod", "bogo": "bogomflops"}
+    return tuple(_Column(heading, "lat_ops", f"{kind}_{name}") for heading, name in names.items())
+
+
+def _switch(processes: int, kilobytes: int) -> _Column:
+    labels = {"processes": str(processes), "size": str(kilobytes * 1024)}
+    return _Column(rf"\b{processes}p/{kilobytes}K", "lat_ctx", "context_switch", labels)
+
+
+def _networking(server: Mapping[str, str]) -> tuple[_Column, ...]:
+    # "RPC/" heads UDP and TCP alike; what stands below tells them apart.
+    return (
+        _Column("^Pipe", "lat_pipe", "pipe"),
+        _Column("UNIX", "lat_unix", "unix"),
+        _Column("^UDP", "lat_udp", "udp", server),
+        _Column("^RPC/.*UDP", "lat_rpc", "rpc_udp", server),
+        _Column("^TCP$", "lat_tcp", "tcp", server),
+        _Column("^RPC/.*TCP", "lat_rpc", "rpc_tcp", server),
+        _Column("conn", "lat_connect", "tcp_connect", server),
+    )
+
+
+_CLOCK = _Column("^Mhz", "mhz", "clock", factor=1e6, unit="Hz", better=Better.NONE)
+# By how a table's title begins. Columns stand in the order of the text, which tells equal headings apart.
+_TABLES: Mapping[str, tuple[_Column, ...]] = {
+    "basic system parameters": (
+        _CLOCK,
+        _Column("^tlb", "tlb", "tlb_pages", unit="1", better=Better.HIGHER),
+        _Column("^cache", "line", "line_size", unit="B", better=Better.NONE),
+        _Column("^mem", "par_mem", "load_parallelism", unit="1", better=Better.HIGHER),
+    ),
+    "processor, processes": (
+        _CLOCK,
+        _Column("call", "lat_syscall", "null"),
+        _Column("I/O", "lat_syscall", "null_io"),
+        _Column("stat", "lat_syscall", "stat"),
+        _Column("clos", "lat_syscall", "open_close"),
+        _Column("slct|selct", "lat_select", "select_tcp", {"fds": "100"}),
+        _Column("inst", "lat_sig", "signal_install"),
+        _Column("hndl", "lat_sig", "signal_catch"),
+        _Column("fork", "lat_proc", "fork"),
+        _Column("exec", "lat_proc", "exec"),
+        _Column("sh", "lat_proc", "shell"),
+    ),
+    "basic integer operations": _operations("integer"),
+    "basic uint64 operations": _operations("int64"),
+    "basic int64 operations": _operations("int64"),
+    "basic float operations": _operations("float"),
+    "basic double operations": _operations("double"),
+    "context switching": tuple(
+        _switch(p, k) for p, k in ((2, 0), (2, 16), (2, 64), (8, 16), (8, 64), (16, 16), (16, 64))
+    ),
+    "*local* communication latencies": _networking({}),
+    "*remote* communication latencies": _networking({"server": "remote"}),
+    "file & vm system latencies": (
+        _Column("create", "lat_fs", "create_time", {"size": "0"}),
+        _Column("delete", "lat_fs", "delete_time", {"size": "0"}),
+        _Column("create", "lat_fs", "create_time", {"size": "10240"}),
+        _Column("delete", "lat_fs", "delete_time", {"size": "10240"}),
+        _Column("mmap", "lat_mmap", "mmap"),
+        _Column("prot", "lat_sig", "protection_fault"),
+        _Column("page", "lat_pagefault", "page_fault"),
+        _Column("100fd", "lat_select", "select_file", {"fds": "100"}),
+    ),
+    "*local* communication bandwidths": (
+        _Column("^Pipe", "bw_pipe", "pipe_bandwidth"),
+        _Column("UNIX", "bw_unix", "unix_bandwidth"),
+        _Column("^TCP", "bw_tcp", "tcp_bandwidth"),
+        _Column("File", "bw_file_rd", "file_read"),
+        _Column("Mmap", "bw_mmap_rd", "mmap_read"),
+        _Column("libc", "bw_mem", "bcopy"),
+        _Column("hand", "bw_mem", "fcp"),
+        _Column("Mem.*read", "bw_mem", "frd"),
+        _Column("Mem.*write", "bw_mem", "fwr"),
+    ),
+    "memory latencies": (
+        _CLOCK,
+        _Column("L1", "lat_mem_rd", "latency", {"level": "L1"}),
+        _Column("L2", "lat_mem_rd", "latency", {"level": "L2"}),
+        _Column("Main mem", "lat_mem_rd", "latency", {"level": "main"}),
+        _Column("Rand mem", "lat_mem_rd", "random_latency", {"level": "main"}),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """A column of one table in the text: where its rule begins and ends, and what it holds, if anybody knows."""
+
+    start: int
+    end: int
+    holds: _Column | None
+    slack: int  # how far from the column's end a cell may end
+
+
+def _title(line: str) -> str | None:
+    bare = line.strip().casefold()
+    return next((t for t in _TABLES if bare.startswith(t)), None)
+
+
+def is_summary(text: str) -> bool:
+    """Whether ``text`` is what getsummary writes, or a part of it."""
+    if _BANNER.search(text):
+        return True
+    return any(_title(line) and "is better" in line for _, line in numbered(text))
+
+
+def read_summary(text: str) -> Parsed:
+    """The measurements of a summary. Raises ParseError where every table is empty."""
+    notes: list[str] = []
+    found: list[tuple[str, Measurement]] = []
+    title, scale, unit = None, 1.0, ""
+    above: list[str] = []
+    spans: list[_Span] = []
+    last_title = 1
+    for n, line in numbered(text):
+        if new := _title(line):
+            title, last_title = new, n
+            scale, unit = next(((f, u) for word, f, u in _SCALES if word in line), (1.0, ""))
+            above, spans = [], []
+        elif title and _RULE.fullmatch(line):
+            # The double operations stand a space to the left of their columns, and versions disagree about memory.
+            spans = _spans(line, above, _TABLES[title], 5 if title == "memory latencies" else 1)
+        elif title and not spans:
+            above.append(line.replace("---", "   "))
+        elif not line.strip():
+            title, spans = None, []
+        elif spans:
+            host, cells = line.split()[0], _cells(line, spans)
+            if cells is None:
+                notes.append(f"line {n}: the cells do not stand under their headings, left out")
+                continue
+            for column, cell in cells:
+                if measurement := _measurement(column, cell, scale, unit):
+                    found.append((host, measurement))
+                else:
+                    notes.append(f"line {n}: {column.metric} has {cell!r}, which is no number")
+    if not found:
+        raise ParseError(_TOOL, "a figure in one of the summary's tables", line=last_title, got="empty tables")
+    banner = _BANNER.search(text)
+    version = f"{banner[1]}.{banner[2]}" if banner else None
+    return Parsed(_TOOL, _labelled(found), version, notes=tuple(notes))
+
+
+def _spans(rule: str, above: Sequence[str], columns: Sequence[_Column], slack: int) -> list[_Span]:
+    """The columns under one rule. What stands over each is matched, in order, to what the table may hold."""
+    spans: list[_Span] = []
+    left = list(columns)
+    for dashes in re.finditer(r"-+", rule):
+        words = [
+            word[0]
+            for line in above
+            for word in re.finditer(r"\S+", line)
+            if word.start() < dashes.end() and word.end() > dashes.start()
+        ]
+        heading = " ".join(words)
+        position = next((i for i, c in enumerate(left) if re.search(c.heading, heading, re.IGNORECASE)), None)
+        holds = None
+        if position is not None and spans:
+            holds = left[position]
+            left = left[position + 1 :]
+        spans.append(_Span(dashes.start(), dashes.end(), holds, 1 if heading.startswith("Mhz") else slack))
+    return spans
+
+
+def _cells(line: str, spans: Sequence[_Span]) -> list[tuple[_Column, str]] | None:
+    """A row's cells by column; None where one does not end where its column does, as when spaces were lost."""
+    first = next((i for i, s in enumerate(spans) if s.holds), len(spans))
+    taken: dict[int, str] = {}
+    for word in re.finditer(r"\S+", line):
+        under = [i for i, s in enumerate(spans) if word.start() < s.end and word.end() > s.start]
+        if under and max(under) < first:
+            continue  # host, system, description
+        if len(under) != 1 or under[0] in taken or abs(word.end() - spans[under[0]].end) > spans[under[0]].slack:
+            return None
+        taken[under[0]] = word[0]
+    return [(s.holds, taken[i]) for i, s in enumerate(spans) if s.holds and i in taken]
+
+
+def _measurement(column: _Column, cell: str, scale: float, unit: str) -> Measurement | None:
+    match = _CELL.fullmatch(cell)
+    if not match or not (column.unit or unit):
+        return None
+    value = base(match[1], _THOUSANDS[match[2]] * (column.factor if column.unit else scale))
+    made = column.unit or unit
+    better = column.better or (Better.LOWER if made == "s" else Better.HIGHER)
+    return Measurement(_TOOL, column.case, column.metric, value, made, better, labels=column.labels)
+
+
+def _labelled(found: Sequence[tuple[str, Measurement]]) -> tuple[Measurement, ...]:
+    """The measurements, with a ``host`` label where the rows are of several hosts; a clock only once a host."""
+    several = len({host for host, _ in found}) > 1
+    clocks: set[str] = set()
+    kept = []
+    for host, m in found:
+        if m.metric == "clock":
+            if host in clocks:
+                continue  # several tables repeat it
+            clocks.add(host)
+        labels = {**m.labels, "host": host} if several else m.labels
+        kept.append(Measurement(_TOOL, m.case, m.metric, m.value, m.unit, m.better, labels=labels))
+    return tuple(kept)

@@ -1,0 +1,228 @@
+"""iperf 2: throughput, loss and jitter of a test, from text or comma-separated output, of client or server.
+
+Metrics: ``bitrate`` (B/s: for UDP what the receiver counted, for TCP what the side that printed it did),
+``sent_bitrate`` (UDP: what left the sender; it describes and never judges), ``retransmits`` (with ``-e``), ``loss``
+(fraction), ``jitter`` (s), ``packets`` and ``lost_packets``; ``rtt_mean``, ``rtt_min``, ``rtt_max`` (s) of
+``--bounceback``. Where both directions ran, the way back has the same names after ``reverse_``. The subject is ``host``
+for the whole test, besides ``stream-3`` for one of several. The case is protocol, streams (where more than one) and
+kind: ``tcp``, ``tcp-4``, ``udp-reverse``, ``tcp-bidir``, ``tcp-tradeoff`` (one way after the other),
+``tcp-bounceback``. Several tests in one file carry a label ``run``, counted from 1.
+
+The sum over several streams is iperf's own, or derived: only from streams that are known to have run side by side over
+the same time. Read against iperf 2.0.5 to 2.2.1 (Locale.c, ReportCSV.c, ReportOutputs.c).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fleetmark.model import Better, Measurement, Parsed, ParseError
+from parsers._iperf2_rows import FAILURE, Stream, Test, final, read_csv, read_text
+from parsers._iperf3_text import weighted_mean
+from parsers._text import decode, matches, numbered
+
+_KINDS = {
+    "bitrate": ("B/s", Better.HIGHER),
+    "sent_bitrate": ("B/s", Better.NONE),
+    "retransmits": ("1", Better.LOWER),
+    "loss": ("1", Better.LOWER),
+    "jitter": ("s", Better.LOWER),
+    "packets": ("1", Better.NONE),
+    "lost_packets": ("1", Better.NONE),
+    "rtt_mean": ("s", Better.LOWER),
+    "rtt_min": ("s", Better.LOWER),
+    "rtt_max": ("s", Better.LOWER),
+}
+_CUT = "the row over the whole time is missing: the test did not finish, or its output is cut"
+_SAME_TIME = 1.1  # streams whose times differ by more did not run side by side
+_SAME_SUM = 0.05
+
+
+def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """Every test in ``raw``. ``command`` serves where it is known: ``-P`` tells that streams ran side by side.
+
+    ``invalid`` is set where the one test there failed in part or was cut. Raises ParseError, with iperf's own sentence
+    where there is one, when no test moved any data.
+    """
+    text = decode(raw)
+    tests = read_csv(text)
+    if tests:
+        asked = _parallel(command)
+        for test in tests:
+            test.parallel = test.parallel or len(test.streams) == asked
+        tests[-1].failures += [m["what"].strip() for _, m in matches(FAILURE, text)]
+    else:
+        tests = read_text(text)
+    results = [_result(t) for t in tests]
+    some = [r for r in results if r.values]
+    if not some:
+        raise _nothing(text, tests)
+    used = [r for r in some if not r.error] or some
+    notes: list[str] = []
+    measurements: list[Measurement] = []
+    for n, result in enumerate(results, 1):
+        where = f"test {n}: " if len(results) > 1 else ""
+        notes += [where + note for note in result.notes]
+        if result in used:
+            measurements += _measure(result, {"run": str(n)} if len(used) > 1 else {})
+        else:
+            notes.append(f"{where}left out: {result.error or 'no data moved'}")
+    return Parsed("iperf2", tuple(measurements), None, used[0].error, tuple(dict.fromkeys(notes)))
+
+
+def _parallel(command: Sequence[str]) -> int | None:
+    """The number of streams that ``-P 4``, ``-P4`` or ``--parallel=4`` in ``command`` asks for."""
+    match = re.search(r"\0(?:-P\0?|--parallel[=\0])(\d+)\0", "\0".join(["", *command, ""]))
+    return int(match[1]) if match else None
+
+
+@dataclass(slots=True)
+class _Result:
+    """One test's figures: (subject, metric) to value, in base units."""
+
+    case: str = ""
+    values: dict[tuple[str, str], float] = field(default_factory=dict)
+    error: str | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def _measure(result: _Result, labels: dict[str, str]) -> list[Measurement]:
+    made = []
+    for (subject, metric), value in result.values.items():
+        unit, better = _KINDS[metric.removeprefix("reverse_")]
+        made.append(Measurement("iperf2", result.case, metric, value, unit, better, subject, labels))
+    return made
+
+
+def _result(test: Test) -> _Result:
+    result = _Result(notes=list(test.notes))
+    live = [s for s in test.streams.values() if s.rows]
+    rows = [r for s in live for r in s.rows] + test.sums
+    protocol = "udp" if any(r.udp for r in rows) else test.protocol or "tcp"
+    ways = [[s for s in live if not s.reverse], [s for s in live if s.reverse]]
+    both = all(ways)
+    if not both:
+        ways = [ways[0] or ways[1]]
+    for streams, prefix in zip(ways, ("", "reverse_"), strict=False):
+        for (subject, metric), value in _way(test, streams, result, protocol, alone=not both).items():
+            result.values[subject, prefix + metric] = value
+    parts = [protocol]
+    if (many := max(test.summed, *(len(w) for w in ways))) > 1:
+        parts.append(str(many))
+    if both:
+        parts.append("tradeoff" if any(s.late for s in live) else "bidir")
+    elif live and live[0].reverse:
+        parts.append("reverse")
+    if any(r.bounces for r in rows):
+        parts.append("bounceback")
+    result.case = "-".join(parts)
+    if test.failures and not (protocol == "udp" and live and all(s.final(received=True) for s in live)):
+        result.error = test.failures[0]
+    return result
+
+
+def _way(
+    test: Test, streams: list[Stream], result: _Result, protocol: str, *, alone: bool
+) -> dict[tuple[str, str], float]:
+    """The figures of one direction. ``alone``: iperf's sums are about it, not about both together."""
+    each = {f"stream-{s.name}": _stream(s, protocol, result) for s in streams}
+    if len(each) == 1 and not test.summed:
+        (only,) = each.values()
+        return {("host", metric): value for metric, value in only.items()}
+    whole = _summed(test, streams, each, result, protocol) if alone and test.sums else {}
+    for metric, value in _derive(test, streams, each, result).items():
+        if metric in whole and abs(value - whole[metric]) > _SAME_SUM * max(value, whole[metric]):
+            result.notes.append(f"iperf's sum of {metric} is {whole[metric]:.4g}; took its streams' {value:.4g}")
+            whole[metric] = value
+        whole.setdefault(metric, value)
+    if not whole and each:
+        result.notes.append("no sum over the streams: they are not known to have run side by side")
+    found = {("host", metric): value for metric, value in whole.items()}
+    return found | {(subject, metric): v for subject, values in each.items() for metric, v in values.items()}
+
+
+def _summed(
+    test: Test, streams: list[Stream], each: dict[str, dict[str, float]], result: _Result, protocol: str
+) -> dict[str, float]:
+    """iperf's own sums. A UDP client's counts what was sent, and prints no loss or a loss of 0 that nobody counted."""
+    row = final(test.sums)
+    if row is None:
+        result.error = _CUT
+        mean = weighted_mean((r.rate or 0.0, r.seconds) for r in test.sums)
+        return {"bitrate": mean} if mean else {}
+    if (times := _times(streams)) and row.seconds > _SAME_TIME * max(times):
+        result.notes.append("iperf's sum left out: it goes on from an earlier test")  # as a 2.2 server's does
+        return {}
+    counted = bool(row.udp) and all("loss" in values for values in each.values())
+    found = dict(row.udp) if counted else {}
+    if row.rate:
+        found["sent_bitrate" if protocol == "udp" and not counted else "bitrate"] = row.rate
+    if row.retransmits is not None:
+        found["retransmits"] = row.retransmits
+    return found
+
+
+def _stream(stream: Stream, protocol: str, result: _Result) -> dict[str, float]:
+    sent, received = stream.final(received=False), stream.final(received=True)
+    found: dict[str, float] = {}
+    if sent is None and received is None:
+        result.error = _CUT
+        mean = weighted_mean((r.rate or 0.0, r.seconds) for r in stream.rows)
+        return {"bitrate": mean} if mean and not stream.rows[0].bounces else {}
+    if sent is not None:
+        if sent.bounces:
+            return dict(sent.bounces)
+        if sent.rate:
+            found["sent_bitrate" if protocol == "udp" else "bitrate"] = sent.rate
+        if sent.retransmits is not None:
+            found["retransmits"] = sent.retransmits
+    if received is not None:
+        found |= received.udp
+        if received.rate:
+            found["bitrate"] = received.rate
+        if sent and sent.rate and received.seconds > 1.25 * sent.seconds and "loss" in received.udp:
+            found["bitrate"] = sent.rate * (1 - received.udp["loss"])
+            result.notes.append(
+                f"stream {stream.name}: the server counted over {received.seconds:g} s, the client sent for"
+                f" {sent.seconds:g} s: bitrate is derived, the sent rate less the loss"
+            )
+    elif protocol == "udp":
+        result.notes.append(f"stream {stream.name}: no server report: what arrived is not known")
+    return found
+
+
+def _times(streams: list[Stream]) -> list[float]:
+    return [r.seconds for s in streams if (r := s.final(received=False) or s.final(received=True))]
+
+
+def _derive(test: Test, streams: list[Stream], each: dict[str, dict[str, float]], result: _Result) -> dict[str, float]:
+    """Sums over streams that ran side by side; nothing where that is not known, or one of them is missing."""
+    times = _times(streams)
+    announced = sum(s.reverse == streams[0].reverse for s in test.streams.values()) if streams else 0
+    if not test.parallel or not times or len(times) < max(announced, test.summed):
+        return {}
+    if min(times) <= 0 or max(times) / min(times) > _SAME_TIME:
+        return {}
+    found = {}
+    for metric in ("bitrate", "sent_bitrate", "retransmits", "packets", "lost_packets"):
+        if all(metric in values for values in each.values()):
+            found[metric] = sum(values[metric] for values in each.values())
+    if found.get("packets") and "lost_packets" in found:
+        found["loss"] = found["lost_packets"] / found["packets"]
+    if found and not test.sums:
+        result.notes.append(f"no sum by iperf: derived from {len(streams)} streams")
+    return found
+
+
+def _nothing(text: str, tests: list[Test]) -> ParseError:
+    """Why there is no measurement, in iperf's words where it said something."""
+    for n, match in matches(FAILURE, text):
+        return ParseError("iperf2", "a finished test", line=n, got=match["what"].strip())
+    first = next(((n, line) for n, line in numbered(text) if line.strip()), None)
+    if first is None:
+        return ParseError("iperf2", "iperf's output", got="nothing")
+    if any(t.streams or t.headed for t in tests):
+        return ParseError("iperf2", "a finished test", line=first[0], got="no data moved")
+    return ParseError("iperf2", "iperf's text or comma-separated output", line=first[0], got=first[1].strip())
