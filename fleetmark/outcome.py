@@ -10,7 +10,7 @@ from typing import Any
 
 import parsers
 from fleetmark.archive import Archive, utc
-from fleetmark.model import Better, FleetmarkError, Measurement, Parsed, ParseError, Status
+from fleetmark.model import FleetmarkError, Parsed, ParseError, Status
 from workloads import Manifest, load
 
 
@@ -79,37 +79,32 @@ def _rows(
     status: Status,
 ) -> list[dict[str, Any]]:
     several = len({m.case for m in parsed.measurements}) > 1
-    return [
-        {
-            "campaign": archive.id,
-            "host": step["host"],
-            "subject": step["subject"] if m.subject == "host" else m.subject,
-            "case": f"{step['case']}/{m.case}" if several else step["case"],
-            "repeat": step["repeat"],
-            "time": utc(result["started"]),
-            "tool_version": parsed.version or "",
-            "raw": str((folder / step["output"]).relative_to(archive.path)),
-            "status": status.value,
-            **as_row(m, manifest),
-        }
-        for m in parsed.measurements
-    ]
-
-
-def as_row(measurement: Measurement, manifest: Manifest) -> dict[str, Any]:
-    """What a measurement says wherever it came from; ``case`` is left to whoever knows better."""
-    metric = manifest.metrics.get(measurement.metric)
-    return {
-        "workload": manifest.name,
-        "metric": measurement.metric,
-        "labels": json.dumps(dict(sorted(measurement.labels.items())), separators=(",", ":")),
-        "value": float(measurement.value),
-        "unit": measurement.unit,
-        "better": Better(measurement.better).value,
-        "class": (metric and metric.class_) or manifest.class_,
-        "headline": bool(metric and metric.headline),
-        "bits": bool(metric and metric.bits),
-    }
+    rows = []
+    for m in parsed.measurements:
+        metric = manifest.metrics.get(m.metric)
+        rows.append(
+            {
+                "campaign": archive.id,
+                "host": step["host"],
+                "subject": step["subject"] if m.subject == "host" else m.subject,
+                "workload": manifest.name,
+                "case": f"{step['case']}/{m.case}" if several else step["case"],
+                "metric": m.metric,
+                "labels": json.dumps(dict(sorted(m.labels.items())), separators=(",", ":")),
+                "repeat": step["repeat"],
+                "value": float(m.value),
+                "unit": m.unit,
+                "better": m.better.value,
+                "class": (metric and metric.class_) or manifest.class_,
+                "headline": m.metric in step["headline"],
+                "bits": bool(metric and metric.bits),
+                "time": utc(result["started"]),
+                "tool_version": parsed.version or "",
+                "raw": str((folder / step["output"]).relative_to(archive.path)),
+                "status": status.value,
+            }
+        )
+    return rows
 
 
 def rebuild(archive: Archive) -> list[Mapping[str, Any]]:

@@ -34,6 +34,7 @@ class Step:
     expect_s: float
     timeout_s: float
     output: str = "stdout"
+    headline: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     subject: str = "host"
     exclusive: tuple[str, ...] = ()
@@ -46,7 +47,7 @@ class Step:
     @classmethod
     def from_json(cls, doc: Mapping[str, Any]) -> Step:
         """A step as ``jobs/HOST.json`` keeps it."""
-        lists = {k: tuple(doc[k]) for k in ("argv", "files", "exclusive")}
+        lists = {k: tuple(doc[k]) for k in ("argv", "files", "exclusive", "headline")}
         return cls(**{**doc, **lists})
 
 
@@ -236,13 +237,14 @@ def _cases(resolved: _Resolved, choice: Choice, seen: set[str], **more: Any) -> 
     return found
 
 
-def _step(case: Case, context: Mapping[str, Any], workload: str, **more: Any) -> Step:
-    where = f"{workload} {context['case']}"
+def _step(case: Case, context: Mapping[str, Any], manifest: Manifest, **more: Any) -> Step:
+    where = f"{manifest.name} {context['case']}"
     expect = float(evaluate(case.expect, context, where))
     timeout = evaluate(case.timeout, context, where)
     return Step(
-        workload=workload,
+        workload=manifest.name,
         case=context["case"],
+        headline=case.headline or tuple(name for name, m in manifest.metrics.items() if m.headline),
         argv=_words(case.argv, context, where),
         env={k: str(evaluate(v, context, where)) for k, v in case.env.items()},
         expect_s=expect,
@@ -277,7 +279,7 @@ def _plan_host(resolved: _Resolved, plan: HostPlan, choice: Choice, times: int, 
                 _step(
                     case,
                     context,
-                    resolved.manifest.name,
+                    resolved.manifest,
                     id=f"{len(plan.steps) + len(steps):05d}",
                     repeat=repeat,
                     serve=serve,
@@ -329,7 +331,7 @@ def _exchange(
     measure = _step(
         case,
         context,
-        manifest.name,
+        manifest,
         id=f"{len(client.steps):05d}",
         repeat=repeat,
         gate=True,

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
@@ -32,14 +33,14 @@ def files(tool: str, paths: Sequence[Path], command: str, console: Console, as_j
             parsed = parsers.parse(tool, _read(path), shlex.split(command))
         except ParseError as error:
             failed += 1
-            print(f"{path}: {error}", file=sys.stderr)
+            typer.echo(f"{path}: {error}", err=True)
             continue
         for remark in filter(None, [parsed.invalid and f"invalid: {parsed.invalid}", *parsed.notes]):
-            print(f"{path}: {remark}", file=sys.stderr)
+            typer.echo(f"{path}: {remark}", err=True)
         more = {"tool_version": parsed.version, "invalid": parsed.invalid, "file": str(path)}
         found += [{**_as_dict(m), **more} for m in parsed.measurements]
     if as_json:
-        print(json.dumps(found, indent=1))
+        typer.echo(json.dumps(found, indent=1))
     elif found:
         console.print(_table(found))
     return 1 if failed else 0
@@ -54,8 +55,8 @@ def _facts(tool: str, paths: Sequence[Path]) -> int:
             docs.append(parsers.facts.parse(tool, _read(path)))
         except ParseError as error:
             failed += 1
-            print(f"{path}: {error}", file=sys.stderr)
-    print(json.dumps(docs[0] if len(docs) == 1 else docs, indent=1))
+            typer.echo(f"{path}: {error}", err=True)
+    typer.echo(json.dumps(docs[0] if len(docs) == 1 else docs, indent=1))
     return 1 if failed else 0
 
 
@@ -113,7 +114,9 @@ def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
     finally:
         archive.close()
     if as_json:
-        print(json.dumps({"campaign": archive.id, "measurements": len(rows), "changed": changed, "path": str(path)}))
+        typer.echo(
+            json.dumps({"campaign": archive.id, "measurements": len(rows), "changed": changed, "path": str(path)})
+        )
     else:
         console.print(f"{len(rows)} measurements in {path}; {changed} outcomes changed", soft_wrap=True)
     return 0

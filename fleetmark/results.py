@@ -56,6 +56,7 @@ class CampaignInfo:
     path: Path  # the campaign's directory
     finished: bool
     wall_s: float
+    workloads: Sequence[str] = ()  # in the suite's order
     tool_versions: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
 

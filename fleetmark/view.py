@@ -61,6 +61,7 @@ def _info(
         path=archive.path.resolve(),
         finished=bool(ended) and ended[-1]["owed"] == 0,
         wall_s=(datetime.fromisoformat(last) - datetime.fromisoformat(asked["created"])).total_seconds(),
+        workloads=asked["workloads"],
         tool_versions={w: v for w, v in versions.items() if v} | asked["versions"],
     )
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from parsers._text import number, numbered
@@ -30,8 +30,8 @@ _RATE = r"(?P<rate>[\d.,]+)\s*(?P<prefix>[kKMGTPE]?)(?P<binary>i?)(?:(?P<unit>B|
 _IOPS = r"\s*(?P<iops>[\d.,]+?)\s*(?P<k>[kKMGTPE]?)\s*"
 _VERSION = re.compile(r"^(?:<[^>]*> )?fio[- ](?:fio[- ])?(\d\S*)$|^hostname=.*, fio=fio-([^\s,]+)")
 _JOB = re.compile(
-    r"^(?:<[^>]*> )?(?P<name>.*): \(groupid=(?P<group>\d+), jobs=\d+\): "
-    r"err=\s*(?P<error>-?\d+)(?: \((?P<what>.*)\))?: pid=(?P<pid>-?\d+)"
+    r"^(?:<[^>]*> )?(?P<name>.*): \(groupid=(?P<group>\d{1,9}), jobs=\d{1,9}\): "
+    r"err=\s*(?P<error>-?\d{1,9})(?: \((?P<what>.*)\))?: pid=(?P<pid>-?\d{1,9})\b"
 )
 _DIRECTION = re.compile(rf"{_NAME}IOPS={_IOPS}, BW={_RATE} \(")
 _OLD_DIRECTION = re.compile(rf"{_NAME}io=[^,]*, bw=\s*{_RATE}\s*, iops={_IOPS}, runt=")
@@ -43,7 +43,7 @@ _STATISTICS = re.compile(
 _HEADING = re.compile(r"^\s*(?P<what>\S.*?) percentiles \((?P<unit>[num]sec)\):")
 _PERCENTILE = re.compile(r"(\d+(?:\.\d+)?)th=\[\s*(\d+)\]")
 _CPU = re.compile(r"^\s*cpu\s*: usr=\s*([\d.]+)%, sys=\s*([\d.]+)%")
-_GROUP = re.compile(r"^\s*(?:<[^>]*> )?Run status group (\d+) \(all jobs\):")
+_GROUP = re.compile(r"^\s*(?:<[^>]*> )?Run status group (\d{1,9}) \(all jobs\):")
 _SUM = re.compile(rf"^\s*(?P<name>READ|WRITE|TRIM|MIXED): bw={_RATE} \(")
 _OLD_SUM = re.compile(rf"^\s*(?P<name>READ|WRITE|TRIM|MIXED): io=[^,]*, aggrb=\s*{_RATE}\s*,")
 
@@ -60,14 +60,14 @@ class Job:
     pid: int | None = None
 
 
-def named(name: str, subject: str = "host") -> Job:
+def new_job(name: str, subject: str = "host") -> Job:
     """An empty Job; the one fio calls ``All clients`` is about subject ``all``."""
     return Job(name or "job", "all" if name == ALL_CLIENTS else subject)
 
 
-def percentile_name(percentile: float) -> str | None:
+def percentile_name(rank: float | None) -> str | None:
     """``p99.9`` for one of the percentiles we keep, None for the others."""
-    return f"p{percentile:g}" if percentile in PERCENTILES else None
+    return f"p{rank:g}" if rank in PERCENTILES else None
 
 
 def read_normal(text: str, notes: list[str]) -> tuple[str | None, list[Job]]:
@@ -79,6 +79,9 @@ def read_normal(text: str, notes: list[str]) -> tuple[str | None, list[Job]]:
     for _, line in numbered(text):
         reader.read(line)
     jobs = _last_snapshots(reader.jobs, notes)
+    for job in jobs:
+        if job.subject == "all":  # of hosts that may differ
+            job.values = {m: v for m, v in job.values.items() if not m.startswith("cpu_")}
     return reader.version, jobs + _group_sums(jobs, reader.sums)
 
 
@@ -107,7 +110,7 @@ class _Normal:
         if match := _VERSION.match(line):
             self.version = match[1] or match[2]
         elif match := _JOB.match(line):
-            job = named(match["name"])
+            job = new_job(match["name"])
             job.group, job.pid = int(match["group"]), int(match["pid"])
             if int(match["error"]):
                 job.error = f"error {match['error']}" + (f" ({match['what']})" if match["what"] else "")
@@ -117,15 +120,15 @@ class _Normal:
             self._values, self._direction, self._group = {}, "", int(match[1])
         elif match := _CPU.match(line):
             for name, figure in (("cpu_usr", match[1]), ("cpu_sys", match[2])):
-                if self._values and (share := number(figure)) is not None:
-                    self._values[name] = share / 100
+                if self._values:
+                    put(self._values, name, number(figure), 100)
         return bool(match)
 
     def _rates(self, line: str) -> bool:
         if match := _DIRECTION.match(line) or _OLD_DIRECTION.match(line):
             self._direction = match["name"]
-            _put(self._values, f"{self._direction}_bw", _rate(match))
-            _put(self._values, f"{self._direction}_iops", _scaled(match["iops"], match["k"]))
+            put(self._values, f"{self._direction}_bw", _rate(match))
+            put(self._values, f"{self._direction}_iops", _scaled(match["iops"], match["k"]))
         elif match := _SYNC.match(line):
             self._direction = "sync"
         elif self._group is not None and (match := _SUM.match(line) or _OLD_SUM.match(line)):
@@ -139,7 +142,7 @@ class _Normal:
             if what != "slat":
                 kinds |= {"min": _scaled(match["min"], match["min_k"]), "max": _scaled(match["max"], match["max_k"])}
             for kind, figure in kinds.items():
-                _put(self._values, f"{self._direction}_{what}_{kind}", figure, _PER_SECOND[match["unit"]])
+                put(self._values, f"{self._direction}_{what}_{kind}", figure, _PER_SECOND[match["unit"]])
         elif match := _HEADING.match(line):
             what = "lat" if match["what"] == "sync" else match["what"]
             if what in ("slat", "clat", "lat"):  # not those of one priority class
@@ -147,13 +150,13 @@ class _Normal:
 
     def _percentiles(self, line: str, prefix: str, per_second: float) -> None:
         for rank, figure in _PERCENTILE.findall(line):
-            if name := percentile_name(float(rank)):
-                _put(self._values, f"{prefix}_{name}", number(figure), per_second)
+            if name := percentile_name(number(rank)):
+                put(self._values, f"{prefix}_{name}", number(figure), per_second)
 
 
-def _put(values: dict[str, float], name: str, figure: float | None, per_unit: float = 1.0) -> None:
-    """Keeps ``figure`` unless it is missing or 0: no rate, or a latency below the clock's step."""
-    if figure:
+def put(values: dict[str, float], name: str, figure: float | None, per_unit: float = 1.0) -> None:
+    """Keeps ``figure`` unless it is missing or not above 0: no rate, a latency below the clock's step."""
+    if figure and 0 < figure < math.inf:
         values[name] = figure / per_unit
 
 
@@ -206,15 +209,14 @@ def read_terse(text: str, notes: list[str]) -> tuple[str | None, list[Job]]:
         if not directions:
             notes.append(f"line {n} begins like terse output but is cut or of an unknown version; not read")
             continue
-        job = named(name)
+        job = new_job(name)
         job.error = f"error {error}" if error not in ("0", "") else None
         for k, direction in enumerate(directions):
             job.values.update(_terse_direction(fields[head + k * stride :][:stride], direction))
         cpu = fields[head + len(directions) * stride :][:2]
         for metric, figure in zip(("cpu_usr", "cpu_sys"), cpu, strict=True):
-            share = number(figure.rstrip("%"))
-            if share is not None and job.values:
-                job.values[metric] = share / 100
+            if job.values:
+                put(job.values, metric, number(figure.rstrip("%")), 100)
         jobs.append(job)
     return version, jobs
 
@@ -228,22 +230,21 @@ def _terse_directions(fields: list[str], head: int, stride: int) -> tuple[str, .
     return ()
 
 
-def _terse_direction(fields: list[str], direction: str) -> Iterator[tuple[str, float]]:
-    """The figures of one direction: KiB/s and microseconds, whatever fio's version."""
-    numbers = [number(f) for f in fields]
-    named = {
-        "bw": (numbers[1], 1024.0),
-        "iops": (numbers[2], 1.0),
-        "slat_mean": (numbers[6], 1e-6),
-    }
+def _terse_direction(fields: list[str], direction: str) -> dict[str, float]:
+    """The figures of one direction: KiB/s and microseconds, whatever fio's version.
+
+    The percentiles go by clat's name, though with ``lat_percentiles=1`` they are lat's: the line does not say.
+    """
+    figures = [number(f) for f in fields]
+    found: dict[str, float] = {}
+    put(found, f"{direction}_bw", figures[1], 1 / 1024)
+    put(found, f"{direction}_iops", figures[2])
+    put(found, f"{direction}_slat_mean", figures[6], 1e6)
     for what, at in (("clat", 8), ("lat", 32)):
-        for k, kind in enumerate(("min", "max", "mean")):
-            named[f"{what}_{kind}"] = (numbers[at + k], 1e-6)
+        for kind, figure in zip(("min", "max", "mean"), figures[at:], strict=False):
+            put(found, f"{direction}_{what}_{kind}", figure, 1e6)
     for pair in fields[12:32]:
-        rank, _, figure = pair.partition("%=")
-        at_rank = number(rank)
-        if at_rank is not None and (name := percentile_name(at_rank)):
-            named[f"clat_{name}"] = (number(figure), 1e-6)
-    for name, (value, factor) in named.items():
-        if value:
-            yield f"{direction}_{name}", value * factor if factor >= 1 else value / 1e6
+        rank, _, latency = pair.partition("%=")
+        if name := percentile_name(number(rank)):
+            put(found, f"{direction}_clat_{name}", number(latency), 1e6)
+    return found

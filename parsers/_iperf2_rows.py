@@ -19,9 +19,9 @@ FAILURE = re.compile(
 
 _POWERS = ("", "K", "M", "G", "T")
 _ROW = re.compile(
-    r"\[\s*(?P<reverse>\*?)(?P<id>\d+|SUM(?:-\d+)?|FD\d+)\]\s+(?P<start>\d+\.\d+)-\s*(?P<end>\d+\.\d+) sec"
-    r"\s+(?P<moved>-?[\d.]+) (?P<scale>[KMGT]?)Bytes?"
-    r"\s+(?P<rate>-?[\d.]+) (?P<prefix>[KMGT]?)(?P<unit>bits|Bytes)/sec(?P<rest>.*)$"
+    r"\[\s*(?P<reverse>\*?)(?P<id>\d{1,6}|SUM(?:-\d{1,6})?|FD\d{1,6})\]\s+(?P<start>\d+\.\d+)-\s*(?P<end>\d+\.\d+) sec"
+    r"\s+(?P<moved>-?[\d.]{1,18}) (?P<scale>[KMGT]?)Bytes?"
+    r"\s+(?P<rate>-?[\d.]{1,18}) (?P<prefix>[KMGT]?)(?P<unit>bits|Bytes)/sec(?P<rest>.*)$"
 )
 _LOSS = re.compile(
     r"^\s+(?:(?P<jitter>[\d.]+|-?nan) ms\s+)?(?P<lost>-?\d+)/\s*(?P<total>-?\d+)\s+\((?:[\d.e+-]+|-?nan)%\)"
@@ -29,11 +29,11 @@ _LOSS = re.compile(
 _RETRIES = re.compile(r"^\s+\d+/\d+\s+(\d+)(?:\s|$)")
 _BOUNCES = re.compile(r"^\s+\d+=(?P<mean>[\d.]+)/(?P<min>[\d.]+)/(?P<max>[\d.]+)/[\d.]+ ms\s")
 _CONNECTED = re.compile(
-    r"\[\s*(?P<mark>\*?)(?P<id>\d+)\] local (?P<local>\S+) port (?P<port>\d+) connected with (?P<rest>.*)$"
+    r"\[\s*(?P<mark>\*?)(?P<id>\d{1,6})\] local (?P<local>\S+) port (?P<port>\d+) connected with (?P<rest>.*)$"
 )
 _CONNECTING = re.compile(r"Client connecting to .*, (?P<protocol>TCP|UDP) port (?P<port>\d+)")
 _LISTENING = re.compile(r"Server listening on (?P<protocol>TCP|UDP) port (?P<port>\d+)")
-_REPORT = re.compile(r"\[\s*(\d+)\] Server Report:")
+_REPORT = re.compile(r"\[\s*(\d{1,6})\] Server Report:")
 
 _BASIC = ("time", "src", "srcport", "dst", "dstport", "transferid", "interval", "bytes", "speed")
 _BASIC_UDP = (*_BASIC, "jitter", "errors", "datagrams", "errpercent", "outoforder")
@@ -97,7 +97,7 @@ def final(rows: Iterable[Row]) -> Row | None:
     if not whole:
         return None
     longest = max(r.end for r in whole)
-    if longest < max(r.end for r in rows) - 0.05:
+    if longest < max(r.end for r in rows) - 0.15:  # whose ends are rounded
         return None
     return [r for r in whole if r.end == longest][-1]
 

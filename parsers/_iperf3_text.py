@@ -17,15 +17,15 @@ NO_SUMMARY = "the test has no summary: it did not finish, or its output is cut"
 _POWERS = ("", "K", "M", "G", "T")
 _BEGIN = re.compile(r"Connecting to host |Accepted connection from ")
 _ROW = re.compile(
-    r"\[\s*(?P<id>\d+|SUM)\](?:\[(?P<role>TX-C|RX-C|TX-S|RX-S)\])?\s+(?P<start>\d+\.\d+)-(?P<end>\d+\.\d+)\s+sec"
-    r"\s+[\d.]+ [KMGT]?Bytes\s+(?P<rate>[\d.]+) (?P<prefix>[KMGT]?)(?P<unit>bits|Bytes)/sec(?P<rest>.*)$"
+    r"\[\s*(?P<id>\d{1,6}|SUM)\](?:\[(?P<role>TX-C|RX-C|TX-S|RX-S)\])?\s+(?P<start>\d+\.\d+)-(?P<end>\d+\.\d+)\s+sec"
+    r"\s+[\d.]+ [KMGT]?Bytes\s+(?P<rate>[\d.]{1,18}) (?P<prefix>[KMGT]?)(?P<unit>bits|Bytes)/sec(?P<rest>.*)$"
 )
 _DATAGRAMS = re.compile(r"^\s+(?P<jitter>[\d.]+) ms\s+(?P<lost>-?\d+|Unknown)/(?P<total>\d+)\b")
 _RETRANSMITS = re.compile(r"^\s+(\d+)\s+sender\s*$")
 _CPU = re.compile(r"CPU Utilization: local/\w+ ([\d.]+)% \(.*?\), remote/\w+ ([\d.]+)% \(")
 _HEADER = re.compile(r"\[ ID\](?:\[Role\])? Interval|Test Complete\. Summary Results")
 _VERSION = re.compile(r"(?:^|\s)iperf (\d+\.\d\S*)$")
-_STREAM = re.compile(r"\[\s*(\d+)\] local \S+ port \d+ connected (?:to|with) ")
+_STREAM = re.compile(r"\[\s*(\d{1,6})\] local \S+ port \d+ connected (?:to|with) ")
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fleetmark.model import Better, Measurement, Parsed, ParseError
-from parsers._lmbench_words import base
+from parsers._lmbench_words import LONGEST, base
 from parsers._text import numbered
 
 _TOOL = "lmbench"
@@ -155,7 +155,8 @@ def read_summary(text: str) -> Parsed:
     above: list[str] = []
     spans: list[_Span] = []
     last_title = 1
-    for n, line in numbered(text):
+    for n, whole in numbered(text):
+        line = whole[:LONGEST]
         if new := _title(line):
             title, last_title = new, n
             scale, unit = next(((f, u) for word, f, u in _SCALES if word in line), (1.0, ""))

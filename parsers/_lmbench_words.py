@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 
 from fleetmark.model import Better
 
+LONGEST = 1000  # characters of a line worth reading
 NUMBER = r"[0-9]{1,15}(?:\.[0-9]{0,12})?"
 UNITS: Mapping[str, tuple[float, str]] = {
     "nanoseconds": (1e-9, "s"),

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from fleetmark.model import Better, Measurement, Parsed, ParseError
-from parsers._fio_text import ALL_CLIENTS, COMPLAINT, FATAL, Job, named, percentile_name, read_normal, read_terse
+from parsers._fio_text import ALL_CLIENTS, COMPLAINT, FATAL, Job, new_job, percentile_name, put, read_normal, read_terse
 from parsers._text import Document, Found, decode, dig, find_json, matches, number, numbered, objects
 
 _DIRECTIONS = ("read", "write", "trim", "mixed")
@@ -76,15 +76,14 @@ def _read_json(document: dict[str, Any], notes: list[str]) -> list[Job]:
     jobs = []
     for entry in _entries(document):
         name, host = str(entry["jobname"]), entry.get("hostname")
-        job = named(name, host if isinstance(host, str) and host else "host")
+        job = new_job(name, host if isinstance(host, str) and host else "host")
         for direction in _DIRECTIONS:
             job.values.update(_read_direction(entry.get(direction), direction, f"job {name}", notes))
         for metric, figure in _read_latency(dig(entry, "sync"), "lat").items():
             job.values[f"sync_{metric}"] = figure
         for metric, key in (("cpu_usr", "usr_cpu"), ("cpu_sys", "sys_cpu")):
-            share = number(entry.get(key))
-            if share is not None and job.values and job.subject != "all":
-                job.values[metric] = share / 100
+            if job.values and job.subject != "all":
+                put(job.values, metric, number(entry.get(key)), 100)
         error, errors = number(entry.get("error")), number(entry.get("total_err"))
         if error:
             job.error = f"error {error:g}"
@@ -106,10 +105,8 @@ def _read_direction(part: Any, direction: str, where: str, notes: list[str]) -> 
         rate = kib * 1024
         if exact is not None:
             notes.append(f"{where}: {direction} bw_bytes {exact:.0f} is not bw {kib:.0f} KiB/s; took bw")
-    if rate:
-        found[f"{direction}_bw"] = rate
-    if iops:
-        found[f"{direction}_iops"] = iops
+    put(found, f"{direction}_bw", rate)
+    put(found, f"{direction}_iops", iops)
     if not found:
         notes.append(f"{where}: {direction} ran too briefly for a rate")
     for what in ("lat", "clat", "slat"):
@@ -124,15 +121,13 @@ def _read_latency(part: Any, what: str) -> dict[str, float]:
     """Mean, extremes and percentiles of one kind of latency, in seconds, from ``*_ns`` or, up to 2.x, microseconds."""
     nanoseconds = dig(part, f"{what}_ns")
     statistics, per_second = (nanoseconds, 1e9) if nanoseconds is not None else (dig(part, what), 1e6)
-    found = {}
+    found: dict[str, float] = {}
     for kind in ("mean",) if what == "slat" else ("mean", "min", "max"):
-        if value := number(dig(statistics, kind)):
-            found[f"{what}_{kind}"] = value / per_second
+        put(found, f"{what}_{kind}", number(dig(statistics, kind)), per_second)
     percentiles = dig(statistics, "percentile")
     for rank, figure in percentiles.items() if isinstance(percentiles, dict) else ():
-        at, value = number(rank), number(figure)
-        if value and at is not None and (name := percentile_name(at)):
-            found[f"{what}_{name}"] = value / per_second
+        if name := percentile_name(number(rank)):
+            put(found, f"{what}_{name}", number(figure), per_second)
     return found
 
 

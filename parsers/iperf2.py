@@ -14,6 +14,7 @@ the same time. Read against iperf 2.0.5 to 2.2.1 (Locale.c, ReportCSV.c, ReportO
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -107,7 +108,8 @@ def _result(test: Test) -> _Result:
         ways = [ways[0] or ways[1]]
     for streams, prefix in zip(ways, ("", "reverse_"), strict=False):
         for (subject, metric), value in _way(test, streams, result, protocol, alone=not both).items():
-            result.values[subject, prefix + metric] = value
+            if math.isfinite(value):
+                result.values[subject, prefix + metric] = value
     parts = [protocol]
     if (many := max(test.summed, *(len(w) for w in ways))) > 1:
         parts.append(str(many))
@@ -132,11 +134,15 @@ def _way(
         (only,) = each.values()
         return {("host", metric): value for metric, value in only.items()}
     whole = _summed(test, streams, each, result, protocol) if alone and test.sums else {}
-    for metric, value in _derive(test, streams, each, result).items():
-        if metric in whole and abs(value - whole[metric]) > _SAME_SUM * max(value, whole[metric]):
+    derived = _derive(test, streams, each)
+    for metric in whole.keys() & derived.keys():
+        value = derived[metric]
+        if abs(value - whole[metric]) > _SAME_SUM * max(value, whole[metric]):
             result.notes.append(f"iperf's sum of {metric} is {whole[metric]:.4g}; took its streams' {value:.4g}")
             whole[metric] = value
-        whole.setdefault(metric, value)
+    if missing := [metric for metric in derived if metric not in whole]:
+        result.notes.append(f"no sum by iperf of {', '.join(missing)}: derived from {len(streams)} streams")
+        whole |= {metric: derived[metric] for metric in missing}
     if not whole and each:
         result.notes.append("no sum over the streams: they are not known to have run side by side")
     found = {("host", metric): value for metric, value in whole.items()}
@@ -150,6 +156,7 @@ def _summed(
     row = final(test.sums)
     if row is None:
         result.error = _CUT
+        result.notes.append("the sum is the mean of its intervals")
         mean = weighted_mean((r.rate or 0.0, r.seconds) for r in test.sums)
         return {"bitrate": mean} if mean else {}
     if (times := _times(streams)) and row.seconds > _SAME_TIME * max(times):
@@ -169,6 +176,7 @@ def _stream(stream: Stream, protocol: str, result: _Result) -> dict[str, float]:
     found: dict[str, float] = {}
     if sent is None and received is None:
         result.error = _CUT
+        result.notes.append(f"stream {stream.name}: bitrate is the mean of its intervals")
         mean = weighted_mean((r.rate or 0.0, r.seconds) for r in stream.rows)
         return {"bitrate": mean} if mean and not stream.rows[0].bounces else {}
     if sent is not None:
@@ -197,7 +205,7 @@ def _times(streams: list[Stream]) -> list[float]:
     return [r.seconds for s in streams if (r := s.final(received=False) or s.final(received=True))]
 
 
-def _derive(test: Test, streams: list[Stream], each: dict[str, dict[str, float]], result: _Result) -> dict[str, float]:
+def _derive(test: Test, streams: list[Stream], each: dict[str, dict[str, float]]) -> dict[str, float]:
     """Sums over streams that ran side by side; nothing where that is not known, or one of them is missing."""
     times = _times(streams)
     announced = sum(s.reverse == streams[0].reverse for s in test.streams.values()) if streams else 0
@@ -211,8 +219,6 @@ def _derive(test: Test, streams: list[Stream], each: dict[str, dict[str, float]]
             found[metric] = sum(values[metric] for values in each.values())
     if found.get("packets") and "lost_packets" in found:
         found["loss"] = found["lost_packets"] / found["packets"]
-    if found and not test.sums:
-        result.notes.append(f"no sum by iperf: derived from {len(streams)} streams")
     return found
 
 

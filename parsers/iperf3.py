@@ -13,6 +13,7 @@ sender's rate and the receiver's loss: ``bitrate`` is then derived, the sent rat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,6 +45,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     runs = [_read_json(document, line) for document, line in _tests(found)]
     if not any(r.values for r in runs):
         runs += read_text(found.around)
+    for run in runs:
+        run.values = {metric: value for metric, value in run.values.items() if math.isfinite(value)}
     said = [m["what"].strip() for _, m in matches(ERROR, found.around)]
     if said and len(runs) == 1 and not (runs[0].error and runs[0].error != NO_SUMMARY):
         runs[0].error = said[0]
@@ -55,6 +58,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         f"the JSON that begins on line {cut.line} is cut or damaged at line {cut.at}: nothing of it was read"
         for cut in found.broken
     ]
+    if len(runs) > 1:
+        notes += [f"besides: {sentence}" for sentence in said]
     measurements: list[Measurement] = []
     for n, run in enumerate(runs, 1):
         where = f"test {n}: " if len(runs) > 1 else ""

@@ -25,6 +25,7 @@ from parsers._lmbench_words import (
     BY_ARGUMENT,
     BY_PROGRAM,
     LINES,
+    LONGEST,
     MEMORY_OPERATIONS,
     NUMBER,
     PARALLELISM,
@@ -106,6 +107,8 @@ class _Reader:
         if not line:
             if self.rows:
                 self.table, self.rows = None, 0
+        elif len(line) > LONGEST:
+            return  # no program of lmbench's prints such a line
         elif line.startswith("["):
             self._setting(line)
         elif row := _ROW.fullmatch(line):

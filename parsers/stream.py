@@ -20,6 +20,7 @@ from fleetmark.model import Better, Measurement, Parsed, ParseError
 from parsers._text import decode, numbered
 
 _TOOL = "stream"
+_LONGEST = 1000  # characters of a line worth reading
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{0,12})?")
 _NOT_FINITE = re.compile(r"[-+]?(?:inf(?:inity)?|nan)", re.IGNORECASE)
 # The names up to version 3 were Assignment, Scaling, Summing and SAXPYing.
@@ -120,6 +121,8 @@ def _read(text: str, notes: list[str]) -> tuple[str | None, list[_Run]]:
     runs = [run]
     lines = numbered(text)
     for position, (n, line) in enumerate(lines):
+        if len(line) > _LONGEST:
+            continue  # no STREAM prints such a line
         columns = _columns(line)
         if run.rows and (columns or _BANNER.search(line) or _ARRAY.search(line)):
             run = _Run()

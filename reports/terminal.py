@@ -20,7 +20,7 @@ from reports.problems import WORST_FIRST, Problem, problems, resume_command
 from reports.view import View, by_metric, headlines, legend, spread, view
 
 MOST_PROBLEMS = 6
-MOST_METRICS = 24  # headlines; more would scroll what matters off the screen
+MOST_METRICS = 40  # headlines; more would scroll what matters off the screen
 _STYLE = {
     Status.PASSED: "green",
     Status.FAILED: "bold red",
@@ -62,6 +62,7 @@ def summary(results: Results, page: Path | None = None) -> list[RenderableType]:
 def _table(view: View, figures: pd.DataFrame) -> Table:
     several = len(view.generations) > 1 and len(view.hosts) > 1
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1), show_edge=False)
+    table.add_column("case", overflow="fold")
     table.add_column("metric", overflow="fold")
     if several:
         table.add_column("generation", overflow="fold", max_width=20)
@@ -70,16 +71,17 @@ def _table(view: View, figures: pd.DataFrame) -> Table:
     table.add_column("spread", justify="right", no_wrap=True)
     table.add_column("n", justify="right", no_wrap=True)
     case: tuple[str, ...] = ()
+    points = figures.groupby(METRIC[:4])["labels"].nunique()  # where a case has one point, its name says it all
     for key, rows, shown in islice(by_metric(figures), MOST_METRICS):
-        if case != key[:2]:
-            case = key[:2]
-            table.add_row(Text(f"{fmt.clean(key[0])} {fmt.clean(key[1])}", style="bold"))
-        name = Padding(Text(fmt.point(key[2], key[3], key[4])), (0, 0, 0, 2))
+        title = "" if case == key[:2] else f"{fmt.clean(key[0])} {fmt.clean(key[1])}"
+        case = key[:2]
+        name = fmt.point(key[2], key[3], key[4] if points[key[:4]] > 1 else "{}")
         for i, r in enumerate(rows.to_dict("records")):
             who = [Text(view.title_of(r["generation"]))] if several else []
             extent = spread(shown, r["lo"], r["hi"], r["interval"])
             median = Text(shown.number(r["median"]), style="bold")
-            table.add_row(name if i == 0 else "", *who, median, Text(shown.unit), Text(extent), Text(str(r["n"])))
+            heads = (Text(title), Text(name)) if i == 0 else ("", "")
+            table.add_row(*heads, *who, median, Text(shown.unit), Text(extent), Text(str(r["n"])))
     return table
 
 

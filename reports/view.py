@@ -64,7 +64,8 @@ def view(results: Results) -> View:
     hosts = [known.get(name, HostInfo(name)) for name in generation]
     generations = sorted({g or "" for g in generation.values()}, key=lambda g: (g == "", fmt.natural(g)))
     hosts.sort(key=lambda h: (generations.index(h.generation or ""), fmt.natural(h.name)))
-    metrics = [str(m) for m in results.measurements["metric"].unique()]
+    as_printed = [str(m) for m in results.measurements["metric"].unique()]
+    orders = {"metric": as_printed, "workload": results.campaign.workloads}
     stats = summary.per_host(results.measurements)
     merged = summary.merge_pairs(stats, generation)
     return View(
@@ -72,21 +73,22 @@ def view(results: Results) -> View:
         tuple(hosts),
         generation,
         tuple(generations),
-        stats=in_order(stats, metrics),
-        merged=in_order(merged, metrics),
-        generational=in_order(summary.per_generation(merged, generation), metrics),
+        stats=in_order(stats, orders),
+        merged=in_order(merged, orders),
+        generational=in_order(summary.per_generation(merged, generation), orders),
         absent=absences(results),
     )
 
 
-def in_order(frame: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
-    """Rows as people read: metrics as their tool prints them, all else in natural order (64 before 128)."""
+def in_order(frame: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """Rows as people read: columns of ``orders`` in that order, all else in natural order (64 before 128)."""
     if frame.empty:
         return frame
     ranks: dict[str, list[int]] = {}
     for name in [*summary.METRIC, *(c for c in ("generation", "host") if c in frame)]:
         values = frame[name].tolist()
-        sorted_values = metrics if name == "metric" else sorted(set(values), key=lambda v: (v == "", fmt.natural(v)))
+        given = [v for v in orders.get(name, ()) if v in set(values)]
+        sorted_values = [*given, *sorted(set(values) - set(given), key=lambda v: (v == "", fmt.natural(v)))]
         rank = {value: position for position, value in enumerate(sorted_values)}
         ranks[name] = [rank[value] for value in values]
     index = pd.DataFrame(ranks, index=frame.index).sort_values(list(ranks), kind="stable").index

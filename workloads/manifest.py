@@ -160,6 +160,7 @@ class Case(_Part):
     env: Mapping[str, Any] = {}
     files: tuple[str, ...] = ()
     output: str = "stdout"  # which file the parser reads
+    headline: tuple[str, ...] = ()  # its headline metrics, where they are not the workload's
     serve: Serve | None = None
     exclusive: tuple[Any, ...] = ()
     expect: Any  # seconds

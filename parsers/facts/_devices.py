@@ -38,7 +38,7 @@ def disks(raw: Raw, virtualisation: str | None) -> tuple[Disk, ...]:
     if virtualisation in _CONTAINERS:
         blind = "contents unknown: seen from a container"
     elif not said["signatures"]:
-        blind = "contents unknown: gather facts as root to see"
+        blind = "contents unknown: gather facts as root (--become) to see"
     found = []
     for disk in said["disks"]:
         uses = [*disk["in_use"], *_other_uses(raw, disk["devices"])]
@@ -125,7 +125,7 @@ def pcie(raw: Raw) -> tuple[tuple[PcieLink, ...], tuple[str, ...], list[dict[str
         functions, denied = said["functions"], said["denied"]
     sysfs = {address: values for address, values in raw.table("pci").items() if isinstance(values, dict)}
     if denied and not sysfs:
-        raw.notes.append("PCIe links are unknown: lspci needs root to read them; gather facts as root.")
+        raw.notes.append("PCIe links are unknown: lspci needs root to read them; gather facts as root (--become).")
     named = {f["address"]: f for f in functions}
     for address, values in sysfs.items():
         function = named.setdefault(address, {"address": address, "name": _ids(values)})

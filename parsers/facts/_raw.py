@@ -69,7 +69,7 @@ class Raw:
             self.notes.append(f"{what} unknown: {command} is not installed; install the package {package}.")
             return None
         if error == "needs root":
-            self.notes.append(f"{what} unknown: {command} needs root; gather facts as root.")
+            self.notes.append(f"{what} unknown: {command} needs root; gather facts as root (--become).")
             return None
         if error is not None:
             self.notes.append(f"{what} unknown: {command} gave {error}; run it on the host by hand to see why.")

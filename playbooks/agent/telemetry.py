@@ -1,9 +1,382 @@
-class Sampler:
-    def __init__(self, interval=1.0):
-        pass
+"""Watches a host while one step runs: CPU time by kind, pressure, clocks, temperatures, power, load, lost packets.
+
+Imported by the job runner on the host. Standard library only, Python 3.6 and later. What the host does not show, or not
+to this user, is absent. It reads totals and a few sensors through files kept open (os.pread), never /proc/cpuinfo,
+which interrupts every core, and while the step runs nothing that asks a drive or a network card.
+
+How much others took: ``foreign_cores`` is the machine's CPU time (user, nice, system; from /proc/stat, proc(5)) less
+what the step's processes and this process took, over the wall time. Interrupts, waiting for I/O and time stolen by a
+hypervisor are not in it. Kernel threads count as foreign even where they work for the step; so do processes of the step
+that nobody waited for. /proc/stat counts in hundredths of a second: ``foreign_error_cores`` is what that leaves open.
+"""
+
+import glob
+import os
+import re
+import threading
+import time
+
+BUDGET = 0.0025  # of one core, for sampling: half of what is promised, the rest is for beginning and end
+MOST = 600  # samples kept: beyond, every other is dropped and the interval doubled
+PATIENCE_S = 2.0  # for sensors that do not answer; the step's result must not wait for them
+SHORTEST_S = 0.5  # below, hundredths of a second say nothing about others
+TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
+TICKS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+SENSORS = re.compile(r"Package id \d+|Tctl|Tdie|cpu.*|CPU.*")  # of coretemp, k10temp, zenpower, cpu_thermal
+NETWORK = {"rx_errors": 2, "rx_dropped": 3, "tx_errors": 10, "tx_dropped": 11}  # fields of /proc/net/dev
+
+
+class Reader(object):
+    """One open file and the columns it gives. ``kind`` is what a value is: a gauge, or a counter that only grows."""
+
+    def __init__(self, path, names, parse, kind, wrap=None):
+        self.names, self.parse, self.kind, self.wrap = names, parse, kind, wrap
+        self.fd = os.open(path, os.O_RDONLY)
+        try:
+            self.absent = [None] * len(names)
+            if len(self.parse(os.pread(self.fd, 4096, 0))) != len(names):
+                raise ValueError(path + " has changed its form")
+        except (OSError, ValueError, IndexError):
+            os.close(self.fd)
+            raise
+
+    def read(self):
+        try:
+            return self.parse(os.pread(self.fd, 4096, 0))
+        except (OSError, ValueError, IndexError):  # a sensor may answer an error now and a value later
+            return self.absent
+
+
+def ticks(data):
+    """The first line of /proc/stat: hundredths of a second by kind, all CPUs. ``user`` includes guests."""
+    return [int(word) for word in data[: data.index(b"\n")].split()[1:9]]
+
+
+def pressure(data):
+    """Microseconds from ``some avg10=… total=N`` and, where the kernel has it, the line ``full``."""
+    return [int(line.rpartition(b"total=")[2]) for line in data.splitlines()]
+
+
+def load(data):
+    """[load average of one minute, runnable now] from ``0.08 0.03 0.00 5/100 8254``."""
+    words = data.split()
+    return [float(words[0]), int(words[3].partition(b"/")[0])]
+
+
+def scaled(factor):
+    """A parser of a file that holds one integer."""
+    return lambda data: [int(data) * factor]
+
+
+def text(path):
+    """A small file's text, empty where it cannot be read."""
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def spread(items, most):
+    """At most ``most`` of ``items``, evenly spread, the first and the last among them."""
+    if len(items) <= most:
+        return items
+    return [items[i * (len(items) - 1) // (most - 1)] for i in range(most)]
+
+
+def natural(name):
+    """Sorts cpu10 after cpu9."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def kernel_readers(root):
+    """/proc/stat, /proc/loadavg and /proc/pressure."""
+    yield root + "/proc/stat", ["cpu_" + kind for kind in TICKS], ticks, "ticks", None
+    yield root + "/proc/loadavg", ["load1", "running"], load, "gauge", None
+    for what in ("cpu", "memory", "io"):
+        path = root + "/proc/pressure/" + what
+        rows = [line.split()[0] for line in text(path).splitlines()]
+        yield path, ["psi_{}_{}".format(what, row) for row in rows], pressure, "counter", None
+
+
+def sensor_readers(root):
+    """Clocks, temperatures of CPUs, and power; names are made unique by the caller."""
+    clocks = sorted(glob.glob(root + "/sys/devices/system/cpu/cpu[0-9]*/cpufreq/scaling_cur_freq"), key=natural)
+    for path in spread(clocks, 8):
+        yield path, ["clock_hz:" + path.split("/")[-3]], scaled(1e3), "gauge", None
+    heat = []
+    for path in sorted(glob.glob(root + "/sys/class/hwmon/hwmon*/temp*_input"), key=natural):
+        label, driver = text(path[: -len("input")] + "label"), text(os.path.dirname(path) + "/name")
+        if driver in ("coretemp", "k10temp", "zenpower", "cpu_thermal") and SENSORS.match(label or driver):
+            heat.append((path, label or driver))
+    if not heat:
+        for path in sorted(glob.glob(root + "/sys/class/thermal/thermal_zone*/temp"), key=natural):
+            kind = text(os.path.dirname(path) + "/type")
+            if re.match(r"x86_pkg_temp|cpu|soc", kind, re.IGNORECASE):
+                heat.append((path, kind))
+    for path, label in spread(heat, 8):
+        yield path, ["temp_c:" + label.replace(" ", "_")], scaled(1e-3), "gauge", None
+    for zone in sorted(glob.glob(root + "/sys/class/powercap/intel-rapl:*"), key=natural):  # AMD's too bear that name
+        name, span = text(zone + "/name"), text(zone + "/max_energy_range_uj")
+        # Core and uncore lie within their package, which is counted; memory does not.
+        if re.match(r"package|dram|psys", name) and span.isdigit():
+            if name == "dram":
+                name = text(zone.rpartition(":")[0] + "/name") + "_dram"
+            yield zone + "/energy_uj", ["power_w:" + name], scaled(1e-6), "counter", int(span) * 1e-6
+    for path in sorted(glob.glob(root + "/sys/class/hwmon/hwmon*/power*_average"), key=natural)[:8]:
+        yield path, ["power_w:" + text(os.path.dirname(path) + "/name")], scaled(1e-6), "gauge", None
+
+
+def opened(candidates, found, taken):
+    """Append a Reader for each candidate that can be read now."""
+    for path, names, parse, kind, wrap in candidates:
+        unique = []
+        for name in names:
+            again = sum(1 for other in taken if other == name or other.startswith(name + "#"))
+            unique.append(name if not again else "{}#{}".format(name, again))
+            taken.append(unique[-1])
+        try:
+            found.append(Reader(path, unique, parse, kind, wrap))
+        except (OSError, ValueError, IndexError):
+            del taken[len(taken) - len(unique) :]
+
+
+def bounded(call):
+    """Run ``call`` aside and wait for it, but not long: a dead device may hold a read for minutes."""
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(PATIENCE_S)
+
+
+READERS = {}  # root -> readers: the files of one process stay open from step to step
+
+
+def readers(root):
+    if root not in READERS:
+        found, taken = [], []
+        opened(kernel_readers(root), found, taken)
+        bounded(lambda: opened(sensor_readers(root), found, taken))
+        READERS[root] = list(found)
+    return READERS[root]
+
+
+def edges(root, found):
+    """Fill ``found`` with what is read before and after the step only: packet counters, and temperatures of NVMe.
+
+    The latter are a command to the drive, which must not meddle with what it is measured at.
+    """
+    for line in text(root + "/proc/net/dev").splitlines()[2:]:
+        name, _, counts = line.strip().partition(":")
+        words = counts.split()
+        if name != "lo" and len(words) > 11 and "".join(words).isdigit():
+            network = found.setdefault("network", {})
+            network[name] = {key: int(words[n]) for key, n in NETWORK.items()}
+    for hwmon in sorted(glob.glob(root + "/sys/class/hwmon/hwmon*"), key=natural)[:256]:
+        if text(hwmon + "/name") == "nvme":
+            value = text(hwmon + "/temp1_input")
+            name = os.path.basename(os.path.realpath(hwmon + "/device"))
+            if value.isdigit():
+                found.setdefault("nvme_temp_c", {})[name] = int(value) * 1e-3
+
+
+class Sampler(object):
+    """Samples the host from ``start`` to ``stop`` every ``interval`` seconds, or less often where that would cost more.
+
+    ``root`` is where /proc and /sys lie, for tests. Make it before the step begins: it looks for sensors then.
+    """
+
+    def __init__(self, interval=1.0, root=""):
+        self.interval, self.root = max(0.01, float(interval)), root
+        self.rows, self.count, self.stretched = [], 0, False
+        self.edging = self.sampling = 0.0  # CPU seconds spent
+        self.done = threading.Event()
+        self.readers = readers(root)
+        self.before = {}
+        self.apart(self.before)
+        self.thread = threading.Thread(target=self.work, daemon=True)
+
+    def apart(self, found):
+        def call():
+            edges(self.root, found)
+            self.edging += thread_time()
+
+        bounded(call)
 
     def start(self):
-        pass
+        self.utc, self.process = time.time(), time.process_time()
+        self.thread.start()
+
+    def work(self):
+        begun, due = thread_time(), time.monotonic()
+        while True:
+            last = self.done.is_set()
+            self.sample()
+            if last:
+                # What is left of an interval joins the one before: shares of a few hundredths of a second are noise.
+                if len(self.rows) > 2 and self.rows[-1][0] - self.rows[-2][0] < self.interval / 2:
+                    del self.rows[-2]
+                self.sampling = thread_time() - begun
+                return
+            if len(self.rows) > MOST:
+                self.rows = self.rows[::2]
+                self.interval *= 2
+            self.sampling = thread_time() - begun
+            afford = self.sampling / self.count / BUDGET
+            if afford > self.interval:
+                self.interval, self.stretched = afford, True
+            due = max(due + self.interval, time.monotonic())
+            self.done.wait(due - time.monotonic())
+
+    def sample(self):
+        row = [time.monotonic()]
+        for reader in self.readers:
+            row += reader.read()
+        self.rows.append(row)
+        self.count += 1
 
     def stop(self, own_cpu_s=None):
-        return {"foreign_cores": 0.0}
+        """End, and give everything as one dict that JSON can hold.
+
+        ``own_cpu_s``: CPU seconds of the step's processes, from wait4(2). ``samples`` are columns; an entry describes
+        the time from the one before to ``t`` (seconds since the start). Shares are of the whole machine (``cpu_*``) or
+        of the time (``psi_*``). Means of those and of power are over the whole step.
+        """
+        self.done.set()
+        self.thread.join(PATIENCE_S)
+        process = time.process_time() - self.process
+        after = {}
+        self.apart(after)
+        result = {"interval_s": round(self.interval, 3), "started": self.utc, "cpus": os.sysconf("SC_NPROCESSORS_ONLN")}
+        if self.thread.is_alive():
+            result["note"] = "a sensor did not answer: the last samples are missing"
+        rows = list(self.rows)
+        result["samples"], result["summary"] = columns(self.readers, rows)
+        result["cost_s"] = round(self.edging + self.sampling, 6)
+        result["stretched"] = self.stretched
+        result.update(between(self.before, after))
+        result.update(foreign(self.readers, rows, own_cpu_s, process, result["cpus"]))
+        return result
+
+
+def thread_time():
+    """CPU seconds of the calling thread, user and kernel."""
+    return time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
+
+
+def change(old, new, wrap):
+    """Growth of a counter that starts again after ``wrap``; None where a value is missing or it fell without one."""
+    if old is None or new is None:
+        return None
+    if new < old:
+        return new - old + wrap if wrap else None
+    return new - old
+
+
+def columns(sources, rows):
+    """(columns by name, {name: min, mean, max}) of the sampled rows."""
+    samples = {"t": [tidy(row[0] - rows[0][0]) for row in rows[1:]]}
+    overall = {}
+    at = 1
+    for source in sources:
+        width = len(source.names)
+        inner = [[row[0], *row[at : at + width]] for row in rows]
+        at += width
+        pairs = [inner[i : i + 2] for i in range(len(inner) - 1)]
+        if source.kind == "ticks":
+            made = [shares(old, new) for old, new in pairs]
+            for name in ("cpu_busy", "cpu_user", "cpu_system", "cpu_irq", "cpu_iowait", "cpu_steal"):
+                samples[name] = [one.get(name) for one in made]
+            overall.update(shares(inner[0], inner[-1]) if len(inner) > 1 else {})
+            continue
+        for n, name in enumerate(source.names, 1):
+            if source.kind == "gauge":
+                samples[name] = [row[n] for row in inner[1:]]
+                continue
+            factor = 1e-6 if name.startswith("psi_") else 1.0
+            samples[name] = [rate(old, new, n, source.wrap, factor) for old, new in pairs]
+            if len(inner) > 1 and not source.wrap:
+                overall[name] = rate(inner[0], inner[-1], n, None, factor)
+    reduce_group(samples, "clock_hz", min)
+    reduce_group(samples, "temp_c", max)
+    summary = {}
+    for name, values in samples.items():
+        known = [value for value in values if value is not None]
+        if known and name != "t":
+            mean = overall.get(name)
+            mean = sum(known) / len(known) if mean is None else mean
+            summary[name] = {"min": tidy(min(known)), "mean": tidy(mean), "max": tidy(max(known))}
+    return {name: [tidy(v) for v in values] for name, values in samples.items()}, summary
+
+
+def shares(old, new):
+    """Shares of the machine's CPU time between two readings, empty where no tick passed."""
+    # Idle and I/O wait may fall by a tick (proc(5)); a kind that fell took no time.
+    parts = {kind: change(old[n], new[n], None) or 0 for n, kind in enumerate(TICKS, 1)}
+    total = sum(parts.values())
+    if not total:
+        return {}
+    grouped = {
+        "cpu_busy": ("user", "nice", "system"),
+        "cpu_user": ("user", "nice"),
+        "cpu_system": ("system",),
+        "cpu_irq": ("irq", "softirq"),
+        "cpu_iowait": ("iowait",),
+        "cpu_steal": ("steal",),
+    }
+    return {name: sum(parts[kind] for kind in kinds) / total for name, kinds in grouped.items()}
+
+
+def rate(old, new, n, wrap, factor):
+    grown = change(old[n], new[n], wrap)
+    span = new[0] - old[0]
+    return grown * factor / span if grown is not None and span > 0 else None
+
+
+def reduce_group(samples, group, extreme):
+    """Add the mean and the extreme over the members of a group, ``clock_hz:cpu0`` and so on; drop single clocks."""
+    members = [values for name, values in samples.items() if name.startswith(group + ":")]
+    if not members:
+        return
+    rows = [[values[i] for values in members] for i in range(len(members[0]))]
+    known = [[value for value in row if value is not None] for row in rows]
+    samples[group + "_" + extreme.__name__] = [extreme(values) if values else None for values in known]
+    if group == "clock_hz":
+        samples["clock_hz_mean"] = [sum(values) / len(values) if values else None for values in known]
+        for name in [name for name in samples if name.startswith("clock_hz:")]:
+            del samples[name]
+
+
+def between(before, after):
+    """From before the step to after it: NICs watched, what each lost (where it lost any), NVMe temperatures."""
+    found = {}
+    old, new = before.get("network", {}), after.get("network", {})
+    nics = sorted(set(old) & set(new), key=natural)
+    if nics:
+        found["nics"] = nics
+        grown = {nic: {n: v - old[nic][n] for n, v in new[nic].items() if v > old[nic][n]} for nic in nics}
+        found["lost"] = {nic: counts for nic, counts in grown.items() if counts}
+    for drive, value in after.get("nvme_temp_c", {}).items():
+        if drive in before.get("nvme_temp_c", {}):
+            ends = [before["nvme_temp_c"][drive], value]
+            found.setdefault("nvme_temp_c", {})[drive] = [tidy(end) for end in ends]
+    return found
+
+
+def foreign(sources, rows, own, process, cpus):
+    """CPUs that others kept busy, and the error of that; None where it cannot be known."""
+    found = {"wall_s": tidy(rows[-1][0] - rows[0][0]) if rows else None, "foreign_cores": None}
+    if own is None or len(rows) < 2 or rows[-1][0] - rows[0][0] < SHORTEST_S:
+        return found
+    if not sources or sources[0].kind != "ticks" or rows[0][1] is None or rows[-1][1] is None:
+        return found
+    wall = rows[-1][0] - rows[0][0]
+    busy = sum(change(rows[0][n], rows[-1][n], None) or 0 for n in (1, 2, 3)) * TICK_S
+    found["foreign_cores"] = tidy(max(0.0, busy - own - process) / wall)
+    # Each of the three sums is cut to whole ticks; each CPU may be charged one tick too many or too few.
+    found["foreign_error_cores"] = tidy((3 + cpus**0.5) * TICK_S / wall)
+    return found
+
+
+def tidy(value):
+    """Five significant digits: a step's samples travel over the network and are kept."""
+    return value if value is None or isinstance(value, int) else float("{:.5g}".format(value))

@@ -140,7 +140,7 @@ def free_port() -> int:
     return port
 
 
-SERVE = "import socket,sys; s=socket.socket(); s.bind(('127.0.0.1',int(sys.argv[1]))); s.listen(); c=s.accept()[0]; c.send(b'hi')"
+SERVE = "import socket,sys; s=socket.create_server(('127.0.0.1',int(sys.argv[1]))); c=s.accept()[0]; c.send(b'hi')"
 ASK = "import socket,sys; print(socket.create_connection(('127.0.0.1',int(sys.argv[1]))).recv(9))"
 
 
@@ -202,9 +202,38 @@ def test_a_full_disk_fails_the_step_and_is_told(tmp_path: Path) -> None:
 def test_the_agent_runs_on_python_3_6(tmp_path: Path) -> None:
     for file in AGENT.glob("*.py"):
         ran = subprocess.run(
-            [sys.executable, "-m", "vermin", "-t=3.6-", "--no-tips", str(file)], capture_output=True, text=True
+            [Path(sys.executable).with_name("vermin"), "-t=3.6-", "--no-tips", file], capture_output=True, text=True
         )
         assert ran.returncode == 0, f"{file.name}: {ran.stdout}"
+
+
+def test_a_mounted_device_is_refused_by_the_kernel(tmp_path: Path) -> None:
+    """The plan never names a device in use; should one be mounted since, the step does not begin."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: makes a loop device")
+    image = tmp_path / "disk.img"
+    image.write_bytes(b"")
+    os.truncate(image, 8 << 20)
+    made = subprocess.run(["losetup", "--find", "--show", image], capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"no loop devices here: {made.stderr.strip()}")
+    device, mount = made.stdout.strip(), tmp_path / "mount"
+    mount.mkdir()
+    try:
+        subprocess.run(["mkfs.ext4", "-q", device], check=True)
+        subprocess.run(["mount", device, mount], check=True)
+        steps = [step(0, ["true"], exclusive=[device])]
+        job = Job(tmp_path / "work", steps)
+        job.start()
+        result = job.results()["00000"]
+        assert (result["ended"], "busy" in result["reason"]) == ("error", True)
+        subprocess.run(["umount", mount], check=True)
+        free = Job(tmp_path / "work", steps, campaign="free")
+        free.start()
+        assert free.results()["00000"]["ended"] == "exit"
+    finally:
+        subprocess.run(["umount", mount], stderr=subprocess.DEVNULL, check=False)
+        subprocess.run(["losetup", "-d", device], check=True)
 
 
 def test_another_users_work_folder_is_refused(tmp_path: Path) -> None:

@@ -391,7 +391,10 @@ def test_jump_host_that_refuses(hosts: dict[str, Host], fleet: Fleet) -> None:
 def test_many_hosts_through_one_jump(hosts: dict[str, Host], fleet: Fleet) -> None:
     h2 = replace(hosts["h2"], ssh_args=(*hosts["h2"].ssh_args, "-J", "h4"))
     reaches = [connect(h2) for _ in range(20)]
-    with sshd(fleet, "h4", "MaxStartups 10:100:10"), ThreadPoolExecutor(20) as pool:  # beyond 10 at once, all dropped
+    slowly = "#!/bin/sh\nsleep 0.4\ncat /root/.ssh/authorized_keys\n"  # or too few would knock at once
+    fleet.exec("h4", ["sh", "-c", "cat > /usr/bin/slowly; chmod 755 /usr/bin/slowly"], input=slowly)
+    lines = ["AuthorizedKeysFile none", "AuthorizedKeysCommand /usr/bin/slowly", "AuthorizedKeysCommandUser root"]
+    with sshd(fleet, "h4", "PerSourceMaxStartups 10", *lines), ThreadPoolExecutor(20) as pool:  # it drops the eleventh
         assert [r.out for r in pool.map(lambda r: r.run(["hostname"]), reaches)] == [b"h2\n"] * 20
     for reach in reaches:
         reach.close()

@@ -1,0 +1,45 @@
+"""Fixtures read by their parsers, and single figures looked up in what comes of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import parsers
+from fleetmark.model import Measurement, Parsed
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def read(tool: str, name: str, *command: str) -> Parsed:
+    """What ``tool``'s parser makes of the fixture ``name``."""
+    return parsers.parse(tool, (FIXTURES / tool / name).read_bytes(), command)
+
+
+def find(
+    parsed: Parsed, metric: str, *, case: str | None = None, subject: str = "host", **labels: str
+) -> Measurement | None:
+    """The one measurement of ``metric``, or None; in any case unless one is named."""
+    found = [
+        m
+        for m in parsed.measurements
+        if m.metric == metric and m.subject == subject and case in (None, m.case) and dict(m.labels) == labels
+    ]
+    assert len(found) < 2, f"{len(found)} measurements of {metric}"
+    return found[0] if found else None
+
+
+def value(
+    parsed: Parsed, metric: str, *, case: str | None = None, subject: str = "host", **labels: str
+) -> float | None:
+    """The value ``find`` finds, in base units."""
+    found = find(parsed, metric, case=case, subject=subject, **labels)
+    return found.value if found else None
+
+
+def cases(parsed: Parsed) -> set[str]:
+    return {m.case for m in parsed.measurements}
+
+
+def identities(parsed: Parsed) -> list[tuple[str, str, str, tuple[tuple[str, str], ...]]]:
+    """What tells the measurements apart: no two may share it."""
+    return [(m.case, m.metric, m.subject, tuple(sorted(m.labels.items()))) for m in parsed.measurements]

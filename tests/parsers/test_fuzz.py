@@ -1,0 +1,233 @@
+"""Every parser is total: damaged output gives sound measurements or a ParseError, and no figure out of thin air."""
+
+from __future__ import annotations
+
+import bisect
+import math
+import random
+import re
+from collections.abc import Callable
+from functools import cache
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import parsers
+from fleetmark.model import Parsed, ParseError
+from parsers._text import decode
+from tests import corpus
+from tests.parsers.reading import FIXTURES, identities
+
+TOOLS = parsers.tools()
+
+# What a printed figure may be multiplied by on its way to base units: prefixes of 1000 and 1024, bits, percents.
+UNITS = sorted(
+    {base**power / part for base in (1000.0, 1024.0) for power in range(-4, 6) for part in (1.0, 8.0, 100.0)}
+)
+# Metrics that a parser's documentation says it computes over several figures; elsewhere a note says so.
+COMPUTED = {("iperf3", "rtt_mean"), ("iperf3", "reverse_rtt_mean")}
+SAYS_COMPUTED = re.compile(r"\bderived\b|\bmean of\b|\btook its\b")
+
+
+@cache
+def seeds(tool: str) -> tuple[bytes, ...]:
+    """Real outputs of ``tool``: our fixtures, and the corpus where it is at hand."""
+    ours = [p for p in sorted((FIXTURES / tool).glob("*")) if p.suffix != ".md"]
+    more = [p.values[0] for p in corpus.rows(tool)] if (corpus.ROOT / "MANIFEST.jsonl").exists() else []
+    return tuple(p.read_bytes() for p in [*ours, *more] if p.is_file()) or (b"",)
+
+
+def truncate(raw: bytes, pick: random.Random) -> bytes:
+    return raw[: pick.randint(0, len(raw))]
+
+
+def behead(raw: bytes, pick: random.Random) -> bytes:
+    return raw[pick.randint(0, len(raw)) :]
+
+
+def on_lines(change: Callable[[list[bytes], random.Random], None]) -> Callable[[bytes, random.Random], bytes]:
+    def mutate(raw: bytes, pick: random.Random) -> bytes:
+        lines = raw.splitlines(keepends=True)
+        if lines:
+            change(lines, pick)
+        return b"".join(lines)
+
+    return mutate
+
+
+def drop(lines: list[bytes], pick: random.Random) -> None:
+    start = pick.randrange(len(lines))
+    del lines[start : start + pick.choice((1, 1, 2, 10))]
+
+
+def swap(lines: list[bytes], pick: random.Random) -> None:
+    a, b = pick.randrange(len(lines)), pick.randrange(len(lines))
+    lines[a], lines[b] = lines[b], lines[a]
+
+
+def repeat(lines: list[bytes], pick: random.Random) -> None:
+    at, many = pick.randrange(len(lines)), pick.choice((1, 1, 2, 30))
+    lines[at:at] = lines[at : at + many]
+
+
+def interrupt(lines: list[bytes], pick: random.Random) -> None:
+    junk = (
+        b"\n",
+        b"Warning: clock skew\n",
+        b"\xff\xfe\x00\n",
+        b"} ] 17\n",
+        b"Segmentation fault (core dumped)\n",
+        b"\t\r",
+    )
+    lines.insert(pick.randrange(len(lines) + 1), pick.choice(junk))
+
+
+def garble(raw: bytes, pick: random.Random) -> bytes:
+    at, size = pick.randint(0, len(raw)), pick.randint(1, 12)
+    return raw[:at] + pick.randbytes(pick.randint(0, 12)) + raw[at + size :]
+
+
+def refigure(raw: bytes, pick: random.Random) -> bytes:
+    """Another number in the place of one: absurd, tiny, signed, not a number at all."""
+    places = list(re.finditer(rb"\d+(?:\.\d+)?", raw))
+    if not places:
+        return raw
+    place = pick.choice(places)
+    figures = (
+        b"0",
+        b"-1",
+        b"1e308",
+        b"nan",
+        b"-inf",
+        b"9" * 400,
+        b"9" * 5000,
+        b"0.0000001",
+        b"N/A",
+        b"1.2.3",
+        b"",
+        b"1,5",
+    )
+    return raw[: place.start()] + pick.choice(figures) + raw[place.end() :]
+
+
+def glue(raw: bytes, pick: random.Random) -> bytes:
+    return raw + raw[pick.randint(0, len(raw)) :]
+
+
+MUTATIONS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
+    truncate,
+    behead,
+    garble,
+    refigure,
+    glue,
+    *map(on_lines, (drop, swap, repeat, interrupt)),
+)
+
+
+class Figures:
+    """The numbers in a text, whatever stands around them."""
+
+    def __init__(self, text: str) -> None:
+        found = re.findall(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", text)
+        found += re.findall(r"[0-9]+(?:,[0-9]{3})+", text)
+        for run in re.findall(r"[0-9.]{1,400}", text):
+            parts = run.split(".")
+            found += parts + [f"{a}.{b}" for a, b in pairwise(parts)]
+        numbers = {float(f.replace(",", "")) for f in found if f.strip(".")}
+        self.numbers = sorted(n for n in numbers if math.isfinite(n))
+
+    def has(self, value: float) -> bool:
+        at = bisect.bisect_left(self.numbers, value * (1 - 1e-9))
+        return at < len(self.numbers) and self.numbers[at] <= value * (1 + 1e-9)
+
+    def explain(self, value: float) -> bool:
+        """Whether a figure in the text, times a unit, is ``value``; or the quotient of two figures is."""
+        size = abs(value)
+        if any(self.has(size / unit) for unit in UNITS):
+            return True
+        return any(self.has(size * n) or self.has(size * 100 * n) for n in self.numbers if n)
+
+
+def check(tool: str, raw: bytes) -> Parsed | None:
+    """Parses ``raw`` and holds the outcome to what every parser promises; any exception but ParseError is a failure."""
+    try:
+        parsed = parsers.parse(tool, raw)
+    except ParseError as error:
+        assert str(error).startswith(tool) and "expected" in str(error) and "\n" not in str(error)
+        return None
+    assert parsed.tool == tool and parsed.measurements
+    assert all(m.workload == tool and m.case and m.subject for m in parsed.measurements)
+    named = identities(parsed)
+    assert len(set(named)) == len(named), "two measurements share all their names"
+    figures = Figures(decode(raw))
+    if any(SAYS_COMPUTED.search(note) for note in parsed.notes):
+        return parsed
+    for m in parsed.measurements:
+        if (tool, m.metric) not in COMPUTED:
+            assert figures.explain(m.value), f"{m.metric} = {m.value!r} {m.unit} is nowhere in the text"
+    return parsed
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_seeds_hold_what_is_promised(tool: str) -> None:
+    outcomes = [check(tool, raw) for raw in seeds(tool)]
+    if seeds(tool) != (b"",):
+        assert any(outcomes), "no seed of this tool parses: the mutations below would test nothing"
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@settings(max_examples=300, deadline=None)
+@given(
+    which=st.integers(0, 10**6),
+    seed=st.integers(0, 2**32),
+    steps=st.lists(st.sampled_from(MUTATIONS), min_size=1, max_size=5),
+)
+def test_damaged_output(tool: str, which: int, seed: int, steps: list[Callable[[bytes, random.Random], bytes]]) -> None:
+    raw, pick = seeds(tool)[which % len(seeds(tool))], random.Random(seed)
+    for step in steps:
+        raw = step(raw, pick)
+    check(tool, raw)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@settings(max_examples=100, deadline=None)
+@given(raw=st.one_of(st.binary(max_size=300), st.text(max_size=300).map(str.encode)))
+def test_anything_at_all(tool: str, raw: bytes) -> None:
+    check(tool, raw)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_outputs_of_other_tools(tool: str) -> None:
+    for other in TOOLS:
+        if other != tool:
+            for raw in seeds(other):
+                check(tool, raw)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'{"a":' * 20_000,
+        b"[" * 100_000,
+        b"{" * 100_000,
+        b'{"a": 1\n' * 20_000,
+        b"9" * 100_000,
+        b" " * 100_000,
+        b"fio: " * 20_000,
+        b"[  1] " * 20_000,
+        b"a,b;c " * 20_000,
+    ],
+    ids=["nested", "brackets", "braces", "broken", "digits", "spaces", "words", "marks", "separators"],
+)
+def test_hostile_sizes_end_soon(tool: str, raw: bytes) -> None:
+    check(tool, raw)
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_the_same_bytes_give_the_same(tool: str) -> None:
+    for raw in seeds(tool):
+        first, second = check(tool, raw), check(tool, raw)
+        assert first == second
