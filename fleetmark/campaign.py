@@ -249,7 +249,7 @@ def _drive(
                 runs.append(
                     Run(name, c.reach, c.facts.python, c.host.become, folder, {s.id: s for s in steps}, pending)
                 )
-                variables[name] = _variables(c.host, c.facts, job, steps)
+                variables[name] = _variables(c.host, c.reach.is_root, c.facts, job, steps)
                 jobs[name] = {**job, "steps": [asdict(s) for s in steps]}
         drive = Drive(archive, runs, exchanges, progress, options.patience_s)
         try:
@@ -274,7 +274,9 @@ def _cells(steps: Sequence[Step], skipped: Mapping[str, str]) -> dict[str, Cell]
     return cells
 
 
-def _variables(host: Host, facts: Facts, job: Mapping[str, Any], steps: Sequence[Step]) -> dict[str, Any]:
+def _variables(
+    host: Host, already_root: bool, facts: Facts, job: Mapping[str, Any], steps: Sequence[Step]
+) -> dict[str, Any]:
     """What the playbook needs to know of a host beside what the user's inventory says."""
     wanted = {s.workload for s in steps}
     made = {
@@ -285,7 +287,7 @@ def _variables(host: Host, facts: Facts, job: Mapping[str, Any], steps: Sequence
         "ansible_python_interpreter": facts.python,
     }
     if host.become:
-        made["ansible_become"] = True
+        made["ansible_become"] = not already_root  # else Ansible would ask for a sudo that nobody needs
     if host.connection == "local":
         made["ansible_connection"] = "local"
     return made

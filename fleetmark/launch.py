@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fleetmark.ask_ansible import utf8_locale
+
 PLAYBOOKS = Path(__file__).resolve().parent.parent / "playbooks"
 MAX_FORKS = 50  # a fork costs the controller 20 MB; jobs run detached, so more would gain little
 
@@ -71,6 +73,7 @@ def _environment() -> dict[str, str]:
         "-C -o ControlMaster=auto -o ControlPersist=60s -o ServerAliveInterval=5 -o ServerAliveCountMax=3"
     )
     return {
+        **utf8_locale(),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "ANSIBLE_PIPELINING": "True",
         "ANSIBLE_SSH_ARGS": ssh,

@@ -18,7 +18,7 @@ FATAL = re.compile(
 )
 # What it may say, besides, when nothing came of the run.
 COMPLAINT = re.compile(
-    r"^\s*(?:\S{1,20}: )?fio: |Bad option|No jobs?\(?s?\)? defined|you need to specify size|unrecognized option"
+    r"^\s*(?:\S{1,20}: )?fio: (?!this platform)|Bad option|No jobs?\(?s?\)? defined|you need to specify size|unrecognized option"
     r"|fio: (?:command )?not found"
 )
 
@@ -28,9 +28,9 @@ _POWERS = ("", "K", "M", "G", "T", "P", "E")
 _NAME = r"^\s*(?P<name>read|write|trim|mixed)\s*: "
 _RATE = r"(?P<rate>[\d.,]+)\s*(?P<prefix>[kKMGTPE]?)(?P<binary>i?)(?:(?P<unit>B|bit)/s)?"  # no unit: "All clients"
 _IOPS = r"\s*(?P<iops>[\d.,]+?)\s*(?P<k>[kKMGTPE]?)\s*"
-_VERSION = re.compile(r"^(?:<[^>]*> )?fio[- ](?:fio[- ])?(\d\S*)$|^hostname=.*, fio=fio-([^\s,]+)")
+_VERSION = re.compile(r"^\s*(?:<[^>]*> )?fio[- ](?:fio[- ])?(\d\S*)$|^hostname=.*, fio=fio-([^\s,]+)")
 _JOB = re.compile(
-    r"^(?:<[^>]*> )?(?P<name>.*): \(groupid=(?P<group>\d{1,9}), jobs=\d{1,9}\): "
+    r"^\s*(?:<[^>]*> )?(?P<name>.*): \(groupid=(?P<group>\d{1,9}), jobs=\d{1,9}\): "
     r"err=\s*(?P<error>-?\d{1,9})(?: \((?P<what>.*)\))?: pid=(?P<pid>-?\d{1,9})\b"
 )
 _DIRECTION = re.compile(rf"{_NAME}IOPS={_IOPS}, BW={_RATE} \(")
@@ -62,7 +62,7 @@ class Job:
 
 def new_job(name: str, subject: str = "host") -> Job:
     """An empty Job; the one fio calls ``All clients`` is about subject ``all``."""
-    return Job(name or "job", "all" if name == ALL_CLIENTS else subject)
+    return Job(name.strip() or "job", "all" if name == ALL_CLIENTS else subject)
 
 
 def percentile_name(rank: float | None) -> str | None:

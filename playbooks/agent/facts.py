@@ -45,6 +45,7 @@ COMMANDS = {
     "gcc": [["gcc", "--version"]],
 }
 NEED_ROOT = ("dmidecode",)
+LATE = "no answer in time"
 FILES = (
     "/etc/os-release",
     "/etc/machine-id",
@@ -309,7 +310,7 @@ def answer(argv, seconds):
             os.killpg(process.pid, 9)
         except OSError:  # it ended just now, or sudo runs it as somebody else
             pass
-        result["err"] = "no answer within {:.3g} s".format(seconds)
+        result["err"] = LATE
         return result
     result.update(rc=process.returncode, out=out.decode("utf-8", "replace"), err=err.decode("utf-8", "replace")[:2000])
     return result
@@ -394,7 +395,7 @@ def main():
             "argv": variants[0],
             "rc": None,
             "out": "",
-            "err": "no answer within {:.3g} s".format(options["seconds"]),
+            "err": LATE,
         }
         commands.setdefault(name, late)
     if commands["lscpu_caches"]["rc"] != 0:
@@ -402,7 +403,7 @@ def main():
     if "LnkCap:" not in commands["lspci"]["out"]:
         doc["pci"] = pci()
     sudo = commands.pop("sudo", None)
-    doc["sudo"] = None if sudo is None or sudo["err"].startswith("no answer") else sudo["rc"] == 0
+    doc["sudo"] = None if sudo is None or sudo["err"] == LATE else sudo["rc"] == 0
     doc["commands"] = commands
     doc["time"] = time.time()
     sys.stdout.write(json.dumps(doc) + "\n")

@@ -1,0 +1,93 @@
+"""Does running a tool through Fleetmark change what it measures? The same command by hand and through Fleetmark, in turn.
+
+Run on an idle machine: ``python -m benchmarks.fidelity [--pairs 15]``. Each pair runs the command line that Fleetmark made once by hand (no
+telemetry, no agent, a plain subprocess in a plain folder) and once through ``fleetmark run``, in an order that alternates. Printed:
+the median of the ratios (Fleetmark / hand) with its order-statistic 95% interval, and the spread of the hand runs alone, which is
+what this machine can tell at best.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import parsers
+from planner.summary import order_interval
+
+FLEETMARK = str(Path(sys.executable).with_name("fleetmark"))
+CASES = {
+    "stream": ("all-cores", "triad", {"ntimes": "10", "array_elements": "40000000"}),
+    "fio": ("randread-4k-qd32", "read_iops", {"runtime": "4", "ramp": "1", "size": "1GiB", "rand": "randread"}),
+    "iperf3": ("tcp-1", "bitrate", {"duration": "4", "omit": "1", "streams": "1", "udp_rate": ""}),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--only", nargs="+", default=list(CASES))
+    asked = parser.parse_args()
+    print(f"{'workload':<9} {'metric':<10} {'pairs':>5} {'ratio':>7}  {'95% interval':<16} {'CV by hand':>10}")
+    for workload in asked.only:
+        case, metric, settings = CASES[workload]
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
+            argv, serve, env = _through(workload, case, metric, settings, Path(place))[1:]
+            pairs = []
+            for number in range(asked.pairs):
+                ways = [
+                    lambda: _by_hand(workload, metric, argv, serve, env, Path(place)),
+                    lambda: _through(workload, case, metric, settings, Path(place))[0],
+                ]
+                first, second = (0, 1) if number % 2 else (1, 0)
+                got = {first: ways[first](), second: ways[second]()}
+                pairs.append((got[0], got[1]))
+        ratios = sorted(through / hand for hand, through in pairs)
+        hand = [h for h, _ in pairs]
+        found = order_interval(len(ratios))
+        interval = f"{ratios[found[0] - 1]:.4f}-{ratios[found[1] - 1]:.4f}" if found else "(too few pairs)"
+        cv = statistics.stdev(hand) / statistics.mean(hand)
+        print(
+            f"{workload:<9} {metric:<10} {len(pairs):>5} {statistics.median(ratios):7.4f}  {interval:<16} {cv:10.1%}",
+            flush=True,
+        )
+
+
+def _through(workload: str, case: str, metric: str, settings: dict[str, str], place: Path) -> tuple[float, Any, Any, Any]:
+    """One repeat through Fleetmark: the metric, and the command, server and environment that it ran."""
+    suite = place / "suite.yml"
+    suite.write_text(json.dumps({"about": "one case", "repeats": 1, "workloads": {workload: {"cases": [case]}}}))
+    words = [w for k, v in settings.items() for w in ("--set", f"{workload}.{k}={v}")]
+    done = subprocess.run(
+        [FLEETMARK, "run", "--suite", str(suite), "--results", str(place / "results"), *words], capture_output=True, text=True
+    )
+    if done.returncode:
+        sys.exit(done.stdout + done.stderr)
+    campaign = max((place / "results").iterdir())
+    frame = pd.read_parquet(campaign / "measurements.parquet")
+    (raw,) = set(frame["raw"])
+    folder = (campaign / raw).parent
+    step, result = (json.loads((folder / f"{name}.json").read_text()) for name in ("step", "result"))
+    return float(frame.loc[frame["metric"] == metric, "value"].iloc[0]), step["argv"], step["serve"], result["env"]
+
+
+def _by_hand(workload: str, metric: str, argv: list[str], serve: Any, env: dict[str, str], place: Path) -> float:
+    server = subprocess.Popen(serve["argv"], stdout=subprocess.DEVNULL) if serve else None
+    time.sleep(0.3 if server else 0)
+    done = subprocess.run(argv, capture_output=True, cwd=place, env={**env, "PWD": str(place)}, check=True)
+    if server:
+        server.wait(10)
+    raw = (place / "fio.json").read_bytes() if workload == "fio" else done.stdout
+    return next(m.value for m in parsers.parse(workload, raw, argv).measurements if m.metric == metric)
+
+
+if __name__ == "__main__":
+    main()

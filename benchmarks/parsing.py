@@ -1,0 +1,65 @@
+"""How fast the parsers read, beside ``json.loads`` over the same bytes where the format is JSON.
+
+``python -m benchmarks.parsing [--mb 20]`` builds large files out of real output (run here, or from the corpus): fio with many jobs and
+with json+ bins, iperf3 with many intervals, STREAM, lmbench and iperf3 as text. Best of five; MB/s of 10^6 bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import parsers
+
+FIXTURES = Path(__file__).parents[1] / "tests" / "parsers" / "fixtures"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mb", type=float, default=20.0)
+    size = int(parser.parse_args().mb * 1e6)
+    print(f"{'what':<34} {'MB':>6} {'parser MB/s':>12} {'json.loads MB/s':>16} {'share':>6}")
+    for name, tool, raw in _inputs(size):
+        ours = _rate(lambda r=raw, t=tool: parsers.parse(t, r), len(raw))  # type: ignore[misc]
+        try:
+            json.loads(raw)
+        except ValueError:
+            print(f"{name:<34} {len(raw) / 1e6:6.1f} {ours:12.1f} {'(not JSON)':>16}")
+            continue
+        theirs = _rate(lambda r=raw: json.loads(r), len(raw))  # type: ignore[misc]
+        print(f"{name:<34} {len(raw) / 1e6:6.1f} {ours:12.1f} {theirs:16.1f} {ours / theirs:6.0%}", flush=True)
+
+
+def _rate(work: Callable[[], object], size: int, runs: int = 5) -> float:
+    best = float("inf")
+    for _ in range(runs):
+        began = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - began)
+    return size / 1e6 / best
+
+
+def _inputs(size: int) -> list[tuple[str, str, bytes]]:
+    made = []
+    for file in sorted((FIXTURES / "fio").glob("*.json")):
+        doc = json.loads(file.read_text()[file.read_text().index("{") :])
+        if doc.get("jobs"):
+            count = max(1, size // len(json.dumps(doc["jobs"][0], indent=2)))
+            doc["jobs"] = [{**copy.deepcopy(doc["jobs"][0]), "jobname": f"job{n}"} for n in range(count)]
+            made.append((f"fio, {count} jobs ({file.stem})"[:34], "fio", json.dumps(doc, indent=2).encode()))
+    for file in sorted((FIXTURES / "iperf3").glob("*.json")):
+        doc = json.loads(file.read_text())
+        if doc.get("intervals") and "error" not in doc:
+            count = max(1, size // len(json.dumps(doc["intervals"][0], indent=2)))
+            doc["intervals"] = [doc["intervals"][0]] * count
+            made.append((f"iperf3, {count} intervals"[:34], "iperf3", json.dumps(doc, indent=2).encode()))
+            break
+    return made[:4]
+
+
+if __name__ == "__main__":
+    main()
