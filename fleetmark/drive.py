@@ -74,15 +74,25 @@ class Drive:
         """
 
         def beside() -> None:
-            error = work(lambda host, what, details: self.heard.put((host, what, details)))
-            self.heard.put(("", "launch over", error))
+            error: str | None = "Ansible ended unexpectedly"
+            try:
+                error = work(lambda host, what, details: self.heard.put((host, what, details)))
+            finally:
+                self.heard.put(("", "launch over", error))
 
         threading.Thread(target=beside).start()
 
     def follow(self, host: str) -> None:
         """Begin to follow a host whose job is there."""
         self.runs[host].phase = "running"
-        threading.Thread(target=self._follow, args=(self.runs[host],), daemon=True).start()
+
+        def beside() -> None:
+            try:
+                self._follow(self.runs[host])
+            finally:
+                self.heard.put((host, "gone", "nobody follows it any more"))  # heard only if all is not over
+
+        threading.Thread(target=beside, daemon=True).start()
 
     def run(self) -> None:
         """Until every host is over. KeyboardInterrupt passes through: ``stop`` comes next."""
@@ -159,11 +169,11 @@ class Drive:
             case "refused" | "unreachable":
                 self._over(run, self._why_refused(details))
             case "silent":
-                self.progress.trouble(host, f"does not answer: {details}")
+                self.progress.trouble(host, f"does not answer: {details.removeprefix(f'{host}: ')}")
             case "back":
                 self.progress.trouble(host, "")
             case "gone":
-                self._over(run, f"stopped answering: {details}")
+                self._over(run, f"stopped answering: {details.removeprefix(f'{host}: ')}")
             case "told":
                 self._told(run, details)
 
@@ -189,8 +199,7 @@ class Drive:
             for step in dropped:
                 run.pending.discard(step.id)
                 self._record(run, step, outcome)
-            count = Counter({workload: sum(not s.serves for s in dropped)})
-            self.progress.dropped(run.host, count, outcome.status, outcome.reason)
+            self._tell_dropped(run, dropped, outcome)
         if details["state"] == "nothing":
             self._over(run, "")
         else:
@@ -208,7 +217,8 @@ class Drive:
                     self.progress.begin(run.host, step.workload, step.case, step.expect_s)
             case "ready" if step and step.id in run.pending:
                 exchange = self.exchanges[run.host, step.id]
-                self._order(self.runs[exchange.client], f"go {exchange.client_step}")
+                if client := self.runs.get(exchange.client):
+                    self._order(client, f"go {exchange.client_step}")
             case "end" if step and step.id in run.pending:
                 self._keep(run, step, doc["files"])
             case "finish":
@@ -251,13 +261,20 @@ class Drive:
         run.pending.clear()
         for step in owed:
             self._record(run, step, Outcome(Status.LOST, why))
-        if counted := Counter(step.workload for step in owed if not step.serves):
-            self.progress.dropped(run.host, counted, Status.LOST, why)
+        if owed:
+            self._tell_dropped(run, owed, Outcome(Status.LOST, why))
             self.progress.rows[run.host].state = why
         self.archive.note("over", host=run.host, lost=len(owed), reason=why)
         for (host, _), exchange in self.exchanges.items():
             if host == run.host:
                 self._meet(exchange)
+
+    def _tell_dropped(self, run: Run, steps: Sequence[Step], outcome: Outcome) -> None:
+        measuring = [s for s in steps if not s.serves]
+        if measuring:
+            count = Counter(s.workload for s in measuring)
+            expected = sum(s.expect_s for s in measuring)
+            self.progress.dropped(run.host, count, expected, outcome.status, outcome.reason)
 
     # ------------------------------------------------------------ pairs
 
@@ -279,8 +296,8 @@ class Drive:
 
     def _server_ended(self, run: Run, step: Step, why: str) -> None:
         exchange = self.exchanges[run.host, step.id]
-        client = self.runs[exchange.client]
-        if client.waiting == exchange.client_step:
+        client = self.runs.get(exchange.client)
+        if client and client.waiting == exchange.client_step:
             self._order(client, f"skip {exchange.client_step} its server on {run.host}: {why}")
 
 

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from fleetmark.model import Status
 
+MAX_TROUBLES = 8
 MAX_ROWS = 24  # a terminal's worth; hosts in trouble and at work come first
 
 
@@ -33,16 +34,16 @@ class Cell:
     def text(self) -> Text:
         if self.skipped:
             return Text("skipped", style="dim")
-        bad = self.done - self.ended[Status.PASSED]
+        bad = Text("")
+        for status, count in self.ended.items():
+            if status is not Status.PASSED:
+                bad.append(f" {count} {status.value}", style="bold red")
         if self.doing:
-            return Text(f"{self.doing} {self.done}/{self.total}", style="cyan") + _bad(bad)
-        if self.total and self.done >= self.total:
-            return Text(f"{self.ended[Status.PASSED]} passed", style="green" if not bad else "") + _bad(bad)
-        return Text(f"{self.done}/{self.total}" if self.done else "waiting", style="dim") + _bad(bad)
-
-
-def _bad(count: int) -> Text:
-    return Text(f" {count} not", style="bold red") if count else Text("")
+            return Text(f"{self.doing} {self.done}/{self.total}", style="cyan") + bad
+        if self.done >= self.total:
+            passed = self.ended[Status.PASSED]
+            return (Text(f"{passed} passed", style="green") if passed else Text("")) + bad
+        return Text(f"{self.done}/{self.total}" if self.done else "waiting", style="dim") + bad
 
 
 @dataclass(slots=True)
@@ -118,8 +119,9 @@ class Progress:
             counts = ", ".join(f"{n} {s.value}" for s, n in cell.ended.items())
             self.say(host, f"{workload}: {counts}")
 
-    def dropped(self, host: str, workloads: Counter[str], status: Status, why: str) -> None:
-        """Runs that ended together without running, workload to how many; said once."""
+    def dropped(self, host: str, workloads: Counter[str], expect_s: float, status: Status, why: str) -> None:
+        """Runs that ended together without running, workload to how many; said once. ``expect_s``: their time."""
+        self.rows[host].left_s = max(0.0, self.rows[host].left_s - expect_s)
         for workload, count in workloads.items():
             cell = self.rows[host].cells[workload]
             cell.doing = ""
@@ -144,9 +146,12 @@ class Progress:
         for host, row in ordered[:MAX_ROWS]:
             cells = [row.cells[w].text() if w in row.cells else Text("") for w in self.workloads]
             table.add_row(Text(host), *cells, Text(duration(row.time_left()), style="dim"))
-            if row.state:
-                table.add_row("", Text(row.state, style="bold red", overflow="ellipsis"))
-        return Group(self._headline(), table, *self._more(len(ordered)))
+        trouble = [
+            Text(f"{host}: {row.state}", style="bold red", no_wrap=True, overflow="ellipsis")
+            for host, row in ordered[:MAX_TROUBLES]
+            if row.state
+        ]
+        return Group(self._headline(), table, *self._more(len(ordered)), *trouble)
 
     def _headline(self) -> Text:
         ended: Counter[Status] = Counter()

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import fabric
 import paramiko
 
 from fleetmark.inventory import Host
@@ -42,7 +43,7 @@ class SshReach(Reach):
         super().__init__(host)
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
-        self._link: _Link | None = None
+        self._connection: fabric.Connection | None = None
         self._attempts = 0
         self._failure: ReachError | None = None
 
@@ -57,40 +58,75 @@ class SshReach(Reach):
 
     def close(self) -> None:
         with self._lock:
-            if self._link:
-                self._link.close()
-                self._link = None
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        if self._connection:
+            self._connection.close()
+            self._connection = None
 
     def _start(self, argv: Sequence[str]) -> Channel:
-        link = self._connected()
+        transport = self._connected()
         try:
-            session = link.transport.open_session(timeout=CONNECT_TIMEOUT_S)
-            return _SshChannel(self.host.name, link.transport, session, shlex.join(argv))
+            session = transport.open_session(timeout=CONNECT_TIMEOUT_S)
+            return _SshChannel(self.host.name, transport, session, shlex.join(argv))
         except (paramiko.SSHException, EOFError, OSError) as error:
-            if not link.transport.is_active():
+            if not transport.is_active():
                 raise LinkLost(f"{self.host.name}: the connection was lost: {words_of(error)}") from None
             raise ReachError(
                 f"{self.host.name}: it grants no further session: {words_of(error)} (MaxSessions?)"
             ) from None
 
-    def _connected(self) -> _Link:
+    def _connected(self) -> paramiko.Transport:
         before = self._attempts
         with self._lock:
-            if self._link and self._link.transport.is_active():
-                return self._link
+            if self._connection and self._connection.is_connected:
+                return _transport(self._connection)
             if self._failure and self._attempts != before:
                 raise self._failure  # of the attempt we waited for: a dead host costs its timeout once
-            if self._link:
-                self._link.close()
-            self._link = self._failure = None
+            self._hang_up()
+            self._failure = None
             try:
-                self._link = _link(self.host, self.target, self._timeout_s or self.target.timeout or CONNECT_TIMEOUT_S)
+                timeout = self._timeout_s or self.target.timeout or CONNECT_TIMEOUT_S
+                connection = fabric.Connection(
+                    self.target.hostname, user=self.target.user, port=self.target.port, config=_NO_CONFIG
+                )
+                connection.client = _CheckedClient(self.host, self.target, timeout)
+                connection.open()
+                self._connection = connection
             except ReachError as error:
                 self._failure = error
                 raise
             finally:
                 self._attempts += 1
-            return self._link
+            return _transport(connection)
+
+
+def _transport(connection: fabric.Connection) -> paramiko.Transport:
+    transport: paramiko.Transport = connection.transport
+    return transport
+
+
+# Where to go and whom to trust is OpenSSH's own word (``ssh -G``), not fabric's reading of its files.
+_NO_CONFIG = fabric.Config(ssh_config=paramiko.SSHConfig())
+
+
+class _CheckedClient(paramiko.SSHClient):
+    """What fabric connects with: host keys checked and keys offered as the user's SSH configuration says."""
+
+    def __init__(self, host: Host, target: Target, timeout: float) -> None:
+        super().__init__()
+        self._connect = functools.partial(_link, host, target, timeout)
+        self._link: _Link | None = None
+
+    def connect(self, *_: Any, **__: Any) -> None:
+        self._link = self._connect()
+        self._transport = self._link.transport
+
+    def close(self) -> None:
+        if self._link:
+            self._link.close()
+        super().close()
 
 
 @dataclass(slots=True)

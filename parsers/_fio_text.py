@@ -18,8 +18,8 @@ FATAL = re.compile(
 )
 # What it may say, besides, when nothing came of the run.
 COMPLAINT = re.compile(
-    r"^\s*(?:\S{1,20}: )?fio: (?!this platform)|Bad option|No jobs?\(?s?\)? defined|you need to specify size|unrecognized option"
-    r"|fio: (?:command )?not found"
+    r"^\s*(?:\S{1,20}: )?fio: (?!this platform)|Bad option|No jobs?\(?s?\)? defined|you need to specify size"
+    r"|unrecognized option|fio: (?:command )?not found"
 )
 
 _PER_SECOND = {"nsec": 1e9, "usec": 1e6, "msec": 1e3, "sec": 1.0}
@@ -30,7 +30,7 @@ _RATE = r"(?P<rate>[\d.,]+)\s*(?P<prefix>[kKMGTPE]?)(?P<binary>i?)(?:(?P<unit>B|
 _IOPS = r"\s*(?P<iops>[\d.,]+?)\s*(?P<k>[kKMGTPE]?)\s*"
 _VERSION = re.compile(r"^\s*(?:<[^>]*> )?fio[- ](?:fio[- ])?(\d\S*)$|^hostname=.*, fio=fio-([^\s,]+)")
 _JOB = re.compile(
-    r"^\s*(?:<[^>]*> )?(?P<name>.*): \(groupid=(?P<group>\d{1,9}), jobs=\d{1,9}\): "
+    r"^(?:\s*<[^>]*> )?(?P<name>.*): \(groupid=(?P<group>\d{1,9}), jobs=\d{1,9}\): "
     r"err=\s*(?P<error>-?\d{1,9})(?: \((?P<what>.*)\))?: pid=(?P<pid>-?\d{1,9})\b"
 )
 _DIRECTION = re.compile(rf"{_NAME}IOPS={_IOPS}, BW={_RATE} \(")

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fleetmark.model import Better, Measurement, Parsed, ParseError
-from parsers._lmbench_words import LONGEST, base
+from parsers._lmbench_words import LONGEST, base, repeats
 from parsers._text import numbered
 
 _TOOL = "lmbench"
@@ -182,7 +182,8 @@ def read_summary(text: str) -> Parsed:
         raise ParseError(_TOOL, "a figure in one of the summary's tables", line=last_title, got="empty tables")
     banner = _BANNER.search(text)
     version = f"{banner[1]}.{banner[2]}" if banner else None
-    return Parsed(_TOOL, _labelled(found), version, notes=tuple(notes))
+    measurements = _labelled(found)
+    return Parsed(_TOOL, measurements, version, notes=(*notes, *repeats(measurements)))
 
 
 def _spans(rule: str, above: Sequence[str], columns: Sequence[_Column], slack: int) -> list[_Span]:
@@ -209,8 +210,11 @@ def _spans(rule: str, above: Sequence[str], columns: Sequence[_Column], slack: i
 def _cells(line: str, spans: Sequence[_Span]) -> list[tuple[_Column, str]] | None:
     """A row's cells by column; None where one does not end where its column does, as when spaces were lost."""
     first = next((i for i, s in enumerate(spans) if s.holds), len(spans))
+    last = max((s.end for s in spans if s.holds), default=0)
     taken: dict[int, str] = {}
     for word in re.finditer(r"\S+", line):
+        if word.start() >= last:
+            break  # the guesses behind the memory latencies
         under = [i for i, s in enumerate(spans) if word.start() < s.end and word.end() > s.start]
         if under and max(under) < first:
             continue  # host, system, description

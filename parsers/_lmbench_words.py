@@ -8,12 +8,13 @@ every figure and every size, but for lat_mem_rd, whose sizes are in units of 2^2
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import PurePosixPath
 
-from fleetmark.model import Better
+from fleetmark.model import Better, Measurement
 
 LONGEST = 1000  # characters of a line worth reading
 NUMBER = r"[0-9]{1,15}(?:\.[0-9]{0,12})?"
@@ -30,6 +31,13 @@ MEMORY_OPERATIONS = ("rd", "wr", "rdwr", "cp", "frd", "fwr", "fcp", "bzero", "bc
 def base(printed: str, factor: float) -> float:
     """``printed`` times ``factor`` without a binary fraction's dust: 0.6737 microseconds are 6.737e-07 s."""
     return float(Decimal(printed) * Decimal(repr(factor)))
+
+
+def repeats(measurements: Iterable[Measurement]) -> tuple[str, ...]:
+    """A note where a text holds a measurement more than once."""
+    counts = Counter((m.case, m.metric, *sorted(m.labels.items())) for m in measurements)
+    most = max(counts.values(), default=0)
+    return (f"up to {most} runs: repeats of a measurement go by the same names",) if most > 1 else ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ Metrics carry the direction in their name: ``read_bw`` (B/s), ``write_iops`` (1/
 ``read_clat_p99`` (s), ``sync_lat_p99.9`` (s), and ``cpu_usr``, ``cpu_sys`` (fractions of the job's run time). The case
 is the job's name. The subject is ``host``, the server's name in client/server mode, or ``all`` for what fio itself
 added up over clients or over a group: never add those to the jobs. Jobs that share name and subject (``numjobs``
-without ``group_reporting``) carry a label ``clone``, several runs in one file a label ``run``; both count from 1.
-Latencies of 0, which older versions print for less than their clock's step, are left out.
+without ``group_reporting``) carry a label ``clone``, counted from 1; several runs in one file are repeats. Latencies of
+0, which older versions print for less than their clock's step, are left out.
 
 Read against fio 2.0 to 3.42 (stat.c, client.c): up to 2.x latencies are microseconds and ``io_bytes`` KiB; 2.99 brought
 nanoseconds, 3.2 ``bw_bytes``; ``bw`` is KiB/s in all of them.
@@ -56,8 +56,10 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
             f"the JSON that begins on line {cut.line} is cut or damaged at line {cut.at}: nothing of it was read"
         )
     measurements: list[Measurement] = []
-    for n, jobs in enumerate(batches, 1):
-        measurements += _measure(jobs, {"run": str(n)} if len(batches) > 1 else {}, notes)
+    for jobs in batches:
+        measurements += _measure(jobs, notes)
+    if len(batches) > 1:
+        notes.append(f"{len(batches)} runs: repeats of a job go by the same names")
     return Parsed(
         tool="fio",
         measurements=tuple(measurements),
@@ -160,7 +162,7 @@ def _continues(before: dict[str, Any], after: dict[str, Any]) -> bool:
     return 0 < ran[0] < ran[1] and abs((stamps[1] - stamps[0]) - (ran[1] - ran[0]) / 1000) < _SNAPSHOT_SLACK
 
 
-def _measure(jobs: list[Job], labels: dict[str, str], notes: list[str]) -> list[Measurement]:
+def _measure(jobs: list[Job], notes: list[str]) -> list[Measurement]:
     """The measurements of one run, clones told apart, and its sums held against its jobs."""
     if idle := [j.name for j in jobs if not j.values and not j.error]:
         notes.append(f"no I/O by {', '.join(dict.fromkeys(idle))}")
@@ -173,7 +175,7 @@ def _measure(jobs: list[Job], labels: dict[str, str], notes: list[str]) -> list[
         clone = {"clone": str(seen[key])} if many[key] > 1 else {}
         for metric, value in job.values.items():
             unit, better = _kind(metric)
-            made.append(Measurement("fio", job.name, metric, value, unit, better, job.subject, {**clone, **labels}))
+            made.append(Measurement("fio", job.name, metric, value, unit, better, job.subject, clone))
     for total in (j for j in jobs if j.subject == "all"):
         for metric in (m for m in total.values if m.endswith("_bw")):
             parts = [j.values.get(metric, 0.0) for j in jobs if j.subject != "all" and _within(total, j)]

@@ -6,7 +6,7 @@ Metrics: ``bitrate`` (B/s: for UDP what the receiver counted, for TCP what the s
 ``--bounceback``. Where both directions ran, the way back has the same names after ``reverse_``. The subject is ``host``
 for the whole test, besides ``stream-3`` for one of several. The case is protocol, streams (where more than one) and
 kind: ``tcp``, ``tcp-4``, ``udp-reverse``, ``tcp-bidir``, ``tcp-tradeoff`` (one way after the other),
-``tcp-bounceback``. Several tests in one file carry a label ``run``, counted from 1.
+``tcp-bounceback``. Several tests in one file are repeats.
 
 The sum over several streams is iperf's own, or derived: only from streams that are known to have run side by side over
 the same time. Read against iperf 2.0.5 to 2.2.1 (Locale.c, ReportCSV.c, ReportOutputs.c).
@@ -61,13 +61,13 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     if not some:
         raise _nothing(text, tests)
     used = [r for r in some if not r.error] or some
-    notes: list[str] = []
+    notes = [f"{len(used)} tests: repeats of a case go by the same names"] if len(used) > 1 else []
     measurements: list[Measurement] = []
     for n, result in enumerate(results, 1):
         where = f"test {n}: " if len(results) > 1 else ""
         notes += [where + note for note in result.notes]
         if result in used:
-            measurements += _measure(result, {"run": str(n)} if len(used) > 1 else {})
+            measurements += _measure(result)
         else:
             notes.append(f"{where}left out: {result.error or 'no data moved'}")
     return Parsed("iperf2", tuple(measurements), None, used[0].error, tuple(dict.fromkeys(notes)))
@@ -89,11 +89,11 @@ class _Result:
     notes: list[str] = field(default_factory=list)
 
 
-def _measure(result: _Result, labels: dict[str, str]) -> list[Measurement]:
+def _measure(result: _Result) -> list[Measurement]:
     made = []
     for (subject, metric), value in result.values.items():
         unit, better = _KINDS[metric.removeprefix("reverse_")]
-        made.append(Measurement("iperf2", result.case, metric, value, unit, better, subject, labels))
+        made.append(Measurement("iperf2", result.case, metric, value, unit, better, subject))
     return made
 
 

@@ -4,7 +4,7 @@ Metrics: ``bitrate`` (B/s: what the receiver counted), ``sent_bitrate`` (what th
 describes and never judges), ``retransmits``, ``rtt_mean`` (s, averaged over the streams), ``loss`` (fraction),
 ``jitter`` (s), ``packets`` and ``lost_packets``, ``cpu_host`` and ``cpu_remote`` (fractions of one core). The way back
 of ``--bidir`` has the same names after ``reverse_``. The case is protocol, streams (where more than one) and direction:
-``tcp``, ``tcp-4``, ``udp-reverse``, ``tcp-2-bidir``. Several tests in one file carry a label ``run``, counted from 1.
+``tcp``, ``tcp-4``, ``udp-reverse``, ``tcp-2-bidir``. Several tests in one file are repeats.
 
 Read against iperf 3.0.11 to 3.21 (iperf_api.c, iperf_locale.c). Up to 3.9 a UDP client reports one sum, with the
 sender's rate and the receiver's loss: ``bitrate`` is then derived, the sent rate times one minus the loss. From 3.7 to
@@ -59,13 +59,13 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         for cut in found.broken
     ]
     if len(runs) > 1:
-        notes += [f"besides: {sentence}" for sentence in said]
+        notes += [f"{len(runs)} tests: repeats of a case go by the same names", *(f"besides: {what}" for what in said)]
     measurements: list[Measurement] = []
     for n, run in enumerate(runs, 1):
         where = f"test {n}: " if len(runs) > 1 else ""
         notes += [where + note for note in run.notes]
         if run in used:
-            measurements += _measure(run, {"run": str(n)} if len(used) > 1 else {})
+            measurements += _measure(run)
         else:
             notes.append(f"{where}left out: {run.error or 'no data moved'}")
     return Parsed(
@@ -77,11 +77,11 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     )
 
 
-def _measure(run: Run, labels: dict[str, str]) -> list[Measurement]:
+def _measure(run: Run) -> list[Measurement]:
     made = []
     for metric, value in run.values.items():
         unit, better = _KINDS[metric.removeprefix("reverse_")]
-        made.append(Measurement("iperf3", run.case, metric, value, unit, better, labels=labels))
+        made.append(Measurement("iperf3", run.case, metric, value, unit, better))
     return made
 
 

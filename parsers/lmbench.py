@@ -36,6 +36,7 @@ from parsers._lmbench_words import (
     base,
     calls,
     loads,
+    repeats,
     switches,
 )
 from parsers._text import decode, numbered
@@ -52,7 +53,7 @@ _CLOCK = re.compile(rf"({NUMBER}) MHz, {NUMBER} nanosec clock")
 _TLB = re.compile(rf"\btlb: ([0-9]{{1,9}}) pages(?: ({NUMBER}) nanoseconds)?")
 _HTTP = re.compile(rf"\bAvg xfer:? [^,]*, {NUMBER}KB in ({NUMBER}) millisecs, ({NUMBER}) (KB/sec|MB/sec)")
 _CACHE = re.compile(rf"\b(?:(L[0-9]) cache: ([0-9]{{1,12}}) bytes|Memory latency:) ({NUMBER}) nanoseconds")
-_SETTING = re.compile(r"\[(LMBENCH VERSION|SYNC_MAX|HOSTNAME|MHZ): ?(.*)\]")
+_SETTING = re.compile(r"\[(LMBENCH VERSION|LMBENCH_VER|SYNC_MAX|HOSTNAME|MHZ): ?(.*)\]")
 _OPENING = re.compile(r"\[lmbench([0-9.]+) results for")
 _ECHO = re.compile(r"(?:^|[/+$#>\s])((?:bw_mem|bw_file_rd|bw_mmap_rd|lat_mmap|par_mem|lat_mem_rd)\s+-?\w.*)")
 _ALONE: Mapping[str, tuple[str, float, str, Better]] = {  # programs that print one bare number
@@ -76,7 +77,9 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     reader.finish(text)
     if not reader.measurements:
         raise reader.nothing(text)
-    return Parsed(_TOOL, reader.labelled(), reader.version, reader.invalid(), tuple(reader.notes))
+    measurements = reader.labelled()
+    notes = (*reader.notes, *repeats(measurements))
+    return Parsed(_TOOL, measurements, reader.version, reader.invalid(), notes)
 
 
 @dataclass(slots=True)
@@ -214,7 +217,7 @@ class _Reader:
         if not match or not match[2].strip():
             return
         name, value = match[1], match[2].strip()
-        if name == "LMBENCH VERSION":
+        if name.startswith("LMBENCH"):
             self.version = value.removeprefix("lmbench-")[:40]
         elif name == "SYNC_MAX" and re.fullmatch(r"[0-9]{1,6}", value):
             self.parallel = max(int(value), 1)

@@ -95,6 +95,11 @@ class _Run:
             return f"{self.ranks}x" if self.ranks else "stream"
         return f"{self.ranks}x{self.threads}t" if self.ranks else f"{self.threads}t"
 
+    @property
+    def wrong(self) -> str | None:
+        """Why this run does not count, if it does not."""
+        return self.failed or (None if self.valid else "no 'Solution Validates' line")
+
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """The measurements of every run in ``raw``; ``command`` is not needed, as STREAM says what it did.
@@ -104,15 +109,20 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     text = decode(raw)
     notes: list[str] = []
     version, runs = _read(text, notes)
-    measurements = [m for run in runs for m in _measurements(run)]
-    if not measurements:
+    some = [run for run in runs if any(_measurements(run))]
+    if not some:
         raise _nothing(text, runs)
-    for run in runs:
+    used = [run for run in some if not run.wrong] or some
+    notes += [f"{run.case}: a run left out: {run.wrong}" for run in some if run not in used]
+    for run in used:
         notes += _disagreements(run)
-        if run.coarse and run.rows:
+        if run.coarse:
             notes.append(f"{run.case}: a kernel took fewer than 20 ticks of the clock: the arrays are too small")
-        notes += [f"{run.case}: no {kernel} row" for kernel in _ARRAYS_MOVED if run.rows and kernel not in run.rows]
-    return Parsed(_TOOL, tuple(measurements), version, _verdict(runs), tuple(dict.fromkeys(notes)))
+        notes += [f"{run.case}: no {kernel} row" for kernel in _ARRAYS_MOVED if kernel not in run.rows]
+    if len({run.case for run in used}) < len(used):
+        notes.append(f"{len(used)} runs: repeats of a case go by the same names")
+    measurements = tuple(m for run in used for m in _measurements(run))
+    return Parsed(_TOOL, measurements, version, used[0].wrong, tuple(dict.fromkeys(notes)))
 
 
 def _read(text: str, notes: list[str]) -> tuple[str | None, list[_Run]]:
@@ -263,14 +273,6 @@ def _disagreements(run: _Run) -> Iterator[str]:
                 f"{run.case}: best {kernel} rate {rate / 1e6:.1f} MB/s disagrees with its own shortest time, "
                 f"which gives {moved / shortest / 1e6:.1f} MB/s"
             )
-
-
-def _verdict(runs: list[_Run]) -> str | None:
-    reasons = [r.failed or (None if r.valid else "no 'Solution Validates' line") for r in runs if r.rows]
-    wrong = [reason for reason in reasons if reason]
-    if not wrong:
-        return None
-    return wrong[0] if len(reasons) == 1 else f"{len(wrong)} of {len(reasons)} runs: {wrong[0]}"
 
 
 def _nothing(text: str, runs: list[_Run]) -> ParseError:

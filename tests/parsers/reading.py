@@ -15,15 +15,22 @@ def read(tool: str, name: str, *command: str) -> Parsed:
     return parsers.parse(tool, (FIXTURES / tool / name).read_bytes(), command)
 
 
-def find(
+def find_all(
     parsed: Parsed, metric: str, *, case: str | None = None, subject: str = "host", **labels: str
-) -> Measurement | None:
-    """The one measurement of ``metric``, or None; in any case unless one is named."""
-    found = [
+) -> list[Measurement]:
+    """The measurements of ``metric``, in any case unless one is named, in their order."""
+    return [
         m
         for m in parsed.measurements
         if m.metric == metric and m.subject == subject and case in (None, m.case) and dict(m.labels) == labels
     ]
+
+
+def find(
+    parsed: Parsed, metric: str, *, case: str | None = None, subject: str = "host", **labels: str
+) -> Measurement | None:
+    """The only such measurement, or None."""
+    found = find_all(parsed, metric, case=case, subject=subject, **labels)
     assert len(found) < 2, f"{len(found)} measurements of {metric}"
     return found[0] if found else None
 
@@ -36,10 +43,15 @@ def value(
     return found.value if found else None
 
 
+def values(parsed: Parsed, metric: str, *, case: str | None = None, subject: str = "host") -> list[float]:
+    """The values of all repeats, in base units."""
+    return [m.value for m in find_all(parsed, metric, case=case, subject=subject)]
+
+
 def cases(parsed: Parsed) -> set[str]:
     return {m.case for m in parsed.measurements}
 
 
 def identities(parsed: Parsed) -> list[tuple[str, str, str, tuple[tuple[str, str], ...]]]:
-    """What tells the measurements apart: no two may share it."""
+    """What tells the measurements of one run apart."""
     return [(m.case, m.metric, m.subject, tuple(sorted(m.labels.items()))) for m in parsed.measurements]

@@ -18,7 +18,7 @@ import parsers
 from fleetmark.model import Parsed, ParseError
 from parsers._text import decode
 from tests import corpus
-from tests.parsers.reading import FIXTURES, identities
+from tests.parsers.reading import FIXTURES
 
 TOOLS = parsers.tools()
 
@@ -159,8 +159,6 @@ def check(tool: str, raw: bytes) -> Parsed | None:
         return None
     assert parsed.tool == tool and parsed.measurements
     assert all(m.workload == tool and m.case and m.subject for m in parsed.measurements)
-    named = identities(parsed)
-    assert len(set(named)) == len(named), "two measurements share all their names"
     figures = Figures(decode(raw))
     if any(SAYS_COMPUTED.search(note) for note in parsed.notes):
         return parsed

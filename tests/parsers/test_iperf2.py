@@ -10,7 +10,7 @@ import pytest
 import parsers
 from fleetmark.model import Better, Parsed, ParseError
 from tests import corpus
-from tests.parsers.reading import FIXTURES, cases, find, identities, read, value
+from tests.parsers.reading import FIXTURES, cases, find, identities, read, value, values
 
 GI, MI = 2.0**30, 2.0**20
 KEYS = {
@@ -112,7 +112,7 @@ def test_times_tell_one_after_another_from_side_by_side() -> None:
     assert value(parsers.parse("iperf2", together), "bitrate") == 2 * 125e6
     later = (rows.format("202601011", 3, 3) + rows.format("202601012", 4, 4)).encode()
     parsed = parsers.parse("iperf2", later)
-    assert [value(parsed, "bitrate", case="tcp", run=n) for n in "12"] == [125e6, 125e6]
+    assert values(parsed, "bitrate", case="tcp") == [125e6, 125e6]
 
 
 def test_streams_of_unlike_length_are_not_summed() -> None:
@@ -126,9 +126,9 @@ def test_streams_of_unlike_length_are_not_summed() -> None:
 
 def test_a_server_whose_sums_run_on() -> None:
     parsed = read("iperf2", "2.2.1_server_udp_log.txt")
-    assert value(parsed, "bitrate", case="udp", run="1") == 52.0e6 / 8
-    assert value(parsed, "bitrate", case="udp-2", run="2") == (51.6e6 + 51.6e6) / 8  # not the 68.8 of three tests
-    assert value(parsed, "loss", case="udp-2", run="2") == (76 + 75) / (4460 + 4460)
+    assert values(parsed, "bitrate", case="udp")[0] == 52.0e6 / 8
+    assert values(parsed, "bitrate", case="udp-2")[0] == (51.6e6 + 51.6e6) / 8  # not the 68.8 of three tests
+    assert values(parsed, "loss", case="udp-2")[0] == (76 + 75) / (4460 + 4460)
     assert any("earlier test" in note for note in parsed.notes)
 
 
@@ -177,8 +177,8 @@ def test_two_runs_in_one_file() -> None:
     parsed = parsers.parse(
         "iperf2", fixture("2.1.8_tcp.txt") + fixture("2.1.8_refused.txt") + fixture("2.1.8_reverse.txt")
     )
-    assert value(parsed, "bitrate", case="tcp", run="1") == 10.8e9 / 8
-    assert value(parsed, "bitrate", case="tcp-reverse", run="3") == 19.2e9 / 8
+    assert value(parsed, "bitrate", case="tcp") == 10.8e9 / 8
+    assert value(parsed, "bitrate", case="tcp-reverse") == 19.2e9 / 8
     assert any("Connection refused" in note for note in parsed.notes)
 
 
