@@ -43,13 +43,13 @@ def main() -> None:
             argv, serve, env = _through(workload, case, metric, settings, Path(place))[1:]
             pairs = []
             for number in range(asked.pairs):
-                ways = [
-                    lambda: _by_hand(workload, metric, argv, serve, env, Path(place)),
-                    lambda: _through(workload, case, metric, settings, Path(place))[0],
-                ]
-                first, second = (0, 1) if number % 2 else (1, 0)
-                got = {first: ways[first](), second: ways[second]()}
-                pairs.append((got[0], got[1]))
+                got = {}
+                for way in ("hand", "through") if number % 2 else ("through", "hand"):
+                    if way == "hand":
+                        got[way] = _by_hand(workload, metric, argv, serve, env, Path(place))
+                    else:
+                        got[way] = _through(workload, case, metric, settings, Path(place))[0]
+                pairs.append((got["hand"], got["through"]))
         ratios = sorted(through / hand for hand, through in pairs)
         hand = [h for h, _ in pairs]
         found = order_interval(len(ratios))
@@ -61,13 +61,17 @@ def main() -> None:
         )
 
 
-def _through(workload: str, case: str, metric: str, settings: dict[str, str], place: Path) -> tuple[float, Any, Any, Any]:
+def _through(
+    workload: str, case: str, metric: str, settings: dict[str, str], place: Path
+) -> tuple[float, Any, Any, Any]:
     """One repeat through Fleetmark: the metric, and the command, server and environment that it ran."""
     suite = place / "suite.yml"
     suite.write_text(json.dumps({"about": "one case", "repeats": 1, "workloads": {workload: {"cases": [case]}}}))
     words = [w for k, v in settings.items() for w in ("--set", f"{workload}.{k}={v}")]
     done = subprocess.run(
-        [FLEETMARK, "run", "--suite", str(suite), "--results", str(place / "results"), *words], capture_output=True, text=True
+        [FLEETMARK, "run", "--suite", str(suite), "--results", str(place / "results"), *words],
+        capture_output=True,
+        text=True,
     )
     if done.returncode:
         sys.exit(done.stdout + done.stderr)

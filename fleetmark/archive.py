@@ -4,7 +4,7 @@ campaign.json         what was asked: suite, seed, settings, command line, hosts
 journal.jsonl         every change of state, appended and fsynced
 facts/HOST.json       the host, normalised, and the raw command output it was read from
 jobs/HOST.json        the job as it travelled to the host
-raw/HOST/WORKLOAD/CASE/REPEAT/   step.json, result.json (command, environment, exit status, times, telemetry), stdout, ...
+raw/HOST/WORKLOAD/CASE/REPEAT/   step.json, result.json (how it ran and ended), stdout, ...
 measurements.parquet  rebuilt from raw at any time
 """
 

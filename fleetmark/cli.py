@@ -85,7 +85,7 @@ def run(
 ) -> None:
     """Deploy, run, archive, parse and show a suite, on this machine or a fleet.
 
-    Examples: fleetmark run; fleetmark run -i hosts.yml --suite standard --set fio.size=8GiB; fleetmark run --resume last
+    Examples: fleetmark run; fleetmark run -i hosts.yml -s standard --set fio.size=8GiB; fleetmark run --resume last
     """
     from fleetmark import archive as archives
     from fleetmark import campaign

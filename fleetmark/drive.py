@@ -143,7 +143,7 @@ class Drive:
                 time.sleep(RETRY_S)
 
     def _order(self, run: Run, words: str) -> None:
-        """Tell a host something. Should the link be down, it asks again when it is back: every order repeats harmlessly."""
+        """Tell a host something. Should the link be down, it asks again later: every order repeats harmlessly."""
         if run.channel:
             with contextlib.suppress(ReachError):
                 run.channel.write(f"{words}\n".encode())

@@ -1,7 +1,7 @@
 """What is known about a host, normalised: the typed form of ``facts/HOST.json``.
 
-Sizes are bytes, clocks Hz, link speeds B/s, transfer rates of memory MT/s. ``None`` means the host would not say; nothing
-is guessed.
+Sizes are bytes, clocks Hz, link speeds B/s, transfer rates of memory MT/s. ``None`` means the host would not say;
+nothing is guessed.
 """
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ def launch(
 ) -> str | None:
     """Run the playbook on the hosts of ``jobs``; ``variables`` (host to variables) add to what ``inventory`` says.
 
-    ``on_event`` hears ``deploying`` {workload}, ``launched`` {state, dir, failed_workloads, ...}, ``refused`` {error} and
-    ``unreachable`` {error}. Returns Ansible's own words when the playbook as a whole could not run.
+    ``on_event`` hears ``deploying`` {workload}, ``launched`` {state, dir, failed_workloads, ...}, ``refused`` {error}
+    and ``unreachable`` {error}. Returns Ansible's own words when the playbook as a whole could not run.
     """
     import ansible_runner
 

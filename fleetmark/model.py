@@ -63,8 +63,8 @@ class Parsed:
     """What one output of one tool says.
 
     ``invalid`` is set when the tool ran but broke its own rules (STREAM that did not validate): the measurements are
-    kept, and never scored. ``notes`` are what a careful reader would want to know: truncation, a headline that disagrees
-    with its rows.
+    kept, and never scored. ``notes`` are what a careful reader would want to know: truncation, a headline that
+    disagrees with its rows.
     """
 
     tool: str

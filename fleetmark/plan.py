@@ -165,9 +165,8 @@ def make_plan(
     for name, choice in suite.chosen().items():
         for pattern in choice.cases:
             if seen[name] and not fnmatch.filter(seen[name], pattern):
-                raise FleetmarkError(
-                    f"suite {suite.name}: {name}: no case matches {pattern!r}; there are {', '.join(sorted(seen[name]))}"
-                )
+                known = ", ".join(sorted(seen[name]))
+                raise FleetmarkError(f"suite {suite.name}: {name}: no case matches {pattern!r}; there are {known}")
     return Plan(plans, tuple(exchanges), merged)
 
 
@@ -299,7 +298,7 @@ def _plan_pairs(
     seed: int,
     seen: set[str],
 ) -> list[Exchange]:
-    """Rounds of disjoint pairs; within a pair every repeat runs every case in both directions, in an order of its own."""
+    """Rounds of disjoint pairs; in a pair every repeat runs every case in both directions, in an order of its own."""
     by_name = {host.name: (host, resolved) for host, resolved in able}
     wanted = str(able[0][1].context["pairs"])
     every = rounds(sorted(by_name))

@@ -62,7 +62,7 @@ class Row:
 
 
 class Progress:
-    """The state of a campaign, host by workload, and its display. A context manager; ``console`` decides which display."""
+    """The state of a campaign, host by workload, and its display, which ``console`` decides. A context manager."""
 
     def __init__(self, console: Console, workloads: list[str], title: str) -> None:
         self.console, self.workloads, self.title = console, workloads, title

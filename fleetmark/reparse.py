@@ -26,6 +26,7 @@ def files(tool: str, paths: Sequence[Path], command: str, console: Console, as_j
     """Parse every file; the exit status is 1 when one of them held nothing, and the others are still shown."""
     if tool not in parsers.tools() and tool in parsers.facts.tools():
         return _facts(tool, paths)
+    parsers.find(tool)  # a wrong name is the first thing to say
     found: list[dict[str, Any]] = []
     failed = 0
     for path in paths:

@@ -1,6 +1,6 @@
 """Raw text to measurements: one module per tool, found by its name; every parser is a pure function of bytes.
 
-A tool's module offers ``parse(raw, command=()) -> Parsed``. ``command`` is the argument vector that made the output, where it is
+A tool's module offers ``parse(raw, command=()) -> Parsed``. ``command`` is the argument vector that made it, where
 known: some tools (lmbench's bw_mem) do not say what they measured.
 """
 
@@ -10,6 +10,7 @@ import difflib
 import importlib
 import pkgutil
 from collections.abc import Sequence
+from types import ModuleType
 
 from fleetmark.model import FleetmarkError, Parsed
 
@@ -24,9 +25,14 @@ def parse(tool: str, raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
     Raises ParseError where the bytes hold no measurement, FleetmarkError for a tool nobody parses.
     """
+    parsed: Parsed = find(tool).parse(raw, command)
+    return parsed
+
+
+def find(tool: str) -> ModuleType:
+    """The parser of that name. Raises FleetmarkError, naming those there are, for a tool nobody parses."""
     if tool not in tools():
         near = difflib.get_close_matches(tool, tools(), 1)
         hint = f" did you mean {near[0]}?" if near else ""
         raise FleetmarkError(f"no parser for {tool!r}:{hint} Fleetmark reads {', '.join(tools())}")
-    parsed: Parsed = importlib.import_module(f"parsers.{tool}").parse(raw, command)
-    return parsed
+    return importlib.import_module(f"parsers.{tool}")

@@ -9,9 +9,7 @@ from dataclasses import dataclass, field
 from parsers._text import number, numbered
 
 # Its errors come by stderr, often into the middle of a line.
-ERROR = re.compile(
-    r"iperf3?: (?!.*(?i:warning))(?P<what>(?:error|the |interrupt|parameter|exiting|getsockopt|unable).*)$"
-)
+ERROR = re.compile(r"iperf3?: (?P<what>(?:error|the |interrupt|parameter|exiting|getsockopt|unable).*)$")
 NO_SUMMARY = "the test has no summary: it did not finish, or its output is cut"
 
 _POWERS = ("", "K", "M", "G", "T")

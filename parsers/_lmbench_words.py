@@ -50,43 +50,48 @@ class Line:
 
 
 def _lines(*rows: tuple[str, str, str]) -> tuple[Line, ...]:
-    return tuple(Line(re.compile(pattern + r"\s*$"), case, metric) for pattern, case, metric in rows)
+    # An error message without a newline may run into a label: "Connection refusedPipe latency".
+    before = {True: r"(?<![A-Z_])", False: r"\b"}
+    return tuple(
+        Line(re.compile(before[pattern[0].isupper()] + pattern + r"\s*$"), case, metric)
+        for pattern, case, metric in rows
+    )
 
 
 LINES = _lines(
-    (r"\bSimple syscall", "lat_syscall", "null"),
-    (r"\bNull syscall", "lat_syscall", "write"),  # lmbench 1: it wrote a byte to /dev/null
-    (r"\bSimple (read|write|stat|fstat)", "lat_syscall", r"\1"),
-    (r"\bSimple open/close", "lat_syscall", "open_close"),
-    (r"\bSelect on (?P<fds>[0-9]{1,9}) fd's", "lat_select", "select_file"),
-    (r"\bSelect on (?P<fds>[0-9]{1,9}) tcp fd's", "lat_select", "select_tcp"),
-    (r"\bSignal handler installation", "lat_sig", "signal_install"),
-    (r"\bSignal handler overhead", "lat_sig", "signal_catch"),
-    (r"\bProtection fault", "lat_sig", "protection_fault"),
-    (r"\bPipe latency", "lat_pipe", "pipe"),
-    (r"\bFifo latency", "lat_fifo", "fifo"),
-    (r"\bAF_UNIX sock stream latency", "lat_unix", "unix"),
-    (r"\bUNIX connection cost", "lat_unix_connect", "unix_connect"),
-    (r"\bSemaphore latency", "lat_sem", "semaphore"),
-    (r"\bFcntl lock latency", "lat_fcntl", "fcntl_lock"),
-    (r"\bProcedure call", "lat_proc", "procedure"),
-    (r"\bProcess fork\+exit", "lat_proc", "fork"),
-    (r"\bProcess fork\+execve", "lat_proc", "exec"),
-    (r"\bProcess fork\+/bin/sh -c", "lat_proc", "shell"),
-    (r"\bPagefaults on \S.*", "lat_pagefault", "page_fault"),
-    (r"\bUDP latency using (?P<server>\S+)", "lat_udp", "udp"),
-    (r"\bTCP latency using (?P<server>\S+)", "lat_tcp", "tcp"),
-    (r"\bRPC/(udp|tcp) latency using (?P<server>\S+)", "lat_rpc", r"rpc_\1"),
-    (r"\bTCP/IP connection cost to (?P<server>\S+)", "lat_connect", "tcp_connect"),
-    (r"\bAF_UNIX sock stream bandwidth", "bw_unix", "unix_bandwidth"),
-    (r"\bPipe bandwidth", "bw_pipe", "pipe_bandwidth"),
-    (r"\bsocket UDP bandwidth using (?P<server>\S+)", "bw_udp", "udp_bandwidth"),
-    (r"\bFile \S.* write bandwidth", "lmdd", "file_write"),
-    (r"\bu?(integer|int64|float|double) (bit|add|mul|div|mod|bogomflops)", "lat_ops", r"\1_\2"),
-    (r"\b([dlr]+and(?:48)?|random) latency", "lat_rand", r"\1"),
-    (r"\b(usleep|nanosleep|select|pselect|itimer) (?P<usecs>[0-9]{1,9}) microseconds", "lat_usleep", r"sleep_\1"),
-    (r"\bSTREAM (copy|scale|add|triad) (latency|bandwidth)", "stream", r"stream_\1_\2"),
-    (r"\bSTREAM2 (fill|copy|daxpy|sum) (latency|bandwidth)", "stream", r"stream2_\1_\2"),
+    (r"Simple syscall", "lat_syscall", "null"),
+    (r"Null syscall", "lat_syscall", "write"),  # lmbench 1: it wrote a byte to /dev/null
+    (r"Simple (read|write|stat|fstat)", "lat_syscall", r"\1"),
+    (r"Simple open/close", "lat_syscall", "open_close"),
+    (r"Select on (?P<fds>[0-9]{1,9}) fd's", "lat_select", "select_file"),
+    (r"Select on (?P<fds>[0-9]{1,9}) tcp fd's", "lat_select", "select_tcp"),
+    (r"Signal handler installation", "lat_sig", "signal_install"),
+    (r"Signal handler overhead", "lat_sig", "signal_catch"),
+    (r"Protection fault", "lat_sig", "protection_fault"),
+    (r"Pipe latency", "lat_pipe", "pipe"),
+    (r"Fifo latency", "lat_fifo", "fifo"),
+    (r"AF_UNIX sock stream latency", "lat_unix", "unix"),
+    (r"UNIX connection cost", "lat_unix_connect", "unix_connect"),
+    (r"Semaphore latency", "lat_sem", "semaphore"),
+    (r"Fcntl lock latency", "lat_fcntl", "fcntl_lock"),
+    (r"Procedure call", "lat_proc", "procedure"),
+    (r"Process fork\+exit", "lat_proc", "fork"),
+    (r"Process fork\+execve", "lat_proc", "exec"),
+    (r"Process fork\+/bin/sh -c", "lat_proc", "shell"),
+    (r"Pagefaults on \S.*", "lat_pagefault", "page_fault"),
+    (r"UDP latency using (?P<server>\S+)", "lat_udp", "udp"),
+    (r"TCP latency using (?P<server>\S+)", "lat_tcp", "tcp"),
+    (r"RPC/(udp|tcp) latency using (?P<server>\S+)", "lat_rpc", r"rpc_\1"),
+    (r"TCP/IP connection cost to (?P<server>\S+)", "lat_connect", "tcp_connect"),
+    (r"AF_UNIX sock stream bandwidth", "bw_unix", "unix_bandwidth"),
+    (r"Pipe bandwidth", "bw_pipe", "pipe_bandwidth"),
+    (r"socket UDP bandwidth using (?P<server>\S+)", "bw_udp", "udp_bandwidth"),
+    (r"File \S.* write bandwidth", "lmdd", "file_write"),
+    (r"u?(integer|int64|float|double) (bit|add|mul|div|mod|bogomflops)", "lat_ops", r"\1_\2"),
+    (r"([dlr]+and(?:48)?|random) latency", "lat_rand", r"\1"),
+    (r"(usleep|nanosleep|select|pselect|itimer) (?P<usecs>[0-9]{1,9}) microseconds", "lat_usleep", r"sleep_\1"),
+    (r"STREAM (copy|scale|add|triad) (latency|bandwidth)", "stream", r"stream_\1_\2"),
+    (r"STREAM2 (fill|copy|daxpy|sum) (latency|bandwidth)", "stream", r"stream2_\1_\2"),
 )
 PARALLELISM = re.compile(
     rf"\bu?(integer|int64|float|double) (bit|add|mul|div|mod) parallelism:\s+({NUMBER})(?![\w.])", re.ASCII

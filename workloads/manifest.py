@@ -134,7 +134,7 @@ class Need(_Part):
 
 
 class Deploy(_Part):
-    """How the tool gets to a host. ``provides``: what is there afterwards, a command or a path under the tools folder."""
+    """How the tool gets to a host. ``provides``: what is there afterwards, a command or a path below tools."""
 
     provides: str
     packages: Mapping[str, tuple[str, ...]] = {}

@@ -16,7 +16,7 @@ LOCK = b"\0fleetmark-host-job"
 
 
 def start(payload):
-    """Launch ``payload["job"]`` with ``payload["source"]`` (file name to text); say what state it is in, and whose if busy."""
+    """Launch ``payload["job"]`` with ``payload["source"]`` (file name to text); say its state, and whose if busy."""
     job = payload["job"]
     work = job["work"]
     make_private(work)

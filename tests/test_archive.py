@@ -1,0 +1,126 @@
+"""Campaign files: names, atomic writes, the journal after a crash, finding a campaign."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleetmark.archive import Archive, campaigns, find, safe_name, write_atomic
+from fleetmark.model import FleetmarkError
+
+
+def step(**more: Any) -> dict[str, Any]:
+    usual = {
+        "id": "00000",
+        "workload": "fio",
+        "case": "randread-4k-qd1",
+        "repeat": 0,
+        "subject": "host",
+        "serves": False,
+    }
+    return {**usual, **more}
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Archive:
+    return Archive.create(tmp_path, "c1", {"hosts": [{"name": "h/1"}], "created": "now"}).writable()
+
+
+@pytest.mark.parametrize(
+    "name", ["h1", "../../etc", "a/b", "..", ".", "<script>", "x" * 400, "имя", "a\0b", "-rf", "a b"]
+)
+def test_any_name_is_one_safe_path_component(tmp_path: Path, name: str) -> None:
+    made = safe_name(name)
+    assert "/" not in made
+    assert "\0" not in made
+    assert made not in ("", ".", "..")
+    (tmp_path / made).mkdir()
+    assert (tmp_path / made).parent == tmp_path
+
+
+def test_names_stay_apart(tmp_path: Path) -> None:
+    names = ["a/b", "a%2Fb", "x" * 400, "x" * 401, "A", "a"]
+    assert len({safe_name(n) for n in names}) == len(names)
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
+    file = tmp_path / "page.html"
+    write_atomic(file, "first")
+    with pytest.raises(FleetmarkError, match="cannot write"):
+        write_atomic(file / "below a file", "second")
+    assert file.read_text() == "first"
+    assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_step_that_comes_twice_is_kept_as_it_first_was(archive: Archive) -> None:
+    folder = archive.save_step("h/1", step(), {"stdout": b"first", "result.json": b"{}"})
+    assert archive.save_step("h/1", step(), {"stdout": b"second", "result.json": b"{}"}) == folder
+    assert archive.read(folder, "stdout") == b"first"
+    assert archive.read(folder, "absent") is None
+    ((found, what),) = archive.steps()
+    assert (found, what["host"], what["case"]) == (folder, "h/1", "randread-4k-qd1")
+
+
+def test_pairs_and_their_servers_do_not_collide(archive: Archive) -> None:
+    places = {
+        archive.raw_dir("h1", step(subject="h1>h2")),
+        archive.raw_dir("h1", step(subject="h1>h3")),
+        archive.raw_dir("h1", step(subject="h2>h1", serves=True)),
+        archive.raw_dir("h1", step(subject="h2>h1")),
+    }
+    assert len(places) == 4
+
+
+def test_what_is_set_aside_is_kept(archive: Archive) -> None:
+    folder = archive.save_step("h1", step(), {"stdout": b"lost", "result.json": b"{}"})
+    archive.set_aside(folder)
+    assert not list(archive.steps())
+    assert [p.read_bytes() for p in archive.path.glob("superseded/*/stdout")] == [b"lost"]
+
+
+def test_a_journal_cut_off_in_its_last_line_is_read_to_there(archive: Archive) -> None:
+    archive.note("outcome", host="h1")
+    archive.note("ended", owed=0)
+    file = archive.path / "journal.jsonl"
+    file.write_text(file.read_text()[:-9])
+    assert [e["e"] for e in archive.journal()] == ["outcome"]
+
+
+def test_a_damaged_journal_names_its_line(archive: Archive) -> None:
+    (archive.path / "journal.jsonl").write_text('{"e": "a"}\nrubbish\n{"e": "b"}\n')
+    with pytest.raises(FleetmarkError, match=r"journal\.jsonl line 2: not JSON"):
+        list(archive.journal())
+
+
+def test_one_controller_at_a_time(archive: Archive) -> None:
+    with pytest.raises(FleetmarkError, match="being driven by another fleetmark"):
+        Archive.open(archive.path).writable()
+    archive.close()
+    Archive.open(archive.path).writable().close()
+
+
+def test_a_campaign_is_found_by_what_people_type(tmp_path: Path) -> None:
+    for name in ("20260101T000000-quick-aaaa", "20260102T000000-quick-bbbb"):
+        Archive.create(tmp_path, name, {"hosts": []})
+    assert [a.id[-4:] for a in campaigns(tmp_path)] == ["aaaa", "bbbb"]
+    assert find(tmp_path, "last").id.endswith("bbbb")
+    assert find(tmp_path, "20260101").id.endswith("aaaa")
+    assert find(tmp_path, str(tmp_path / "20260101T000000-quick-aaaa")).id.endswith("aaaa")
+    with pytest.raises(FleetmarkError, match="could be .*aaaa, .*bbbb"):
+        find(tmp_path, "2026")
+    with pytest.raises(FleetmarkError, match="no campaign 'x': the latest is"):
+        find(tmp_path, "x")
+    with pytest.raises(FleetmarkError, match="there is none under"):
+        find(tmp_path / "empty", "last")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("{", "cannot be read"), ('{"schema": 99}', "schema 99 is not one"), (None, "is no campaign")]
+)
+def test_what_is_no_campaign_says_so(tmp_path: Path, text: str | None, words: str) -> None:
+    if text is not None:
+        (tmp_path / "campaign.json").write_text(text)
+    with pytest.raises(FleetmarkError, match=words):
+        Archive.open(tmp_path)

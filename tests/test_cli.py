@@ -1,0 +1,139 @@
+"""The command line as a user meets it: what is wrong is one sentence on stderr, JSON is nothing but JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fleetmark.cli import INTERRUPTED, OK, SOME_FAILED, USAGE, _exit_status
+
+FLEETMARK = Path(sys.executable).with_name("fleetmark")
+
+
+def fleetmark(*words: str | Path, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [FLEETMARK, *words], capture_output=True, text=True, cwd=cwd, env={**os.environ, **env}, timeout=120
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "--suite", "quik"], "did you mean quick"),
+        (["run", "--suite", "none.yml"], "none.yml: No such file"),
+        (["run", "--set", "fio"], "write it as workload.parameter=value"),
+        (["run", "--set", "fio.iodepht=3"], "fio has no parameter 'iodepht'"),
+        (["run", "--set", "stream.ntimes=often"], "'often' is not a whole number"),
+        (["run", "--set", "foi.size=1"], "did you mean fio"),
+        (["run", "--set", "fio.device=/dev/sdb"], "fio.erase=yes"),
+        (["run", "--set", "stream.source=https://x/stream.c"], "stream.source_sha256"),
+        (["run", "-i", "absent.ini"], "absent.ini"),
+        (["run", "--resume", "last"], "no campaign 'last'"),
+        (["run", "--resume", "last", "--set", "fio.size=1g"], "goes on as planned"),
+        (["workloads", "strem"], "did you mean stream"),
+        (["report", "nothing"], "no campaign 'nothing'"),
+        (["parse", "foi", "x"], "no parser for 'foi'"),
+        (["parse", "fio", "absent.json"], "absent.json: No such file"),
+        (["parse", "fio"], "which file"),
+        (["hosts", "--suite", "nope"], "no suite 'nope'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_in_one_sentence(tmp_path: Path, words: list[str], said: str) -> None:
+    done = fleetmark(*words, cwd=tmp_path)
+    assert done.returncode == USAGE
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert done.stdout == ""
+    assert not list(tmp_path.iterdir()), "nothing is begun"
+
+
+def test_a_malformed_inventory_names_its_file(tmp_path: Path) -> None:
+    (tmp_path / "hosts.yml").write_text("all:\n  hosts:\n   h1: [\n")
+    done = fleetmark("run", "-i", "hosts.yml", cwd=tmp_path)
+    assert done.returncode == USAGE
+    assert "hosts.yml" in done.stderr
+
+
+def test_results_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    done = fleetmark("run", "--suite", "selftest", "--results", "file/below", cwd=tmp_path)
+    assert done.returncode == USAGE
+    assert "choose another place with --results" in done.stderr
+
+
+def test_this_machine_without_an_inventory(tmp_path: Path) -> None:
+    done = fleetmark("run", "--suite", "selftest", "--set", "selftest.commands=2", "--format", "json", cwd=tmp_path)
+    assert done.returncode == OK, done.stderr
+    doc = json.loads(done.stdout)
+    assert [m["metric"] for m in doc["measurements"]] == ["uptime", "uptime"]
+    assert doc["finished"]
+    listed = fleetmark("campaigns", "--format", "json", cwd=tmp_path)
+    (line,) = json.loads(listed.stdout)
+    assert (line["campaign"], line["statuses"]) == (doc["campaign"], {"passed": 2})
+    again = fleetmark("parse", "last", "--format", "json", cwd=tmp_path)
+    assert json.loads(again.stdout)["changed"] == 0
+    shown = fleetmark("report", "last", cwd=tmp_path, COLUMNS="80")
+    assert shown.returncode == OK
+    assert "2 passed of 2 runs" in shown.stdout
+    assert all(len(line) <= 80 for line in shown.stdout.splitlines() if "/" not in line)
+
+
+def test_parsing_from_anywhere(tmp_path: Path) -> None:
+    (tmp_path / "up").write_text("12.50 20.00\n")
+    (tmp_path / "down").write_text("no idea\n")
+    done = fleetmark("parse", "selftest", "up", "--format", "json", cwd=tmp_path)
+    assert done.returncode == OK
+    (found,) = json.loads(done.stdout)
+    keys = ("workload", "case", "subject", "metric", "value", "unit", "better", "labels")
+    assert [found[k] for k in keys] == ["selftest", "uptime", "host", "uptime", 12.5, "s", "none", {}]
+    both = fleetmark("parse", "selftest", "down", "up", "--format", "json", cwd=tmp_path)
+    assert both.returncode == SOME_FAILED
+    assert "down: selftest line 1: expected one line of /proc/uptime" in both.stderr
+    assert len(json.loads(both.stdout)) == 1
+
+
+def test_facts_tools_parse_too(tmp_path: Path) -> None:
+    (tmp_path / "lscpu").write_bytes(subprocess.run(["lscpu", "-J"], capture_output=True, check=True).stdout)
+    done = fleetmark("parse", "lscpu", "lscpu", "--format", "json", cwd=tmp_path)
+    assert done.returncode == OK
+    assert json.loads(done.stdout)["cpus"] == os.cpu_count()
+
+
+def test_hosts_says_what_this_machine_is(tmp_path: Path) -> None:
+    done = fleetmark("hosts", "--format", "json", cwd=tmp_path)
+    (entry,) = json.loads(done.stdout)
+    assert entry["reachable"]
+    assert entry["facts"]["cpu"]["threads"] == os.cpu_count()
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_catalogue_shows_every_parameter(tmp_path: Path) -> None:
+    done = fleetmark("workloads", "fio", cwd=tmp_path, COLUMNS="100")
+    doc = json.loads(fleetmark("workloads", "fio", "--format", "json", cwd=tmp_path).stdout)
+    assert all(f"fio.{name}" in done.stdout for name in doc["parameters"])
+    assert all(name in done.stdout for name in doc["metrics"])
+
+
+@pytest.mark.parametrize(
+    ("statuses", "strict", "status"),
+    [
+        (["passed", "passed"], False, OK),
+        (["passed", "skipped"], False, OK),
+        (["passed", "skipped"], True, SOME_FAILED),
+        (["skipped"], False, SOME_FAILED),
+        ([], False, SOME_FAILED),
+        (["passed", "failed"], False, SOME_FAILED),
+        (["passed", "invalid"], False, SOME_FAILED),
+        (["passed", "lost"], False, SOME_FAILED),
+    ],
+)
+def test_the_exit_status_tells(statuses: list[str], strict: bool, status: int) -> None:
+    assert _exit_status(statuses, strict) == status
+    assert INTERRUPTED not in (OK, SOME_FAILED, USAGE)
