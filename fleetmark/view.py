@@ -10,6 +10,7 @@ import pandas as pd
 from fleetmark.archive import MEASUREMENT_SCHEMA, Archive
 from fleetmark.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
 
+FOREIGN_CORES = 0.25  # beyond what kernel threads and a login shell take
 _KINDS = {"str": "object", "int": "int64", "float": "float64", "bool": "bool"}
 
 
@@ -18,9 +19,22 @@ def load_results(archive: Archive) -> Results:
     asked = archive.campaign()
     journal = list(archive.journal())
     measurements = _measurements(archive)
-    return Results(
-        _info(archive, asked, journal, measurements), _hosts(archive, asked, journal), _outcomes(journal), measurements
-    )
+    outcomes = _outcomes(journal)
+    info = _info(archive, asked, journal, measurements, _disturbances(outcomes))
+    return Results(info, _hosts(archive, asked, journal), outcomes, measurements)
+
+
+def _disturbances(outcomes: pd.DataFrame) -> list[str]:
+    """What else was busy on the hosts while they measured, in one sentence; empty where nothing was."""
+    disturbed = outcomes[outcomes["foreign_cores"] > FOREIGN_CORES]
+    if disturbed.empty:
+        return []
+    worst = disturbed.loc[disturbed["foreign_cores"].idxmax()]
+    return [
+        f"Something else was busy during {len(disturbed)} of {len(outcomes)} runs (more than {FOREIGN_CORES:g} cores; at "
+        f"worst {worst['foreign_cores']:.1f}, {worst['workload']} {worst['case']} on {worst['host']}): repeat on an idle "
+        "host before trusting small differences."
+    ]
 
 
 def _measurements(archive: Archive) -> pd.DataFrame:
@@ -43,7 +57,11 @@ def _outcomes(journal: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _info(
-    archive: Archive, asked: dict[str, Any], journal: list[dict[str, Any]], measurements: pd.DataFrame
+    archive: Archive,
+    asked: dict[str, Any],
+    journal: list[dict[str, Any]],
+    measurements: pd.DataFrame,
+    notes: list[str],
 ) -> CampaignInfo:
     ended = [e for e in journal if e["e"] == "ended"]
     last = journal[-1]["t"] if journal else asked["created"]
@@ -62,6 +80,7 @@ def _info(
         finished=bool(ended) and ended[-1]["owed"] == 0,
         wall_s=(datetime.fromisoformat(last) - datetime.fromisoformat(asked["created"])).total_seconds(),
         workloads=asked["workloads"],
+        notes=notes,
         tool_versions={w: v for w, v in versions.items() if v} | asked["versions"],
     )
 

@@ -135,9 +135,8 @@ def _way(
         return {("host", metric): value for metric, value in only.items()}
     whole = _summed(test, streams, each, result, protocol) if alone and test.sums else {}
     derived = _derive(test, streams, each)
-    for metric in whole.keys() & derived.keys():
-        value = derived[metric]
-        if abs(value - whole[metric]) > _SAME_SUM * max(value, whole[metric]):
+    for metric, value in derived.items():
+        if metric in whole and abs(value - whole[metric]) > _SAME_SUM * max(value, whole[metric]):
             result.notes.append(f"iperf's sum of {metric} is {whole[metric]:.4g}; took its streams' {value:.4g}")
             whole[metric] = value
     if missing := [metric for metric in derived if metric not in whole]:

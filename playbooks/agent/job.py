@@ -4,6 +4,7 @@ Standard library only, Python 3.6 and later. A host runs one job at a time: the 
 the kernel frees when the runner dies. Whoever connects is told whose job it is, and then woken at every event.
 """
 
+import glob
 import json
 import os
 import shutil
@@ -25,6 +26,8 @@ def start(payload):
     if holder:
         state = "running" if holder.get("dir") == folder else "busy"
         return {"state": state, "dir": folder, "holder": holder}
+    for other in glob.glob(os.path.join(work, "jobs", "*", "scratch")):
+        shutil.rmtree(other, ignore_errors=True)  # of a job that was killed: the lock is free, so none runs
     for sub in ("steps", "go", "scratch"):
         os.makedirs(os.path.join(folder, sub), exist_ok=True)
     for name, text in payload["source"].items():

@@ -133,6 +133,7 @@ class Runner:
         try:
             with open(os.path.join(self.folder, "reserve"), "wb") as reserve:
                 reserve.write(b"\0" * RESERVE)
+            self.end_leftovers()
             self.tell("start", pid=os.getpid())
             for step in remaining(self.folder, self.job):
                 self.one(step)
@@ -259,7 +260,7 @@ class Runner:
         with open(os.path.join(out, prefix + "stdout"), "wb") as stdout:
             with open(os.path.join(out, prefix + "stderr"), "wb") as stderr:
                 try:
-                    return subprocess.Popen(
+                    child = subprocess.Popen(
                         argv,
                         stdin=subprocess.DEVNULL,
                         stdout=stdout,
@@ -270,6 +271,21 @@ class Runner:
                     )
                 except OSError as error:
                     raise Refused("%s cannot be started: %s" % (argv[0], error.strerror)) from error
+        with open(os.path.join(self.folder, "children"), "a") as known:
+            known.write("%d %s\n" % (child.pid, born(child.pid)))
+        return child
+
+    def end_leftovers(self):
+        """End what a runner that was killed in mid-step left running: those of its children that are still the same."""
+        try:
+            with open(os.path.join(self.folder, "children")) as source:
+                known = [line.split() for line in source]
+        except OSError:
+            return  # the first run of this job
+        for pid, when in known:
+            if when != "?" and born(int(pid)) == when:
+                os.killpg(int(pid), signal.SIGKILL)
+        os.unlink(os.path.join(self.folder, "children"))
 
     def refuse_taken(self, port):
         if listening(port):
@@ -340,15 +356,15 @@ def output_size(out):
 
 
 def listening(port):
-    """Whether something here listens on TCP ``port``; the kernel is asked, a probe would use up a one-off server."""
+    """Whether something listens on ``port``, TCP or UDP. The kernel is asked: a probe would use up a one-off server."""
     wanted = ":%04X" % port
-    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+    for table, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
         try:
-            with open(table) as source:
+            with open("/proc/net/" + table) as source:
                 rows = [line.split() for line in source]
         except OSError:
             continue  # no IPv6 here
-        if any(r[3] == "0A" and r[1].endswith(wanted) for r in rows):
+        if any(r[3] == state and r[1].endswith(wanted) for r in rows):
             return True
     return False
 
@@ -395,6 +411,15 @@ def reap_orphans():
             return
         if not pid:
             time.sleep(0.01)
+
+
+def born(pid):
+    """When a process started, in clock ticks since boot (proc(5)); ``?`` for one that is gone."""
+    try:
+        with open("/proc/%d/stat" % pid) as source:
+            return source.read().rpartition(")")[2].split()[19]
+    except OSError:
+        return "?"
 
 
 def children_of(parent):

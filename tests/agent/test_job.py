@@ -84,7 +84,9 @@ def test_a_second_campaign_is_refused_and_told_whose_the_first_is(tmp_path: Path
 
 
 def test_a_killed_runner_is_taken_up_where_it_was(tmp_path: Path) -> None:
-    job = Job(tmp_path, [step(0, ["true"]), step(1, ["sleep", "1"]), step(2, ["true"])])
+    marker = f"sleep 95{os.getpid()}"
+    again = f"test -e {tmp_path}/again || {{ touch {tmp_path}/again; {marker}; }}"
+    job = Job(tmp_path, [step(0, ["true"]), step(1, ["sh", "-c", again]), step(2, ["true"])])
     job.start()
     for doc, _ in job.follow():
         if doc["e"] == "start":
@@ -93,10 +95,12 @@ def test_a_killed_runner_is_taken_up_where_it_was(tmp_path: Path) -> None:
             os.kill(pid, signal.SIGKILL)
         last = doc
     assert last == {"e": "over", "remaining": 2}
+    assert alive(marker), "killed with -9, a runner leaves its child behind"
     before = (job.folder / "steps" / "00000" / "result.json").read_bytes()
     assert job.start()["state"] == "started"
     assert list(job.results(have="00000")) == ["00001", "00002"]
     assert (job.folder / "steps" / "00000" / "result.json").read_bytes() == before
+    assert not alive(marker)
     assert job.start()["state"] == "finished"
 
 

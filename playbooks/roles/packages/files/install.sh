@@ -72,4 +72,5 @@ if ! said=$(install 2>&1 </dev/null); then
     [ "$family" = rhel ] && hint=" (some packages are in EPEL: dnf install epel-release)"
     fail "could not install $missing: ${reason:-$(echo "$said" | tail -n 1)}; install it on this host by hand$hint"
 fi
+[ -z "$commands" ] || have_commands || fail "$missing was installed, yet there is no command $commands: install it by hand"
 echo "installed $missing"
