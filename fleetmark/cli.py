@@ -115,8 +115,6 @@ def run(
     else:
         archive, interrupted = campaign.run(options, console)
     results = _show(archive, console, as_)
-    if not results.campaign.finished:
-        console.print(f"not everything was measured; to go on: fleetmark run --resume {archive.path}", soft_wrap=True)
     raise typer.Exit(INTERRUPTED if interrupted else _exit_status(list(results.outcomes["status"]), strict))
 
 

@@ -29,11 +29,11 @@ def _disturbances(outcomes: pd.DataFrame) -> list[str]:
     disturbed = outcomes[outcomes["foreign_cores"] > FOREIGN_CORES]
     if disturbed.empty:
         return []
-    worst = disturbed.loc[disturbed["foreign_cores"].idxmax()]
+    worst = disturbed.sort_values("foreign_cores").iloc[-1]
     return [
-        f"Something else was busy during {len(disturbed)} of {len(outcomes)} runs (more than {FOREIGN_CORES:g} cores; at "
-        f"worst {worst['foreign_cores']:.1f}, {worst['workload']} {worst['case']} on {worst['host']}): repeat on an idle "
-        "host before trusting small differences."
+        f"Something else was busy during {len(disturbed)} of {len(outcomes)} runs (more than {FOREIGN_CORES:g} cores; "
+        f"at worst {worst['foreign_cores']:.1f}, {worst['workload']} {worst['case']} on {worst['host']}): "
+        "repeat on an idle host before trusting small differences."
     ]
 
 

@@ -16,6 +16,7 @@ from reports import format as fmt
 from reports.charts import Chart, Line, Spec
 from reports.view import CURVE, Key, View, by_metric, curve_point, groups, headlines
 
+FEW = 6  # dots
 Drawn = tuple[str, str, Spec]  # title, note, specification
 _Against = tuple[Key, pd.DataFrame, pd.DataFrame]  # metric, rows per host, rows per generation
 
@@ -66,8 +67,8 @@ def _strips(view: View) -> Iterator[Drawn]:
         names = [fmt.clean(h.name) for h in view.hosts if absent.get(h.name) != ""]
         dots = [(fmt.clean(h), view.generation[h] or "", v * shown.factor) for h, v in sources[key]]
         ticks = [(fmt.clean(h), v * shown.factor) for h, v in zip(rows["host"], rows["median"], strict=True)]
-        if len(dots) == 1 and len(names) == 1:
-            continue  # a lone dot says nothing that its number does not
+        if len(dots) < FEW and len(names) == 1:
+            continue  # a few dots of one host say nothing that the spread in the table does not
         said = {fmt.clean(name): why for name, why in absent.items() if why}
         over = "repeat" if rows["over"].iloc[0] == "repeats" else "pair of hosts"
         note = f"A dot per {over}, tick{'s' if len(have) > 1 else ''} at the median{'s' if len(have) > 1 else ''}."
