@@ -83,7 +83,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
     options = replace(
         options,
         suite=asked["suite"],
-        inventory=tuple(asked["inventory"]),
+        inventory=options.inventory or tuple(asked["inventory"]),
         limit=asked["limit"],
         become=asked["become"],
         work_dir=asked["work_dir"],
@@ -240,7 +240,7 @@ def _drive(
                 progress.trouble(name, f"unreachable: {c.reason}")
                 continue
             steps = [Step.from_json(s) for s in job["steps"] if s["id"] in owed.get(name, ())]
-            progress.add(name, _cells(steps, job["skipped"]), sum(s.expect_s for s in steps if not s.serves))
+            progress.add(name, _cells(steps, job["skipped"]), sum(s.expect_s for s in steps))
             for workload, why in job["skipped"].items():
                 progress.say(name, f"{workload} skipped: {why}")
             if steps:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -69,7 +70,9 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
 @app.command()
 def run(
     inventory: Inventory = None,
-    suite: SuiteName = "quick",
+    suite: Annotated[
+        str | None, typer.Option("--suite", "-s", help="quick (if unset), standard, thorough, or the path of your own.")
+    ] = None,
     limit: Limit = None,
     set_: Set = None,
     repeats: Annotated[int | None, typer.Option(min=1, help="Repeats of every case.")] = None,
@@ -91,10 +94,19 @@ def run(
     from fleetmark import campaign
     from fleetmark.preflight import WORK_DIR
 
-    if set_ and resume:
-        raise FleetmarkError("--set with --resume: a campaign goes on as planned; begin a new one for other settings")
+    fixed = {
+        "--suite": suite,
+        "--set": set_,
+        "--repeats": repeats,
+        "--seed": seed,
+        "--limit": limit,
+        "-b": become or None,
+    }
+    given = [name for name, value in {**fixed, "--work-dir": work_dir}.items() if value is not None]
+    if resume and given:
+        raise FleetmarkError(f"{given[0]} with --resume: a campaign goes on as planned; begin a new one for changes")
     options = campaign.Options(
-        suite=suite,
+        suite=suite or "quick",
         inventory=tuple(inventory or ()),
         limit=limit,
         settings=_settings(set_ or []),
@@ -109,13 +121,24 @@ def run(
     console = Console(stderr=as_ is Format.JSON)
     if inventory:
         threading.Thread(target=_load_reports, daemon=True).start()
-    if resume:
-        archive = archives.find(root, resume)
-        interrupted = campaign.resume(archive, options, console)
-    else:
-        archive, interrupted = campaign.run(options, console)
-    results = _show(archive, console, as_)
+    with _interruptible("what is finished is kept and hosts may be at work: fleetmark run --resume last"):
+        if resume:
+            archive = archives.find(root, resume)
+            interrupted = campaign.resume(archive, options, console)
+        else:
+            archive, interrupted = campaign.run(options, console)
+        results = _show(archive, console, as_)
     raise typer.Exit(INTERRUPTED if interrupted else _exit_status(list(results.outcomes["status"]), strict))
+
+
+@contextlib.contextmanager
+def _interruptible(advice: str) -> Iterator[None]:
+    """Ctrl-C where nothing else is waiting for it ends in a sentence and status 3."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        Console(stderr=True).print(f"fleetmark: interrupted; {advice}", markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _load_reports() -> None:
@@ -199,11 +222,14 @@ def hosts(
     from fleetmark.preflight import WORK_DIR
 
     console = Console(stderr=as_ is Format.JSON)
-    found = survey.survey(tuple(inventory or ()), limit, suite, become, work_dir or WORK_DIR, connect_timeout, console)
+    with _interruptible("nothing was changed anywhere"):
+        found = survey.survey(
+            tuple(inventory or ()), limit, suite, become, work_dir or WORK_DIR, connect_timeout, console
+        )
     if as_ is Format.JSON:
         typer.echo(json.dumps([entry.as_json() for entry in found], indent=1))
     else:
-        console.print(survey.table(found))
+        console.print(survey.table(found, console.width))
     raise typer.Exit(OK if all(entry.facts for entry in found) else SOME_FAILED)
 
 
@@ -224,7 +250,7 @@ def workloads(
         typer.echo(json.dumps(docs[0] if name else docs, indent=1))
         return
     for part in catalogue.one(found[0]) if name else catalogue.overview(found):
-        Console().print(part)
+        Console(markup=False, highlight=False).print(part)
 
 
 @app.command()
@@ -265,15 +291,12 @@ def parse(
 
 
 def main() -> None:
-    """The program: FleetmarkError ends in its one sentence and status 2, Ctrl-C in 3."""
+    """The program: FleetmarkError ends in its one sentence and status 2."""
     try:
         app()
     except FleetmarkError as error:
         Console(stderr=True).print(f"fleetmark: {error}", style="bold", markup=False, highlight=False, soft_wrap=True)
         sys.exit(USAGE)
-    except KeyboardInterrupt:
-        Console(stderr=True).print("fleetmark: interrupted before anything ran")
-        sys.exit(INTERRUPTED)
     except BrokenPipeError:  # `fleetmark … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(OK)

@@ -43,6 +43,7 @@ class Run:
     phase: str = "launching"  # then running, over
     why: str = ""  # why steps still pending at the end are lost
     waiting: str | None = None  # the gated step it stands at
+    cannot: dict[str, str] = field(default_factory=dict)  # workloads that could not be deployed, and why
     channel: Channel | None = None
     attached: threading.Event = field(default_factory=threading.Event)
 
@@ -196,6 +197,7 @@ class Drive:
         for workload, why in details.get("failed_workloads", {}).items():
             dropped = [s for s in run.steps.values() if s.workload == workload and s.id in run.pending]
             outcome = Outcome(Status.FAILED, f"could not be deployed: {why}")
+            run.cannot[workload] = outcome.reason
             for step in dropped:
                 run.pending.discard(step.id)
                 self._record(run, step, outcome)
@@ -226,13 +228,15 @@ class Drive:
             case "over":
                 if not doc["remaining"]:
                     self._order(run, "clean")
-                self._over(run, run.why or "its runner ended early (killed, or the host restarted)")
+                early = run.why or "its runner ended early (killed, or the host restarted)"
+                self._over(run, early if doc["remaining"] else "")
 
     def _keep(self, run: Run, step: Step, files: Mapping[str, str]) -> None:
         raw = {name: gzip.decompress(base64.b64decode(data)) for name, data in files.items()}
         folder = self.archive.save_step(run.host, asdict(step), raw)
         if step.serves:
             run.pending.discard(step.id)
+            self.progress.served(run.host, step.expect_s)
             ended = self.archive.result(folder)
             self._server_ended(run, step, ended.get("reason") or f"ended with exit status {ended.get('rc')}")
             return
@@ -273,7 +277,7 @@ class Drive:
         measuring = [s for s in steps if not s.serves]
         if measuring:
             count = Counter(s.workload for s in measuring)
-            expected = sum(s.expect_s for s in measuring)
+            expected = sum(s.expect_s for s in steps)
             self.progress.dropped(run.host, count, expected, outcome.status, outcome.reason)
 
     # ------------------------------------------------------------ pairs
@@ -291,7 +295,11 @@ class Drive:
         elif server and comes[0] and server.waiting == exchange.server_step:
             self._order(server, f"skip {exchange.server_step} its client {exchange.client} will not come")
         elif client and comes[1] and not comes[0] and client.waiting == exchange.client_step:
-            why = server.why if server and server.why else "it cannot serve"
+            workload = client.steps[exchange.client_step].workload
+            if why := server.cannot.get(workload) if server else None:
+                self._order(client, f"fail {exchange.client_step} its peer {exchange.server} cannot serve: {why}")
+                return
+            why = server.why if server and server.why else "it takes no part in this run"
             self._order(client, f"skip {exchange.client_step} its peer {exchange.server} is not there: {why}")
 
     def _server_ended(self, run: Run, step: Step, why: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from fleetmark.ask_ansible import utf8_locale
+from fleetmark.ask_ansible import settings, utf8_locale
 
 PLAYBOOKS = Path(__file__).resolve().parent.parent / "playbooks"
 MAX_FORKS = 50  # a fork costs the controller 20 MB; jobs run detached, so more would gain little
@@ -68,15 +68,17 @@ def launch(
 
 
 def _environment() -> dict[str, str]:
-    """Ours over the user's: the Ansible beside this Python, one connection per host, dead links noticed."""
-    ssh = os.environ.get("ANSIBLE_SSH_ARGS") or (
-        "-C -o ControlMaster=auto -o ControlPersist=60s -o ServerAliveInterval=5 -o ServerAliveCountMax=3"
-    )
+    """The Ansible beside this Python, one connection per host, dead links noticed; what the user set for SSH stands."""
+    theirs = settings()
+    # ansible-runner switches host key checking off where nobody switched it on.
+    checking = os.environ.get("ANSIBLE_HOST_KEY_CHECKING") or str(theirs.get("host_key_checking", True))
+    alive = "-C -o ControlMaster=auto -o ControlPersist=60s -o ServerAliveInterval=5 -o ServerAliveCountMax=3"
     return {
         **utf8_locale(),
+        **({} if theirs.get("ssh_args") else {"ANSIBLE_SSH_ARGS": alive}),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "ANSIBLE_HOST_KEY_CHECKING": checking,
         "ANSIBLE_PIPELINING": "True",
-        "ANSIBLE_SSH_ARGS": ssh,
         "ANSIBLE_LOCALHOST_WARNING": "False",
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
         "ANSIBLE_NOCOWS": "1",

@@ -49,9 +49,13 @@ def judge(archive: Archive, folder: Path) -> Outcome:
         if result["ended"] == "error":  # it never began: there is nothing to read
             return Outcome(Status.FAILED, broken, **times)
         return Outcome(Status.FAILED, f"{broken}; {error}" if broken else str(error), **times)
-    status = Status.FAILED if broken else Status.INVALID if parsed.invalid else Status.PASSED
+    status, reason = Status.PASSED, ""
+    if parsed.invalid and result["ended"] == "exit":  # it says so itself, and may say it by its exit status too
+        status, reason = Status.INVALID, parsed.invalid
+    elif broken:
+        status, reason = Status.FAILED, broken
     rows = tuple(_rows(archive, folder, step, result, parsed, manifest, status))
-    return Outcome(status, broken or parsed.invalid or "", rows, parsed.notes, **times)
+    return Outcome(status, reason, rows, parsed.notes, **times)
 
 
 def _why_broken(archive: Archive, folder: Path, result: Mapping[str, Any]) -> str:
@@ -86,7 +90,7 @@ def _rows(
             {
                 "campaign": archive.id,
                 "host": step["host"],
-                "subject": step["subject"] if m.subject == "host" else m.subject,
+                "subject": _subject(step["subject"], m.subject),
                 "workload": manifest.name,
                 "case": f"{step['case']}/{m.case}" if several else step["case"],
                 "metric": m.metric,
@@ -96,7 +100,7 @@ def _rows(
                 "unit": m.unit,
                 "better": m.better.value,
                 "class": (metric and metric.class_) or manifest.class_,
-                "headline": m.metric in step["headline"],
+                "headline": m.metric in step["headline"] and m.subject == "host",
                 "bits": bool(metric and metric.bits),
                 "time": utc(result["started"]),
                 "tool_version": parsed.version or "",
@@ -105,6 +109,13 @@ def _rows(
             }
         )
     return rows
+
+
+def _subject(planned: str, parsed: str) -> str:
+    """What was measured: the parser's word within the plan's (a stream of a pair, say)."""
+    if parsed == "host" or planned == "host":
+        return planned if parsed == "host" else parsed
+    return f"{planned} {parsed}"
 
 
 def rebuild(archive: Archive) -> list[Mapping[str, Any]]:

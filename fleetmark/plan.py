@@ -42,6 +42,7 @@ class Step:
     gate: bool = False
     port: int | None = None
     serves: bool = False
+    ends: bool = True  # a serving step: by itself, after one client
     last: bool = False  # of its workload on this host: its scratch files go
 
     @classmethod
@@ -273,7 +274,8 @@ def _plan_host(resolved: _Resolved, plan: HostPlan, choice: Choice, times: int, 
             if case.serve:
                 where = f"{resolved.manifest.name}: serve"
                 port = int(evaluate(case.serve.port, context, where))
-                serve = {"argv": list(_words(case.serve.argv, context, where)), "port": port}
+                argv = list(_words(case.serve.argv, context, where))
+                serve = {"argv": argv, "port": port, "ends": case.serve.ends}
             steps.append(
                 _step(
                     case,
@@ -348,6 +350,7 @@ def _exchange(
         gate=True,
         port=int(evaluate(case.serve.port, context, where)),
         serves=True,
+        ends=case.serve.ends,
         subject=measure.subject,
     )
     client.steps.append(measure)

@@ -106,12 +106,16 @@ class Progress:
             self.say(host, f"{workload}: {cell.total} runs, about {duration(row.time_left())} left on this host")
         row.step_began, row.step_expect = time.monotonic(), expect_s
 
+    def served(self, host: str, expect_s: float) -> None:
+        """A host was the other end of somebody's measurement for that long."""
+        self.rows[host].left_s = max(0.0, self.rows[host].left_s - expect_s)
+
     def ended(self, host: str, workload: str, case: str, status: Status, reason: str, expect_s: float) -> None:
         row = self.rows[host]
         cell = row.cells[workload]
         cell.doing = ""
         cell.ended[status] += 1
-        row.left_s = max(0.0, row.left_s - expect_s)
+        self.served(host, expect_s)
         row.step_began = None
         if status is not Status.PASSED:
             self.say(host, f"{workload} {case} {status.value}: {reason}")

@@ -12,9 +12,11 @@ from typing import Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 import parsers
 import parsers.facts
+import workloads
 from fleetmark import archive as archives
 from fleetmark.drive import said
 from fleetmark.model import FleetmarkError, Measurement, ParseError
@@ -43,7 +45,7 @@ def files(tool: str, paths: Sequence[Path], command: str, console: Console, as_j
     if as_json:
         typer.echo(json.dumps(found, indent=1))
     elif found:
-        console.print(_table(found))
+        console.print(_table(tool, found))
     return 1 if failed else 0
 
 
@@ -81,14 +83,17 @@ def _as_dict(m: Measurement) -> dict[str, Any]:
     }
 
 
-def _table(found: Sequence[dict[str, Any]]) -> Table:
+def _table(tool: str, found: Sequence[dict[str, Any]]) -> Table:
+    metrics = workloads.load(tool).metrics if tool in workloads.names() else {}
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("case", "subject", "metric", "labels"):
         table.add_column(name, overflow="fold")
     table.add_column("value", justify="right", no_wrap=True)
     for row in found:
         labels = ", ".join(f"{k}={v}" for k, v in row["labels"].items())
-        table.add_row(row["case"], row["subject"], row["metric"], labels, human(row["value"], row["unit"], digits=4))
+        bits = row["metric"] in metrics and metrics[row["metric"]].bits
+        value = human(row["value"], row["unit"], bits=bits, digits=4)
+        table.add_row(*map(Text, (row["case"], row["subject"], row["metric"], labels, value)))
     return table
 
 

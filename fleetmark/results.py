@@ -71,6 +71,7 @@ class HostInfo:
     facts: Facts | None = None
     reachable: bool = True
     reason: str | None = None
+    address: str | None = None  # where SSH goes
 
 
 @dataclass(frozen=True, slots=True)

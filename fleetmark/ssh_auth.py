@@ -106,5 +106,7 @@ def words_of(error: BaseException | None) -> str:
     """An error in a few words, in one line."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
+    if isinstance(error, EOFError):
+        return "the other end hung up"
     text = " ".join(str(error or "").split())
     return text or (type(error).__name__ if error else "no reason given")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -76,20 +76,26 @@ def survey(
     ]
 
 
-def table(entries: Sequence[Entry]) -> RenderableType:
+def table(entries: Sequence[Entry], width: int) -> RenderableType:
     """Hosts that answered with what they are; below, those that did not, and what would be skipped where."""
     made = Table(box=None, header_style="bold", pad_edge=False, collapse_padding=True)
     generations = any(e.host.labels.get("gen") for e in entries)
-    for name in ("host", *(["gen"] if generations else []), "OS", "Python", "root", "CPU"):
-        made.add_column(
-            name, overflow="ellipsis", no_wrap=True, min_width=len(name), ratio=1 if name == "CPU" else None
-        )
-    for name in ("cores", "memory", "disks", "NICs", "GPUs", "skew"):
-        made.add_column(name, justify="right", no_wrap=True, min_width=len(name))
+    heads = ["host", *(["gen"] if generations else []), "OS", "Python", "root", "CPU"]
+    figures = ["cores", "memory", "disks", "NICs", "GPUs", "skew"]
+    rows = []
     for e in entries:
         if e.facts:
-            generation = [Text(e.host.labels.get("gen", ""))] if generations else []
-            made.add_row(Text(e.host.name), *generation, *_cells(e.facts))
+            generation = [e.host.labels.get("gen", "")] if generations else []
+            rows.append([e.host.name, *generation, *_cells(e.facts)])
+    names = [*heads, *figures]
+    widest = [max([len(name), *(len(row[n]) for row in rows)]) for n, name in enumerate(names)]
+    cpu = names.index("CPU")  # what gives way on a narrow terminal
+    widest[cpu] = max(3, min(widest[cpu], width - sum(widest) + widest[cpu] - len(names) + 1))
+    for name, wide in zip(names, widest, strict=True):
+        justify: Literal["left", "right"] = "right" if name in figures else "left"
+        made.add_column(name, justify=justify, overflow="ellipsis", no_wrap=True, width=wide)
+    for row in rows:
+        made.add_row(*map(Text, row))
     silent = [(e.host.name, e.reason or "no reason given") for e in entries if not e.facts]
     skipped: dict[str, list[str]] = {}
     for e in entries:
@@ -112,10 +118,10 @@ def table(entries: Sequence[Entry]) -> RenderableType:
     return Group(*parts)
 
 
-def _cells(f: Facts) -> list[Text]:
+def _cells(f: Facts) -> list[str]:
     cpu = f.cpu
     speeds = [n.speed for n in f.nics if n.speed]
-    shown = (
+    return [
         re.sub(r" GNU/Linux| Linux| \(.*\)| LTS", "", f.os or "?"),
         ".".join(f.python_version.split(".")[:2]),
         "root" if f.root else "sudo" if f.sudo else "no",
@@ -126,8 +132,7 @@ def _cells(f: Facts) -> list[Text]:
         f"{len(f.nics)}" + (f" {human(max(speeds), 'B/s', bits=True, digits=2)}" if speeds else ""),
         f"{len(f.gpus)} {f.gpus[0].name}" if f.gpus else "0",
         "?" if f.skew is None else f"{f.skew:+.0f}s" if abs(f.skew) >= SKEW_SHOWN_S else "0s",
-    )
-    return [Text(s) for s in shown]
+    ]
 
 
 def _names(names: Sequence[str], most: int = 6) -> str:

@@ -91,6 +91,7 @@ def _hosts(archive: Archive, asked: dict[str, Any], journal: list[dict[str, Any]
     return tuple(
         HostInfo(
             name=h["name"],
+            address=h["address"],
             generation=h["generation"],
             labels=h["labels"],
             facts=facts.get(h["name"]),

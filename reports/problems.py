@@ -10,7 +10,7 @@ import pandas as pd
 
 from fleetmark.archive import safe_name
 from fleetmark.model import Status
-from fleetmark.results import Results
+from fleetmark.results import HostInfo, Results
 from reports import format as fmt
 
 WORST_FIRST = (Status.FAILED, Status.LOST, Status.INVALID, Status.SKIPPED)
@@ -45,7 +45,7 @@ def problems(results: Results) -> list[Problem]:
     for host in results.hosts:
         if not host.reachable and host.name not in named:
             reason = f"unreachable: {host.reason or 'no reason recorded'}"
-            advice, command = _answers(host.name)
+            advice, command = _answers(host)
             found.append(Problem(Status.LOST, reason, (), (host.name,), 0, advice, command))
     return sorted(found, key=lambda p: (WORST_FIRST.index(p.status), -p.runs, p.reason))
 
@@ -71,16 +71,18 @@ def _reason(value: object) -> str:
 
 def _next(status: Status, row: pd.Series, results: Results) -> tuple[str, str]:
     host, workload, case = str(row["host"]), str(row["workload"]), str(row["case"])
-    if status is Status.LOST and any(h.name == host and not h.reachable for h in results.hosts):
-        return _answers(host)
+    if status is Status.LOST:
+        for unreached in results.hosts:
+            if unreached.name == host and not unreached.reachable:
+                return _answers(unreached)
     if status is Status.LOST:
         return "fetch what was finished and run the rest", resume_command(results)
-    if status is Status.SKIPPED:
+    if status is Status.SKIPPED or not row["started"]:  # nothing ran, so nothing was printed
         return "supply what is needed, then run again", fmt.clean(shlex.join(results.campaign.command))
     folder = results.campaign.path.joinpath("raw", *map(safe_name, (host, workload, case)))
     name = "stderr" if status is Status.FAILED else "stdout"
     return "read what the tool printed", f"less {shlex.quote(str(folder))}/{int(row['repeat'])}*/{name}"
 
 
-def _answers(host: str) -> tuple[str, str]:
-    return "try it, mend it, then run again", f"ssh {shlex.quote(host)} true"
+def _answers(host: HostInfo) -> tuple[str, str]:
+    return "try it, mend it, then run again", f"ssh {shlex.quote(host.address or host.name)} true"

@@ -17,7 +17,7 @@ from fleetmark.units import parse_bytes, parse_seconds
 HERE = Path(__file__).parent
 T = TypeVar("T", bound=BaseModel)
 
-Kind = Literal["int", "float", "bool", "str", "bytes", "seconds"]
+Kind = Literal["int", "float", "bool", "str", "bytes", "seconds", "source"]
 
 
 class _Part(BaseModel):
@@ -82,6 +82,15 @@ def _str(value: Any) -> str:
     return _refuse(value) if isinstance(value, dict) else str(value)
 
 
+def _source(value: Any) -> str:
+    """A URL as it stands; a file of this machine by its whole path, since Ansible runs elsewhere."""
+    text = _str(value)
+    if not text or text.startswith(("http://", "https://")):
+        return text
+    path = Path(text).expanduser().resolve()
+    return str(path) if path.is_file() else _refuse(text)
+
+
 def _refuse(value: Any) -> Any:
     raise ValueError(value)
 
@@ -93,6 +102,7 @@ _CONVERT: Mapping[str, Any] = {
     "str": _str,
     "bytes": parse_bytes,
     "seconds": parse_seconds,
+    "source": _source,
 }
 _SPOKEN = {
     "int": "a whole number",
@@ -101,6 +111,7 @@ _SPOKEN = {
     "str": "text",
     "bytes": "a size (4096, 4k, 16MiB, 2GB)",
     "seconds": "a time (30, 30s, 5m, 2h)",
+    "source": "a file on this machine, nor a URL",
 }
 
 
@@ -147,6 +158,7 @@ class Serve(_Part):
 
     argv: tuple[Any, ...]
     port: Any
+    ends: bool = True  # by itself, after one client; one that does not is ended at once
 
 
 class Case(_Part):

@@ -10,6 +10,7 @@ import hashlib
 import math
 from collections.abc import Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from jinja2 import StrictUndefined, TemplateError, Undefined
@@ -23,7 +24,9 @@ KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
 @cache
 def _environment() -> SandboxedEnvironment:
     env = SandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
-    env.globals.update(KiB=KiB, MiB=MiB, GiB=GiB, ceil=math.ceil, floor=math.floor, short=short, digest=digest)
+    env.globals.update(
+        KiB=KiB, MiB=MiB, GiB=GiB, ceil=math.ceil, floor=math.floor, short=short, digest=digest, fingerprint=fingerprint
+    )
     return env
 
 
@@ -33,6 +36,12 @@ def short(size: int) -> str:
         if size >= unit and size % unit == 0:
             return f"{size // unit}{letter}"
     return str(size)
+
+
+def fingerprint(source: str) -> str:
+    """The SHA-256 of a file on this machine, so that an edited one is built again; a URL is told by its name."""
+    path = Path(source)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if source and path.is_file() else source
 
 
 def digest(*parts: Any) -> str:

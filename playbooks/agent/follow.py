@@ -1,7 +1,8 @@
 """Tells what a job did and does, over one idle connection; finished steps go with their files.
 
 ``python3 follow.py DIR``: one JSON document a line on stdout; on stdin ``have STEP...`` (then it begins), ``go STEP``,
-``skip STEP REASON``, ``cancel STEP``, ``stop``, and ``clean``, which removes the job's folder and ends.
+``skip STEP REASON`` (lost), ``fail STEP REASON``, ``cancel STEP``, ``stop``, and ``clean``, which removes the job's
+folder and ends.
 """
 
 import base64
@@ -80,7 +81,7 @@ class Follower:
             self.sock = None
 
     def obey(self, word, rest):
-        if word in ("go", "skip", "cancel"):
+        if word in ("go", "skip", "fail", "cancel"):
             step, _, reason = rest.partition(" ")
             write_atomic(os.path.join(self.folder, "go", step), ("%s %s" % (word, reason)).encode())
             if self.sock:

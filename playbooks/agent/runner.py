@@ -179,8 +179,9 @@ class Runner:
                     raise Stop("nobody followed for %d s while it waited for its peer" % ABANDONED_S)
                 self.sleep(60)
             word, reason = self.order(step)
-            if word == "skip":
-                self.save(step, {"ended": "lost", "reason": reason, "started": time.time(), "wall_s": 0.0}, None)
+            if word in ("skip", "fail"):
+                ended = "lost" if word == "skip" else "error"
+                self.save(step, {"ended": ended, "reason": reason, "started": time.time(), "wall_s": 0.0}, None)
                 return
         scratch = os.path.join(self.folder, "scratch", step["workload"])
         try:
@@ -326,12 +327,12 @@ class Runner:
                 announced = True
                 self.tell("ready", step=step["id"])
             if step.get("gate") and not cancelled and (self.order(step) or ("",))[0] == "cancel":
-                cancelled = time.monotonic() + GRACE_S
+                cancelled = time.monotonic() + (GRACE_S if step.get("ends", True) else 0)
             self.sleep(0.01 if not announced else min(1.0, max(0.01, step["timeout_s"] - spent)))
         end(child)
         wall = time.monotonic() - clock
         if server:
-            end(server, GRACE_S if ended == "exit" else 0)
+            end(server, GRACE_S if ended == "exit" and step["serve"].get("ends", True) else 0)
         reap_orphans()
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
