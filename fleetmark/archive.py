@@ -111,12 +111,19 @@ class Archive:
 
     def writable(self) -> Archive:
         """This campaign for one controller alone. Raises FleetmarkError while another holds it."""
-        self._lock = (self.path / "controller.lock").open("w")
+        try:
+            self._lock = (self.path / "controller.lock").open("w")
+        except OSError as error:
+            raise FleetmarkError(f"cannot write in {self.path}: {error.strerror}") from error
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise FleetmarkError(f"campaign {self.id} is being driven by another fleetmark on this machine") from error
-        self._journal = (self.path / "journal.jsonl").open("a")
+        file = self.path / "journal.jsonl"
+        if file.exists():  # a crash may have left half a line, which the next would be glued to
+            whole = file.read_bytes()
+            os.truncate(file, whole.rfind(b"\n") + 1)
+        self._journal = file.open("a")
         return self
 
     def close(self) -> None:
@@ -124,12 +131,19 @@ class Archive:
             if handle:
                 handle.close()
 
-    def note(self, event: str, **more: Any) -> None:
-        """Append one event to the journal; it is on disk when this returns."""
+    def note(self, event: str, *, sync: bool = True, **more: Any) -> None:
+        """Append one event to the journal; it is on disk when this returns, unless told not to ``sync``."""
         assert self._journal, "writable() comes first"
-        self._journal.write(json.dumps({"t": utc(), "e": event, **more}) + "\n")
-        self._journal.flush()
-        os.fsync(self._journal.fileno())
+        try:
+            self._journal.write(json.dumps({"t": utc(), "e": event, **more}) + "\n")
+            if sync:
+                self._journal.flush()
+                os.fsync(self._journal.fileno())
+        except OSError as error:
+            raise FleetmarkError(
+                f"cannot write {self.path}/journal.jsonl: {error.strerror}; hosts keep what they finish: make "
+                f"room, then fleetmark run --resume {self.path}"
+            ) from error
 
     def save_facts(self, host: str, facts: Facts, raw: Mapping[str, Any]) -> None:
         doc = {"facts": facts.model_dump(mode="json"), "raw": raw}
@@ -149,7 +163,10 @@ class Archive:
             final.parent.mkdir(parents=True, exist_ok=True)
             part = Path(tempfile.mkdtemp(dir=final.parent, prefix=".part-"))
             for name, data in {**files, "step.json": json.dumps({"host": host, **step}).encode()}.items():
-                (part / safe_name(name)).write_bytes(data)
+                with (part / safe_name(name)).open("wb") as out:
+                    out.write(data)
+                    out.flush()
+                    os.fsync(out.fileno())
             part.chmod(0o755)
             part.rename(final)
         except OSError as error:
@@ -213,7 +230,8 @@ class Archive:
     def steps(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         """Every finished step there is raw output of: its folder and what it was."""
         for file in sorted((self.path / "raw").glob("*/*/*/*/step.json")):
-            yield file.parent, json.loads(file.read_text())
+            if not file.parent.name.startswith("."):  # half written when a controller died
+                yield file.parent, json.loads(file.read_text())
 
     def result(self, folder: Path) -> dict[str, Any]:
         """What the host said of a step in ``folder``: how it ended, when, telemetry."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import getpass
 import hashlib
 import importlib.metadata
+import os
 import platform
 import secrets
 import socket
@@ -17,8 +18,8 @@ from typing import Any
 from rich.console import Console
 
 from fleetmark import __version__
-from fleetmark.archive import Archive, utc
-from fleetmark.drive import Drive, Run, said
+from fleetmark.archive import Archive, safe_name, utc
+from fleetmark.drive import Drive, Run, about, said
 from fleetmark.facts import Facts
 from fleetmark.inventory import Host, load_inventory
 from fleetmark.launch import PLAYBOOKS, launch
@@ -93,7 +94,10 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
             archive.set_aside(folder)
     exchanges = tuple(Exchange(**e) for e in asked["exchanges"])
     owed = owed_steps(archive, exchanges)
-    checked = _check([h for h in _hosts(options) if owed.get(h.name)], options, console)
+    hosts = [h for h in _hosts(options) if owed.get(h.name)]
+    checked = _check(hosts, options, console)
+    for name in sorted(set(owed) - {h.name for h in hosts}):
+        _note_lost(archive, archive.job(name), owed[name], "it is in the inventory no longer")
     archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
     try:
         return _drive(archive, options, console, checked, exchanges)
@@ -149,7 +153,7 @@ def _campaign(options: Options, name: str, seed: int, hosts: Sequence[Host], pla
         "repeats": options.repeats,
         "seed": seed,
         "command": _command(options, seed),
-        "owner": f"{getpass.getuser()}@{socket.gethostname()}",
+        "owner": f"{_user()}@{socket.gethostname()}",
         "inventory": inventory,
         "limit": options.limit,
         "become": options.become,
@@ -167,6 +171,13 @@ def _campaign(options: Options, name: str, seed: int, hosts: Sequence[Host], pla
         },
         "sha256": manifests | {f"agent/{p.name}": _digest(p) for p in sorted((PLAYBOOKS / "agent").glob("*.py"))},
     }
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a uid without a name, as in containers
+        return str(os.getuid())
 
 
 def _digest(path: Path) -> str:
@@ -211,7 +222,7 @@ def _job(asked: Mapping[str, Any], plan: HostPlan, facts: Facts) -> dict[str, An
 
 def _note_known(archive: Archive, checked: Sequence[Checked], plan: Plan) -> None:
     """Outcomes that are known before anything runs: unreachable hosts, and what hosts cannot run."""
-    nothing = {"case": "*", "repeat": 0, "subject": "host"}
+    nothing: dict[str, Any] = {"case": "*", "repeat": 0, "subject": "host"}
     for c in checked:
         name = c.host.name
         if not c.facts:
@@ -238,32 +249,54 @@ def _drive(
             if not c.facts or not c.reach or not job:
                 progress.add(name, {}, 0.0)
                 progress.trouble(name, f"unreachable: {c.reason}")
+                _note_lost(archive, job, owed.get(name, set()), f"unreachable: {c.reason}")
                 continue
             steps = [Step.from_json(s) for s in job["steps"] if s["id"] in owed.get(name, ())]
             progress.add(name, _cells(steps, job["skipped"]), sum(s.expect_s for s in steps))
             for workload, why in job["skipped"].items():
                 progress.say(name, f"{workload} skipped: {why}")
             if steps:
-                folder = f"{c.facts.work_dir}/jobs/{archive.id}"
+                # The host's name too: a machine that goes by two is refused as busy rather than mixed up.
+                folder = f"{c.facts.work_dir}/jobs/{archive.id}/{safe_name(name)}"
                 pending = {s.id for s in steps}
+                settled = frozenset(s["id"] for s in job["steps"]) - pending
                 runs.append(
-                    Run(name, c.reach, c.facts.python, c.host.become, folder, {s.id: s for s in steps}, pending)
+                    Run(
+                        name,
+                        c.reach,
+                        c.facts.python,
+                        c.host.become,
+                        folder,
+                        {s.id: s for s in steps},
+                        pending,
+                        settled=settled,
+                    )
                 )
                 variables[name] = _variables(c.host, c.reach.is_root, c.facts, job, steps)
-                jobs[name] = {**job, "steps": [asdict(s) for s in steps]}
+                jobs[name] = {**job, "folder": folder, "steps": [asdict(s) for s in steps]}
         drive = Drive(archive, runs, exchanges, progress, options.patience_s)
+        interrupted = False
         try:
             if runs:
-                drive.launch(lambda hear: launch(options.inventory, variables, jobs, hear, lambda: drive.leaving))
+                drive.launch(lambda hear: launch(options.inventory, variables, jobs, hear, lambda: drive.abandoned))
             drive.run()
         except KeyboardInterrupt:
             console.print("stopping the hosts' jobs; what is finished is kept (again to leave at once)")
             drive.stop()
-            return True
+            interrupted = True
         finally:
-            archive.write_measurements(rebuild(archive))
-            archive.note("ended", owed=sum(map(len, owed_steps(archive, ()).values())))
-    return False
+            drive.abandoned = True
+    archive.write_measurements(rebuild(archive))
+    archive.note("ended", owed=sum(map(len, owed_steps(archive, ()).values())))
+    return interrupted
+
+
+def _note_lost(archive: Archive, job: Mapping[str, Any] | None, owed: set[str], why: str) -> None:
+    """What is still owed by a host that cannot be asked for it."""
+    for step in (job or {"steps": []})["steps"]:
+        if step["id"] in owed and not step["serves"]:
+            lost = said(Outcome(Status.LOST, why))
+            archive.note("outcome", host=job and job["host"], **about(Step.from_json(step)), **lost)
 
 
 def _cells(steps: Sequence[Step], skipped: Mapping[str, str]) -> dict[str, Cell]:
@@ -281,13 +314,11 @@ def _variables(
     wanted = {s.workload for s in steps}
     made = {
         "fm_deploy": [d for d in job["deploy"] if d["workload"] in wanted and not is_present(d["provides"], facts)],
-        "fm_tools": f"{facts.work_dir}/tools",
-        "fm_root": facts.root,
+        "fm_work": facts.work_dir,
         "fm_os_family": facts.os_family or "",
-        "ansible_python_interpreter": facts.python,
+        "fm_python": facts.python,
+        "fm_become": host.become and not already_root,  # for root, Ansible would ask for a sudo that nobody needs
     }
-    if host.become:
-        made["ansible_become"] = not already_root  # else Ansible would ask for a sudo that nobody needs
     if host.connection == "local":
         made["ansible_connection"] = "local"
     return made

@@ -52,7 +52,7 @@ Set = Annotated[
 ]
 Become = Annotated[bool, typer.Option("--become", "-b", help="Work as root on the hosts, by sudo.")]
 WorkDir = Annotated[
-    str | None, typer.Option(help="Where hosts keep tools and test files (/var/tmp/fleetmark-UID if unset).")
+    str | None, typer.Option(help="Where hosts keep tools and test files, in fleetmark-UID below it (unset: /var/tmp).")
 ]
 Root = Annotated[Path, typer.Option("--results", help="Where campaigns are kept; FLEETMARK_RESULTS sets it too.")]
 AsFormat = Annotated[Format, typer.Option("--format", help="json: nothing but JSON on stdout.")]
@@ -128,7 +128,8 @@ def run(
         else:
             archive, interrupted = campaign.run(options, console)
         results = _show(archive, console, as_)
-    raise typer.Exit(INTERRUPTED if interrupted else _exit_status(list(results.outcomes["status"]), strict))
+    status = _exit_status(list(results.outcomes["status"]), strict) if results.campaign.finished else SOME_FAILED
+    raise typer.Exit(INTERRUPTED if interrupted else status)
 
 
 @contextlib.contextmanager
@@ -188,9 +189,15 @@ def _as_json(results: Any, page: Path) -> dict[str, Any]:
         "path": str(results.campaign.path),
         "page": str(page.resolve()),
         "finished": results.campaign.finished,
-        "outcomes": json.loads(results.outcomes.to_json(orient="records")),
-        "measurements": json.loads(results.measurements.to_json(orient="records", double_precision=15)),
+        "outcomes": _records(results.outcomes),
+        "measurements": _records(results.measurements),
     }
+
+
+def _records(frame: Any) -> list[dict[str, Any]]:
+    """Rows with every digit; a value that is missing is null."""
+    rows: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return rows
 
 
 @app.command()

@@ -13,6 +13,7 @@ import json
 import queue
 import threading
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -27,6 +28,8 @@ from fleetmark.reach import Channel, Reach, ReachError
 
 RETRY_S = 3.0
 STOP_S = 20.0
+STEADY_S = 10.0  # a link that holds so long is well again
+STUCK_S = 120.0  # past a step's timeout, after which nothing will come from its host
 
 
 @dataclass(slots=True)
@@ -45,7 +48,9 @@ class Run:
     waiting: str | None = None  # the gated step it stands at
     cannot: dict[str, str] = field(default_factory=dict)  # workloads that could not be deployed, and why
     channel: Channel | None = None
-    attached: threading.Event = field(default_factory=threading.Event)
+    ready: str | None = None  # the serving step that listens
+    deadline: float | None = None  # monotonic; by then the running step has ended, or its host is stuck
+    settled: frozenset[str] = frozenset()  # steps that an earlier run has
 
 
 class Drive:
@@ -65,6 +70,7 @@ class Drive:
         self.exchanges |= {(e.client, e.client_step): e for e in exchanges}
         self.heard: queue.SimpleQueue[tuple[str, str, Any]] = queue.SimpleQueue()
         self.leaving = False
+        self.abandoned = False  # Ansible need not go on
 
     # ------------------------------------------------------------ from outside
 
@@ -105,12 +111,11 @@ class Drive:
         self.leaving = True
         for run in self.runs.values():
             if run.phase == "running":
-                self._order(run, "stop")
-            else:
-                self._over(run, run.why or "interrupted before it began")
+                self._order(run, "stop")  # one that is being launched is told as soon as it is followed
         deadline = time.monotonic() + STOP_S
         while any(r.phase != "over" for r in self.runs.values()) and time.monotonic() < deadline:
             self._hear(1.0)
+        self.abandoned = True
         for run in self.runs.values():
             if run.phase != "over":
                 self._over(run, "interrupted; its host did not answer in time")
@@ -122,12 +127,18 @@ class Drive:
         while True:
             try:
                 run.channel = run.reach.open([run.python, f"{run.folder}/follow.py", run.folder], sudo=run.sudo)
-                have = " ".join(sorted(set(run.steps) - run.pending))
+                have = " ".join(sorted((set(run.steps) | run.settled) - run.pending))
                 run.channel.write(f"have {have}\n".encode())
+                if self.leaving:
+                    run.channel.write(b"stop\n")
+                opened = time.monotonic()
                 for line in run.channel.lines():
+                    if not line.startswith(b"{"):
+                        continue  # a login script that talks
                     if silent_since:
-                        silent_since = None
                         self.heard.put((run.host, "back", None))
+                        if time.monotonic() - opened > STEADY_S:
+                            silent_since = None
                     self.heard.put((run.host, "told", json.loads(line)))
                 if run.phase == "over":
                     return
@@ -153,8 +164,9 @@ class Drive:
 
     def _hear(self, timeout: float | None = None) -> None:
         try:
-            host, what, details = self.heard.get(timeout=timeout or 3600)
+            host, what, details = self.heard.get(timeout=timeout or 30)
         except queue.Empty:
+            self._notice_stuck()
             return
         if what == "launch over":
             self._launch_over(details)
@@ -176,7 +188,16 @@ class Drive:
             case "gone":
                 self._over(run, f"stopped answering: {details.removeprefix(f'{host}: ')}")
             case "told":
-                self._told(run, details)
+                try:
+                    self._told(run, details)
+                except (KeyError, ValueError, TypeError, EOFError, zlib.error) as error:
+                    self._over(run, f"told what cannot be read: {error!r}")
+
+    def _notice_stuck(self) -> None:
+        """A host whose disk or kernel hangs keeps its connection and says nothing."""
+        for run in self.runs.values():
+            if run.phase == "running" and run.deadline and time.monotonic() > run.deadline:
+                self._over(run, "stuck: a step did not end even long after its timeout")
 
     def _launch_over(self, error: str | None) -> None:
         for run in self.runs.values():
@@ -202,6 +223,9 @@ class Drive:
                 run.pending.discard(step.id)
                 self._record(run, step, outcome)
             self._tell_dropped(run, dropped, outcome)
+            for step in dropped:
+                if exchange := self.exchanges.get((run.host, step.id)):
+                    self._meet(exchange)
         if details["state"] == "nothing":
             self._over(run, "")
         else:
@@ -215,12 +239,12 @@ class Drive:
                 self._meet(self.exchanges[run.host, step.id])
             case "begin" if step and step.id in run.pending:
                 run.waiting = None
+                run.deadline = time.monotonic() + step.timeout_s + STUCK_S
                 if not step.serves:
                     self.progress.begin(run.host, step.workload, step.case, step.expect_s)
             case "ready" if step and step.id in run.pending:
-                exchange = self.exchanges[run.host, step.id]
-                if client := self.runs.get(exchange.client):
-                    self._order(client, f"go {exchange.client_step}")
+                run.ready = step.id
+                self._meet(self.exchanges[run.host, step.id])
             case "end" if step and step.id in run.pending:
                 self._keep(run, step, doc["files"])
             case "finish":
@@ -232,6 +256,7 @@ class Drive:
                 self._over(run, early if doc["remaining"] else "")
 
     def _keep(self, run: Run, step: Step, files: Mapping[str, str]) -> None:
+        run.deadline = None
         raw = {name: gzip.decompress(base64.b64decode(data)) for name, data in files.items()}
         folder = self.archive.save_step(run.host, asdict(step), raw)
         if step.serves:
@@ -254,9 +279,9 @@ class Drive:
         self._record(run, step, outcome)
         self.progress.ended(run.host, step.workload, step.case, outcome.status, outcome.reason, step.expect_s)
 
-    def _record(self, run: Run, step: Step, outcome: Outcome) -> None:
+    def _record(self, run: Run, step: Step, outcome: Outcome, sync: bool = True) -> None:
         if not step.serves:
-            self.archive.note("outcome", host=run.host, **about(step), **said(outcome))
+            self.archive.note("outcome", host=run.host, sync=sync, **about(step), **said(outcome))
 
     def _over(self, run: Run, why: str) -> None:
         """Nothing more will come from this host: what it still owed is lost, and its peers need not wait."""
@@ -264,7 +289,7 @@ class Drive:
         owed = [run.steps[i] for i in sorted(run.pending)]
         run.pending.clear()
         for step in owed:
-            self._record(run, step, Outcome(Status.LOST, why))
+            self._record(run, step, Outcome(Status.LOST, why), sync=False)  # "over" below syncs them all
         if owed:
             self._tell_dropped(run, owed, Outcome(Status.LOST, why))
             self.progress.rows[run.host].state = why
@@ -289,11 +314,13 @@ class Drive:
             run is not None and run.phase != "over" and step in run.pending
             for run, step in ((server, exchange.server_step), (client, exchange.client_step))
         ]
-        if server and all(comes) and server.waiting == exchange.server_step:
-            if client and client.waiting == exchange.client_step:
+        if server and client and all(comes):
+            if client.waiting == exchange.client_step and server.ready == exchange.server_step:
+                self._order(client, f"go {exchange.client_step}")
+            elif client.waiting == exchange.client_step and server.waiting == exchange.server_step:
                 self._order(server, f"go {exchange.server_step}")
-        elif server and comes[0] and server.waiting == exchange.server_step:
-            self._order(server, f"skip {exchange.server_step} its client {exchange.client} will not come")
+        elif server and comes[0]:  # its client will not come; it ends, or does not begin
+            self._order(server, f"cancel {exchange.server_step}")
         elif client and comes[1] and not comes[0] and client.waiting == exchange.client_step:
             workload = client.steps[exchange.client_step].workload
             if why := server.cannot.get(workload) if server else None:

@@ -79,6 +79,7 @@ def _environment() -> dict[str, str]:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "ANSIBLE_HOST_KEY_CHECKING": checking,
         "ANSIBLE_PIPELINING": "True",
+        "ANSIBLE_TASK_TIMEOUT": os.environ.get("ANSIBLE_TASK_TIMEOUT", "1800"),  # a package manager that hangs
         "ANSIBLE_LOCALHOST_WARNING": "False",
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
         "ANSIBLE_NOCOWS": "1",

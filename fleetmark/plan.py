@@ -64,7 +64,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """What a host lacks for a workload, as the playbook wants it."""
+    """How a workload's tool gets to a host, as the playbook wants it; done where ``provides`` is not there."""
 
     workload: str
     provides: str
@@ -81,10 +81,6 @@ class HostPlan:
     steps: list[Step] = field(default_factory=list)
     deploy: list[Deployment] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def expect_s(self) -> float:
-        return sum(s.expect_s for s in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +196,9 @@ def _resolve(manifest: Manifest, settings: Mapping[str, Any], facts: Facts, camp
         tools = f"{facts.work_dir}/tools"
         tool = f"{tools}/{provides}" if "/" in provides and not provides.startswith("/") else provides
         context |= {"tool": tool, "tool_dir": str(PurePosixPath(tool).parent)}
-        if evaluate(deploy.when, context, f"{manifest.name}: deploy") and not is_present(provides, facts):
-            if evaluate(deploy.root, context, f"{manifest.name}: deploy") and not facts.root:
+        if evaluate(deploy.when, context, f"{manifest.name}: deploy"):
+            needs_root = evaluate(deploy.root, context, f"{manifest.name}: deploy")
+            if needs_root and not facts.root and not is_present(provides, facts):
                 return f"needs {_how_to_get(provides, deploy.packages, facts)}"
             deployment = Deployment(manifest.name, provides, str(PurePosixPath(tool).parent), params, deploy.packages)
     return _Resolved(manifest, context, deployment)

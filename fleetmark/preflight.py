@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import resource
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +20,9 @@ from parsers.facts import normalise
 
 PARALLEL = 64
 FACTS_TIMEOUT_S = 60.0
-WORK_DIR = "/var/tmp/fleetmark-{uid}"  # the host fills in who it is; survives a reboot, which /tmp may not
+WORK_DIR = "/var/tmp"  # fleetmark-UID below it is ours; survives a reboot, which /tmp may not
+
+_PLAIN_PATH = re.compile(r"/[\w./+@:~-]+", re.ASCII)
 
 # The first Python that Fleetmark's agent runs on; platform-python is RHEL 8's.
 _FIND_PYTHON = """
@@ -56,6 +60,8 @@ def check_hosts(
         heard(checked)
         return checked
 
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # a host takes three descriptors, a bastion more
     with ThreadPoolExecutor(max_workers=min(PARALLEL, len(hosts) or 1)) as pool:
         return list(pool.map(one, hosts))
 
@@ -64,7 +70,7 @@ def _check(host: Host, probes: Sequence[str], work_dir: str, timeout_s: float) -
     reach = None
     try:
         reach = connect(host, timeout_s=timeout_s)
-        options = json.dumps({"probe": list(probes), "work": work_dir})
+        options = json.dumps({"probe": list(probes), "work": f"{work_dir.rstrip('/')}/fleetmark-{{uid}}"})
         argv = ["sh", "-c", _FIND_PYTHON, "sh", host.python or "", options]
         ran = reach.run(argv, stdin=agent_source("facts.py"), timeout=FACTS_TIMEOUT_S, sudo=host.become)
         now = time.time()
@@ -72,9 +78,12 @@ def _check(host: Host, probes: Sequence[str], work_dir: str, timeout_s: float) -
             words = ran.err.decode(errors="replace").strip().splitlines() or [f"exit status {ran.rc}"]
             hint = "; install python3 or set ansible_python_interpreter" if ran.rc == 127 else ""
             raise FleetmarkError(f"{words[-1]}{hint}")
-        doc = json.loads(ran.out)
+        doc = json.loads(ran.out.strip().rpartition(b"\n")[2])  # a login script may have talked first
+        for path in (doc["python"], doc["work"]):  # they go into Ansible, which would evaluate what a host makes up
+            if not _PLAIN_PATH.fullmatch(path):
+                raise FleetmarkError(f"it names a path that Fleetmark does not trust: {path!r}")
         facts = normalise(doc, skew=doc["time"] - now, root=doc["euid"] == 0, work_dir=doc["work"])
-    except (FleetmarkError, ValueError, KeyError) as error:
+    except (FleetmarkError, ValueError, KeyError, TypeError) as error:
         if reach:
             reach.close()
         said = str(error) if isinstance(error, FleetmarkError) else f"facts came back garbled: {error!r}"

@@ -35,7 +35,7 @@ class Cell:
         if self.skipped:
             return Text("skipped", style="dim")
         bad = Text("")
-        for status, count in self.ended.items():
+        for status, count in list(self.ended.items()):
             if status is not Status.PASSED:
                 bad.append(f" {count} {status.value}", style="bold red")
         if self.doing:
@@ -67,7 +67,6 @@ class Progress:
     def __init__(self, console: Console, workloads: list[str], title: str) -> None:
         self.console, self.workloads, self.title = console, workloads, title
         self.rows: dict[str, Row] = {}
-        self.began = time.monotonic()
         self._live: Live | None = None
 
     def __enter__(self) -> Progress:
@@ -159,11 +158,11 @@ class Progress:
 
     def _headline(self) -> Text:
         ended: Counter[Status] = Counter()
-        for row in self.rows.values():
+        for row in list(self.rows.values()):
             for cell in row.cells.values():
                 ended.update(cell.ended)
         counts = ", ".join(f"{n} {s.value}" for s, n in ended.items()) or "nothing finished yet"
-        left = max((r.time_left() for r in self.rows.values()), default=0.0)
+        left = max((r.time_left() for r in list(self.rows.values())), default=0.0)
         return Text(f"{self.title}   {counts}   about {duration(left)} left", style="bold")
 
     def _more(self, hosts: int) -> list[RenderableType]:

@@ -124,7 +124,7 @@ def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
             json.dumps({"campaign": archive.id, "measurements": len(rows), "changed": changed, "path": str(path)})
         )
     else:
-        console.print(f"{len(rows)} measurements in {path}; {changed} outcomes changed", soft_wrap=True)
+        console.print(f"{len(rows)} measurements in {path}; {changed} outcomes changed", soft_wrap=True, markup=False)
     return 0
 
 

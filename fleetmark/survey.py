@@ -13,7 +13,7 @@ from rich.text import Text
 
 from fleetmark.facts import Facts
 from fleetmark.inventory import Host, load_inventory
-from fleetmark.plan import make_plan, probes
+from fleetmark.plan import is_present, make_plan, probes
 from fleetmark.preflight import check_hosts
 from fleetmark.units import human
 from workloads import load_suite
@@ -70,7 +70,9 @@ def survey(
             c.facts,
             c.reason,
             dict(plan.hosts[c.host.name].skipped) if c.facts else {},
-            tuple(d.workload for d in plan.hosts[c.host.name].deploy) if c.facts else (),
+            tuple(d.workload for d in plan.hosts[c.host.name].deploy if not is_present(d.provides, c.facts))
+            if c.facts
+            else (),
         )
         for c in checked
     ]

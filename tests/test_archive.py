@@ -86,6 +86,10 @@ def test_a_journal_cut_off_in_its_last_line_is_read_to_there(archive: Archive) -
     file = archive.path / "journal.jsonl"
     file.write_text(file.read_text()[:-9])
     assert [e["e"] for e in archive.journal()] == ["outcome"]
+    archive.close()
+    again = Archive.open(archive.path).writable()  # and the next line is not glued to half of one
+    again.note("resumed")
+    assert [e["e"] for e in again.journal()] == ["outcome", "resumed"]
 
 
 def test_a_damaged_journal_names_its_line(archive: Archive) -> None:

@@ -7,6 +7,7 @@ module library, which costs a host a quarter of the CPU time. Arguments: ``job``
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 from ansible.plugins.action import ActionBase
@@ -32,8 +33,7 @@ class ActionModule(ActionBase):
             return {**result, "state": "nothing", "changed": False}
         source = {p.name: p.read_text() for p in sorted(AGENT.glob("*.py")) if p.name != "facts.py"}
         payload = json.dumps({"job": job, "source": source}).encode()
-        python = task_vars.get("ansible_python_interpreter") or "python3"
-        ran = self._low_level_execute_command(f"{python} -c {quoted(BOOT)}", in_data=payload)
+        ran = self._low_level_execute_command(shlex.join([task_vars["fm_python"], "-c", BOOT]), in_data=payload)
         said = re.search(r"^FLEETMARK(\{.*\})\s*$", ran["stdout"], re.MULTILINE)
         if said:
             answer = json.loads(said[1])
@@ -42,7 +42,3 @@ class ActionModule(ActionBase):
             answer = {"state": "error", "error": words[-1]}
         state = answer["state"]
         return {**result, **answer, "failed": state in ("busy", "error"), "changed": state == "started"}
-
-
-def quoted(text):
-    return "'" + text.replace("'", "'\"'\"'") + "'"

@@ -14,7 +14,7 @@ import shutil
 import signal
 import sys
 
-from job import connect, lock_holder, remaining, write_atomic
+from job import connect, greeting_of, lock_holder, remaining, write_atomic
 
 
 class Follower:
@@ -35,6 +35,7 @@ class Follower:
                 running = self.sock is not None
                 self.tell_new()
                 if not running:
+                    self.tell_finished()
                     say({"e": "over", "remaining": len(remaining(self.folder, self.load()))})
                     telling = False
             ready = select.select([0] + ([self.sock] if self.sock else []), [], [])[0]
@@ -50,9 +51,16 @@ class Follower:
                 word, _, rest = line.decode().partition(" ")
                 if word == "have":
                     self.have.update(rest.split())
+                    self.tell_finished()
                     telling = True
                 elif word == "clean":
                     shutil.rmtree(self.folder, ignore_errors=True)
+                    try:
+                        os.rmdir(
+                            os.path.dirname(self.folder)
+                        )  # the campaign's, if no other name of this machine is in it
+                    except OSError:
+                        pass  # it is
                     return
                 else:
                     self.obey(word, rest)
@@ -65,10 +73,10 @@ class Follower:
         """Wait on the runner's socket, if the runner of this job is there."""
         try:
             sock = connect()
-            if json.loads(sock.recv(4096).partition(b"\n")[0].decode()).get("dir") == self.folder:
+            if greeting_of(sock).get("dir") == self.folder:
                 sock.setblocking(False)
                 self.sock = sock
-        except (OSError, ValueError):
+        except ConnectionRefusedError:
             pass  # nobody runs here: what is on disk is all there will be
 
     def drain(self):
@@ -92,7 +100,7 @@ class Follower:
                 os.kill(holder["pid"], signal.SIGTERM)
 
     def tell_new(self):
-        """Say the events since the last time; a finished step goes with its files unless the controller has it."""
+        """Say the events since the last time."""
         try:
             with open(os.path.join(self.folder, "events.jsonl"), "rb") as source:
                 source.seek(self.offset)
@@ -104,11 +112,21 @@ class Follower:
         for line in data.splitlines():
             event = json.loads(line.decode())
             if event["e"] == "end":
-                if event["step"] in self.have:
-                    continue
-                self.have.add(event["step"])
-                event["files"] = packed(os.path.join(self.folder, "steps", event["step"]))
-            say(event)
+                self.tell_end(event["step"])
+            else:
+                say(event)
+
+    def tell_finished(self):
+        """Whatever lies finished on disk, told or not: a runner can be killed between keeping a step and saying so."""
+        steps = os.path.join(self.folder, "steps")
+        for step in sorted(os.listdir(steps)):
+            if os.path.exists(os.path.join(steps, step, "result.json")) and not step.endswith(".part"):
+                self.tell_end(step)
+
+    def tell_end(self, step):
+        if step not in self.have:
+            self.have.add(step)
+            say({"e": "end", "step": step, "files": packed(os.path.join(self.folder, "steps", step))})
 
 
 def packed(path):

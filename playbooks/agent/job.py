@@ -10,6 +10,7 @@ import os
 import shutil
 import socket
 import stat
+import struct
 import subprocess
 import sys
 
@@ -21,12 +22,12 @@ def start(payload):
     job = payload["job"]
     work = job["work"]
     make_private(work)
-    folder = os.path.join(work, "jobs", job["campaign"])
+    folder = job["folder"]
     holder = lock_holder()
     if holder:
         state = "running" if holder.get("dir") == folder else "busy"
         return {"state": state, "dir": folder, "holder": holder}
-    for other in glob.glob(os.path.join(work, "jobs", "*", "scratch")):
+    for other in glob.glob(os.path.join(work, "jobs", "*", "*", "scratch")):
         shutil.rmtree(other, ignore_errors=True)  # of a job that was killed: the lock is free, so none runs
     for sub in ("steps", "go", "scratch"):
         os.makedirs(os.path.join(folder, sub), exist_ok=True)
@@ -41,6 +42,9 @@ def start(payload):
             shutil.rmtree(done)
     if not remaining(folder, job):
         return {"state": "finished", "dir": folder}
+    events = os.path.join(folder, "events.jsonl")
+    if os.path.exists(events):
+        os.unlink(events)  # what was said then is not true now; what was finished lies in steps
     log = open(os.path.join(folder, "runner.log"), "ab")
     child = subprocess.Popen(
         [sys.executable, os.path.join(folder, "runner.py"), folder],
@@ -74,22 +78,37 @@ def make_private(path):
     """``path`` as a folder of ours alone; /var/tmp is everyone's, so one made by somebody else is refused."""
     os.makedirs(path, mode=0o700, exist_ok=True)
     info = os.lstat(path)
-    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
-        raise RuntimeError("%s belongs to another user: remove it, or choose another with --work-dir" % path)
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o022:
+        raise RuntimeError("%s is not a folder of this user alone: remove it, or choose --work-dir" % path)
 
 
 def lock_holder():
-    """Who runs a job on this host, or None."""
+    """Who runs a job on this host, or None; ``pid`` and ``uid`` are the kernel's word, the rest the runner's."""
     try:
         with connect() as sock:
-            return json.loads(sock.makefile().readline() or "{}")
-    except (ConnectionRefusedError, ConnectionResetError, ValueError):
+            return greeting_of(sock)
+    except ConnectionRefusedError:
         return None
+
+
+def greeting_of(sock):
+    """What the holder of the lock says of itself. Only our own user, or root, is believed about its folder."""
+    pid, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    said = b""
+    while b"\n" not in said:
+        more = sock.recv(4096)
+        if not more:
+            raise ConnectionRefusedError("it is just ending")
+        said += more
+    holder = json.loads(said.partition(b"\n")[0].decode())
+    if uid not in (0, os.geteuid()):
+        holder["dir"] = None
+    return dict(holder, pid=pid, uid=uid)
 
 
 def connect():
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    sock.settimeout(5)
+    sock.settimeout(30)
     sock.connect(LOCK)
     return sock
 

@@ -2,7 +2,6 @@
 
 import ctypes
 import errno
-import getpass
 import glob
 import json
 import os
@@ -23,6 +22,7 @@ from telemetry import Sampler
 OUTPUT_CAP = 256 << 20  # a tool that prints more than this is broken
 RESERVE = 1 << 20  # bytes kept back so that a full disk can still be reported
 GRACE_S = 3.0
+MOST_FOLLOWERS = 64
 ABANDONED_S = 900.0  # a job that waits for its controller gives up after this long without one
 SECRET = re.compile("TOKEN|SECRET|PASSW|CREDENTIAL|PRIVATE|API_?KEY|ACCESS_?KEY", re.IGNORECASE)
 
@@ -59,9 +59,7 @@ class Runner:
         doc = {
             "campaign": job["campaign"],
             "owner": job["owner"],
-            "user": getpass.getuser(),
             "dir": self.folder,
-            "pid": os.getpid(),
             "since": job.get("created"),
         }
         return json.dumps(doc).encode() + b"\n"
@@ -77,7 +75,10 @@ class Runner:
                     peer.setblocking(False)
                     self.tell_one(peer, self.greeting())
                     with self.mutex:
-                        self.followers = [*self.followers, peer][-64:]
+                        if len(self.followers) < MOST_FOLLOWERS:
+                            self.followers = [*self.followers, peer]
+                        else:
+                            peer.close()
                     continue
                 try:
                     data = sock.recv(64)
@@ -129,7 +130,7 @@ class Runner:
         signal.signal(signal.SIGTERM, self.on_term)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         become_subreaper()
-        state = "finished"
+        state = "died: see %s/runner.log" % self.folder
         try:
             with open(os.path.join(self.folder, "reserve"), "wb") as reserve:
                 reserve.write(b"\0" * RESERVE)
@@ -137,6 +138,7 @@ class Runner:
             self.tell("start", pid=os.getpid())
             for step in remaining(self.folder, self.job):
                 self.one(step)
+            state = "finished"
         except Stop as stop:
             state = "stopped: %s" % stop
         except OSError as error:
@@ -179,8 +181,8 @@ class Runner:
                     raise Stop("nobody followed for %d s while it waited for its peer" % ABANDONED_S)
                 self.sleep(60)
             word, reason = self.order(step)
-            if word in ("skip", "fail"):
-                ended = "lost" if word == "skip" else "error"
+            if word != "go":
+                ended = "error" if word == "fail" else "lost"
                 self.save(step, {"ended": ended, "reason": reason, "started": time.time(), "wall_s": 0.0}, None)
                 return
         scratch = os.path.join(self.folder, "scratch", step["workload"])
@@ -188,15 +190,17 @@ class Runner:
             os.makedirs(scratch, exist_ok=True)
             result, out = self.execute(step, scratch)
         except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            reason = "the disk of %s is full" % self.job["work"] if full else "%s" % error
-            result, out = {"ended": "error", "reason": reason, "started": time.time(), "wall_s": 0.0}, None
+            result, out = {"ended": "error", "reason": self.why(error), "started": time.time(), "wall_s": 0.0}, None
         if result["ended"] == "stopped":
             shutil.rmtree(out, ignore_errors=True)
             raise Stop(self.stopping or "asked to stop")
         self.save(step, result, out)
         if step.get("last"):
             shutil.rmtree(scratch, ignore_errors=True)
+
+    def why(self, error):
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return "the disk of %s is full" % self.job["work"] if full else "%s" % error
 
     def save(self, step, result, out):
         """One rename makes the step finished; only then is it told."""
@@ -207,11 +211,11 @@ class Runner:
         try:
             os.makedirs(out, exist_ok=True)
             write_atomic(os.path.join(out, "result.json"), data)
-        except OSError:
-            self.drop_reserve()  # the disk is full: the reserve holds one short result
+        except OSError as error:
+            self.drop_reserve()  # if the disk is full, the reserve holds one short result
             for name in os.listdir(out):
                 os.unlink(os.path.join(out, name))
-            result.update(ended="error", reason="the disk of %s is full" % self.job["work"])
+            result.update(ended="error", reason=self.why(error))
             result.pop("telemetry", None)
             write_atomic(os.path.join(out, "result.json"), json.dumps(result).encode())
         os.rename(out, final)
@@ -226,7 +230,7 @@ class Runner:
         for device in step.get("exclusive", ()):
             # The kernel refuses O_EXCL on a block device that is mounted or held by md, lvm or another user.
             os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
-        env = dict(self.job.get("env", {}), **step.get("env", {}))
+        env = dict(step.get("env", {}))
         env.setdefault("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
         env.setdefault("HOME", os.path.expanduser("~"))
         env.update(LC_ALL="C", LANG="C", PWD=scratch)

@@ -27,9 +27,10 @@ class Job:
     """One job under ``work``."""
 
     def __init__(self, work: Path, steps: Sequence[dict[str, Any]], campaign: str = "test") -> None:
-        self.folder = work / "jobs" / campaign
+        self.folder = work / "jobs" / campaign / "h1"
         self.doc = {
             "campaign": campaign,
+            "folder": str(self.folder),
             "work": str(work),
             "owner": "me@here",
             "created": "today",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.job import AGENT, Job, step
+from tests.agent.job import AGENT, Job, step, unpack
 
 
 def alive(marker: str) -> list[str]:
@@ -132,7 +132,7 @@ def test_a_gated_step_waits_for_its_word(tmp_path: Path) -> None:
             time.sleep(0.2)
             send("go 00000" if doc["step"] == "00000" else "skip 00001 its peer h9 is not there")
         if doc["e"] == "end":
-            ended[doc["step"]] = doc["ended"]
+            ended[doc["step"]] = unpack(doc)["ended"]
     assert ended == {"00000": "exit", "00001": "lost", "00002": "exit"}
 
 
@@ -249,4 +249,4 @@ def test_another_users_work_folder_is_refused(tmp_path: Path) -> None:
     os.chown(theirs, 65534, 65534)
     answer = Job(theirs, [step(0, ["true"])]).start()
     assert answer["state"] == "error"
-    assert "belongs to another user" in answer["error"]
+    assert "not a folder of this user alone" in answer["error"]

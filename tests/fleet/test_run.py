@@ -231,6 +231,38 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(command: Command, suite: Cal
     assert command.count() == {"passed": 80}
 
 
+def test_a_campaign_interrupted_among_its_pairs_is_resumed(command: Command, suite: Callable[[str], str]) -> None:
+    """Stale releases and listeners from before the interruption must not let a client begin before its server."""
+    text = "  iperf3: {set: {duration: 1, omit: 0, streams: 1, udp_rate: ''}}\n  selftest: {set: {seconds: 0.1}}\n"
+    running = command.begin("--suite", suite(text))
+    command.until(lambda: command.count(workload="iperf3")["passed"] >= 3)
+    command.fleet.off("h4")
+    os.kill(running.pid, signal.SIGINT)
+    try:
+        assert running.wait(60) == 3, command.said()
+    finally:
+        command.fleet.on("h4")
+    done = command.run("--resume", "last", "--patience", "20", timeout=150)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert command.count() == {"passed": 12 + 24}
+
+
+def test_a_resume_that_misses_a_host_says_so_and_can_be_repeated(command: Command, suite: Callable[[str], str]) -> None:
+    running = command.begin("--suite", suite("  selftest: {set: {commands: 6, seconds: 0.5}}\n"))
+    command.until(lambda: command.count(host="h2")["passed"] >= 1)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    command.fleet.off("h2")
+    try:
+        done = command.run("--resume", "last", "--connect-timeout", "3")
+    finally:
+        command.fleet.on("h2")
+    assert done.returncode == 1
+    assert command.count(host="h2")["lost"] >= 1
+    assert command.run("--resume", "last").returncode == 0
+    assert command.count() == {"passed": 24}
+
+
 def test_a_cut_link_heals_and_nothing_is_lost(command: Command, suite: Callable[[str], str]) -> None:
     running = command.begin("--suite", suite("  selftest: {set: {commands: 10, seconds: 1}}\n"), "--patience", "60")
     command.until(lambda: command.count(host="h2")["passed"] >= 2)
