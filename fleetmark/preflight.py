@@ -24,11 +24,17 @@ WORK_DIR = "/var/tmp"  # fleetmark-UID below it is ours; survives a reboot, whic
 
 _PLAIN_PATH = re.compile(r"/[\w./+@:~-]+", re.ASCII)
 
-# The first Python that Fleetmark's agent runs on; platform-python is RHEL 8's.
+# The first Python that Fleetmark's agent runs on reads its program from stdin; platform-python is RHEL 8's. An older one
+# leaves stdin alone and ends with 126, then the next is tried: to ask first would start one Python more on every host.
 _FIND_PYTHON = """
+run='import sys
+if sys.version_info < (3, 6): sys.exit(126)
+exec(compile(sys.stdin.read(), "facts.py", "exec"))'
 for p in "$1" python3 /usr/bin/python3 /usr/libexec/platform-python; do
   [ -n "$p" ] && command -v "$p" >/dev/null 2>&1 || continue
-  "$p" -c 'import sys; sys.exit(sys.version_info < (3, 6))' 2>/dev/null && exec "$p" - "$2"
+  "$p" -c "$run" "$2"
+  status=$?
+  [ $status = 126 ] || exit $status
 done
 echo "no Python 3.6 or later" >&2; exit 127
 """

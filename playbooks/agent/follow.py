@@ -14,7 +14,7 @@ import shutil
 import signal
 import sys
 
-from job import connect, greeting_of, lock_holder, remaining, write_atomic
+from job import GONE, connect, greeting_of, lock_holder, remaining, write_atomic
 
 
 class Follower:
@@ -76,7 +76,7 @@ class Follower:
             if greeting_of(sock).get("dir") == self.folder:
                 sock.setblocking(False)
                 self.sock = sock
-        except ConnectionRefusedError:
+        except GONE:
             pass  # nobody runs here: what is on disk is all there will be
 
     def drain(self):

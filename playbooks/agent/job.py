@@ -15,6 +15,7 @@ import subprocess
 import sys
 
 LOCK = b"\0fleetmark-host-job"
+GONE = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError)  # nobody holds the lock, or is just ending
 
 
 def start(payload):
@@ -87,7 +88,7 @@ def lock_holder():
     try:
         with connect() as sock:
             return greeting_of(sock)
-    except ConnectionRefusedError:
+    except GONE:
         return None
 
 
