@@ -7,7 +7,6 @@ with json+ bins, iperf3 with many intervals, STREAM, lmbench and iperf3 as text.
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import time
 from collections.abc import Callable
@@ -45,20 +44,19 @@ def _rate(work: Callable[[], object], size: int, runs: int = 5) -> float:
 
 def _inputs(size: int) -> list[tuple[str, str, bytes]]:
     made = []
-    for file in sorted((FIXTURES / "fio").glob("*.json")):
-        doc = json.loads(file.read_text()[file.read_text().index("{") :])
-        if doc.get("jobs"):
-            count = max(1, size // len(json.dumps(doc["jobs"][0], indent=2)))
-            doc["jobs"] = [{**copy.deepcopy(doc["jobs"][0]), "jobname": f"job{n}"} for n in range(count)]
-            made.append((f"fio, {count} jobs ({file.stem})"[:34], "fio", json.dumps(doc, indent=2).encode()))
-    for file in sorted((FIXTURES / "iperf3").glob("*.json")):
-        doc = json.loads(file.read_text())
-        if doc.get("intervals") and "error" not in doc:
-            count = max(1, size // len(json.dumps(doc["intervals"][0], indent=2)))
-            doc["intervals"] = [doc["intervals"][0]] * count
-            made.append((f"iperf3, {count} intervals"[:34], "iperf3", json.dumps(doc, indent=2).encode()))
-            break
-    return made[:4]
+    for name in ("2.1.11_randrw", "3.42_randrw"):
+        doc = json.loads((FIXTURES / "fio" / f"{name}.json").read_text())
+        count = max(1, size // len(json.dumps(doc["jobs"][0], indent=2)))
+        doc["jobs"] = [{**doc["jobs"][0], "jobname": f"job{n}"} for n in range(count)]
+        made.append((f"fio {name}, {count} jobs", "fio", json.dumps(doc, indent=2).encode()))
+    doc = json.loads((FIXTURES / "iperf3" / "3.12_reverse.json").read_text())
+    count = max(1, size // len(json.dumps(doc["intervals"][0], indent=2)))
+    doc["intervals"] = [doc["intervals"][0]] * count
+    made.append((f"iperf3 3.12, {count} intervals", "iperf3", json.dumps(doc, indent=2).encode()))
+    for tool, kind in (("stream", "txt"), ("lmbench", "txt")):
+        text = max((FIXTURES / tool).glob(f"*.{kind}"), key=lambda p: p.stat().st_size)
+        made.append((f"{tool} text, repeated", tool, text.read_bytes() * max(1, size // 20 // text.stat().st_size)))
+    return made
 
 
 if __name__ == "__main__":

@@ -24,8 +24,8 @@ WORK_DIR = "/var/tmp"  # fleetmark-UID below it is ours; survives a reboot, whic
 
 _PLAIN_PATH = re.compile(r"/[\w./+@:~-]+", re.ASCII)
 
-# The first Python that Fleetmark's agent runs on reads its program from stdin; platform-python is RHEL 8's. An older one
-# leaves stdin alone and ends with 126, then the next is tried: to ask first would start one Python more on every host.
+# The first Python that Fleetmark's agent runs on reads its program from stdin; platform-python is RHEL 8's. An older
+# one leaves stdin alone and ends with 126, then the next is tried: to ask first would cost every host one Python more.
 _FIND_PYTHON = """
 run='import sys
 if sys.version_info < (3, 6): sys.exit(126)
