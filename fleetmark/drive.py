@@ -29,6 +29,7 @@ from fleetmark.reach import Channel, Reach, ReachError
 RETRY_S = 3.0
 STOP_S = 20.0
 STEADY_S = 10.0  # a link that holds so long is well again
+LOOK_S = 30.0
 STUCK_S = 120.0  # past a step's timeout, after which nothing will come from its host
 
 
@@ -69,6 +70,7 @@ class Drive:
         self.exchanges = {(e.server, e.server_step): e for e in exchanges}
         self.exchanges |= {(e.client, e.client_step): e for e in exchanges}
         self.heard: queue.SimpleQueue[tuple[str, str, Any]] = queue.SimpleQueue()
+        self.looked = time.monotonic()
         self.leaving = False
         self.abandoned = False  # Ansible need not go on
 
@@ -164,10 +166,12 @@ class Drive:
 
     def _hear(self, timeout: float | None = None) -> None:
         try:
-            host, what, details = self.heard.get(timeout=timeout or 30)
+            host, what, details = self.heard.get(timeout=timeout or LOOK_S)
         except queue.Empty:
             self._notice_stuck()
             return
+        if time.monotonic() - self.looked > LOOK_S:
+            self._notice_stuck()
         if what == "launch over":
             self._launch_over(details)
             return
@@ -195,6 +199,7 @@ class Drive:
 
     def _notice_stuck(self) -> None:
         """A host whose disk or kernel hangs keeps its connection and says nothing."""
+        self.looked = time.monotonic()
         for run in self.runs.values():
             if run.phase == "running" and run.deadline and time.monotonic() > run.deadline:
                 self._over(run, "stuck: a step did not end even long after its timeout")
