@@ -404,21 +404,21 @@ def test_a_tool_that_no_package_offers_fails_by_name(command: Command, suite: Ca
 
 @pytest.fixture
 def ordinary(fleet: Fleet, tmp_path: Path) -> Iterator[Path]:
-    """An inventory of h1 and h2 by an ordinary user; on h2 that user may sudo without a password."""
+    """An inventory of h1 and h4 by an ordinary user; on h4 that user may sudo without a password."""
     make = """
     id ops >/dev/null 2>&1 || useradd -m -p '*' ops
     mkdir -p /home/ops/.ssh && cp /root/.ssh/authorized_keys /home/ops/.ssh/ && chown -R ops /home/ops && chmod 700 /home/ops/.ssh
     mkdir -p /etc/sudoers.d; rm -f /etc/sudoers.d/ops
     """
     fleet.exec("h1", ["sh", "-ec", make])
-    fleet.exec("h2", ["sh", "-ec", make + "echo 'ops ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/ops"])
+    fleet.exec("h4", ["sh", "-ec", make + "echo 'ops ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/ops"])
     inventory = tmp_path / "ops.ini"
     inventory.write_text(
-        "h1\nh2\n[all:vars]\nansible_user=ops\n"
+        "h1\nh4\n[all:vars]\nansible_user=ops\n"
         f"ansible_ssh_common_args=-F {fleet.ssh_config} -i {fleet.key} -o User=ops\n"
     )
     yield inventory
-    for host in ("h1", "h2"):
+    for host in ("h1", "h4"):
         fleet.exec(host, ["sh", "-c", "rm -rf /etc/sudoers.d/ops /var/tmp/fleetmark-*; userdel -rf ops"], check=False)
 
 
@@ -449,7 +449,7 @@ def test_an_ordinary_user_measures_what_needs_no_root_and_is_told_the_rest(
     assert skipped["host"] == "h1"
     assert skipped["reason"] == "needs fio: sudo apt-get install fio, or let Fleetmark do it as root (--become)"
     assert "skipped" in done.stdout
-    assert command.count(host="h2", workload="fio") == {"passed": 1}
+    assert command.count(host="h4", workload="fio") == {"passed": 1}
 
 
 def test_become_works_where_sudo_does_and_says_so_where_it_does_not(
@@ -459,8 +459,8 @@ def test_become_works_where_sudo_does_and_says_so_where_it_does_not(
         pytest.skip("sudo is not installed here")
     done = as_ops(ordinary, command, "--suite", suite("  selftest:\n"), "--become")
     assert done.returncode == 1
-    assert command.count(host="h2") == {"passed": 6}
+    assert command.count(host="h4") == {"passed": 6}
     (refused,) = [o for o in command.outcomes() if o["host"] == "h1"]
     assert (refused["status"], "sudo" in refused["reason"]) == ("lost", True)
-    facts = json.loads((command.campaign / "facts" / "h2.json").read_text())["facts"]
+    facts = json.loads((command.campaign / "facts" / "h4.json").read_text())["facts"]
     assert (facts["root"], facts["work_dir"]) == (True, "/var/tmp/fleetmark-0")
