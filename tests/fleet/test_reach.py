@@ -535,13 +535,25 @@ def test_cut_link_is_noticed_and_comes_back(way: str, hosts: dict[str, Host], fl
         for thread in threads:
             thread.join(40)
         assert set(noticed) == {"idle", "busy"}
-        assert max(noticed.values()) < 25
+        assert max(noticed.values()) < 30
         with pytest.raises(LinkLost):
             idle.write(b"x\n")
     finally:
         fleet.heal("h2")
-    assert reach.run(["hostname"]).out == b"h2\n"
+    assert patiently(reach, ["hostname"]) == b"h2\n"
     reach.close()
+
+
+def patiently(reach: Reach, argv: list[str], patience: float = 15) -> bytes:
+    """What ``argv`` prints, tried again as a campaign does: a link that just came back may still reset a connection."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return reach.run(argv).out
+        except ReachError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(1)
 
 
 def test_power_cut(hosts: dict[str, Host], fleet: Fleet) -> None:
