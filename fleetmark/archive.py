@@ -149,10 +149,8 @@ class Archive:
         doc = {"facts": facts.model_dump(mode="json"), "raw": raw}
         write_atomic(self.path / "facts" / f"{safe_name(host)}.json", json.dumps(doc))
 
-    def save_job(self, host: str, job: Mapping[str, Any]) -> Path:
-        path = self.path / "jobs" / f"{safe_name(host)}.json"
-        write_atomic(path, json.dumps(job))
-        return path
+    def save_job(self, host: str, job: Mapping[str, Any]) -> None:
+        write_atomic(self.path / "jobs" / f"{safe_name(host)}.json", json.dumps(job))
 
     def save_step(self, host: str, step: Mapping[str, Any], files: Mapping[str, bytes]) -> Path:
         """A finished step's files, all or none; one that came twice (a resumed campaign) is kept as it first was."""
