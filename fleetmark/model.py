@@ -30,6 +30,21 @@ class Status(StrEnum):
     LOST = "lost"  # nobody knows: the host or the link went away
 
 
+class Standing(StrEnum):
+    """What those who own a benchmark would call the figure, where it is not a result by their rules."""
+
+    ESTIMATE = "estimate"  # SPEC: not a compliant, reportable run
+    UNVERIFIED = "unverified"  # MLPerf: not from a table that MLCommons published
+
+    @property
+    def footnote(self) -> str:
+        """What has to stand wherever such a figure is shown."""
+        return {
+            Standing.ESTIMATE: "estimate: not from a compliant reportable run, so not comparable with published SPEC results.",
+            Standing.UNVERIFIED: "unverified: Result not verified by MLCommons Association.",
+        }[self]
+
+
 BASE_UNITS = frozenset({"B/s", "s", "1/s", "FLOP/s", "W", "J", "B", "Hz", "degC", "1"})
 
 
@@ -63,7 +78,7 @@ class Parsed:
     """What one output of one tool says.
 
     ``invalid`` is set when the tool ran but broke its own rules (STREAM that did not validate): the measurements are
-    kept, and never scored. ``notes`` are what a careful reader would want to know: truncation, a headline that
+    kept, and never scored. ``standing`` is set where the benchmark's owners would not call it a result. ``notes`` are what a careful reader would want to know: truncation, a headline that
     disagrees with its rows.
     """
 
@@ -71,6 +86,7 @@ class Parsed:
     measurements: tuple[Measurement, ...]
     version: str | None = None
     invalid: str | None = None
+    standing: Standing | None = None
     notes: tuple[str, ...] = ()
 
 

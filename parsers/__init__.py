@@ -1,7 +1,8 @@
 """Raw text to measurements: one module per tool, found by its name; every parser is a pure function of bytes.
 
 A tool's module offers ``parse(raw, command=()) -> Parsed``. ``command`` is the argument vector that made it, where
-known: some tools (lmbench's bw_mem) do not say what they measured.
+known: some tools (lmbench's bw_mem) do not say what they measured. A tool whose logs outgrow memory has
+``parse_stream(file, command=())`` as well, which reads as it goes.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import importlib
 import pkgutil
 from collections.abc import Sequence
 from types import ModuleType
+from typing import BinaryIO
 
 from fleetmark.model import FleetmarkError, Parsed
 
@@ -27,6 +29,15 @@ def parse(tool: str, raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """
     parsed: Parsed = find(tool).parse(raw, command)
     return parsed
+
+
+def parse_file(tool: str, file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
+    """Parse one output of ``tool`` from an open file, in little memory where its parser can. Raises as ``parse``."""
+    module = find(tool)
+    if hasattr(module, "parse_stream"):
+        streamed: Parsed = module.parse_stream(file, command)
+        return streamed
+    return parse(tool, file.read(), command)
 
 
 def find(tool: str) -> ModuleType:
