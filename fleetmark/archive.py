@@ -174,7 +174,7 @@ class Archive:
     def raw_dir(self, host: str, step: Mapping[str, Any]) -> Path:
         """Where a step's raw files lie."""
         leaf = str(step["repeat"])
-        if ">" in step["subject"]:
+        if step["subject"] not in ("host", "lo"):  # a pair or several nodes: a host may be in more than one
             leaf += f" {step['subject']}"
         if step.get("serves"):
             leaf += " server"

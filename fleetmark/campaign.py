@@ -25,9 +25,11 @@ from fleetmark.inventory import Host, load_inventory
 from fleetmark.launch import PLAYBOOKS, launch
 from fleetmark.model import Status
 from fleetmark.outcome import Outcome, rebuild
-from fleetmark.plan import Exchange, HostPlan, Plan, Settings, Step, is_present, make_plan, probes, settings_of
+from fleetmark.plan import Settings, make_plan, probes, settings_of
 from fleetmark.preflight import WORK_DIR, Checked, check_hosts
 from fleetmark.progress import Cell, Progress
+from fleetmark.resolve import is_present
+from fleetmark.steps import Exchange, HostPlan, Plan, Step
 from workloads import load_suite
 from workloads.manifest import HERE as WORKLOADS
 
@@ -217,6 +219,7 @@ def _job(asked: Mapping[str, Any], plan: HostPlan, facts: Facts) -> dict[str, An
         "steps": [asdict(s) for s in plan.steps],
         "deploy": [asdict(d) for d in plan.deploy],
         "skipped": plan.skipped,
+        "refused": [asdict(no) for no in plan.refused],
     }
 
 
@@ -233,6 +236,9 @@ def _note_known(archive: Archive, checked: Sequence[Checked], plan: Plan) -> Non
             continue
         for workload, why in plan.hosts[name].skipped.items():
             archive.note("outcome", host=name, workload=workload, **nothing, **said(Outcome(Status.SKIPPED, why)))
+        for no in plan.hosts[name].refused:
+            failed = said(Outcome(Status.FAILED, no.reason))
+            archive.note("outcome", host=name, workload=no.workload, **{**nothing, "case": no.case}, **failed)
 
 
 def _drive(
@@ -255,6 +261,8 @@ def _drive(
             progress.add(name, _cells(steps, job["skipped"]), sum(s.expect_s for s in steps))
             for workload, why in job["skipped"].items():
                 progress.say(name, f"{workload} skipped: {why}")
+            for no in job["refused"]:
+                progress.say(name, f"{no['workload']} {no['case']} {no['reason']}")
             if steps:
                 # The host's name too: a machine that goes by two is refused as busy rather than mixed up.
                 folder = f"{c.facts.work_dir}/jobs/{archive.id}/{safe_name(name)}"

@@ -22,9 +22,9 @@ from typing import Any
 from fleetmark.archive import Archive
 from fleetmark.model import Status
 from fleetmark.outcome import Outcome, judge
-from fleetmark.plan import Exchange, Step
 from fleetmark.progress import Progress
 from fleetmark.reach import Channel, Reach, ReachError
+from fleetmark.steps import Exchange, Step
 
 RETRY_S = 3.0
 STOP_S = 20.0
@@ -67,8 +67,10 @@ class Drive:
     ) -> None:
         self.archive, self.progress, self.patience_s = archive, progress, patience_s
         self.runs = {run.host: run for run in runs}
-        self.exchanges = {(e.server, e.server_step): e for e in exchanges}
-        self.exchanges |= {(e.client, e.client_step): e for e in exchanges}
+        self.exchanges: dict[tuple[str, str], list[Exchange]] = {}  # of a serving step, one; of a measuring one, any
+        for e in exchanges:
+            self.exchanges[e.server, e.server_step] = [e]
+            self.exchanges.setdefault((e.client, e.client_step), []).append(e)
         self.heard: queue.SimpleQueue[tuple[str, str, Any]] = queue.SimpleQueue()
         self.looked = time.monotonic()
         self.leaving = False
@@ -229,8 +231,7 @@ class Drive:
                 self._record(run, step, outcome)
             self._tell_dropped(run, dropped, outcome)
             for step in dropped:
-                if exchange := self.exchanges.get((run.host, step.id)):
-                    self._meet(exchange)
+                self._meet_all(run.host, step.id)
         if details["state"] == "nothing":
             self._over(run, "")
         else:
@@ -241,7 +242,7 @@ class Drive:
         match doc["e"]:
             case "wait" if step and step.id in run.pending:
                 run.waiting = step.id
-                self._meet(self.exchanges[run.host, step.id])
+                self._meet_all(run.host, step.id)
             case "begin" if step and step.id in run.pending:
                 run.waiting = None
                 run.deadline = time.monotonic() + step.timeout_s + STUCK_S
@@ -249,7 +250,7 @@ class Drive:
                     self.progress.begin(run.host, step.workload, step.case, step.expect_s)
             case "ready" if step and step.id in run.pending:
                 run.ready = step.id
-                self._meet(self.exchanges[run.host, step.id])
+                self._meet_all(run.host, step.id)
             case "end" if step and step.id in run.pending:
                 self._keep(run, step, doc["files"])
             case "finish":
@@ -271,9 +272,9 @@ class Drive:
             self._server_ended(run, step, ended.get("reason") or f"ended with exit status {ended.get('rc')}")
             return
         self._ended(run, step, judge(self.archive, folder))
-        exchange = self.exchanges.get((run.host, step.id))
-        if exchange and exchange.server in self.runs:
-            self._order(self.runs[exchange.server], f"cancel {exchange.server_step}")
+        for exchange in self.exchanges.get((run.host, step.id), ()):
+            if exchange.server in self.runs:
+                self._order(self.runs[exchange.server], f"cancel {exchange.server_step}")
 
     def _ended(self, run: Run, step: Step, outcome: Outcome) -> None:
         """A step's outcome, journaled and shown."""
@@ -299,9 +300,9 @@ class Drive:
             self._tell_dropped(run, owed, Outcome(Status.LOST, why))
             self.progress.rows[run.host].state = why
         self.archive.note("over", host=run.host, lost=len(owed), reason=why)
-        for (host, _), exchange in self.exchanges.items():
+        for host, step_id in self.exchanges:
             if host == run.host:
-                self._meet(exchange)
+                self._meet_all(host, step_id)
 
     def _tell_dropped(self, run: Run, steps: Sequence[Step], outcome: Outcome) -> None:
         measuring = [s for s in steps if not s.serves]
@@ -310,32 +311,46 @@ class Drive:
             expected = sum(s.expect_s for s in steps)
             self.progress.dropped(run.host, count, expected, outcome.status, outcome.reason)
 
-    # ------------------------------------------------------------ pairs
+    # ------------------------------------------------------------ pairs, and more hosts together
+
+    def _meet_all(self, host: str, step: str) -> None:
+        for exchange in self.exchanges.get((host, step), ()):
+            self._meet(exchange)
 
     def _meet(self, exchange: Exchange) -> None:
-        """Let a pair begin when both stand at it; send one away whose other will not come."""
+        """Let those begin together who stand at it; send one away whose others will not come, or went."""
         server, client = self.runs.get(exchange.server), self.runs.get(exchange.client)
         comes = [
             run is not None and run.phase != "over" and step in run.pending
             for run, step in ((server, exchange.server_step), (client, exchange.client_step))
         ]
         if server and client and all(comes):
-            if client.waiting == exchange.client_step and server.ready == exchange.server_step:
+            if client.waiting == exchange.client_step and self._all_ready(exchange):
                 self._order(client, f"go {exchange.client_step}")
+            elif server.ready == exchange.server_step:
+                pass  # it waits for others
             elif client.waiting == exchange.client_step and server.waiting == exchange.server_step:
                 self._order(server, f"go {exchange.server_step}")
         elif server and comes[0]:  # its client will not come; it ends, or does not begin
             self._order(server, f"cancel {exchange.server_step}")
-        elif client and comes[1] and not comes[0] and client.waiting == exchange.client_step:
-            workload = client.steps[exchange.client_step].workload
-            if why := server.cannot.get(workload) if server else None:
-                self._order(client, f"fail {exchange.client_step} its peer {exchange.server} cannot serve: {why}")
-                return
+        elif client and comes[1] and not comes[0]:
+            step = client.steps[exchange.client_step]
+            what = "node" if step.members else "peer"
             why = server.why if server and server.why else "it takes no part in this run"
-            self._order(client, f"skip {exchange.client_step} its peer {exchange.server} is not there: {why}")
+            if client.waiting == step.id:
+                if cannot := server.cannot.get(step.workload) if server else None:
+                    self._order(client, f"fail {step.id} its {what} {exchange.server} cannot take part: {cannot}")
+                else:
+                    self._order(client, f"skip {step.id} its {what} {exchange.server} is not there: {why}")
+            elif step.members and server and server.phase == "over":  # or it would wait for that node till its timeout
+                self._order(client, f"cancel {step.id} its node {exchange.server} was lost: {why}")
+
+    def _all_ready(self, exchange: Exchange) -> bool:
+        every = self.exchanges[exchange.client, exchange.client_step]
+        return all(e.server in self.runs and self.runs[e.server].ready == e.server_step for e in every)
 
     def _server_ended(self, run: Run, step: Step, why: str) -> None:
-        exchange = self.exchanges[run.host, step.id]
+        exchange = self.exchanges[run.host, step.id][0]
         client = self.runs.get(exchange.client)
         if client and client.waiting == exchange.client_step:
             self._order(client, f"skip {exchange.client_step} its server on {run.host}: {why}")

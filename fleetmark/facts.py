@@ -172,6 +172,7 @@ class Facts(_Fact):
     acs_redirect: tuple[str, ...] = ()  # bridges that send peer-to-peer traffic up to the root (ACS)
     edac_corrected: int | None = None  # memory errors since boot
     edac_uncorrected: int | None = None
+    software: dict[str, str] = {}  # versions of cuda, nccl, rocm, rccl, mpi, where they are there
     compiler: str | None = None  # first line of gcc --version
     mitigations: dict[str, str] = {}
     load1: float | None = None

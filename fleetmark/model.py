@@ -40,7 +40,7 @@ class Standing(StrEnum):
     def footnote(self) -> str:
         """What has to stand wherever such a figure is shown."""
         return {
-            Standing.ESTIMATE: "estimate: not from a compliant reportable run, so not comparable with published SPEC results.",
+            Standing.ESTIMATE: "estimate: not a compliant reportable run; not comparable with published SPEC results.",
             Standing.UNVERIFIED: "unverified: Result not verified by MLCommons Association.",
         }[self]
 
@@ -78,16 +78,16 @@ class Parsed:
     """What one output of one tool says.
 
     ``invalid`` is set when the tool ran but broke its own rules (STREAM that did not validate): the measurements are
-    kept, and never scored. ``standing`` is set where the benchmark's owners would not call it a result. ``notes`` are what a careful reader would want to know: truncation, a headline that
-    disagrees with its rows.
+    kept, and never scored. ``notes`` are what a careful reader would want to know: truncation, a headline that
+    disagrees with its rows. ``standing`` is set where the benchmark's owners would not call it a result.
     """
 
     tool: str
     measurements: tuple[Measurement, ...]
     version: str | None = None
     invalid: str | None = None
-    standing: Standing | None = None
     notes: tuple[str, ...] = ()
+    standing: Standing | None = None
 
 
 class ParseError(FleetmarkError):

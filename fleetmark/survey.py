@@ -13,8 +13,9 @@ from rich.text import Text
 
 from fleetmark.facts import Facts
 from fleetmark.inventory import Host, load_inventory
-from fleetmark.plan import is_present, make_plan, probes
+from fleetmark.plan import make_plan, probes
 from fleetmark.preflight import check_hosts
+from fleetmark.resolve import is_present
 from fleetmark.units import human
 from workloads import load_suite
 
@@ -23,12 +24,13 @@ SKEW_SHOWN_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One host: its facts or why there are none, what a suite would skip (workload to reason) and would deploy."""
+    """One host: its facts or why there are none; what a suite would skip (workload to reason), refuse and deploy."""
 
     host: Host
     facts: Facts | None
     reason: str | None
     skipped: dict[str, str]
+    refused: tuple[str, ...] = ()
     deploy: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
@@ -39,6 +41,7 @@ class Entry:
             "reachable": self.facts is not None,
             "reason": self.reason,
             "skipped": self.skipped,
+            "refused": list(self.refused),
             "deploy": list(self.deploy),
             "facts": self.facts.model_dump(mode="json") if self.facts else None,
         }
@@ -70,6 +73,7 @@ def survey(
             c.facts,
             c.reason,
             dict(plan.hosts[c.host.name].skipped) if c.facts else {},
+            tuple(f"{no.workload} {no.case} {no.reason}" for no in plan.hosts[c.host.name].refused) if c.facts else (),
             tuple(d.workload for d in plan.hosts[c.host.name].deploy if not is_present(d.provides, c.facts))
             if c.facts
             else (),
@@ -110,6 +114,10 @@ def table(entries: Sequence[Entry], width: int) -> RenderableType:
     if skipped:
         parts.append(Text("\nwould be skipped:", style="bold"))
         parts += [Text(f"  {what}  [{_names(names)}]") for what, names in skipped.items()]
+    refused = [line for e in entries for line in e.refused]
+    if refused:
+        parts.append(Text("\nwould be refused:", style="bold"))
+        parts += [Text(f"  {line}") for line in refused]
     notes: dict[str, list[str]] = {}
     for e in entries:
         for note in e.facts.notes if e.facts else ():

@@ -12,9 +12,9 @@ from rich.console import Console
 
 from fleetmark.archive import Archive
 from fleetmark.drive import Drive, Run
-from fleetmark.plan import Exchange, Step
 from fleetmark.progress import Cell, Progress
 from fleetmark.reach import Channel, Reach
+from fleetmark.steps import Exchange, Step
 
 
 class Wire:
@@ -89,7 +89,7 @@ def test_a_client_whose_server_could_not_be_deployed_fails_with_the_reason(drive
     drive.follow = cast(Any, lambda host: None)
     tell(drive, "h2", "launched", state="started", failed_workloads={"iperf3": "no such package"})
     (order,) = orders(drive, "h1")
-    assert order.startswith("fail 00000 its peer h2 cannot serve: could not be deployed: no such package")
+    assert order.startswith("fail 00000 its peer h2 cannot take part: could not be deployed: no such package")
 
 
 def test_the_peers_of_a_lost_host_do_not_wait(drive: Drive) -> None:

@@ -10,7 +10,9 @@ import pytest
 from fleetmark.facts import Cache, Cpu, Disk, Facts, NumaNode
 from fleetmark.inventory import Host
 from fleetmark.model import FleetmarkError
-from fleetmark.plan import Plan, Step, is_present, make_plan, settings_of
+from fleetmark.plan import make_plan, settings_of
+from fleetmark.resolve import is_present
+from fleetmark.steps import Plan, Step
 from workloads import load_suite
 
 GiB = 1 << 30

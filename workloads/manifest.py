@@ -153,6 +153,13 @@ class Deploy(_Part):
     when: Any = True
 
 
+class Alike(_Part):
+    """What has to be the same on all hosts that run a case together: its name, and an expression for each host."""
+
+    what: str
+    of: Any
+
+
 class Serve(_Part):
     """A server that a case needs at its other end: on the peer, or beside the case on a single host."""
 
@@ -174,6 +181,7 @@ class Case(_Part):
     output: str = "stdout"  # which file the parser reads
     headline: tuple[str, ...] = ()  # its headline metrics, where they are not the workload's
     serve: Serve | None = None
+    nodes: Any = 1  # hosts that run it together; the first of them starts it
     exclusive: tuple[Any, ...] = ()
     expect: Any  # seconds
     timeout: Any = None  # seconds; unset: 60 s and five times what is expected
@@ -193,6 +201,7 @@ class Manifest(_Part):
     probes: tuple[str, ...] = ()  # further commands whose presence the needs ask about
     deploy: Deploy | None = None
     needs: tuple[Need, ...] = ()
+    alike: tuple[Alike, ...] = ()
     parameters: Mapping[str, Parameter] = {}
     cases: tuple[Case, ...]
     metrics: Mapping[str, Metric]

@@ -17,6 +17,7 @@ from parsers.facts._common import integer, known, leading
 from parsers.facts._cpu import cpu, numa
 from parsers.facts._devices import dimms, disks, gpus, nics, pcie
 from parsers.facts._raw import Raw
+from parsers.facts._software import software
 
 _FAMILIES = {  # os-release ID or ID_LIKE -> family
     "debian": ("debian", "ubuntu"),
@@ -84,6 +85,7 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
         "acs_redirect": redirecting,
         "edac_corrected": _edac(raw, "ce_count"),
         "edac_uncorrected": _edac(raw, "ue_count"),
+        "software": software(raw),
         "compiler": next(iter((raw.out("gcc") or "").splitlines()), None),
         "mitigations": {
             path.rpartition("/")[2]: text.strip()

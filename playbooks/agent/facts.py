@@ -43,7 +43,11 @@ COMMANDS = {
     ],
     "systemd_detect_virt": [["systemd-detect-virt"]],
     "gcc": [["gcc", "--version"]],
+    "nvcc": [["nvcc", "--version"]],
+    "mpirun": [["mpirun", "--version"]],
+    "nvidia_topo": [["nvidia-smi", "topo", "-m"]],
 }
+MORE_PATH = ":/usr/sbin:/sbin:/usr/local/cuda/bin:/opt/rocm/bin"
 NEED_ROOT = ("dmidecode",)
 LATE = "no answer in time"
 FILES = (
@@ -71,6 +75,8 @@ FILES = (
     CPU + "cpufreq/boost",
     CPU + "intel_pstate/no_turbo",
     CPU + "vulnerabilities/*",
+    "/etc/nccl.conf",
+    "/opt/rocm/.info/version",
     "/sys/class/dmi/id/bios_vendor",
     "/sys/class/dmi/id/bios_version",
     "/sys/class/dmi/id/bios_date",
@@ -85,6 +91,16 @@ FILES = (
     "/sys/class/net/*/mtu",
     "/sys/class/net/*/operstate",
     "/sys/class/net/*/device/numa_node",
+)
+# Where the libraries of multi-node GPU work lie; what their links lead to is named by version.
+LIBRARIES = ("libnccl.so", "librccl.so")
+LIBRARY_FOLDERS = (
+    "/usr/lib/*-linux-gnu",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/usr/local/cuda/lib64",
+    "/usr/local/nccl*/lib",
+    "/opt/rocm/lib",
 )
 LINKS = ("/sys/class/net/*/device/driver",)
 # One value per CPU or device, most of them the same: kept as value -> how many have it.
@@ -162,6 +178,16 @@ def caches():
         if None not in values:
             found.add(tuple(value.strip() for value in values))
     return sorted(found)
+
+
+def libraries():
+    """Per name in LIBRARIES the files, without folders, that its versions really are."""
+    return {
+        name: sorted(
+            {os.path.basename(os.path.realpath(p)) for d in LIBRARY_FOLDERS for p in glob.glob(d + "/" + name + ".*")}
+        )
+        for name in LIBRARIES
+    }
 
 
 def pci():
@@ -285,7 +311,7 @@ TRIM = {
 
 def find(command):
     """The command's path, also where the PATH of a plain user does not look."""
-    return shutil.which(command, path=os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin")
+    return shutil.which(command, path=os.environ.get("PATH", os.defpath) + MORE_PATH)
 
 
 def answer(argv, seconds):
@@ -380,6 +406,7 @@ def main():
         if os.path.isdir("/sys/class/net")
         else [],
         "counted": counted(),
+        "libraries": libraries(),
         "holders": holders(),
         "claimed": claimed() if root else {},
         "work": options["work"],

@@ -233,7 +233,7 @@ class Runner:
         env = dict(step.get("env", {}))
         env.setdefault("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
         env.setdefault("HOME", os.path.expanduser("~"))
-        env.update(LC_ALL="C", LANG="C", PWD=scratch)
+        env.update(LC_ALL="C", LANG="C", PWD=scratch, FLEETMARK_CAMPAIGN=self.job["campaign"])
         result = {
             "argv": step["argv"],
             "env": {k: ("(redacted)" if SECRET.search(k) else v) for k, v in env.items()},
@@ -242,6 +242,9 @@ class Runner:
         server = None
         serve = step.get("serve")
         try:
+            if not step["argv"]:
+                result.update(self.attend(step))
+                return result, out
             if serve:
                 self.refuse_taken(serve["port"])
                 server = self.spawn(serve["argv"], env, scratch, out, "server.")
@@ -256,10 +259,28 @@ class Runner:
             if server:
                 end(server)
             reap_orphans()
+            if step.get("gate") or result.get("ended") != "exit":
+                end_marked(self.job["campaign"])
         for name in step.get("files", ()):
             for path in glob.glob(os.path.join(scratch, name)):
                 os.rename(path, os.path.join(out, os.path.basename(path)))
         return result, out
+
+    def attend(self, step):
+        """Leave this host to a case that another one leads: nothing of ours runs until that says it is over."""
+        started, clock = time.time(), time.monotonic()
+        self.tell("begin", step=step["id"])
+        self.tell("ready", step=step["id"])
+        ended, reason = "timeout", "its lead did not say that it is over"
+        while time.monotonic() - clock < step["timeout_s"]:
+            if self.stopping:
+                ended, reason = "stopped", self.stopping
+                break
+            if (self.order(step) or ("",))[0] == "cancel":
+                ended, reason = "exit", None
+                break
+            self.sleep(min(60.0, step["timeout_s"]))
+        return {"ended": ended, "reason": reason, "rc": 0, "started": started, "wall_s": time.monotonic() - clock}
 
     def spawn(self, argv, env, scratch, out, prefix=""):
         with open(os.path.join(out, prefix + "stdout"), "wb") as stdout:
@@ -324,7 +345,7 @@ class Runner:
             elif output_size(out) > OUTPUT_CAP:
                 ended, reason = "flood", "printed more than %d MiB" % (OUTPUT_CAP >> 20)
             elif cancelled and time.monotonic() > cancelled:
-                ended = "cancelled"
+                ended, reason = ("cancelled", None) if step.get("serves") else ("lost", self.order(step)[1])
             if ended != "exit":
                 break
             if not announced and listening(step["port"]):
@@ -416,6 +437,18 @@ def reap_orphans():
             return
         if not pid:
             time.sleep(0.01)
+
+
+def end_marked(campaign):
+    """End what a launcher (mpirun, srun) of another host started here for this campaign: it carries our mark."""
+    mark = b"FLEETMARK_CAMPAIGN=%s" % campaign.encode()
+    for path in glob.glob("/proc/[0-9]*/environ"):
+        try:
+            with open(path, "rb") as source:
+                if mark in source.read().split(b"\0"):
+                    os.kill(int(path.split("/")[2]), signal.SIGKILL)
+        except OSError:
+            continue  # gone meanwhile, or somebody else's
 
 
 def born(pid):

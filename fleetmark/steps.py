@@ -1,0 +1,90 @@
+"""What a plan is made of: commands on hosts, who meets whom, and what cannot run. Types only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One command on one host: a repeat of a case, or (``serves``) the other end of a peer's.
+
+    A serving step without ``argv`` holds its host free for a case that several hosts run together.
+    """
+
+    id: str
+    workload: str
+    case: str
+    repeat: int
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    expect_s: float
+    timeout_s: float
+    output: str = "stdout"
+    headline: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    subject: str = "host"
+    exclusive: tuple[str, ...] = ()
+    serve: Mapping[str, Any] | None = None
+    gate: bool = False
+    port: int | None = None
+    serves: bool = False
+    ends: bool = True  # a serving step: by itself, after one client
+    members: tuple[str, ...] = ()  # the hosts that run it together, in their order, this one first
+    last: bool = False  # of its workload on this host: its scratch files go
+
+    @classmethod
+    def from_json(cls, doc: Mapping[str, Any]) -> Step:
+        """A step as ``jobs/HOST.json`` keeps it."""
+        lists = {k: tuple(doc[k]) for k in ("argv", "files", "exclusive", "headline", "members")}
+        return cls(**{**doc, **lists})
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A step that serves and the step on another host that measures against it, or with it."""
+
+    server: str
+    server_step: str
+    client: str
+    client_step: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """How a workload's tool gets to a host, as the playbook wants it; done where ``provides`` is not there."""
+
+    workload: str
+    provides: str
+    dest: str
+    params: Mapping[str, Any]
+    packages: Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A case that hosts asked for cannot run together, and why."""
+
+    workload: str
+    case: str
+    reason: str
+
+
+@dataclass(slots=True)
+class HostPlan:
+    """What one host will do, what it cannot (workload to reason), and what was refused of the rest."""
+
+    host: str
+    steps: list[Step] = field(default_factory=list)
+    deploy: list[Deployment] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+    refused: list[Refusal] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    hosts: Mapping[str, HostPlan]
+    exchanges: tuple[Exchange, ...]
+    settings: Mapping[str, Mapping[str, Any]]  # workload -> what suite and command line set

@@ -1,0 +1,33 @@
+"""Versions of what multi-node GPU work depends on: CUDA, NCCL, ROCm, RCCL, MPI."""
+
+from __future__ import annotations
+
+import re
+
+from parsers.facts._common import known
+from parsers.facts._raw import Raw
+
+_MPI = (
+    (r"\(Open(?:RTE| MPI)\) ([\w.]+)", "Open MPI"),
+    (r"Intel\(R\) MPI Library.*Version (\S+(?: Update \d+)?)", "Intel MPI"),
+    (r"HYDRA build details:\s+Version:\s+(\S+)", "Hydra"),  # MPICH and MVAPICH
+)
+
+
+def software(raw: Raw) -> dict[str, str]:
+    """Name to version of what is there: ``cuda``, ``nccl``, ``rocm``, ``rccl``, ``mpi`` (its kind too)."""
+    found = {
+        "cuda": _match(r"\brelease ([\d.]+)", raw.out("nvcc")),
+        "rocm": _match(r"^([\d.]+)", known(raw.file("/opt/rocm/.info/version"))),
+        "mpi": next((f"{kind} {v}" for p, kind in _MPI if (v := _match(p, raw.out("mpirun")))), None),
+    }
+    for library in ("nccl", "rccl"):
+        names = raw.table("libraries").get(f"lib{library}.so") or []
+        versions = sorted({v for name in names if (v := _match(r"\.so\.([\d.]+)$", str(name)))})
+        found[library] = ", ".join(versions) or None
+    return {name: version for name, version in found.items() if version}
+
+
+def _match(pattern: str, text: str | None) -> str | None:
+    match = re.search(pattern, text or "", re.MULTILINE)
+    return match[1] if match else None
