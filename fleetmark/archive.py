@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 from urllib.parse import quote
 
 from fleetmark.facts import Facts
@@ -240,6 +240,11 @@ class Archive:
         file = folder / safe_name(name)
         return file.read_bytes() if file.exists() else None
 
+    def open_raw(self, folder: Path, name: str) -> BinaryIO | None:
+        """A raw file to read from, which may be larger than memory; None where the run left none."""
+        file = folder / safe_name(name)
+        return file.open("rb") if file.exists() else None
+
     def write_measurements(self, rows: Sequence[Mapping[str, Any]]) -> Path:
         """All measurements of the campaign as one Parquet file (MEASUREMENT_SCHEMA), replacing the one before."""
         import pyarrow as pa
@@ -273,6 +278,7 @@ MEASUREMENT_SCHEMA: Mapping[str, str] = {
     "tool_version": "str",
     "raw": "str",
     "status": "str",
+    "standing": "str",
 }
 
 

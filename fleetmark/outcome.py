@@ -41,10 +41,11 @@ def judge(archive: Archive, folder: Path) -> Outcome:
     broken = _why_broken(archive, folder, result)
     try:
         manifest = load(step["workload"])
-        raw = archive.read(folder, step["output"])
+        raw = archive.open_raw(folder, step["output"])
         if raw is None:
             raise ParseError(manifest.tool, f"a file {step['output']}, and the run left none")
-        parsed = parsers.parse(manifest.tool, raw, step["argv"])
+        with raw:
+            parsed = parsers.parse_file(manifest.tool, raw, step["argv"])
     except FleetmarkError as error:
         if result["ended"] == "error":  # it never began: there is nothing to read
             return Outcome(Status.FAILED, broken, **times)
@@ -106,6 +107,7 @@ def _rows(
                 "tool_version": parsed.version or "",
                 "raw": str((folder / step["output"]).relative_to(archive.path)),
                 "status": status.value,
+                "standing": parsed.standing.value if parsed.standing else "",
             }
         )
     return rows

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import typer
 from rich.console import Console
@@ -33,14 +34,21 @@ def files(tool: str, paths: Sequence[Path], command: str, console: Console, as_j
     failed = 0
     for path in paths:
         try:
-            parsed = parsers.parse(tool, _read(path), shlex.split(command))
+            with _open(path) as file:
+                parsed = parsers.parse_file(tool, file, shlex.split(command))
         except ParseError as error:
             failed += 1
             typer.echo(f"{path}: {error}", err=True)
             continue
-        for remark in filter(None, [parsed.invalid and f"invalid: {parsed.invalid}", *parsed.notes]):
+        footnote = parsed.standing and parsed.standing.footnote
+        for remark in filter(None, [parsed.invalid and f"invalid: {parsed.invalid}", *parsed.notes, footnote]):
             typer.echo(f"{path}: {remark}", err=True)
-        more = {"tool_version": parsed.version, "invalid": parsed.invalid, "file": str(path)}
+        more = {
+            "tool_version": parsed.version,
+            "invalid": parsed.invalid,
+            "standing": parsed.standing,
+            "file": str(path),
+        }
         found += [{**_as_dict(m), **more} for m in parsed.measurements]
     if as_json:
         typer.echo(json.dumps(found, indent=1))
@@ -55,7 +63,8 @@ def _facts(tool: str, paths: Sequence[Path]) -> int:
     docs = []
     for path in paths:
         try:
-            docs.append(parsers.facts.parse(tool, _read(path)))
+            with _open(path) as file:
+                docs.append(parsers.facts.parse(tool, file.read()))
         except ParseError as error:
             failed += 1
             typer.echo(f"{path}: {error}", err=True)
@@ -63,9 +72,14 @@ def _facts(tool: str, paths: Sequence[Path]) -> int:
     return 1 if failed else 0
 
 
-def _read(path: Path) -> bytes:
+@contextlib.contextmanager
+def _open(path: Path) -> Iterator[BinaryIO]:
+    if str(path) == "-":
+        yield sys.stdin.buffer
+        return
     try:
-        return sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+        with path.open("rb") as file:
+            yield file
     except OSError as error:
         raise FleetmarkError(f"{path}: {error.strerror}") from error
 
@@ -92,7 +106,9 @@ def _table(tool: str, found: Sequence[dict[str, Any]]) -> Table:
     for row in found:
         labels = ", ".join(f"{k}={v}" for k, v in row["labels"].items())
         bits = row["metric"] in metrics and metrics[row["metric"]].bits
-        value = human(row["value"], row["unit"], bits=bits, digits=4)
+        value = human(row["value"], row["unit"], bits=bits, digits=4) + (
+            f" {row['standing']}" if row["standing"] else ""
+        )
         table.add_row(*map(Text, (row["case"], row["subject"], row["metric"], labels, value)))
     return table
 

@@ -40,6 +40,7 @@ MEASUREMENT_COLUMNS = (
     "tool_version",
     "raw",  # path of the raw file, relative to the campaign
     "status",  # of the repeat it came from; only what passed is scored
+    "standing",  # a Standing where the benchmark's owners would not call it a result, else empty
 )
 
 

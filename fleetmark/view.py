@@ -40,7 +40,8 @@ def _disturbances(outcomes: pd.DataFrame) -> list[str]:
 def _measurements(archive: Archive) -> pd.DataFrame:
     file = archive.path / "measurements.parquet"
     if file.exists():
-        return pd.read_parquet(file)
+        frame = pd.read_parquet(file)
+        return frame if "standing" in frame else frame.assign(standing="")  # written before there was one
     return pd.DataFrame({name: pd.Series(dtype=_KINDS[kind]) for name, kind in MEASUREMENT_SCHEMA.items()})
 
 

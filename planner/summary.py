@@ -13,7 +13,7 @@ import pandas as pd
 
 from fleetmark.model import Status
 
-METRIC = ["workload", "case", "metric", "subject", "labels", "unit"]
+METRIC = ["workload", "case", "metric", "subject", "labels", "standing", "unit"]
 _ABOUT = ["better", "class", "headline", "bits"]
 _FIGURES = ["n", "median", "lo", "hi", "interval", "coverage", "cv"]
 
@@ -43,7 +43,7 @@ def order_interval(n: int, confidence: float = 0.95) -> tuple[int, int, float] |
 
 
 def per_host(measurements: pd.DataFrame) -> pd.DataFrame:
-    """One row per (workload, case, metric, subject, labels, unit, host), from the repeats that passed.
+    """One row per (*METRIC, host), from the repeats that passed.
 
     Columns besides these keys: better, class, headline, bits; ``n`` repeats, ``median``, ``lo`` and ``hi`` (NaN
     for one value), ``interval`` (an Interval: what lo and hi are), ``coverage`` of it (NaN unless ORDER), ``cv``
@@ -95,7 +95,7 @@ def peer(host: str, subject: str, hosts: Container[str]) -> str | None:
 
 
 def per_generation(stats: pd.DataFrame, generation: Mapping[str, str | None]) -> pd.DataFrame:
-    """One row per (workload, case, metric, subject, labels, unit, generation); the host is the unit of replication.
+    """One row per (*METRIC, generation); the host is the unit of replication.
 
     ``stats`` is what ``merge_pairs`` gave. ``n`` counts hosts; ``median``, ``lo``, ``hi``, ``interval``, ``coverage``
     and ``cv`` are over the hosts' medians; ``low_host``/``low`` and ``high_host``/``high`` name the hosts at both

@@ -34,7 +34,7 @@ def figures(view: View) -> dict[str, list[Chart]]:
 
 def title_of(key: Key) -> str:
     """``stream 64t: triad``."""
-    return f"{fmt.clean(key[0])} {fmt.clean(key[1])}: {fmt.point(key[2], key[3], key[4])}"
+    return f"{fmt.clean(key[0])} {fmt.clean(key[1])}: {fmt.point(key[2], key[3], key[4], key[5])}"
 
 
 def axis_title(metric: str, shown: fmt.Shown, better: str) -> str:

@@ -104,9 +104,10 @@ def labels(text: str) -> str:
     )
 
 
-def point(metric: str, subject: str, label_text: str) -> str:
-    """A metric with what tells it from others of its name: ``read_bw, nvme0n1``."""
-    return ", ".join(p for p in (clean(metric), "" if subject == "host" else clean(subject), labels(label_text)) if p)
+def point(metric: str, subject: str, label_text: str, standing: str) -> str:
+    """A metric with what tells it from others of its name: ``read_bw, nvme0n1``; ``base_ratio, estimate``."""
+    where = "" if subject == "host" else clean(subject)
+    return ", ".join(p for p in (clean(metric), where, labels(label_text), clean(standing)) if p)
 
 
 def better(value: str) -> str:

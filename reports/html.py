@@ -22,7 +22,7 @@ from reports import format as fmt
 from reports.figures import figures
 from reports.hosts import side_by_side
 from reports.problems import WORST_FIRST, problems, resume_command
-from reports.view import Key, View, by_metric, groups, headlines, legend, spread, view
+from reports.view import Key, View, by_metric, footnotes, groups, headlines, legend, spread, view
 
 ACROSS = 8  # hosts up to which they stand as columns beside each other
 ROWS = 3000  # figures up to which every host has its own row among all metrics
@@ -47,6 +47,7 @@ def render(results: Results) -> str:
         workloads=sorted({str(w) for w in results.outcomes["workload"]}),
         coverage=_coverage(seen),
         legend=legend({*headlines(seen.merged)["interval"], *headlines(of)["interval"]}),
+        footnotes=footnotes(seen.stats),
         legend_all=legend({*(seen.stats if len(seen.stats) <= ROWS else seen.generational)["interval"]}),
         headlines=[_lines(seen, *found) for found in by_metric(headlines(of))],
         across=_across(seen) if 1 < len(seen.hosts) <= ACROSS else [],
@@ -103,7 +104,7 @@ class _Line:
 def _lines(view: View, key: Key, rows: pd.DataFrame, shown: fmt.Shown) -> list[_Line]:
     """A metric's rows, of hosts or of generations."""
     generational = "generation" in rows
-    point = fmt.point(key[2], key[3], key[4])
+    point = fmt.point(key[2], key[3], key[4], key[5])
     return [
         _Line(
             *(key[0], key[1], point, r["better"]),

@@ -17,7 +17,7 @@ from fleetmark.results import Results
 from planner.summary import METRIC, status_counts
 from reports import format as fmt
 from reports.problems import WORST_FIRST, Problem, problems, resume_command
-from reports.view import View, by_metric, headlines, legend, spread, view
+from reports.view import View, by_metric, footnotes, headlines, legend, spread, view
 
 MOST_PROBLEMS = 6
 MOST_METRICS = 40  # headlines; more would scroll what matters off the screen
@@ -42,6 +42,7 @@ def summary(results: Results, page: Path | None = None) -> list[RenderableType]:
             _table(seen, figures),
             Text(f"{legend(set(figures['interval']))}. n: {_unit_of_n(seen)}.", style="dim"),
         ]
+        shown += [Text(note, style="dim") for note in footnotes(figures)]
         if left_out > 0:
             shown.append(Text(f"{fmt.count(left_out, 'further headline')}{' on the page' if page else ''}"))
         shown.append(Text())
@@ -75,7 +76,7 @@ def _table(view: View, figures: pd.DataFrame) -> Table:
     for key, rows, shown in islice(by_metric(figures), MOST_METRICS):
         title = "" if case == key[:2] else f"{fmt.clean(key[0])} {fmt.clean(key[1])}"
         case = key[:2]
-        name = fmt.point(key[2], key[3], key[4] if points[key[:4]] > 1 else "{}")
+        name = fmt.point(key[2], key[3], key[4] if points[key[:4]] > 1 else "{}", key[5])
         for i, r in enumerate(rows.to_dict("records")):
             who = [Text(view.title_of(r["generation"]))] if several else []
             extent = spread(shown, r["lo"], r["hi"], r["interval"])

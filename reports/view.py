@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from fleetmark.model import Status
+from fleetmark.model import Standing, Status
 from fleetmark.results import HostInfo, Results
 from planner import summary
 from reports import format as fmt
@@ -139,6 +139,11 @@ def spread(shown: fmt.Shown, lo: float, hi: float, interval: str) -> str:
     if interval == summary.Interval.ORDER:
         return f"[{shown.number(lo)}, {shown.number(hi)}]"
     return f"{shown.number(lo)}–{shown.number(hi)}" if interval == summary.Interval.RANGE else ""
+
+
+def footnotes(frame: pd.DataFrame) -> list[str]:
+    """What the owners of benchmarks want said beside figures such as these."""
+    return [Standing(name).footnote for name in sorted(frame["standing"].unique()) if name]
 
 
 def legend(intervals: Container[str]) -> str:

@@ -207,6 +207,7 @@ def test_a_thousand_hosts_take_seconds() -> None:
             "better": "higher",
             "class": "disk",
             "status": "passed",
+            "standing": "",
         }
     )
     generation: dict[str, str | None] = {f"h{i}": "ab"[i % 2] for i in range(hosts)}

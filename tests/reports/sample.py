@@ -174,7 +174,7 @@ def _campaign(
                     bits = unit == "B/s" and klass == "net"
                     where = (campaign, host, subject, workload, case, metric, text, repeat)
                     what = (shown, unit, better, klass, headline, bits)
-                    rows.append((*where, *what, started, _VERSIONS[workload], raw, status))
+                    rows.append((*where, *what, started, _VERSIONS[workload], raw, status, ""))
     info = CampaignInfo(
         id=campaign,
         created="2026-03-04T09:12:00Z",
@@ -404,7 +404,21 @@ def tiny(
             columns[column].append(value)
     what = (unit, better, "mem-bw", True, False, "2026-03-04T09:12:00.000Z", "5.10")
     rows = [
-        ("c1", host, "host", "stream", "2t", "triad", "{}", repeat, value, *what, f"raw/{host}/{repeat}", Status.PASSED)
+        (
+            "c1",
+            host,
+            "host",
+            "stream",
+            "2t",
+            "triad",
+            "{}",
+            repeat,
+            value,
+            *what,
+            f"raw/{host}/{repeat}",
+            Status.PASSED,
+            "",
+        )
         for host, given in values.items()
         for repeat, value in enumerate(given)
     ]
