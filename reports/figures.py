@@ -163,20 +163,20 @@ def _matrices(view: View) -> Iterator[Drawn]:
     names = {h.name: fmt.clean(h.name) for h in view.hosts}
     if len(names) > charts.MANY_CELLS:
         return
-    for key, rows in groups(pairs, ["workload", "case", "metric", "labels", "unit", "better", "bits"]):
+    for key, rows in groups(pairs, ["workload", "case", "metric", "labels", "standing", "unit", "better", "bits"]):
         for host, subject, median in zip(rows["host"], rows["subject"], rows["median"], strict=True):
             other = summary.peer(host, subject, names)
             if other is not None:
                 ends = (host, other) if subject.startswith(f"{host}>") else (other, host)
                 cells[key].append((names[ends[0]], names[ends[1]], median))
     for key, found in cells.items():
-        workload, case, metric, label_text, unit, better, bits = key
+        workload, case, metric, label_text, standing, unit, better, bits = key
         seen = {name for a, b, _ in found for name in (a, b)}
         if len(seen) < 3:
             continue
         shown = fmt.fit(((v, math.nan, math.nan) for _, _, v in found), unit, bits=bool(bits))
         values = [(a, b, v * shown.factor, shown.number(v)) for a, b, v in found]
-        title = title_of((workload, case, metric, "host", label_text))
+        title = title_of((workload, case, metric, "host", label_text, standing))
         note = (
             ", ".join(p for p in ("Medians, row to column", fmt.better(better)) if p) + "; blank where nothing passed."
         )
