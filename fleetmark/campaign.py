@@ -31,7 +31,7 @@ from fleetmark.progress import Cell, Progress
 from fleetmark.resolve import is_present
 from fleetmark.steps import Exchange, HostPlan, Plan, Step
 from workloads import load_suite
-from workloads.manifest import HERE as WORKLOADS
+from workloads.manifest import files as manifest_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def _hang_up(checked: Sequence[Checked]) -> None:
 def _campaign(options: Options, name: str, seed: int, hosts: Sequence[Host], plan: Plan) -> dict[str, Any]:
     """What was asked for, as ``campaign.json`` keeps it: enough to understand it, and to ask for it again."""
     inventory = [str(Path(i).resolve()) if Path(i).exists() else i for i in options.inventory]
-    manifests = {w: _digest(WORKLOADS / f"{w}.yml") for w in plan.settings}
+    manifests = {path.stem: _digest(path) for w in plan.settings for path in manifest_files(w)}
     return {
         "id": name,
         "created": utc(),

@@ -100,7 +100,7 @@ def _hear(event: Mapping[str, Any], on_event: OnEvent) -> bool:
         on_event(host, "launched", result)
     elif action == "fleetmark_job" and kind == "runner_on_failed":
         on_event(host, "refused", result if result.get("state") else {"error": _one_line(result.get("msg"))})
-    elif kind == "runner_on_start" and data.get("role") and data.get("role") != "packages":
+    elif kind == "runner_on_start" and data.get("role") and data["role"] not in ("packages", "source"):
         on_event(host, "deploying", {"workload": data["role"]})
     return True
 

@@ -133,6 +133,17 @@ class Metric(_Part):
         return unit
 
 
+class Score(_Part):
+    """A figure over several runs, as the benchmark's owners define it: ``geometric``, the mean of ``metric`` over all
+    ``cases`` of one repeat on one host; ``olympic``, MLPerf's mean of a case's repeats.
+    """
+
+    metric: str
+    mean: Literal["geometric", "olympic"]
+    cases: tuple[str, ...] = ()
+    about: str
+
+
 class Need(_Part):
     """A condition on the host (an expression over facts and parameters) and what to say where it does not hold.
 
@@ -205,6 +216,7 @@ class Manifest(_Part):
     parameters: Mapping[str, Parameter] = {}
     cases: tuple[Case, ...]
     metrics: Mapping[str, Metric]
+    scores: Mapping[str, Score] = {}
 
     @property
     def tool(self) -> str:
@@ -241,11 +253,34 @@ def load(name: str) -> Manifest:
     if name not in names():
         raise FleetmarkError(f"no workload {name!r}{suggest(name, names())}; there are {', '.join(names())}")
     path = HERE / f"{name}.yml"
-    return read_model(path, Manifest, name=name)
+    raw = read_yaml(path)
+    for base in files(name)[1:]:
+        raw = _overlay(read_yaml(base), raw)
+    raw.pop("like", None)
+    return _validate(path, Manifest, {"name": name, **raw})
+
+
+def files(name: str) -> list[Path]:
+    """The files that make the manifest of ``name``: its own, and the one that it is ``like``."""
+    own = HERE / f"{name}.yml"
+    base = read_yaml(own).get("like")
+    return [own, HERE / f"{base}.yml"] if base else [own]
+
+
+def _overlay(base: Any, over: Any) -> Any:
+    """``over`` on ``base``: keys of mappings one by one, all else whole."""
+    if not (isinstance(base, dict) and isinstance(over, dict)):
+        return over
+    return {**base, **{k: _overlay(base.get(k), v) for k, v in over.items()}}
 
 
 def read_model(path: Path, model: type[T], **more: Any) -> T:
     """A YAML file as ``model``. Raises FleetmarkError naming file, place and what is wrong."""
+    return _validate(path, model, {**more, **read_yaml(path)})
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A YAML file's keys and values. Raises FleetmarkError naming the file and what is wrong."""
     try:
         text = path.read_text()
         raw = yaml.safe_load(text)
@@ -257,8 +292,12 @@ def read_model(path: Path, model: type[T], **more: Any) -> T:
         raise FleetmarkError(f"{path}{line}: not YAML: {getattr(error, 'problem', None) or error}") from error
     if not isinstance(raw, dict):
         raise FleetmarkError(f"{path}: expected keys and values, got {type(raw).__name__}")
+    return raw
+
+
+def _validate(path: Path, model: type[T], values: Mapping[str, Any]) -> T:
     try:
-        return model.model_validate({**more, **raw})
+        return model.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(p) for p in first["loc"])

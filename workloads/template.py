@@ -41,7 +41,16 @@ def short(size: int) -> str:
 def fingerprint(source: str) -> str:
     """The SHA-256 of a file on this machine, so that an edited one is built again; a URL is told by its name."""
     path = Path(source)
-    return hashlib.sha256(path.read_bytes()).hexdigest() if source and path.is_file() else source
+    if not source or not path.is_file():
+        return source
+    about = path.stat()
+    return _sha256(path, about.st_size, about.st_mtime_ns)
+
+
+@cache
+def _sha256(path: Path, size: int, changed: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def digest(*parts: Any) -> str:
