@@ -38,7 +38,7 @@ MEASUREMENT_COLUMNS = (
     "bits",  # bool: people read this rate in bit/s
     "time",
     "tool_version",
-    "raw",  # path of the raw file, relative to the campaign
+    "raw",  # path of the raw file, relative to the campaign; empty for a score over several runs
     "status",  # of the repeat it came from; only what passed is scored
     "standing",  # a Standing where the benchmark's owners would not call it a result, else empty
 )

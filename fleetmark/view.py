@@ -7,8 +7,10 @@ from typing import Any
 
 import pandas as pd
 
+import workloads
 from fleetmark.archive import MEASUREMENT_SCHEMA, Archive
 from fleetmark.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
+from planner.scores import Rule, scores
 
 FOREIGN_CORES = 0.25  # beyond what kernel threads and a login shell take
 _KINDS = {"str": "object", "int": "int64", "float": "float64", "bool": "bool"}
@@ -18,7 +20,7 @@ def load_results(archive: Archive) -> Results:
     """Everything a campaign holds, finished or not. Raises FleetmarkError where a file of it is damaged."""
     asked = archive.campaign()
     journal = list(archive.journal())
-    measurements = _measurements(archive)
+    measurements = _with_scores(_measurements(archive))
     outcomes = _outcomes(journal)
     info = _info(archive, asked, journal, measurements, _disturbances(outcomes))
     return Results(info, _hosts(archive, asked, journal), outcomes, measurements)
@@ -43,6 +45,18 @@ def _measurements(archive: Archive) -> pd.DataFrame:
         frame = pd.read_parquet(file)
         return frame if "standing" in frame else frame.assign(standing="")  # written before there was one
     return pd.DataFrame({name: pd.Series(dtype=_KINDS[kind]) for name, kind in MEASUREMENT_SCHEMA.items()})
+
+
+def _with_scores(measurements: pd.DataFrame) -> pd.DataFrame:
+    """The measurements, and behind them the scores that their workloads' manifests define."""
+    known = set(workloads.names())
+    rules = {
+        name: [Rule(title, s.metric, s.mean, s.cases) for title, s in workloads.load(name).scores.items()]
+        for name in measurements["workload"].unique()
+        if name in known
+    }
+    made = scores(measurements, {name: found for name, found in rules.items() if found})
+    return measurements if made.empty else pd.concat([measurements, made], ignore_index=True)
 
 
 def _outcomes(journal: list[dict[str, Any]]) -> pd.DataFrame:

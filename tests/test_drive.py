@@ -27,7 +27,7 @@ class Wire:
         self.orders += data.decode().splitlines()
 
 
-def step(number: int, *, serves: bool = False, workload: str = "iperf3") -> Step:
+def step(number: int, *, serves: bool = False, workload: str = "iperf3", members: tuple[str, ...] = ()) -> Step:
     return Step(
         id=f"{number:05d}",
         workload=workload,
@@ -40,6 +40,7 @@ def step(number: int, *, serves: bool = False, workload: str = "iperf3") -> Step
         gate=True,
         subject="h1>h2",
         serves=serves,
+        members=members,
     )
 
 

@@ -123,6 +123,40 @@ def test_stopping_keeps_what_is_finished_and_cleans_up(tmp_path: Path) -> None:
     assert not (job.folder / "scratch").exists()
 
 
+def test_a_held_host_runs_nothing_until_the_lead_is_over(tmp_path: Path) -> None:
+    """What the lead's launcher started here, outside our own children, goes with the step."""
+    marker = f"sleep 94{os.getpid()}"
+    job = Job(tmp_path, [step(0, [], gate=True, serves=True, ends=False), step(1, ["true"])])
+    job.start()
+    seen = []
+    stray = None
+    for doc, send in job.follow():
+        seen.append((doc["e"], doc.get("step")))
+        if doc["e"] == "wait":
+            send("go 00000")
+        if doc["e"] == "ready":
+            env = {**os.environ, "FLEETMARK_CAMPAIGN": "test"}
+            stray = subprocess.Popen(marker.split(), env=env, start_new_session=True)
+            send("cancel 00000")
+        if doc["e"] == "end" and doc["step"] == "00000":
+            assert unpack(doc)["ended"] == "exit"
+    assert seen.index(("ready", "00000")) < seen.index(("end", "00000")) < seen.index(("begin", "00001"))
+    assert stray and stray.wait(5) == -signal.SIGKILL
+
+
+def test_a_lead_whose_node_was_lost_ends_as_lost_with_the_reason(tmp_path: Path) -> None:
+    job = Job(tmp_path, [step(0, ["sleep", "30"], gate=True, members=["h1", "h2"])])
+    job.start()
+    for doc, send in job.follow():
+        if doc["e"] == "wait":
+            send("go 00000")
+        if doc["e"] == "begin":
+            send("cancel 00000 its node h2 was lost: power cut")
+        if doc["e"] == "end":
+            result = unpack(doc)
+    assert (result["ended"], result["reason"]) == ("lost", "its node h2 was lost: power cut")
+
+
 def test_a_gated_step_waits_for_its_word(tmp_path: Path) -> None:
     job = Job(tmp_path, [step(0, ["true"], gate=True), step(1, ["true"], gate=True), step(2, ["true"])])
     job.start()

@@ -1,0 +1,162 @@
+"""Cases that several hosts run together: who takes part, in which order, and what a mixed or a lost host does to them."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from rich.console import Console
+
+from fleetmark.archive import Archive
+from fleetmark.drive import Drive, Run
+from fleetmark.gangs import plan_gangs
+from fleetmark.inventory import Host
+from fleetmark.progress import Cell, Progress
+from fleetmark.reach import Channel, Reach
+from fleetmark.resolve import Resolved, resolve
+from fleetmark.steps import Exchange, HostPlan
+from tests.test_drive import Wire, orders, step, tell
+from tests.test_plan import facts
+from workloads import Choice, Manifest
+
+MANIFEST = Manifest.model_validate(
+    {
+        "name": "ring",
+        "title": "Ring",
+        "class": "collective",
+        "about": "-",
+        "licence": "-",
+        "citation": "-",
+        "alike": [{"what": "NCCL", "of": "{{ facts.software.nccl }}"}],
+        "parameters": {"nodes": {"type": "str", "many": True, "default": ["all"], "about": "-"}},
+        "cases": [
+            {
+                "name": "{{ op }}-{{ hosts if n == 'all' else n }}n",
+                "foreach": {"op": ["sum", "max"], "n": "{{ nodes }}"},
+                "nodes": "{{ hosts if n == 'all' else n }}",
+                "argv": ["mpirun", "--host", "{{ members | map(attribute='address') | join(',') }}", "{{ op }}"],
+                "expect": 1,
+            }
+        ],
+        "metrics": {"busbw": {"unit": "B/s", "better": "higher", "about": "-", "headline": True}},
+    }
+)
+
+
+def planned(
+    count: int, nodes: Any = "all", versions: dict[int, str] | None = None
+) -> tuple[dict[str, HostPlan], list[Exchange]]:
+    """``count`` hosts whose NCCL is 2.21, but for those in ``versions``."""
+    able = []
+    for n in range(1, count + 1):
+        made = resolve(
+            MANIFEST, {"nodes": [str(nodes)]}, facts(software={"nccl": (versions or {}).get(n, "2.21")}), "c"
+        )
+        assert isinstance(made, Resolved)
+        able.append((Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), made))
+    plans = {host.name: HostPlan(host.name) for host, _ in able}
+    exchanges = plan_gangs(MANIFEST, able, plans, Choice(), 2, 1, set())
+    return plans, exchanges
+
+
+def test_one_host_leads_and_the_others_are_held() -> None:
+    plans, exchanges = planned(3)
+    lead = plans["h1"].steps
+    assert sorted({s.case for s in lead}) == ["max-3n", "sum-3n"]
+    assert len(lead) == 4 and all(s.members == ("h1", "h2", "h3") and s.subject == "3 nodes" for s in lead)
+    assert lead[0].argv[2] == "10.0.0.1,10.0.0.2,10.0.0.3"
+    for name in ("h2", "h3"):
+        held = plans[name].steps
+        assert [(s.case, s.repeat) for s in held] == [(s.case, s.repeat) for s in lead]
+        assert all(s.serves and s.argv == () and s.timeout_s > lead[0].timeout_s for s in held)
+    assert len(exchanges) == 8
+
+
+def test_groups_cover_every_host() -> None:
+    plans, _ = planned(5, nodes=2)
+    groups = {s.members for p in plans.values() for s in p.steps if s.members}
+    assert groups == {("h1", "h2"), ("h3", "h4"), ("h4", "h5")}
+    assert len({(s.case, s.repeat, s.subject) for s in plans["h4"].steps}) == len(plans["h4"].steps)
+
+
+def test_steps_stand_in_one_order_on_all_hosts() -> None:
+    """Otherwise two hosts could wait for each other for ever."""
+    plans, exchanges = planned(5, nodes=3)
+    rank = {(e.client, e.client_step): n for n, e in enumerate(exchanges)}
+    server = {(e.server, e.server_step): rank[e.client, e.client_step] for e in exchanges}
+    for plan in plans.values():
+        ranks = [rank.get((plan.host, s.id), server.get((plan.host, s.id), -1)) for s in plan.steps]
+        assert ranks == sorted(ranks) and -1 not in ranks
+
+
+def test_mixed_versions_are_refused_with_the_list() -> None:
+    plans, exchanges = planned(4, versions={3: "2.19.3"})
+    assert not exchanges and not any(p.steps for p in plans.values())
+    assert [(r.case, r.reason) for r in plans["h1"].refused] == [
+        (f"{op}-4n", "refused: NCCL differs among the nodes: 2.19.3 on h3; 2.21 on h1, h2, h4") for op in ("sum", "max")
+    ]
+
+
+def test_a_group_that_is_alike_runs_beside_one_that_is_not() -> None:
+    plans, _ = planned(4, nodes=2, versions={3: "2.19.3"})
+    assert plans["h1"].steps and not plans["h1"].refused
+    assert plans["h3"].refused and not plans["h3"].steps
+
+
+def test_more_nodes_than_there_are() -> None:
+    plans, _ = planned(2, nodes=8)
+    assert plans["h1"].refused[0].reason == "refused: 8 hosts are asked for and 2 can run it (h1, h2)"
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> Drive:
+    """h1 leads h2 and h3, all running."""
+    archive = Archive.create(tmp_path, "c", {"hosts": []}).writable()
+    progress = Progress(Console(file=io.StringIO()), ["ring"], "c")
+    runs = []
+    for host in ("h1", "h2", "h3"):
+        mine = step(0, serves=host != "h1", workload="ring", members=("h1", "h2", "h3") if host == "h1" else ())
+        progress.add(host, {"ring": Cell(1)}, 1)
+        run = Run(host, cast(Reach, None), "python3", False, "/x", {mine.id: mine}, {mine.id}, phase="running")
+        run.channel = cast(Channel, Wire())
+        runs.append(run)
+    exchanges = [Exchange(h, "00000", "h1", "00000") for h in ("h2", "h3")]
+    return Drive(archive, runs, exchanges, progress, 5)
+
+
+def test_the_lead_begins_when_all_others_are_held(drive: Drive) -> None:
+    tell(drive, "h2", e="wait", step="00000")
+    tell(drive, "h1", e="wait", step="00000")
+    assert (orders(drive, "h1"), orders(drive, "h2"), orders(drive, "h3")) == ([], ["go 00000"], [])
+    tell(drive, "h2", e="ready", step="00000")
+    tell(drive, "h3", e="wait", step="00000")
+    assert (orders(drive, "h1"), orders(drive, "h2"), orders(drive, "h3")) == ([], ["go 00000"], ["go 00000"])
+    tell(drive, "h3", e="ready", step="00000")
+    assert orders(drive, "h1")[-1] == "go 00000"
+
+
+def test_a_node_lost_in_the_middle_ends_the_lead_with_its_name(drive: Drive) -> None:
+    for host in ("h1", "h2", "h3"):
+        tell(drive, host, e="wait", step="00000")
+    for host in ("h2", "h3", "h1"):
+        tell(drive, host, e="begin", step="00000")
+    drive.heard.put(("h3", "gone", "power cut"))
+    drive._hear(1)
+    assert orders(drive, "h1")[-1] == "cancel 00000 its node h3 was lost: stopped answering: power cut"
+
+
+def test_a_node_that_never_came_sends_the_lead_away(drive: Drive) -> None:
+    drive.heard.put(("h3", "gone", "power cut"))
+    drive._hear(1)
+    tell(drive, "h1", e="wait", step="00000")
+    assert orders(drive, "h1")[-1] == "skip 00000 its node h3 is not there: stopped answering: power cut"
+
+
+def test_the_others_are_released_when_the_lead_is_lost(drive: Drive) -> None:
+    for host in ("h2", "h3"):
+        tell(drive, host, e="begin", step="00000")
+    drive.heard.put(("h1", "gone", "power cut"))
+    drive._hear(1)
+    assert orders(drive, "h2") == orders(drive, "h3") == ["cancel 00000"]
