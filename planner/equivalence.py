@@ -1,0 +1,193 @@
+"""From host means to "one B is worth so many A": for a benchmark, for a class of them, for a known mix of work.
+
+A side is a frame of oriented logarithms of host means: a row per host, a column per benchmark, NaN where a host has no
+figure. Weights say how much of a server's time each benchmark stands for; without them clusters of benchmarks that tell
+the same story count once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
+
+from planner.ratio import Ratio, paired, welch
+
+LEAST_COVERED = 0.8  # of the weight; below it there is no headline
+MIX_SENSITIVE = 0.05  # how far the two headlines may lie apart before that is said
+ALIKE = 0.98  # correlation from which on benchmarks tell the same story
+LEAST_MACHINES = 8  # to tell whether they do
+
+
+@dataclass(frozen=True, slots=True)
+class Equivalence:
+    """One candidate against the baseline for a class of work.
+
+    ``ratio`` is None where too little is covered, ``why`` then says so. ``work`` is the headline for the given mix:
+    the ratio of server-hours for the same work. ``each``: benchmark to its own ratio; ``lowest`` and ``highest`` are
+    the ends of those in the headline. ``left_out``: benchmark to why it is not in it; ``hosts_out`` likewise.
+    """
+
+    ratio: Ratio | None
+    why: str
+    work: Ratio | None
+    each: Mapping[str, Ratio]
+    weights: Mapping[str, float]  # of what is in the headline, summing to 1
+    covered: float  # weight of that among all that was to be compared
+    lowest: float | None
+    highest: float | None
+    left_out: Mapping[str, str]
+    hosts_out: Mapping[str, str]
+
+    @property
+    def mix_sensitive(self) -> bool:
+        """Whether equal-work and geometric headline differ so much that the mix decides."""
+        return bool(self.ratio and self.work and abs(self.ratio.value / self.work.value - 1) > MIX_SENSITIVE)
+
+
+def compare(
+    a: pd.DataFrame,
+    b: pd.DataFrame,
+    *,
+    mix: Mapping[str, float] | None = None,
+    machines: pd.DataFrame | None = None,
+    same_hosts: bool = False,
+) -> Equivalence:
+    """The equivalence of the hosts of ``b`` in terms of those of ``a``.
+
+    ``mix``: benchmark to its share of the server-hours on ``a`` (any benchmark of either side; sums to 1).
+    ``machines``: a row per kind of machine on record, for telling which benchmarks are redundant.
+    ``same_hosts``: rows of both sides are the same hosts, before and after.
+    """
+    names = sorted(set(a.columns) | set(b.columns))
+    wanted = dict(mix) if mix is not None else _equal_weights(names, a, b, machines)
+    both, left_out = _on_both(names, a, b)
+    each = {n: _one(a[n], b[n], same_hosts) for n in both}
+    chosen = [n for n in both if wanted.get(n, 0) > 0]
+    chosen, rows_a, rows_b, dropped, hosts_out = _complete(chosen, a, b, same_hosts)
+    left_out |= dropped
+    covered = sum(wanted[n] for n in chosen) / (sum(wanted.values()) or 1)
+    if not chosen or covered < LEAST_COVERED:
+        why = f"only {covered:.0%} of the weight is measured on both sides" if chosen else "no benchmark on both sides"
+        return Equivalence(None, why, None, each, {}, covered, None, None, left_out, hosts_out)
+    weights = {n: wanted[n] / sum(wanted[m] for m in chosen) for n in chosen}
+    w = np.array([weights[n] for n in chosen])
+    x, y = rows_a[chosen].to_numpy(float), rows_b[chosen].to_numpy(float)
+    delta = y.mean(axis=0) - x.mean(axis=0)
+    unknown = (1 - covered) ** 2 * float(np.var(delta, ddof=1)) if covered < 1 and len(chosen) > 1 else 0.0
+    ratio = _over(x @ w, y @ w, same_hosts, unknown)
+    work = _equal_work(x, y, w, delta, same_hosts, unknown) if mix is not None else None
+    lowest, highest = math.exp(delta.min()), math.exp(delta.max())
+    return Equivalence(ratio, "", work, each, weights, covered, lowest, highest, left_out, hosts_out)
+
+
+def _over(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], same_hosts: bool, extra: float) -> Ratio:
+    return paired(x.tolist(), y.tolist()) if same_hosts else welch(x.tolist(), y.tolist(), extra=extra)
+
+
+def _equal_work(
+    x: npt.NDArray[np.float64],
+    y: npt.NDArray[np.float64],
+    w: npt.NDArray[np.float64],
+    delta: npt.NDArray[np.float64],
+    same_hosts: bool,
+    extra: float,
+) -> Ratio:
+    """1 / sum(w / r): the server-hours that the mix takes on A over those on B. Interval by the delta method."""
+    hours = w * np.exp(-delta)
+    share = hours / hours.sum()  # of the server-hours on B, and the gradient of the headline
+    linear = _over(x @ share, y @ share, same_hosts, extra)
+    shift = 1 / float(hours.sum()) / linear.value
+    lo, hi = (None if end is None else end * shift for end in (linear.lo, linear.hi))
+    return Ratio(linear.value * shift, lo, hi, linear.p, linear.hosts, linear.df)
+
+
+def _one(a: pd.Series, b: pd.Series, same_hosts: bool) -> Ratio:
+    if same_hosts:
+        common = a.dropna().index.intersection(b.dropna().index)
+        return paired(a[common].tolist(), b[common].tolist())
+    return welch(a.dropna().tolist(), b.dropna().tolist())
+
+
+def _on_both(names: Sequence[str], a: pd.DataFrame, b: pd.DataFrame) -> tuple[list[str], dict[str, str]]:
+    both, out = [], {}
+    for name in names:
+        has_a, has_b = (name in side and bool(side[name].notna().any()) for side in (a, b))
+        if has_a and has_b:
+            both.append(name)
+        else:
+            out[name] = "measured on the baseline only" if has_a else "measured on the candidate only"
+    return both, out
+
+
+def _complete(
+    names: list[str], a: pd.DataFrame, b: pd.DataFrame, same_hosts: bool
+) -> tuple[list[str], pd.DataFrame, pd.DataFrame, dict[str, str], dict[str, str]]:
+    """The benchmarks and the hosts that have them all.
+
+    Hosts with gaps are left out as long as most hosts of a side stay; otherwise the benchmark with the most gaps is.
+    """
+    dropped: dict[str, str] = {}
+    while names:
+        rows_a, rows_b = a[names].dropna(), b[names].dropna()
+        if same_hosts:
+            common = rows_a.index.intersection(rows_b.index)
+            rows_a, rows_b = rows_a.loc[common], rows_b.loc[common]
+        if 2 * len(rows_a) >= _present(a, names) and 2 * len(rows_b) >= _present(b, names) and len(rows_a):
+            break
+        gaps = {n: max(float(side[n].isna().mean()) for side in (a, b)) for n in names}
+        worst = max(names, key=lambda n: gaps[n])
+        dropped[worst] = f"missing on {gaps[worst]:.0%} of the hosts of a side"
+        names = [n for n in names if n != worst]
+    else:
+        return [], a.iloc[:0], b.iloc[:0], dropped, {}
+    hosts_out = {}
+    for side, rows in ((a, rows_a), (b, rows_b)):
+        for host in side.index.difference(rows.index):
+            gaps_of = [n for n in names if bool(pd.isna(side.loc[host, n]))]
+            hosts_out[str(host)] = f"has no {', '.join(gaps_of[:3])}{' …' if len(gaps_of) > 3 else ''}"
+    return names, rows_a, rows_b, dropped, hosts_out
+
+
+def _present(side: pd.DataFrame, names: list[str]) -> int:
+    """Hosts of a side that have any of the benchmarks."""
+    return int(side[names].notna().any(axis=1).sum())
+
+
+def _equal_weights(
+    names: Sequence[str], a: pd.DataFrame, b: pd.DataFrame, machines: pd.DataFrame | None
+) -> dict[str, float]:
+    """Equal weight per cluster, then within."""
+    seen = pd.concat([a, b]) if machines is None else machines
+    groups = clusters(seen.reindex(columns=list(names)), kinds=machines is not None)
+    return {name: 1 / len(groups) / len(group) for group in groups for name in group}
+
+
+def clusters(machines: pd.DataFrame, kinds: bool = True) -> list[list[str]]:
+    """Benchmarks (columns) grouped by whether they rank the machines (rows) alike: average linkage on 1 - correlation.
+
+    That takes LEAST_MACHINES rows of different ``kinds`` of machine (hosts of two generations would make everything
+    look alike); without, only columns that are equal in every row go together.
+    """
+    names = [str(c) for c in machines.columns]
+    if len(names) < 2:
+        return [[n] for n in names]
+    if kinds and len(machines.dropna()) >= LEAST_MACHINES:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            related = np.corrcoef(machines.dropna().to_numpy(float).T)
+        distance = 1 - np.nan_to_num(related, nan=0.0)
+        np.fill_diagonal(distance, 0)
+        tree = linkage(squareform((distance + distance.T) / 2, checks=False), "average")
+        keys = [str(number) for number in fcluster(tree, 1 - ALIKE, "distance")]
+    else:
+        keys = [column.round(9).tobytes().hex() for column in machines.to_numpy(float).T]
+    found: dict[str, list[str]] = {}
+    for name, key in zip(names, keys, strict=True):
+        found.setdefault(key, []).append(name)
+    return list(found.values())

@@ -1,0 +1,168 @@
+"""Equivalence against hand-worked oracles, its invariances, and the truth of simulated fleets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from planner.equivalence import clusters, compare
+from planner.ratio import Verdict
+
+
+def side(rows: Sequence[Sequence[float]], names: str = "abcdefgh", first: int = 1) -> pd.DataFrame:
+    """Raw values, a row per host, as oriented logs of rates."""
+    index = [f"h{first + i}" for i in range(len(rows))]
+    return pd.DataFrame(np.log(np.array(rows, dtype=float)), index=index, columns=list(names[: len(rows[0])]))
+
+
+def test_speedups_of_four_and_one() -> None:
+    """Arithmetic 2.5, geometric 2, harmonic 1.6: the class's is the geometric, equal work the harmonic."""
+    a, b = side([[1, 1], [1, 1]]), side([[4, 1], [4, 1]], first=3)
+    found = compare(a, b, mix={"a": 0.5, "b": 0.5})
+    assert found.ratio and found.work
+    assert found.ratio.value == pytest.approx(2)
+    assert found.work.value == pytest.approx(1.6)
+    assert found.mix_sensitive
+    assert (found.lowest, found.highest) == pytest.approx((1, 4))
+
+
+def test_times_by_hand() -> None:
+    """Times (3, 2, 4) to (1, 1, 2): geometric 2.2894."""
+    a, b = -side([[3, 2, 4], [3, 2, 4]]), -side([[1, 1, 2], [1, 1, 2]], first=3)
+    found = compare(a, b)
+    assert found.ratio and found.ratio.value == pytest.approx(12 ** (1 / 3), abs=1e-9)
+    assert pytest.approx(2.2894, abs=1e-4) == 12 ** (1 / 3)
+
+
+def test_equal_work_is_the_ratio_of_server_hours() -> None:
+    """v jobs a day of t server-seconds: sum v t_A / sum v t_B, whatever the units of the benchmarks."""
+    jobs, t_a, t_b = np.array([1000, 50, 3]), np.array([2.0, 30.0, 700.0]), np.array([1.1, 21.0, 240.0])
+    hours = jobs * t_a / (jobs * t_a).sum()
+    a, b = -side([t_a, t_a]), -side([t_b, t_b], first=3)
+    found = compare(a, b, mix=dict(zip("abc", hours, strict=True)))
+    assert found.work and found.work.value == pytest.approx((jobs * t_a).sum() / (jobs * t_b).sum())
+
+
+def test_the_reference_machine_and_units_do_not_matter() -> None:
+    rng = np.random.default_rng(1)
+    a, b = (pd.DataFrame(rng.normal(m, 0.02, (4, 3)), [f"{m}{i}" for i in range(4)], list("abc")) for m in (0, 1))
+    shift = pd.Series([3.0, -7.0, 0.5], list("abc"))
+    plain, moved = compare(a, b), compare(a + shift, b + shift)
+    there, back = compare(a, b), compare(b, a)
+    assert plain.ratio and moved.ratio and there.ratio and back.ratio
+    assert moved.ratio.value == pytest.approx(plain.ratio.value)
+    assert moved.ratio.lo == pytest.approx(plain.ratio.lo)
+    assert there.ratio.value * back.ratio.value == pytest.approx(1)
+
+
+def test_correlated_benchmarks_keep_their_correlation() -> None:
+    """A host that is slow in everything widens the class's interval; independent noise would average out."""
+    rng = np.random.default_rng(2)
+    slow = rng.normal(0, 0.05, (6, 1))
+    together, apart, other = (
+        pd.DataFrame(values, columns=list("abcd"))
+        for values in (
+            slow + rng.normal(0, 0.001, (6, 4)),
+            rng.normal(0, 0.05, (6, 4)),
+            rng.normal(0, 0.001, (6, 4)),
+        )
+    )
+    wide, narrow = compare(together, other).ratio, compare(apart, other).ratio
+    assert wide and narrow and wide.lo and wide.hi and narrow.lo and narrow.hi
+    assert math.log(wide.hi / wide.lo) > 1.3 * math.log(narrow.hi / narrow.lo)
+
+
+def test_a_benchmark_on_one_side_only_costs_its_weight() -> None:
+    a, b = side([[1, 1, 1]] * 3), side([[2, 3, 4]] * 3, first=4)
+    found = compare(a, b.drop(columns="c"), mix={"a": 0.5, "b": 0.4, "c": 0.1})
+    assert found.covered == pytest.approx(0.9)
+    assert found.left_out == {"c": "measured on the baseline only"}
+    whole = compare(a, b, mix={"a": 0.5, "b": 0.4, "c": 0.1})
+    assert found.ratio and whole.ratio and found.ratio.lo and whole.ratio.lo
+    assert found.ratio.lo < found.ratio.value and whole.ratio.lo == pytest.approx(whole.ratio.value)
+
+
+def test_below_four_fifths_there_is_no_headline() -> None:
+    a, b = side([[1, 1, 1]] * 3), side([[2, 3, 4]] * 3, first=4)
+    found = compare(a, b.drop(columns="c"))
+    assert found.ratio is None
+    assert found.why == "only 67% of the weight is measured on both sides"
+    assert set(found.each) == {"a", "b"}
+
+
+def test_no_overlap_says_so() -> None:
+    found = compare(side([[1, 1]] * 2), side([[2, 3]] * 2, names="xy", first=3))
+    assert (found.ratio, found.why) == (None, "no benchmark on both sides")
+
+
+def test_a_host_with_a_gap_is_left_out_of_the_class() -> None:
+    a, b = side([[1, 1]] * 4), side([[2, 2]] * 4, first=5)
+    b.loc["h6", "b"] = np.nan
+    found = compare(a, b)
+    assert found.hosts_out == {"h6": "has no b"}
+    assert found.ratio and found.ratio.hosts == (4, 3)
+    assert found.each["a"].hosts == (4, 4)
+
+
+def test_a_benchmark_that_most_hosts_lack_is_left_out_instead() -> None:
+    a, b = side([[1] * 6] * 4), side([[2] * 6] * 4, first=5)
+    b.loc[["h5", "h6", "h7"], "f"] = np.nan
+    found = compare(a, b, mix={"a": 0.9, "f": 0.1})
+    assert found.left_out == {"f": "missing on 75% of the hosts of a side"}
+    assert found.ratio and found.ratio.hosts == (4, 4)
+
+
+def test_one_host_a_side_makes_no_claim() -> None:
+    found = compare(side([[1, 1]]), side([[2, 3]], first=2))
+    assert found.ratio and found.ratio.lo is None
+    assert found.ratio.verdict is Verdict.CANNOT_TELL
+
+
+def test_the_same_hosts_before_and_after() -> None:
+    before = side([[1, 10], [2, 20], [4, 40]])
+    after = before + np.log(1.1) + pd.Series({"h1": 0.001, "h2": -0.001, "h3": 0.0}).to_numpy()[:, None]
+    assert compare(before, after).ratio != compare(before, after, same_hosts=True).ratio
+    found = compare(before, after, same_hosts=True).ratio
+    assert found and found.lo and found.hi and 1.09 < found.lo < found.value < found.hi < 1.11
+
+
+def test_benchmarks_that_rank_machines_alike_share_one_weight() -> None:
+    rng = np.random.default_rng(3)
+    base = rng.normal(0, 1, 12)
+    machines = pd.DataFrame({"copy": base, "triad": base + rng.normal(0, 0.01, 12), "fio": rng.normal(0, 1, 12)})
+    assert sorted(map(sorted, clusters(machines))) == [["copy", "triad"], ["fio"]]
+    a, b = side([[1, 1, 1]] * 2, "ctf"), side([[4, 4, 1]] * 2, "ctf", first=3)
+    a.columns = b.columns = pd.Index(["copy", "triad", "fio"])
+    found = compare(a, b, machines=machines)
+    assert found.weights == pytest.approx({"copy": 0.25, "triad": 0.25, "fio": 0.5})
+    assert found.ratio and found.ratio.value == pytest.approx(2)
+
+
+def test_duplicates_count_once() -> None:
+    a, b = side([[1, 1, 1]] * 2), side([[4, 4, 1]] * 2, first=3)
+    found = compare(a, b)
+    assert found.ratio and found.ratio.value == pytest.approx(2)  # a and b are the same figures
+
+
+@pytest.mark.parametrize("hosts", [3, 6, 20])
+@pytest.mark.parametrize("sd", [0.01, 0.05])
+def test_intervals_cover_the_truth(hosts: int, sd: float) -> None:
+    """500 synthetic fleets: hosts differ by ``sd`` as a whole and half of it by benchmark; runs by 1%."""
+    rng = np.random.default_rng(hosts * 1000 + round(sd * 100))
+    truth = rng.normal(math.log(1.83), 0.2, 8)
+    covered = 0
+    for _ in range(500):
+
+        def fleet(mean: object, own: float) -> pd.DataFrame:
+            whole = rng.normal(0, own, (hosts, 1)) + rng.normal(0, own / 2, (hosts, 8))
+            runs = rng.normal(0, 0.01, (hosts, 8, 5)).mean(axis=2)
+            return pd.DataFrame(np.asarray(mean) + whole + runs, columns=list("abcdefgh"))
+
+        found = compare(fleet(0.0, sd), fleet(truth, sd * 0.7)).ratio
+        assert found and found.lo and found.hi
+        covered += found.lo <= math.exp(truth.mean()) <= found.hi
+    assert 0.93 <= covered / 500 <= 0.97

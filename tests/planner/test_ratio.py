@@ -1,0 +1,91 @@
+"""Ratios and their intervals against hand-worked and published figures, and against their own symmetries."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from planner.ratio import Ratio, Verdict, fieller, paired, welch
+
+LOGS = st.lists(st.floats(-5, 5), min_size=2, max_size=8)
+
+
+def test_fieller_by_hand() -> None:
+    found = fieller([19, 20, 21], [9, 10, 11])
+    assert (found.value, found.lo, found.hi, found.g) == pytest.approx((2.0, 1.6858, 2.4197, 0.025695), abs=5e-5)
+
+
+def test_fieller_says_when_it_is_unbounded() -> None:
+    found = fieller([19, 20, 21], [-10, 1, 12])
+    assert found.g >= 1 and (found.lo, found.hi) == (-math.inf, math.inf)
+
+
+def test_welch_by_hand() -> None:
+    """Means 0 and ln 2, variances 1e-4 and 4e-4 of three hosts each: df = 25/17 * 2 = 2.941."""
+    a, b = np.array([-0.01, 0, 0.01]), math.log(2) + np.array([-0.02, 0, 0.02])
+    found = welch(a.tolist(), b.tolist())
+    se, df = math.sqrt(5e-4 / 3), 25 / 17 * 2
+    assert found.value == pytest.approx(2)
+    assert found.df == pytest.approx(df)
+    t = 3.2188  # quantile 0.975 of Student's t with 2.941 degrees of freedom
+    assert math.log(found.hi or 0) == pytest.approx(math.log(2) + t * se, abs=2e-4)
+
+
+@given(LOGS, LOGS)
+def test_a_against_b_is_the_inverse_of_b_against_a(a: list[float], b: list[float]) -> None:
+    there, back = welch(a, b), welch(b, a)
+    assert there.value * back.value == pytest.approx(1)
+    assert there.lo is not None and back.hi is not None
+    assert there.lo * back.hi == pytest.approx(1)
+    assert there.p == pytest.approx(back.p)
+
+
+@given(LOGS, LOGS, st.floats(-3, 3))
+def test_a_change_of_unit_changes_nothing(a: list[float], b: list[float], shift: float) -> None:
+    moved = welch([x + shift for x in a], [x + shift for x in b])
+    assert moved.value == pytest.approx(welch(a, b).value, rel=1e-9)
+
+
+def test_one_host_a_side_gives_no_interval() -> None:
+    found = welch([0.0], [1.0, 1.1])
+    assert (found.lo, found.hi, found.p) == (None, None, None)
+    assert found.verdict is Verdict.CANNOT_TELL
+
+
+def test_hosts_that_agree_exactly() -> None:
+    assert welch([0.0, 0.0], [1.0, 1.0]).lo == pytest.approx(math.e)
+    assert welch([0.0, 0.0], [0.0, 0.0]).p == 1.0
+    assert paired([0.0, 1.0], [0.5, 1.5]).hi == pytest.approx(math.exp(0.5))
+
+
+def test_paired_differences_forget_what_hosts_differ_in() -> None:
+    before = [0.0, 1.0, 2.0, 3.0]
+    after = [0.11, 1.09, 2.10, 3.10]
+    apart, together = welch(before, after), paired(before, after)
+    assert apart.verdict is Verdict.CANNOT_TELL
+    assert together.verdict is Verdict.BETTER
+    assert together.value == pytest.approx(math.exp(0.1))
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi", "verdict"),
+    [
+        (1.02, 1.05, Verdict.BETTER),
+        (0.9, 0.95, Verdict.WORSE),
+        (0.995, 1.004, Verdict.SAME),
+        (1.002, 1.006, Verdict.SAME),
+        (0.9, 1.2, Verdict.CANNOT_TELL),
+        (0.999, 1.2, Verdict.CANNOT_TELL),
+    ],
+)
+def test_verdicts(lo: float, hi: float, verdict: Verdict) -> None:
+    assert Ratio(1.0, lo, hi, 0.5, (3, 3)).verdict is verdict
+
+
+def test_per_core() -> None:
+    found = Ratio(4.0, 3.8, 4.2, 0.001, (3, 3)).divided(2)
+    assert (found.value, found.lo, found.hi, found.p) == (2.0, 1.9, 2.1, None)
