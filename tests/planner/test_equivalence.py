@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from planner.equivalence import clusters, compare
+from planner.equivalence import Pairing, clusters, compare
 from planner.ratio import Verdict
 
 
@@ -125,9 +125,17 @@ def test_one_host_a_side_makes_no_claim() -> None:
 def test_the_same_hosts_before_and_after() -> None:
     before = side([[1, 10], [2, 20], [4, 40]])
     after = before + np.log(1.1) + pd.Series({"h1": 0.001, "h2": -0.001, "h3": 0.0}).to_numpy()[:, None]
-    assert compare(before, after).ratio != compare(before, after, same_hosts=True).ratio
-    found = compare(before, after, same_hosts=True).ratio
+    assert compare(before, after).ratio != compare(before, after, pairing=Pairing.SAME_HOSTS).ratio
+    found = compare(before, after, pairing=Pairing.SAME_HOSTS).ratio
     assert found and found.lo and found.hi and 1.09 < found.lo < found.value < found.hi < 1.11
+
+
+def test_a_pinned_reference_has_no_spread_of_its_own() -> None:
+    hosts = side([[2.0, 3.0], [2.1, 3.1], [1.9, 2.9]], first=2)
+    found = compare(side([[1, 1]]), hosts, pairing=Pairing.PINNED).ratio
+    assert found and found.lo and found.hi and found.df == 2
+    more = compare(side([[1, 1]]), pd.concat([hosts, hosts + 0.001]), pairing=Pairing.PINNED).ratio
+    assert more and more.value == pytest.approx(found.value, rel=1e-3)
 
 
 def test_benchmarks_that_rank_machines_alike_share_one_weight() -> None:

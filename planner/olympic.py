@@ -1,0 +1,128 @@
+"""MLPerf Training's result of a benchmark: the mean of its runs without the fastest and the slowest.
+
+By the training rules (training_rules.adoc, Benchmark Results and Scoring) of rounds v0.7 to v6.0, and the HPC rules of
+v3.0: a benchmark needs a number of runs; one that did not converge may count as the slowest; with two there is no
+result. U-Net3D needs 40, drops four at both ends and may have four that did not converge. Where more runs were made,
+the sets of as many consecutive ones as are needed are scored, and the set in the middle is the result. Which of two
+middle sets it is, the rules leave open: here the slower. Whether convergence was plausible (the reference convergence
+points) is another check, which times alone cannot answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_FEW = (
+    "gpt3",
+    "llama31_405b",
+    "deepseekv3_671b",
+    "qwen35_397b_grpo",
+)
+_FIVE = (
+    "resnet",
+    "ssd",
+    "retinanet",
+    "maskrcnn",
+    "dlrm",
+    "deepcam",
+    "oc20",
+)
+_TEN = (
+    "bert",
+    "dlrm_dcnv2",
+    "rnnt",
+    "stable_diffusion",
+    "gnn",
+    "rgat",
+    "llama2_70b_lora",
+    "llama31_8b",
+    "flux1",
+    "gpt_oss_20b",
+    "minigo",
+    "gnmt",
+    "transformer",
+    "cosmoflow",
+    "openfold",
+)
+RUNS = {**dict.fromkeys(_FEW, 3), **dict.fromkeys(_FIVE, 5), **dict.fromkeys(_TEN, 10), "unet3d": 40}
+_DROPPED_AT_EACH_END = {"unet3d": 4}
+_LONGEST = 1e12  # seconds, above which nothing is a time to train
+
+
+@dataclass(frozen=True, slots=True)
+class Olympic:
+    """The olympic mean of one benchmark's runs, and whether there is one.
+
+    ``mean`` in seconds, None where the rules give none: then ``why`` says what is missing. ``required`` is None for a
+    benchmark the rules do not name. ``scored`` are the places (from 0) of the runs of the set that counts, in the
+    order given, ``dropped`` those of them that were left out of the mean.
+    """
+
+    benchmark: str
+    mean: float | None
+    required: int | None
+    given: int
+    scored: tuple[int, ...] = ()
+    dropped: tuple[int, ...] = ()
+    why: str = ""
+
+    @property
+    def compliant(self) -> bool:
+        """Whether number and convergence of the runs are what the rules ask for."""
+        return self.mean is not None
+
+
+def olympic_mean(benchmark: str, times: Sequence[float | None]) -> Olympic:
+    """The result of ``times`` to train, in seconds and in the order of launch; None for a run that did not converge.
+
+    ``benchmark`` as logs name it (``llama2_70b_lora``). Too few runs, or too many that did not converge, make no mean.
+    """
+    required, given = RUNS.get(benchmark), len(times)
+    ends = _DROPPED_AT_EACH_END.get(benchmark, 1)
+    why = _unfit(benchmark, times, required)
+    if required is None or why:
+        return Olympic(benchmark, None, required, given, why=why)
+    starts = range(given - required + 1)
+    ranked = sorted(starts, key=lambda start: (_score(times[start : start + required], ends), start))
+    middle = ranked[len(ranked) // 2]
+    mean = _score(times[middle : middle + required], ends)
+    if math.isinf(mean):
+        return Olympic(benchmark, None, required, given, why=_lost(times, required, len(ranked), ends))
+    scored = tuple(range(middle, middle + required))
+    order = sorted(scored, key=lambda place: (_or_inf(times[place]), place))
+    dropped = tuple(sorted((*order[:ends], *order[-ends:])))
+    why = "" if given == required else f"runs {middle + 1} to {middle + required} of {given}: the middle set"
+    return Olympic(benchmark, mean, required, given, scored, dropped, why)
+
+
+def _unfit(benchmark: str, times: Sequence[float | None], required: int | None) -> str:
+    """Why there is nothing to score; empty where there is."""
+    if required is None:
+        return f"the training rules name no number of runs for {benchmark!r}"
+    for place, time in enumerate(times):
+        if time is not None and not 0 < time < _LONGEST:
+            return f"{time!r} s (run {place + 1}) is no time to train"
+    if len(times) < required:
+        return f"{required} runs are needed, {len(times)} {'was' if len(times) == 1 else 'were'} given"
+    return ""
+
+
+def _lost(times: Sequence[float | None], required: int, sets: int, ends: int) -> str:
+    """Why the set that counts has no mean."""
+    if sets == 1:
+        return f"{times.count(None)} runs did not converge, at most {ends} may"
+    return (
+        f"of the {sets} sets of {required} consecutive runs, the middle one has more than {ends} that did not converge"
+    )
+
+
+def _score(times: Sequence[float | None], ends: int) -> float:
+    """The olympic mean of a set, infinite where too many of its runs did not converge."""
+    kept = sorted(map(_or_inf, times))[ends:-ends]
+    return math.fsum(kept) / len(kept)
+
+
+def _or_inf(time: float | None) -> float:
+    return math.inf if time is None else time

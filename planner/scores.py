@@ -1,0 +1,71 @@
+"""Figures over several runs, as a benchmark's owners define them: SPEC's geometric means, MLPerf's olympic means."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fleetmark.model import Status
+from planner.olympic import olympic_mean
+
+_SAME = ["campaign", "host", "subject", "workload", "unit", "better", "class"]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How one score is made. ``geometric``: of ``metric`` over all of ``cases``, repeat by repeat. ``olympic``: of a
+    case's repeats, by MLPerf Training's rules for the benchmark of the case's name.
+    """
+
+    name: str
+    metric: str
+    mean: str
+    cases: Sequence[str] = ()
+
+
+def scores(measurements: pd.DataFrame, rules: Mapping[str, Sequence[Rule]]) -> pd.DataFrame:
+    """Rows with the columns of ``measurements`` for every score (by workload, ``rules``) whose parts all passed.
+
+    Case: the score's name (geometric) or the case it is of (olympic); metric: ``score``, or the score's name. ``raw``
+    is empty: it is in no file. Where a part is missing there is no score.
+    """
+    passed = measurements[measurements["status"] == Status.PASSED]
+    made = [
+        row
+        for workload, own in rules.items()
+        for rule in own
+        for row in _MEANS[rule.mean](passed[(passed["workload"] == workload) & (passed["metric"] == rule.metric)], rule)
+    ]
+    return pd.DataFrame(made, columns=measurements.columns)
+
+
+def _geometric(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
+    parts = rows[rows["case"].isin(list(rule.cases)) & (rows["value"] > 0)]
+    for _, group in parts.groupby([*_SAME, "repeat"], sort=True):
+        if set(group["case"]) == set(rule.cases):
+            value = float(np.exp(np.log(group["value"].astype(float)).mean()))
+            yield _row(group, rule.name, "score", value)
+
+
+def _olympic(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
+    for (*_, case), group in rows.groupby([*_SAME, "case"], sort=True):
+        found = olympic_mean(str(case).rpartition("/")[2], group.sort_values("repeat")["value"].tolist())
+        if found.mean is not None:
+            yield _row(group, str(case), rule.name, found.mean)
+
+
+_MEANS = {"geometric": _geometric, "olympic": _olympic}
+
+
+def _row(parts: pd.DataFrame, case: str, metric: str, value: float) -> dict[str, Any]:
+    first = {str(name): value for name, value in parts.iloc[0].items()}
+    standing = max(parts["standing"])  # one part that is an estimate makes the whole one
+    return {**first, "case": case, "metric": metric, "labels": "{}", "value": value, "headline": True} | {
+        "bits": False,
+        "raw": "",
+        "standing": standing,
+    }

@@ -1,0 +1,91 @@
+"""Scores over several runs: SPEC's geometric mean against published rows, and what is missing makes none."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+import pytest
+
+from fleetmark.results import MEASUREMENT_COLUMNS
+from planner.scores import Rule, scores
+
+# Peak ratios of a published 256-copy SPECrate2017_int result; their mean was published as 812.
+PEAK = (587, 710, 982, 362, 981, 1800, 748, 748, 1750, 486)
+CASES = tuple(f"b{i}" for i in range(10))
+RULES = {"spec": [Rule("rate", "base_ratio", "geometric", CASES)]}
+
+
+def frame(values: dict[tuple[str, str, int], float], **over: str) -> pd.DataFrame:
+    """(host, case, repeat) to value, as measurements."""
+    about = {
+        "campaign": "c",
+        "subject": "host",
+        "workload": "spec",
+        "metric": "base_ratio",
+        "labels": "{}",
+        "unit": "1",
+        "better": "higher",
+        "class": "cpu-int",
+        "headline": True,
+        "bits": False,
+        "time": "",
+        "tool_version": "",
+        "raw": "r",
+        "status": "passed",
+        "standing": "",
+        **over,
+    }
+    rows = [{**about, "host": h, "case": c, "repeat": r, "value": v} for (h, c, r), v in values.items()]
+    return pd.DataFrame(rows, columns=list(MEASUREMENT_COLUMNS))
+
+
+def test_geometric_mean_of_a_published_result() -> None:
+    measured = frame({("h1", c, 0): float(v) for c, v in zip(CASES, PEAK, strict=True)})
+    (row,) = scores(measured, RULES).to_dict("records")
+    assert row["value"] == pytest.approx(811.9, abs=0.05)
+    assert (row["case"], row["metric"], row["raw"], row["headline"]) == ("rate", "score", "", True)
+
+
+def test_repeats_and_hosts_have_their_own() -> None:
+    measured = frame({(h, c, r): 2.0 + r for h in ("h1", "h2") for r in (0, 1) for c in CASES})
+    made = scores(measured, RULES)
+    assert sorted(zip(made["host"], made["repeat"], made["value"].round(9), strict=True)) == [
+        ("h1", 0, 2.0),
+        ("h1", 1, 3.0),
+        ("h2", 0, 2.0),
+        ("h2", 1, 3.0),
+    ]
+
+
+@pytest.mark.parametrize("spoil", ["absent", "failed", "zero"])
+def test_a_missing_part_makes_no_score(spoil: str) -> None:
+    measured = frame({("h1", c, 0): 2.0 for c in CASES})
+    if spoil == "absent":
+        measured = measured[measured["case"] != "b3"]
+    elif spoil == "failed":
+        measured.loc[measured["case"] == "b3", "status"] = "failed"
+    else:
+        measured.loc[measured["case"] == "b3", "value"] = 0.0
+    assert scores(measured, RULES).empty
+
+
+def test_one_estimate_makes_the_score_one() -> None:
+    measured = frame({("h1", c, 0): 2.0 for c in CASES})
+    measured.loc[measured["case"] == "b3", "standing"] = "estimate"
+    assert scores(measured, RULES)["standing"].tolist() == ["estimate"]
+
+
+def test_nothing_measured_gives_nothing() -> None:
+    made = scores(frame({}), RULES)
+    assert made.empty and list(made.columns) == list(MEASUREMENT_COLUMNS)
+
+
+def test_the_olympic_mean_drops_the_fastest_and_the_slowest() -> None:
+    rule = {"train": [Rule("olympic_mean", "time_to_train", "olympic")]}
+    times = [10.0, 50.0, 30.0, 20.0, 40.0]
+    measured = frame({("h1", "retinanet", r): t for r, t in enumerate(times)}, workload="train", metric="time_to_train")
+    (row,) = scores(measured, rule).to_dict("records")
+    assert (row["case"], row["metric"]) == ("retinanet", "olympic_mean")
+    assert math.isclose(row["value"], 30.0)
+    assert scores(measured.head(4), rule).empty
