@@ -1,0 +1,438 @@
+"""Intel Memory Latency Checker (MLC), versions 3.0 to 3.12: a whole run, or the output of each single mode.
+
+Case: ``mlc``. Metrics, in s (lower) and B/s (higher); MLC's 1 MB/sec is 1e6 B/s:
+``idle_latency`` by ``from`` and ``to`` (NUMA nodes, or sockets where MLC does not see nodes; ``cpu`` and ``to`` with
+-a), or of one --idle_latency run by what it was told: ``buffer`` in bytes, ``core``, ``memory_core``, ``to``,
+``stride``; ``local_latency`` the lowest of a node to itself; ``bandwidth`` by ``from`` and ``to``; ``peak_bandwidth``
+and ``max_bandwidth`` (--max_bandwidth) by ``mix`` of reads and writes, of which ``peak_read_bandwidth`` and
+``max_read_bandwidth`` are all reads; ``loaded_latency`` and ``loaded_bandwidth`` by injected ``delay``; ``c2c_latency``
+by ``state`` (HIT, HITM), ``level`` (L2, LLC) and, between nodes, ``from`` (writer), ``to`` (reader) and ``homed``, or
+of one pair of cores by ``reader_core``, ``writer_core``, ``memory_core``.
+``mix`` and ``traffic`` on bandwidth and loaded figures: not read-only (-W), not sequential (-U). Where runs in one text
+differ in other options only, their figures carry them as ``options``.
+
+A latency is of sequential access with the prefetchers off. Where MLC cannot switch them off it visits memory at
+random, on AMD always: these are other metrics, ``idle_latency_random`` and so on, told by the heading (3.10 and
+later), by MLC's word that it could not modify them, or by -r. Sequential with the prefetchers left on (-e, or heading
+and message at odds) is neither: ``_prefetched``. Up to 3.9, and in single runs, nothing tells that AMD's were random.
+
+Source: Intel's documentation of MLC 3.x, and outputs of versions 3.1 to 3.12.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fleetmark.model import Better, Measurement, Parsed, ParseError
+from parsers import _mlc_words as words
+from parsers._mlc_words import CACHES, IDLE, LOADED, MATRIX, MOST, PEAK, Options
+from parsers._text import decode, numbered
+
+_TOOL = _CASE = "mlc"
+_MOST_NOTES = 20
+_SINGLE = {"c": "core", "i": "memory_core", "j": "to", "J": "to", "l": "stride"}  # options of one --idle_latency run
+_COUPLE = {"c": "reader_core", "w": "writer_core", "i": "memory_core"}  # of one --c2c_latency run
+_ALL_READS = {"peak_bandwidth": "peak_read_bandwidth", "max_bandwidth": "max_read_bandwidth"}
+_SECTIONS = {
+    "idle_latency": IDLE,
+    "peak_bandwidth": PEAK,
+    "max_bandwidth": MOST,
+    "bandwidth": MATRIX,
+    "c2c_latency": CACHES,
+}
+_SAID = {
+    "_random": "latencies are of random access: not comparable with sequential ones",
+    "_prefetched": "latencies are of sequential access with the prefetchers left on: "
+    "comparable neither with MLC's usual ones nor with random ones",
+}
+
+
+def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """The measurements of every run in ``raw``; ``command`` tells a whole run's options, which MLC does not print.
+
+    Raises ParseError where no figure can be read.
+    """
+    text = decode(raw)
+    reader = _Reader(words.asked(command))
+    lines = numbered(text)
+    for position, (n, line) in enumerate(lines):
+        reader.take(n, line, position == len(lines) - 1)
+    measurements = tuple(_named(reader.runs))
+    if not measurements:
+        raise reader.nothing(lines)
+    return Parsed(_TOOL, measurements, reader.version, None, tuple(reader.notes(measurements)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Figure:
+    """One printed figure; a latency's metric still lacks what it says of the way memory was visited."""
+
+    metric: str
+    value: float
+    unit: str
+    labels: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class _Run:
+    """What one run of MLC printed; a text may hold several."""
+
+    options: Options | None = None  # from its own line, or from the command
+    own_line: bool = False
+    buffer: str | None = None  # as printed, in bytes
+    access: str | None = None  # as the heading has it
+    no_control: bool = False
+    goes_random: bool = False
+    read_only: bool = False
+    sections: dict[str, int] = field(default_factory=dict)  # those begun, with their lines
+    figures: dict[tuple[str, tuple[tuple[str, str], ...]], _Figure] = field(default_factory=dict)
+
+    @property
+    def given(self) -> Options:
+        return self.options or Options()
+
+    @property
+    def suffix(self) -> str:
+        """What the names of this run's latencies end in."""
+        untouched = self.no_control or self.goes_random or (self.given.has("e") and self.given.value("e") != "0")
+        if self.access == "random" or (self.access is None and (self.no_control or self.goes_random)):
+            return "_random"
+        if self.access is None and self.given.has("r"):
+            return "_random"
+        return "_prefetched" if untouched else ""
+
+    def traffic(self) -> dict[str, str]:
+        """Labels of figures measured under load, where that is not MLC's usual one."""
+        labels = {}
+        if (mix := self.given.mix) and not self.read_only:
+            labels["mix"] = mix
+        if self.given.has("U"):
+            labels["traffic"] = "random"
+        return labels
+
+    def final(self) -> Iterator[_Figure]:
+        """The figures under their final names, headlines last."""
+        for f in self.figures.values():
+            yield replace(f, metric=f.metric + self.suffix) if f.unit == "s" else f
+        local = [
+            f.value
+            for f in self.figures.values()
+            if f.metric == "idle_latency" and f.labels.get("from", "") == f.labels.get("to")
+        ]
+        if local:
+            yield _Figure("local_latency" + self.suffix, min(local), "s", {})
+        for f in self.figures.values():
+            if f.metric in _ALL_READS and f.labels["mix"] == "all_reads":
+                yield _Figure(_ALL_READS[f.metric], f.value, f.unit, {})
+
+
+@dataclass(slots=True)
+class _Table:
+    """A matrix whose first row was read."""
+
+    metric: str
+    corner: str
+    columns: tuple[str, ...]
+    labels: Mapping[str, str]
+    begun: bool = False  # a row was read
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Goes through a text line by line, remembering which run and which table it is in."""
+
+    command: Options | None
+    runs: list[_Run] = field(default_factory=list)
+    version: str | None = None
+    section: str | None = None
+    table: _Table | None = None
+    remote: Mapping[str, str] | None = None  # labels of the cache-to-cache matrix whose title stands above
+    pair: Mapping[str, str] | None = None  # nodes that a verbose run names before their latency
+    drive: bool = False
+    last: bool = False  # no line's end comes after this one
+    cut: bool = False  # nor a blank: its last figure may lack digits
+    left_out: dict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=dict)
+    unread: list[tuple[int, str]] = field(default_factory=list)  # headings of what nobody here reads
+    trouble: tuple[int, str] | None = None
+
+    def __post_init__(self) -> None:
+        self._begin()
+
+    @property
+    def run(self) -> _Run:
+        return self.runs[-1]
+
+    def _begin(self) -> None:
+        self.runs.append(_Run(self.command))
+        self.section = self.command.section if self.command else None
+        self.table = self.remote = self.pair = None
+
+    def take(self, n: int, line: str, last: bool) -> None:
+        if len(line) > words.LONGEST:
+            return  # MLC prints no such line
+        self.last, self.cut = last, last and not line[-1:].isspace()
+        line = words.clean(line)
+        if not line:
+            return
+        if banner := words.BANNER.search(line):
+            self._begin()
+            self.version = self.version or banner[1]
+        elif not (self._fact(line) or self._heading(n, line) or self._alone(n, line) or self._row(n, line)):
+            self.drive = line.lower().startswith("scm drive")
+            if not self.trouble and words.REFUSAL.search(line):
+                self.trouble = n, line
+
+    def _fact(self, line: str) -> bool:
+        """Whether ``line`` says how this run, or the next one, measures."""
+        if match := words.COMMAND_LINE.search(line):
+            if self.run.figures or self.run.own_line:
+                self._begin()
+            self.run.options, self.run.own_line = words.options(match[1].split()), True
+            self.section = self.run.given.section
+        elif match := words.BUFFER.search(line):
+            self._begin_again()
+            self.run.buffer = words.printed_buffer(match)
+        elif words.NO_CONTROL.search(line):
+            self._begin_again()
+            self.run.no_control = True
+        elif words.GOES_RANDOM.search(line):
+            self._begin_again()
+            self.run.goes_random = True
+        elif words.READ_ONLY.match(line):
+            self.run.read_only = True
+        else:
+            return False
+        return True
+
+    def _begin_again(self) -> None:
+        """MLC says such things before it measures: after figures, another run has begun without a banner."""
+        if self.run.figures:
+            self._begin()
+
+    def _heading(self, n: int, line: str) -> bool:
+        section = words.section_of(line)
+        if not section and not words.HEADING.match(line):
+            return False
+        repeated = section in self.run.sections and not (words.CURVE.match(line) and self.section == LOADED)
+        if repeated and self.run.figures:
+            self._begin()
+        self.section, self.table, self.remote, self.drive = section, None, None, False
+        if not section:
+            if not self.last:
+                self.unread.append((n, line))
+            return True
+        self.run.sections.setdefault(section, n)
+        if section == IDLE and (access := words.ACCESS.search(line)):
+            self.run.access = access[1].lower()
+        return True
+
+    def _alone(self, n: int, line: str) -> bool:
+        """Whether ``line`` tells by itself what it measures."""
+        given = self.run.given
+        if match := words.VERBOSE.search(line):
+            self.pair = {"from": match[1], "to": match[2]}
+        elif match := words.ITERATION.search(line):
+            labels = dict(self.pair or words.placement(given, _SINGLE))
+            # A default buffer differs from host to host; one that was asked for is part of the question.
+            buffer = given.buffer or (None if self.run.options and not given.has("b") else self.run.buffer)
+            if buffer and not self.pair:
+                labels["buffer"] = buffer
+            self._clocks(n, "idle_latency", match[1], labels)
+            self.pair = None
+        elif match := words.LOCAL.match(line):
+            self.section, self.table, self.remote = CACHES, None, None
+            cells = match[3].split()
+            labels = {"state": match[2].upper(), "level": match[1].upper()}
+            self._add(n, "c2c_latency", cells[0] if cells else "", labels, 1 if len(cells) == 1 else 0)
+        elif match := words.REMOTE.match(line):
+            self.section, self.table = CACHES, None
+            self.remote = {"state": match[2].upper(), "level": match[1].upper()}
+            if match[3]:
+                self.remote = {**self.remote, "homed": match[3].lower()}
+        elif match := words.PAIR.match(line):
+            labels = {"state": "HIT" if given.has("H") else "HITM", **dict(words.placement(given, _COUPLE))}
+            self._clocks(n, "c2c_latency", match[1], labels)
+        else:
+            return False
+        return True
+
+    def _row(self, n: int, line: str) -> bool:
+        """Whether ``line`` belongs to the table that has begun."""
+        if self.section in (IDLE, MATRIX, CACHES):
+            return self._matrix(n, line)
+        if self.section == LOADED:
+            return self._delay(n, line)
+        return self._ratio(n, line)
+
+    def _matrix(self, n: int, line: str) -> bool:
+        if first := words.columns(line, self.drive):
+            self._first_row(*first)
+            return True
+        found = words.row(line)
+        if not found:
+            return False
+        node, cells = found
+        what = f"row {node} of the {words.NAMES[self.section or IDLE]}"
+        if not self.table:
+            if any("." in cell for cell in cells):
+                self._leave(n, what, line, "as its table has no heading or no row of nodes")
+            return True
+        self.table.begun = True
+        cells, rest = _cells(cells)
+        wanted = len(self.table.columns)
+        if len(cells) > wanted or (len(cells) < wanted and not rest and not self.last):
+            self._leave(n, what, line, f"with {len(cells)} cells under {wanted} nodes")
+            return True
+        for at, (column, cell) in enumerate(zip(self.table.columns, cells, strict=False)):
+            if cell not in words.NOTHING_HERE:
+                labels = {**self.table.labels, self.table.corner: node, "to": column}
+                self._add(n, self.table.metric, cell, labels, 1 if at == len(cells) - 1 and not rest else 0)
+        return True
+
+    def _first_row(self, corner: str, columns: tuple[str, ...]) -> None:
+        """Begin a matrix, unless it is a second one under one heading: then nobody knows what it is of."""
+        again = self.table is not None and self.table.begun
+        metric = {IDLE: "idle_latency", MATRIX: "bandwidth"}.get(self.section or "", "c2c_latency")
+        labels = self.remote if self.section == CACHES else self.run.traffic() if self.section == MATRIX else {}
+        self.table = None if again or labels is None else _Table(metric, corner, columns, labels)
+        self.remote, self.drive = None, False
+
+    def _ratio(self, n: int, line: str) -> bool:
+        match = words.RATIO.match(line)
+        if not match:
+            return False
+        if self.section is None:
+            self._leave(n, "bandwidth", line, "as nothing says of what kind: peak or maximum")
+            return True
+        reads, writes, triad, ratio, past_caches, rest = match.groups()
+        mix = "all_reads" if reads else "nt_writes" if writes else "stream_triad" if triad else ratio
+        metric, places = ("peak_bandwidth", 1) if self.section == PEAK else ("max_bandwidth", 2)
+        cells = rest.split()
+        ends = places if len(cells) == 1 else 0
+        self._add(n, metric, cells[0] if cells else "", {"mix": f"{mix}_nt" if past_caches else mix}, ends)
+        return True
+
+    def _delay(self, n: int, line: str) -> bool:
+        head, *cells = line.split()
+        if not (head.isdecimal() and head.isascii() and len(head) < 10):
+            return False
+        cells, rest = _cells(cells)
+        if not any("." in cell for cell in cells):
+            if cells and len(head) >= 5:  # as MLC prints delays
+                self._leave(n, f"loaded row {head}", cells[0], "which is no figure of MLC's")
+            return len(head) >= 5
+        if len(cells) != 2 and not (len(cells) < 2 and (self.last or rest)):
+            self._leave(n, f"loaded row {head}", line, f"with {len(cells)} figures instead of 2")
+            return True
+        labels = {"delay": str(int(head)), **self.run.traffic()}
+        for at, (cell, metric) in enumerate(zip(cells, ("loaded_latency", "loaded_bandwidth"), strict=False)):
+            ends = (2 - at) if at == len(cells) - 1 and not rest else 0
+            if not (metric == "loaded_latency" and self.run.given.has("T")):  # no latency was asked for: it prints 0.00
+                self._add(n, metric, cell, labels, ends)
+        return True
+
+    def _clocks(self, n: int, metric: str, brackets: str | None, labels: Mapping[str, str]) -> None:
+        word, exponent = words.timed(brackets)
+        if exponent is None:
+            self._leave(n, metric.replace("_", " "), word, "without its unit")
+        else:
+            self._add(n, metric, word, labels, exponent=exponent)
+
+    def _add(
+        self, n: int, metric: str, word: str, labels: Mapping[str, str], ends: int = 0, exponent: int = -9
+    ) -> None:
+        """Keep the figure ``word``, or say why not. ``ends``: the decimals it has to have, where it ends its line."""
+        unit = "B/s" if metric.endswith("bandwidth") else "s"
+        value = words.figure(word, 6 if unit == "B/s" else exponent)
+        what = metric.replace("_", " ")
+        if self.cut and ends and (value is None or words.decimals(word) < ends):
+            self._leave(n, what, word, "where the text ends")
+        elif value is None:
+            self._leave(n, what, word, "which is no figure of MLC's")
+        elif not 0 < value <= words.LARGEST[unit]:
+            self._leave(n, what, word, "which is not plausible")
+        elif (metric, key := tuple(sorted(labels.items()))) in self.run.figures:
+            self._leave(n, what, word, "as there is one for the same point")
+        else:
+            self.run.figures[metric, key] = _Figure(metric, value, unit, dict(labels))
+
+    def _leave(self, n: int, what: str, word: str, why: str) -> None:
+        self.left_out.setdefault((what, why), []).append((n, " ".join(word.split())[:40]))
+
+    def notes(self, measurements: Sequence[Measurement]) -> Iterator[str]:
+        runs = [run for run in self.runs if run.figures]
+        suffixes = [run.suffix for run in runs if any(f.unit == "s" for f in run.figures.values())]
+        for suffix in dict.fromkeys(filter(None, suffixes)):
+            some = "" if all(s == suffix for s in suffixes) else f"{suffixes.count(suffix)} of {len(suffixes)} runs: "
+            yield some + _SAID[suffix]
+        for (what, why), places in list(self.left_out.items())[:_MOST_NOTES]:
+            n, word = places[0]
+            more = f" (and {len(places) - 1} more)" if len(places) > 1 else ""
+            yield f"line {n}: {what} {word!r} left out, {why}{more}"
+        if len(self.left_out) > _MOST_NOTES:
+            yield f"{len(self.left_out) - _MOST_NOTES} more kinds of figures left out"
+        for n, line in self.unread[:_MOST_NOTES]:
+            yield f"line {n}: what comes under {line[:80]!r} is not read"
+        for run in self.runs:
+            yield from _missing(run)
+        if self.trouble:
+            yield f"line {self.trouble[0]}: {self.trouble[1][:120]}"
+        most = max(Counter((m.metric, *sorted(m.labels.items())) for m in measurements).values())
+        if most > 1:
+            yield f"{most} runs alike: repeats of a measurement go by the same names"
+
+    def nothing(self, lines: Sequence[tuple[int, str]]) -> ParseError:
+        said = [(n, line.strip()) for n, line in lines if line.strip()]
+        sections = [(n, name) for run in self.runs for name, n in run.sections.items()]
+        wanted = "latencies or bandwidths measured by Intel Memory Latency Checker"
+        if self.trouble:
+            return ParseError(_TOOL, wanted, line=self.trouble[0], got=self.trouble[1])
+        if sections:
+            n, name = sections[-1]
+            got = next((line for at, line in reversed(said) if at > n), "the end of the text")
+            return ParseError(_TOOL, f"figures under the heading of {words.NAMES[name]}", line=n, got=got)
+        if self.unread:
+            return ParseError(_TOOL, f"{wanted} in a mode that is read", line=self.unread[0][0], got=self.unread[0][1])
+        if not said:
+            return ParseError(_TOOL, wanted, got="no output")
+        return ParseError(_TOOL, wanted, line=said[-1][0], got=said[-1][1])
+
+
+def _cells(line: Sequence[str]) -> tuple[list[str], bool]:
+    """The cells a row begins with, and whether something else comes after them (a message ran into it)."""
+    count = next((at for at, word in enumerate(line) if not words.is_cell(word)), len(line))
+    return list(line[:count]), count < len(line)
+
+
+def _missing(run: _Run) -> Iterator[str]:
+    """What a run began, or should have come to, and has no figures of."""
+    found = {_SECTIONS.get(f.metric, LOADED) for f in run.figures.values()}
+    for name, n in run.sections.items():
+        if name not in found:
+            yield f"line {n}: no {words.NAMES[name]} under their heading"
+    if {IDLE, PEAK} <= run.sections.keys():  # no single mode measures both
+        absent = [name for name in words.WHOLE_RUN if name not in run.sections]
+        if absent:
+            yield f"a whole run without {', '.join(words.NAMES[name] for name in absent)}: the text is not complete"
+    for metric in _ALL_READS:
+        mixes = {f.labels["mix"] for f in run.figures.values() if f.metric == metric}
+        if mixes and "all_reads" not in mixes:
+            yield f"{metric.replace('_', ' ')}: no figure of all reads"
+
+
+def _named(runs: Sequence[_Run]) -> Iterator[Measurement]:
+    """All figures of all runs. Those that several runs have for one point carry the options that differ."""
+    final = [(run, list(run.final())) for run in runs]
+    points: dict[tuple[str, tuple[tuple[str, str], ...]], set[str]] = {}
+    for run, figures in final:
+        for f in figures:
+            points.setdefault((f.metric, tuple(sorted(f.labels.items()))), set()).add(run.given.others)
+    for run, figures in final:
+        for f in figures:
+            labels = dict(f.labels)
+            if run.given.others and len(points[f.metric, tuple(sorted(f.labels.items()))]) > 1:
+                labels["options"] = run.given.others
+            better = Better.LOWER if f.unit == "s" else Better.HIGHER
+            yield Measurement(_TOOL, _CASE, f.metric, f.value, f.unit, better, labels=labels)
