@@ -211,6 +211,84 @@ def report(campaign: Campaign = "last", root: Root = ROOT, as_: AsFormat = Forma
     _show(archives.find(root, campaign), Console(stderr=as_ is Format.JSON), as_)
 
 
+class CompareFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    MD = "md"
+
+
+@app.command()
+def compare(
+    candidate: Annotated[
+        list[str],
+        typer.Option("--candidate", "-c", help="Which machines: gen=genoa; site=ams,cpu.cores>=64; repeatable."),
+    ],
+    baseline: Annotated[str | None, typer.Option("--baseline", "-b", help="What they are worth so many of.")] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Against a pinned reference (NAME, or NAME@2) instead of a baseline.")
+    ] = None,
+    per: Annotated[
+        str, typer.Option(help="Share out per server, socket, core, thread, gpu, watt or money.")
+    ] = "server",
+    mix: Annotated[
+        str | None, typer.Option(help="Work mix, shares of server-hours: cpu-int=0.6,disk=0.4 or a YAML file.")
+    ] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Only these: patterns over workload/case/metric.")] = None,
+    paired: Annotated[bool, typer.Option("--paired", help="Both sides are the same hosts, before and after.")] = False,
+    root: Root = ROOT,
+    as_: Annotated[CompareFormat, typer.Option("--format", help="table, json, csv or md.")] = CompareFormat.TABLE,
+) -> None:
+    """Say how many baseline machines one candidate is worth, for which work, and how sure that is.
+
+    Example: fleetmark compare --baseline gen=icelake --candidate gen=genoa --per core
+    """
+    from fleetmark import comparing
+    from reports import comparison, comparison_terminal
+
+    found = comparing.compare(root, baseline, candidate, reference, per, mix, tuple(only or ()), paired)
+    if as_ is CompareFormat.TABLE:
+        for part in comparison_terminal.show(found):
+            Console().print(part)
+    else:
+        write = {"json": comparison.to_json, "csv": comparison.to_csv, "md": comparison.to_markdown}[as_]
+        typer.echo(write(found), nl=as_ is CompareFormat.JSON)
+
+
+references = typer.Typer(help="Pinned reference machines, which scores are against for good.", no_args_is_help=True)
+app.add_typer(references, name="reference")
+
+
+@references.command("save")
+def reference_save(
+    name: Annotated[str, typer.Argument(help="What to call it.")],
+    selector: Annotated[str, typer.Option("--from", help="The machines whose mean it is: gen=icelake.")],
+    root: Root = ROOT,
+) -> None:
+    """Pin what these machines measured, and the weights of benchmarks, under a name; again: its next version.
+
+    Example: fleetmark reference save icelake-2026 --from gen=icelake
+    """
+    from fleetmark import comparing
+
+    typer.echo(comparing.pin(root, name, selector))
+
+
+@references.command("list")
+def reference_list(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
+    """List the references there are, every version.
+
+    Example: fleetmark reference list
+    """
+    from fleetmark import comparing
+
+    found = comparing.listed(root)
+    if as_ is Format.JSON:
+        typer.echo(json.dumps(found, indent=1))
+    else:
+        Console().print(comparing.table(found))
+
+
 @app.command()
 def hosts(
     inventory: Inventory = None,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
@@ -17,12 +18,20 @@ import pandas as pd
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
-from planner.ratio import Ratio, paired, welch
+from planner.ratio import Ratio, against, paired, welch
 
 LEAST_COVERED = 0.8  # of the weight; below it there is no headline
 MIX_SENSITIVE = 0.05  # how far the two headlines may lie apart before that is said
 ALIKE = 0.98  # correlation from which on benchmarks tell the same story
 LEAST_MACHINES = 8  # to tell whether they do
+
+
+class Pairing(Enum):
+    """How the hosts of two sides belong together."""
+
+    APART = "different hosts"
+    SAME_HOSTS = "the same hosts, before and after"
+    PINNED = "a pinned reference, of one row, and hosts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,39 +65,46 @@ def compare(
     b: pd.DataFrame,
     *,
     mix: Mapping[str, float] | None = None,
+    weights: Mapping[str, float] | None = None,
     machines: pd.DataFrame | None = None,
-    same_hosts: bool = False,
+    pairing: Pairing = Pairing.APART,
 ) -> Equivalence:
     """The equivalence of the hosts of ``b`` in terms of those of ``a``.
 
     ``mix``: benchmark to its share of the server-hours on ``a`` (any benchmark of either side; sums to 1).
+    ``weights``: pinned weights, instead of those that clusters give; without a second headline.
     ``machines``: a row per kind of machine on record, for telling which benchmarks are redundant.
-    ``same_hosts``: rows of both sides are the same hosts, before and after.
+    ``pairing``: how the hosts of the two sides belong together.
     """
     names = sorted(set(a.columns) | set(b.columns))
-    wanted = dict(mix) if mix is not None else _equal_weights(names, a, b, machines)
+    given = weights if weights is not None else mix
+    wanted = dict(given) if given is not None else _equal_weights(names, a, b, machines)
     both, left_out = _on_both(names, a, b)
-    each = {n: _one(a[n], b[n], same_hosts) for n in both}
+    each = {n: _one(a[n], b[n], pairing) for n in both}
     chosen = [n for n in both if wanted.get(n, 0) > 0]
-    chosen, rows_a, rows_b, dropped, hosts_out = _complete(chosen, a, b, same_hosts)
+    chosen, rows_a, rows_b, dropped, hosts_out = _complete(chosen, a, b, pairing)
     left_out |= dropped
     covered = sum(wanted[n] for n in chosen) / (sum(wanted.values()) or 1)
     if not chosen or covered < LEAST_COVERED:
         why = f"only {covered:.0%} of the weight is measured on both sides" if chosen else "no benchmark on both sides"
         return Equivalence(None, why, None, each, {}, covered, None, None, left_out, hosts_out)
-    weights = {n: wanted[n] / sum(wanted[m] for m in chosen) for n in chosen}
-    w = np.array([weights[n] for n in chosen])
+    share = {n: wanted[n] / sum(wanted[m] for m in chosen) for n in chosen}
+    w = np.array([share[n] for n in chosen])
     x, y = rows_a[chosen].to_numpy(float), rows_b[chosen].to_numpy(float)
     delta = y.mean(axis=0) - x.mean(axis=0)
     unknown = (1 - covered) ** 2 * float(np.var(delta, ddof=1)) if covered < 1 and len(chosen) > 1 else 0.0
-    ratio = _over(x @ w, y @ w, same_hosts, unknown)
-    work = _equal_work(x, y, w, delta, same_hosts, unknown) if mix is not None else None
+    ratio = _over(x @ w, y @ w, pairing, unknown)
+    work = _equal_work(x, y, w, delta, pairing, unknown) if mix is not None else None
     lowest, highest = math.exp(delta.min()), math.exp(delta.max())
-    return Equivalence(ratio, "", work, each, weights, covered, lowest, highest, left_out, hosts_out)
+    return Equivalence(ratio, "", work, each, share, covered, lowest, highest, left_out, hosts_out)
 
 
-def _over(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], same_hosts: bool, extra: float) -> Ratio:
-    return paired(x.tolist(), y.tolist()) if same_hosts else welch(x.tolist(), y.tolist(), extra=extra)
+def _over(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], pairing: Pairing, extra: float) -> Ratio:
+    if pairing is Pairing.SAME_HOSTS:
+        return paired(x.tolist(), y.tolist())
+    if pairing is Pairing.PINNED:
+        return against(float(x[0]), y.tolist(), extra=extra)
+    return welch(x.tolist(), y.tolist(), extra=extra)
 
 
 def _equal_work(
@@ -96,23 +112,24 @@ def _equal_work(
     y: npt.NDArray[np.float64],
     w: npt.NDArray[np.float64],
     delta: npt.NDArray[np.float64],
-    same_hosts: bool,
+    pairing: Pairing,
     extra: float,
 ) -> Ratio:
     """1 / sum(w / r): the server-hours that the mix takes on A over those on B. Interval by the delta method."""
     hours = w * np.exp(-delta)
     share = hours / hours.sum()  # of the server-hours on B, and the gradient of the headline
-    linear = _over(x @ share, y @ share, same_hosts, extra)
+    linear = _over(x @ share, y @ share, pairing, extra)
     shift = 1 / float(hours.sum()) / linear.value
     lo, hi = (None if end is None else end * shift for end in (linear.lo, linear.hi))
     return Ratio(linear.value * shift, lo, hi, linear.p, linear.hosts, linear.df)
 
 
-def _one(a: pd.Series, b: pd.Series, same_hosts: bool) -> Ratio:
-    if same_hosts:
-        common = a.dropna().index.intersection(b.dropna().index)
-        return paired(a[common].tolist(), b[common].tolist())
-    return welch(a.dropna().tolist(), b.dropna().tolist())
+def _one(a: pd.Series, b: pd.Series, pairing: Pairing) -> Ratio:
+    a, b = a.dropna(), b.dropna()
+    if pairing is Pairing.SAME_HOSTS:
+        common = a.index.intersection(b.index)
+        a, b = a[common], b[common]
+    return _over(a.to_numpy(float), b.to_numpy(float), pairing, 0.0)
 
 
 def _on_both(names: Sequence[str], a: pd.DataFrame, b: pd.DataFrame) -> tuple[list[str], dict[str, str]]:
@@ -127,7 +144,7 @@ def _on_both(names: Sequence[str], a: pd.DataFrame, b: pd.DataFrame) -> tuple[li
 
 
 def _complete(
-    names: list[str], a: pd.DataFrame, b: pd.DataFrame, same_hosts: bool
+    names: list[str], a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing
 ) -> tuple[list[str], pd.DataFrame, pd.DataFrame, dict[str, str], dict[str, str]]:
     """The benchmarks and the hosts that have them all.
 
@@ -136,7 +153,7 @@ def _complete(
     dropped: dict[str, str] = {}
     while names:
         rows_a, rows_b = a[names].dropna(), b[names].dropna()
-        if same_hosts:
+        if pairing is Pairing.SAME_HOSTS:
             common = rows_a.index.intersection(rows_b.index)
             rows_a, rows_b = rows_a.loc[common], rows_b.loc[common]
         if 2 * len(rows_a) >= _present(a, names) and 2 * len(rows_b) >= _present(b, names) and len(rows_a):
@@ -167,6 +184,19 @@ def _equal_weights(
     seen = pd.concat([a, b]) if machines is None else machines
     groups = clusters(seen.reindex(columns=list(names)), kinds=machines is not None)
     return {name: 1 / len(groups) / len(group) for group in groups for name in group}
+
+
+def pinned_weights(machines: pd.DataFrame, classes: pd.Series) -> dict[str, float]:
+    """Title to its weight within its class (summing to 1 there), to be kept with a reference.
+
+    ``machines``: oriented log means, a row per host; ``classes``: title to class.
+    """
+    made: dict[str, float] = {}
+    for name in sorted(set(classes)):
+        titles = [str(t) for t in classes.index[classes == name]]
+        groups = clusters(machines.reindex(columns=titles), kinds=False)
+        made |= {title: 1 / len(groups) / len(group) for group in groups for title in group}
+    return made
 
 
 def clusters(machines: pd.DataFrame, kinds: bool = True) -> list[list[str]]:

@@ -91,6 +91,18 @@ def paired(a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENC
     return _interval(delta, se, float(len(d) - 1), confidence, hosts)
 
 
+def against(fixed: float, b: Sequence[float], confidence: float = CONFIDENCE, extra: float = 0.0) -> Ratio:
+    """Hosts ``b`` against a pinned figure that is what it is: Student's t on their mean."""
+    y = np.asarray(b, dtype=float)
+    delta, hosts = float(y.mean()) - fixed, (1, len(y))
+    if len(y) < 2:
+        return Ratio(math.exp(delta), None, None, None, hosts)
+    variance = float(y.var(ddof=1)) / len(y) + extra
+    if variance < NOTHING:
+        return Ratio(math.exp(delta), math.exp(delta), math.exp(delta), 1.0 if delta == 0 else 0.0, hosts)
+    return _interval(delta, math.sqrt(variance), float(len(y) - 1), confidence, hosts)
+
+
 def _interval(delta: float, se: float, df: float, confidence: float, hosts: tuple[int, int]) -> Ratio:
     half = float(stats.t.ppf((1 + confidence) / 2, df)) * se
     p = 2 * float(stats.t.sf(abs(delta) / se, df))

@@ -1,0 +1,200 @@
+"""Measurements of many campaigns and imported tables as host means, one side of a comparison at a time.
+
+DuckDB reads the archives' Parquet files where they lie; what comes out is a number per machine and benchmark.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+
+from fleetmark.archive import Archive, campaigns, safe_name
+from fleetmark.facts import Facts
+from fleetmark.model import FleetmarkError
+from fleetmark.selection import Machine
+from planner.comparison import Side
+
+MEMORY = "600MB"  # DuckDB spills to disk beyond it
+HEAVY_TAILED = ("disk", "net")  # classes whose runs are summarised by their median
+TRAITS = ("round", "division", "availability", "precision", "accelerators")  # of imported tables: mixing them is said
+CURVE = 4  # sizes from which on a metric is a curve
+
+
+def machines(root: Path) -> list[Machine]:
+    """Every host of every campaign under ``root``, and every machine of the tables imported there."""
+    found = []
+    for archive in campaigns(root):
+        asked = archive.campaign()
+        for host in asked["hosts"]:
+            labels = {**host["labels"], **asked.get("labels", {})}
+            found.append(Machine(archive.id, host["name"], labels, _facts_of(archive, host["name"])))
+    return found
+
+
+def _facts_of(archive: Archive, host: str) -> Any:
+    @cache
+    def read() -> Facts | None:
+        file = archive.path / "facts" / f"{safe_name(host)}.json"
+        return Facts.model_validate(json.loads(file.read_text())["facts"]) if file.exists() else None
+
+    return read
+
+
+_KEY = 'workload, "case", metric, subject, labels, unit, better, class, standing'
+# A pair of hosts counts for its first one, and only where both belong to the side.
+_CHOSEN = """
+FROM read_parquet(?, union_by_name = true) m JOIN chosen c ON m.campaign = c.campaign AND m.host = c.host
+WHERE headline AND better <> 'none' AND (subject NOT LIKE '%>%' OR (starts_with(subject, m.host || '>')
+  AND substr(subject, length(m.host) + 2) IN (SELECT host FROM chosen WHERE campaign = m.campaign)))
+"""
+_RUNS = f"""
+CREATE TEMP TABLE runs AS
+SELECT * EXCLUDE (middle, average), CASE WHEN list_contains(?, class) THEN middle ELSE average END
+  * CASE WHEN better = 'lower' THEN -1 ELSE 1 END AS mean
+FROM (
+  SELECT m.campaign, m.host, {_KEY.replace("subject, ", "").replace("standing", "coalesce(standing, '') AS standing")},
+    CASE WHEN subject LIKE '%>%' THEN 'pairs' ELSE subject END AS subject,
+    median(ln(value)) AS middle, avg(ln(value)) AS average
+  {_CHOSEN} AND status = 'passed' AND value > 0
+  GROUP BY ALL
+)
+"""
+_KEYS = f"CREATE TEMP TABLE keys AS SELECT row_number() OVER () - 1 AS id, * FROM (SELECT DISTINCT {_KEY} FROM runs)"
+_MEANS = f"SELECT host, id, avg(mean) AS mean FROM runs JOIN keys USING ({_KEY}) GROUP BY host, id"
+_REJECTED = f"""
+SELECT workload, "case", metric,
+  CASE WHEN status <> 'passed' THEN status ELSE 'zero or negative' END AS why, count(*) AS number
+{_CHOSEN} AND NOT (status = 'passed' AND value > 0)
+GROUP BY ALL ORDER BY ALL
+"""
+
+
+def side(root: Path, title: str, chosen: Sequence[Machine], *, only: Sequence[str] = (), per: str = "server") -> Side:
+    """The figures of the ``chosen`` machines; ``only``: shell-style patterns over ``workload/case/metric``.
+
+    A machine that several campaigns measured counts once: its mean over them. Raises FleetmarkError where nothing is
+    measured, ``only`` matches nothing, or a machine does not say how much it has of what ``per`` divides by.
+    """
+    names = sorted({m.campaign for m in chosen})
+    files = [str(path) for name in names if (path := root / name / "measurements.parquet").exists()]
+    if not files:
+        raise FleetmarkError(
+            f"{', '.join(names[:4])}: no measurements there; `fleetmark run --resume` goes on with one"
+        )
+    with duckdb.connect(config={"memory_limit": MEMORY}) as db:
+        db.register(
+            "chosen", pd.DataFrame({"campaign": [m.campaign for m in chosen], "host": [m.host for m in chosen]})
+        )
+        db.execute(_RUNS, [list(HEAVY_TAILED), files])
+        db.execute(_KEYS)
+        keys = db.sql("SELECT * FROM keys ORDER BY id").df().set_index("id")
+        values = db.sql(
+            "SELECT host, id, avg(mean) AS mean FROM runs JOIN keys USING (" + _KEY + ") GROUP BY host, id"
+        ).df()
+        bad = db.sql(_REJECTED, params=[files]).fetchall()
+    if only:
+        titles = keys["workload"] + "/" + keys["case"] + "/" + keys["metric"]
+        keys = keys[titles.map(lambda t: any(fnmatch.fnmatchcase(t, p) for p in only))]
+        values = values[values["id"].isin(keys.index)]
+        if keys.empty:
+            raise FleetmarkError(f"--only {','.join(only)} matches no benchmark; there are {_some(titles)}")
+    notes = [
+        f"{workload} {case}: {count} {'value' if count == 1 else 'values'} of {metric} left out: {why}"
+        for workload, case, metric, why, count in bad
+    ]
+    means, benchmarks = _titled(values, keys)
+    amounts = {m.host: _amount(m, per) for m in chosen if m.host in means.index} if per != "server" else {}
+    return Side(title, means, benchmarks, amounts, _traits(chosen), notes)
+
+
+# What can be divided by: where it stands among facts or labels, and how it is read there.
+_PER: Mapping[str, Callable[[Machine, Facts | None], float | None]] = {
+    "socket": lambda m, f: f.cpu.sockets if f else None,
+    "core": lambda m, f: f.cpu.cores if f else None,
+    "thread": lambda m, f: f.cpu.threads if f else None,
+    "gpu": lambda m, f: len(f.gpus) if f and f.gpus else _positive(m.labels.get("gpus")),
+    "watt": lambda m, f: _positive(m.labels.get("watts")),
+    "money": lambda m, f: _positive(m.labels.get("price")),
+}
+PER = ("server", *_PER)
+
+
+def _amount(machine: Machine, per: str) -> float:
+    found = _PER[per](machine, machine.facts())
+    if not found:
+        label = {"watt": "watts", "money": "price", "gpu": "gpus"}.get(per)
+        hint = f"give its hosts the label {label} in the inventory" if label else "its facts do not tell"
+        raise FleetmarkError(f"--per {per}: {machine.host} ({machine.campaign}) does not say how much it has: {hint}")
+    return float(found)
+
+
+def _positive(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if value > 0 else None
+
+
+def _traits(chosen: Sequence[Machine]) -> dict[str, list[str]]:
+    found = {key: sorted({m.labels[key] for m in chosen if key in m.labels}) for key in TRAITS}
+    return {key: values for key, values in found.items() if values}
+
+
+def _titled(values: pd.DataFrame, keys: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Values as a matrix under titles that hosts of other kinds share, and what stands behind each title.
+
+    Sizes that follow from a host's own (twice its cache, the end of a curve) would keep generations apart: where a
+    host has one size of a thing, or a whole curve, its largest size goes by the thing's name alone.
+    """
+    size = pd.Series({i: _size(text) for i, text in keys["labels"].items()}, dtype=float)
+    rest = keys.assign(labels=[_label(text, size=False) for text in keys["labels"]])
+    line = rest.groupby([c for c in rest.columns if c != "standing"], sort=False).ngroup()
+    rows = values.assign(line=values["id"].map(line), size=values["id"].map(size))
+    group = rows.groupby(["host", "line"])["size"]
+    points, largest = group.transform("nunique"), group.transform("max")
+    bare = rows["size"].isna() | ((points == 1) | (points >= CURVE)) & (rows["size"] == largest)
+    inner = (points >= CURVE) & (rows["size"] < largest)
+    rows = rows.assign(bare=bare)[~inner]
+    bare_title = {i: _title(k, k["labels"]) for i, k in rest.to_dict("index").items()}
+    full_title = {i: _title(k, k["labels"]) for i, k in keys.to_dict("index").items()}
+    rows["title"] = rows["id"].map(full_title).where(~rows["bare"], rows["id"].map(bare_title))
+    means = rows.pivot_table(index="host", columns="title", values="mean", aggfunc="mean", sort=True)
+    about = rows[["id", "title"]].drop_duplicates().merge(keys, left_on="id", right_index=True).groupby("title")
+    benchmarks = about[["workload", "case", "metric", "better", "class"]].first()
+    return means, benchmarks.assign(unit=about["unit"].agg(_joined), standing=about["standing"].agg(_joined))
+
+
+def _title(key: Mapping[Any, Any], labels: str) -> str:
+    where = "" if key["subject"] in ("host", "lo") else f" ({key['subject']})"
+    return f"{key['workload']} {key['case']} {key['metric']}{where}{_label(labels)}"
+
+
+def _joined(values: pd.Series) -> str:
+    return ", ".join(sorted({str(v) for v in values if v}))
+
+
+def _size(text: str) -> float:
+    size = str(json.loads(text).get("size", ""))
+    return float(size) if size.replace(".", "", 1).isdigit() else math.nan
+
+
+def _label(text: str, *, size: bool = True) -> str:
+    """Labels as they stand in a title, or (without ``size``) as canonical JSON again."""
+    labels = json.loads(text)
+    if not size:
+        return json.dumps({k: v for k, v in labels.items() if k != "size"}, sort_keys=True, separators=(",", ":"))
+    return "".join(f" {k}={v}" for k, v in labels.items())
+
+
+def _some(titles: pd.Series, most: int = 6) -> str:
+    names = sorted(set(titles))
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,127 @@
+"""Which machines a comparison is about: ``gen=icelake``, ``site=ams,cpu.cores>=64`` over labels and facts."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from fleetmark.facts import Facts
+from fleetmark.model import FleetmarkError
+from workloads.manifest import suggest
+
+_TERM = re.compile(r"\s*([\w.-]+)\s*(>=|<=|!=|=|>|<)\s*(.*?)\s*", re.DOTALL)
+_COMPARE: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": lambda a, b: a >= b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    "<": lambda a, b: a < b,
+}
+_SHOWN = 8  # values named where nothing matches
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A host of one campaign, or a machine of one imported table, and what it can be chosen by.
+
+    ``facts`` is asked only when a selector needs them: a large archive has many.
+    """
+
+    campaign: str
+    host: str
+    labels: Mapping[str, str]
+    facts: Callable[[], Facts | None]
+
+    def values(self, key: str) -> list[str]:
+        """What stands under ``key``: a label, ``host``, ``campaign``, or a path into the facts (``gpus.name``)."""
+        if key in self.labels:
+            return [self.labels[key]]
+        if key in ("host", "campaign"):
+            return [self.host if key == "host" else self.campaign]
+        if key.split(".", maxsplit=1)[0] in Facts.model_fields:
+            return sorted(set(_leaves(self.facts(), key.split("."))))
+        return []
+
+
+def _leaves(value: Any, path: Sequence[str]) -> Iterable[str]:
+    """The scalars at ``path``; a list on the way gives those of each of its items."""
+    if isinstance(value, tuple | list):
+        for item in value:
+            yield from _leaves(item, path)
+    elif path:
+        inner = value.get(path[0]) if isinstance(value, Mapping) else getattr(value, path[0], None)
+        yield from _leaves(inner, path[1:])
+    elif value is not None and not isinstance(value, BaseModel | Mapping):
+        yield str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One condition: ``key``, one of = != >= <= > <, and a value; = and != take shell-style patterns."""
+
+    key: str
+    operator: str
+    value: str
+
+    def matches(self, machine: Machine) -> bool:
+        found = machine.values(self.key)
+        if self.operator == "=":
+            return any(fnmatch.fnmatchcase(v, self.value) for v in found)
+        if self.operator == "!=":
+            return not any(fnmatch.fnmatchcase(v, self.value) for v in found)
+        limit = float(self.value)
+        return any(_COMPARE[self.operator](number, limit) for v in found if (number := _number(v)) is not None)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def parse(text: str) -> tuple[Term, ...]:
+    """The conditions of a selector, all of which must hold. Raises FleetmarkError saying how one is written."""
+    terms = []
+    for part in text.split(","):
+        match = _TERM.fullmatch(part)
+        if not match or not match[3]:
+            raise FleetmarkError(
+                f"selector {text!r}: {part.strip()!r} is not key=value; write gen=genoa, or site=ams,cpu.cores>=64"
+            )
+        term = Term(match[1], match[2], match[3])
+        if term.operator in _COMPARE and _number(term.value) is None:
+            raise FleetmarkError(f"selector {text!r}: {term.value!r} is no number to compare {term.key} with")
+        terms.append(term)
+    return tuple(terms)
+
+
+def choose(machines: Sequence[Machine], text: str) -> list[Machine]:
+    """The machines that ``text`` selects. Raises FleetmarkError that says what would match where nothing does."""
+    terms = parse(text)
+    if not machines:
+        raise FleetmarkError(f"selector {text!r}: there is nothing on record; `fleetmark run` or `import` first")
+    left = list(machines)
+    for term in terms:
+        kept = [m for m in left if term.matches(m)]
+        if not kept:
+            raise FleetmarkError(f"selector {text!r} matches no machine: {_what_would(term, left)}")
+        left = kept
+    return left
+
+
+def _what_would(term: Term, machines: Sequence[Machine]) -> str:
+    counts = Counter(v for m in machines for v in m.values(term.key))
+    if not counts:
+        keys = sorted({key for m in machines for key in m.labels} | {"host", "campaign"})
+        return (
+            f"none has {term.key}{suggest(term.key, [*keys, *Facts.model_fields])}; "
+            f"labels are {', '.join(keys)}, and facts go by path (cpu.model, gpus.name)"
+        )
+    listed = ", ".join(f"{term.key}={v} ({n})" for v, n in counts.most_common(_SHOWN))
+    return f"there are {listed}{', …' if len(counts) > _SHOWN else ''}"

@@ -1,0 +1,195 @@
+"""Candidates against a baseline, class by class: what is comparable, what is not and why, and what has to be said."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from fleetmark.model import Better, FleetmarkError
+from planner.equivalence import Equivalence, Pairing, compare
+
+RATES = ("B/s", "1/s", "FLOP/s", "1")  # what can be shared out over cores, watts or money; a latency cannot
+WORK_MIX = "work mix"  # the class of a comparison over a mix that the user gave
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The machines of one side.
+
+    ``title``: the selector that chose them. ``means``: a row per machine, a column per benchmark (its title), oriented
+    natural logs, NaN where there is none. ``benchmarks``: a row per title with workload, case, metric, unit, better,
+    class, standing. ``per``: how much each machine has of what is normalised by (cores, watts); empty for whole
+    servers. ``traits``: what a reader must know of where figures are from (round, division, availability), each with
+    its values. ``notes``: what was left out, a sentence each.
+    """
+
+    title: str
+    means: pd.DataFrame
+    benchmarks: pd.DataFrame
+    per: Mapping[str, float] = field(default_factory=dict)
+    traits: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One candidate: its equivalence for each class, and what was not compared (title to reason)."""
+
+    title: str
+    classes: Mapping[str, Equivalence]
+    excluded: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What ``fleetmark compare`` found.
+
+    ``per``: server, core, gpu, ...; ``benchmarks`` as in Side, of all sides; ``figures``: side's title to benchmark to
+    the geometric mean over its machines, in base units, whole servers.
+    """
+
+    baseline: str
+    candidates: Sequence[Candidate]
+    per: str
+    pairing: Pairing
+    benchmarks: pd.DataFrame
+    figures: Mapping[str, Mapping[str, float]]
+    warnings: Sequence[str]
+    notes: Sequence[str]
+
+
+def comparison(
+    baseline: Side,
+    candidates: Sequence[Side],
+    *,
+    per: str = "server",
+    mix: Mapping[str, float] | None = None,
+    machines: pd.DataFrame | None = None,
+    weights: Mapping[str, float] | None = None,
+    pairing: Pairing = Pairing.APART,
+) -> Comparison:
+    """Every candidate against ``baseline``.
+
+    ``mix``: class, title or shell-style pattern of titles to its share of server-hours; ``machines`` as in
+    equivalence.compare; ``weights``: pinned weights of titles (a reference's), instead of clusters.
+
+    Raises FleetmarkError for a mix that names nothing or does not sum to 1, and where the sides share nothing.
+    """
+    sides = [baseline, *candidates]
+    known = pd.concat([s.benchmarks for s in sides])
+    known = known[~known.index.duplicated()].sort_index()
+    shares = _shares(mix, known, baseline, candidates) if mix else None
+    found = [_candidate(baseline, c, known, per, shares, machines, weights, pairing) for c in candidates]
+    if not any(e.each for c in found for e in c.classes.values()):
+        raise FleetmarkError(_nothing_shared(baseline, candidates))
+    warnings = [w for c in candidates for w in _warnings(baseline, c)]
+    notes = [f"{s.title}: {n}" for s in sides for n in s.notes]
+    figures = {s.title: _figures(s) for s in sides}
+    return Comparison(baseline.title, found, per, pairing, known, figures, list(dict.fromkeys(warnings)), notes)
+
+
+def _figures(side: Side) -> dict[str, float]:
+    lower = set(side.benchmarks.index[side.benchmarks["better"] == Better.LOWER])
+    return {str(t): float(np.exp(-m if t in lower else m)) for t, m in side.means.mean().items()}
+
+
+def _candidate(
+    a: Side,
+    b: Side,
+    known: pd.DataFrame,
+    per: str,
+    shares: Mapping[str, float] | None,
+    machines: pd.DataFrame | None,
+    weights: Mapping[str, float] | None,
+    pairing: Pairing,
+) -> Candidate:
+    excluded = _clashes(a, b)
+    if per != "server":
+        excluded |= {
+            str(t): f"its unit is {unit}, {better} is better: nothing to share out per {per}"
+            for t, unit, better in zip(known.index, known["unit"], known["better"], strict=True)
+            if (unit not in RATES or better == Better.LOWER) and t not in excluded
+        }
+    left, right = (_normalised(s).drop(columns=list(excluded), errors="ignore") for s in (a, b))
+    classes = {}
+    for name in sorted(known["class"].unique()):
+        titles = known.index[known["class"] == name]
+        x, y = (side[[t for t in titles if t in side]] for side in (left, right))
+        if (x.empty and y.empty) or not (len(x.columns) or len(y.columns)):
+            continue
+        pinned = {t: w for t, w in (weights or {}).items() if t in titles} or None
+        of_class = None if machines is None else machines.reindex(columns=[t for t in titles if t in machines])
+        classes[name] = compare(x, y, weights=pinned, machines=of_class, pairing=pairing)
+    if shares:
+        classes[WORK_MIX] = compare(left, right, mix=shares, pairing=pairing)
+    return Candidate(b.title, classes, excluded)
+
+
+def _normalised(side: Side) -> pd.DataFrame:
+    """The means, each machine's divided by how much it has of what is normalised by."""
+    if not side.per:
+        return side.means
+    amount = pd.Series({host: np.log(side.per[host]) if host in side.per else np.nan for host in side.means.index})
+    return side.means.sub(amount, axis=0)
+
+
+def _clashes(a: Side, b: Side) -> dict[str, str]:
+    """Benchmarks of both sides whose units differ, within a side or between them."""
+    found = {}
+    for title in a.benchmarks.index.intersection(b.benchmarks.index):
+        units = [str(s.benchmarks.loc[title, "unit"]) for s in (a, b)]
+        if units[0] != units[1] or ", " in units[0]:
+            found[str(title)] = f"units clash: {units[0]} on the baseline, {units[1]} on the candidate"
+    return found
+
+
+def _warnings(a: Side, b: Side) -> list[str]:
+    """What a reader must know before believing a ratio of these sides."""
+    said = []
+    for key in sorted({*a.traits, *b.traits}):
+        mine, theirs = (sorted(set(s.traits.get(key, ()))) for s in (a, b))
+        if len({*mine, *theirs}) > 1:
+            left, right = (", ".join(values) or "none" for values in (mine, theirs))
+            said.append(f"{key} differs: {left} ({a.title}) against {right} ({b.title})")
+    for title in a.benchmarks.index.intersection(b.benchmarks.index):
+        standing = [str(s.benchmarks.loc[title, "standing"]) for s in (a, b)]
+        if standing[0] != standing[1]:
+            words = [s or "an official result" for s in standing]
+            said.append(f"{title}: {words[0]} ({a.title}) is set against {words[1]} ({b.title})")
+    common = a.means.index.intersection(b.means.index)
+    if len(common):
+        said.append(f"{len(common)} hosts are on both sides ({', '.join(common[:3])}): compare them with --paired")
+    return said
+
+
+def _shares(
+    mix: Mapping[str, float], known: pd.DataFrame, baseline: Side, candidates: Sequence[Side]
+) -> dict[str, float]:
+    """A mix by title: a class's or a pattern's share goes in equal parts to the benchmarks it stands for."""
+    total = sum(mix.values())
+    if any(share < 0 for share in mix.values()) or abs(total - 1) > 1e-6:
+        raise FleetmarkError(f"the work mix sums to {total:g}, not to 1: its shares are parts of all server-hours")
+    shares: dict[str, float] = {}
+    for name, share in mix.items():
+        titles = [str(t) for t in known.index if t == name or fnmatch.fnmatchcase(str(t), name)]
+        titles = titles or [str(t) for t in known.index[known["class"] == name]]
+        if not titles:
+            classes = ", ".join(sorted(known["class"].unique()))
+            some = "; ".join(map(str, known.index[:4]))
+            raise FleetmarkError(
+                f"the work mix names {name!r}, which is not measured; classes are {classes}; benchmarks {some}, …"
+            )
+        both = [t for t in titles if t in baseline.means and all(t in c.means for c in candidates)]
+        for title in both or titles:
+            shares[title] = shares.get(title, 0.0) + share / len(both or titles)
+    return shares
+
+
+def _nothing_shared(a: Side, candidates: Sequence[Side]) -> str:
+    mine = "; ".join(map(str, a.benchmarks.index[:3]))
+    theirs = "; ".join(str(t) for c in candidates for t in c.benchmarks.index[:3])
+    return f"{a.title} and {candidates[0].title} share no benchmark: the one has {mine}, …; the other {theirs}, …"

@@ -1,0 +1,226 @@
+"""A comparison as flat rows, and as CSV, Markdown and JSON: what every form of it says, said once."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from fleetmark.model import Standing
+from fleetmark.units import human, significant
+from planner.comparison import Candidate, Comparison
+from planner.equivalence import Equivalence, Pairing
+from planner.ratio import CONFIDENCE, Ratio
+from reports import format as fmt
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the comparison: a class's headline (``benchmark`` empty), or a benchmark's own.
+
+    ``baseline_value`` and ``candidate_value`` are geometric means in ``unit`` (a base unit); ``ratio`` is oriented
+    (above 1: the candidate is better) and normalised; None where it is not known, and ``note`` says why. ``lowest``
+    and ``highest``: the ends of the benchmarks' ratios behind a headline.
+    """
+
+    candidate: str
+    class_: str
+    benchmark: str = ""
+    unit: str = ""
+    better: str = ""
+    baseline_value: float | None = None
+    candidate_value: float | None = None
+    ratio: float | None = None
+    lo: float | None = None
+    hi: float | None = None
+    p: float | None = None
+    hosts_baseline: int = 0
+    hosts_candidate: int = 0
+    verdict: str = ""
+    lowest: float | None = None
+    highest: float | None = None
+    weight: float | None = None
+    standing: str = ""
+    note: str = ""
+
+
+def rows(found: Comparison) -> list[Row]:
+    """Every class with its benchmarks, candidate by candidate; then what was not compared, with its reason."""
+    return [row for candidate in found.candidates for row in _of(found, candidate)]
+
+
+def _of(found: Comparison, candidate: Candidate) -> Iterator[Row]:
+    for name, e in candidate.classes.items():
+        yield _headline(found, candidate.title, name, e)
+        for title, ratio in e.each.items():
+            if name != found.benchmarks.loc[title, "class"]:
+                continue  # a work mix: its benchmarks stand with their classes
+            note = "" if title in e.weights else e.left_out.get(title, "no weight")
+            yield _benchmark(found, candidate, title, ratio, e.weights.get(title), note)
+        for title, why in e.left_out.items():
+            if title not in e.each and title in found.benchmarks.index and name == found.benchmarks.loc[title, "class"]:
+                yield _benchmark(found, candidate, title, None, None, why)
+    for title, why in candidate.excluded.items():
+        yield _benchmark(found, candidate, title, None, None, why)
+
+
+def _headline(found: Comparison, candidate: str, name: str, e: Equivalence) -> Row:
+    parts = [e.why]
+    if e.ratio:
+        if e.covered < 1 - 1e-9:
+            parts.append(f"{e.covered:.0%} of the weight covered")
+        if e.ratio.lo is None:
+            parts.append("within-host only: one host says nothing of its fleet")
+    if e.work:
+        parts.append(f"equal work {interval(e.work)}{', MIX-SENSITIVE' if e.mix_sensitive else ''}")
+    if e.hosts_out:
+        parts.append(f"without {', '.join(f'{h} ({why})' for h, why in e.hosts_out.items())}")
+    note = "; ".join(p for p in parts if p)
+    standings = {s for t in e.weights for s in str(found.benchmarks.loc[t, "standing"]).split(", ") if s}
+    standing = ", ".join(sorted(standings))
+    row = Row(candidate, name, weight=1.0 if e.ratio else None, lowest=e.lowest, highest=e.highest)
+    return _with(replace(row, standing=standing, note=note), e.ratio)
+
+
+def _benchmark(
+    found: Comparison, candidate: Candidate, title: str, ratio: Ratio | None, weight: float | None, note: str
+) -> Row:
+    about = found.benchmarks.loc[title]
+    a, b = (found.figures[side].get(title) for side in (found.baseline, candidate.title))
+    row = Row(
+        candidate.title,
+        str(about["class"]),
+        title,
+        str(about["unit"]),
+        str(about["better"]),
+        a,
+        b,
+        weight=weight,
+        standing=str(about["standing"]),
+        note=note,
+    )
+    return _with(row, ratio)
+
+
+def _with(row: Row, ratio: Ratio | None) -> Row:
+    if ratio is None:
+        return row
+    return replace(
+        row,
+        ratio=ratio.value,
+        lo=ratio.lo,
+        hi=ratio.hi,
+        p=ratio.p,
+        verdict=str(ratio.verdict),
+        hosts_baseline=ratio.hosts[0],
+        hosts_candidate=ratio.hosts[1],
+    )
+
+
+def figure(value: float | None) -> str:
+    """A ratio to three digits, empty for none."""
+    return "" if value is None else "∞" if math.isinf(value) else significant(value, 3)
+
+
+def interval(ratio: Ratio) -> str:
+    """``1.83 (95% CI 1.79 to 1.87)``, or the bare figure where one host forbids an interval."""
+    if ratio.lo is None or ratio.hi is None:
+        return figure(ratio.value)
+    return f"{figure(ratio.value)} ({CONFIDENCE:.0%} CI {figure(ratio.lo)} to {figure(ratio.hi)})"
+
+
+def extent(row: Row) -> str:
+    """The range of the benchmarks' own ratios behind a headline."""
+    return "" if row.lowest == row.highest else f"{figure(row.lowest)}–{figure(row.highest)}"
+
+
+def plus_minus(row: Row) -> str:
+    """Half the interval in per cent of the ratio: ``±2.1%``."""
+    if row.ratio is None or row.lo is None or row.hi is None:
+        return ""
+    return f"±{significant((row.hi - row.lo) / 2 / row.ratio * 100, 2)}%"
+
+
+def p_value(row: Row) -> str:
+    """How likely a ratio so far from 1 is where there is no difference."""
+    return "" if row.p is None else "<0.001" if row.p < 0.001 else f"{row.p:.3f}"
+
+
+def hosts(found: Comparison, row: Row) -> str:
+    """``6+6``: how many stand behind each side; a pinned reference counts for none."""
+    if row.ratio is None:
+        return ""
+    pinned = found.pairing is Pairing.PINNED
+    return str(row.hosts_candidate) if pinned else f"{row.hosts_baseline}+{row.hosts_candidate}"
+
+
+def value(number: float | None, unit: str) -> str:
+    """A mean in the unit people read."""
+    return "" if number is None or not unit else human(number, unit)
+
+
+def footnotes(found: Comparison) -> list[str]:
+    """What the owners of benchmarks want said beside such figures."""
+    names = {name for text in found.benchmarks["standing"] for name in str(text).split(", ") if name}
+    return [Standing(name).footnote for name in sorted(names)]
+
+
+def question(found: Comparison) -> str:
+    """What is being asked, in a line."""
+    paired = ", the same hosts before and after" if found.pairing is Pairing.SAME_HOSTS else ""
+    candidates = " / ".join(c.title for c in found.candidates)
+    return f"How many of {found.baseline} is one of {candidates} worth, per {found.per}{paired}?"
+
+
+def to_csv(found: Comparison) -> str:
+    """Every row with every digit; a missing value is an empty cell."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, [f.name.rstrip("_") for f in fields(Row)], lineterminator="\n")
+    writer.writeheader()
+    for row in rows(found):
+        writer.writerow({k.rstrip("_"): "" if v is None else v for k, v in asdict(row).items()})
+    return out.getvalue()
+
+
+def to_json(found: Comparison) -> str:
+    """Question, rows, warnings and notes; a missing value is null."""
+    doc: dict[str, Any] = {
+        "baseline": found.baseline,
+        "candidates": [c.title for c in found.candidates],
+        "per": found.per,
+        "pairing": found.pairing.value,
+        "confidence": CONFIDENCE,
+        "rows": [{k.rstrip("_"): v for k, v in asdict(row).items()} for row in rows(found)],
+        "warnings": list(found.warnings),
+        "notes": list(found.notes),
+        "footnotes": footnotes(found),
+    }
+    return json.dumps(doc, indent=1, allow_nan=False)
+
+
+def to_markdown(found: Comparison) -> str:
+    """A table per candidate and class, for a pull request or a wiki."""
+    lines = [f"**{_cell(question(found))}**", ""]
+    lines += [f"> **Warning:** {_cell(w)}" for w in found.warnings] + ([""] if found.warnings else [])
+    for row in rows(found):
+        if not row.benchmark:
+            said = "no headline" if row.ratio is None else f"{figure(row.ratio)} {plus_minus(row)}".strip()
+            behind = f", benchmarks {extent(row)}" if extent(row) else ""
+            lines += ["", f"### {_cell(row.candidate)}: {_cell(row.class_)}: {said}{behind}", ""]
+            lines += [_cell(row.note), ""] if row.note else []
+            lines += ["| benchmark | baseline | candidate | ratio | ± | p | n | verdict |", "|-|-:|-:|-:|-:|-:|-:|-|"]
+            continue
+        values = [value(v, row.unit) for v in (row.baseline_value, row.candidate_value)]
+        cells = [row.benchmark, *values, figure(row.ratio), plus_minus(row), p_value(row), hosts(found, row)]
+        cells.append(row.verdict or row.note)
+        lines.append(f"| {' | '.join(map(_cell, cells))} |")
+    lines += ["", *(f"_{note}_" for note in footnotes(found))]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _cell(text: str) -> str:
+    return fmt.clean(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "'")

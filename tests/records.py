@@ -1,0 +1,81 @@
+"""Campaigns on record without running any: hosts with labels and facts, and what they are said to have measured."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fleetmark.archive import Archive
+from fleetmark.facts import Cpu, Facts
+from tests.test_plan import facts
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A benchmark of the tests' own: what identifies it, and how it is read."""
+
+    workload: str
+    case: str
+    metric: str
+    unit: str
+    better: str
+    class_: str
+    labels: Mapping[str, str] = ()  # type: ignore[assignment]
+    standing: str = ""
+    subject: str = "host"
+
+
+TRIAD = Bench("stream", "all-cores", "triad", "B/s", "higher", "mem-bw")
+IOPS = Bench("fio", "randread-4k-qd32", "read_iops", "1/s", "higher", "disk")
+NULL = Bench("lmbench", "lat_syscall-null", "null", "s", "lower", "os")
+MCF = Bench("spec_cpu2017", "505.mcf_r", "base_ratio", "1", "higher", "cpu-int", standing="estimate")
+GCC = Bench("spec_cpu2017", "502.gcc_r", "base_ratio", "1", "higher", "cpu-int", standing="estimate")
+
+
+def record(
+    root: Path,
+    name: str,
+    hosts: Mapping[str, Mapping[str, str]],
+    measured: Mapping[tuple[str, Bench], Sequence[float]],
+    cores: Mapping[str, int] | None = None,
+    status: str = "passed",
+) -> Archive:
+    """A finished campaign ``name`` under ``root``: host to labels, (host, benchmark) to its repeats."""
+    listed = [{"name": h, "address": h, "generation": given.get("gen"), "labels": given} for h, given in hosts.items()]
+    archive = Archive.create(root, name, {"hosts": listed, "suite": "x", "created": "2026-11-01T00:00:00Z"})
+    for host in hosts:
+        archive.save_facts(host, _facts((cores or {}).get(host, 16)), {})
+    archive.write_measurements(
+        [
+            {
+                "campaign": name,
+                "host": host,
+                "subject": b.subject,
+                "workload": b.workload,
+                "case": b.case,
+                "metric": b.metric,
+                "labels": json.dumps(dict(b.labels or {}), sort_keys=True, separators=(",", ":")),
+                "repeat": repeat,
+                "value": value,
+                "unit": b.unit,
+                "better": b.better,
+                "class": b.class_,
+                "headline": True,
+                "bits": False,
+                "time": "2026-11-01T00:00:00Z",
+                "tool_version": "1",
+                "raw": "raw/x",
+                "status": status,
+                "standing": b.standing,
+            }
+            for (host, b), values in measured.items()
+            for repeat, value in enumerate(values)
+        ]
+    )
+    return archive
+
+
+def _facts(cores: int) -> Facts:
+    return facts(cpu=Cpu(cores=cores, threads=2 * cores, sockets=2))

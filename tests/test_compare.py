@@ -1,0 +1,238 @@
+"""``fleetmark compare`` and ``reference`` over what is on record: the figures, what is refused and what is said."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fleetmark import cli
+from fleetmark.model import FleetmarkError
+from tests.records import GCC, IOPS, MCF, NULL, TRIAD, Bench, record
+
+BASE = {TRIAD: 280e9, IOPS: 7e5, NULL: 120e-9, MCF: 5.2, GCC: 6.1}
+SPEEDUP = {"a": dict.fromkeys(BASE, 1.0), "b": {TRIAD: 2.4, IOPS: 1.5, NULL: 1.1, MCF: 1.7, GCC: 1.6}}
+
+
+def fleet(
+    sides: str = "ab", count: int = 6, noise: float = 0.01, seed: int = 1
+) -> dict[tuple[str, Bench], list[float]]:
+    rng = np.random.default_rng(seed)
+    made = {}
+    for side in sides:
+        for n in range(count):
+            own = rng.normal(0, noise)
+            for bench, value in BASE.items():
+                true = value * (SPEEDUP[side][bench] if bench.better == "higher" else 1 / SPEEDUP[side][bench])
+                made[f"{side}{n}", bench] = [true * math.exp(own + rng.normal(0, noise / 2)) for _ in range(3)]
+    return made
+
+
+def labels(measured: Mapping[tuple[str, Bench], Any]) -> dict[str, dict[str, str]]:
+    return {host: {"gen": {"a": "old", "b": "new"}[host[0]]} for host, _ in measured}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    measured = fleet()
+    cores = {host: 32 if host[0] == "a" else 64 for host, _ in measured}
+    record(tmp_path, "c1", labels(measured), measured, cores)
+    return tmp_path
+
+
+def run(root: Path, *words: str) -> str:
+    done = CliRunner().invoke(cli.app, [*words, "--results", str(root)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def compared(root: Path, *words: str) -> list[dict[str, str]]:
+    given = words or ("--baseline", "gen=old", "--candidate", "gen=new")
+    return list(csv.DictReader(io.StringIO(run(root, "compare", *given, "--format", "csv"))))
+
+
+def refused(root: Path, *words: str) -> str:
+    with pytest.raises(FleetmarkError) as error:
+        CliRunner().invoke(cli.app, [*words, "--results", str(root)], catch_exceptions=False)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def of(rows: Sequence[dict[str, str]], class_: str, benchmark: str = "") -> dict[str, str]:
+    (found,) = [r for r in rows if r["class"] == class_ and r["benchmark"] == benchmark]
+    return found
+
+
+def test_ratios_of_classes_and_benchmarks(root: Path) -> None:
+    rows = compared(root)
+    for class_, truth in (("mem-bw", 2.4), ("disk", 1.5), ("os", 1.1), ("cpu-int", math.sqrt(1.7 * 1.6))):
+        row = of(rows, class_)
+        assert float(row["lo"]) < truth < float(row["hi"])
+        assert float(row["ratio"]) == pytest.approx(truth, rel=0.02)
+        assert row["verdict"] == "better"
+    null = of(rows, "os", "lmbench lat_syscall-null null")
+    assert (null["unit"], null["better"]) == ("s", "lower")
+    assert float(null["candidate_value"]) < float(null["baseline_value"])
+    assert of(rows, "cpu-int")["standing"] == "estimate"
+
+
+def test_the_other_way_round_is_the_inverse(root: Path) -> None:
+    back = compared(root, "--baseline", "gen=new", "--candidate", "gen=old")
+    there = compared(root)
+    for row in there:
+        mirrored = of(back, row["class"], row["benchmark"])
+        assert float(row["ratio"]) * float(mirrored["ratio"]) == pytest.approx(1)
+
+
+def test_per_core_leaves_latencies_out(root: Path) -> None:
+    rows = compared(root, "--baseline", "gen=old", "--candidate", "gen=new", "--per", "core")
+    assert float(of(rows, "mem-bw")["ratio"]) == pytest.approx(1.2, rel=0.02)
+    left = of(rows, "os", "lmbench lat_syscall-null null")
+    assert left["ratio"] == "" and left["note"].endswith("nothing to share out per core")
+
+
+def test_a_work_mix_has_both_headlines(root: Path) -> None:
+    rows = compared(root, "--baseline", "gen=old", "--candidate", "gen=new", "--mix", "mem-bw=0.5,disk=0.5")
+    row = of(rows, "work mix")
+    assert float(row["ratio"]) == pytest.approx(math.sqrt(2.4 * 1.5), rel=0.02)
+    assert "equal work 1.8" in row["note"]  # 2 / (1/2.4 + 1/1.5) = 1.846
+    assert "MIX-SENSITIVE" not in row["note"]
+
+
+def test_several_campaigns_of_a_host_are_one_host(root: Path) -> None:
+    more = fleet(seed=2)
+    record(root, "c2", labels(more), more)
+    row = of(compared(root), "disk")
+    assert (row["hosts_baseline"], row["hosts_candidate"]) == ("6", "6")
+
+
+def test_what_did_not_pass_or_is_not_positive_is_left_out_and_said(root: Path) -> None:
+    record(root, "c2", {"b0": {"gen": "new"}}, {("b0", TRIAD): [1.0]}, status="invalid")
+    record(root, "c3", {"b1": {"gen": "new"}}, {("b1", TRIAD): [0.0]})
+    before = of(compared(root, "--baseline", "gen=old", "--candidate", "gen=new,campaign=c1"), "mem-bw")
+    found = json.loads(run(root, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))
+    row = next(r for r in found["rows"] if r["class"] == "mem-bw")
+    assert row["ratio"] == pytest.approx(float(before["ratio"]))
+    assert sorted(found["notes"]) == [
+        "gen=new: stream all-cores: 1 value of triad left out: invalid",
+        "gen=new: stream all-cores: 1 value of triad left out: zero or negative",
+    ]
+
+
+def test_sizes_that_follow_the_hosts_do_not_keep_generations_apart(tmp_path: Path) -> None:
+    curve = replace(NULL, case="lat_mem_rd-128", metric="random_latency", class_="mem-latency")
+    measured: dict[tuple[str, Bench], list[float]] = {}
+    for side, largest in (("a", 96), ("b", 384)):
+        for n in range(3):
+            for size in (1, 8, 32, 64, largest):
+                point = replace(curve, labels=frozen({"size": str(size << 20), "stride": "128"}))
+                measured[f"{side}{n}", point] = [90e-9 + n * 1e-9 if size == largest else 5e-9]
+    record(tmp_path, "c", {h: {"gen": "old" if h[0] == "a" else "new"} for h, _ in measured}, measured)
+    (headline, row) = compared(tmp_path)
+    assert row["benchmark"] == "lmbench lat_mem_rd-128 random_latency stride=128"
+    assert float(headline["ratio"]) == pytest.approx(1)
+    assert float(row["baseline_value"]) == pytest.approx(91e-9, rel=0.01)
+
+
+class frozen(dict[str, str]):
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(tuple(self.items()))
+
+
+def test_pairs_count_within_a_side_only(tmp_path: Path) -> None:
+    def wire(peer: str) -> Bench:
+        return Bench("iperf3", "tcp-1", "bitrate", "B/s", "higher", "net", subject=peer)
+
+    measured = {}
+    for here in ("a0", "a1", "a2", "b0", "b1", "b2"):
+        for there in ("a0", "a1", "a2", "b0", "b1", "b2"):
+            if here != there:
+                slow = "a" in here + there
+                measured[here, wire(f"{here}>{there}")] = [(1e9 if slow else 3e9) * (1 + 0.001 * int(here[1]))]
+    record(tmp_path, "c", {h: {"gen": "old" if h[0] == "a" else "new"} for h, _ in measured}, measured)
+    row = of(compared(tmp_path), "net", "iperf3 tcp-1 bitrate (pairs)")
+    assert float(row["ratio"]) == pytest.approx(3)
+    assert (row["hosts_baseline"], row["hosts_candidate"]) == ("3", "3")
+
+
+def test_one_host_a_side_makes_no_claim(root: Path) -> None:
+    row = of(compared(root, "--baseline", "host=a0", "--candidate", "host=b0"), "disk")
+    assert (row["lo"], row["hi"], row["verdict"]) == ("", "", "cannot tell")
+    assert "within-host only" in row["note"]
+
+
+def test_before_and_after_on_the_same_hosts(tmp_path: Path) -> None:
+    before = fleet("a", noise=0.1)
+    after = {key: [v * 1.05 for v in values] for key, values in before.items()}
+    record(tmp_path, "before", labels(before), before)
+    record(tmp_path, "after", labels(after), after)
+    words = ("--baseline", "campaign=before", "--candidate", "campaign=after")
+    apart = json.loads(run(tmp_path, "compare", *words, "--format", "json"))
+    assert "6 hosts are on both sides (a0, a1, a2): compare them with --paired" in apart["warnings"]
+    row = of(compared(tmp_path, *words, "--paired"), "disk")
+    assert float(row["ratio"]) == pytest.approx(1.05) and row["verdict"] == "better"
+    assert of(compared(tmp_path, *words), "disk")["verdict"] == "cannot tell"
+
+
+def test_a_pinned_reference_does_not_drift(root: Path) -> None:
+    assert run(root, "reference", "save", "old-2026", "--from", "gen=old").startswith(
+        "old-2026@1: 5 benchmarks of 6 hosts"
+    )
+    words = ("--reference", "old-2026", "--candidate", "gen=new")
+    first = compared(root, *words)
+    record(root, "c9", {"z1": {"gen": "old"}, "z2": {"gen": "old"}}, {(h, TRIAD): [1e9] for h in ("z1", "z2")})
+    assert compared(root, *words) == first
+    assert run(root, "reference", "save", "old-2026", "--from", "gen=old").startswith("old-2026@2")
+    assert compared(root, "--reference", "old-2026@1", "--candidate", "gen=new") == [{**row} for row in first]
+    listed = json.loads(run(root, "reference", "list", "--format", "json"))
+    assert [(r["name"], r["version"], r["hosts"]) for r in listed] == [("old-2026", 1, 6), ("old-2026", 2, 8)]
+
+
+def test_every_form_says_the_same(root: Path) -> None:
+    words = ("compare", "-b", "gen=old", "-c", "gen=new")
+    table, text = run(root, *words), run(root, *words, "--format", "md")
+    ratio = f"{float(of(compared(root), 'mem-bw')['ratio']):.2f}"
+    for shown in (table, text):
+        assert ratio in shown and "estimate: not a compliant reportable run" in shown
+    assert text.count("| stream all-cores triad |") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-b", "gen=olt", "-c", "gen=new"], r"there are gen=old (6), gen=new (6)"),
+        (["-b", "gen=old", "-c", "gen=new", "--per", "cores"], "did you mean core?"),
+        (["-b", "gen=old", "-c", "gen=new", "--per", "money"], "b0 (c1) does not say how much it has"),
+        (["-b", "gen=old", "-c", "gen=new", "--mix", "disk=0.5"], "sums to 0.5, not to 1"),
+        (["-b", "gen=old", "-c", "gen=new", "--mix", "disc=1"], "names 'disc', which is not measured; classes are"),
+        (["-b", "gen=old", "-c", "gen=new", "--mix", "disk"], "is no share"),
+        (["-b", "gen=old", "-c", "gen=new", "--only", "nothing*"], "matches no benchmark; there are"),
+        (["-c", "gen=new"], "--baseline gen=… or --reference NAME"),
+        (["--reference", "nobody", "-c", "gen=new"], "there is none yet"),
+        (["-b", "host=a0", "-c", "host=b0", "--paired"], "have no host in common"),
+    ],
+)
+def test_bad_input_is_one_sentence(root: Path, words: list[str], said: str) -> None:
+    assert said in refused(root, "compare", *words)
+
+
+def test_sides_that_share_nothing(tmp_path: Path) -> None:
+    record(tmp_path, "c", {"a": {"gen": "old"}, "b": {"gen": "new"}}, {("a", TRIAD): [1e9], ("b", IOPS): [1e5]})
+    assert "share no benchmark" in refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new")
+
+
+def test_units_must_agree(tmp_path: Path) -> None:
+    other = replace(IOPS, unit="B/s")
+    measured = {("a", IOPS): [1e5], ("b", other): [1e5], ("a", TRIAD): [1e9], ("b", TRIAD): [2e9]}
+    record(tmp_path, "c", {"a": {"gen": "old"}, "b": {"gen": "new"}}, measured)
+    row = of(compared(tmp_path), "disk", "fio randread-4k-qd32 read_iops")
+    assert row["ratio"] == "" and row["note"] == "units clash: 1/s on the baseline, B/s on the candidate"
