@@ -1,7 +1,4 @@
-"""Measurements of many campaigns and imported tables as host means, one side of a comparison at a time.
-
-DuckDB reads the archives' Parquet files where they lie; what comes out is a number per machine and benchmark.
-"""
+"""Measurements of many campaigns and imported tables as host means, one side of a comparison at a time."""
 
 from __future__ import annotations
 
@@ -13,16 +10,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import duckdb
+import numpy as np
 import pandas as pd
 
+from fleetmark import readings
 from fleetmark.archive import Archive, campaigns, safe_name
 from fleetmark.facts import Facts
-from fleetmark.model import FleetmarkError
+from fleetmark.model import Better, FleetmarkError
 from fleetmark.selection import Machine
 from planner.comparison import Side
 
-MEMORY = "600MB"  # DuckDB spills to disk beyond it
 HEAVY_TAILED = ("disk", "net")  # classes whose runs are summarised by their median
 TRAITS = ("round", "division", "availability", "precision", "accelerators")  # of imported tables: mixing them is said
 CURVE = 4  # sizes from which on a metric is a curve
@@ -48,35 +45,6 @@ def _facts_of(archive: Archive, host: str) -> Any:
     return read
 
 
-_KEY = 'workload, "case", metric, subject, labels, unit, better, class, standing'
-# A pair of hosts counts for its first one, and only where both belong to the side.
-_CHOSEN = """
-FROM read_parquet(?, union_by_name = true) m JOIN chosen c ON m.campaign = c.campaign AND m.host = c.host
-WHERE headline AND better <> 'none' AND (subject NOT LIKE '%>%' OR (starts_with(subject, m.host || '>')
-  AND substr(subject, length(m.host) + 2) IN (SELECT host FROM chosen WHERE campaign = m.campaign)))
-"""
-_RUNS = f"""
-CREATE TEMP TABLE runs AS
-SELECT * EXCLUDE (middle, average), CASE WHEN list_contains(?, class) THEN middle ELSE average END
-  * CASE WHEN better = 'lower' THEN -1 ELSE 1 END AS mean
-FROM (
-  SELECT m.campaign, m.host, {_KEY.replace("subject, ", "").replace("standing", "coalesce(standing, '') AS standing")},
-    CASE WHEN subject LIKE '%>%' THEN 'pairs' ELSE subject END AS subject,
-    median(ln(value)) AS middle, avg(ln(value)) AS average
-  {_CHOSEN} AND status = 'passed' AND value > 0
-  GROUP BY ALL
-)
-"""
-_KEYS = f"CREATE TEMP TABLE keys AS SELECT row_number() OVER () - 1 AS id, * FROM (SELECT DISTINCT {_KEY} FROM runs)"
-_MEANS = f"SELECT host, id, avg(mean) AS mean FROM runs JOIN keys USING ({_KEY}) GROUP BY host, id"
-_REJECTED = f"""
-SELECT workload, "case", metric,
-  CASE WHEN status <> 'passed' THEN status ELSE 'zero or negative' END AS why, count(*) AS number
-{_CHOSEN} AND NOT (status = 'passed' AND value > 0)
-GROUP BY ALL ORDER BY ALL
-"""
-
-
 def side(root: Path, title: str, chosen: Sequence[Machine], *, only: Sequence[str] = (), per: str = "server") -> Side:
     """The figures of the ``chosen`` machines; ``only``: shell-style patterns over ``workload/case/metric``.
 
@@ -84,33 +52,23 @@ def side(root: Path, title: str, chosen: Sequence[Machine], *, only: Sequence[st
     measured, ``only`` matches nothing, or a machine does not say how much it has of what ``per`` divides by.
     """
     names = sorted({m.campaign for m in chosen})
-    files = [str(path) for name in names if (path := root / name / "measurements.parquet").exists()]
+    files = {name: path for name in names if (path := root / name / "measurements.parquet").exists()}
     if not files:
-        raise FleetmarkError(
-            f"{', '.join(names[:4])}: no measurements there; `fleetmark run --resume` goes on with one"
-        )
-    with duckdb.connect(config={"memory_limit": MEMORY}) as db:
-        db.register(
-            "chosen", pd.DataFrame({"campaign": [m.campaign for m in chosen], "host": [m.host for m in chosen]})
-        )
-        db.execute(_RUNS, [list(HEAVY_TAILED), files])
-        db.execute(_KEYS)
-        keys = db.sql("SELECT * FROM keys ORDER BY id").df().set_index("id")
-        values = db.sql(
-            "SELECT host, id, avg(mean) AS mean FROM runs JOIN keys USING (" + _KEY + ") GROUP BY host, id"
-        ).df()
-        bad = db.sql(_REJECTED, params=[files]).fetchall()
+        raise FleetmarkError(f"{', '.join(names[:4])}: nothing measured; `fleetmark run --resume` goes on with one")
+    found = readings.read(files, [(m.campaign, m.host) for m in chosen])
+    keys = found.keys
+    values = readings.means(found, HEAVY_TAILED)
     if only:
         titles = keys["workload"] + "/" + keys["case"] + "/" + keys["metric"]
         keys = keys[titles.map(lambda t: any(fnmatch.fnmatchcase(t, p) for p in only))]
-        values = values[values["id"].isin(keys.index)]
+        values = values[values["key"].isin(keys.index)]
         if keys.empty:
             raise FleetmarkError(f"--only {','.join(only)} matches no benchmark; there are {_some(titles)}")
     notes = [
         f"{workload} {case}: {count} {'value' if count == 1 else 'values'} of {metric} left out: {why}"
-        for workload, case, metric, why, count in bad
+        for (workload, case, metric, why), count in sorted(found.left_out.items())
     ]
-    means, benchmarks = _titled(values, keys)
+    means, benchmarks = _titled(values, keys, [m.host for m in chosen])
     amounts = {m.host: _amount(m, per) for m in chosen if m.host in means.index} if per != "server" else {}
     return Side(title, means, benchmarks, amounts, _traits(chosen), notes)
 
@@ -149,7 +107,7 @@ def _traits(chosen: Sequence[Machine]) -> dict[str, list[str]]:
     return {key: values for key, values in found.items() if values}
 
 
-def _titled(values: pd.DataFrame, keys: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _titled(values: pd.DataFrame, keys: pd.DataFrame, hosts: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Values as a matrix under titles that hosts of other kinds share, and what stands behind each title.
 
     Sizes that follow from a host's own (twice its cache, the end of a curve) would keep generations apart: where a
@@ -157,20 +115,35 @@ def _titled(values: pd.DataFrame, keys: pd.DataFrame) -> tuple[pd.DataFrame, pd.
     """
     size = pd.Series({i: _size(text) for i, text in keys["labels"].items()}, dtype=float)
     rest = keys.assign(labels=[_label(text, size=False) for text in keys["labels"]])
-    line = rest.groupby([c for c in rest.columns if c != "standing"], sort=False).ngroup()
-    rows = values.assign(line=values["id"].map(line), size=values["id"].map(size))
-    group = rows.groupby(["host", "line"])["size"]
-    points, largest = group.transform("nunique"), group.transform("max")
-    bare = rows["size"].isna() | ((points == 1) | (points >= CURVE)) & (rows["size"] == largest)
-    inner = (points >= CURVE) & (rows["size"] < largest)
-    rows = rows.assign(bare=bare)[~inner]
-    bare_title = {i: _title(k, k["labels"]) for i, k in rest.to_dict("index").items()}
-    full_title = {i: _title(k, k["labels"]) for i, k in keys.to_dict("index").items()}
-    rows["title"] = rows["id"].map(full_title).where(~rows["bare"], rows["id"].map(bare_title))
-    means = rows.pivot_table(index="host", columns="title", values="mean", aggfunc="mean", sort=True)
-    about = rows[["id", "title"]].drop_duplicates().merge(keys, left_on="id", right_index=True).groupby("title")
+    full = {i: _title(k, k["labels"]) for i, k in keys.to_dict("index").items()}
+    bare = {i: _title(k, k["labels"]) for i, k in rest.to_dict("index").items()}
+    names = sorted({*full.values(), *bare.values()})
+    column = {name: n for n, name in enumerate(names)}
+    values = values.assign(column=values["key"].map({i: column[full[i]] for i in full}))
+    sized = values["key"].map(size).notna()
+    if sized.any():
+        line = rest.groupby([c for c in rest.columns if c != "standing"], sort=False).ngroup()
+        rows = values[sized].assign(size=values["key"].map(size), line=values["key"].map(line))
+        group = rows.groupby(["record", "line"])["size"]
+        points, largest = group.transform("nunique"), group.transform("max")
+        by_name = ((points == 1) | (points >= CURVE)) & (rows["size"] == largest)
+        rows.loc[by_name, "column"] = rows.loc[by_name, "key"].map({i: column[bare[i]] for i in bare})
+        rows = rows[(points < CURVE) | (rows["size"] == largest)]
+        values = pd.concat([values[~sized], rows[values.columns]])
+    machines = sorted(set(hosts))
+    place = {name: n for n, name in enumerate(machines)}
+    cell = np.array([place[h] for h in hosts])[values["record"]] * len(names) + values["column"].to_numpy()
+    shape = (len(machines), len(names))
+    count = np.bincount(cell, minlength=shape[0] * shape[1])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = (np.bincount(cell, weights=values["mean"], minlength=shape[0] * shape[1]) / count).reshape(shape)
+    about = values[["key", "column"]].drop_duplicates().merge(keys, left_on="key", right_index=True).groupby("column")
     benchmarks = about[["workload", "case", "metric", "better", "class"]].first()
-    return means, benchmarks.assign(unit=about["unit"].agg(_joined), standing=about["standing"].agg(_joined))
+    benchmarks = benchmarks.assign(unit=about["unit"].agg(_joined), standing=about["standing"].agg(_joined))
+    benchmarks.index = pd.Index([names[n] for n in benchmarks.index], name="title")
+    sign = [-1.0 if b == Better.LOWER else 1.0 for b in benchmarks["better"]]
+    means = pd.DataFrame(mean, machines, names)[list(benchmarks.index)] * sign
+    return means.dropna(how="all"), benchmarks
 
 
 def _title(key: Mapping[Any, Any], labels: str) -> str:

@@ -1,0 +1,91 @@
+"""How long ``fleetmark compare`` takes over a large record, and its peak memory, beside reading the same file once.
+
+``python -m benchmarks.comparison [HOSTS] [METRICS] [REPEATS]`` (10000 200 5). The record is made in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fleetmark.archive import MEASUREMENT_SCHEMA
+
+BLOCK = 500  # hosts written at once
+READ = "import sys, pyarrow.parquet as pq; pq.read_table(sys.argv[1], columns=['host', 'workload', 'case', 'metric', 'value'])"
+
+
+def record(root: Path, hosts: int, metrics: int, repeats: int) -> Path:
+    """A campaign of two generations under ``root``: its measurements file."""
+    folder = root / "20260101T000000-large"
+    folder.mkdir()
+    names = [f"h{n}" for n in range(hosts)]
+    listed = [{"name": n, "labels": {"gen": "ab"[i % 2]}} for i, n in enumerate(names)]
+    (folder / "campaign.json").write_text(json.dumps({"schema": 1, "hosts": listed}))
+    rng = np.random.default_rng(1)
+    schema = pa.schema(
+        [
+            (k, {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}[v])
+            for k, v in MEASUREMENT_SCHEMA.items()
+        ]
+    )
+    path = folder / "measurements.parquet"
+    rows = metrics * repeats
+    metric, repeat = np.arange(rows) // repeats, np.arange(rows) % repeats
+    of_host = {
+        "workload": [f"w{m // 20}" for m in metric],
+        "case": [f"case-{m % 20 // 5}" for m in metric],
+        "metric": [f"m{m % 5}" for m in metric],
+        "class": [("cpu-int", "mem-bw", "disk", "net")[m // 20 % 4] for m in metric],
+        "repeat": repeat,
+    }
+    fixed = {"campaign": folder.name, "subject": "host", "labels": "{}", "unit": "1/s", "better": "higher"}
+    fixed |= {"time": "2026-01-01T00:00:00Z", "tool_version": "1", "status": "passed", "standing": "", "raw": "raw/x"}
+    flags = {"headline": True, "bits": False}
+    with pq.ParquetWriter(path, schema, compression="zstd") as out:
+        for first in range(0, hosts, BLOCK):
+            block = range(first, min(first + BLOCK, hosts))
+            many = len(block) * rows
+            speed = np.repeat([1.5 if i % 2 else 1.0 for i in block], rows)
+            own = np.repeat(rng.normal(0, 0.02, len(block)), rows)
+            columns = {k: np.tile(v, len(block)) for k, v in of_host.items()}
+            columns |= {k: pa.repeat(v, many) for k, v in (fixed | flags).items()}
+            columns["host"] = np.repeat([names[i] for i in block], rows)
+            columns["value"] = np.exp(own + rng.normal(0, 0.01, many)) * np.tile(1.0 + metric, len(block)) * speed
+            out.write_table(pa.table({k: columns[k] for k in schema.names}, schema=schema))
+    return path
+
+
+def timed(argv: list[str]) -> tuple[float, float]:
+    """Wall seconds and peak resident memory (MB) of one command."""
+    before = time.perf_counter()
+    subprocess.run(argv, check=True, stdout=subprocess.DEVNULL)
+    wall = time.perf_counter() - before
+    return wall, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1000
+
+
+def main() -> None:
+    given = [int(a) for a in sys.argv[1:]]
+    hosts, metrics, repeats = given or (10_000, 200, 5)
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        path = record(root, hosts, metrics, repeats)
+        print(f"{hosts} hosts x {metrics} metrics x {repeats} repeats: {path.stat().st_size / 1e6:.0f} MB of Parquet")
+        program = [sys.executable, "-c", "from fleetmark.cli import main; main()"]
+        asked = [*program, "compare", "-b", "gen=a", "-c", "gen=b", "--format", "csv", "--results", folder]
+        wall, memory = timed(asked)
+        print(f"fleetmark compare: {wall:.1f} s, {memory:.0f} MB")
+        wall, memory = timed([sys.executable, "-c", READ, str(path)])
+        print(f"reading five columns with pyarrow: {wall:.1f} s (peak of both {memory:.0f} MB)")
+
+
+if __name__ == "__main__":
+    main()
