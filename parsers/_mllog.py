@@ -1,0 +1,163 @@
+"""MLCommons logs, line by line: ``:::MLLOG`` and a JSON object, from files that may be compressed and of any size.
+
+What is read is bounded: a line longer than ``LONGEST`` bytes is cut there, the rest of it skipped.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
+
+MARK = b":::MLLOG"
+LONGEST = 1 << 20  # bytes of a line worth keeping; real ones reach some tens of kB (file lists, git logs)
+_CHUNK = 1 << 20
+_GZIP = b"\x1f\x8b\x08"
+_UTF8 = codecs.BOM_UTF8
+_WIDE = (
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+# How every LoadGen and mllog record with its key first begins; other orders are decoded whole.
+_KEY_FIRST = re.compile(rb'\s*\{\s*"key"\s*:\s*"([^"\\]{0,200})"')
+# C++ streams print these where JSON has no word for them.
+_NOT_JSON = re.compile(r"(?<=[:,\[\s])[-+]?(?:nan|inf)(?=\s{0,9}[,}\]])", re.IGNORECASE)
+
+
+class DamagedError(Exception):
+    """Compressed input that cannot be unpacked; the message says why."""
+
+
+def entries(lines: Iterable[bytes], wanted: re.Pattern[bytes] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The records of a log, each with its line's number (from 1), whatever stands before, between and after them.
+
+    ``wanted`` spares the decoding of most: records whose first member is a ``key`` that it does not match (from the
+    start) are passed over. Records that are cut or damaged are, too; several on one line are all read.
+    """
+    for n, line in enumerate(lines, 1):
+        if MARK in line:
+            yield from ((n, made) for made in records(line, wanted))
+
+
+def records(line: bytes, wanted: re.Pattern[bytes] | None = None) -> Iterator[dict[str, Any]]:
+    """The records on one line, as ``entries`` reads them."""
+    retries = 20
+    at = line.find(MARK)
+    while at >= 0:
+        start = at + len(MARK)
+        at = line.find(MARK, start)
+        key = _KEY_FIRST.match(line, start)
+        if wanted is not None and key and not wanted.match(key[1]):
+            continue
+        made = _decode(line[start : at if at >= 0 else None])
+        if made is None and key and at >= 0 and retries:
+            retries -= 1  # a mark within a record's own text (a commit message, say) does not end it
+            made = _decode(line[start:])
+        if made is not None:
+            yield made
+
+
+def _decode(raw: bytes) -> dict[str, Any] | None:
+    text = raw.decode("utf-8", "replace").replace("\0", "").lstrip()
+    if not text.startswith("{"):
+        return None
+    made = _first_object(text)
+    if made is None and _NOT_JSON.search(text):
+        made = _first_object(_NOT_JSON.sub("null", text))
+    return made
+
+
+_DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
+
+
+def _first_object(text: str) -> dict[str, Any] | None:
+    try:
+        made = _DECODER.raw_decode(text)[0]
+    except (ValueError, RecursionError):  # damaged or cut; an int of thousands of digits; absurd nesting
+        return None
+    return made if isinstance(made, dict) else None
+
+
+class Lines:
+    """The lines of a file without their ends: unpacked where it is gzip, UTF-8 where a mark says UTF-16 or UTF-32.
+
+    Each is at most ``LONGEST`` bytes. Iterating raises DamagedError. ``open_end`` is true while the last line is
+    handed out and nothing ended it: the file may have been cut there.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self.open_end = file, False
+
+    def __iter__(self) -> Iterator[bytes]:
+        kept: list[bytes] = []  # of a line whose end has not come yet
+        size = 0
+        for chunk in _utf8(_unpacked(self._file)):
+            *whole, rest = chunk.split(b"\n")
+            if whole:
+                whole[0] = b"".join([*kept, whole[0]])
+                kept, size = [], 0
+                for line in whole:
+                    yield line if len(line) <= LONGEST else line[:LONGEST]
+            if size < LONGEST and rest:
+                kept.append(rest)
+                size += len(rest)
+        if kept:
+            self.open_end = True
+            yield b"".join(kept)[:LONGEST]
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    while chunk := file.read(_CHUNK):
+        yield chunk
+
+
+def _unpacked(file: BinaryIO) -> Iterator[bytes]:
+    """``file`` in pieces, unpacked if it begins as gzip does; it may consist of several members."""
+    pieces = _chunks(file)
+    head = next(pieces, b"")
+    while 0 < len(head) < 4 and (more := next(pieces, b"")):  # a pipe may give less than the mark
+        head += more
+    if not head.startswith(_GZIP):
+        if head:
+            yield head
+        yield from pieces
+        return
+    try:
+        yield from _gunzip(head, pieces)
+    except zlib.error as error:
+        raise DamagedError(f"gzip that is damaged ({error})") from error
+
+
+def _gunzip(packed: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    member = zlib.decompressobj(wbits=31)
+    while True:
+        if made := member.decompress(packed, _CHUNK):
+            yield made
+        if member.eof:
+            packed = member.unused_data.lstrip(b"\0") or next(pieces, b"").lstrip(b"\0")  # tapes pad with zeros
+            if not packed:
+                return
+            member = zlib.decompressobj(wbits=31)
+        else:
+            packed = member.unconsumed_tail or next(pieces, b"")
+            if not packed and not made:
+                raise DamagedError("gzip that ends before its end")
+
+
+def _utf8(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """``pieces`` without a byte order mark, made UTF-8 where that mark says UTF-16 or UTF-32."""
+    head = next(pieces, b"")
+    for mark, encoding in _WIDE:
+        if head.startswith(mark):
+            decoder = codecs.getincrementaldecoder(encoding)("replace")
+            yield decoder.decode(head[len(mark) :]).encode("utf-8", "replace")
+            for piece in pieces:
+                yield decoder.decode(piece).encode("utf-8", "replace")
+            return
+    yield head.removeprefix(_UTF8)
+    yield from pieces

@@ -1,0 +1,273 @@
+"""MLPerf Inference: LoadGen's summary and detail log, accuracy.txt, and the reports of MLPerf's endpoints client.
+
+Case: the scenario (``SingleStream``, ``MultiStream``, ``Server``, ``Interactive``, ``Offline``), or ``accuracy``.
+LoadGen runs Interactive as Server: the limits of TTFT and TPOT tell them apart, or the word in the command.
+
+Metrics, in 1/s and higher where nothing else is said: ``samples_per_second`` and ``tokens_per_second`` (the completed
+ones in Server), ``inferred_tokens_per_second`` (samples times a factor, gptj), ``scheduled_samples_per_second`` (what
+was asked for: it describes), ``qps_with_overhead`` and ``_without_``, ``tps_`` the same. Seconds, lower (in Offline,
+where all samples wait from the start, they only describe): ``latency_min``, ``_max``, ``_mean``, ``_p50`` to
+``_p99.9``, ``ttft_*`` and ``tpot_*`` likewise, ``*_early_stopping`` with the label ``percentile``. MultiStream's are of
+queries, ``sample_latency_*`` of samples. ``latency`` is the score of SingleStream and MultiStream: the early-stopping
+estimate at percentile 90 or 99 (or the log's own target) where printed, else that percentile; a note says which. Counts
+that describe: ``queries``, ``samples``. ``samples_per_query`` (higher) is the score of MultiStream up to v1.1.
+
+Accuracy: ``accuracy``, ``auc``, ``map`` are fractions, whether printed as percent or not; everything printed with a
+percent sign is, too. ``rouge1``, ``rougel``, ``f1``, ``exact_match``, ``bleu``, ``fid_score`` (lower) and the like
+stay as printed, mostly 0 to 100. Counts: ``good``, ``total``, ``gen_len``, ``tokens_per_sample``.
+
+Read against LoadGen v0.5 to v6.0 (results.cc, test_settings_internal.cc), the endpoints client 0.1.0 (report.py), and
+the inference rules: runs of 600 s (60 s up to v0.7), latency limits, compliance tests TEST01 to TEST09. Logs of
+accuracy mode hold no result, nor do mlperf_log_accuracy.json and detail logs before v1.0. What MLCommons did not
+publish is unverified, so every result says so.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Sequence
+from typing import BinaryIO
+
+from fleetmark.model import Measurement, Parsed, ParseError, Standing
+from parsers._mllog import MARK, DamagedError, Lines, records
+from parsers._mlperf_inference_accuracy import CASE as ACCURACY
+from parsers._mlperf_inference_accuracy import AccuracyReader
+from parsers._mlperf_inference_detail import OTHERS, WANTED, DetailReader, take_result
+from parsers._mlperf_inference_report import Report, ReportReader, from_json
+from parsers._mlperf_inference_run import TOOL, Run, hint
+from parsers._mlperf_inference_summary import SummaryReader
+from parsers._text import decode, find_json, number
+
+_LONGEST_TEXT = 20_000  # bytes of a line that is not a record
+_LARGEST_JSON = 2 << 20
+_RESPONSE = re.compile(rb'\[?\s{0,20}\{\s{0,9}"seq_id"\s{0,9}:')
+_NO_RESPONSES = "a result; this is mlperf_log_accuracy.json, the responses of a run"
+_OLD_DETAIL = re.compile(r'"pid": [0-9]{1,20}, "tid": [0-9]{1,20}, "ts": ')
+# One line of NVIDIA's harness, where nothing else of the log reached the text.
+_HARNESS = re.compile(
+    r"(?:.{0,200}\s)?(result_\w{1,40}|early_stopping_latency_[sm]s): (\S{1,40}), {1,2}"
+    r"Result is (VALID|INVALID)\b.{0,300}"
+)
+_TAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,60}\Z")
+
+
+class _Reader:
+    """Everything a stream of lines says, in memory that does not grow with it."""
+
+    def __init__(self) -> None:
+        self.detail, self.summary = DetailReader(), SummaryReader()
+        self.report, self.accuracy = ReportReader(), AccuracyReader()
+        self.documents: list[Report] = []
+        self.harness: list[Run] = []
+        self.cut: int | None = None  # the last line, left out because it may be half of one
+        self.old_detail: int | None = None
+        self.last: tuple[int, str] | None = None
+        self._first: bytes | None = None  # the first line that is not blank, its beginning
+        self._json: list[bytes] | None = None  # all lines, where the text begins as a JSON object
+        self._json_size = 0
+
+    def read(self, lines: Lines) -> None:
+        """Read to the end. Raises ParseError where it soon shows that this is another file, DamagedError."""
+        others, mark = OTHERS.match, MARK
+        n = 0
+        for n, line in enumerate(lines, 1):
+            if others(line) and line.find(mark, 1) < 0:
+                continue
+            if mark in line:
+                for record in records(line, WANTED):
+                    self.detail.take(n, record)
+            elif line or self._json is not None:
+                self._take_text(n, line, lines.open_end)
+        if self._json is not None:
+            self._take_json(b"\n".join(self._json))
+        self.last = self.last or ((n, "") if n else None)
+
+    @property
+    def empty_list(self) -> bool:
+        """Whether all there is is ``[`` and ``]``, as LoadGen writes where no responses are logged."""
+        return self._first is not None and self._first.strip() == b"[" and self.last is not None and self.last[1] == "]"
+
+    def _take_text(self, n: int, raw: bytes, open_end: bool) -> None:
+        if self._first is None and raw.strip():
+            self._first = raw.lstrip()[:100]
+            self._json = [b""] * (n - 1) if self._first.startswith(b"{") and n < 1000 else None
+        if self._first is not None and self._first.startswith(b"[") and n < 100 and _RESPONSE.match(raw.lstrip()):
+            raise ParseError(TOOL, _NO_RESPONSES, line=n)
+        self._keep_json(raw)
+        for part in raw.split(b"\r") if b"\r" in raw else (raw,):
+            if len(part) > _LONGEST_TEXT:
+                continue
+            text = decode(part) if b"\x1b" in part or b"\0" in part else part.decode("utf-8", "replace")
+            if open_end and not text.startswith("hash="):
+                text = self._without_cut(n, text)
+            self._take_line(n, text)
+
+    def _without_cut(self, n: int, text: str) -> str:
+        """``text``, which nothing ends, without a figure that stands at its very end: it may have lost digits."""
+        tail = _TAIL.search(text)
+        if tail is None or not any(c.isdigit() for c in tail[0]):
+            return text
+        self.cut = n
+        return text[: tail.start()]
+
+    def _take_line(self, n: int, text: str) -> None:
+        said = text.strip()
+        if not said:
+            return
+        self.last = (n, said)
+        if said.startswith('"pid"') and _OLD_DETAIL.match(text):
+            self.old_detail = self.old_detail or n
+        elif not self.report.take(n, text):
+            self.summary.take(n, text)
+            self.accuracy.take(n, text)
+            if "Result is" in text and (match := _HARNESS.fullmatch(text)):
+                self._take_harness(n, match)
+
+    def _take_harness(self, n: int, match: re.Match[str]) -> None:
+        value = number(match[2])
+        if value is None or len(self.harness) >= 1000:
+            return
+        run = Run(n, titled=True, verdict=match[3], ended=True)
+        name = match[1]
+        run.scenario = {"ss": "SingleStream", "ms": "MultiStream"}.get(name[-2:])
+        if run.scenario is None:
+            run.scenario = "Server" if "completed" in name or "scheduled" in name else "Offline"
+        take_result(run, name, value)
+        if "10-min runtime requirement met: False" in match[0]:
+            run.say("short: the harness says that the run took less than 10 minutes")
+        run.finish()
+        self.harness.append(run)
+
+    def _keep_json(self, raw: bytes) -> None:
+        if self._json is not None:
+            self._json_size += len(raw) + 1
+            self._json.append(raw)
+            if self._json_size > _LARGEST_JSON:
+                self._json = None
+
+    def _take_json(self, raw: bytes) -> None:
+        for document in find_json(decode(raw)).documents:
+            if "traceEvents" in document.value:
+                raise ParseError(TOOL, "a result; this is a trace", line=document.line)
+            if report := from_json(document.value, document.line):
+                self.documents.append(report)
+            elif document.end > document.line:
+                self.accuracy.take_object(document.value)
+
+
+def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """What ``raw`` says, as ``parse_stream``."""
+    return parse_stream(io.BytesIO(raw), command)
+
+
+def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
+    """The results in ``file``, packed with gzip or not, read as it goes: a detail log of any size takes little memory.
+
+    ``command`` may tell what the log does not: the Interactive scenario, a compliance test, a search for the peak. Runs
+    that break their rules are left out where there are others, else kept and ``invalid``. Raises ParseError where the
+    file holds no result.
+    """
+    reader = _Reader()
+    try:
+        reader.read(Lines(file))
+    except DamagedError as error:
+        raise ParseError(TOOL, "a whole log", got=str(error)) from error
+    runs = _loadgen(reader)
+    reports = reader.report.finish() + reader.documents
+    scores = reader.accuracy.finish()
+    if not runs and not reports and not scores:
+        raise _nothing(reader)
+    notes: list[str] = []
+    measurements, invalid = _settle([*runs, *reports], command, notes)
+    if scores and not runs and not reports:
+        invalid = _no_score(reader, command)
+    notes += reader.accuracy.notes
+    if reader.cut is not None:
+        notes.append(f"line {reader.cut}: the text ends within a line, which is left out")
+    if left_out := reader.summary.left_out + reader.detail.left_out:
+        notes.append(f"{left_out} more runs, left out")
+    taken = {(m.metric, tuple(sorted(m.labels.items()))) for m in measurements if m.case == ACCURACY}
+    measurements += [s for s in scores if (s.metric, tuple(sorted(s.labels.items()))) not in taken]
+    return Parsed(
+        TOOL, tuple(measurements), _version(runs, reports), invalid, tuple(dict.fromkeys(notes)), Standing.UNVERIFIED
+    )
+
+
+def _loadgen(reader: _Reader) -> list[Run]:
+    """LoadGen's runs, one that is in the text both as summary and as records taken once."""
+    summaries, details = reader.summary.finish(), reader.detail.finish()
+    for detail in details:
+        same = [run for run in summaries if run.scenario == detail.scenario and run.verdict == detail.verdict]
+        for run in same:
+            run.version = run.version or detail.version
+            run.audited |= detail.audited
+            run.say("the detail log's records beside the summary tell the same run")
+        if not same:
+            summaries.append(detail)
+    return summaries or reader.harness
+
+
+def _settle(
+    runs: Iterable[Run | Report], command: Sequence[str], notes: list[str]
+) -> tuple[list[Measurement], str | None]:
+    """The measurements of the runs that count, or of all where none does; and why none does."""
+    judged = [(run, run.case(command), "; ".join(run.wrong(command))) for run in runs]
+    used = [entry for entry in judged if not entry[2]] or judged
+    several = len(judged) > 1
+    notes += [f"{case}: a run left out: {why}" for run, case, why in judged if (run, case, why) not in used]
+    measurements: list[Measurement] = []
+    for run, case, _ in used:
+        measurements += run.measure(case)
+        notes += [f"{case}: {remark}" if several else remark for remark in run.remarks()]
+    cases = [case for _, case, _ in used]
+    if len(set(cases)) < len(cases):
+        notes.append(f"{len(cases)} runs: repeats of a case go by the same names")
+    return measurements, (used[0][2] or None) if used else None
+
+
+def _no_score(reader: _Reader, command: Sequence[str]) -> str | None:
+    """Why accuracy that stands alone is not an accuracy run's, if so."""
+    if reader.accuracy.verification is not None:
+        return "a compliance test's verification, not the accuracy of a run"
+    word = hint(command)
+    return f"not an accuracy run by its command: {word}" if word else None
+
+
+def _version(runs: list[Run], reports: list[Report]) -> str | None:
+    for run in runs:
+        if run.version:
+            return run.version
+    return next((f"endpoints-{report.version}" for report in reports if report.version), None)
+
+
+def _nothing(reader: _Reader) -> ParseError:
+    """What was expected and is not there, as closely as the text allows."""
+    line: int | None
+    said: str | None
+    line, said = reader.last or (None, "no output")
+    details, summary = reader.detail.runs, reader.summary
+    if any((run.mode or "").startswith("Accuracy") for run in details + summary.runs):
+        wanted, said = "a performance result; this is a log of an accuracy-mode run, which has none", None
+    elif details:
+        wanted = "LoadGen's result_* records after its settings"
+        line, said = reader.detail.last_key or (details[-1].line, "")
+    elif summary.title is not None:
+        wanted = "samples per second or latencies in LoadGen's summary"
+    elif reader.old_detail is not None:
+        wanted = "result_* records; detail logs before LoadGen 1.0 have none, their results are in the summary"
+        line, said = reader.old_detail, None
+    elif reader.accuracy.verification is not None:
+        wanted = "a result; this is the verification of a compliance test"
+        line, said = reader.accuracy.verification, None
+    elif reader.accuracy.hash is not None:
+        wanted = "a score beside the hash of a run's responses"
+        line, said = reader.accuracy.hash, None
+    elif summary.ending is not None:
+        wanted = "a performance result; this is the summary of an accuracy-mode run, which has none"
+        line, said = summary.ending, None
+    elif reader.empty_list:
+        wanted, said = _NO_RESPONSES, None
+    else:
+        wanted = "LoadGen's summary or detail log, accuracy.txt, or a report of MLPerf's endpoints client"
+    return ParseError(TOOL, wanted, line=line, got=said or None)
