@@ -1,0 +1,102 @@
+"""Where the figures of a collective benchmark disagree with one another, beyond the rounding of what is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from parsers._nccl_model import Figure, Point, Row, Run
+
+
+def factors(name: str | None, ranks: int | None) -> list[tuple[float | None, float | None]]:
+    """How a collective's algbw relates to size over time, and busbw to algbw: the present definition first.
+
+    Up to June 2020 the algbw of all_gather and reduce_scatter left out each rank's own share.
+    """
+    part = (ranks - 1) / ranks if ranks else None
+    known: dict[str, list[tuple[float | None, float | None]]] = {
+        "all_reduce": [(1.0, 2 * part if part is not None else None)],
+        "all_gather": [(1.0, part), (part, 1.0)],
+        "alltoall": [(1.0, part)],
+        "alltoallv": [(None, part)],  # what it moves is not in the table
+        "hypercube": [(part, 1.0)],
+        "broadcast": [(1.0, 1.0)],
+    }
+    same = {
+        "all_reduce_bias": "all_reduce",
+        "reduce_scatter": "all_gather",
+        "gather": "alltoall",
+        "scatter": "alltoall",
+        "reduce": "broadcast",
+        "sendrecv": "broadcast",
+        "permute": "broadcast",
+    }
+    return known.get(same.get(name or "", name or ""), [])
+
+
+def is_rate(rate: Figure, moved: float, time: Figure) -> bool:
+    """Whether ``rate`` is ``moved`` over ``time``, as far as their rounding lets anyone say."""
+    if time.value <= time.half:
+        return True
+    least, most = moved / (time.value + time.half), moved / (time.value - time.half)
+    slack = rate.half + 1e-9 * most
+    return least - slack <= rate.value <= most + slack
+
+
+@dataclass(frozen=True, slots=True)
+class _Doubt:
+    """One figure that disagrees with another of its row."""
+
+    metric: str
+    row: Row
+    point: Point
+    source: str
+    printed: float
+    expected: float
+
+
+def disagreements(run: Run, single: bool) -> Iterator[str]:
+    """Where busbw is not algbw times the collective's factor, algbw not size over time, the average not the rows'."""
+    definitions = factors(run.case, run.ranks or run.asked_ranks)
+    ways = [list(_doubts(run, alg, None if single else bus)) for alg, bus in definitions]
+    if ways:
+        doubts = min(ways, key=len)
+        if ways.index(doubts) > 0:
+            yield "algbw leaves out each rank's own share, as versions before June 2020 did: later ones show more"
+        for metric in ("busbw", "algbw"):
+            yield from _tell([d for d in doubts if d.metric == metric], run.gb)
+    rates = [p.figures["busbw"] for _, p in run.points() if "busbw" in p.figures]
+    if run.average and rates and run.ended and not run.damaged and not run.mixed:
+        mean = Figure(sum(r.value for r in rates) / len(rates), sum(r.half for r in rates) / len(rates))
+        if abs(run.average.value - mean.value) > run.average.half + mean.half * (1 + 1e-9) + 1e-9 * mean.value:
+            if run.headless:
+                yield "Avg bus bandwidth is of more rows than the text holds"
+                return
+            yield (
+                f"Avg bus bandwidth {run.average.value / run.gb:.6g} GB/s disagrees with its own rows, "
+                f"whose average is {mean.value / run.gb:.6g} GB/s"
+            )
+
+
+def _doubts(run: Run, alg_factor: float | None, bus_factor: float | None) -> Iterator[_Doubt]:
+    for row, point in run.points():
+        time, alg, bus = (point.figures.get(metric) for metric in ("time", "algbw", "busbw"))
+        if bus_factor is not None and alg and bus:
+            expected = alg.value * bus_factor
+            if abs(bus.value - expected) > alg.half * bus_factor + bus.half + 1e-9 * expected:
+                yield _Doubt("busbw", row, point, f"algbw x {bus_factor:.4g}", bus.value, expected)
+        if alg_factor is not None and alg and time and time.value > time.half:
+            moved = row.size * alg_factor
+            if not is_rate(alg, moved, time):
+                yield _Doubt("algbw", row, point, "size over time", alg.value, moved / time.value)
+
+
+def _tell(doubts: list[_Doubt], gb: float) -> Iterator[str]:
+    if doubts:
+        d = doubts[0]
+        place = {"out": " out of place", "in": " in place"}.get(d.point.place, "")
+        more = f"; so {len(doubts) - 1} more" if len(doubts) > 1 else ""
+        yield (
+            f"{d.metric} at size {d.row.size}{place} is {d.printed / gb:.6g} GB/s, but {d.source} "
+            f"is {d.expected / gb:.6g} GB/s{more}"
+        )

@@ -1,0 +1,92 @@
+"""Lines as launchers hand them on: who printed each, and what a launcher says itself."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from parsers._text import numbered
+
+_MOST_MARKS = 64
+_LONGEST = 2000  # characters of a line worth reading; mpirun pads some to 400
+_STAMP = re.compile(
+    r"\s{0,8}(?:"
+    r"\[?[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(?:[.,][0-9]{1,9})?(?:Z|[+-][0-9]{2}:?[0-9]{2})?\]?\s"
+    r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9]{2}:[0-9]{2}:[0-9]{2} [0-9]{4}(?:(?=\[)|<std(?:out|err)>:))"
+)
+_RANK = re.compile(
+    r"\s{0,8}(?:"
+    r"\[[^\]\s]{0,80}?,(?P<tagged>[0-9]{1,7})\](?:<std(?:out|err|diag)>)?:?"  # mpirun --tag-output
+    r"|(?P<labelled>[0-9]{1,7}):(?=\s|$|#)"  # srun -l
+    r"|\[(?P<prepended>[0-9]{1,7})\](?=\s)"  # mpiexec -prepend-rank
+    r") ?"
+)
+# What the benchmarks print behind a number sign: whatever stands before it on several lines is a launcher's mark.
+_MARKED = re.compile(
+    r"(?!#)(?P<mark>\S.{0,120}?)\s{0,8}#\s+(?:nThread|Using devices|size\s+count|[nr]ccl-tests version|Collective test"
+    r"|Rank\s+[0-9]|Out of bounds|Avg bus)"
+)
+# A launcher, loader, shell or scheduler that explains itself, as the first of such words in a line.
+_LAUNCHER = re.compile(
+    r"\b(?:error|fail(?:ed|ure)|unable to|not found|no such file|permission denied|cannot|could not|refused|invalid"
+    r"|abort(?:ed|ing)?|killed|cancell?ed|not enough|timed? ?out|segmentation fault|out of memory|oom.kill|bus error"
+    r"|signal [0-9]{1,2}|unrecognized|not recogni[sz]ed|requested (?:but|more)|exit(?:ed)? (?:code|status|with)"
+    r"|core dumped)\b|^Abort\(",
+    re.IGNORECASE,
+)
+# Pieces of JSON: what nccl-tests writes with -J holds the environment, so nothing like it is ever looked at or quoted.
+_JSON = re.compile(r'"\s{0,8}:\s{0,8}[\["{0-9tfn-]|^\s{0,80}"[^"]{0,1990}"?,?$|","[A-Za-z_]\w{0,80}=')
+_LOG = re.compile(r"\bNCCL (?:INFO|TRACE|VERSION)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line: its number, the process it came from ("" where no mark says so), and it without the mark."""
+
+    n: int
+    source: str
+    text: str
+    whole: str
+
+
+def lines(text: str) -> list[Line]:
+    """The lines of ``text``, launchers' marks taken off; without those too long for any tool, and pieces of JSON."""
+    found = [(n, raw.rstrip()) for n, raw in numbered(text)]
+    found = [(n, raw) for n, raw in found if len(raw) <= _LONGEST and not _JSON.search(raw)]
+    split = [(n, *_split(raw), raw) for n, raw in found]
+    marks = Counter(m["mark"].strip() for _, _, rest, _ in split if (m := _MARKED.match(rest.lstrip())))
+    known = sorted((mark for mark, times in marks.most_common(_MOST_MARKS) if times > 1), key=len, reverse=True)
+    return [_take_off(n, source, rest, raw, known) for n, source, rest, raw in split]
+
+
+def _split(raw: str) -> tuple[str, str]:
+    rest = raw
+    if stamp := _STAMP.match(rest):
+        rest = rest[stamp.end() :]
+    source = ""
+    while (rank := _RANK.match(rest)) and rank.end():
+        source = source or rank["tagged"] or rank["labelled"] or rank["prepended"]
+        rest = rest[rank.end() :]
+    return source, rest
+
+
+def _take_off(n: int, source: str, rest: str, raw: str, known: list[str]) -> Line:
+    bare = rest.lstrip()
+    for mark in known:
+        if bare.startswith(mark):
+            inner, rest = _split(bare[len(mark) :])
+            return Line(n, inner or source or mark, rest, raw)
+    return Line(n, source, rest, raw)
+
+
+def complaint(found: list[Line], after: int = 0) -> Line | None:
+    """The first line behind line ``after`` in which a launcher, loader or shell says that something went wrong."""
+    return next(complaints(found, after), None)
+
+
+def complaints(found: list[Line], after: int = 0) -> Iterator[Line]:
+    for line in found:
+        if line.n > after and _LAUNCHER.search(line.text) and not _LOG.search(line.text) and line.text[:1] != "#":
+            yield line

@@ -1,0 +1,301 @@
+"""What a run of a collective benchmark printed, and what its own figures must agree with: shared by the NCCL family.
+
+Each collective's definitions of bandwidth are those of nccl-tests (its PERFORMANCE.md and src/*.cu).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from fleetmark.model import Better
+
+METRICS: dict[str, tuple[str, Better]] = {
+    "busbw": ("B/s", Better.HIGHER),
+    "algbw": ("B/s", Better.HIGHER),
+    "time": ("s", Better.LOWER),
+    "cpu_time": ("s", Better.LOWER),
+    "hip_event_time": ("s", Better.LOWER),
+    "time_min": ("s", Better.LOWER),
+    "time_max": ("s", Better.LOWER),
+    "time_p99": ("s", Better.LOWER),
+    "time_cv": ("1", Better.LOWER),
+    "avg_busbw": ("B/s", Better.HIGHER),
+    "peak_busbw": ("B/s", Better.HIGHER),
+    "ranks": ("1", Better.NONE),
+    "nodes": ("1", Better.NONE),
+}
+
+_NAMES = {
+    "allreduce": "all_reduce",
+    "allreducebias": "all_reduce_bias",
+    "allgather": "all_gather",
+    "reducescatter": "reduce_scatter",
+    "alltoall": "alltoall",
+    "alltoallv": "alltoallv",
+    "broadcast": "broadcast",
+    "reduce": "reduce",
+    "gather": "gather",
+    "scatter": "scatter",
+    "sendrecv": "sendrecv",
+    "hypercube": "hypercube",
+    "allr": "all_reduce",  # the rest are nccom-test's short words
+    "allg": "all_gather",
+    "redsct": "reduce_scatter",
+    "permute": "permute",
+}
+VERSION, STARTING, SETTINGS, DEVICES, HEADING = range(1, 6)  # how far the text of a run came
+MOST = 1e18  # in any column, in any unit
+FAILED = "failed"  # HCCL's word where others count
+_WIDTHS = {"half": 2, "float": 4, "double": 8, "char": 1, "int": 4}
+# The relative error that versions up to 2.12 allow for each rank but one; other types must be exact.
+_ALLOWED = {"half": 1e-2, "bfloat16": 1e-2, "float": 1e-5, "double": 1e-12}
+_FIGURE = re.compile(r"[0-9]{1,15}(?:\.[0-9]{0,12})?(?:[eE][+-]?[0-9]{1,3})?")
+
+
+def collective(name: str) -> str | None:
+    """The one name of a collective: ``AllReduce``, ``all_reduce``, ``allr`` are all ``all_reduce``. None for others."""
+    return _NAMES.get(name.lower().replace("_", "").replace("-", ""))
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number as it was printed, and half a unit of its last digit."""
+
+    value: float
+    half: float
+
+    def times(self, factor: float) -> Figure:
+        return Figure(self.value * factor, self.half * factor)
+
+
+def figure(text: str) -> Figure | None:
+    """``text`` as a figure; None where it is not a plain decimal, or beyond anything that can be measured."""
+    if not _FIGURE.fullmatch(text):
+        return None
+    mantissa, _, exponent = text.lower().partition("e")
+    shift = int(exponent or 0) - len(mantissa.partition(".")[2])
+    value = float(text)
+    return Figure(value, 0.5 * 10.0**shift) if value <= MOST and shift <= 18 else None
+
+
+@dataclass(slots=True)
+class Point:
+    """One measured way to run a size: its figures by metric, in base units, and what the validation column says."""
+
+    place: str  # "out", "in", or "" for a tool that knows no such difference
+    figures: dict[str, Figure]
+    wrong: str | None = None
+
+
+@dataclass(slots=True)
+class Row:
+    """One size of a table."""
+
+    line: int
+    size: int
+    count: int | None = None
+    type: str | None = None
+    redop: str | None = None
+    root: int | None = None
+    points: list[Point] = field(default_factory=list)
+    more: dict[str, str] = field(default_factory=dict)  # further labels
+    width: int | None = None  # bytes of an element, where the table does not name its type
+
+    @property
+    def name(self) -> dict[str, str]:
+        """The labels of this row, without the place."""
+        labels = {"size": str(self.size)}
+        if self.type:
+            labels["type"] = self.type
+        if self.redop and self.redop != "none":
+            labels["redop"] = self.redop
+        if self.root is not None and self.root >= 0:
+            labels["root"] = str(self.root)
+        return labels | self.more
+
+    @property
+    def printed(self) -> tuple[object, ...]:
+        """Everything measured in this row: two rows that share it are one row printed twice."""
+        figures = tuple((p.place, tuple((m, f.value) for m, f in p.figures.items())) for p in self.points)
+        return (*sorted(self.name.items()), figures)
+
+    @property
+    def share(self) -> int | None:
+        """How many times the counted elements make up the size; None where that is no whole number."""
+        width = self.width or _width(self.type)
+        if not width or not self.count or self.size % (self.count * width):
+            return None
+        return self.size // (self.count * width)
+
+
+def _width(kind: str | None) -> int | None:
+    """Bytes of one element of a type, as the tools of the family name it."""
+    if kind is None:
+        return None
+    if found := re.fullmatch(r"(?:u?int|fp|bf|bfloat)(8|16|32|64)(?:_?e[0-9]m[0-9]\w*)?", kind):
+        return int(found[1]) // 8
+    return 1 if re.match(r"f8e[0-9]", kind) else _WIDTHS.get(kind)
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One run of one collective."""
+
+    line: int
+    case: str | None = None
+    family: str = ""  # the tool, where one parser reads several
+    named: bool = False  # the test itself said which collective it is
+    source: str = ""  # the process it came from, as a launcher marks lines
+    last: int = 0
+    stage: int = 0  # VERSION to HEADING
+    columns: tuple[str, ...] = ()  # of the table, between count and the first time
+    devices: list[tuple[int, int, str, str]] = field(default_factory=list)  # rank, group, process, host
+    told_ranks: int | None = None
+    told_nodes: int | None = None
+    derived_ranks: bool = True  # counted, not printed
+    asked_ranks: int | None = None  # by the command line
+    gb: float = 1e9  # B/s in what the tool calls GB/s
+    headless: bool = False  # rows stand before any heading: the text's beginning is gone
+    rows: list[Row] = field(default_factory=list)
+    damaged: list[str] = field(default_factory=list)  # what was left out of the table, as notes
+    average: Figure | None = None
+    average_failed: bool = False
+    summaries: set[tuple[str, ...]] = field(default_factory=set)
+    validation: int | None = None
+    kernel: str | None = None  # which implementation mscclpp-test ran
+    out_of_bounds: int | None = None
+    relative: bool = False  # the validation column is a relative error, not a count
+    ended: bool = False
+    expects_average: bool = True
+    cut: str | None = None  # what was said after a test that did not end
+    failure: tuple[int, str] | None = None
+    mixed: int = 0  # how many processes printed tests of their own into this one
+    notes: list[str] = field(default_factory=list)
+    versions: list[str] = field(default_factory=list)  # of the library, as its processes print them
+    version: str | None = None
+    library: str | None = None
+
+    @property
+    def groups(self) -> int:
+        return len({group for _, group, _, _ in self.devices}) or 1
+
+    @property
+    def ranks(self) -> int | None:
+        """Ranks in a communicator; None where no whole list says so."""
+        if self.told_ranks is not None:
+            return self.told_ranks
+        ranks = sorted({rank for rank, _, _, _ in self.devices})
+        if not ranks or ranks != list(range(len(ranks))) or len(ranks) % self.groups:
+            return None
+        return len(ranks) // self.groups
+
+    @property
+    def nodes(self) -> int | None:
+        if self.told_nodes is not None or self.ranks is None:
+            return self.told_nodes
+        return len({host for _, _, _, host in self.devices}) or None
+
+    @property
+    def doubled(self) -> int:
+        """How many processes call themselves rank 0, where more than one does."""
+        zeros = {(process, host) for rank, _, process, host in self.devices if rank == 0}
+        return len(zeros) if len(zeros) > 1 else 0
+
+    @property
+    def progress(self) -> str:
+        """How far a run came that has no rows, as the end of a sentence."""
+        name = f" of {self.case}" if self.case else ""
+        if self.stage >= HEADING:
+            return f" under the heading{name} (it failed or hung at the first size)"
+        if self.devices:
+            ranks = len(set(self.devices))
+            return f" after the device list{name}: {ranks} ranks (it failed or hung in its set-up)"
+        return f" after the settings{name}" if self.stage >= SETTINGS else ""
+
+    def beside(self, other: Run) -> bool:
+        """Whether the two were printed side by side."""
+        return self.line <= other.last and other.line <= self.last
+
+    def points(self) -> Iterator[tuple[Row, Point]]:
+        for row in self.rows:
+            for point in row.points:
+                yield row, point
+
+    def wrong(self) -> str | None:
+        """What makes this test's figures worthless, if anything does: one sentence's end."""
+        first = next(((r, p) for r, p in self.points() if self._is_wrong(r, p)), None)
+        if first and first[1].wrong == FAILED:
+            return f"wrong data: check_result is {FAILED} at size {first[0].size}"
+        if self.out_of_bounds:
+            where = f", first at size {first[0].size}" if first else ""
+            return f"wrong data: {self.out_of_bounds} out-of-bounds results{where}"
+        if first:
+            return f"wrong data: #wrong is {first[1].wrong} at size {first[0].size}"
+        if self.failure:
+            return f"ended with: {self.failure[1]}"
+        if self.mixed:
+            return f"{self.mixed} processes each ran a test of their own as rank 0 (a build without MPI?)"
+        return None
+
+    def _is_wrong(self, row: Row, point: Point) -> bool:
+        text = point.wrong or ""
+        if text == FAILED or text.endswith("*"):  # the asterisk is RCCL's mark
+            return True
+        found = figure(text)
+        if found is None:
+            return False
+        if not self.relative:
+            return found.value > 0
+        # Without a verdict the error alone is not called wrong: the threshold varied.
+        allowed = _ALLOWED.get(row.type or "", 1e-200) * max(1, (self.ranks or 2) - 1)
+        return bool(self.out_of_bounds) and found.value > allowed
+
+    def infer(self) -> str | None:
+        """Which collective this is by its columns and figures alone, where only one fits."""
+        rows = [r for r in self.rows if r.share]
+        pairs = [
+            (p.figures["busbw"], p.figures["algbw"]) for _, p in self.points() if p.figures.keys() >= {"busbw", "algbw"}
+        ]
+        if not rows or not any(bus.value for bus, _ in pairs):  # one rank: all of them look alike
+            return None
+        if self.family == "nccom":  # its columns are the same for all; all_reduce alone moves more than the size
+            return "all_reduce" if any(bus.value - alg.value > bus.half + alg.half for bus, alg in pairs) else None
+        alike = all(abs(bus.value - alg.value) <= bus.half + alg.half for bus, alg in pairs)
+        shares = {r.share == 1 for r in rows}
+        if len(shares) > 1:
+            return None
+        return _by_columns(self.columns, rows, whole=shares == {True}, alike=alike)
+
+
+def _by_columns(columns: tuple[str, ...], rows: list[Row], *, whole: bool, alike: bool) -> str | None:
+    """``whole``: the counted elements are the size; ``alike``: busbw is algbw. Versions up to 2.12 left columns out."""
+    reduces = all(r.redop not in (None, "none") for r in rows)
+    rooted = all(r.root is not None and r.root >= 0 for r in rows)
+    found: str | None
+    match columns:
+        case ():  # mscclpp-test: sendrecv and alltoall never run in place
+            inside = all(p.place == "in" for r in rows for p in r.points)
+            found = ("all_reduce" if inside or not alike else None) if whole else "all_gather" if inside else "alltoall"
+        case ("type",):
+            found = "sendrecv" if whole and alike else "all_gather" if not (whole or alike) else None
+        case ("type", "redop"):
+            found = ("all_reduce" if whole else "reduce_scatter") if reduces else "alltoall"
+        case ("type", "root"):
+            found = "broadcast" if whole else None
+        case _ if rooted:
+            found = "reduce" if reduces else "broadcast" if whole and alike else None
+        case _ if reduces:
+            found = "reduce_scatter" if not whole else None if alike else "all_reduce"
+        case _:
+            found = None if whole else _checked_in_place(rows)
+    return found
+
+
+def _checked_in_place(rows: list[Row]) -> str | None:
+    """all_gather and alltoall have the same columns, but the latter cannot be checked in place."""
+    checked = {p.place: p.wrong not in (None, "N/A") for r in rows for p in r.points}
+    if not checked.get("out") or "in" not in checked or any(r.redop is None for r in rows):
+        return None
+    return "all_gather" if checked["in"] else "alltoall"

@@ -1,0 +1,90 @@
+"""Everything that nccl-tests and rccl-tests write, whole: the one reader of both, which differ in name alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from fleetmark.model import Parsed, ParseError
+from parsers._nccl_json import Files, read_csv, read_files
+from parsers._nccl_lines import Line, complaint, lines
+from parsers._nccl_model import Run, collective
+from parsers._nccl_report import Report
+from parsers._nccl_text import PROGRAM, Reader
+from parsers._text import decode
+
+
+def read(tool: str, family: str, raw: bytes, command: Sequence[str]) -> Parsed:
+    """The measurements in ``raw``; ``family`` ("nccl", "rccl") is the case where no collective is known.
+
+    Raises ParseError, with the words of the benchmark or of its launcher, where there are none.
+    """
+    files = read_files(decode(raw))
+    found = lines(files.around)
+    reader = Reader(unfinished=unfinished(files.around, found))
+    reader.read(found)
+    end_of(reader.tests, found)
+    report = Report(tool, family)
+    if files.cut is not None:
+        report.notes.append(f"the JSON that begins on line {files.cut} is cut off: its whole results are read")
+    report.notes += files.notes
+    ours = [run for run in reader.tests if "type" in run.columns or not run.rows]
+    runs = sorted([*ours, *files.runs, *read_csv(found)], key=lambda run: run.line)
+    if reader.other and any(run.rows for run in runs):
+        report.notes.append(f"line {reader.other.n}: output of another tool, which nccl_variants reads, is left out")
+    parsed = report.parsed(runs, named_by(command))
+    if parsed:
+        return parsed
+    raise nothing(tool, files, reader, found)
+
+
+def named_by(command: Sequence[str]) -> str | None:
+    """The collective that ``command`` runs, if it is one."""
+    names = {collective(match["name"]) for match in PROGRAM.finditer(" ".join(command)[:100_000])}
+    return names.pop() if len(names) == 1 else None
+
+
+def unfinished(text: str, found: list[Line]) -> int | None:
+    """The line that ``text`` ends in, where it does not end with a line's end."""
+    return found[-1].n if found and text and not text[-1].isspace() else None
+
+
+def end_of(runs: list[Run], found: list[Line]) -> None:
+    """Add what was said after the last run, where it did not end."""
+    for run in runs[-1:]:
+        if not run.ended and not run.failure and (said := complaint(found, run.last)):
+            run.cut = said.text.strip()
+
+
+def nothing(tool: str, files: Files, reader: Reader, found: list[Line]) -> ParseError:
+    """Why there is no measurement, in the benchmark's or the launcher's words where they said something."""
+    return next(_reasons(tool, files, reader, found))
+
+
+def _reasons(tool: str, files: Files, reader: Reader, found: list[Line]) -> Iterator[ParseError]:
+    """What can be said of a text without results, the most telling first; never without one."""
+    table = "the table of a collective's test"
+    if other := reader.other:
+        wanted = "a table of nccl-tests or rccl-tests (use nccl_variants for mscclpp-test, nccom-test and hccl_test)"
+        yield ParseError(tool, wanted, line=other.n, got=other.text.strip())
+    for run in reader.tests:
+        if run.failure:
+            yield ParseError(tool, f"rows of results{run.progress}", line=run.failure[0], got=run.failure[1])
+    if files.cut is not None:  # never quoted: it holds the environment
+        yield ParseError(tool, "whole results in the JSON output", line=files.cut, got="the end before any")
+    best = max(reader.tests, key=lambda run: (len(run.rows), run.stage, run.line), default=None)
+    if said := complaint(found):
+        yield ParseError(tool, f"rows of results{best.progress if best else ''}", line=said.n, got=said.text.strip())
+    if best and best.damaged:
+        yield ParseError(tool, "whole rows of results", line=best.line, got=best.damaged[0])
+    if best and best.rows:
+        yield ParseError(tool, "rows in which data moved", line=best.rows[0].line, got="none but empty ones")
+    if best:
+        yield ParseError(
+            tool, f"rows of results{best.progress if best else ''}", line=best.last, got="the end of the text"
+        )
+    if files.notes:
+        yield ParseError(tool, "results in the JSON output", got=files.notes[0])
+    for line in reversed(found):
+        if line.text.strip("-=*# \t"):
+            yield ParseError(tool, table, line=line.n, got=line.text.strip())
+    yield ParseError(tool, table, got="nothing of it" if files.around.strip() or files.documents else "no output")

@@ -1,0 +1,255 @@
+"""Runs of collective benchmarks to measurements: which runs count, and under which names."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from fleetmark.model import Measurement, Parsed
+from parsers._nccl_checks import disagreements
+from parsers._nccl_model import METRICS, Row, Run
+
+_MOST_REMARKS = 5  # of one run
+_MOST_NOTES = 100
+_GB = 1e9
+
+
+@dataclass(slots=True)
+class Report:
+    """What ``tool`` makes of runs."""
+
+    tool: str
+    unnamed: str = ""  # the case of a run whose collective is not known
+    notes: list[str] = field(default_factory=list)
+    _before: dict[str, tuple[int, set[tuple[object, ...]]]] = field(
+        default_factory=dict
+    )  # runs of a case, their points
+
+    def case(self, run: Run) -> str:
+        return "-".join(name for name in (run.family, run.case) if name) or self.unnamed
+
+    def parsed(self, runs: Sequence[Run], named: str | None = None) -> Parsed | None:
+        """The measurements of ``runs``; None where there are none.
+
+        ``named`` is the collective of those that do not name theirs.
+        """
+        for run in runs:
+            _settle(run)
+        runs = self._without_copies(self._of_one_process(runs))
+        some = [run for run in runs if any(row.size and row.points for row in run.rows)]
+        for run in some:
+            self._name(run, named)
+        wrong = {id(run): run.wrong() for run in some}
+        good = [run for run in some if not wrong[id(run)]]
+        used = good or some
+        mixed = max((run.line for run in runs if run.mixed), default=0)
+        for run in runs:
+            # An empty run may be but the head of another process's, where several are mixed.
+            if id(run) not in wrong and (run.failure or run.line > mixed):
+                self._note(run, f"left out: no rows of results{_reason(run) or run.progress}")
+            elif good and wrong.get(id(run)):
+                self._note(run, f"left out: {wrong[id(run)]}")
+        measurements = [m for run in used for m in self._measure(run)]
+        if not measurements:
+            return None
+        invalid = None if good else "; ".join(f"{self.case(run)}: {wrong[id(run)]}" for run in used[:3])
+        notes = list(dict.fromkeys(self.notes))
+        if len(notes) > _MOST_NOTES:
+            notes[_MOST_NOTES:] = [f"{len(notes) - _MOST_NOTES} more notes"]
+        return Parsed(self.tool, tuple(measurements), _version(used), invalid, tuple(notes))
+
+    def _note(self, run: Run, text: str) -> None:
+        self.notes.append(f"{self.case(run)}: {text}")
+
+    def _name(self, run: Run, named: str | None) -> None:
+        run.case = run.case or named
+        if run.case is None and (inferred := run.infer()):
+            run.case = inferred
+            self._note(run, "the text does not name the collective; its columns and figures fit this one alone")
+
+    def _of_one_process(self, runs: Sequence[Run]) -> Sequence[Run]:
+        """Of runs printed side by side by several processes those of the first one, and all that stand alone.
+
+        One launcher's ranks need not stand side by side, as their output may come in blocks.
+        """
+        order = {source: i for i, source in enumerate(sorted({run.source for run in runs}, key=_natural))}
+        if len(order) < 2:
+            return runs
+        printing = {run.source for run in runs if run.rows}
+        first = next((source for source in order if source in printing), None)
+        kept: list[Run] = []
+        tables: list[Run] = []
+        for run in sorted(runs, key=lambda run: (order[run.source], run.line)):
+            if not run.rows:
+                if first is None or run.source == first or run.failure:
+                    kept.append(run)
+                continue
+            beside = [k for k in tables if k.source != run.source and (k.beside(run) or _ranks(k, run))]
+            if not beside:
+                kept.append(run)
+                tables.append(run)
+                continue
+            printed = {row.printed for k in beside for row in k.rows}
+            if all(row.printed in printed for row in run.rows):
+                self.notes.append("several processes printed the same table: it is read once")
+            elif _ranks(run):
+                for k in beside:
+                    k.mixed = max(k.mixed, 1) + 1
+            else:
+                self.notes.append(f"what {run.source!r} measured beside {beside[0].source!r} is left out")
+        return sorted(kept, key=lambda run: run.line)
+
+    def _without_copies(self, runs: Sequence[Run]) -> list[Run]:
+        """``runs`` without rows, and runs, that are printed twice."""
+        seen: set[tuple[object, ...]] = set()
+        kept = []
+        for run in runs:
+            new: dict[tuple[object, ...], Row] = {}
+            rows = []
+            for row in run.rows:
+                key = (run.case, *row.printed)
+                if not row.size:
+                    rows.append(row)
+                elif key not in seen and key not in new:
+                    new[key] = row
+                    rows.append(row)
+            copied = len(run.rows) - len(rows)
+            seen |= new.keys()
+            if copied and not new:
+                self._note(run, "a test that is printed twice is read once")
+                continue
+            if copied:
+                self._note(run, f"{copied} rows that are printed twice are read once")
+            run.rows = rows
+            kept.append(run)
+        return kept
+
+    def _measure(self, run: Run) -> Iterator[Measurement]:
+        case, single = self.case(run), _single(run)
+        self._remark(run)
+        self.notes += [f"{case}: {text}" for text in disagreements(run, single)]
+        earlier, again = self._before.get(case, (0, set()))
+        if earlier == 1:
+            self.notes.append(f"{case}: run several times; what a later run measures again has the label run")
+        later = {"run": str(earlier + 1)} if earlier else {}
+        cycles: Counter[tuple[object, ...]] = Counter()
+        for row, point in run.points():
+            if not row.size:
+                continue
+            key = (*sorted(row.name.items()), point.place)
+            cycles[key] += 1
+            labels = row.name | ({"place": point.place} if point.place else {}) | (later if key in again else {})
+            if cycles[key] > 1:  # after a whole sweep (-N), or when processes are mixed
+                labels["cycle"] = str(cycles[key])
+            for metric, found in point.figures.items():
+                if not (metric == "busbw" and single):
+                    yield self._one(case, metric, found.value, labels)
+        if any(times > 1 for times in cycles.values()):
+            self.notes.append(f"{case}: sizes are measured several times; from the second on they have the label cycle")
+        self._before[case] = (earlier + 1, again | cycles.keys())
+        yield from self._summary(run, case, later, single)
+
+    def _summary(self, run: Run, case: str, later: dict[str, str], single: bool) -> Iterator[Measurement]:
+        if run.average and not single:
+            yield self._one(case, "avg_busbw", run.average.value, later)
+        for place in ("out", "", "in"):
+            rates = [
+                p.figures["busbw"].value
+                for r, p in run.points()
+                if r.size and p.place == place and "busbw" in p.figures
+            ]
+            if rates and not single:
+                yield self._one(case, "peak_busbw", max(rates), later | ({"place": place} if place == "in" else {}))
+            if rates:
+                break
+        if run.mixed:
+            return  # the device list is of several processes that each ran alone
+        if run.ranks:
+            yield self._one(case, "ranks", run.ranks, later)
+            nodes = f" on {run.nodes} node{'s' * (run.nodes != 1)}" if run.nodes else ""
+            if run.derived_ranks:
+                self.notes.append(f"{case}: ranks and nodes are derived from the device list: {run.ranks}{nodes}")
+        if run.nodes:
+            yield self._one(case, "nodes", run.nodes, later)
+
+    def _one(self, case: str, metric: str, value: float, labels: dict[str, str]) -> Measurement:
+        unit, better = METRICS.get(metric) or METRICS["time"]
+        return Measurement(self.tool, case, metric, value, unit, better, labels=labels)
+
+    def _remark(self, run: Run) -> None:
+        """What a reader should know of a run that is used, apart from its figures."""
+        empty = sum(not row.size for row in run.rows)
+        texts = [*run.damaged, *_few(dict.fromkeys(run.notes))]
+        if empty:
+            texts.append(f"{empty} rows of size 0 are left out: too small to share among the ranks")
+        if not run.ended:
+            texts.append(f"the test did not come to its end{_reason(run)}")
+        elif run.average is None and run.expects_average:
+            texts.append("no 'Avg bus bandwidth' figure")
+        if run.average_failed:
+            texts.append("the average bus bandwidth is below the minimum that was asked for")
+        if _unchecked(run):
+            texts.append("the results were not checked (validation off)")
+        if _single(run):
+            texts.append("one rank: a bus bandwidth says nothing and is left out")
+        if run.groups > 1:
+            texts.append(f"{run.groups} groups of ranks ran at the same time")
+        if run.devices and run.ranks is None:
+            texts.append("the device list is not whole: ranks and nodes are not known")
+        if len(set(run.versions)) > 1:
+            texts.append(f"the processes use different libraries: {', '.join(sorted(set(run.versions)))}")
+        self.notes += [f"{self.case(run)}: {text}" for text in texts]
+
+
+def _settle(run: Run) -> None:
+    """Whether several processes printed into one run, once all of it is read."""
+    averages = sum(kind == "average" for kind, *_ in run.summaries)
+    names = [tuple(row.name.items()) for row in run.rows]
+    if run.doubled or (averages > 1 and len(set(names)) < len(names)):
+        run.mixed = max(run.doubled, averages, run.mixed)
+
+
+def _natural(source: str) -> tuple[bool, int, str]:
+    """No mark first, then ranks as numbers, then names."""
+    return (bool(source), int(source), "") if source.isdigit() else (bool(source), 10**9, source)
+
+
+def _ranks(*runs: Run) -> bool:
+    """Whether these runs are marked with the ranks of a launcher."""
+    return all(run.source.isdigit() for run in runs)
+
+
+def _single(run: Run) -> bool:
+    """Whether one rank ran alone, by the device list or because busbw is 0 where data moved."""
+    if run.ranks is not None:
+        return run.ranks == 1
+    pairs = [(p.figures.get("algbw"), p.figures.get("busbw")) for _, p in run.points()]
+    return any(a and b and a.value > 0.1 * _GB for a, b in pairs) and not any(b and b.value for _, b in pairs)
+
+
+def _unchecked(run: Run) -> bool:
+    checks = [p.wrong for _, p in run.points() if p.wrong is not None]
+    return run.validation == 0 or (bool(checks) and all(check == "N/A" for check in checks))
+
+
+def _reason(run: Run) -> str:
+    if run.failure:
+        return f": {run.failure[1]}"
+    return f": {run.cut}" if run.cut else ""
+
+
+def _few(texts: Iterable[str]) -> list[str]:
+    found = list(texts)
+    more = len(found) - _MOST_REMARKS
+    return [*found[:_MOST_REMARKS], f"{more} more remarks of the kind"] if more > 1 else found
+
+
+def _version(used: Sequence[Run]) -> str | None:
+    for run in used:
+        library = run.library or (run.versions[0] if run.versions else None)
+        if run.version:
+            return f"{run.version} ({library})" if library else run.version
+        if library:
+            return library
+    return None

@@ -1,0 +1,255 @@
+"""Benchmarks of collectives whose tables resemble those of nccl-tests: mscclpp-test, AWS nccom-test, Huawei hccl_test.
+
+Case: the tool and, where known, the collective: ``mscclpp-all_reduce``, ``nccom-all_gather``, ``hccl``. The collective
+comes from the command, from a command line in the text, from mscclpp-test's columns, which are different for each, or
+from its JSON. Metrics and labels are those of ``nccl_tests``; further ``time_p50`` and such (s, lower) of nccom-test.
+
+- mscclpp-test (MSCCL++, test/mscclpp-test): the in-place half of its table stands first, and a row has one half only.
+  No type, reduction or average; 1 GB/s is 1e9 B/s. The kernel it was told to run is the label ``kernel``. Also the
+  records it appends with ``-o FILE``.
+- nccom-test (AWS Neuron tools): one set of columns, so there is no ``place``. Its guide says that GB/s means 2**30 B/s,
+  which early versions print; later ones divide by 1e9. Each text is read by the definition that its own sizes and
+  times bear out, 2**30 where they leave it open. Also the file of ``--report-to-json-file``.
+- hccl_test (Ascend CANN): columns between bars, algorithm bandwidth only (1 GB/s is 1e9 B/s), checked in words:
+  ``failed`` makes a run invalid, ``NULL`` says that nothing was checked.
+
+Several runs in one text, wrong data and repeated sizes are treated as by ``nccl_tests``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from fleetmark.model import Parsed, ParseError
+from parsers._nccl_checks import is_rate
+from parsers._nccl_json import Files, read_files, read_records
+from parsers._nccl_lines import Line, complaint, lines
+from parsers._nccl_model import FAILED, Point, Row, Run, collective, figure
+from parsers._nccl_read import end_of, named_by, unfinished
+from parsers._nccl_report import Report
+from parsers._nccl_text import NAME, Reader
+from parsers._text import Document, decode, number, objects
+
+_TOOL = "nccl_variants"
+_HCCL_PROGRAM = re.compile(rf"(?:^|[/\s'\"=]){NAME}c?_test(?![\w-])")
+_NCCOM_PROGRAM = re.compile(r"(?:^|[/\s'\"])nccom-test(?P<rest>\s.{0,2000})")
+_NCCOM_NAME = re.compile(
+    r"(?<=\s)(allr|allg|redsct|all_reduce|all_gather|reduce_scatter|sendrecv|alltoallv?|permute)(?=\s|$)"
+)
+_NCCOM_RANKS = re.compile(r"\s(?:-r|--nworkers)[ =]?([1-9][0-9]{0,5})(?=\s|$)")
+_NCCOM_AVERAGE = re.compile(r"Avg bus bandwidth:\s{0,40}(?P<rate>[0-9.e+-]{1,20})\s?GB/s")
+_NCCOM_FAILURE = re.compile(r"Failure running neuron-bench\b.*|[0-9]{1,9} errors? found - test failed")
+_NCCOM_TIME = re.compile(r"time(?::(?P<what>avg|p[0-9]{1,3}))?\((?P<unit>us|ms|s)\)")
+_NCCOM_RATE = re.compile(r"(?P<what>algbw|busbw)\(GB/s\)")
+_HCCL_COLUMN = re.compile(r"(?P<what>data_size|ave?g_time|alg_bandwidth|check_result)(?:\((?P<unit>[\w/]{1,8})\))?:?")
+_HCCL_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "GB/s": 1e9, "MB/s": 1e6}
+_HCCL_CHECKS = {"success": "0", "failed": FAILED, "null": "N/A"}
+_SIZE = re.compile(r"[0-9]{1,18}")
+_TYPE = re.compile(r"[a-z]\w{1,19}")
+_GIB = 2.0**30
+_UNITS = {1e9: "1e9 B/s, as its sizes and times say", _GIB: "2**30 B/s, as its guide says"}
+
+
+def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """The measurements of every run in ``raw``; ``command`` names the collective where the text does not.
+
+    Raises ParseError where there are none: a failed launch, say, or output of nccl-tests.
+    """
+    files = read_files(decode(raw))
+    found = lines(files.around)
+    last = unfinished(files.around, found)
+    reader = Reader(blank=True, unfinished=last)
+    reader.read(found)
+    runs = [*_mscclpp(reader, files.documents), *_nccom(found, last, files.documents), *_hccl(found, last)]
+    runs.sort(key=lambda run: run.line)
+    _name(runs, found, command)
+    end_of(runs, found)
+    report = Report(_TOOL)
+    for run in runs:
+        if run.family == "nccom" and run.rows:
+            _choose_unit(run)
+            report.notes.append(f"{report.case(run)}: GB/s is {_UNITS[run.gb]}")
+    parsed = report.parsed(runs)
+    if parsed is None:
+        raise next(_reasons(runs, files, reader, found))
+    return parsed
+
+
+def _name(runs: list[Run], found: list[Line], command: Sequence[str]) -> None:
+    """Give runs their collective and the ranks asked for: from the command line above them, or from ``command``."""
+    asked = [(0, " ".join(command)[:100_000])]
+    asked += [(line.n, line.text) for line in found if "test" in line.text]
+    for run in runs:
+        if run.family == "mscclpp":
+            run.case = run.case or named_by(command)
+    for family in ("nccom", "hccl"):
+        position, name, ranks = 0, None, None
+        for run in (run for run in runs if run.family == family):
+            while position < len(asked) and asked[position][0] <= run.line:
+                _, text = asked[position]
+                position += 1
+                if family == "hccl" and (match := _HCCL_PROGRAM.search(text)):
+                    name = collective(match["name"])
+                elif family == "nccom" and (match := _NCCOM_PROGRAM.search(text)):
+                    words, told = _NCCOM_NAME.findall(match["rest"]), _NCCOM_RANKS.search(match["rest"])
+                    name = collective(words[0]) if len(words) == 1 else None
+                    ranks = int(told[1]) if told else None
+            run.case, run.asked_ranks = name, ranks
+
+
+def _mscclpp(reader: Reader, documents: Sequence[Document]) -> Iterator[Run]:
+    for run in reader.tests:
+        if "type" not in run.columns and (run.rows or run.kernel):
+            run.family, run.expects_average = "mscclpp", False
+            run.ended = run.ended or run.out_of_bounds is not None
+            yield run
+    for run in read_records([d for d in documents if "busBw" in d.value and "kernel" in d.value]):
+        run.family = "mscclpp"
+        yield run
+
+
+def _nccom(found: list[Line], last: int | None, documents: Sequence[Document]) -> Iterator[Run]:
+    """nccom-test's tables and JSON; rates are left as printed, see ``_choose_unit``."""
+    for document in documents:
+        results = [part for part in objects(document.value.get("results")) if "size(B)" in part]
+        if results:
+            run = Run(document.line, family="nccom", last=document.end, expects_average=False, ended=True)
+            cells = [{name: _plain(value) for name, value in part.items()} for part in results]
+            run.rows = [row for part in cells if (row := _nccom_row(document.line, part))]
+            yield run
+    tables: dict[str, tuple[Run, list[str]]] = {}
+    for line in found:
+        words = line.text.split()
+        if words[:1] == ["size(B)"] and "algbw(GB/s)" in words:
+            run = Run(line.n, family="nccom", source=line.source, last=line.n)
+            tables[line.source] = run, words
+            yield run
+        elif line.source in tables and words:
+            _take_nccom(*tables[line.source], line, words, cut=line.n == last)
+
+
+def _take_nccom(run: Run, columns: list[str], line: Line, words: list[str], *, cut: bool) -> None:
+    if match := _NCCOM_AVERAGE.search(line.text):
+        run.average, run.ended, run.last = figure(match["rate"]), True, line.n
+    elif match := _NCCOM_FAILURE.search(line.text):
+        run.failure = run.failure or (line.n, match[0])
+        run.last = line.n
+    elif _SIZE.fullmatch(words[0]) and not run.ended:
+        short = columns[-1:] == ["algorithm"] and len(words) == len(columns) - 1
+        row = _nccom_row(line.n, dict(zip(columns, words, strict=False)))
+        run.last = line.n
+        if row and (short or len(words) == len(columns)) and not cut:
+            run.rows.append(row)
+        else:
+            run.damaged.append(f"line {line.n}: a row that is cut or has other text in it is left out")
+
+
+def _plain(value: object) -> str:
+    """A value of the JSON as the table would have it; figures with all their digits."""
+    found = number(value)
+    if found is None:
+        return value if isinstance(value, str) else ""
+    return str(int(found)) if found.is_integer() and abs(found) < 1e15 else f"{found:.12f}"
+
+
+def _nccom_row(line: int, cells: dict[str, str]) -> Row | None:
+    size, count, kind = (cells.get(name, "") for name in ("size(B)", "count(elems)", "type"))
+    if not _SIZE.fullmatch(size) or not _SIZE.fullmatch(count) or not _TYPE.fullmatch(kind):
+        return None
+    point = Point("", {})
+    for name, cell in cells.items():
+        found = figure(cell)
+        if time := _NCCOM_TIME.fullmatch(name):
+            what = time["what"] or "avg"
+            if found and found.value:
+                point.figures["time" if what == "avg" else f"time_{what}"] = found.times(_HCCL_UNITS[time["unit"]])
+        elif rate := _NCCOM_RATE.fullmatch(name):
+            if found:
+                point.figures[rate["what"]] = found
+        else:
+            continue
+        if not found:
+            return None
+    return Row(line, int(size), int(count), kind, points=[point]) if point.figures else None
+
+
+def _choose_unit(run: Run) -> None:
+    """Make B/s of what is printed as GB/s, by the definition that more of the rows bear out."""
+    borne_out = {1e9: 0, _GIB: 0}
+    for row, point in run.points():
+        time, rate = point.figures.get("time"), point.figures.get("algbw")
+        if time and rate:
+            for unit in borne_out:
+                borne_out[unit] += is_rate(rate.times(unit), row.size, time)
+    run.gb = 1e9 if borne_out[1e9] > borne_out[_GIB] else _GIB
+    for _, point in run.points():
+        for metric in ("algbw", "busbw"):
+            if found := point.figures.get(metric):
+                point.figures[metric] = found.times(run.gb)
+    if run.average:
+        run.average = run.average.times(run.gb)
+
+
+def _hccl(found: list[Line], last: int | None) -> Iterator[Run]:
+    tables: dict[str, tuple[Run, list[re.Match[str] | None]]] = {}
+    for line in found:
+        cells = [cell.strip() for cell in line.text.split("|")]
+        if len(cells) < 3:
+            continue
+        columns = [_HCCL_COLUMN.fullmatch(cell) for cell in cells]
+        if {column["what"] for column in columns if column} >= {"data_size", "alg_bandwidth"}:
+            run = Run(line.n, family="hccl", source=line.source, last=line.n, expects_average=False, ended=True)
+            tables[line.source] = run, columns
+            yield run
+        elif line.source in tables:
+            run, columns = tables[line.source]
+            pairs = [(column, cell) for column, cell in zip(columns, cells, strict=False) if column]
+            named = {column["what"].replace("aveg", "avg"): (column["unit"], cell) for column, cell in pairs}
+            row = _hccl_row(line.n, named) if len(cells) == len(columns) else None
+            if row and not (line.n == last and columns[-1] and columns[-1]["what"] != "check_result"):
+                run.rows.append(row)
+                run.last = line.n
+            elif _SIZE.fullmatch(cells[0]):
+                run.damaged.append(f"line {line.n}: a row that is cut or has other text in it is left out")
+
+
+def _hccl_row(line: int, cells: dict[str, tuple[str | None, str]]) -> Row | None:
+    size, check = cells["data_size"][1], cells.get("check_result", (None, "NULL"))[1].lower()
+    if not _SIZE.fullmatch(size) or check not in _HCCL_CHECKS:
+        return None
+    point = Point("", {}, _HCCL_CHECKS[check])
+    for what, metric, usual in (("avg_time", "time", "us"), ("alg_bandwidth", "algbw", "GB/s")):
+        unit, cell = cells.get(what, (None, ""))
+        found, factor = figure(cell), _HCCL_UNITS.get(unit or usual)
+        if what in cells and (found is None or factor is None):
+            return None
+        if found and factor and (found.value or metric != "time"):
+            point.figures[metric] = found.times(factor)
+    return Row(line, int(size), points=[point]) if point.figures else None
+
+
+def _reasons(runs: list[Run], files: Files, reader: Reader, found: list[Line]) -> Iterator[ParseError]:
+    """What can be said of a text without results, the most telling first; never without one."""
+    table = "a table of mscclpp-test, nccom-test or hccl_test"
+    for run in (*files.runs, *reader.tests):
+        if "type" in run.columns or run.named:
+            yield ParseError(
+                _TOOL, f"{table} (use nccl_tests or rccl_tests)", line=run.line, got="a table of nccl-tests"
+            )
+    for run in (*runs, *reader.tests):
+        if run.failure:
+            yield ParseError(_TOOL, f"rows of results{run.progress}", line=run.failure[0], got=run.failure[1])
+    best = max((*runs, *reader.tests), key=lambda run: (len(run.rows), run.stage, run.line), default=None)
+    if said := complaint(found):
+        yield ParseError(_TOOL, f"rows of results{best.progress if best else ''}", line=said.n, got=said.text.strip())
+    if best and best.damaged:
+        yield ParseError(_TOOL, "whole rows of results", line=best.line, got=best.damaged[0])
+    if best:
+        yield ParseError(
+            _TOOL, f"rows of results{best.progress if best else ''}", line=best.last, got="the end of the text"
+        )
+    for line in reversed(found):
+        if line.text.strip("-=*# \t"):
+            yield ParseError(_TOOL, table, line=line.n, got=line.text.strip())
+    yield ParseError(_TOOL, table, got="nothing of it" if files.around.strip() or files.documents else "no output")
