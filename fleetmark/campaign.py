@@ -18,13 +18,14 @@ from typing import Any
 from rich.console import Console
 
 from fleetmark import __version__
+from fleetmark.adaptive import Adaptive, Until
 from fleetmark.archive import Archive, safe_name, utc
 from fleetmark.drive import Drive, Run, about, said
 from fleetmark.facts import Facts
 from fleetmark.inventory import Host, load_inventory
 from fleetmark.launch import PLAYBOOKS, launch
 from fleetmark.model import Status
-from fleetmark.outcome import Outcome, rebuild
+from fleetmark.outcome import Outcome, rebuild, rejections
 from fleetmark.plan import Settings, make_plan, probes, settings_of
 from fleetmark.preflight import WORK_DIR, Checked, check_hosts
 from fleetmark.progress import Cell, Progress
@@ -49,6 +50,7 @@ class Options:
     root: Path = Path("fleetmark-results")
     connect_timeout_s: float = 10.0
     patience_s: float = 120.0
+    until: Until | None = None
 
 
 def run(options: Options, console: Console) -> tuple[Archive, bool]:
@@ -65,7 +67,8 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
     try:
         name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{suite.name}-{secrets.token_hex(2)}"
         able = [(c.host, c.facts) for c in checked if c.facts]
-        plan = make_plan(able, suite, settings, campaign=name, seed=seed, repeats=options.repeats)
+        repeats = options.until.most if options.until else options.repeats
+        plan = make_plan(able, suite, settings, campaign=name, seed=seed, repeats=repeats)
         asked = _campaign(options, name, seed, hosts, plan)
         archive = Archive.create(options.root, name, asked).writable()
         for c in checked:
@@ -90,6 +93,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
         limit=asked["limit"],
         become=asked["become"],
         work_dir=asked["work_dir"],
+        until=Until(**asked["until"]) if asked.get("until") else None,
     )
     for folder, _ in list(archive.steps()):
         if archive.result(folder)["ended"] == "lost":
@@ -114,11 +118,12 @@ def owed_steps(archive: Archive, exchanges: Sequence[Exchange]) -> dict[str, set
         for e in archive.journal()
         if e["e"] == "outcome" and e["status"] != Status.LOST.value
     }
+    enough = {(e["host"], i) for e in archive.journal() if e["e"] == "enough" for i in e["steps"]}
     owed: dict[str, set[str]] = {}
     for host in archive.host_names():
         for step in (archive.job(host) or {"steps": []})["steps"]:
             key = (host, step["workload"], step["case"], step["repeat"], step["subject"])
-            if not step["serves"] and key not in settled:
+            if not step["serves"] and key not in settled and (host, step["id"]) not in enough:
                 owed.setdefault(host, set()).add(step["id"])
     for e in exchanges:
         if e.client_step in owed.get(e.client, ()):
@@ -153,6 +158,7 @@ def _campaign(options: Options, name: str, seed: int, hosts: Sequence[Host], pla
         "workloads": list(plan.settings),
         "settings": plan.settings,
         "repeats": options.repeats,
+        "until": asdict(options.until) if options.until else None,
         "seed": seed,
         "command": _command(options, seed),
         "owner": f"{_user()}@{socket.gethostname()}",
@@ -194,6 +200,8 @@ def _command(options: Options, seed: int) -> list[str]:
     if options.limit:
         words += ["--limit", options.limit]
     words += ["--suite", options.suite, "--seed", str(seed)]
+    if options.until:
+        words += ["--until-ci", f"{options.until.ci:.4%}", "--max-repeats", str(options.until.most)]
     if options.repeats:
         words += ["--repeats", str(options.repeats)]
     for workload, settings in (options.settings or {}).items():
@@ -282,7 +290,11 @@ def _drive(
                 )
                 variables[name] = _variables(c.host, c.reach.is_root, c.facts, job, steps)
                 jobs[name] = {**job, "folder": folder, "steps": [asdict(s) for s in steps]}
-        drive = Drive(archive, runs, exchanges, progress, options.patience_s)
+        adaptive = None
+        if options.until:
+            cpus = {c.host.name: c.facts.cpu.threads or 1 for c in checked if c.facts}
+            adaptive = Adaptive(options.until, cpus)
+        drive = Drive(archive, runs, exchanges, progress, options.patience_s, adaptive)
         interrupted = False
         try:
             if runs:
@@ -295,8 +307,23 @@ def _drive(
         finally:
             drive.abandoned = True
     archive.write_measurements(rebuild(archive))
+    _note_rejected(archive)
     archive.note("ended", owed=sum(map(len, owed_steps(archive, ()).values())))
     return interrupted
+
+
+def _note_rejected(archive: Archive) -> None:
+    """The outcomes of disturbed blocks as they stand in the end: what passed then does not count."""
+    bad = rejections(archive)
+    if not bad:
+        return
+    keys = ("host", "workload", "case", "repeat", "subject")
+    last = {tuple(e[k] for k in keys): e for e in archive.journal() if e["e"] == "outcome"}
+    for event in last.values():
+        why = bad.get((event["host"], event["workload"], event["repeat"]))
+        if why and event["status"] == Status.PASSED.value:
+            same = {k: v for k, v in event.items() if k not in ("t", "e")}
+            archive.note("outcome", sync=False, **{**same, "status": Status.INVALID.value, "reason": why})
 
 
 def _note_lost(archive: Archive, job: Mapping[str, Any] | None, owed: set[str], why: str) -> None:

@@ -75,7 +75,15 @@ def run(
     ] = None,
     limit: Limit = None,
     set_: Set = None,
-    repeats: Annotated[int | None, typer.Option(min=1, help="Repeats of every case.")] = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Repeats of every case; at least so many, with --until-ci.")
+    ] = None,
+    until_ci: Annotated[
+        str | None, typer.Option(help="Repeat each case until the interval of its median is within this: 2%.")
+    ] = None,
+    max_repeats: Annotated[
+        int, typer.Option(min=6, help="With --until-ci: at most so many; then it is unstable.")
+    ] = 50,
     seed: Annotated[int | None, typer.Option(help="Seed of the order of runs; recorded either way.")] = None,
     become: Become = False,
     work_dir: WorkDir = None,
@@ -98,6 +106,7 @@ def run(
         "--suite": suite,
         "--set": set_,
         "--repeats": repeats,
+        "--until-ci": until_ci,
         "--seed": seed,
         "--limit": limit,
         "-b": become or None,
@@ -117,6 +126,7 @@ def run(
         root=root,
         connect_timeout_s=connect_timeout,
         patience_s=patience,
+        until=_until(until_ci, repeats, max_repeats) if until_ci else None,
     )
     console = Console(stderr=as_ is Format.JSON)
     if inventory:
@@ -130,6 +140,21 @@ def run(
         results = _show(archive, console, as_)
     status = _exit_status(list(results.outcomes["status"]), strict) if results.campaign.finished else SOME_FAILED
     raise typer.Exit(INTERRUPTED if interrupted else status)
+
+
+def _until(text: str, least: int | None, most: int) -> Any:
+    """``2%`` or ``0.02`` as what repeats go on until."""
+    from fleetmark.adaptive import Until
+
+    try:
+        ci = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        ci = 0.0
+    if not 0 < ci < 1:
+        raise FleetmarkError(f"--until-ci {text}: write it as 2% (of the median), between 0 and 100%")
+    if least and least > most:
+        raise FleetmarkError(f"--repeats {least} is more than --max-repeats {most}")
+    return Until(ci, max(6, least or min(10, most)), most)
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from fleetmark.adaptive import Adaptive, Enough, Rejected, Unstable
 from fleetmark.archive import Archive
 from fleetmark.model import Status
 from fleetmark.outcome import Outcome, judge
@@ -52,6 +53,7 @@ class Run:
     ready: str | None = None  # the serving step that listens
     deadline: float | None = None  # monotonic; by then the running step has ended, or its host is stuck
     settled: frozenset[str] = frozenset()  # steps that an earlier run has
+    dropped: set[str] = field(default_factory=set)  # steps that are not needed any more
 
 
 class Drive:
@@ -64,7 +66,9 @@ class Drive:
         exchanges: Sequence[Exchange],
         progress: Progress,
         patience_s: float,
+        adaptive: Adaptive | None = None,
     ) -> None:
+        self.adaptive = adaptive
         self.archive, self.progress, self.patience_s = archive, progress, patience_s
         self.runs = {run.host: run for run in runs}
         self.exchanges: dict[tuple[str, str], list[Exchange]] = {}  # of a serving step, one; of a measuring one, any
@@ -264,6 +268,9 @@ class Drive:
     def _keep(self, run: Run, step: Step, files: Mapping[str, str]) -> None:
         run.deadline = None
         raw = {name: gzip.decompress(base64.b64decode(data)) for name, data in files.items()}
+        if step.id in run.dropped:
+            run.pending.discard(step.id)
+            return
         folder = self.archive.save_step(run.host, asdict(step), raw)
         if step.serves:
             run.pending.discard(step.id)
@@ -271,10 +278,43 @@ class Drive:
             ended = self.archive.result(folder)
             self._server_ended(run, step, ended.get("reason") or f"ended with exit status {ended.get('rc')}")
             return
-        self._ended(run, step, judge(self.archive, folder))
+        outcome = judge(self.archive, folder)
+        self._ended(run, step, outcome)
+        if self.adaptive:
+            self._adapt(self.adaptive, run, step, outcome)
         for exchange in self.exchanges.get((run.host, step.id), ()):
             if exchange.server in self.runs:
                 self._order(self.runs[exchange.server], f"cancel {exchange.server_step}")
+
+    def _adapt(self, adaptive: Adaptive, run: Run, step: Step, outcome: Outcome) -> None:
+        """Repeats that suffice are the last; a disturbed block does not count, and is kept with its reason."""
+        where: dict[str, Any] = {"workload": step.workload, "case": step.case, "subject": step.subject}
+        for event in adaptive.heard(run.host, step, outcome):
+            match event:
+                case Rejected(repeat, reason):
+                    self.archive.note("rejected", host=run.host, workload=step.workload, repeat=repeat, reason=reason)
+                    self.progress.say(run.host, f"{step.workload} block {repeat} {reason}")
+                case Unstable(repeats, width):
+                    self.archive.note("unstable", host=run.host, **where, repeats=repeats, half_width=width)
+                    self.progress.say(run.host, f"{step.workload} {step.case} unstable after {repeats} repeats")
+                case Enough(repeats, width, warm):
+                    more = [s for s in run.steps.values() if s.id in run.pending and about_case(s) == about_case(step)]
+                    where |= {"repeats": repeats, "half_width": width, "warm_up": warm, "steps": [s.id for s in more]}
+                    self.archive.note("enough", host=run.host, **where)
+                    self._drop(run, more)
+
+    def _drop(self, run: Run, steps: Sequence[Step]) -> None:
+        for step in steps:
+            run.dropped.add(step.id)
+            run.pending.discard(step.id)
+            self._order(run, f"drop {step.id}")
+            for exchange in self.exchanges.get((run.host, step.id), ()):
+                if other := self.runs.get(exchange.server):
+                    other.dropped.add(exchange.server_step)
+                    other.pending.discard(exchange.server_step)
+                    self._order(other, f"drop {exchange.server_step}")
+        if steps:
+            self.progress.enough(run.host, steps[0].workload, len(steps), sum(s.expect_s for s in steps))
 
     def _ended(self, run: Run, step: Step, outcome: Outcome) -> None:
         """A step's outcome, journaled and shown."""
@@ -354,6 +394,11 @@ class Drive:
         client = self.runs.get(exchange.client)
         if client and client.waiting == exchange.client_step:
             self._order(client, f"skip {exchange.client_step} its server on {run.host}: {why}")
+
+
+def about_case(step: Step) -> tuple[str, str, str]:
+    """What a step has in common with its repeats."""
+    return step.workload, step.case, step.subject
 
 
 def about(step: Step) -> dict[str, Any]:

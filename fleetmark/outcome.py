@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,23 @@ class Outcome:
     foreign_cores: float | None = None
 
 
-def judge(archive: Archive, folder: Path) -> Outcome:
-    """The outcome of the step whose raw files lie in ``folder``."""
+def rejections(archive: Archive) -> dict[tuple[str, str, int], str]:
+    """(host, workload, repeat) of the blocks that others' work disturbed, and what is known of that."""
+    return {(e["host"], e["workload"], e["repeat"]): e["reason"] for e in archive.journal() if e["e"] == "rejected"}
+
+
+def judge(archive: Archive, folder: Path, rejected: Mapping[tuple[str, str, int], str] | None = None) -> Outcome:
+    """The outcome of the step whose raw files lie in ``folder``; one of a ``rejected`` block is invalid."""
     step = json.loads((folder / "step.json").read_text())
+    outcome = _judge(archive, folder, step)
+    why = (rejected or {}).get((step["host"], step["workload"], step["repeat"]))
+    if not why or outcome.status is not Status.PASSED:
+        return outcome
+    rows = tuple({**row, "status": Status.INVALID.value} for row in outcome.rows)
+    return replace(outcome, status=Status.INVALID, reason=why, rows=rows)
+
+
+def _judge(archive: Archive, folder: Path, step: Mapping[str, Any]) -> Outcome:
     result = archive.result(folder)
     times: dict[str, Any] = {
         "started": utc(result["started"]),
@@ -122,4 +136,6 @@ def _subject(planned: str, parsed: str) -> str:
 
 def rebuild(archive: Archive) -> list[Mapping[str, Any]]:
     """Every row again from raw: what the parsers say today of what was measured then."""
-    return [row for folder, step in archive.steps() if not step.get("serves") for row in judge(archive, folder).rows]
+    bad = rejections(archive)
+    mine = (folder for folder, step in archive.steps() if not step.get("serves"))
+    return [row for folder in mine for row in judge(archive, folder, bad).rows]

@@ -132,6 +132,11 @@ class Progress:
         count = workloads.total()
         self.say(host, f"{', '.join(workloads)}: {count} run{'s' * (count != 1)} {status.value}: {why}")
 
+    def enough(self, host: str, workload: str, count: int, expect_s: float) -> None:
+        """Runs that are not needed any more: the case's interval is narrow enough."""
+        self.rows[host].cells[workload].total -= count
+        self.rows[host].left_s = max(0.0, self.rows[host].left_s - expect_s)
+
     def trouble(self, host: str, state: str) -> None:
         """What is wrong with a host; empty when it is well again."""
         was, self.rows[host].state = self.rows[host].state, state

@@ -127,7 +127,7 @@ def _keys(batch: pa.RecordBatch) -> tuple[Codes, list[tuple[str, ...]]]:
 
 
 def means(found: Readings, heavy_tailed: Sequence[str]) -> pd.DataFrame:
-    """``record``, ``key`` and ``mean``: the mean of a record's logs of a key, their median for ``heavy_tailed`` classes."""
+    """``record``, ``key``, ``mean``: the mean of a record's logs of a key; the median for ``heavy_tailed`` classes."""
     count = len(found.keys)
     group = found.record * count + found.key
     heavy = found.keys["class"].isin(list(heavy_tailed)).to_numpy()

@@ -21,7 +21,7 @@ import workloads
 from fleetmark import archive as archives
 from fleetmark.drive import said
 from fleetmark.model import FleetmarkError, Measurement, ParseError
-from fleetmark.outcome import judge
+from fleetmark.outcome import judge, rejections
 from fleetmark.units import human
 
 
@@ -119,13 +119,14 @@ def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
         raise FleetmarkError(f"fleetmark parse {name}: which file? Give the tool's output, or - for stdin")
     archive = archives.find(root, name).writable()
     try:
+        bad = rejections(archive)
         before = {_key(e): e for e in archive.journal() if e["e"] == "outcome"}
         rows: list[Any] = []
         changed = 0
         for folder, step in archive.steps():
             if step["serves"]:
                 continue
-            outcome = judge(archive, folder)
+            outcome = judge(archive, folder, bad)
             rows += outcome.rows
             was = before.get(_key(step))
             if was is None or (was["status"], was["reason"]) != (outcome.status.value, outcome.reason):

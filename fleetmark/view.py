@@ -13,6 +13,7 @@ from fleetmark.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
 from planner.scores import Rule, scores
 
 FOREIGN_CORES = 0.25  # beyond what kernel threads and a login shell take
+SHOWN = 6  # unstable cases named one by one
 _KINDS = {"str": "object", "int": "int64", "float": "float64", "bool": "bool"}
 
 
@@ -22,7 +23,8 @@ def load_results(archive: Archive) -> Results:
     journal = list(archive.journal())
     measurements = _with_scores(_measurements(archive))
     outcomes = _outcomes(journal)
-    info = _info(archive, asked, journal, measurements, _disturbances(outcomes))
+    notes = _disturbances(outcomes) + _adapted(journal, asked.get("until"))
+    info = _info(archive, asked, journal, measurements, notes)
     return Results(info, _hosts(archive, asked, journal), outcomes, measurements)
 
 
@@ -37,6 +39,28 @@ def _disturbances(outcomes: pd.DataFrame) -> list[str]:
         f"at worst {worst['foreign_cores']:.1f}, {worst['workload']} {worst['case']} on {worst['host']}): "
         "repeat on an idle host before trusting small differences."
     ]
+
+
+def _adapted(journal: list[dict[str, Any]], until: dict[str, Any] | None) -> list[str]:
+    """How repeating until the intervals were narrow went: what never settled, and what was rejected."""
+    if not until:
+        return []
+    events: dict[str, list[dict[str, Any]]] = {"enough": [], "unstable": [], "rejected": []}
+    for event in journal:
+        events.setdefault(event["e"], []).append(event)
+    said = [f"Repeated until the interval of each median was within ±{until['ci']:.2g}: {len(events['enough'])} cases."]
+    for e in events["unstable"][:SHOWN]:
+        width = "no interval" if e["half_width"] is None else f"±{e['half_width']:.1%}"
+        said.append(f"Unstable: {e['workload']} {e['case']} on {e['host']}: {width} after {e['repeats']} repeats.")
+    if len(events["unstable"]) > SHOWN:
+        said.append(f"And {len(events['unstable']) - SHOWN} more unstable cases: see journal.jsonl.")
+    if events["rejected"]:
+        first = events["rejected"][0]
+        said.append(
+            f"Rejected {len(events['rejected'])} blocks, kept as invalid; the first: {first['workload']} "
+            f"repeat {first['repeat']} on {first['host']}, {first['reason']}."
+        )
+    return said
 
 
 def _measurements(archive: Archive) -> pd.DataFrame:

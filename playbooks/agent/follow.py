@@ -1,8 +1,8 @@
 """Tells what a job did and does, over one idle connection; finished steps go with their files.
 
 ``python3 follow.py DIR``: one JSON document a line on stdout; on stdin ``have STEP...`` (then it begins), ``go STEP``,
-``skip STEP REASON`` (lost), ``fail STEP REASON``, ``cancel STEP``, ``stop``, and ``clean``, which removes the job's
-folder and ends.
+``skip STEP REASON`` (lost), ``fail STEP REASON``, ``cancel STEP``, ``drop STEP`` (not needed any more), ``stop``, and
+``clean``, which removes the job's folder and ends.
 """
 
 import base64
@@ -89,7 +89,7 @@ class Follower:
             self.sock = None
 
     def obey(self, word, rest):
-        if word in ("go", "skip", "fail", "cancel"):
+        if word in ("go", "skip", "fail", "cancel", "drop"):
             step, _, reason = rest.partition(" ")
             write_atomic(os.path.join(self.folder, "go", step), ("%s %s" % (word, reason)).encode())
             if self.sock:

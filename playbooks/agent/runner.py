@@ -173,6 +173,9 @@ class Runner:
 
     def one(self, step):
         self.check_stop()
+        if (self.order(step) or ("",))[0] == "drop":
+            self.save(step, {"ended": "dropped", "reason": None, "started": time.time(), "wall_s": 0.0}, None)
+            return
         if step.get("gate"):
             self.tell("wait", step=step["id"])
             while self.order(step) is None:
@@ -182,7 +185,7 @@ class Runner:
                 self.sleep(60)
             word, reason = self.order(step)
             if word != "go":
-                ended = "error" if word == "fail" else "lost"
+                ended = {"fail": "error", "drop": "dropped"}.get(word, "lost")
                 self.save(step, {"ended": ended, "reason": reason, "started": time.time(), "wall_s": 0.0}, None)
                 return
         scratch = os.path.join(self.folder, "scratch", step["workload"])
