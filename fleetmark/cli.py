@@ -259,7 +259,9 @@ def compare(
     mix: Annotated[
         str | None, typer.Option(help="Work mix, shares of server-hours: cpu-int=0.6,disk=0.4 or a YAML file.")
     ] = None,
-    only: Annotated[list[str] | None, typer.Option(help="Only these: patterns over workload/case/metric.")] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only these, headlines or not: patterns over workload/case/metric.")
+    ] = None,
     paired: Annotated[bool, typer.Option("--paired", help="Both sides are the same hosts, before and after.")] = False,
     root: Root = ROOT,
     as_: Annotated[CompareFormat, typer.Option("--format", help="table, json, csv or md.")] = CompareFormat.TABLE,

@@ -46,7 +46,8 @@ def _facts_of(archive: Archive, host: str) -> Any:
 
 
 def side(root: Path, title: str, chosen: Sequence[Machine], *, only: Sequence[str] = (), per: str = "server") -> Side:
-    """The figures of the ``chosen`` machines; ``only``: shell-style patterns over ``workload/case/metric``.
+    """The figures of the ``chosen`` machines; ``only``: shell-style patterns over ``workload/case/metric``, which
+    reach all metrics; without, headlines are compared.
 
     A machine that several campaigns measured counts once: its mean over them. Raises FleetmarkError where nothing is
     measured, ``only`` matches nothing, or a machine does not say how much it has of what ``per`` divides by.
@@ -55,22 +56,27 @@ def side(root: Path, title: str, chosen: Sequence[Machine], *, only: Sequence[st
     files = {name: path for name in names if (path := root / name / "measurements.parquet").exists()}
     if not files:
         raise FleetmarkError(f"{', '.join(names[:4])}: nothing measured; `fleetmark run --resume` goes on with one")
-    found = readings.read(files, [(m.campaign, m.host) for m in chosen])
+    found = readings.read(files, [(m.campaign, m.host) for m in chosen], headlines=not only)
     keys = found.keys
     values = readings.means(found, HEAVY_TAILED)
     if only:
         titles = keys["workload"] + "/" + keys["case"] + "/" + keys["metric"]
-        keys = keys[titles.map(lambda t: any(fnmatch.fnmatchcase(t, p) for p in only))]
+        keys = keys[titles.map(lambda t: _wanted(t, only))]
         values = values[values["key"].isin(keys.index)]
         if keys.empty:
             raise FleetmarkError(f"--only {','.join(only)} matches no benchmark; there are {_some(titles)}")
     notes = [
         f"{workload} {case}: {count} {'value' if count == 1 else 'values'} of {metric} left out: {why}"
         for (workload, case, metric, why), count in sorted(found.left_out.items())
+        if _wanted(f"{workload}/{case}/{metric}", only)
     ]
     means, benchmarks = _titled(values, keys, [m.host for m in chosen])
     amounts = {m.host: _amount(m, per) for m in chosen if m.host in means.index} if per != "server" else {}
     return Side(title, means, benchmarks, amounts, _traits(chosen), notes)
+
+
+def _wanted(title: str, only: Sequence[str]) -> bool:
+    return not only or any(fnmatch.fnmatchcase(title, p) for p in only)
 
 
 # What can be divided by: where it stands among facts or labels, and how it is read there.

@@ -26,7 +26,7 @@ Codes = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """One row per headline value that passed: ``record`` (place in the list asked for), ``key`` (place in ``keys``) and
+    """One row per value that passed: ``record`` (place in the list asked for), ``key`` (place in ``keys``) and
     the natural ``log`` of the value. ``keys`` has the columns KEY. ``left_out``: (workload, case, metric, why) to how
     many values.
     """
@@ -38,8 +38,8 @@ class Readings:
     left_out: Mapping[tuple[str, str, str, str], int]
 
 
-def read(files: Mapping[str, Path], records: Sequence[tuple[str, str]]) -> Readings:
-    """The readings of ``records`` (campaign, host); ``files``: campaign to its measurements."""
+def read(files: Mapping[str, Path], records: Sequence[tuple[str, str]], *, headlines: bool = True) -> Readings:
+    """The readings of ``records`` (campaign, host), of headline metrics or of all; ``files``: campaign to its file."""
     keys: dict[tuple[str, ...], int] = {}
     left_out: Counter[tuple[str, str, str, str]] = Counter()
     parts = []
@@ -48,7 +48,7 @@ def read(files: Mapping[str, Path], records: Sequence[tuple[str, str]]) -> Readi
         with pq.ParquetFile(path, read_dictionary=[*KEY, "host", "status"]) as file:
             wanted = [c for c in (*KEY, "host", "status", "headline", "value") if c in file.schema_arrow.names]
             for batch in file.iter_batches(_BATCH, columns=wanted):
-                parts.append(_part(batch, place, keys, left_out))
+                parts.append(_part(batch, place, keys, left_out, headlines))
     record, key, log = (np.concatenate(columns) for columns in zip(*parts, strict=True)) if parts else _nothing()
     return Readings(record, key, log, pd.DataFrame(list(keys), columns=list(KEY)), left_out)
 
@@ -62,12 +62,15 @@ def _part(
     place: Mapping[str, int],
     keys: dict[tuple[str, ...], int],
     left_out: Counter[tuple[str, str, str, str]],
+    headlines: bool,
 ) -> tuple[Codes, Codes, npt.NDArray[np.float64]]:
     hosts, names = _coded(batch, "host")
     record = np.array([place.get(n, -1) for n in names] or [-1])[hosts]
     better, ways = _coded(batch, "better")
     described = np.array([w == Better.NONE for w in ways] or [False])[better]
-    chosen = (record >= 0) & batch.column("headline").to_numpy(zero_copy_only=False) & ~described
+    chosen = (record >= 0) & ~described
+    if headlines:
+        chosen &= batch.column("headline").to_numpy(zero_copy_only=False)
     batch, record = batch.filter(pa.array(chosen)), record[chosen]
     batch, record = _own_pairs(batch, record, place)
     value = batch.column("value").to_numpy(zero_copy_only=False)
