@@ -10,7 +10,7 @@ from typing import Any
 
 import parsers
 from fleetmark.archive import Archive, utc
-from fleetmark.model import FleetmarkError, Parsed, ParseError, Status
+from fleetmark.model import Better, FleetmarkError, Measurement, Parsed, ParseError, Status
 from workloads import Manifest, load
 
 
@@ -97,9 +97,10 @@ def _rows(
     manifest: Manifest,
     status: Status,
 ) -> list[dict[str, Any]]:
+    power = _power((result.get("telemetry") or {}).get("summary") or {})
     several = len({m.case for m in parsed.measurements}) > 1
     rows = []
-    for m in parsed.measurements:
+    for m in [*parsed.measurements, *([power] if power else [])]:
         metric = manifest.metrics.get(m.metric)
         rows.append(
             {
@@ -107,7 +108,7 @@ def _rows(
                 "host": step["host"],
                 "subject": _subject(step["subject"], m.subject),
                 "workload": manifest.name,
-                "case": f"{step['case']}/{m.case}" if several else step["case"],
+                "case": f"{step['case']}/{m.case}" if several and m is not power else step["case"],
                 "metric": m.metric,
                 "labels": json.dumps(dict(sorted(m.labels.items())), separators=(",", ":")),
                 "repeat": step["repeat"],
@@ -125,6 +126,19 @@ def _rows(
             }
         )
     return rows
+
+
+def _power(summary: Mapping[str, Any]) -> Measurement | None:
+    """What the host drew during the run, on average: by a meter of the whole server, else of the platform, else RAPL's
+    sum of packages and memory, which leaves out all else. The source is a label: different ones do not compare.
+    """
+    means = {name.removeprefix("power_w:"): s["mean"] for name, s in summary.items() if name.startswith("power_w:")}
+    rapl = [watts for name, watts in means.items() if name.startswith("package")]
+    for source, watts in (("meter", means.get("power_meter")), ("psys", means.get("psys")), ("rapl", sum(rapl))):
+        if watts:
+            labels = {"source": source}
+            return Measurement("telemetry", "power", "power", float(watts), "W", Better.LOWER, labels=labels)
+    return None
 
 
 def _subject(planned: str, parsed: str) -> str:

@@ -21,7 +21,8 @@ from fleetmark.selection import Machine
 from planner.comparison import Side
 
 HEAVY_TAILED = ("disk", "net")  # classes whose runs are summarised by their median
-TRAITS = ("round", "division", "availability", "precision", "accelerators")  # of imported tables: mixing them is said
+# Labels that a reader must know where the sides differ in them: of imported tables, and of prices.
+TRAITS = ("round", "division", "availability", "precision", "accelerators", "currency", "price_date", "term")
 CURVE = 4  # sizes from which on a metric is a curve
 
 
@@ -71,7 +72,8 @@ def side(root: Path, title: str, chosen: Sequence[Machine], *, only: Sequence[st
         if _wanted(f"{workload}/{case}/{metric}", only)
     ]
     means, benchmarks = _titled(values, keys, [m.host for m in chosen])
-    amounts = {m.host: _amount(m, per) for m in chosen if m.host in means.index} if per != "server" else {}
+    drawn = _power(files, chosen) if per == "watt" else {}
+    amounts = {m.host: _amount(m, per, drawn) for m in chosen if m.host in means.index} if per != "server" else {}
     return Side(title, means, benchmarks, amounts, _traits(chosen), notes)
 
 
@@ -86,18 +88,31 @@ _PER: Mapping[str, Callable[[Machine, Facts | None], float | None]] = {
     "thread": lambda m, f: f.cpu.threads if f else None,
     "gpu": lambda m, f: len(f.gpus) if f and f.gpus else _positive(m.labels.get("gpus")),
     "watt": lambda m, f: _positive(m.labels.get("watts")),
-    "money": lambda m, f: _positive(m.labels.get("price")),
+    "money": lambda m, f: _positive(m.labels.get("price")) if m.labels.get("currency") else None,
 }
 PER = ("server", *_PER)
+_HINTS = {
+    "watt": "no power was measured during its runs; give it the label watts, from a meter, in the inventory",
+    "money": "give it the labels price and currency (and price_date, term) in the inventory",
+    "gpu": "its facts show none; give it the label gpus in the inventory",
+}
 
 
-def _amount(machine: Machine, per: str) -> float:
-    found = _PER[per](machine, machine.facts())
+def _amount(machine: Machine, per: str, drawn: Mapping[str, float]) -> float:
+    found = _PER[per](machine, machine.facts()) or drawn.get(machine.host)
     if not found:
-        label = {"watt": "watts", "money": "price", "gpu": "gpus"}.get(per)
-        hint = f"give its hosts the label {label} in the inventory" if label else "its facts do not tell"
+        hint = _HINTS.get(per, "its facts do not tell")
         raise FleetmarkError(f"--per {per}: {machine.host} ({machine.campaign}) does not say how much it has: {hint}")
     return float(found)
+
+
+def _power(files: Mapping[str, Path], chosen: Sequence[Machine]) -> dict[str, float]:
+    """What each machine drew during its runs, in W: the geometric mean over them."""
+    found = readings.read(files, [(m.campaign, m.host) for m in chosen], headlines=False)
+    power = (found.keys["metric"] == "power").to_numpy()
+    rows = power[found.key] if len(found.keys) else np.empty(0, bool)
+    hosts = np.array([m.host for m in chosen])[found.record[rows]]
+    return {str(h): float(np.exp(v)) for h, v in pd.Series(found.log[rows]).groupby(hosts).mean().items()}
 
 
 def _positive(text: str | None) -> float | None:

@@ -100,6 +100,32 @@ def test_per_core_leaves_latencies_out(root: Path) -> None:
     assert left["ratio"] == "" and left["note"].endswith("nothing to share out per core")
 
 
+def test_per_watt_takes_what_was_drawn_during_the_runs(tmp_path: Path) -> None:
+    power = Bench("stream", "all-cores", "power", "W", "lower", "mem-bw", labels=frozen({"source": "rapl"}))
+    measured = fleet()
+    drawn = {(host, power): [200.0 if host[0] == "a" else 300.0] for host, _ in measured}
+    record(tmp_path, "c1", labels(measured), measured)
+    refusal = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "watt")
+    assert "no power was measured during its runs" in refusal
+    record(tmp_path, "c2", labels(measured), drawn)
+    row = of(compared(tmp_path, "--baseline", "gen=old", "--candidate", "gen=new", "--per", "watt"), "disk")
+    assert float(row["ratio"]) == pytest.approx(1.5 / 1.5, rel=0.02)
+
+
+def test_per_money_names_the_currency(tmp_path: Path) -> None:
+    measured = fleet()
+    hosts = {
+        h: {**given, "price": "8000" if h[0] == "a" else "12000", "currency": "USD" if h[0] == "a" else "EUR"}
+        for h, given in labels(measured).items()
+    }
+    record(tmp_path, "c1", hosts, measured)
+    words = ("-b", "gen=old", "-c", "gen=new", "--per", "money")
+    row = of(compared(tmp_path, *words), "disk")
+    assert float(row["ratio"]) == pytest.approx(1.0, rel=0.02)
+    said = json.loads(run(tmp_path, "compare", *words, "--format", "json"))["warnings"]
+    assert "currency differs: USD (gen=old) against EUR (gen=new)" in said
+
+
 def test_a_work_mix_has_both_headlines(root: Path) -> None:
     rows = compared(root, "--baseline", "gen=old", "--candidate", "gen=new", "--mix", "mem-bw=0.5,disk=0.5")
     row = of(rows, "work mix")
