@@ -74,7 +74,9 @@ def side(root: Path, title: str, chosen: Sequence[Machine], *, only: Sequence[st
     means, benchmarks = _titled(values, keys, [m.host for m in chosen])
     drawn = _power(files, chosen) if per == "watt" else {}
     amounts = {m.host: _amount(m, per, drawn) for m in chosen if m.host in means.index} if per != "server" else {}
-    return Side(title, means, benchmarks, amounts, _traits(chosen), notes)
+    worked = set(zip(benchmarks["workload"], benchmarks["case"], strict=True))
+    failed = {f"{w} {c}": why for w, c, _, why in found.left_out if (w, c) not in worked}
+    return Side(title, means, benchmarks, amounts, _traits(chosen), notes, failed)
 
 
 def _wanted(title: str, only: Sequence[str]) -> bool:

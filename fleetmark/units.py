@@ -69,7 +69,7 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 _BYTES = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(?:([kmgtp])(i?)(b?)|b)?\s*$", re.IGNORECASE)
-_SECONDS = {"ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def parse_bytes(text: str | int | float) -> int:
@@ -91,7 +91,7 @@ def parse_bytes(text: str | int | float) -> int:
 
 
 def parse_seconds(text: str | int | float) -> float:
-    """``90``, ``90s``, ``1.5m``, ``500ms``, ``2h`` as seconds. Raises FleetmarkError for anything else."""
+    """``90``, ``90s``, ``1.5m``, ``500ms``, ``200us``, ``2h`` as seconds. Raises FleetmarkError for anything else."""
     if isinstance(text, int | float):
         return float(text)
     match = re.match(r"^\s*(\d+(?:\.\d+)?)\s*([a-z]*)\s*$", text)

@@ -5,7 +5,8 @@ Metrics carry the direction in their name: ``read_bw`` (B/s), ``write_iops`` (1/
 is the job's name. The subject is ``host``, the server's name in client/server mode, or ``all`` for what fio itself
 added up over clients or over a group: never add those to the jobs. Jobs that share name and subject (``numjobs``
 without ``group_reporting``) carry a label ``clone``, counted from 1; several runs in one file are repeats. Latencies of
-0, which older versions print for less than their clock's step, are left out.
+0, which older versions print for less than their clock's step, are left out. Where fio looked for the queue depth that
+keeps a latency (latency_target, JSON only) that is ``latency_depth``; a target missed at a depth of 1 is ``invalid``.
 
 Read against fio 2.0 to 3.42 (stat.c, client.c): up to 2.x latencies are microseconds and ``io_bytes`` KiB; 2.99 brought
 nanoseconds, 3.2 ``bw_bytes``; ``bw`` is KiB/s in all of them.
@@ -91,8 +92,26 @@ def _read_json(document: dict[str, Any], notes: list[str]) -> list[Job]:
             job.error = f"error {error:g}"
         elif errors:
             job.error = f"{errors:g} I/O errors"
+        _meet_target(job, entry, notes)
         jobs.append(job)
     return jobs
+
+
+def _meet_target(job: Job, entry: dict[str, Any], notes: list[str]) -> None:
+    """Where fio looked for the queue depth that keeps a latency (latency_target): whether there is one."""
+    target, rank, depth = (number(entry.get(f"latency_{key}")) for key in ("target", "percentile", "depth"))
+    if not target or not depth or not job.values:
+        return
+    put(job.values, "latency_depth", depth)
+    name = f"clat_{percentile_name(rank)}"
+    reached = max((job.values[m] for m in (f"read_{name}", f"write_{name}") if m in job.values), default=None)
+    if reached is None or reached <= target / 1e9:
+        return
+    above = f"the {rank:g}th percentile of latency is {reached * 1e6:.4g} us, the target {target / 1e3:.4g} us"
+    if depth <= 1:
+        job.error = f"latency target not met even at a queue depth of 1: {above}"
+    else:
+        notes.append(f"job {job.name}: with the search for the queue depth {above}")
 
 
 def _read_direction(part: Any, direction: str, where: str, notes: list[str]) -> dict[str, float]:
@@ -198,7 +217,7 @@ def _listed(reasons: list[str], most: int = 3) -> str | None:
 
 
 def _kind(metric: str) -> tuple[str, Better]:
-    if metric.startswith("cpu_"):
+    if metric.startswith("cpu_") or metric == "latency_depth":
         return "1", Better.NONE
     if metric.endswith("_bw"):
         return "B/s", Better.HIGHER

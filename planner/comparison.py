@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -24,7 +24,8 @@ class Side:
     natural logs, NaN where there is none. ``benchmarks``: a row per title with workload, case, metric, unit, better,
     class, standing. ``per``: how much each machine has of what is normalised by (cores, watts); empty for whole
     servers. ``traits``: what a reader must know of where figures are from (round, division, availability), each with
-    its values. ``notes``: what was left out, a sentence each.
+    its values. ``notes``: what was left out, a sentence each. ``failed``: ``workload case`` of what ran in vain, and how
+    it ended.
     """
 
     title: str
@@ -33,6 +34,7 @@ class Side:
     per: Mapping[str, float] = field(default_factory=dict)
     traits: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,18 @@ def _candidate(
         classes[name] = compare(x, y, weights=pinned, machines=of_class, pairing=pairing)
     if shares:
         classes[WORK_MIX] = compare(left, right, mix=shares, pairing=pairing)
-    return Candidate(b.title, classes, excluded)
+    told = {name: replace(e, left_out=_explained(e.left_out, known, a, b)) for name, e in classes.items()}
+    return Candidate(b.title, told, excluded)
+
+
+def _explained(left_out: Mapping[str, str], known: pd.DataFrame, a: Side, b: Side) -> dict[str, str]:
+    """Why a benchmark stands on one side only: where the other ran it in vain, it is not the equal of this one."""
+    made = {}
+    for title, why in left_out.items():
+        run = " ".join(str(known.loc[title, key]) for key in ("workload", "case"))
+        vain = [f"not equivalent: on {s.title} every run was {s.failed[run]}" for s in (a, b) if run in s.failed]
+        made[title] = "; ".join(vain) or why
+    return made
 
 
 def _normalised(side: Side) -> pd.DataFrame:

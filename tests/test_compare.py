@@ -256,6 +256,16 @@ def test_sides_that_share_nothing(tmp_path: Path) -> None:
     assert "share no benchmark" in refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new")
 
 
+def test_a_latency_that_one_side_cannot_keep_gives_no_number(tmp_path: Path) -> None:
+    sla = replace(IOPS, case="randread-4k-p99-500us")
+    both = {("a", TRIAD): [1e9], ("b", TRIAD): [2e9]}
+    hosts = {"a": {"gen": "old"}, "b": {"gen": "new"}}
+    record(tmp_path, "c1", hosts, {**both, ("b", sla): [5e5]})
+    record(tmp_path, "c2", {"a": hosts["a"]}, {("a", sla): [1e4]}, status="invalid")
+    row = of(compared(tmp_path), "disk", "fio randread-4k-p99-500us read_iops")
+    assert (row["ratio"], row["note"]) == ("", "not equivalent: on gen=old every run was invalid")
+
+
 def test_units_must_agree(tmp_path: Path) -> None:
     other = replace(IOPS, unit="B/s")
     measured = {("a", IOPS): [1e5], ("b", other): [1e5], ("a", TRIAD): [1e9], ("b", TRIAD): [2e9]}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,32 @@ def looked_up(parsed: Parsed, key: str) -> Any:
 def spoken(figure: Any) -> Any:
     """A manifest's figure as a number: ``11.4k`` as fio abbreviates."""
     return float(figure[:-1]) * 1e3 if isinstance(figure, str) and figure.endswith("k") else figure
+
+
+def _searched(depth: int, p99_us: float) -> bytes:
+    entry = {
+        "jobname": "j",
+        "error": 0,
+        "latency_depth": depth,
+        "latency_target": 500_000,
+        "latency_percentile": 99.0,
+        "read": {"iops": 1000.0, "bw": 4000, "io_bytes": 1, "clat_ns": {"percentile": {"99.000000": p99_us * 1000}}},
+    }
+    return json.dumps({"fio version": "fio-3.33", "jobs": [entry]}).encode()
+
+
+def test_a_latency_target_that_is_kept_tells_the_depth() -> None:
+    parsed = parsers.parse("fio", _searched(24, 480))
+    assert parsed.invalid is None and not parsed.notes
+    assert {m.metric: m.value for m in parsed.measurements}["latency_depth"] == 24
+
+
+def test_a_latency_target_that_cannot_be_kept_is_invalid() -> None:
+    parsed = parsers.parse("fio", _searched(1, 900))
+    assert parsed.invalid == (
+        "job j: latency target not met even at a queue depth of 1: the 99th percentile of latency is 900 us, the target 500 us"
+    )
+    assert parsers.parse("fio", _searched(8, 520)).notes
 
 
 @pytest.mark.parametrize(("path", "row"), corpus.rows("fio"))
