@@ -1,0 +1,142 @@
+"""A run's evaluations, sorted by what they are: the one that ended the run, the best, and the points of the curve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fleetmark.model import Better
+from parsers import _mlperf_training_rules as rules
+from parsers._mlperf_training_run import Eval, Run, plain, same
+
+_CHECKPOINTS = (rules.FID, rules.CLIP)  # evaluated after training, in any order
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """All evaluations of one kind in a run: ``final`` ended it, ``points`` are labels and values of the curve."""
+
+    quality: rules.Quality
+    name: str  # tells Mask R-CNN's two apart
+    evals: tuple[Eval, ...]
+    final: Eval
+    points: tuple[tuple[dict[str, str], float], ...]
+    numbered: bool  # the counts alone do not tell the evaluations apart
+    printed: float | None  # the target that the log prints
+    target: float | None  # the same, or else the rules'
+
+    @property
+    def title(self) -> str:
+        return f"{self.quality.metric} of {self.name}" if self.name else self.quality.metric
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return {"of": self.name} if self.name else {}
+
+    @property
+    def reached(self) -> bool:
+        """Whether an evaluation is as good as the target, where that is known."""
+        return self.target is not None and any(self.quality.reaches(e.value, self.target) for e in self.evals)
+
+    def best(self) -> str:
+        """The best evaluation in words, against the target where there is one."""
+        values = [e.value for e in self.evals]
+        if self.quality.better is Better.NONE:
+            said = f"last {self.title} {plain(self.final.value)}"
+        else:
+            best = min(values) if self.quality.better is Better.LOWER else max(values)
+            said = f"best {self.title} {plain(best)}"
+        if self.target is None:
+            return said
+        whose = "the rules'" if self.printed is None else "a"
+        return f"{said} against {whose} target of {plain(self.target)}"
+
+    def notes(self, benchmark: str) -> Iterator[str]:
+        if self.quality.what:
+            yield f"eval_accuracy of {benchmark} is {self.quality.what}"
+        if self.quality.better is Better.NONE:
+            yield f"whether a higher or a lower eval_accuracy of {benchmark} is better is not known"
+        if self.numbered:
+            yield f"{self.title}: several evaluations at one count, or without any, have the label eval"
+
+
+def groups(run: Run, benchmark: str | None) -> list[Group]:
+    """The evaluations of ``run`` by kind, in the order of their first."""
+    by_kind: dict[tuple[rules.Quality, str], list[Eval]] = {}
+    for e in run.evals:
+        quality = rules.quality(benchmark, e.key, e.name)
+        by_kind.setdefault((quality, "" if quality in _CHECKPOINTS else e.name), []).append(e)
+    printed = run.fact("target") if len(by_kind) == 1 else None
+    counts = _unit(run, benchmark)
+    deciding = _deciding(run, by_kind)
+    made = []
+    for (quality, name), evals in by_kind.items():
+        points, numbered = _points(evals, counts)
+        target = rules.target(benchmark, evals[0].name, run.start or 0.0) if printed is None else printed
+        final = deciding.get(quality) or _last(run, evals)
+        made.append(Group(quality, name, tuple(evals), final, points, numbered, printed, target))
+    return made
+
+
+def _unit(run: Run, benchmark: str | None) -> str:
+    """What the ``epoch_num`` of this run's evaluations counts."""
+    most = max((e.count for e in run.evals if e.unit == "epoch" and e.count is not None), default=0.0)
+    return rules.counts(benchmark, most, run.fact("global_batch_size"))
+
+
+def unit_of(run: Run, benchmark: str | None, unit: str) -> str:
+    """``unit`` as the log calls it, or what it truly counts."""
+    return _unit(run, benchmark) if unit == "epoch" else unit
+
+
+def _last(run: Run, evals: Sequence[Eval]) -> Eval:
+    """The evaluation that ended the run: the last one that is not later than run_stop, by its time or its place."""
+    within = [
+        e
+        for e in evals
+        if run.stop_line is None or e.line < run.stop_line or (e.time and run.stop and e.time <= run.stop)
+    ] or evals
+    if all(e.time is not None for e in within):
+        return max(within, key=lambda e: (e.time or 0.0, e.line))
+    return within[-1]
+
+
+def _deciding(run: Run, by_kind: dict[tuple[rules.Quality, str], list[Eval]]) -> dict[rules.Quality, Eval]:
+    """Of checkpoints that are evaluated later: those of the first that is good enough by all, or else of the last."""
+    checkpoints: dict[float, dict[rules.Quality, Eval]] = {}
+    kinds = [quality for quality, _ in by_kind if quality in _CHECKPOINTS]
+    for quality in kinds:
+        for e in by_kind[quality, ""]:
+            if e.count is not None:
+                checkpoints.setdefault(e.count, {}).setdefault(quality, e)
+    whole = sorted(count for count, found in checkpoints.items() if len(found) == len(kinds))
+    if not whole:
+        return {}
+    good = [
+        count
+        for count in whole
+        if all(q.reaches(e.value, rules.target(None, e.name, _ANY) or 0.0) for q, e in checkpoints[count].items())
+    ]
+    return checkpoints[good[0] if good and run.successful else whole[-1]]
+
+
+_ANY = float("inf")  # a time after all changes of targets
+
+
+def _points(evals: Sequence[Eval], counts: str) -> tuple[tuple[tuple[dict[str, str], float], ...], bool]:
+    """The curve, without what only repeats an evaluation, and whether counts had to be told apart by a number."""
+    kept: dict[tuple[str, float | None], list[float]] = {}
+    made: list[tuple[dict[str, str], float]] = []
+    numbered = False
+    for e in evals:
+        unit = counts if e.unit == "epoch" else e.unit
+        values = kept.setdefault((unit, e.count), [])
+        if e.count is not None and any(same(e.value, v) for v in values[-3:]):
+            continue
+        values.append(e.value)
+        label = {} if e.count is None else {unit: plain(e.count)}
+        if e.count is None or len(values) > 1:
+            label["eval"] = str(len(values))
+            numbered = True
+        made.append((label, e.value))
+    return tuple(made), numbered

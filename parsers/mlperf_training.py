@@ -1,0 +1,276 @@
+"""MLPerf Training's logs: how long it took to train to the target, and the evaluations on the way.
+
+Case: the benchmark as the log names it (``bert``), ``training`` where it does not. Metrics:
+``time_to_train`` (s, lower): run_stop less run_start, of a run whose run_stop says success and of no other;
+``eval_accuracy`` (1, higher), ``eval_loss`` or ``eval_error`` (1, lower), ``eval_fid`` (lower) and ``eval_clip``
+(higher): the evaluation that ended the run, under the name of what it is, as every log calls it eval_accuracy. Mask
+R-CNN's two have the label ``of``. The same names with ``_at``: every evaluation, with what the log counts as a
+label (``samples``, ``epoch``, ``tokens``, ``step``; and ``eval``, a number, where several stand at one count).
+``throughput`` (1/s, higher): of samples (gpt3: of tokens), the lower median of those printed. What describes:
+``samples_to_train``, ``epochs_to_train`` (``tokens_``, ``steps_``) at that last evaluation, ``seed``,
+``global_batch_size``, ``target`` where printed. Several runs in a log have the label ``run``, from 0.
+
+A run that did not converge has its evaluations and is invalid; one that did not end is an error. What MLCommons did
+not publish is unverified, so every result says so.
+
+Read against mllog and the compliance checker of mlcommons/logging 4.1 (rulesets 0.6 to 6.1), and results of rounds
+v0.5, v0.6, v0.7, v1.0, v3.1, v4.0, v5.0 and v5.1. v0.5 and v0.6 printed ``:::MLPv0.5.0`` and ``:::MLL`` lines, in
+seconds.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import BinaryIO
+
+from fleetmark.model import Better, Measurement, Parsed, ParseError, Standing
+from parsers._mllog import DamagedError, Lines
+from parsers._mlperf_training_lines import Reader
+from parsers._mlperf_training_quality import groups, unit_of
+from parsers._mlperf_training_run import Run, plain, runs
+
+_TOOL = "mlperf_training"
+_CASE = "training"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}")
+_UNFILLED = re.compile(r"placeholder|unknown|your_|reference_implementation|\bn/?a\b|\bnone\b|^\W*$", re.IGNORECASE)
+_MOST_NOTES = 20
+_MOST_GROUPS = 3  # named in one sentence
+_LONGEST = 366 * 86_400_000.0  # ms: a clock that was set while a run was under way
+_TO_TRAIN = {"samples": "samples", "epoch": "epochs", "tokens": "tokens", "step": "steps"}
+
+
+def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """The measurements of every run in ``raw``; ``command`` is not needed. Raises ParseError where no run ended."""
+    return parse_stream(io.BytesIO(raw), command)
+
+
+def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
+    """As ``parse``, from an open file, which is read line by line."""
+    reader = Reader()
+    try:
+        found, before = runs(reader.read(Lines(file)))
+    except DamagedError as error:
+        raise ParseError(_TOOL, "a log that can be unpacked", got=str(error)) from error
+    if not found:
+        raise _no_run(reader, before)
+    judged = [_Judged(run) for run in found]
+    some = [j for j in judged if not j.error]
+    if not some:
+        raise judged[0].failure(reader)
+    several = len(judged) > 1
+    measurements = [
+        m for n, one in enumerate(judged) if not one.error for m in one.measurements({"run": str(n)} if several else {})
+    ]
+    good = any(not one.invalid for one in some)
+    invalid = None if good else some[0].invalid
+    notes = [*_notes(judged), *_overlaps(found)]
+    return Parsed(_TOOL, tuple(measurements), found[0].version, invalid, _few(notes), Standing.UNVERIFIED)
+
+
+def _notes(judged: Sequence[_Judged]) -> Iterator[str]:
+    """The notes of all runs; of several, each says of which it is unless it is of all."""
+    if len(judged) == 1:
+        yield from judged[0].notes()
+        return
+    made: dict[str, list[int]] = {}
+    for n, one in enumerate(judged):
+        for note in dict.fromkeys(one.notes()):
+            made.setdefault(note, []).append(n)
+        if bad := f"left out: expected {one.error}" if one.error else one.invalid:
+            made.setdefault(bad, []).append(n)
+    for note, places in made.items():
+        which = ", ".join(map(str, places[:10])) + (", …" if len(places) > 10 else "")
+        yield note if len(places) == len(judged) else f"run{'s' if len(places) > 1 else ''} {which}: {note}"
+
+
+class _Judged:
+    """A run, and what it is worth. ``error``: what was expected of it; ``invalid``: why it has no time to train."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        benchmark = run.fact("benchmark")
+        self.benchmark = benchmark if isinstance(benchmark, str) and _NAME.fullmatch(benchmark) else None
+        self.groups = groups(run, self.benchmark)
+        self.time: float | None = None
+        self.error: str | None = None
+        self.line: int | None = None
+        self.got: str | None = None
+        self.remark = ""
+        self.invalid = self._judge()
+        if self.invalid and not (run.evals or run.throughputs):
+            self.error, self.line = f"a run that trains: {self.invalid}, and nothing was evaluated", run.stop_line
+
+    def _judge(self) -> str | None:
+        run = self.run
+        if not run.ended:
+            if self.benchmark == "minigo" and run.result is not None and run.result > 0:
+                self.time, self.remark = run.result, "time_to_train is what eval_result says"
+            else:
+                self.error = self._cut()
+            return None
+        if not self._succeeded():
+            return self._aborted()
+        self.line = run.stop_line
+        if run.start is None or run.stop is None:
+            self.error = f"a time in ms since the epoch at {'run_start' if run.start is None else 'run_stop'}"
+            self.line = run.line if run.start is None else run.stop_line
+        elif run.stop <= run.start:
+            self.error = f"run_stop later than run_start (line {run.line}: {plain(run.start)} ms)"
+            self.got = f"{plain(run.stop)} ms"
+        elif run.stop - run.start > _LONGEST:
+            self.error = f"run_stop within a year of run_start (line {run.line}: {plain(run.start)} ms)"
+            self.got = f"{plain(run.stop)} ms"
+        else:
+            self.time = round((run.stop - run.start) / 1000, 6)
+            self.remark = "time_to_train is derived: run_stop less run_start"
+        return None
+
+    def _succeeded(self) -> bool:
+        """Whether run_stop says so; where it says nothing (v0.5), whether the target the log prints was reached."""
+        if self.run.statuses:
+            return self.run.successful
+        return any(group.reached and group.printed is not None for group in self.groups)
+
+    def _aborted(self) -> str:
+        run = self.run
+        said = f"says {' and '.join(_say(s) for s in run.statuses)}" if run.statuses else "does not say success"
+        reason = f" ({_say(run.reason)})" if run.reason else ""
+        bests = [group.best() for group in self.groups[:_MOST_GROUPS]]
+        return f"run_stop {said}{reason}: no time to train" + (f" ({', '.join(bests)})" if bests else "")
+
+    def _cut(self) -> str:
+        run = self.run
+        came = [run.reached] if run.reached else []
+        came += [f"{group.title} {plain(group.final.value)}" for group in self.groups[:_MOST_GROUPS]]
+        far = f"; it came to {', '.join(came)}" if came else ", nor evaluate anything"
+        damaged = next((line for line, key in run.unreadable if key == "run_stop"), None)
+        unread = f"; the one on line {damaged} cannot be read" if damaged else ""
+        return f"a run_stop: the run that began on line {run.line} did not end{far}{unread}"
+
+    def failure(self, reader: Reader) -> ParseError:
+        """The error that this run makes, where it is the only one."""
+        if not self.run.ended:
+            last = reader.last.decode("utf-8", "replace").strip()
+            return ParseError(_TOOL, self.error or "", line=reader.line, got=last)
+        return ParseError(_TOOL, self.error or "", line=self.line, got=self.got)
+
+    def measurements(self, labels: Mapping[str, str]) -> Iterator[Measurement]:
+        run, case = self.run, self.benchmark or _CASE
+
+        def made(
+            metric: str, value: float, better: Better = Better.NONE, unit: str = "1", /, **more: str
+        ) -> Measurement:
+            return Measurement(_TOOL, case, metric, value, unit, better, labels={**more, **labels})
+
+        if self.time is not None:
+            yield made("time_to_train", self.time, Better.LOWER, "s")
+            if to_train := self._to_train():
+                yield made(*to_train)
+        for group in self.groups:
+            metric, better = group.quality.metric, group.quality.better
+            yield made(metric, group.final.value, better, "1", **group.labels)
+            for point, value in group.points:
+                yield made(f"{metric}_at", value, better, "1", **group.labels, **point)
+        if run.throughputs:
+            middle = sorted(run.throughputs)[(len(run.throughputs) - 1) // 2]
+            yield made("throughput", middle, Better.HIGHER, "1/s")
+        for name in ("seed", "global_batch_size", "target"):
+            if (fact := run.fact(name)) is not None:
+                yield made(name, fact)
+
+    def _to_train(self) -> tuple[str, float] | None:
+        """How much training the target took, as the log counts it at the last evaluation, or else at run_stop."""
+        counted = [(g.final.unit, g.final.count) for g in self.groups if g.final.count is not None]
+        unit, count = counted[0] if counted else self.run.stopped_at_count or ("", 0.0)
+        unit = unit_of(self.run, self.benchmark, unit)
+        return (f"{_TO_TRAIN[unit]}_to_train", count) if unit in _TO_TRAIN and count > 0 else None
+
+    def notes(self) -> Iterator[str]:
+        run = self.run
+        if self.error:
+            return
+        if self.remark:
+            yield self.remark
+        if self.time is not None:
+            yield from self._doubts()
+        for group in self.groups:
+            yield from group.notes(self.benchmark or _CASE)
+        for line in run.not_numbers:
+            yield f"line {line}: an evaluation that is no number"
+        for line, key in run.unreadable:
+            yield f"line {line}: {key} that cannot be read, left out"
+        if len(run.starts) > 1:
+            apart = (max(run.starts) - min(run.starts)) / 1000
+            yield f"{len(run.starts)} ranks print run_start, up to {apart:g} s apart: the first counts"
+        yield from _fact_notes(run)
+
+    def _doubts(self) -> Iterator[str]:
+        """What speaks against a success."""
+        run = self.run
+        if not self.groups:
+            yield "no evaluation: whether the target was reached cannot be seen"
+        elif not run.statuses and run.ended:
+            yield "run_stop does not say success; the target that the log prints was reached"
+        for group in self.groups:
+            if group.target is not None and group.quality.better is not Better.NONE and not group.reached:
+                yield f"run_stop says success, but the {group.best()} is not enough"
+
+
+def _fact_notes(run: Run) -> Iterator[str]:
+    for name in ("org", "platform"):
+        said = [_say(v) for v in run.facts.get(name, {})][:5]
+        yield from (f"submission_{name} was not filled in: {v!r}" for v in said if _UNFILLED.search(v))
+        if len(said) > 1:
+            yield f"submission_{name} says {' and '.join(map(repr, said))}"
+    org, submitter = run.fact("org"), run.fact("submitter")
+    if org and submitter and not (_UNFILLED.search(org) or _UNFILLED.search(submitter)):
+        one, other = _letters(org), _letters(submitter)
+        if one not in other and other not in one:
+            yield f"submission_org says {_say(org)!r}, the system's description {_say(submitter)!r}"
+    benchmarks = list(run.facts.get("benchmark", {}))
+    if len(benchmarks) > 1:
+        yield f"submission_benchmark says {' and '.join(repr(_say(b)) for b in benchmarks[:5])}: the first counts"
+    elif not benchmarks:
+        yield "no submission_benchmark"
+    elif not _NAME.fullmatch(benchmarks[0]):
+        yield f"submission_benchmark says {_say(benchmarks[0])!r}, which is no name"
+    for name in ("seed", "global_batch_size", "target"):
+        if (count := len(run.facts.get(name, {}))) > 1:
+            yield f"{count} values of {name} are printed: the first is kept"
+
+
+def _overlaps(found: Sequence[Run]) -> Iterator[str]:
+    """Runs that were under way at the same time: side by side, or ranks whose logs were put one behind the other."""
+    spans = sorted((r.start, r.stop) for r in found if r.start is not None and r.stop is not None)
+    if any(later < stop for (_, stop), (later, _) in pairwise(spans)):
+        yield "runs overlap in time: made side by side, or one run's ranks"
+
+
+def _no_run(reader: Reader, before: Run) -> ParseError:
+    wanted = "run_start of an MLPerf Training log"
+    if before.stop_line is not None:
+        return ParseError(_TOOL, f"{wanted} before run_stop", line=before.stop_line)
+    if reader.loadgen:
+        return ParseError(_TOOL, wanted, line=reader.loadgen, got="LoadGen's log of MLPerf Inference")
+    last = reader.last.decode("utf-8", "replace").strip()
+    return ParseError(_TOOL, wanted, line=reader.line or None, got=last or "no output")
+
+
+def _few(notes: Sequence[str]) -> tuple[str, ...]:
+    """``notes`` without repetitions, and no more of them than anyone reads."""
+    different = list(dict.fromkeys(notes))
+    more = len(different) - _MOST_NOTES
+    return tuple(different[:_MOST_NOTES] + ([f"and {more} more notes"] if more > 0 else []))
+
+
+def _letters(text: str) -> str:
+    return "".join(c for c in text.casefold() if c.isalnum())
+
+
+def _say(text: str) -> str:
+    """``text`` as part of a sentence."""
+    shown = "".join(c if c.isprintable() else " " for c in text[:200])
+    return " ".join(shown.split())[:80]
