@@ -24,8 +24,8 @@ class Side:
     natural logs, NaN where there is none. ``benchmarks``: a row per title with workload, case, metric, unit, better,
     class, standing. ``per``: how much each machine has of what is normalised by (cores, watts); empty for whole
     servers. ``traits``: what a reader must know of where figures are from (round, division, availability), each with
-    its values. ``notes``: what was left out, a sentence each. ``failed``: ``workload case`` of what ran in vain, and how
-    it ended.
+    its values. ``notes``: what was left out, a sentence each. ``failed``: ``workload case`` of what ran in vain, and
+    how it ended.
     """
 
     title: str

@@ -33,18 +33,18 @@ def scores(measurements: pd.DataFrame, rules: Mapping[str, Sequence[Rule]]) -> p
     Case: the score's name (geometric) or the case it is of (olympic); metric: ``score``, or the score's name. ``raw``
     is empty: it is in no file. Where a part is missing there is no score.
     """
-    passed = measurements[measurements["status"] == Status.PASSED]
     made = [
         row
         for workload, own in rules.items()
         for rule in own
-        for row in _MEANS[rule.mean](passed[(passed["workload"] == workload) & (passed["metric"] == rule.metric)], rule)
+        for row in _MEANS[rule.mean](measurements[measurements["workload"] == workload], rule)
     ]
     return pd.DataFrame(made, columns=measurements.columns)
 
 
 def _geometric(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
-    parts = rows[rows["case"].isin(list(rule.cases)) & (rows["value"] > 0)]
+    parts = _counting(rows, rule.metric)
+    parts = parts[parts["case"].isin(list(rule.cases)) & (parts["value"] > 0)]
     for _, group in parts.groupby([*_SAME, "repeat"], sort=True):
         if set(group["case"]) == set(rule.cases):
             value = float(np.exp(np.log(group["value"].astype(float)).mean()))
@@ -52,10 +52,21 @@ def _geometric(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
 
 
 def _olympic(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
-    for (*_, case), group in rows.groupby([*_SAME, "case"], sort=True):
-        found = olympic_mean(str(case).rpartition("/")[2], group.sort_values("repeat")["value"].tolist())
+    """A run that ended invalid did not converge: the rules let one of them count as the slowest."""
+    lost = {
+        key: set(group["repeat"]) for key, group in rows[rows["status"] == Status.INVALID].groupby(["host", "case"])
+    }
+    for _, group in _counting(rows, rule.metric).groupby([*_SAME, "case"], sort=True):
+        first = group.iloc[0]
+        time = dict(zip(group["repeat"], group["value"], strict=True))
+        runs = sorted({*time, *lost.get((first["host"], first["case"]), ())})
+        found = olympic_mean(str(first["case"]).rpartition("/")[2], [time.get(r) for r in runs])
         if found.mean is not None:
-            yield _row(group, str(case), rule.name, found.mean)
+            yield _row(group, str(first["case"]), rule.name, found.mean)
+
+
+def _counting(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
+    return rows[(rows["metric"] == metric) & (rows["status"] == Status.PASSED)]
 
 
 _MEANS = {"geometric": _geometric, "olympic": _olympic}

@@ -89,3 +89,14 @@ def test_the_olympic_mean_drops_the_fastest_and_the_slowest() -> None:
     assert (row["case"], row["metric"]) == ("retinanet", "olympic_mean")
     assert math.isclose(row["value"], 30.0)
     assert scores(measured.head(4), rule).empty
+
+
+def test_one_run_that_did_not_converge_counts_as_the_slowest() -> None:
+    rule = {"train": [Rule("olympic_mean", "time_to_train", "olympic")]}
+    times = {("h1", "retinanet", r): t for r, t in enumerate([10.0, 50.0, 30.0, 20.0])}
+    measured = frame(times, workload="train", metric="time_to_train")
+    aborted = frame({("h1", "retinanet", 4): 0.3}, workload="train", metric="eval_accuracy", status="invalid")
+    (row,) = scores(pd.concat([measured, aborted]), rule).to_dict("records")
+    assert math.isclose(row["value"], (20 + 30 + 50) / 3)
+    more = frame({("h1", "retinanet", 3): 0.3}, workload="train", metric="eval_accuracy", status="invalid")
+    assert scores(pd.concat([measured.head(3), aborted, more]), rule).empty
