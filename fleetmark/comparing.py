@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from fleetmark import pool, reference
 from fleetmark.model import FleetmarkError
-from fleetmark.selection import choose
+from fleetmark.selection import Machine, choose
 from planner.comparison import Comparison, comparison
-from planner.equivalence import Pairing
+from planner.equivalence import LEAST_MACHINES, Pairing
 from workloads.manifest import read_yaml, suggest
 
 
@@ -43,11 +44,21 @@ def compare(
         return comparison(found.side, sides, mix=shares, weights=found.weights, pairing=Pairing.PINNED)
     assert baseline is not None
     base = pool.side(root, baseline, choose(every, baseline), only=only, per=per)
+    kinds = _kinds(root, every, only)
     pairing = Pairing.SAME_HOSTS if paired else Pairing.APART
     for side in sides if paired else ():
         if not len(base.means.index.intersection(side.means.index)):
             raise FleetmarkError(f"--paired: {baseline} and {side.title} have no host in common; compare them without")
-    return comparison(base, sides, per=per, mix=shares, pairing=pairing)
+    return comparison(base, sides, per=per, mix=shares, machines=kinds, pairing=pairing)
+
+
+def _kinds(root: Path, every: Sequence[Machine], only: Sequence[str]) -> pd.DataFrame | None:
+    """A row per generation on record, for telling which benchmarks are redundant; None below what that takes."""
+    labelled = [m for m in every if "gen" in m.labels]
+    if len({m.labels["gen"] for m in labelled}) < LEAST_MACHINES:
+        return None
+    found = pool.side(root, "everything on record", labelled, only=only)
+    return found.means.groupby({m.host: m.labels["gen"] for m in labelled}).mean()
 
 
 def _mix(text: str) -> dict[str, float]:

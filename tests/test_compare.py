@@ -174,6 +174,25 @@ class frozen(dict[str, str]):
         return hash(tuple(self.items()))
 
 
+def test_redundant_benchmarks_are_told_by_the_generations_on_record(tmp_path: Path) -> None:
+    """gcc follows mcf on nine generations; a third benchmark does not: it has half of the weight."""
+    rng = np.random.default_rng(4)
+    other = replace(MCF, case="541.leela_r")
+    measured, hosts = {}, {}
+    for n in range(9):
+        mcf = math.exp(rng.normal(0, 0.5))
+        for h in range(2):
+            name = f"g{n}h{h}"
+            hosts[name] = {"gen": f"g{n}"}
+            measured[name, MCF], measured[name, GCC] = [mcf], [mcf * math.exp(rng.normal(0, 0.005))]
+            measured[name, other] = [math.exp(rng.normal(0, 0.5))]
+    record(tmp_path, "c", hosts, measured)
+    rows = compared(tmp_path, "--baseline", "gen=g0", "--candidate", "gen=g1")
+    weights = {r["benchmark"]: float(r["weight"]) for r in rows if r["benchmark"]}
+    assert weights["spec_cpu2017 541.leela_r base_ratio"] == pytest.approx(0.5)
+    assert weights["spec_cpu2017 505.mcf_r base_ratio"] == pytest.approx(0.25)
+
+
 def test_pairs_count_within_a_side_only(tmp_path: Path) -> None:
     def wire(peer: str) -> Bench:
         return Bench("iperf3", "tcp-1", "bitrate", "B/s", "higher", "net", subject=peer)

@@ -1,0 +1,200 @@
+"""SPEC CPU's CSV report: its two tables of results, the scores below them, ``valid`` above and the errors at the end.
+
+A row of the full table says itself which workload and iteration it is of; one of the selected table, that it is one.
+With power measured each tune has five columns more, and a benchmark that was not run still only the usual five.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from parsers._spec_model import BENCHMARK, LONGEST, WITHDRAWN, Report, Run, count, positive, reason, score
+
+_NAME = re.compile(BENCHMARK)
+_COLUMN = re.compile(
+    r"(?:Est\. )?(Base|Peak) "
+    r"(# Copies|# Threads|Run Time|Rate|Ratio|Selected|Status|Energy|Energy Ratio|Max Power|Avg Power)",
+    re.IGNORECASE,
+)
+_FIGURES = {
+    "# copies": "copies",
+    "# threads": "threads",
+    "run time": "time",
+    "rate": "ratio",
+    "ratio": "ratio",
+    "selected": "selected",
+    "status": "status",
+    "energy": "energy",  # J here, kJ in text
+    "energy ratio": "energy_ratio",
+    "max power": "max_power",
+    "avg power": "avg_power",
+}
+_USUAL = 5  # columns of a tune where no power was measured
+_TITLE = re.compile(r"SPEC CPU ?(20[0-9]{2}) .{0,40}Result", re.IGNORECASE)
+_TESTED = re.compile(r"Tested with SPEC CPU(?:\(R\)|®)? ?(20[0-9]{2})")
+_VERSION = re.compile(r"v([0-9]{1,4}(?:\.[0-9]{1,6}){1,3})")
+_ITERATION = re.compile(r"([a-z]{1,20})(?:\([a-z]{1,20}\))? iteration #([0-9]{1,4})")
+_STATUS = re.compile(r"[A-Z][A-Z?]?")
+_BANNER = re.compile(r"#\s+INVALID RUN\b")
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Goes through the lines; ``fields`` are the columns of the heading above, tune by tune."""
+
+    reports: list[Report] = field(default_factory=list)
+    fields: dict[str, list[str | None]] = field(default_factory=dict)
+    selected_table: bool = False
+    in_banner: bool = False
+    held: dict[tuple[str, str, int | None], Run] = field(default_factory=dict)  # of the report at hand
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)  # of rows that do not say which iteration they are
+
+    @property
+    def report(self) -> Report:
+        return self.reports[-1]
+
+    def begin(self, n: int) -> None:
+        self.reports.append(Report("CSV", n))
+        self.selected_table = self.in_banner = False
+        self.held, self.counts = {}, {}
+
+    def take(self, n: int, cells: list[str], whole: bool) -> None:
+        first = cells[0].strip()
+        if first == "valid" and len(cells) > 1:
+            self._fresh(n)
+            self.report.declared = cells[1].strip() == "1"
+            self.report.estimate |= not self.report.declared
+        elif match := _TITLE.fullmatch(first):
+            self._fresh(n)
+            self.report.years.append((match[1], n))
+        elif match := _TESTED.search(first):
+            self.report.years.append((match[1], n))
+            version = _VERSION.search(" ".join(cells))
+            self.report.version = version[1] if version else None
+        elif first.casefold() in ("full results table", "selected results table"):
+            self.selected_table = first.casefold().startswith("selected")
+        elif first == "Benchmark" and len(cells) > 2:
+            self._heading(cells)
+        elif first.startswith("#"):
+            self._banner(n, first)
+        elif _NAME.fullmatch(first):
+            self._row(n, first, [c.strip() for c in cells], whole)
+        elif len(cells) > 1 and (made := score(first.removeprefix("Est. "), cells[1].strip(), n)):
+            made.whole = whole or len(cells) > 2
+            self.report.estimate |= first.startswith("Est.")
+            self.report.scores.append(made)
+
+    def _fresh(self, n: int) -> None:
+        if self.report.runs or self.report.scores:
+            self.begin(n)
+
+    def _banner(self, n: int, text: str) -> None:
+        if _BANNER.match(text):
+            self.in_banner = not self.in_banner
+            self.report.banner = self.report.banner or n
+        elif self.in_banner and (said := reason(text)) and not text.startswith("##"):
+            self.report.reasons.append(said)
+
+    def _heading(self, cells: list[str]) -> None:
+        fields: dict[str, list[str | None]] = {}
+        tune: str | None = None
+        for cell in cells[1:]:
+            if match := _COLUMN.fullmatch(cell.strip()):
+                tune = match[1].lower()
+                fields.setdefault(tune, []).append(_FIGURES[match[2].lower()])
+            elif tune and cell.strip() and cell.strip() != "Description":
+                fields[tune].append(None)
+        if any({"time", "status"} <= set(columns) for columns in fields.values()):
+            self.fields = fields
+            self.report.estimate |= any(cell.strip().startswith("Est.") for cell in cells)
+
+    def _row(self, n: int, benchmark: str, cells: list[str], whole: bool) -> None:
+        if not whole:
+            cells = cells[:-1]  # the text ends in it
+        if len(cells) <= _USUAL or not (cells[1] == "" or cells[1] in WITHDRAWN or count(cells[1])):
+            return  # the benchmark's name before its compiler flags
+        taken: list[Run] = []
+        position = 1
+        for tune, columns in self.fields.items():
+            width = _width(cells[position:], len(columns))
+            group = cells[position : position + width]
+            position += width
+            if any(group):
+                made = _run(n, benchmark, tune, columns if width == len(columns) else [None] * 4 + ["status"], group)
+                if made is None:
+                    self.report.notes.append(f"line {n}: the {tune} columns of {benchmark} cannot be read, left out")
+                else:
+                    taken.append(made)
+        described = _ITERATION.match(" ".join(cells[position:]))
+        for run in taken:
+            if described:
+                run.size, run.iteration = described[1], int(described[2])
+                self.report.size = self.report.size or run.size
+            elif self.selected_table or run.status == "NR":
+                run.selected = run.status != "NR"
+            else:
+                run.iteration = self.counts[benchmark, run.tune] = self.counts.get((benchmark, run.tune), 0) + 1
+        self._keep(n, taken)
+
+    def _keep(self, n: int, taken: list[Run]) -> None:
+        """Adds the runs, unless they stand there already; others in their place begin another report."""
+        there = [(self.held[_place(run)], run) for run in taken if _place(run) in self.held]
+        if any((other.figures, other.status) != (run.figures, run.status) for other, run in there):
+            self.begin(n)
+        for run in taken:
+            if _place(run) not in self.held:
+                self.held[_place(run)] = run
+                self.report.runs.append(run)
+
+
+def _place(run: Run) -> tuple[str, str, int | None]:
+    """What tells a report's runs apart; a row that says NR stands in both tables and counts once."""
+    return run.benchmark, run.tune, 0 if run.status == "NR" else run.iteration
+
+
+def _width(cells: list[str], columns: int) -> int:
+    """How many cells the next tune takes: five, whatever the heading says, where nothing was run or shown."""
+    if columns > _USUAL and not any(cells[:4]) and cells[4:5] == ["NR"]:
+        return _USUAL
+    if columns > _USUAL and len(set(cells[:_USUAL])) == 1 and cells[0] in WITHDRAWN:
+        return _USUAL
+    return columns
+
+
+def _run(n: int, benchmark: str, tune: str, columns: list[str | None], group: list[str]) -> Run | None:
+    """The run in one tune's cells; None where its status is missing or a figure is not one."""
+    if len(group) < len(columns):
+        group = group + [""] * (len(columns) - len(group))
+    said = {column: cell for column, cell in zip(columns, group, strict=False) if column}
+    status = said.pop("status", "")
+    if not _STATUS.fullmatch(status):
+        return None
+    run = Run(benchmark, tune, n, status=status, selected=said.pop("selected", "") == "1")
+    for name, cell in said.items():
+        value = count(cell) if name in ("copies", "threads") else positive(cell)
+        if value is not None:
+            run.figures[name] = value
+    return run
+
+
+def read_csv(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:
+    """The reports in ``lines``, each with its number and whether a line's end follows it."""
+    reader = _Reader()
+    reader.begin(1)
+    for n, line, whole in lines:
+        if "," not in line and not line.startswith(('"', "#")):
+            continue
+        if len(line) > LONGEST:
+            continue  # a list of flags
+        try:
+            cells = next(csv.reader([line]), [])
+        except csv.Error:
+            continue
+        while len(cells) > 1 and not cells[-1].strip() and len(cells) > _USUAL + 1:
+            cells.pop()  # spreadsheets pad their lines
+        if cells:
+            reader.take(n, cells, whole)
+    return [r for r in reader.reports if r.runs or r.scores or r.years]

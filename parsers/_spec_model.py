@@ -1,0 +1,135 @@
+"""What the readers of SPEC CPU's four formats hand over: runs of benchmarks, scores, and what a report says of itself.
+
+A status is what SPEC's tools call the outcome of one run: ``S`` for success, ``*`` for the selected one in text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from parsers._text import number
+
+LONGEST = 4000  # characters of a line worth reading
+BENCHMARK = r"[0-9]{3}\.[A-Za-z0-9]{1,24}_[rs]"
+TUNES = ("base", "peak")
+SCORE = re.compile(
+    r"SPEC(?:\(R\)|®)?(rate|speed)(?:\(R\)|®)?(20[0-9]{2})_(int|fp)(_energy)?_(base|peak)", re.IGNORECASE
+)
+CHECKED_ONLY = re.compile(r"99[0-9]\.specrand")  # run to check the build; no part of any score
+
+STATUSES = {
+    "CE": "compile error",
+    "RE": "run-time error",
+    "VE": "verification error",
+    "TE": "tool error",
+    "PE": "power measurement error",
+    "EE": "environment out of limits",
+    "R?": "not verified",
+    "NR": "not run",
+    "NC": "non-compliant",
+    "NA": "not available",
+    "CD": "code defect",
+}
+NO_ENERGY = frozenset({"PE", "EE"})  # these spoil the energy only: the run itself finished and verified
+FINISHED = frozenset({"S", "*", "R?"}) | NO_ENERGY  # R? ran, and nobody looked at its output
+WITHDRAWN = frozenset({"NC", "NA", "CD"})  # SPEC's marks for results that it took back
+NO_FAILURE = FINISHED | {"NR"}
+
+_MOST = 1e12  # no time, ratio, count, power or energy of a benchmark comes near
+
+
+def spelled(status: str) -> str:
+    """``CE (compile error)``; a status without a code is spelled already."""
+    if len(status) > 2:
+        return status
+    return f"{status} ({STATUSES[status]})" if status in STATUSES else f"status {status}"
+
+
+def reason(line: str) -> str:
+    """What a line within the frame of INVALID RUN says: the text between its ``#`` marks."""
+    return line.removeprefix("#").strip().removesuffix("#").strip()
+
+
+def positive(text: str | None) -> float | None:
+    """``text`` as a number above zero; None for ``--``, ``Not Run``, 0, and all that is no number."""
+    value = number(text) if text is not None and len(text) < 40 else None
+    return value if value is not None and 0 < value < _MOST else None
+
+
+def count(text: str | None) -> float | None:
+    """``text`` as a whole number above zero."""
+    return positive(text) if text and re.fullmatch(r"[0-9]{1,7}", text) else None
+
+
+@dataclass(slots=True)
+class Run:
+    """One run of one benchmark, or the row of the table of selected runs (``iteration`` is None there)."""
+
+    benchmark: str
+    tune: str
+    line: int
+    iteration: int | None = None
+    status: str = "S"
+    selected: bool = False
+    size: str | None = None  # the workload, where the row says it: refrate, refspeed, test, train
+    year: str | None = None  # the suite's, where the row says it
+    figures: dict[str, float] = field(default_factory=dict)  # in base units
+
+    @property
+    def finished(self) -> bool:
+        return self.status in FINISHED and "time" in self.figures
+
+
+@dataclass(slots=True)
+class Score:
+    """One line such as ``SPECrate2017_int_base``: ``case`` is its name without the tune."""
+
+    case: str
+    tune: str
+    year: str
+    said: str
+    line: int
+    whole: bool = True  # False where the text may end inside the figure
+
+    @property
+    def value(self) -> float | None:
+        return positive(self.said)
+
+
+@dataclass(slots=True)
+class Report:
+    """One result as one reader found it."""
+
+    kind: str
+    line: int
+    rounded: bool = False  # printed to 3 significant digits
+    runs: list[Run] = field(default_factory=list)
+    scores: list[Score] = field(default_factory=list)
+    version: str | None = None
+    years: list[tuple[str, int]] = field(default_factory=list)  # what it calls its suite, and where
+    size: str | None = None
+    declared: bool = False  # it says that it is a reportable result
+    estimate: bool = False  # it says that it is none
+    banner: int | None = None  # the line of INVALID RUN
+    reasons: list[str] = field(default_factory=list)  # why it is an INVALID RUN
+    failures: list[Run] = field(default_factory=list)  # told outside of the tables
+    notes: list[str] = field(default_factory=list)
+
+    def size_of(self, run: Run) -> str | None:
+        return run.size or self.size
+
+    def is_reference(self, run: Run) -> bool:
+        """Whether ``run`` used the workload that scores are made of; a ratio says so where nothing else does."""
+        size = self.size_of(run)
+        return size.startswith("ref") if size else True
+
+
+def score(name: str, said: str, line: int, whole: bool = True) -> Score | None:
+    """The score called ``name``, however its trademarks are written; None for another name."""
+    match = SCORE.fullmatch(name)
+    if not match:
+        return None
+    mode, year, kind, energy, tune = match.groups()
+    case = f"SPEC{mode.lower()}{year}_{kind.lower()}{(energy or '').lower()}"
+    return Score(case, tune.lower(), year, said, line, whole)

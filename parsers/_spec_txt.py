@@ -1,0 +1,237 @@
+"""SPEC CPU's text report: the table of all runs, a ruler, the table of the selected ones, the scores, then prose.
+
+Figures have 3 significant digits. ``*`` marks the selected run, ``S`` the others. A row has one group of figures for
+each tune, ended by its status; a single group is peak's where it stands under the second half of the heading. Energy is
+in kJ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from parsers._spec_model import (
+    BENCHMARK,
+    FINISHED,
+    LONGEST,
+    TUNES,
+    WITHDRAWN,
+    Report,
+    Run,
+    count,
+    positive,
+    reason,
+    score,
+)
+
+_ROW = re.compile(rf"\s{{0,20}}({BENCHMARK})(\s.*)?")
+_HEADING = re.compile(r"\s{0,20}Benchmarks\s.*(?:Copies|Threads)\b.*")
+_COLUMN = re.compile(r"Copies|Threads|Run ?Time|Rate|Ratio|Energy|MaxPwr|AvgPwr|ERatio")
+_FIGURES = {
+    "Copies": "copies",
+    "Threads": "threads",
+    "Run Time": "time",
+    "RunTime": "time",
+    "Rate": "ratio",
+    "Ratio": "ratio",
+    "Energy": "energy",
+    "MaxPwr": "max_power",
+    "AvgPwr": "avg_power",
+    "ERatio": "energy_ratio",
+}
+_MANY = {"r": "copies", "s": "threads"}  # what the first column counts, by the end of a benchmark's name
+_PLAIN = ("copies", "time", "ratio")
+_POWER = (*_PLAIN, "energy", "max_power", "avg_power", "energy_ratio")
+_RULER = re.compile(r"\s{0,20}={30,}\s*")
+_SCORE = re.compile(r"\s{0,20}(Est\.\s{0,4})?(SPEC\S{4,40})(\s.*)?")
+_TITLE = re.compile(
+    r"\s*SPEC(?:\(R\)|®)? CPU(?:\(R\)|®)? ?(20[0-9]{2}) (?:Integer|Floating Point) (?:Rate|Speed) Result\s*"
+)
+_TESTED = re.compile(r"Tested with SPEC(?:\(R\)|®)? CPU(?:\(R\)|®)? ?(20[0-9]{2}) v([0-9]{1,4}(?:\.[0-9]{1,6}){1,3})")
+_BANNER = re.compile(r"#\s+INVALID RUN\b")
+_SIZE = re.compile(r"Input set must be \S+ for a valid run \(set to '([a-z]{1,20})")
+_STATUS = re.compile(r"\*|[A-Z][A-Z?]?")
+_FIGURE = re.compile(r"--|[0-9][0-9.]{0,20}")
+_PEAK_COUNT = 57  # the column after peak's copies or threads, where no heading tells better
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Goes through the lines, in the full table until a ruler, then in the selected one until the scores."""
+
+    reports: list[Report] = field(default_factory=list)
+    columns: tuple[str, ...] = ()
+    peak_count: int = _PEAK_COUNT
+    below_ruler: bool = False
+    above: dict[tuple[str, str], int] = field(default_factory=dict)  # the runs of a benchmark in the full table
+    below: set[str] = field(default_factory=set)  # the benchmarks in the selected one
+    in_banner: bool = False
+    banner: int | None = None  # INVALID RUN whose report is not known yet: it stands above and below the tables
+    reasons: list[str] = field(default_factory=list)
+
+    @property
+    def report(self) -> Report:
+        return self.reports[-1]
+
+    def begin(self, n: int) -> None:
+        if self.reports and not (self.report.runs or self.report.scores):
+            return
+        self.reports.append(Report("text", n, rounded=True))
+        self.below_ruler, self.above, self.below = False, {}, set()
+
+    def take(self, n: int, line: str, whole: bool) -> None:
+        if line.startswith("#"):
+            self._banner(n, line)
+        elif match := _TITLE.fullmatch(line):
+            self.begin(n)
+            self.report.years.append((match[1], n))
+            self.settle()
+        elif match := _TESTED.match(line):
+            self.settle()
+            self.report.years.append((match[1], n))
+            self.report.version = match[2]
+            self.report.declared = True
+        elif line.startswith("For questions about this result"):
+            self.settle()
+        elif _HEADING.fullmatch(line):
+            self.begin(n)
+            self._heading(line)
+        elif re.fullmatch(r"\s{15,}Estimated(?:\s+Estimated)?\s*", line):
+            self.begin(n)
+            self.report.estimate = True
+        elif _RULER.fullmatch(line):
+            self.below_ruler = bool(self.columns or self.report.runs) and not self.report.scores
+        elif match := _ROW.fullmatch(line):
+            self._row(n, match, whole)
+        elif (match := _SCORE.fullmatch(line)) and match[3]:
+            made = score(match[2], re.sub(r"\s+", " ", match[3].strip(" :=\t")), n, whole)
+            if made:
+                self.report.estimate |= match[1] is not None
+                self.report.scores.append(made)
+
+    def settle(self) -> None:
+        """The banner read last belongs to the report at hand."""
+        if self.banner:
+            self.report.banner, self.report.reasons = self.banner, self.reasons
+            self.report.estimate = True
+            for said in self.reasons:
+                if match := _SIZE.match(said):
+                    self.report.size = match[1]
+            self.banner, self.reasons = None, []
+
+    def _banner(self, n: int, line: str) -> None:
+        if _BANNER.match(line):
+            self.in_banner = not self.in_banner
+            if self.in_banner:
+                self.banner, self.reasons = n, []
+        elif self.in_banner and (said := reason(line)) and not line.startswith("##"):
+            self.reasons.append(said)
+
+    def _heading(self, line: str) -> None:
+        found = list(_COLUMN.finditer(line))
+        names = [_FIGURES[m[0]] for m in found]
+        again = next((i for i in range(1, len(names)) if names[i] == names[0]), len(names))
+        self.columns = tuple(names[:again]) if "time" in names[:again] else ()
+        self.peak_count = found[again].end() if again < len(found) else _PEAK_COUNT
+
+    def _row(self, n: int, row: re.Match[str], whole: bool) -> None:
+        benchmark, rest, offset = row[1], row[2] or "", row.start(2)
+        words = [(m[0], offset + m.end()) for m in re.finditer(r"\S+", rest)]
+        groups = list(_groups(words))
+        if not groups or (not whole and groups[-1].status not in ("*", "S")):
+            if not whole and words:
+                self.report.notes.append(f"line {n}: the text ends inside the row of {benchmark}")
+            groups = [g for g in groups if whole or g.status in ("*", "S")]
+        if not groups:
+            return  # prose that begins with a benchmark's name
+        self._place(n, benchmark)
+        for tune, group in self._tunes(groups):
+            run = Run(benchmark, tune, n, status=group.status, selected=group.status == "*" or self.below_ruler)
+            if not self._figures(run, group.figures):
+                self.report.notes.append(
+                    f"line {n}: {len(group.figures)} figures for {benchmark} {tune} fit no columns, left out"
+                )
+                continue
+            if run.status == "NR":
+                run.selected = False
+            elif not self.below_ruler:
+                self.above[benchmark, tune] = run.iteration = self.above.get((benchmark, tune), 0) + 1
+            self.report.runs.append(run)
+
+    def _place(self, n: int, benchmark: str) -> None:
+        """Begins another report where this row cannot be of the one at hand: output glued together."""
+        if self.below_ruler:
+            again = benchmark in self.below
+        else:
+            known = any((benchmark, tune) in self.above for tune in TUNES)
+            again = known and self.report.runs[-1].benchmark != benchmark
+        if self.report.scores or again:
+            self.begin(n)
+        if self.below_ruler:
+            self.below.add(benchmark)
+
+    def _tunes(self, groups: list[_Group]) -> Iterator[tuple[str, _Group]]:
+        if len(groups) == 1:
+            only = groups[0]
+            # Hand-edited rows are a few columns off; a whole half of the table lies between the two.
+            peak = only.start > self.peak_count - 12 if only.figures else only.end > self.peak_count
+            return iter([("peak" if peak else "base", only)])
+        return zip(TUNES, groups, strict=False)
+
+    def _figures(self, run: Run, figures: list[str]) -> bool:
+        """Puts the figures under their names; False where their number fits no columns."""
+        if run.status not in FINISHED:
+            return True  # what a failed run took is no measurement
+        benchmark, columns = run.benchmark, self.columns
+        if len(figures) != len(columns):
+            columns = {len(_PLAIN): _PLAIN, len(_POWER): _POWER}.get(len(figures), ())
+        if not columns and len(figures) == 2:
+            columns = _PLAIN[:2]  # the ratio is blank where a run's status is not S
+        for name, word in zip(columns, figures, strict=False):
+            many = name in _MANY.values()
+            value = count(word) if many else positive(word)
+            if value is not None:
+                run.figures[_MANY[benchmark[-1]] if many else name] = value * 1000 if name == "energy" else value
+        return bool(columns)
+
+
+@dataclass(slots=True)
+class _Group:
+    """The words of one tune: figures, then a status."""
+
+    figures: list[str]
+    status: str
+    start: int
+    end: int  # the column after it
+
+
+def _groups(words: list[tuple[str, int]]) -> Iterator[_Group]:
+    """The groups of a row; none where a word is neither a figure nor a status."""
+    if len(words) > 16 or any(not (_FIGURE.fullmatch(w) or _STATUS.fullmatch(w)) for w, _ in words):
+        return
+    if withdrawn := [w for w, _ in words if w in WITHDRAWN]:
+        yield _Group([], withdrawn[0], 0, 0)
+        return
+    figures: list[str] = []
+    start = 0
+    for word, end in words:
+        start = start if figures else end - len(word)
+        if _FIGURE.fullmatch(word):
+            figures.append(word)
+        else:
+            yield _Group(figures, word, start, end)
+            figures = []
+    if len(figures) == len(words) == len(_PLAIN):
+        yield _Group(figures, "S", start, words[-1][1])  # a table made by hand, without the marks
+
+
+def read_txt(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:
+    """The reports in ``lines``, each with its number and whether a line's end follows it."""
+    reader = _Reader()
+    reader.begin(1)
+    for n, line, whole in lines:
+        if len(line) <= LONGEST:
+            reader.take(n, line, whole)
+    reader.settle()
+    return [r for r in reader.reports if r.runs or r.scores or r.years or r.banner]

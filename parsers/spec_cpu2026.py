@@ -1,0 +1,24 @@
+"""SPEC CPU 2026: the same reports as SPEC CPU 2017's, of other benchmarks (7nn rate, 8nn speed) on another scale.
+
+Cases and metrics are those of ``spec_cpu2017``: ``base_ratio``, ``base_time``, ``base_run_time``, ``base_copies`` and
+so on with the case ``706.stockfish_r``, ``base_score`` with the case ``SPECrate2026_int``. The two suites never mix:
+each parser refuses the other's results and names the parser for them.
+
+Source: SPEC CPU 2026 v1.0, its run rules and its tools' reports. Rolling round-robin runs (``--rrrrate``) have neither
+ratios nor a score, and tables of their own: they are not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fleetmark.model import Parsed
+from parsers._spec_checks import CPU2026, read
+
+
+def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """The results in ``raw``; ``command`` is not needed, as SPEC's tools say what they ran.
+
+    Raises ParseError where no benchmark finished, and for the results of another suite.
+    """
+    return read(CPU2026, raw)
