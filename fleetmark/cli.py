@@ -321,6 +321,7 @@ def hosts(
     inventory: Inventory = None,
     suite: SuiteName = "quick",
     limit: Limit = None,
+    set_: Set = None,
     become: Become = False,
     work_dir: WorkDir = None,
     connect_timeout: Timeout = 10.0,
@@ -335,9 +336,8 @@ def hosts(
 
     console = Console(stderr=as_ is Format.JSON)
     with _interruptible("nothing was changed anywhere"):
-        found = survey.survey(
-            tuple(inventory or ()), limit, suite, become, work_dir or WORK_DIR, connect_timeout, console
-        )
+        asked = (tuple(inventory or ()), limit, suite, _settings(set_ or []), become)
+        found = survey.survey(*asked, work_dir or WORK_DIR, connect_timeout, console)
     if as_ is Format.JSON:
         typer.echo(json.dumps([entry.as_json() for entry in found], indent=1))
     else:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from fleetmark.facts import Facts
 from fleetmark.inventory import Host, load_inventory
-from fleetmark.plan import make_plan, probes
+from fleetmark.plan import Settings, make_plan, probes, settings_of
 from fleetmark.preflight import check_hosts
 from fleetmark.resolve import is_present
 from fleetmark.units import human
@@ -51,6 +51,7 @@ def survey(
     inventory: Sequence[str],
     limit: str | None,
     suite_name: str,
+    settings: Settings,
     become: bool,
     work_dir: str,
     timeout_s: float,
@@ -58,6 +59,7 @@ def survey(
 ) -> list[Entry]:
     """Ask every host; plan the suite on those that answered, running nothing."""
     suite = load_suite(suite_name)
+    settings_of(suite, settings)  # bad settings are refused before any host is asked
     found = load_inventory(list(inventory), limit)
     found = [replace(h, become=True) for h in found] if become else found
     with console.status(f"asking {len(found)} host{'s' * (len(found) != 1)} what they are"):
@@ -66,7 +68,7 @@ def survey(
         if c.reach:
             c.reach.close()
     able = [(c.host, c.facts) for c in checked if c.facts]
-    plan = make_plan(able, suite, {}, campaign="survey", seed=0, repeats=None)
+    plan = make_plan(able, suite, settings, campaign="survey", seed=0, repeats=None)
     return [
         Entry(
             c.host,
