@@ -66,7 +66,7 @@ def _judge(archive: Archive, folder: Path, step: Mapping[str, Any]) -> Outcome:
         return Outcome(Status.FAILED, f"{broken}; {error}" if broken else str(error), **times)
     status, reason = Status.PASSED, ""
     if parsed.invalid and result["ended"] == "exit":  # it says so itself, and may say it by its exit status too
-        status, reason = Status.INVALID, parsed.invalid
+        status, reason = Status.INVALID, f"{parsed.invalid} ({broken})" if broken else parsed.invalid
     elif broken:
         status, reason = Status.FAILED, broken
     rows = tuple(_rows(archive, folder, step, result, parsed, manifest, status))
@@ -115,7 +115,7 @@ def _rows(
                 "value": float(m.value),
                 "unit": m.unit,
                 "better": m.better.value,
-                "class": (metric and metric.class_) or manifest.class_,
+                "class": (metric and metric.class_) or step.get("class_") or manifest.class_,
                 "headline": m.metric in step["headline"] and m.subject == "host",
                 "bits": bool(metric and metric.bits),
                 "time": utc(result["started"]),

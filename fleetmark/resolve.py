@@ -101,6 +101,7 @@ def make_step(case: Case, context: Mapping[str, Any], manifest: Manifest, **more
         expect_s=expect,
         timeout_s=float(timeout) if timeout is not None else 60 + 5 * expect,
         output=case.output,
+        class_=str(evaluate(case.class_, context, where) or ""),
         files=case.files,
         exclusive=words(case.exclusive, context, where),
         **more,

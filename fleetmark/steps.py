@@ -23,6 +23,7 @@ class Step:
     expect_s: float
     timeout_s: float
     output: str = "stdout"
+    class_: str = ""  # where it differs from its workload's
     headline: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
     subject: str = "host"

@@ -299,7 +299,7 @@ class _Result:
                 made.append(f"{place} ended {spelled(run.status)}: its time is no result, left out")
         for tune in TUNES:
             absent, present = self.absent[tune], {r.benchmark for r in self.done if r.tune == tune}
-            if absent and present:
+            if absent and len(present) > 1:  # one alone was asked for alone
                 made.append(f"{tune}: {len(absent)} of {len(absent | present)} benchmarks were not run: {_few(absent)}")
         for score in self.scores.values():
             if (bounds := self._bounds(score)) is None:

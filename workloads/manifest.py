@@ -190,6 +190,7 @@ class Case(_Part):
     env: Mapping[str, Any] = {}
     files: tuple[str, ...] = ()
     output: str = "stdout"  # which file the parser reads
+    class_: Any = Field(default=None, alias="class")  # where it differs from its workload's
     headline: tuple[str, ...] = ()  # its headline metrics, where they are not the workload's
     serve: Serve | None = None
     nodes: Any = 1  # hosts that run it together; the first of them starts it
@@ -255,7 +256,7 @@ def load(name: str) -> Manifest:
     path = HERE / f"{name}.yml"
     raw = read_yaml(path)
     for base in files(name)[1:]:
-        raw = _overlay(read_yaml(base), raw)
+        raw = {**_overlay(read_yaml(base), raw), "scores": raw.get("scores", {})}  # named by their owners: never shared
     raw.pop("like", None)
     return _validate(path, Manifest, {"name": name, **raw})
 
