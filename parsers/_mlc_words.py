@@ -102,7 +102,7 @@ _PROGRAM = re.compile(r"(?:^|[\s/;&\\])mlc(?:_\w{1,20})?(?:\.exe)?(?=\s|$)")
 
 # Why a run came to nothing, in MLC's words or the system's.
 REFUSAL = re.compile(
-    r"hugepages need to be allocated|insufficient large pages|allocation failed|unable to (?:allocate|open)|"
+    r"huge ?pages?\b.*(?:allocat|fail)|allocation failed|unable to (?:allocate|open)|"
     r"unsupported (?:processor|argument)|invalid argument|not supported by this processor|segmentation fault|"
     r"illegal instruction|permission denied|command not found|no such file|cannot execute|cannot allocate memory|"
     r"error while loading shared libraries|version `GLIBC|parameter does not accept|value missing for|\bexiting\b|"

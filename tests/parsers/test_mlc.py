@@ -497,7 +497,6 @@ def test_modes_that_are_not_read_are_told() -> None:
     ("text", "where", "got"),
     [
         ("", "mlc: expected latencies or bandwidths", "'no output'"),
-        (fixture("v3.11_no_hugepages.txt"), "mlc line 3: expected latencies", "/proc/sys/vm/nr_hugepages ******'"),
         ("bash: ./mlc: cannot execute binary file\n", "mlc line 1: expected latencies", "cannot execute binary file'"),
         ("# ./mlc\nKilled\n# \n", "mlc line 2: expected latencies", "got 'Killed'"),
         (
