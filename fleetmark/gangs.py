@@ -27,15 +27,21 @@ def plan_gangs(
     """Every group's cases in randomised complete blocks, the first host of a group leading.
 
     Groups are cut from the inventory's order; where it does not divide, the last one overlaps the one before, so that
-    every host takes part. The other hosts' steps hold them free; they appear in all lists in one order, so nobody
-    waits for somebody who waits for them.
+    every host takes part. The first that has the case leads, the other hosts' steps hold them free. They appear in all
+    lists in one order, so nobody waits for somebody who waits for them.
     """
-    wanted = {nodes_of(*c) for c in _cases(able[0], choice, len(able), seen)} - {1}
+    if all(case.nodes == 1 for case in manifest.cases):
+        return []
+    of_host = {h.name: _cases((h, r), choice, len(able), seen) for h, r in able}
+    wanted = {nodes_of(*c) for cases in of_host.values() for c in cases} - {1}
     exchanges: list[Exchange] = []
     for size in sorted(wanted):
-        for group in _groups(able, size):
+        cases_of_size = {name: [c for c in cases if nodes_of(*c) == size] for name, cases in of_host.items()}
+        for cut in _groups(able, size):
+            # One that cannot start the others (no launcher there) may still take part.
+            group = sorted(cut, key=lambda able: not cases_of_size[able[0].name])
             lead = plans[group[0][0].name]
-            cases = [c for c in _cases(group[0], choice, len(able), seen) if nodes_of(*c) == size]
+            cases = cases_of_size[lead.host]
             if why := _why_not(manifest, group, size):
                 lead.refused += [Refusal(manifest.name, context["case"], why) for _, context in cases]
                 continue

@@ -83,9 +83,21 @@ def _why_broken(archive: Archive, folder: Path, result: Mapping[str, Any]) -> st
     said = ((archive.read(folder, "stderr") or b"").strip() or (archive.read(folder, "stdout") or b"").strip()).decode(
         errors="replace"
     )
-    last = said.splitlines()[-1][:200] if said else "it said nothing"
     how = f"killed by signal {-code}" if code < 0 else f"exit status {code}"
-    return f"{how}: {last}"
+    return f"{how}: {_last_words(said)[:200]}"
+
+
+def _last_words(said: str) -> str:
+    """The last line; of a launcher (mpirun) that explains itself between rules the last one outside them."""
+    plain: list[str] = []
+    framed: list[str] = []
+    inside = False
+    for line in filter(None, map(str.strip, said.splitlines())):
+        if len(line) > 20 and set(line) == {"-"}:
+            inside = not inside
+        else:
+            (framed if inside else plain).append(line)
+    return (plain[-1:] or framed[:1] or ["it said nothing"])[0]
 
 
 def _rows(

@@ -109,6 +109,7 @@ def make_step(case: Case, context: Mapping[str, Any], manifest: Manifest, **more
 
 
 def words(parts: Sequence[Any], context: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """An argument vector; a part whose expression comes to nothing is left out."""
+    """An argument vector; a part whose expression comes to nothing is left out, a list gives as many words."""
     values = [evaluate(p, context, where) for p in parts]
-    return tuple(str(v) for v in values if v is not None and v != "")
+    flat = [word for v in values for word in (v if isinstance(v, list) else [v])]
+    return tuple(str(word) for word in flat if word is not None and word != "")

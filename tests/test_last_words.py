@@ -1,0 +1,23 @@
+"""What is quoted of a command that failed."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetmark.outcome import _last_words
+
+RULE = "-" * 74
+
+
+@pytest.mark.parametrize(
+    ("said", "quoted"),
+    [
+        ("one\ntwo\n", "two"),
+        ("", "it said nothing"),
+        (f"Host key verification failed.\n{RULE}\nORTE was unable to start.\n\n  * firewalls).\n{RULE}\n", "Host key verification failed."),
+        (f"{RULE}\nThere are not enough slots.\nAsk for fewer.\n{RULE}\n", "There are not enough slots."),
+        ("usage:\n----\n", "----"),
+    ],
+)  # fmt: skip
+def test_a_launchers_explanations_are_not_its_last_words(said: str, quoted: str) -> None:
+    assert _last_words(said) == quoted
