@@ -263,6 +263,8 @@ def compare(
         list[str] | None, typer.Option(help="Only these, headlines or not: patterns over workload/case/metric.")
     ] = None,
     paired: Annotated[bool, typer.Option("--paired", help="Both sides are the same hosts, before and after.")] = False,
+    by: Annotated[str, typer.Option(help="What counts as one host: machines with the same submitter, say.")] = "host",
+    best: Annotated[bool, typer.Option("--best", help="Of each side, the best figure for each benchmark.")] = False,
     root: Root = ROOT,
     as_: Annotated[CompareFormat, typer.Option("--format", help="table, json, csv or md.")] = CompareFormat.TABLE,
 ) -> None:
@@ -273,13 +275,37 @@ def compare(
     from fleetmark import comparing
     from reports import comparison, comparison_terminal
 
-    found = comparing.compare(root, baseline, candidate, reference, per, mix, tuple(only or ()), paired)
+    found = comparing.compare(root, baseline, candidate, reference, per, mix, tuple(only or ()), paired, by, best)
     if as_ is CompareFormat.TABLE:
         for part in comparison_terminal.show(found):
             Console().print(part)
     else:
         write = {"json": comparison.to_json, "csv": comparison.to_csv, "md": comparison.to_markdown}[as_]
         typer.echo(write(found), nl=as_ is CompareFormat.JSON)
+
+
+@app.command("import")
+def import_(
+    kind: Annotated[str, typer.Argument(help="What the files are: mlperf, spec or table.")],
+    files: Annotated[list[Path], typer.Argument(help="Published tables, or your own tidy ones; .gz too.")],
+    root: Root = ROOT,
+    as_: AsFormat = Format.TABLE,
+) -> None:
+    """Take published results (MLPerf, SPEC) or a tidy table of your own on record, to compare machines with.
+
+    Examples: fleetmark import mlperf summary_results.json; fleetmark import table figures.csv
+    """
+    from fleetmark import importing
+
+    done, failed = importing.files(root, kind, files)
+    if as_ is Format.JSON:
+        typer.echo(json.dumps(importing.as_json(done), indent=1))
+    else:
+        for part in importing.said(done):
+            Console().print(part, soft_wrap=True)
+    for sentence in failed:
+        typer.echo(f"fleetmark: {sentence}", err=True)
+    raise typer.Exit(USAGE if failed else OK)
 
 
 references = typer.Typer(help="Pinned reference machines, which scores are against for good.", no_args_is_help=True)

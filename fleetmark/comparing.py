@@ -28,6 +28,8 @@ def compare(
     mix: str | None,
     only: Sequence[str],
     paired: bool,
+    by: str = "host",
+    best: bool = False,
 ) -> Comparison:
     """The comparison that the command line asks for. Raises FleetmarkError for what makes no sense or has no data."""
     if (baseline is None) == (pinned is None):
@@ -36,14 +38,16 @@ def compare(
         raise FleetmarkError(f"--per {per}{suggest(per, list(pool.PER))}: it is one of {', '.join(pool.PER)}")
     if pinned and (paired or per != "server"):
         raise FleetmarkError("--reference goes with whole servers and without --paired: a pinned figure is neither")
+    if (best or by != "host") and (paired or per != "server"):
+        raise FleetmarkError("--best and --by go with whole servers and without --paired: they make hosts of several")
     every = pool.machines(root)
-    sides = [pool.side(root, c, choose(every, c), only=only, per=per) for c in candidates]
+    sides = [pool.side(root, c, choose(every, c), only=only, per=per, by=by, best=best) for c in candidates]
     shares = _mix(mix) if mix else None
     if pinned:
         found = reference.load(root, pinned)
         return comparison(found.side, sides, mix=shares, weights=found.weights, pairing=Pairing.PINNED)
     assert baseline is not None
-    base = pool.side(root, baseline, choose(every, baseline), only=only, per=per)
+    base = pool.side(root, baseline, choose(every, baseline), only=only, per=per, by=by, best=best)
     kinds = _kinds(root, every, only)
     pairing = Pairing.SAME_HOSTS if paired else Pairing.APART
     for side in sides if paired else ():

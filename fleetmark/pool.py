@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fleetmark import readings
+from fleetmark import importing, readings
 from fleetmark.archive import Archive, campaigns, safe_name
 from fleetmark.facts import Facts
 from fleetmark.model import Better, FleetmarkError
@@ -34,7 +34,7 @@ def machines(root: Path) -> list[Machine]:
         for host in asked["hosts"]:
             labels = {**host["labels"], **asked.get("labels", {})}
             found.append(Machine(archive.id, host["name"], labels, _facts_of(archive, host["name"])))
-    return found
+    return found + importing.machines(root)
 
 
 def _facts_of(archive: Archive, host: str) -> Any:
@@ -46,9 +46,19 @@ def _facts_of(archive: Archive, host: str) -> Any:
     return read
 
 
-def side(root: Path, title: str, chosen: Sequence[Machine], *, only: Sequence[str] = (), per: str = "server") -> Side:
+def side(
+    root: Path,
+    title: str,
+    chosen: Sequence[Machine],
+    *,
+    only: Sequence[str] = (),
+    per: str = "server",
+    by: str = "host",
+    best: bool = False,
+) -> Side:
     """The figures of the ``chosen`` machines; ``only``: shell-style patterns over ``workload/case/metric``, which
-    reach all metrics; without, headlines are compared.
+    reach all metrics; without, headlines are compared. Machines that share a value of ``by`` count as one host;
+    ``best``: the side is one host that has the best figure of them all for each benchmark.
 
     A machine that several campaigns measured counts once: its mean over them. Raises FleetmarkError where nothing is
     measured, ``only`` matches nothing, or a machine does not say how much it has of what ``per`` divides by.
@@ -71,12 +81,24 @@ def side(root: Path, title: str, chosen: Sequence[Machine], *, only: Sequence[st
         for (workload, case, metric, why), count in sorted(found.left_out.items())
         if _wanted(f"{workload}/{case}/{metric}", only)
     ]
-    means, benchmarks = _titled(values, keys, [m.host for m in chosen])
+    means, benchmarks = _titled(values, keys, [_host(m, by) for m in chosen])
+    if best:
+        means = pd.DataFrame([means.max()], [f"best of {len(means)}"])
     drawn = _power(files, chosen) if per == "watt" else {}
     amounts = {m.host: _amount(m, per, drawn) for m in chosen if m.host in means.index} if per != "server" else {}
     worked = set(zip(benchmarks["workload"], benchmarks["case"], strict=True))
     failed = {f"{w} {c}": why for w, c, _, why in found.left_out if (w, c) not in worked}
     return Side(title, means, benchmarks, amounts, _traits(chosen), notes, failed)
+
+
+def _host(machine: Machine, by: str) -> str:
+    found = machine.values(by)
+    if len(found) != 1:
+        says = f"has {', '.join(found)}" if found else "does not say"
+        raise FleetmarkError(
+            f"--by {by}: {machine.host} ({machine.campaign}) {says}; it takes one value of each machine"
+        )
+    return found[0]
 
 
 def _wanted(title: str, only: Sequence[str]) -> bool:
@@ -86,7 +108,7 @@ def _wanted(title: str, only: Sequence[str]) -> bool:
 # What can be divided by: where it stands among facts or labels, and how it is read there.
 _PER: Mapping[str, Callable[[Machine, Facts | None], float | None]] = {
     "socket": lambda m, f: f.cpu.sockets if f else None,
-    "core": lambda m, f: f.cpu.cores if f else None,
+    "core": lambda m, f: f.cpu.cores if f else _positive(m.labels.get("cores")),
     "thread": lambda m, f: f.cpu.threads if f else None,
     "gpu": lambda m, f: len(f.gpus) if f and f.gpus else _positive(m.labels.get("gpus")),
     "watt": lambda m, f: _positive(m.labels.get("watts")),
@@ -126,7 +148,7 @@ def _positive(text: str | None) -> float | None:
 
 
 def _traits(chosen: Sequence[Machine]) -> dict[str, list[str]]:
-    found = {key: sorted({m.labels[key] for m in chosen if key in m.labels}) for key in TRAITS}
+    found = {key: sorted({v for m in chosen if key in m.labels for v in m.labels[key].split("+")}) for key in TRAITS}
     return {key: values for key, values in found.items() if values}
 
 

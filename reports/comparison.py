@@ -24,7 +24,7 @@ class Row:
 
     ``baseline_value`` and ``candidate_value`` are geometric means in ``unit`` (a base unit); ``ratio`` is oriented
     (above 1: the candidate is better) and normalised; None where it is not known, and ``note`` says why. ``lowest``
-    and ``highest``: the ends of the benchmarks' ratios behind a headline.
+    and ``highest``: the ends of the benchmarks' ratios behind a headline; ``work``: that for equal work, of a mix.
     """
 
     candidate: str
@@ -43,6 +43,7 @@ class Row:
     verdict: str = ""
     lowest: float | None = None
     highest: float | None = None
+    work: float | None = None
     weight: float | None = None
     standing: str = ""
     note: str = ""
@@ -83,7 +84,7 @@ def _headline(found: Comparison, candidate: str, name: str, e: Equivalence) -> R
     standings = {s for t in e.weights for s in str(found.benchmarks.loc[t, "standing"]).split(", ") if s}
     standing = ", ".join(sorted(standings))
     row = Row(candidate, name, weight=1.0 if e.ratio else None, lowest=e.lowest, highest=e.highest)
-    return _with(replace(row, standing=standing, note=note), e.ratio)
+    return _with(replace(row, standing=standing, note=note, work=e.work.value if e.work else None), e.ratio)
 
 
 def _benchmark(

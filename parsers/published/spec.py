@@ -1,0 +1,342 @@
+"""SPEC CPU's published scores: its lists, scores estimated by others, and the report of a single result.
+
+Read: the list of one suite as SPEC publishes it (Benchmark, System, Peak Result, Base Result, ...); a join of the speed
+list with the rate list by system; a list of scores estimated with one copy (cpu, suite, flags, est_base_score); one
+result's CSV, text or raw report, through ``parsers.spec_cpu2017`` and ``spec_cpu2026``.
+
+Cases and metrics are the parsers': case ``SPECrate2017_int``, metrics ``base_score`` and ``peak_score``. Base is what
+is compared by default, as nobody has to run peak. A peak of 0.0 was not run. Several results of one system are its
+repeats. The join knows systems by their names alone, so rate scores are left out where a name stands for several
+numbers of chips, or its scores lie far apart. A report's score that its own rows do not give is marked invalid.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fleetmark.model import Better, FleetmarkError, Measurement, Parsed, ParseError, Standing
+from parsers import spec_cpu2017, spec_cpu2026
+from parsers._text import decode
+from parsers.published import Cells, Collector, Records, Row, Table, figure, records, some, unpacked, words
+
+_APART = 1.2  # rate scores of one system further apart are of different configurations
+_LIST = ("benchmark", "system", "base result")
+_JOIN = ("system", "base speed result", "base rate result")
+_RATE1 = ("cpu", "suite", "est_base_score")
+_SUITE = re.compile(r"C(INT|FP)(20[0-9]{2})(rate|speed)?", re.IGNORECASE)
+_RATE1_SUITE = re.compile(r"(int|fp)(20[0-9]{2})_rate-?1")
+_YEARS = ("2017", "2026")
+_MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
+_DATE = re.compile(r"([A-Z][a-z]{2})-(?:20)?([0-9]{2})")
+_REPORT = re.compile(r"SPEC\W{0,4}(?:\(R\))?\W{0,4}CPU|SPEC(?:rate|speed)|[5-8][0-9]{2}\.[a-z][a-z0-9]{1,20}_[rs]\b")
+_PARSERS = {"spec_cpu2017": spec_cpu2017, "spec_cpu2026": spec_cpu2026}
+_HEADLINES = ("base_score", "base_ratio")
+# Of the benchmarks of CPU 2017 and 2026, those in floating point.
+_FLOATING = re.compile(
+    r"[0-9]{3}\.(?:bwaves|cactuBSSN|namd|parest|povray|lbm|wrf|blender|cam4|pop2|imagick|nab|fotonik3d|roms|cactus|palm"
+    r"|astcenc|ocio|gmsh|flightdm|femflow|nest|marian|pot3d|sph_exa|tealeaf|cloverleaf|neutron)_[rs]"
+    r"|SPEC(?:rate|speed)20[0-9]{2}_fp\w{0,20}"
+)
+_FACTS = {  # what a report says of its machine, in CSV or text
+    "vendor": re.compile(r'^"?Hardware Vendor:?"?,"?([^"\n]+)', re.MULTILINE),
+    "system": re.compile(r'^"?Hardware Model:?"?,"?([^"\n]+)', re.MULTILINE),
+    "processor": re.compile(r'^ *"?CPU Name:?"?[,: ]\s*"?([^"\n]+)', re.MULTILINE),
+    "enabled": re.compile(r'^ *"?Enabled:?"?[,: ]\s*"?([^"\n]+)', re.MULTILINE),
+    "tested": re.compile(r'^"?Date tested:"?,"?([^"\n]+)|Test date:\s*(\S+)', re.MULTILINE),
+}
+_ENABLED = re.compile(r"([0-9]+) cores?, ([0-9]+) chips?(?:, ([0-9]+) threads?/core)?")
+
+
+@dataclass(frozen=True, slots=True)
+class _Score:
+    """One published score: which suite's, how built, what the cell says, and where it stands."""
+
+    suite: str  # SPECrate2017_int
+    tune: str
+    cell: object
+    place: str
+
+
+def read(raw: bytes, name: str = "") -> Table:
+    """The scores in ``raw``. Raises FleetmarkError for what is no table of SPEC's.
+
+    ``name``: the file's, which alone says whether a join is of integer or floating point, and what an unnamed machine
+    is to be called.
+    """
+    raw = unpacked(raw)
+    text = decode(raw[: 1 << 20])
+    if not raw.startswith(b"PAR1") and _REPORT.search(text) and not _is_list(text):
+        return _report(raw, name)
+    found = records(raw)
+    columns = {c.strip().lower(): c for c in found.columns}
+    made = Collector()
+    if not {*_JOIN} - {*columns}:
+        _join(made, found, columns, name)
+    elif not {*_LIST} - {*columns}:
+        _list(made, found, columns)
+    elif not {*_RATE1} - {*columns}:
+        _rate1(made, found, columns)
+    else:
+        raise FleetmarkError(_no_table(found, columns))
+    return made.table(len(found.rows))
+
+
+def _is_list(text: str) -> bool:
+    """Whether the first line is a list's header; a report may hold such words further down."""
+    top = next((line for line in text.split("\n") if line.strip()), "").lower()
+    return all(word in top for word in ("system", "base")) or all(word in top for word in _RATE1) or top[:1] in "[{"
+
+
+def _no_table(found: Records, columns: Mapping[str, str]) -> str:
+    kinds = {"list": _LIST, "join of speed and rate": _JOIN, "list of estimated one-copy scores": _RATE1}
+    missing = {kind: [c for c in wanted if c not in columns] for kind, wanted in kinds.items()}
+    near = min(kinds, key=lambda kind: len(missing[kind]))
+    if len(missing[near]) == 1:
+        return f"like a {near} of SPEC's, without the column {missing[near][0]}; it has {some(found.columns)}"
+    wanted = "; ".join(f"{kind} ({', '.join(names)})" for kind, names in kinds.items())
+    return f"no table of SPEC's: there are a {wanted}, and a result's own report; this has {some(found.columns)}"
+
+
+def _cell(cells: Cells, columns: Mapping[str, str], name: str) -> object:
+    return cells.get(columns.get(name, name))
+
+
+def _machine(cells: Cells, columns: Mapping[str, str]) -> dict[str, str]:
+    """The labels of a published system."""
+    made = {
+        "vendor": "hardware vendor",
+        "system": "system",
+        "processor": "processor",
+        "cores": "# cores",
+        "chips": "# chips",
+        "threads_per_core": "# enabled threads per core",
+        "memory": "memory",
+        "generation": "generation",
+        "published": "published",
+    }
+    labels = {label: words(_cell(cells, columns, name)) for label, name in made.items()}
+    labels["published"] = _date(labels["published"])
+    return labels
+
+
+def _date(text: str) -> str:
+    """``May-25`` and ``May-2025`` as ``2025-05``, which sorts and can be selected by year."""
+    match = _DATE.fullmatch(text)
+    return f"20{match[2]}-{_MONTHS.index(match[1]) // 3 + 1:02}" if match and match[1] in _MONTHS else text
+
+
+def _named(labels: Mapping[str, str]) -> str:
+    """What a system is called: who makes it, which it is, and how large."""
+    head = f"{labels['vendor']}/{labels['system']}".strip("/") if labels["system"] else labels["processor"]
+    size = [f"{n} {what}{'s' * (n != '1')}" for what in ("core", "chip") if (n := labels[f"{what}s"])]
+    return " ".join(filter(None, [head, "/".join(size)])) if head else ""
+
+
+def _suite(name: str) -> str:
+    """``CINT2017rate`` as the name of its score without the tune."""
+    match = _SUITE.fullmatch(name)
+    if not match or match[2] not in _YEARS:
+        return ""
+    return f"SPEC{(match[3] or 'speed').lower()}{match[2]}_{match[1].lower()}"
+
+
+def _class(case: str) -> str:
+    """The class of a suite's score, or of one benchmark."""
+    return "cpu-fp" if _FLOATING.fullmatch(case) else "cpu-int"
+
+
+def _list(made: Collector, found: Records, columns: Mapping[str, str]) -> None:
+    seen = set()
+    for place, cells in found.rows:
+        labels = _machine(cells, columns)
+        said = words(_cell(cells, columns, "benchmark"))
+        suite = _suite(said)
+        if not suite:
+            raise FleetmarkError(f"{place}: {said!r} is no suite of SPEC CPU 2017 or 2026, such as CINT2017rate")
+        whole = tuple(words(v) for c, v in cells.items() if c)
+        if whole in seen:
+            made.leave("the same row again")
+            continue
+        seen.add(whole)
+        scores = [
+            _Score(suite, tune, _cell(cells, columns, f"{tune} result"), place)
+            for tune in ("base", "peak")
+            if f"{tune} result" in columns
+        ]
+        _add(made, labels, scores)
+
+
+def _join(made: Collector, found: Records, columns: Mapping[str, str], name: str) -> None:
+    """Speed results times rate results of each system: every one of either is taken once."""
+    kind = re.search(r"(?:^|[^a-z])c?(int|fp)(?=[^a-z]|$)", name.lower())
+    if not kind:
+        raise FleetmarkError(
+            "a join of speed and rate scores does not say which: put int or fp into the file's name (cpu2017_int.csv)"
+        )
+    year = "2026" if "2026" in name else "2017"
+    speeds: dict[tuple[str, ...], tuple[dict[str, str], list[_Score]]] = {}
+    rates: dict[str, tuple[dict[str, str], dict[tuple[str, str], list[_Score]]]] = {}
+    sizes: dict[str, set[str]] = {}  # of what the join takes for one system
+    for place, cells in found.rows:
+        labels = _machine(cells, columns)
+        scores = {
+            mode: [
+                _Score(f"SPEC{mode}{year}_{kind[1]}", tune, _cell(cells, columns, f"{tune} {mode} result"), place)
+                for tune in ("base", "peak")
+            ]
+            for mode in ("speed", "rate")
+        }
+        values = {mode: (words(base.cell), words(peak.cell)) for mode, (base, peak) in scores.items()}
+        speed = (*labels.values(), *values["speed"])
+        system = f"{labels['vendor']}/{labels['system']}"
+        machine = _named(labels)
+        sizes.setdefault(system, set()).add(machine)
+        known = speed in speeds, machine in rates and values["rate"] in rates[machine][1]
+        if all(known):
+            made.leave("both results stand in earlier rows")
+        speeds.setdefault(speed, (labels, scores["speed"]))
+        rates.setdefault(machine, (labels, {}))[1].setdefault(values["rate"], scores["rate"])
+    for labels, each in speeds.values():
+        _add(made, labels, each)
+    for labels, several in rates.values():
+        base = [value for cells in several.values() if (value := figure(cells[0].cell)[0])]
+        mixed = len(sizes[f"{labels['vendor']}/{labels['system']}"]) > 1
+        if mixed or (base and max(base) > _APART * min(base)):
+            made.leave("rate scores that may be of another number of chips: the join goes by names", len(several))
+            continue
+        for each in several.values():
+            _add(made, labels, each)
+
+
+def _add(made: Collector, labels: Mapping[str, str], scores: list[_Score]) -> None:
+    """Scores of one result of a published system."""
+    for score in scores:
+        value, why = figure(score.cell)
+        if why:
+            made.leave("peak was not run" if score.tune == "peak" else f"{score.suite} base: {why}")
+            continue
+        metric = f"{score.tune}_score"
+        workload = next(f"spec_cpu{year}" for year in _YEARS if year in score.suite)
+        row = Row(
+            "",
+            Measurement(workload, score.suite, metric, value, "1", Better.HIGHER),
+            _class(score.suite),
+            score.place,
+            headline=metric in _HEADLINES,
+        )
+        made.add(_named(labels), {"processor": labels["processor"]}, {**labels, "suite": score.suite}, row)
+
+
+def _rate1(made: Collector, found: Records, columns: Mapping[str, str]) -> None:
+    seen = set()
+    for place, cells in found.rows:
+        said = {name: words(_cell(cells, columns, name)) for name in (*_RATE1, "distro", "flags", "run")}
+        match = _RATE1_SUITE.fullmatch(said["suite"].lower())
+        if not match or match[2] not in _YEARS:
+            raise FleetmarkError(f"{place}: {said['suite']!r} is no suite run with one copy, such as int2017_rate1")
+        if not said["cpu"]:
+            raise FleetmarkError(f"{place}: no cpu; a score names what it was measured on")
+        value, why = figure(_cell(cells, columns, "est_base_score"))
+        if why:
+            made.leave(why)
+            continue
+        if tuple(said.values()) in seen:
+            made.leave("the same row again")
+            continue
+        seen.add(tuple(said.values()))
+        suite = f"SPECrate{match[2]}_{match[1]}"
+        built = [f"-{f}" for f in said["flags"].split("-") if f] + [said["distro"]]
+        case = " ".join([suite, "1-copy", *filter(None, built)])
+        name = said["cpu"].replace("_", " ")
+        labels = {"processor": name, "suite": suite, "copies": "1"}
+        m = Measurement(f"spec_cpu{match[2]}", case, "base_score", value, "1", Better.HIGHER)
+        row = Row(name, m, _class(suite), place, standing=Standing.ESTIMATE)
+        made.add(name, {}, labels, row)
+
+
+def _report(raw: bytes, name: str) -> Table:
+    """One result's own report, by whichever parser its benchmarks belong to."""
+    parsed: Parsed | None = None
+    said = []
+    for module in _PARSERS.values():
+        try:
+            parsed = module.parse(raw)
+            break
+        except ParseError as error:
+            said.append(str(error))
+    if parsed is None:
+        raise FleetmarkError(f"like a report of SPEC CPU, and none to read: {said[0]}")
+    labels = _facts(decode(raw))
+    machine = _named(labels) or name.partition(".")[0] or "unnamed"
+    made = Collector()
+    made.notes += parsed.notes
+    if parsed.invalid:
+        made.notes.append(f"invalid: {parsed.invalid}")
+    suites = [m.case for m in parsed.measurements if m.metric in ("base_score", "peak_score")]
+    for m in parsed.measurements:
+        wrong = parsed.invalid or (_off(m, parsed) if m.metric.endswith("_score") else "")
+        row = Row(
+            machine,
+            m,
+            _class(m.case),
+            name,
+            headline=m.metric in _HEADLINES,
+            standing=parsed.standing,
+            version=parsed.version or "",
+            invalid=wrong or "",
+        )
+        made.add(machine, {}, {**labels, "suite": suites}, row)
+    return made.table(len(parsed.measurements))
+
+
+def _off(score: Measurement, parsed: Parsed) -> str:
+    """Why a printed score is not the geometric mean of its rows, beyond what rounding to three digits explains."""
+    tune = score.metric.removesuffix("_score")
+    ending = "_r" if "rate" in score.case else "_s"
+    rows = [
+        m.value for m in parsed.measurements if m.metric == f"{tune}_ratio" and m.case.endswith(ending) and not m.labels
+    ]
+    if not rows:
+        return ""
+    mean = math.exp(math.fsum(map(math.log, rows)) / len(rows))
+    slack = _rounding(score.value) + math.fsum(map(_rounding, rows)) / len(rows)
+    if abs(math.log(score.value / mean)) <= slack:
+        return ""
+    return f"{score.case} {tune} is printed as {score.value:.6g}, and its {len(rows)} rows give {mean:.4g}"
+
+
+def _rounding(value: float) -> float:
+    """Half a unit of the third digit, as part of ``value``."""
+    return float(0.5 * 10.0 ** (math.floor(math.log10(value)) - 2) / value)
+
+
+def _facts(text: str) -> dict[str, str]:
+    found = {}
+    for label, pattern in _FACTS.items():
+        match = pattern.search(text)
+        found[label] = words(next(filter(None, match.groups()), "")) if match else ""
+    enabled = _ENABLED.search(found.pop("enabled"))
+    found["cores"], found["chips"], found["threads_per_core"] = (
+        (enabled[1], enabled[2], enabled[3] or "") if enabled else ("", "", "")
+    )
+    found["tested"] = _date(found["tested"])
+    if not found["system"]:
+        found |= _title(text)
+    return found
+
+
+def _title(text: str) -> dict[str, str]:
+    """Vendor and system of a text report: the centred lines between its title and its licence."""
+    lines = text.split("\n")[:15]
+    at = next((n for n, line in enumerate(lines) if re.search(r"SPEC.{0,6} ?CPU.{0,40} Result", line)), None)
+    if at is None:
+        return {}
+    named = []
+    for line in lines[at + 1 :]:
+        if not line.strip() or ":" in line:
+            break
+        named.append(words(line))
+    return {"vendor": named[0] if named else "", "system": " ".join(named[1:])}

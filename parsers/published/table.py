@@ -1,0 +1,211 @@
+"""Tidy tables of anyone's own figures: a row a figure, in CSV, JSON, JSON lines or Parquet.
+
+Columns that must be there: ``machine``, ``benchmark``, ``value``, ``unit``. Columns that may be: ``metric``, ``better``
+(higher or lower), ``class``, ``repeat``, ``workload``, ``standing`` (estimate or unverified). Every further column is a
+label of the machine.
+
+Units become base units. What a rate counts stays with the benchmark (``rate of=samples``), so that samples a second are
+never held against tokens a second.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+
+from fleetmark.model import Better, FleetmarkError, Measurement, Standing
+from parsers.published import Collector, Records, Row, Table, figure, records, some, words
+
+REQUIRED = ("machine", "benchmark", "value", "unit")
+OPTIONAL = ("metric", "better", "class", "repeat", "workload", "standing")
+_LARGE = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_BINARY = {f"{p}i": 1024.0**n for n, p in enumerate("KMGTPE", 1)}
+_SMALL = {"m": 1e-3, "u": 1e-6, "\N{MICRO SIGN}": 1e-6, "\N{GREEK SMALL LETTER MU}": 1e-6, "n": 1e-9}
+_PREFIXED = re.compile(r"([KMGTPE]i|.)(.+)")
+# Stems that take a prefix, and what they are in base units. Other words take none.
+_STEMS = {
+    "B/s": ("B/s", 1.0),
+    "bit/s": ("B/s", 0.125),
+    "b/s": ("B/s", 0.125),
+    "bps": ("B/s", 0.125),
+    "FLOP/s": ("FLOP/s", 1.0),
+    "FLOPS": ("FLOP/s", 1.0),
+    "Hz": ("Hz", 1.0),
+    "B": ("B", 1.0),
+    "W": ("W", 1.0),
+    "J": ("J", 1.0),
+    "Wh": ("J", 3600.0),
+    "s": ("s", 1.0),
+}
+_WORDS = {
+    "sec": ("s", 1.0),
+    "seconds": ("s", 1.0),
+    "min": ("s", 60.0),
+    "minutes": ("s", 60.0),
+    "h": ("s", 3600.0),
+    "hours": ("s", 3600.0),
+    "1": ("1", 1.0),
+    "ratio": ("1", 1.0),
+    "score": ("1", 1.0),
+    "points": ("1", 1.0),
+    "x": ("1", 1.0),
+    "%": ("1", 0.01),
+    "degC": ("degC", 1.0),
+    "°C": ("degC", 1.0),
+    "1/s": ("1/s", 1.0),
+    "/s": ("1/s", 1.0),
+}
+_COUNTED = re.compile(
+    "samples|queries|tokens|requests|operations|ops|transactions|images|frames|events|jobs|messages|packets|records|rows"
+    "|calls|inferences|steps|iterations|updates|lookups|reads|writes|pages|files|builds|connections|sessions|nodes|io"
+)
+_RATE = re.compile(r"([kKMG])?((?i:[a-z]{1,20}))(?:/s|/sec| per second)")
+_SHORT = re.compile(r"([kKMG])?((?i:IOPS|QPS|RPS|FPS))")
+_STANDS_FOR = {"iops": "io", "qps": "queries", "rps": "requests", "fps": "frames", "tok": "tokens", "img": "images"}
+_METRICS = {  # what a figure is called that has no name of its own, and which way is better where the unit tells
+    "B/s": ("bandwidth", Better.HIGHER),
+    "1/s": ("rate", Better.HIGHER),
+    "FLOP/s": ("rate", Better.HIGHER),
+    "s": ("time", Better.LOWER),
+    "W": ("power", Better.LOWER),
+    "J": ("energy", Better.LOWER),
+    "Hz": ("frequency", Better.HIGHER),
+    "B": ("size", None),
+    "degC": ("temperature", Better.LOWER),
+    "1": ("score", None),
+}
+
+
+def read(raw: bytes, name: str = "") -> Table:
+    """The figures in ``raw``; ``name`` is not needed.
+
+    Raises FleetmarkError for a column that is missing, and for a row whose machine, benchmark, unit or direction is
+    missing or unknown. A value that is no number above zero is left out.
+    """
+    found = records(raw)
+    columns = _columns(found)
+    further = {c.strip(): c for c in found.columns if c.strip() and c not in columns.values()}
+    made = Collector()
+    labels: dict[str, dict[str, tuple[str, str]]] = {}
+    seen: dict[tuple[object, ...], tuple[str, float]] = {}
+    ways: dict[tuple[object, ...], tuple[str, Better]] = {}
+    for place, cells in found.rows:
+        said = {what: words(cells.get(column)) for what, column in columns.items()}
+        for what in ("machine", "benchmark"):
+            if not said[what]:
+                raise FleetmarkError(f"{place}: no {what}")
+        where = f"{place} ({said['machine']}, {said['benchmark']})"
+        unit, factor, of = _unit(where, said["unit"])
+        metric, better = _metric(where, said, unit)
+        standing = _standing(where, said.get("standing", ""))
+        _label(where, labels.setdefault(said["machine"], {}), {k: words(cells.get(c)) for k, c in further.items()})
+        value, why = figure(cells.get(columns["value"]))
+        if why:
+            made.leave(why)
+            continue
+        m = Measurement(
+            said.get("workload") or "table",
+            said["benchmark"],
+            metric,
+            value * factor,
+            unit,
+            better,
+            labels={"of": of} if of else {},
+        )
+        point = (m.workload, m.case, metric, of)
+        before = ways.setdefault(point, (place, better))
+        if before[1] != better:
+            raise FleetmarkError(
+                f"{where}: {better} is better, and in {before[0]} {before[1]} is, of the same benchmark"
+            )
+        if said.get("repeat"):
+            key = (said["machine"], *point, said["repeat"])
+            if key in seen:
+                if seen[key][1] != m.value:
+                    raise FleetmarkError(
+                        f"{where}: repeat {said['repeat']} stands in {seen[key][0]} with another value"
+                    )
+                made.leave("the same row again")
+                continue
+            seen[key] = place, m.value
+        made.add(
+            said["machine"],
+            {},
+            {k: value for k, (value, _) in labels[said["machine"]].items()},
+            Row(said["machine"], m, said.get("class") or "other", place, standing=standing),
+        )
+    return made.table(len(found.rows))
+
+
+def _columns(found: Records) -> dict[str, str]:
+    """The columns that mean something, by what they mean. Raises FleetmarkError for one that is missing."""
+    by_name = {c.strip().lower(): c for c in found.columns}
+    missing = [c for c in REQUIRED if c not in by_name]
+    if missing:
+        near = {c: difflib.get_close_matches(c, by_name, 1) for c in missing}
+        hints = [f"{by_name[n[0]]!r} may be {c}" for c, n in near.items() if n]
+        raise FleetmarkError(
+            f"a table without the column {', '.join(missing)}: it needs {', '.join(REQUIRED)}, may have "
+            f"{', '.join(OPTIONAL)}, and others are labels; it has {some(found.columns)}"
+            + (f"; {', '.join(hints)}" if hints else "")
+        )
+    return {c: by_name[c] for c in (*REQUIRED, *OPTIONAL) if c in by_name}
+
+
+def _unit(where: str, text: str) -> tuple[str, float, str]:
+    """Base unit, the factor to it, and what a rate counts (empty where it says nothing)."""
+    if not text:
+        raise FleetmarkError(f"{where}: no unit; write what the value is in: GB/s, ms, samples/s, score")
+    if text in _WORDS:
+        return (*_WORDS[text], "")
+    if text in _STEMS:
+        return (*_STEMS[text], "")
+    match = _PREFIXED.fullmatch(text)
+    if match and match[2] in _STEMS:
+        base, factor = _STEMS[match[2]]
+        prefixes = {**_LARGE, **_BINARY} if base in ("B/s", "B", "FLOP/s", "Hz") else {**_LARGE, **_SMALL}
+        if match[1] in prefixes:
+            return base, factor * prefixes[match[1]], ""
+    rate = _RATE.fullmatch(text) or _SHORT.fullmatch(text)
+    if rate:
+        word = _STANDS_FOR.get(rate[2].lower(), rate[2].lower())
+        word = word if word == "io" or word.endswith("s") else f"{word}s"
+        if _COUNTED.fullmatch(word):
+            return "1/s", _LARGE[rate[1]] if rate[1] else 1.0, word
+    raise FleetmarkError(
+        f"{where}: the unit {text!r} is not known; there are B/s, bit/s, FLOP/s, s, W, J, B, Hz with prefixes, "
+        "min, h, %, score, ratio, and counts such as samples/s, tokens/s, requests/s, IOPS"
+    )
+
+
+def _metric(where: str, said: Mapping[str, str], unit: str) -> tuple[str, Better]:
+    metric, usual = _METRICS[unit]
+    text = said.get("better", "").lower()
+    if text and text not in ("higher", "lower"):
+        raise FleetmarkError(f"{where}: better is {text!r}; write higher or lower")
+    better = Better(text) if text else usual
+    if better is None:
+        raise FleetmarkError(
+            f"{where}: a value in {said['unit']} does not say which way is better; "
+            "add the column better: higher or lower"
+        )
+    return said.get("metric") or metric, better
+
+
+def _standing(where: str, text: str) -> Standing | None:
+    try:
+        return Standing(text.lower()) if text else None
+    except ValueError:
+        raise FleetmarkError(f"{where}: standing is {text!r}; write {' or '.join(Standing)}, or nothing") from None
+
+
+def _label(where: str, known: dict[str, tuple[str, str]], said: Mapping[str, str]) -> None:
+    """Add a row's labels to its machine's. Raises FleetmarkError where a label says two things of one machine."""
+    for label, value in said.items():
+        before = known.setdefault(label, (value, where)) if value else None
+        if before and before[0] != value:
+            raise FleetmarkError(
+                f"{where}: {label} is {value!r}, and {before[0]!r} in {before[1].partition(' (')[0]}; a further column "
+                "is a label of the machine: make what varies part of benchmark"
+            )

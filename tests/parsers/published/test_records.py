@@ -1,0 +1,141 @@
+"""Files as rows: every form, what is damaged, and that nothing but FleetmarkError comes of any bytes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fleetmark.model import FleetmarkError
+from parsers.published import figure, mlperf, records, spec, table, words
+
+CSV = b"machine,benchmark,value,unit\nh1,linpack,2.5,GFLOP/s\nh2,linpack,5,GFLOP/s\n"
+ROWS = [
+    {"machine": "h1", "benchmark": "linpack", "value": "2.5", "unit": "GFLOP/s"},
+    {"machine": "h2", "benchmark": "linpack", "value": "5", "unit": "GFLOP/s"},
+]
+
+
+def parquet(rows: list[dict[str, object]]) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows), sink)
+    return sink.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("form", "raw", "places"),
+    [
+        ("CSV", CSV, ["line 2", "line 3"]),
+        ("CSV", b"\xef\xbb\xbf" + CSV.replace(b"\n", b"\r\n"), ["line 2", "line 3"]),
+        ("CSV", CSV.replace(b",", b";"), ["line 2", "line 3"]),
+        ("CSV", CSV.replace(b",", b"\t"), ["line 2", "line 3"]),
+        ("CSV", b"\n" + CSV.replace(b"h2", b"\n,,,\nh2"), ["line 3", "line 6"]),
+        ("JSON", json.dumps(ROWS).encode(), ["row 1", "row 2"]),
+        ("JSON lines", b"\n".join(json.dumps(r).encode() for r in ROWS) + b"\n\n", ["line 1", "line 2"]),
+        ("Parquet", parquet([dict(r) for r in ROWS]), ["row 1", "row 2"]),
+        ("CSV", gzip.compress(CSV), ["line 2", "line 3"]),
+        ("Parquet", gzip.compress(parquet([dict(r) for r in ROWS])), ["row 1", "row 2"]),
+    ],
+)
+def test_every_form_has_the_same_rows(form: str, raw: bytes, places: list[str]) -> None:
+    found = records(raw)
+    assert found.form == form
+    assert list(found.columns) == ["machine", "benchmark", "value", "unit"]
+    assert [dict(cells) for _, cells in found.rows] == ROWS
+    assert [place for place, _ in found.rows] == places
+
+
+def test_header_cells_lose_tabs_and_the_index_column_its_place() -> None:
+    found = records(b',Hardware Vendor\t,"# Chips "\n0,Dell Inc.,2\n')
+    assert list(found.columns) == ["Hardware Vendor", "# Chips"]
+    assert found.rows[0][1]["Hardware Vendor"] == "Dell Inc."
+
+
+def test_types_of_parquet_and_json() -> None:
+    found = records(parquet([{"machine": "h", "value": Decimal("1.50"), "n": 8.0, "on": True, "no": None}]))
+    cells = found.rows[0][1]
+    assert figure(cells["value"]) == (1.5, "")
+    assert [words(cells[c]) for c in ("n", "on", "no")] == ["8", "true", ""]
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        (None, "no value"),
+        ("  ", "no value"),
+        (float("nan"), "no value"),
+        ("0.0", "zero"),
+        (0, "zero"),
+        (-3, "negative"),
+        ("n/a", "not a number"),
+        ("1,234", "not a number"),
+        ("nan", "not a number"),
+        ("inf", "not a number"),
+        (float("inf"), "not a number"),
+        (True, "not a number"),
+        ("1e300", "not a number"),
+        ([1], "not a number"),
+    ],
+)
+def test_what_is_no_figure_says_why(cell: object, said: str) -> None:
+    assert figure(cell) == (0.0, said)
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"", "empty; there is nothing to import"),
+        (b" \n ", "empty"),
+        (gzip.compress(b""), "empty"),
+        (gzip.compress(CSV)[:-12], "gzip data that is damaged or not whole"),
+        (b"\x1f\x8bnot gzip at all", "gzip data that is damaged or not whole"),
+        (json.dumps(ROWS).encode()[:-9], "JSON that is damaged or not whole"),
+        (b"[" * 100_000, "JSON that is damaged or not whole"),
+        (b"[1, 2]", "row 1 is no JSON object but int"),
+        (b"[]", "JSON with no rows"),
+        (b'{"a": 1}\n{"a": \n', "line 2 is no JSON object"),
+        (parquet([dict(r) for r in ROWS])[:-7], "Parquet that is damaged or not whole"),
+        (b"PAR1", "Parquet that is damaged or not whole"),
+        (CSV[:-9], "line 3 has 3 cells where the header has 4; is the file whole?"),
+        (CSV.replace(b"h2", b'"h2'), "line 3 is no CSV"),
+        (CSV.replace(b"5,GF", b"5,more,GF"), "line 2 has 5 cells"),
+        (b"machine,value,value\nh,1,2\n", "two columns are called value"),
+        (b"machine,benchmark\n", "CSV with no rows: columns are machine, benchmark"),
+    ],
+)
+def test_damaged_files_say_what_is_wrong(raw: bytes, said: str) -> None:
+    with pytest.raises(FleetmarkError) as error:
+        records(raw)
+    assert said in str(error.value) and "\n" not in str(error.value)
+
+
+SAMPLES = (
+    CSV,
+    json.dumps(ROWS).encode(),
+    parquet([dict(r) for r in ROWS]),
+    b"Submitter,Platform,Category,Model,Scenario,Performance_Result,Performance_Units,version\nA,p,closed,bert,Offline,1,Samples/s,v4.1\n",
+    b"Benchmark,System,Base Result,Peak Result\nCINT2017rate,x,10,0.0\n",
+    b"SPECrate2017_int_base 10\n500.perlbench_r 1 100 15.9 *\n",
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(SAMPLES), st.data())
+def test_nothing_but_one_sentence_comes_of_broken_bytes(sample: bytes, data: st.DataObject) -> None:
+    raw = bytearray(sample)
+    for _ in range(data.draw(st.integers(0, 4))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    cut = bytes(raw[: data.draw(st.integers(0, len(raw)))])
+    for read in (mlperf.read, spec.read, table.read):
+        try:
+            found = read(cut, "int.csv")
+        except FleetmarkError:
+            continue
+        assert found.rows and all(r.measurement.value > 0 and r.machine in found.machines for r in found.rows)

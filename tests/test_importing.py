@@ -1,0 +1,351 @@
+"""``fleetmark import`` and comparisons of what it brought in; figures that others published are the oracles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from fleetmark import cli, importing, pool
+from fleetmark.model import FleetmarkError
+from fleetmark.selection import choose
+from tests.corpus import ROOT
+from tests.records import IOPS, record
+
+MLPERF, SPEC = ROOT / "mlperf_published", ROOT / "spec_published"
+absent = pytest.mark.skipif(not MLPERF.is_dir(), reason=f"corpus absent: no {MLPERF} (set FLEETMARK_CORPUS)")
+TABLE = """machine,benchmark,value,unit,gen,watts
+a1,nginx,100,requests/s,old,200
+a1,nginx,102,requests/s,old,200
+a2,nginx,104,requests/s,old,200
+b1,nginx,210,requests/s,new,300
+b2,nginx,206,requests/s,new,300
+b2,boot,0,s,new,300
+"""
+
+
+def invoke(root: Path, *words: str) -> Result:
+    return CliRunner().invoke(cli.app, [*words, "--results", str(root)], catch_exceptions=False)
+
+
+def run(root: Path, *words: str) -> str:
+    done = invoke(root, *words)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def refused(root: Path, *words: str) -> str:
+    with pytest.raises(FleetmarkError) as error:
+        invoke(root, *words)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def compared(root: Path, baseline: str, candidate: str, *words: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        run(root, "compare", "-b", baseline, "-c", candidate, *words, "--format", "json")
+    )
+    return found
+
+
+def of(found: dict[str, Any], benchmark: str) -> dict[str, Any]:
+    (row,) = [r for r in found["rows"] if benchmark in r["benchmark"] or (not benchmark and not r["benchmark"])]
+    return dict(row)
+
+
+@pytest.fixture
+def tidy(tmp_path: Path) -> Path:
+    file = tmp_path / "tidy figures.csv"
+    file.write_text(TABLE)
+    return file
+
+
+# ------------------------------------------------------------ the verb
+
+
+def test_an_import_is_on_record_and_no_campaign(tmp_path: Path, tidy: Path) -> None:
+    said = run(tmp_path, "import", "table", str(tidy))
+    assert "5 figures of 4 machines from 6 rows" in said
+    assert "left out: 1: zero" in said and "select by host, gen (2), watts (2)" in said
+    (folder,) = (tmp_path / "imports").iterdir()
+    assert folder.name.startswith("table-tidy-figures-")
+    about = json.loads((folder / "import.json").read_text())
+    assert about["source"] == str(tidy) and len(about["sha256"]) == 64
+    assert (about["kind"], about["rows"], about["figures"], about["left_out"]) == ("table", 6, 5, {"zero": 1})
+    assert about["machines"]["b1"] == {"gen": "new", "watts": "300"}
+    assert json.loads(run(tmp_path, "campaigns", "--format", "json")) == []
+
+
+def test_the_same_file_again_says_that_it_is_there(tmp_path: Path, tidy: Path) -> None:
+    run(tmp_path, "import", "table", str(tidy))
+    other = tidy.with_name("other name.csv")
+    other.write_bytes(tidy.read_bytes())
+    for file in (tidy, other):
+        assert f"{tidy} is there already" in run(tmp_path, "import", "table", str(file))
+    assert len(list((tmp_path / "imports").iterdir())) == 1
+    (doc,) = json.loads(run(tmp_path, "import", "table", str(tidy), "--format", "json"))
+    assert (doc["new"], doc["machines"], doc["labels"]) == (False, 4, {"gen": 2, "watts": 2})
+
+
+def test_machines_of_a_table_are_compared_like_hosts(tmp_path: Path, tidy: Path) -> None:
+    run(tmp_path, "import", "table", str(tidy))
+    row = of(compared(tmp_path, "gen=old", "gen=new"), "nginx")
+    truth = np.sqrt(210 * 206) / np.sqrt(np.sqrt(100 * 102) * 104)  # repeats first, then machines
+    assert row["ratio"] == pytest.approx(truth)
+    assert (row["benchmark"], row["hosts_baseline"], row["hosts_candidate"]) == ("table nginx rate of=requests", 2, 2)
+    per_watt = of(compared(tmp_path, "gen=old", "gen=new", "--per", "watt"), "nginx")
+    assert per_watt["ratio"] == pytest.approx(truth / 1.5)
+
+
+def test_imports_and_campaigns_are_chosen_together_and_apart(tmp_path: Path, tidy: Path) -> None:
+    run(tmp_path, "import", "table", str(tidy))
+    record(tmp_path, "c1", {"h1": {"gen": "old"}}, {("h1", IOPS): [1e5]})
+    every = pool.machines(tmp_path)
+    assert [m.host for m in choose(every, "gen=old")] == ["h1", "a1", "a2"]
+    assert [m.host for m in choose(every, "gen=old,campaign=imports/*")] == ["a1", "a2"]
+    assert [m.host for m in choose(every, "gen=old,campaign!=imports/*")] == ["h1"]
+    with pytest.raises(FleetmarkError, match="matches no machine"):
+        choose(every, "cpu.cores>=4,gen=new")  # tables have labels, no facts
+
+
+def test_rates_of_different_things_are_no_ratio(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("machine,benchmark,value,unit,gen\na,gptj,100,samples/s,x\nb,gptj,7000,tokens/s,y\n")
+    run(tmp_path, "import", "table", str(file))
+    assert "share no benchmark" in refused(tmp_path, "compare", "-b", "gen=x", "-c", "gen=y")
+
+
+def test_one_bad_file_among_several_does_not_stop_the_others(tmp_path: Path, tidy: Path) -> None:
+    empty = tmp_path / "empty.csv"
+    empty.touch()
+    done = invoke(tmp_path, "import", "table", str(empty), str(tidy))
+    assert done.exit_code == 2
+    assert f"fleetmark: {empty}: empty" in done.stderr
+    assert len(list((tmp_path / "imports").iterdir())) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "said"),
+    [
+        ("mlprf", TABLE, "import mlprf (did you mean mlperf?): there are mlperf, spec, table"),
+        ("table", None, "t.csv: No such file or directory; give a file to import"),
+        ("table", "", "t.csv: empty; there is nothing to import"),
+        ("mlperf", TABLE, "t.csv: no table of MLPerf results: there are MLPerf Inference results"),
+        ("spec", TABLE, "this has machine, benchmark, value, unit"),
+        ("table", TABLE.replace("unit", "units"), "without the column unit"),
+        ("table", TABLE.replace("requests/s", "", 1), "line 2 (a1, nginx): no unit"),
+        ("table", "[{", "t.csv: JSON that is damaged or not whole"),
+    ],
+)
+def test_bad_input_is_one_sentence(tmp_path: Path, kind: str, content: str | None, said: str) -> None:
+    file = tmp_path / "t.csv"
+    if content is not None:
+        file.write_text(content)
+    assert said in refused(tmp_path, "import", kind, str(file))
+    assert not (tmp_path / "imports").exists()
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    assert "Is a directory" in refused(tmp_path, "import", "table", str(tmp_path))
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"schema": 1}', '{"schema": 9, "machines": {}}'])
+def test_a_damaged_import_says_what_to_do(tmp_path: Path, tidy: Path, text: str) -> None:
+    run(tmp_path, "import", "table", str(tidy))
+    (file,) = (tmp_path / "imports").glob("*/import.json")
+    file.write_text(text)
+    said = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new")
+    assert str(file) in said and ("import again" in said or "schema 9" in said)
+
+
+def test_a_name_that_a_selector_would_misread(tmp_path: Path, tidy: Path) -> None:
+    file = tmp_path / "a,b=[c] d\u00e9.tar.csv.gz"
+    file.write_bytes(tidy.read_bytes())
+    run(tmp_path, "import", "table", str(file))
+    (made,) = importing.machines(tmp_path)[:1]
+    assert made.campaign.startswith("imports/table-a-b-c-d-.tar-")
+    assert choose(importing.machines(tmp_path), f"campaign={made.campaign}")
+
+
+def test_per_watt_is_by_the_power_that_mlperf_measured(tmp_path: Path) -> None:
+    row: dict[str, Any] = {
+        "Organization": "Acme",
+        "Division": "closed",
+        "Model": "bert-99",
+        "Scenario": "Offline",
+        "version": "v4.1",
+    }
+    row |= {"Units": "Samples/s", "has_power": True, "git_url": "https://github.com/mlcommons/inference_results_v4.1"}
+    old = {"Platform": "old", "Result": 100, "Result_Power": 1000, "Result_Power_Units": "Watts"}
+    new = {"Platform": "new", "Result": 600, "Result_Power": 2000, "Result_Power_Units": "Watts"}
+    file = tmp_path / "t.json"
+    file.write_text(json.dumps([row | old, row | new]))
+    run(tmp_path, "import", "mlperf", str(file))
+    assert of(compared(tmp_path, "platform=old", "platform=new"), "bert-99")["ratio"] == pytest.approx(6)
+    assert of(compared(tmp_path, "platform=old", "platform=new", "--per", "watt"), "bert-99")["ratio"] == pytest.approx(
+        3
+    )
+
+
+# ------------------------------------------------------------ oracles
+
+NVIDIA_41 = "round=v4.1,submitter=NVIDIA,division=closed,availability=available,has_power=false,accelerators=8"
+H100, H200 = f"{NVIDIA_41},accelerator=NVIDIA H100-SXM-80GB", f"{NVIDIA_41},accelerator=NVIDIA H200-SXM-141GB"
+V51 = "round=v5.1,division=closed,availability=available,has_power=false,accelerators=8,nodes=1"
+H200_51, B200_51 = f"{V51},accelerator=NVIDIA H200-SXM-141GB", f"{V51},accelerator=NVIDIA B200-SXM-180GB"
+EVEN = ("--mix", "mlperf_inference *=1")  # every benchmark of both sides counts the same
+LLAMA = "mlperf_inference llama2-70b-99 {} tokens_per_second"
+
+
+@pytest.fixture(scope="module")
+def mlperf(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not MLPERF.is_dir():
+        pytest.skip(f"corpus absent: no {MLPERF} (set FLEETMARK_CORPUS)")
+    root = tmp_path_factory.mktemp("mlperf")
+    names = ("v4.0_cm4mlperf-results.json.gz", "v4.1_cm4mlperf-results.json.gz", "v5.1_summary_results.json")
+    run(root, "import", "mlperf", *(str(MLPERF / f"inference_{n}") for n in names))
+    run(root, "import", "mlperf", str(MLPERF / "unofficial_v5.0_summary.csv"))
+    return root
+
+
+def test_h100_to_h200_in_v41(mlperf: Path) -> None:
+    found = compared(mlperf, H100, f"{H200},platform=H200-SXM-141GBx8_TRT")
+    row = of(found, LLAMA.format("Offline"))
+    assert (row["baseline_value"], row["candidate_value"]) == (pytest.approx(24524.9), pytest.approx(31302.7))
+    assert row["ratio"] == pytest.approx(1.2764, abs=5e-5)
+    row = of(compared(mlperf, H100, f"{H200},platform=*Triton"), LLAMA.format("Server"))
+    assert (row["baseline_value"], row["candidate_value"]) == (pytest.approx(21605.8), pytest.approx(30128.4))
+    assert row["ratio"] == pytest.approx(1.3945, abs=5e-5)
+    assert not [w for w in found["warnings"] if not w.startswith("precision")]
+
+
+def mix_of(found: dict[str, Any]) -> dict[str, Any]:
+    """The headline over all benchmarks that both sides have, each counting the same."""
+    (row,) = [r for r in found["rows"] if r["class"] == "work mix" and not r["benchmark"]]
+    return dict(row)
+
+
+def test_the_best_of_h200_over_16_benchmarks_of_v41(mlperf: Path) -> None:
+    row = mix_of(compared(mlperf, H100, H200, "--best", *EVEN))
+    assert row["ratio"] == pytest.approx(1.1277, abs=5e-5)
+    assert row["work"] == pytest.approx(1.1214, abs=5e-5)
+
+
+def test_the_best_submitters_of_v51(mlperf: Path) -> None:
+    found = compared(mlperf, H200_51, B200_51, "--best", *EVEN)
+    row = mix_of(found)
+    assert row["ratio"] == pytest.approx(2.502, abs=5e-4)
+    assert row["work"] == pytest.approx(2.376, abs=5e-4)
+    offline = of(found, LLAMA.format("Offline"))
+    assert (offline["baseline_value"], offline["candidate_value"]) == (pytest.approx(35316.7), pytest.approx(102725))
+    assert offline["ratio"] == pytest.approx(2.909, abs=5e-4)
+    assert offline["lo"] is None  # the best of many is one host
+
+
+@pytest.mark.parametrize(
+    ("without", "ratio", "lo", "hi"), [("", 2.796, 2.555, 3.060), (",submitter!=Google", 2.900, 2.858, 2.943)]
+)
+def test_submitters_as_hosts_of_v51(mlperf: Path, without: str, ratio: float, lo: float, hi: float) -> None:
+    row = of(compared(mlperf, H200_51, B200_51 + without, "--by", "submitter"), LLAMA.format("Offline"))
+    assert [row["ratio"], row["lo"], row["hi"]] == pytest.approx([ratio, lo, hi], abs=5e-4)
+    assert (row["hosts_baseline"], row["hosts_candidate"]) == ((7, 7) if not without else (7, 6))
+
+
+def test_gptj_of_v40_is_not_held_against_v41(mlperf: Path) -> None:
+    platform = "submitter=NVIDIA,platform=DGX-H100_H100-SXM-80GBx8_TRT"
+    found = compared(mlperf, f"{platform},round=v4.0", f"{platform},round=v4.1")
+    gptj = [r for r in found["rows"] if "gptj" in r["benchmark"]]
+    assert len(gptj) == 8 and all(r["ratio"] is None for r in gptj)
+    assert of(found, "llama2-70b-99.9 Offline")["ratio"] == pytest.approx(24524.9 / 21805.8)
+    server = [r for r in found["rows"] if "llama2-70b-99.9 Server" in r["benchmark"]]  # queries, then tokens
+    assert len(server) == 2 and all(r["ratio"] is None for r in server)
+    assert any(w.startswith("round differs: v4.0") for w in found["warnings"])
+
+
+def test_benchmarks_of_99_and_999_that_are_the_same_run_count_once(mlperf: Path) -> None:
+    only = ("--only", "*/llama2-70b-99* Offline/*", "--only", "*/mixtral-8x7b Offline/*")
+    found = compared(mlperf, H100, f"{H200},platform=H200-SXM-141GBx8_TRT", *only)
+    assert sorted(r["weight"] for r in found["rows"] if r["benchmark"]) == [0.25, 0.25, 0.5]
+
+
+def test_preview_another_count_and_unverified_results_are_said(mlperf: Path) -> None:
+    preview = "round=v4.1,division=closed,availability=preview,submitter=NVIDIA,accelerator=NVIDIA B200*"
+    warnings = compared(mlperf, H100, preview)["warnings"]
+    assert any(w.startswith("availability differs: available") for w in warnings)
+    assert any(w.startswith("accelerators differs: 8") for w in warnings)
+    official = "round=v5.1,division=closed,host=*L40S*"
+    found = compared(mlperf, official, "round=v5.0,division=closed,accelerators=2")
+    assert any("an official result" in w and "unverified" in w for w in found["warnings"])
+    assert any("Result not verified by MLCommons Association" in f for f in found["footnotes"])
+
+
+def test_rows_that_stand_in_two_imports_count_once(mlperf: Path, tmp_path: Path) -> None:
+    for name in ("inference_v5.1_summary_results.json", "mlperf_inference_all_rounds.csv"):
+        run(tmp_path, "import", "mlperf", str(MLPERF / name))
+    one, two = (of(compared(r, H200_51, B200_51), LLAMA.format("Offline")) for r in (mlperf, tmp_path))
+    assert two["ratio"] == pytest.approx(one["ratio"])
+    assert (two["hosts_baseline"], two["hosts_candidate"]) == (one["hosts_baseline"], one["hosts_candidate"]) == (8, 9)
+
+
+@absent
+def test_spec_lists_and_reports(tmp_path: Path) -> None:
+    files = [
+        SPEC / "cpu2017_int_speed_rate_joined_202507.csv",
+        SPEC / "cint2017_speed_published_202507.csv",
+        SPEC / "spec_rate1_estimated_jiegec.csv",
+    ]
+    run(tmp_path, "import", "spec", *map(str, files))
+    said = run(tmp_path, "import", "spec", str(ROOT / "spec_cpu2017" / "intrate_epyc7713.txt"))
+    assert "printed as 777" in " ".join(said.split()) and "770.2" in said
+    run(tmp_path, "import", "spec", str(ROOT / "spec_cpu2017" / "intrate_epyc7713.csv"))
+    milan, turin = "generation=*Milan*,chips=2", "generation=*Turin*,chips=2"
+    row = of(compared(tmp_path, milan, turin, "--only", "*/SPECrate2017_int/base_score"), "base_score")
+    assert row["verdict"] == "better" and row["hosts_baseline"] > 100
+    by_hand = _geometric(files[0], "Turin") / _geometric(files[0], "Milan")
+    assert row["ratio"] == pytest.approx(by_hand, rel=0.02)  # hosts that are ambiguous are left out, repeats averaged
+    text, table = sorted(
+        {m.campaign for m in pool.machines(tmp_path) if "intrate_epyc7713" in m.campaign}, key=_rows(tmp_path)
+    )
+    found = compared(tmp_path, f"campaign={text}", f"campaign={table}")
+    assert [n.partition(": ")[2] for n in found["notes"]] == [
+        "spec_cpu2017 SPECrate2017_int: 1 value of base_score left out: invalid"
+    ]
+    assert "estimate" in {s for m in (tmp_path / "imports").glob("*rate1*") for s in _standings(m)}
+
+
+def _geometric(file: Path, generation: str) -> float:
+    rows = pd.read_csv(file)
+    rows.columns = [c.strip() for c in rows.columns]
+    mine = rows[rows["Generation"].str.contains(generation) & (rows["# Chips"] == 2) & (rows["Base Rate Result"] > 0)]
+    return float(np.exp(np.log(mine.groupby(["Hardware Vendor", "System"])["Base Rate Result"].mean()).mean()))
+
+
+def _rows(root: Path) -> Any:
+    """The text report first, whose score is flagged."""
+    return lambda campaign: not json.loads((root / campaign / "import.json").read_text())["source"].endswith(".txt")
+
+
+def _standings(folder: Path) -> Sequence[str]:
+    return list(pd.read_parquet(folder / "measurements.parquet")["standing"].unique())
+
+
+@absent
+def test_training(tmp_path: Path) -> None:
+    file = MLPERF / "mlperf-training_3.0_cm4mlperf-results.json"
+    run(tmp_path, "import", "mlperf", str(file))
+    raw = [r for r in json.loads(file.read_text()) if r["accelerators_count"] == 8 and r["Model_ID"] == "bert"]
+    a100, h100 = (
+        np.mean([np.log(r["Result"]) for r in raw if name in r["accelerator_model_name"] and r["division"] == "closed"])
+        for name in ("A100-SXM", "H100-SXM")
+    )
+    eight = "division=closed,accelerators=8,accelerator=*{}-SXM*"
+    found = compared(tmp_path, eight.format("A100"), eight.format("H100"), "--only", "mlperf_training/bert/*")
+    row = of(found, "mlperf_training bert time_to_train")
+    assert row["ratio"] == pytest.approx(np.exp(a100 - h100))
+    assert (row["class"], row["unit"], row["better"]) == ("gpu-train", "s", "lower")
