@@ -1,0 +1,127 @@
+"""The system under test: instances of a network in onnxruntime, each with CPUs of its own, fed from one queue."""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+Done = Callable[[Sequence[int], Any], None]  # ids of the samples, and their answers
+
+
+class Engine:
+    """``batch``: samples that one pass takes at most. ``gather``: whether requests that wait are put together."""
+
+    def __init__(
+        self,
+        model: Path,
+        samples: dict[str, Any],
+        cpus: Sequence[frozenset[int]],
+        threads: int,
+        batch: int,
+        gather: bool,
+        provider: str,
+        devices: int,
+    ) -> None:
+        self.model, self.samples, self.threads = model, samples, threads
+        self.batch, self.gather = batch, gather
+        self.provider, self.devices = provider, devices
+        self.done: Done = lambda ids, answers: None
+        self.waiting: queue.SimpleQueue[tuple[Sequence[int], Sequence[int]]] = queue.SimpleQueue()
+        self.instances = len(cpus)
+        ready = threading.Barrier(self.instances + 1)
+        for i, own in enumerate(cpus):
+            threading.Thread(target=self._guard, args=(i, own, ready), daemon=True).start()
+        ready.wait()
+
+    def issue(self, ids: Sequence[int], indices: Sequence[int]) -> None:
+        """Take a query: samples by their numbers, shared out evenly in passes of at most ``batch``."""
+        share = min(self.batch, -(-len(ids) // self.instances))
+        for at in range(0, len(ids), share):
+            self.waiting.put((ids[at : at + share], indices[at : at + share]))
+
+    def flush(self) -> None:
+        """Nothing is held back, so there is nothing to send on."""
+
+    def seconds(self, count: int) -> float:
+        """How long a query of ``count`` samples takes, the first of them onwards."""
+        left, over = [count], threading.Event()
+        lock = threading.Lock()
+
+        def done(ids: Sequence[int], answers: Any) -> None:
+            with lock:
+                left[0] -= len(ids)
+                if not left[0]:
+                    over.set()
+
+        self.done = done
+        known = len(next(iter(self.samples.values())))
+        begun = time.perf_counter()
+        self.issue(range(count), [i % known for i in range(count)])
+        over.wait()
+        return time.perf_counter() - begun
+
+    def _guard(self, i: int, cpus: frozenset[int], ready: threading.Barrier) -> None:
+        """A worker that fails ends the process: LoadGen would wait for its answers for ever."""
+        try:
+            self._work(i, cpus, ready)
+        except BaseException as error:  # noqa: BLE001
+            traceback.print_exc()
+            sys.stderr.write(f"instance {i} failed: {' '.join(str(error).split()) or type(error).__name__}\n")
+            sys.stderr.flush()
+            os._exit(1)
+
+    def _work(self, i: int, cpus: frozenset[int], ready: threading.Barrier) -> None:
+        os.sched_setaffinity(0, cpus)  # of this thread; those that onnxruntime starts inherit it
+        session = self._session(i)
+        names = [given.name for given in session.get_inputs()]
+        ready.wait()
+        while True:
+            ids, indices = self.waiting.get()
+            if self.gather:
+                ids, indices = self._more(ids, indices)
+            feed = {name: self._rows(self.samples[name], indices) for name in names}
+            self.done(ids, session.run(None, feed)[0])
+
+    def _more(self, ids: Sequence[int], indices: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
+        """What waits already goes along; nothing is waited for."""
+        try:
+            while len(ids) < self.batch:
+                more = self.waiting.get_nowait()
+                ids, indices = [*ids, *more[0]], [*indices, *more[1]]
+        except queue.Empty:
+            pass
+        return ids, indices
+
+    @staticmethod
+    def _rows(array: Any, indices: Sequence[int]) -> Any:
+        if len(indices) == 1:
+            return array[indices[0] : indices[0] + 1]
+        return array[np.asarray(indices)]
+
+    def _session(self, i: int) -> Any:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = self.threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        chosen: Any = self.provider
+        if self.devices:
+            if hasattr(onnxruntime, "preload_dlls"):
+                onnxruntime.preload_dlls()  # CUDA's libraries, where they came as Python packages
+            chosen = (self.provider, {"device_id": str(i % self.devices)})
+        there = onnxruntime.get_available_providers()
+        if self.provider not in there:
+            raise ValueError(f"onnxruntime has no {self.provider} here, it has {', '.join(there)}")
+        session = onnxruntime.InferenceSession(str(self.model), options, providers=[chosen])
+        if session.get_providers()[0] != self.provider:  # it falls back to the CPU without a word
+            raise ValueError(f"{self.provider} does not start on this host: its libraries or its device are missing")
+        return session

@@ -1,0 +1,326 @@
+"""Runs one scenario of MLPerf Inference on this host: the real LoadGen in front of a network with made-up weights.
+
+Settings are those that LoadGen itself brings for the current rules (its own mlperf.conf); a shorter duration than the
+rules want makes a short run, and says so. Leaves LoadGen's logs and harness.json in the current folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gzip
+import json
+import os
+import platform
+import re
+import shutil
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+LOGS = ("mlperf_log_summary.txt", "mlperf_log_detail.txt")
+LARGE = 256 << 10  # a detail log of more bytes is packed
+WARM_S = 3.0  # how long passes run before anything counts, and how long the pace is looked at; less in runs below 12 s
+SPARE = 1.2  # Offline: more samples than the pace asks for, lest a quicker machine ends before its time
+FEWEST_SERVED = 662  # requests: LoadGen's early stopping then allows one to be late
+PROBES, ATTEMPTS, NEAR = 5, 6, 1.04  # Server: short runs, runs at full length, and what is near enough to the best rate
+
+
+class Refusal(Exception):
+    """A run that cannot be made; the message says why and what to do."""
+
+
+class Harness:
+    """One network, ready to be asked."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        import networks
+        import placement
+        from engine import Engine
+
+        self.options = options
+        self.ends = time.monotonic() + options.deadline
+        self.warm_s = min(WARM_S, options.duration / 4)
+        self.network = networks.NETWORKS[options.model]
+        self.limit_s = options.latency_limit or self.network.limit_s
+        path, weights = networks.write(self.network, Path.cwd(), options.seed)
+        self.count = self.network.samples
+        if self.network.is_image:  # lest they stay in a cache
+            self.count = max(self.count, -(-2 * options.cache_bytes // self.network.sample_bytes))
+        instances = 1 if options.scenario == "SingleStream" else options.instances
+        cpus, placed = placement.place(instances, options.threads)
+        self.report: dict[str, Any] = {
+            "network": options.model,
+            "weights": weights,
+            "seed": options.seed,
+            "scenario": options.scenario,
+            "duration_s": options.duration,
+            "instances": instances,
+            "threads": options.threads,
+            "placement": placed,
+            "batch": options.batch,
+            "provider": options.provider,
+            "samples": self.count,
+            "python": platform.python_version(),
+            "versions": versions("mlcommons-loadgen", "onnxruntime", "onnxruntime-gpu", "onnx", "numpy"),
+        }
+        for key, value in self.report.items():
+            say(f"{key}: {value}")
+        samples = self.network.make(self.count, options.seed)
+        gather = options.scenario == "Server"
+        self.engine = Engine(
+            path, samples, cpus, options.threads, options.batch, gather, options.provider, options.devices
+        )
+
+    def run(self) -> None:
+        """The scenario from warming up to its logs."""
+        self._afford(0, "its duration")
+        begun = time.monotonic()
+        while time.monotonic() - begun < self.warm_s:
+            self.engine.seconds(self.engine.instances * self.options.batch)
+        getattr(self, "_" + self.options.scenario.lower())()
+        self.report["short"] = self.report["loadgen_min_duration_s"] < self.rules("SingleStream").min_duration_ms / 1000
+        Path("harness.json").write_text(json.dumps(self.report, indent=1) + "\n")
+
+    # -- the scenarios
+
+    def _singlestream(self) -> None:
+        settings = self.settings()
+        pace = self._pace(1)
+        settings.single_stream_expected_latency_ns = int(pace * 1e9 / 2)  # a hint: LoadGen lays queries out beforehand
+        self._afford(settings.min_query_count * pace, f"at least {settings.min_query_count} requests, one by one")
+        self._finish(settings)
+
+    def _multistream(self) -> None:
+        settings = self.settings()
+        at_once = settings.multi_stream_samples_per_query
+        pace = self._pace(at_once)
+        settings.multi_stream_expected_latency_ns = int(pace * 1e9 / 2)
+        needed = f"at least {settings.min_query_count} queries of {at_once} samples, one by one"
+        self._afford(settings.min_query_count * pace, needed)
+        self._finish(settings)
+
+    def _offline(self) -> None:
+        settings = self.settings()
+        rate = self._rate()
+        settings.offline_expected_qps = rate * SPARE
+        self._afford(settings.min_query_count / rate, f"at least {settings.min_query_count} samples")
+        self._finish(settings)
+
+    def _server(self) -> None:
+        settings = self.settings()
+        settings.server_target_latency_ns = int(self.limit_s * 1e9)
+        settings.min_query_count = max(settings.min_query_count, FEWEST_SERVED)
+        self.report["latency_limit_s"] = self.limit_s
+        if self.options.server_qps:
+            settings.server_target_qps = self.options.server_qps
+            self._afford_requests(settings)
+            self._finish(settings)
+            return
+        alone, rate = self._pace(1), self._rate()
+        if alone > self.limit_s:  # the run below says it officially, at no great length
+            say(f"a request alone takes {alone:.4g} s: no rate keeps to {self.limit_s:g} s")
+            settings.server_target_qps, settings.min_query_count = rate / 4, 1
+            self._finish(settings)
+            return
+        settings.server_target_qps = self._probe(rate)
+        self._narrow(settings)
+
+    def _probe(self, rate: float) -> float:
+        """The highest rate that kept to the limit in short runs, halving the span up to Offline's."""
+        low, high = 0.0, rate
+        probes = self.report["probes"] = []
+        for _ in range(PROBES):
+            settings = self.settings()
+            settings.server_target_latency_ns = int(self.limit_s * 1e9)
+            settings.server_target_qps = (low + high) / 2
+            settings.min_duration_ms = int(max(1000, settings.min_duration_ms / 6))
+            self._afford_requests(settings)
+            text = self._start(settings, Path("probe"))
+            shutil.rmtree("probe")
+            p99 = found(r"99\.00 percentile latency \(ns\) *: *([0-9]+)", text) / 1e9
+            say(f"probe: {settings.server_target_qps:.6g}/s, 99th percentile {p99:.4g} s")
+            probes.append({"qps": settings.server_target_qps, "p99_s": p99})
+            if p99 <= self.limit_s:
+                low = settings.server_target_qps
+            else:
+                high = settings.server_target_qps
+        return low or high
+
+    def _narrow(self, settings: Any) -> None:
+        """Runs at full length from the rate that short runs suggest: down to a valid one, then between it and the last
+        that was not. The logs of the best valid one stay, or of the last where none is.
+        """
+        self._afford_requests(settings)
+        low, high, back = 0.0, 0.0, 0.1
+        tried = self.report["attempts"] = []
+        for _ in range(ATTEMPTS):
+            begun = time.monotonic()
+            qps = settings.server_target_qps
+            valid = self._finish(settings, keep=not low)
+            tried.append({"qps": qps, "valid": valid})
+            if valid:
+                low = qps
+            else:
+                high = qps
+            took = time.monotonic() - begun
+            if not high or (low and high / low < NEAR) or self.ends - time.monotonic() < 1.5 * took:
+                break
+            settings.server_target_qps = (low + high) / 2 if low else high * (1 - back)
+            back = min(2 * back, 0.5)
+
+    # -- how fast it is, roughly
+
+    def _pace(self, count: int) -> float:
+        """Seconds that a query of ``count`` samples takes, the median of a few."""
+        taken: list[float] = []
+        begun = time.monotonic()
+        while len(taken) < 3 or (time.monotonic() - begun < self.warm_s and len(taken) < 1000):
+            taken.append(self.engine.seconds(count))
+        pace = statistics.median(taken)
+        say(f"pace: {count} in {pace:.4g} s")
+        return pace
+
+    def _rate(self) -> float:
+        """Samples per second with all instances at work."""
+        some = 2 * self.engine.instances * self.options.batch
+        count = max(some, int(some * self.warm_s / self.engine.seconds(some)))
+        rate: float = count / self.engine.seconds(count)
+        say(f"rate: {rate:.6g} samples/s")
+        return rate
+
+    def _afford_requests(self, settings: Any) -> None:
+        qps = settings.server_target_qps
+        self._afford(settings.min_query_count / qps, f"at least {settings.min_query_count} requests at {qps:.3g}/s")
+
+    def _afford(self, seconds: float, what: str) -> None:
+        """Refuse now what would be ended at the timeout."""
+        left = self.ends - time.monotonic()
+        needed = max(seconds, self.options.duration)
+        if needed > left:
+            raise Refusal(
+                f"{self.options.scenario} needs {what}, which takes {needed:.0f} s here, and only {left:.0f} s are "
+                f"left: set mlperf_inference.timeout higher, or leave out {self.options.scenario}"
+            )
+
+    # -- LoadGen
+
+    def rules(self, scenario: str) -> Any:
+        """What LoadGen's own configuration says for this network."""
+        import mlperf_loadgen as loadgen
+
+        settings = loadgen.TestSettings()
+        settings.FromConfig("", self.network.rules, scenario, 0)
+        settings.scenario = getattr(loadgen.TestScenario, scenario)
+        settings.mode = loadgen.TestMode.PerformanceOnly
+        return settings
+
+    def settings(self) -> Any:
+        """The rules, as far as the duration lets us keep them."""
+        settings = self.rules(self.options.scenario)
+        settings.performance_sample_count_override = self.count
+        if 1000 * self.options.duration < settings.min_duration_ms and self.options.scenario == "Offline":
+            settings.min_query_count = 1  # samples, here: as many as the duration takes
+        settings.min_duration_ms = int(1000 * self.options.duration)
+        self.report["loadgen_min_duration_s"] = settings.min_duration_ms / 1000
+        return settings
+
+    def _finish(self, settings: Any, keep: bool = True) -> bool:
+        """A run that may count: its logs stay if it is valid, or ``keep`` says so. Whether LoadGen found it valid."""
+        text = self._start(settings, Path("run"))
+        valid = re.search(r"Result is *: *VALID", text) is not None
+        at = f" at {settings.server_target_qps:.6g}/s" if self.options.scenario == "Server" else ""
+        say(f"LoadGen says {'VALID' if valid else 'INVALID'}{at}")
+        if valid or keep:
+            for name in LOGS:
+                os.replace(Path("run") / name, name)
+            packed = Path(LOGS[1] + ".gz")
+            packed.unlink(missing_ok=True)
+            if Path(LOGS[1]).stat().st_size > LARGE:
+                with open(LOGS[1], "rb") as source, gzip.open(packed, "wb") as out:
+                    shutil.copyfileobj(source, out)
+                Path(LOGS[1]).unlink()
+        shutil.rmtree("run")
+        return valid
+
+    def _start(self, settings: Any, folder: Path) -> str:
+        """One run of LoadGen, its logs in ``folder``; gives the summary."""
+        import mlperf_loadgen as loadgen
+
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        logs = loadgen.LogSettings()
+        logs.log_output.outdir = str(folder)
+        logs.enable_trace = False
+        answer, complete = loadgen.QuerySampleResponse, loadgen.QuerySamplesComplete
+
+        def done(ids: Sequence[int], answers: Any) -> None:
+            size = answers.nbytes // len(ids)
+            complete([answer(one, answers.ctypes.data + i * size, size) for i, one in enumerate(ids)])
+
+        self.engine.done = done
+        nothing = lambda indices: None  # noqa: E731  # all samples are in memory already, as the rules want them
+        library = loadgen.ConstructQSL(self.count, self.count, nothing, nothing)
+        tested = loadgen.ConstructFastSUT(self.engine.issue, self.engine.flush)
+        loadgen.StartTestWithLogSettings(tested, library, settings, logs)
+        loadgen.DestroyFastSUT(tested)
+        loadgen.DestroyQSL(library)
+        return (folder / LOGS[0]).read_text()
+
+
+def found(pattern: str, text: str) -> float:
+    match = re.search(pattern, text)
+    if match is None:
+        raise Refusal(f"LoadGen's summary has no {pattern}")
+    return float(match[1])
+
+
+def versions(*names: str) -> dict[str, str]:
+    there = {}
+    for name in names:
+        with contextlib.suppress(PackageNotFoundError):
+            there[name] = version(name)
+    return there
+
+
+def say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+def options_of(words: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Run one scenario of MLPerf Inference.")
+    parser.add_argument("model")
+    parser.add_argument("scenario", choices=["SingleStream", "MultiStream", "Server", "Offline"])
+    parser.add_argument("--duration", type=float, required=True, help="LoadGen's minimum, seconds")
+    parser.add_argument("--instances", type=int, default=1)
+    parser.add_argument("--threads", type=int, default=1, help="of each instance")
+    parser.add_argument("--batch", type=int, default=1, help="samples in a pass, at most")
+    parser.add_argument("--server-qps", type=float, default=0, help="requests per second; 0: found by search")
+    parser.add_argument("--latency-limit", type=float, default=0, help="seconds; 0: the rules'")
+    parser.add_argument("--cache-bytes", type=int, default=0, help="what the samples must outgrow twice")
+    parser.add_argument("--provider", default="CPUExecutionProvider", help="of onnxruntime")
+    parser.add_argument("--devices", type=int, default=0, help="how many the provider has")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--deadline", type=float, default=1e9, help="seconds until this process is ended")
+    return parser.parse_args(words)
+
+
+def main() -> int:
+    for old in (*LOGS, LOGS[1] + ".gz", "harness.json"):
+        Path(old).unlink(missing_ok=True)
+    try:
+        Harness(options_of(sys.argv[1:])).run()
+    except (Refusal, ImportError, OSError, MemoryError) as error:
+        sys.stderr.write(f"{error or type(error).__name__}\n")
+        return 1
+    sys.stdout.flush()
+    os._exit(0)  # the instances' threads wait for more
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,116 @@
+"""Python packages for a host's Python and CPU as one archive, made where fleetmark runs, for hosts that reach no index:
+
+    pack.py ARCHIVE PYTHON ARCH WHEELS REQUIREMENT...
+
+WHEELS is a folder to take them from instead of the package index, or empty. Of several REQUIREMENTs for one package the
+last counts; any onnxruntime-NAME takes the place of onnxruntime. Prints the archive's SHA-256. What was packed once is
+kept. The last line of standard error says what is wrong and what to do.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+LIBC = ("manylinux_2_28", "manylinux_2_27", "manylinux_2_26", "manylinux_2_24", "manylinux_2_17", "manylinux2014")
+UNREACHABLE = re.compile(
+    r"Retrying|Max retries|Failed to establish|NewConnectionError|Temporary failure|ProxyError|timed out"
+)
+LACKING = re.compile(r"No matching distribution found for (\S+)")
+
+
+def settled(requirements: list[str]) -> list[str]:
+    """One requirement for each package."""
+    chosen: dict[str, str] = {}
+    for requirement in requirements:
+        name = re.sub(r"[-_.]+", "-", re.split(r"[\[=<>!~; ]", requirement, maxsplit=1)[0]).lower()
+        chosen["onnxruntime" if name.startswith("onnxruntime-") else name] = requirement
+    return list(chosen.values())
+
+
+class Failure(Exception):
+    """What is wrong and what to do, in one sentence."""
+
+
+def pack(archive: Path, python: str, arch: str, wheels: str, requirements: list[str]) -> None:
+    """Make ``archive``, whole or not at all."""
+    folder = Path(wheels).expanduser() if wheels else None
+    if folder and not folder.is_dir():
+        raise Failure(f"mlperf_inference.wheels: there is no folder {folder} on the machine that runs fleetmark")
+    if subprocess.run([sys.executable, "-m", "pip", "--version"], capture_output=True, check=False).returncode:
+        raise Failure(
+            f"the Python that runs fleetmark has no pip to fetch packages with: {sys.executable} -m ensurepip, or "
+            f"install fleetmark into a virtual environment that has it"
+        )
+    archive.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".pack-") as made:
+        target, part = Path(made) / "packages", Path(made) / "archive"
+        _install(target, python, arch, folder, requirements)
+        with part.open("wb") as out, gzip.GzipFile(fileobj=out, mode="wb", compresslevel=4, mtime=0) as packed:
+            with tarfile.open(fileobj=packed, mode="w|") as tar:
+                tar.add(target, arcname=".", filter=_plain)
+        part.rename(archive)
+
+
+def _install(target: Path, python: str, arch: str, folder: Path | None, requirements: list[str]) -> None:
+    words = ["--no-deps", "--only-binary=:all:", "--implementation", "cp", "--python-version", python]
+    words += [f"--platform={libc}_{arch}" for libc in LIBC]
+    if folder:
+        words += ["--no-index", f"--find-links={folder}"]
+    install = ["install", "--quiet", "--no-compile", "--retries=1", f"--target={target}"]
+    asked = [sys.executable, "-m", "pip", *install, *words, *requirements]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return
+    sys.stderr.write(done.stdout + done.stderr)
+    said = done.stderr
+    errors = [line for line in said.splitlines() if line.startswith("ERROR")]
+    lacking = LACKING.search(said)
+    if folder and lacking:
+        raise Failure(
+            f"mlperf_inference.wheels: {folder} has no {lacking[1]} for Python {python} on {arch}: put that wheel there"
+        )
+    if UNREACHABLE.search(said):
+        raise Failure(
+            f"pip reaches no package index from the machine that runs fleetmark: where it does, run pip download "
+            f"-d wheels {' '.join(words)} {' '.join(requirements)}, and set mlperf_inference.wheels to that folder"
+        )
+    if lacking:
+        raise Failure(
+            f"no wheel of {lacking[1]} for Python {python} on {arch}: build it on such a machine (pip wheel --no-deps "
+            f"{lacking[1]}), put it and the others into a folder, and set mlperf_inference.wheels to that"
+        )
+    raise Failure(f"pip could not fetch {' '.join(requirements)}: {errors[-1] if errors else 'see above'}")
+
+
+def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """The same archive whoever makes it."""
+    entry.uid = entry.gid = entry.mtime = 0
+    entry.uname = entry.gname = ""
+    return entry
+
+
+def main(archive: str, python: str, arch: str, wheels: str, *requirements: str) -> int:
+    path = Path(archive).expanduser()
+    try:
+        if not path.exists():
+            pack(path, python, arch, wheels, settled(list(requirements)))
+        with path.open("rb") as packed:
+            found = hashlib.sha256()
+            while piece := packed.read(1 << 20):
+                found.update(piece)
+    except (Failure, OSError) as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    sys.stdout.write(found.hexdigest() + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
