@@ -30,7 +30,8 @@ def one(m: Manifest) -> list[RenderableType]:
     """One workload in full: what it measures, its cases, parameters and metrics."""
     cases = _table("case", "about", "command")
     for c in m.cases:
-        cases.add_row(Text(c.name), Text(c.about), Text(str(c.argv[0])))
+        command = next((str(word) for word in c.argv if "{{" not in str(word)), "")  # the rest depends on the host
+        cases.add_row(Text(c.name), Text(c.about), Text(command))
     parameters = _table("parameter", "type", "default", "about")
     for name, p in m.parameters.items():
         kind = f"{p.type}, ..." if p.many else p.type
