@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from fleetmark.model import Status
 from fleetmark.outcome import Outcome
@@ -26,20 +27,16 @@ class Until:
 
 
 @dataclass(frozen=True, slots=True)
-class Enough:
-    """A case needs no more repeats on this host."""
+class Settled:
+    """A case that gets no more repeats on this host: its interval is narrow ``enough``, or will not become so.
 
-    repeats: int
-    half_width: float
-    warm_up: int
-
-
-@dataclass(frozen=True, slots=True)
-class Unstable:
-    """A case whose interval is still wide after all repeats."""
+    ``repeats`` were run, those in ``warm_up`` do not count; ``half_width`` is None where there is no interval.
+    """
 
     repeats: int
     half_width: float | None
+    warm_up: tuple[int, ...]
+    enough: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +49,10 @@ class Rejected:
 
 @dataclass(slots=True)
 class _Case:
-    values: dict[tuple[str, str], dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
+    values: dict[tuple[str, ...], dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
     foreign: dict[int, float] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
+    passed: set[int] = field(default_factory=set)
 
 
 class Adaptive:
@@ -63,54 +61,68 @@ class Adaptive:
     def __init__(self, until: Until, cpus: dict[str, int]) -> None:
         self.until, self.cpus = until, cpus
         self.cases: dict[tuple[str, str, str, str], _Case] = defaultdict(_Case)
-        self.rejected: dict[tuple[str, str, int], str] = {}
+        self.rejected: set[tuple[str, str, str, int]] = set()
         self.done: set[tuple[str, str, str, str]] = set()
 
-    def heard(self, host: str, step: Step, outcome: Outcome) -> Iterator[Enough | Unstable | Rejected]:
+    def remember(self, journal: Iterable[Mapping[str, Any]]) -> None:
+        """What an earlier run of the campaign decided stays decided."""
+        for e in journal:
+            if e["e"] == "rejected":
+                self.rejected.add((e["host"], e["workload"], e["subject"], e["repeat"]))
+            elif e["e"] in ("enough", "unstable"):
+                self.done.add((e["host"], e["workload"], e["case"], e["subject"]))
+
+    def heard(self, host: str, step: Step, outcome: Outcome) -> Iterator[Settled | Rejected]:
         """What the end of ``step`` changes: a block rejected, a case that is done or will not settle."""
         key = (host, step.workload, step.case, step.subject)
         case = self.cases[key]
         case.ended.add(step.repeat)
         if outcome.status is Status.PASSED:
-            for row in outcome.rows:
-                if row["headline"] and row["subject"] == step.subject:
-                    case.values[row["metric"], row["labels"]][step.repeat] = row["value"]
+            case.passed.add(step.repeat)
+            mine = [r for r in outcome.rows if r["subject"] == step.subject]
+            for row in [r for r in mine if r["headline"]] or mine:  # of a case without headlines all its figures
+                case.values[row["case"], row["metric"], row["labels"]][step.repeat] = row["value"]
             if outcome.foreign_cores is not None:
                 case.foreign[step.repeat] = outcome.foreign_cores
         for repeat, cores in disturbed(case.foreign, self.cpus.get(host, 1)).items():
-            if (host, step.workload, repeat) not in self.rejected:
-                reason = f"disturbed: {cores:.2f} cores of others' work above the usual during {step.case}"
-                self.rejected[host, step.workload, repeat] = reason
-                yield Rejected(repeat, reason)
+            if (host, step.workload, step.subject, repeat) not in self.rejected:
+                self.rejected.add((host, step.workload, step.subject, repeat))
+                yield Rejected(
+                    repeat, f"disturbed: {cores:.2f} cores of others' work above the usual during {step.case}"
+                )
         if key in self.done:
             return
-        counted = sorted(r for r in case.ended if (host, step.workload, r) not in self.rejected)
-        if len(counted) >= self.until.least and (len(counted) - self.until.least) % CHECK_EVERY == 0:
-            widths = [self._width(series, counted) for series in _headlines(case)]
-            if widths and all(w is not None and w[0] <= self.until.ci for w in widths):
-                self.done.add(key)
-                known = [w for w in widths if w is not None]
-                yield Enough(len(case.ended), max(w for w, _ in known), max(k for _, k in known))
-                return
-        if len(case.ended) >= self.until.most:
+        counting = sorted(r for r in case.passed if (host, step.workload, step.subject, r) not in self.rejected)
+        capped = len(case.ended) >= self.until.most
+        hopeless = not case.passed and len(case.ended) >= self.until.least
+        due = len(counting) >= self.until.least and (len(counting) - self.until.least) % CHECK_EVERY == 0
+        if not (due or capped or hopeless):
+            return
+        widths = [self._width(series, counting) for series in _deciding(case)]
+        warm = counting[: max((start for _, start, _ in widths), default=0)]
+        known = [width for width, _, _ in widths if width is not None]
+        enough = (
+            len(known) == len(widths) > 0
+            and max(known) <= self.until.ci
+            and min(n for _, _, n in widths) >= min(self.until.least, self.until.most)
+        )
+        if enough or capped or hopeless:
             self.done.add(key)
-            known = [w for s in _headlines(case) if (w := self._width(s, counted)) is not None]
-            yield Unstable(len(case.ended), max((w for w, _ in known), default=None))
+            yield Settled(len(case.ended), max(known, default=None), tuple(warm), enough)
 
-    def _width(self, series: dict[int, float], counted: list[int]) -> tuple[float, int] | None:
-        """Half-width after the warm-up, and how long that was."""
-        values = [series[r] for r in counted if r in series]
+    def _width(self, series: dict[int, float], counting: list[int]) -> tuple[float | None, int, int]:
+        """Half-width after the warm-up, how long that was, and how many values are left."""
+        values = [series[r] for r in counting if r in series]
         start = warm_up(values)
-        width = half_width(values[start:])
-        return None if width is None else (width, start)
+        return half_width(values[start:]), start, len(values) - start
 
 
-def _headlines(case: _Case) -> list[dict[int, float]]:
+def _deciding(case: _Case) -> list[dict[int, float]]:
     """The series that decide: all of a few points, the largest size of a curve."""
-    by_metric: dict[str, list[tuple[float, dict[int, float]]]] = defaultdict(list)
-    for (metric, labels), series in case.values.items():
+    by_metric: dict[tuple[str, str], list[tuple[float, dict[int, float]]]] = defaultdict(list)
+    for (name, metric, labels), series in case.values.items():
         size = str(json.loads(labels).get("size", ""))
-        by_metric[metric].append((float(size) if size.replace(".", "", 1).isdigit() else 0.0, series))
+        by_metric[name, metric].append((float(size) if size.replace(".", "", 1).isdigit() else 0.0, series))
     found = []
     for points in by_metric.values():
         largest = max(size for size, _ in points)

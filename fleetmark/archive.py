@@ -183,8 +183,8 @@ class Archive:
 
     def set_aside(self, folder: Path) -> None:
         """Move what a lost step left out of the way, so that a resumed campaign can run it again."""
-        aside = self.path / "superseded" / f"{utc()} {' '.join(folder.relative_to(self.path / 'raw').parts)}"
-        aside.parent.mkdir(exist_ok=True)
+        aside = self.path / "superseded" / utc() / folder.relative_to(self.path / "raw")
+        aside.parent.mkdir(parents=True, exist_ok=True)
         folder.rename(aside)
 
     # ------------------------------------------------------------ reading

@@ -25,7 +25,7 @@ from fleetmark.facts import Facts
 from fleetmark.inventory import Host, load_inventory
 from fleetmark.launch import PLAYBOOKS, launch
 from fleetmark.model import Status
-from fleetmark.outcome import Outcome, rebuild, rejections
+from fleetmark.outcome import Outcome, rebuild
 from fleetmark.plan import Settings, make_plan, probes, settings_of
 from fleetmark.preflight import WORK_DIR, Checked, check_hosts
 from fleetmark.progress import Cell, Progress
@@ -118,7 +118,8 @@ def owed_steps(archive: Archive, exchanges: Sequence[Exchange]) -> dict[str, set
         for e in archive.journal()
         if e["e"] == "outcome" and e["status"] != Status.LOST.value
     }
-    enough = {(e["host"], i) for e in archive.journal() if e["e"] == "enough" for i in e["steps"]}
+    ended = ("enough", "unstable")
+    enough = {(e["host"], i) for e in archive.journal() if e["e"] in ended for i in e["steps"]}
     owed: dict[str, set[str]] = {}
     for host in archive.host_names():
         for step in (archive.job(host) or {"steps": []})["steps"]:
@@ -269,7 +270,7 @@ def _drive(
             progress.add(name, _cells(steps, job["skipped"]), sum(s.expect_s for s in steps))
             for workload, why in job["skipped"].items():
                 progress.say(name, f"{workload} skipped: {why}")
-            for no in job["refused"]:
+            for no in job.get("refused", ()):
                 progress.say(name, f"{no['workload']} {no['case']} {no['reason']}")
             if steps:
                 # The host's name too: a machine that goes by two is refused as busy rather than mixed up.
@@ -295,6 +296,7 @@ def _drive(
             cpus = {c.host.name: c.facts.cpu.threads or 1 for c in checked if c.facts}
             adaptive = Adaptive(options.until, cpus)
         drive = Drive(archive, runs, exchanges, progress, options.patience_s, adaptive)
+        drive.replay(archive)
         interrupted = False
         try:
             if runs:
@@ -307,23 +309,8 @@ def _drive(
         finally:
             drive.abandoned = True
     archive.write_measurements(rebuild(archive))
-    _note_rejected(archive)
     archive.note("ended", owed=sum(map(len, owed_steps(archive, ()).values())))
     return interrupted
-
-
-def _note_rejected(archive: Archive) -> None:
-    """The outcomes of disturbed blocks as they stand in the end: what passed then does not count."""
-    bad = rejections(archive)
-    if not bad:
-        return
-    keys = ("host", "workload", "case", "repeat", "subject")
-    last = {tuple(e[k] for k in keys): e for e in archive.journal() if e["e"] == "outcome"}
-    for event in last.values():
-        why = bad.get((event["host"], event["workload"], event["repeat"]))
-        if why and event["status"] == Status.PASSED.value:
-            same = {k: v for k, v in event.items() if k not in ("t", "e")}
-            archive.note("outcome", sync=False, **{**same, "status": Status.INVALID.value, "reason": why})
 
 
 def _note_lost(archive: Archive, job: Mapping[str, Any] | None, owed: set[str], why: str) -> None:

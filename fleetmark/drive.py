@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fleetmark.adaptive import Adaptive, Enough, Rejected, Unstable
+from fleetmark.adaptive import Adaptive, Rejected, Settled
 from fleetmark.archive import Archive
 from fleetmark.model import Status
 from fleetmark.outcome import Outcome, judge
@@ -194,7 +194,7 @@ class Drive:
             case "silent":
                 self.progress.trouble(host, f"does not answer: {details.removeprefix(f'{host}: ')}")
             case "back":
-                self.progress.trouble(host, "")
+                self._back(run)
             case "gone":
                 self._over(run, f"stopped answering: {details.removeprefix(f'{host}: ')}")
             case "told":
@@ -202,6 +202,12 @@ class Drive:
                     self._told(run, details)
                 except (KeyError, ValueError, TypeError, EOFError, zlib.error) as error:
                     self._over(run, f"told what cannot be read: {error!r}")
+
+    def _back(self, run: Run) -> None:
+        """A host answers again; what is not needed may have been said while it did not hear."""
+        self.progress.trouble(run.host, "")
+        for step in sorted(run.dropped):
+            self._order(run, f"drop {step}")
 
     def _notice_stuck(self) -> None:
         """A host whose disk or kernel hangs keeps its connection and says nothing."""
@@ -244,6 +250,8 @@ class Drive:
     def _told(self, run: Run, doc: Mapping[str, Any]) -> None:
         step = run.steps.get(doc.get("step", ""))
         match doc["e"]:
+            case "wait" if doc["step"] in run.dropped or not step:  # it was told, and did not hear; or is not owed
+                self._order(run, f"drop {doc['step']}")
             case "wait" if step and step.id in run.pending:
                 run.waiting = step.id
                 self._meet_all(run.host, step.id)
@@ -268,9 +276,6 @@ class Drive:
     def _keep(self, run: Run, step: Step, files: Mapping[str, str]) -> None:
         run.deadline = None
         raw = {name: gzip.decompress(base64.b64decode(data)) for name, data in files.items()}
-        if step.id in run.dropped:
-            run.pending.discard(step.id)
-            return
         folder = self.archive.save_step(run.host, asdict(step), raw)
         if step.serves:
             run.pending.discard(step.id)
@@ -292,16 +297,34 @@ class Drive:
         for event in adaptive.heard(run.host, step, outcome):
             match event:
                 case Rejected(repeat, reason):
-                    self.archive.note("rejected", host=run.host, workload=step.workload, repeat=repeat, reason=reason)
+                    block: dict[str, Any] = {"workload": step.workload, "subject": step.subject, "repeat": repeat}
+                    self.archive.note("rejected", host=run.host, reason=reason, **block)
                     self.progress.say(run.host, f"{step.workload} block {repeat} {reason}")
-                case Unstable(repeats, width):
-                    self.archive.note("unstable", host=run.host, **where, repeats=repeats, half_width=width)
-                    self.progress.say(run.host, f"{step.workload} {step.case} unstable after {repeats} repeats")
-                case Enough(repeats, width, warm):
+                case Settled(repeats, width, warm, enough):
                     more = [s for s in run.steps.values() if s.id in run.pending and about_case(s) == about_case(step)]
-                    where |= {"repeats": repeats, "half_width": width, "warm_up": warm, "steps": [s.id for s in more]}
-                    self.archive.note("enough", host=run.host, **where)
+                    where |= {
+                        "repeats": repeats,
+                        "half_width": width,
+                        "warm_up": list(warm),
+                        "steps": [s.id for s in more],
+                    }
+                    self.archive.note("enough" if enough else "unstable", host=run.host, **where)
+                    if not enough:
+                        self.progress.say(run.host, f"{step.workload} {step.case} unstable after {repeats} repeats")
                     self._drop(run, more)
+
+    def replay(self, archive: Archive) -> None:
+        """Let ``adaptive`` hear what an earlier run of this campaign heard, in the order in which it happened."""
+        if not self.adaptive:
+            return
+        self.adaptive.remember(archive.journal())
+        done = [
+            (archive.result(folder)["started"], folder, step) for folder, step in archive.steps() if not step["serves"]
+        ]
+        for _, folder, doc in sorted(done, key=lambda item: item[0]):
+            if run := self.runs.get(doc["host"]):
+                step = Step.from_json({k: v for k, v in doc.items() if k != "host"})
+                self._adapt(self.adaptive, run, step, judge(archive, folder))
 
     def _drop(self, run: Run, steps: Sequence[Step]) -> None:
         for step in steps:
@@ -313,6 +336,7 @@ class Drive:
                     other.dropped.add(exchange.server_step)
                     other.pending.discard(exchange.server_step)
                     self._order(other, f"drop {exchange.server_step}")
+                    self.progress.served(other.host, step.expect_s)
         if steps:
             self.progress.enough(run.host, steps[0].workload, len(steps), sum(s.expect_s for s in steps))
 
@@ -367,10 +391,10 @@ class Drive:
         if server and client and all(comes):
             if client.waiting == exchange.client_step and self._all_ready(exchange):
                 self._order(client, f"go {exchange.client_step}")
-            elif server.ready == exchange.server_step:
-                pass  # it waits for others
-            elif client.waiting == exchange.client_step and server.waiting == exchange.server_step:
-                self._order(server, f"go {exchange.server_step}")
+            elif client.waiting == exchange.client_step and self._all_there(exchange):
+                for e in self.exchanges[exchange.client, exchange.client_step]:
+                    if self.runs[e.server].waiting == e.server_step:
+                        self._order(self.runs[e.server], f"go {e.server_step}")
         elif server and comes[0]:  # its client will not come; it ends, or does not begin
             self._order(server, f"cancel {exchange.server_step}")
         elif client and comes[1] and not comes[0]:
@@ -388,6 +412,12 @@ class Drive:
     def _all_ready(self, exchange: Exchange) -> bool:
         every = self.exchanges[exchange.client, exchange.client_step]
         return all(e.server in self.runs and self.runs[e.server].ready == e.server_step for e in every)
+
+    def _all_there(self, exchange: Exchange) -> bool:
+        """Whether all others stand at it: one that is held early would wait for those who come late."""
+        every = self.exchanges[exchange.client, exchange.client_step]
+        runs = [(self.runs.get(e.server), e.server_step) for e in every]
+        return all(run is not None and step in (run.waiting, run.ready) for run, step in runs)
 
     def _server_ended(self, run: Run, step: Step, why: str) -> None:
         exchange = self.exchanges[run.host, step.id][0]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,23 +27,9 @@ class Outcome:
     foreign_cores: float | None = None
 
 
-def rejections(archive: Archive) -> dict[tuple[str, str, int], str]:
-    """(host, workload, repeat) of the blocks that others' work disturbed, and what is known of that."""
-    return {(e["host"], e["workload"], e["repeat"]): e["reason"] for e in archive.journal() if e["e"] == "rejected"}
-
-
-def judge(archive: Archive, folder: Path, rejected: Mapping[tuple[str, str, int], str] | None = None) -> Outcome:
-    """The outcome of the step whose raw files lie in ``folder``; one of a ``rejected`` block is invalid."""
+def judge(archive: Archive, folder: Path) -> Outcome:
+    """The outcome of the step whose raw files lie in ``folder``."""
     step = json.loads((folder / "step.json").read_text())
-    outcome = _judge(archive, folder, step)
-    why = (rejected or {}).get((step["host"], step["workload"], step["repeat"]))
-    if not why or outcome.status is not Status.PASSED:
-        return outcome
-    rows = tuple({**row, "status": Status.INVALID.value} for row in outcome.rows)
-    return replace(outcome, status=Status.INVALID, reason=why, rows=rows)
-
-
-def _judge(archive: Archive, folder: Path, step: Mapping[str, Any]) -> Outcome:
     result = archive.result(folder)
     times: dict[str, Any] = {
         "started": utc(result["started"]),
@@ -162,6 +148,27 @@ def _subject(planned: str, parsed: str) -> str:
 
 def rebuild(archive: Archive) -> list[Mapping[str, Any]]:
     """Every row again from raw: what the parsers say today of what was measured then."""
-    bad = rejections(archive)
-    mine = (folder for folder, step in archive.steps() if not step.get("serves"))
-    return [row for folder in mine for row in judge(archive, folder, bad).rows]
+    uncounted = _uncounted(archive)
+    mine = [(folder, step) for folder, step in archive.steps() if not step.get("serves")]
+    return [row for folder, step in mine for row in counted(judge(archive, folder).rows, step, uncounted)]
+
+
+def counted(
+    rows: Sequence[Mapping[str, Any]], step: Mapping[str, Any], uncounted: Mapping[tuple[Any, ...], str]
+) -> list[Mapping[str, Any]]:
+    """Rows of ``step`` with the word for why they are not scored, where they passed and do not count."""
+    block = (step["host"], step["workload"], step["subject"], step["repeat"])
+    word = uncounted.get(block) or uncounted.get((*block, step["case"]))
+    return [{**row, "status": word} if word and row["status"] == Status.PASSED else row for row in rows]
+
+
+def _uncounted(archive: Archive) -> dict[tuple[Any, ...], str]:
+    """Blocks (host, workload, subject, repeat) that others' work disturbed, and with their case those of a warm-up."""
+    found: dict[tuple[Any, ...], str] = {}
+    for e in archive.journal():
+        if e["e"] == "rejected":
+            found[e["host"], e["workload"], e["subject"], e["repeat"]] = "disturbed"
+        elif e["e"] in ("enough", "unstable"):
+            for repeat in e["warm_up"]:
+                found[e["host"], e["workload"], e["subject"], repeat, e["case"]] = "warm-up"
+    return found

@@ -119,8 +119,11 @@ class Progress:
         if status is not Status.PASSED:
             self.say(host, f"{workload} {case} {status.value}: {reason}")
         if cell.done == cell.total:
-            counts = ", ".join(f"{n} {s.value}" for s, n in cell.ended.items())
-            self.say(host, f"{workload}: {counts}")
+            self._said_all(host, workload, cell)
+
+    def _said_all(self, host: str, workload: str, cell: Cell) -> None:
+        counts = ", ".join(f"{n} {s.value}" for s, n in cell.ended.items())
+        self.say(host, f"{workload}: {counts}")
 
     def dropped(self, host: str, workloads: Counter[str], expect_s: float, status: Status, why: str) -> None:
         """Runs that ended together without running, workload to how many; said once. ``expect_s``: their time."""
@@ -134,8 +137,11 @@ class Progress:
 
     def enough(self, host: str, workload: str, count: int, expect_s: float) -> None:
         """Runs that are not needed any more: the case's interval is narrow enough."""
-        self.rows[host].cells[workload].total -= count
-        self.rows[host].left_s = max(0.0, self.rows[host].left_s - expect_s)
+        cell = self.rows[host].cells[workload]
+        cell.total -= count
+        self.served(host, expect_s)
+        if cell.done == cell.total:
+            self._said_all(host, workload, cell)
 
     def trouble(self, host: str, state: str) -> None:
         """What is wrong with a host; empty when it is well again."""

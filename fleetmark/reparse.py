@@ -21,7 +21,7 @@ import workloads
 from fleetmark import archive as archives
 from fleetmark.drive import said
 from fleetmark.model import FleetmarkError, Measurement, ParseError
-from fleetmark.outcome import judge, rejections
+from fleetmark.outcome import judge, rebuild
 from fleetmark.units import human
 
 
@@ -119,20 +119,18 @@ def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
         raise FleetmarkError(f"fleetmark parse {name}: which file? Give the tool's output, or - for stdin")
     archive = archives.find(root, name).writable()
     try:
-        bad = rejections(archive)
         before = {_key(e): e for e in archive.journal() if e["e"] == "outcome"}
-        rows: list[Any] = []
         changed = 0
         for folder, step in archive.steps():
             if step["serves"]:
                 continue
-            outcome = judge(archive, folder, bad)
-            rows += outcome.rows
+            outcome = judge(archive, folder)
             was = before.get(_key(step))
             if was is None or (was["status"], was["reason"]) != (outcome.status.value, outcome.reason):
                 changed += 1
                 keys = ("host", "workload", "case", "repeat", "subject")
                 archive.note("outcome", **{k: step[k] for k in keys}, **said(outcome))
+        rows = rebuild(archive)
         path = archive.write_measurements(rows)
     finally:
         archive.close()

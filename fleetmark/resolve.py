@@ -89,6 +89,7 @@ def nodes_of(case: Case, context: Mapping[str, Any]) -> int:
 
 
 def make_step(case: Case, context: Mapping[str, Any], manifest: Manifest, **more: Any) -> Step:
+    context = {**context, "repeat": more["repeat"]}
     where = f"{manifest.name} {context['case']}"
     expect = float(evaluate(case.expect, context, where))
     timeout = evaluate(case.timeout, context, where)

@@ -39,7 +39,7 @@ MEASUREMENT_COLUMNS = (
     "time",
     "tool_version",
     "raw",  # path of the raw file, relative to the campaign; empty for a score over several runs
-    "status",  # of the repeat it came from; only what passed is scored
+    "status",  # of the repeat it came from, or warm-up, disturbed; only what passed is scored
     "standing",  # a Standing where the benchmark's owners would not call it a result, else empty
 )
 

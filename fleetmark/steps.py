@@ -39,7 +39,7 @@ class Step:
     @classmethod
     def from_json(cls, doc: Mapping[str, Any]) -> Step:
         """A step as ``jobs/HOST.json`` keeps it."""
-        lists = {k: tuple(doc[k]) for k in ("argv", "files", "exclusive", "headline", "members")}
+        lists = {k: tuple(doc.get(k, ())) for k in ("argv", "files", "exclusive", "headline", "members")}
         return cls(**{**doc, **lists})
 
 

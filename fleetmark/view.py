@@ -57,7 +57,7 @@ def _adapted(journal: list[dict[str, Any]], until: dict[str, Any] | None) -> lis
     if events["rejected"]:
         first = events["rejected"][0]
         said.append(
-            f"Rejected {len(events['rejected'])} blocks, kept as invalid; the first: {first['workload']} "
+            f"Rejected {len(events['rejected'])} blocks, kept and not counted; the first: {first['workload']} "
             f"repeat {first['repeat']} on {first['host']}, {first['reason']}."
         )
     return said

@@ -17,8 +17,8 @@ _SAME = ["campaign", "host", "subject", "workload", "unit", "better", "class"]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How one score is made. ``geometric``: of ``metric`` over all of ``cases``, repeat by repeat. ``olympic``: of a
-    case's repeats, by MLPerf Training's rules for the benchmark of the case's name.
+    """How one score is made. ``geometric``: of ``metric`` over all of ``cases``, each by the median of its repeats.
+    ``olympic``: of a case's repeats, by MLPerf Training's rules for the benchmark of the case's name.
     """
 
     name: str
@@ -43,12 +43,13 @@ def scores(measurements: pd.DataFrame, rules: Mapping[str, Sequence[Rule]]) -> p
 
 
 def _geometric(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
+    """SPEC's: the median run of each benchmark (of an even number the slower), then the mean over benchmarks."""
     parts = _counting(rows, rule.metric)
     parts = parts[parts["case"].isin(list(rule.cases)) & (parts["value"] > 0)]
-    for _, group in parts.groupby([*_SAME, "repeat"], sort=True):
+    for _, group in parts.groupby(_SAME, sort=True):
         if set(group["case"]) == set(rule.cases):
-            value = float(np.exp(np.log(group["value"].astype(float)).mean()))
-            yield _row(group, rule.name, "score", value)
+            middle = [sorted(of["value"].astype(float))[(len(of) - 1) // 2] for _, of in group.groupby("case")]
+            yield _row(group.sort_values("repeat"), rule.name, "score", float(np.exp(np.log(middle).mean())))
 
 
 def _olympic(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
@@ -57,6 +58,8 @@ def _olympic(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
         key: set(group["repeat"]) for key, group in rows[rows["status"] == Status.INVALID].groupby(["host", "case"])
     }
     for _, group in _counting(rows, rule.metric).groupby([*_SAME, "case"], sort=True):
+        if group["repeat"].duplicated().any():
+            continue  # several runs of one repeat: nobody knows which of them belong to the set
         first = group.iloc[0]
         time = dict(zip(group["repeat"], group["value"], strict=True))
         runs = sorted({*time, *lost.get((first["host"], first["case"]), ())})

@@ -14,12 +14,18 @@ FOREIGN_SHARE = 0.01  # of the machine's CPUs
 
 
 def half_width(values: Sequence[float]) -> float | None:
-    """Half the 95% order-statistic interval of the median, as a part of the median; None below six values or at 0."""
+    """Half the 95% order-statistic interval of the median, as a part of the median.
+
+    None below six values, and where the median is 0 and the interval is not.
+    """
     ranks = order_interval(len(values))
-    middle = statistics.median(values) if values else 0.0
-    if ranks is None or middle == 0:
+    if ranks is None:
         return None
-    ordered = sorted(values)
+    middle, ordered = statistics.median(values), sorted(values)
+    if ordered[ranks[1] - 1] == ordered[ranks[0] - 1]:
+        return 0.0
+    if middle == 0:
+        return None
     return (ordered[ranks[1] - 1] - ordered[ranks[0] - 1]) / 2 / abs(middle)
 
 

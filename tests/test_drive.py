@@ -93,6 +93,21 @@ def test_a_client_whose_server_could_not_be_deployed_fails_with_the_reason(drive
     assert order.startswith("fail 00000 its peer h2 cannot take part: could not be deployed: no such package")
 
 
+def test_a_step_that_is_not_needed_and_did_not_hear_so_is_told_again(drive: Drive) -> None:
+    run = drive.runs["h1"]
+    drive._drop(run, [run.steps["00000"]])
+    assert orders(drive, "h1") == ["drop 00000"] and orders(drive, "h2") == ["drop 00000"]
+    tell(drive, "h1", e="wait", step="00000")  # the link was down when it was said
+    assert orders(drive, "h1") == ["drop 00000"] * 2
+    tell(drive, "h1", "back")
+    assert orders(drive, "h1") == ["drop 00000"] * 3
+
+
+def test_a_step_that_nobody_owes_does_not_wait_for_ever(drive: Drive) -> None:
+    tell(drive, "h1", e="wait", step="00077")
+    assert orders(drive, "h1") == ["drop 00077"]
+
+
 def test_the_peers_of_a_lost_host_do_not_wait(drive: Drive) -> None:
     tell(drive, "h1", e="wait", step="00000")
     drive.heard.put(("h2", "gone", "power cut"))

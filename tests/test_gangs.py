@@ -129,10 +129,11 @@ def drive(tmp_path: Path) -> Drive:
 def test_the_lead_begins_when_all_others_are_held(drive: Drive) -> None:
     tell(drive, "h2", e="wait", step="00000")
     tell(drive, "h1", e="wait", step="00000")
-    assert (orders(drive, "h1"), orders(drive, "h2"), orders(drive, "h3")) == ([], ["go 00000"], [])
-    tell(drive, "h2", e="ready", step="00000")
+    assert (orders(drive, "h1"), orders(drive, "h2"), orders(drive, "h3")) == ([], [], [])  # h3 is still at work
     tell(drive, "h3", e="wait", step="00000")
     assert (orders(drive, "h1"), orders(drive, "h2"), orders(drive, "h3")) == ([], ["go 00000"], ["go 00000"])
+    tell(drive, "h2", e="ready", step="00000")
+    assert orders(drive, "h1") == []
     tell(drive, "h3", e="ready", step="00000")
     assert orders(drive, "h1")[-1] == "go 00000"
 

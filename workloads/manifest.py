@@ -135,7 +135,7 @@ class Metric(_Part):
 
 class Score(_Part):
     """A figure over several runs, as the benchmark's owners define it: ``geometric``, the mean of ``metric`` over all
-    ``cases`` of one repeat on one host; ``olympic``, MLPerf's mean of a case's repeats.
+    ``cases``, by the median of each one's repeats on a host; ``olympic``, MLPerf's mean of a case's repeats.
     """
 
     metric: str

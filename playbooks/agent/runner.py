@@ -172,6 +172,14 @@ class Runner:
             return None
 
     def one(self, step):
+        scratch = os.path.join(self.folder, "scratch", step["workload"])
+        try:
+            self.attempt(step, scratch)
+        finally:
+            if step.get("last"):
+                shutil.rmtree(scratch, ignore_errors=True)
+
+    def attempt(self, step, scratch):
         self.check_stop()
         if (self.order(step) or ("",))[0] == "drop":
             self.save(step, {"ended": "dropped", "reason": None, "started": time.time(), "wall_s": 0.0}, None)
@@ -188,7 +196,6 @@ class Runner:
                 ended = {"fail": "error", "drop": "dropped"}.get(word, "lost")
                 self.save(step, {"ended": ended, "reason": reason, "started": time.time(), "wall_s": 0.0}, None)
                 return
-        scratch = os.path.join(self.folder, "scratch", step["workload"])
         try:
             os.makedirs(scratch, exist_ok=True)
             result, out = self.execute(step, scratch)
@@ -198,8 +205,6 @@ class Runner:
             shutil.rmtree(out, ignore_errors=True)
             raise Stop(self.stopping or "asked to stop")
         self.save(step, result, out)
-        if step.get("last"):
-            shutil.rmtree(scratch, ignore_errors=True)
 
     def why(self, error):
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
@@ -279,7 +284,7 @@ class Runner:
             if self.stopping:
                 ended, reason = "stopped", self.stopping
                 break
-            if (self.order(step) or ("",))[0] == "cancel":
+            if (self.order(step) or ("",))[0] in ("cancel", "drop"):
                 ended, reason = "exit", None
                 break
             self.sleep(min(60.0, step["timeout_s"]))

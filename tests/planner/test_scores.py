@@ -47,15 +47,17 @@ def test_geometric_mean_of_a_published_result() -> None:
     assert (row["case"], row["metric"], row["raw"], row["headline"]) == ("rate", "score", "", True)
 
 
-def test_repeats_and_hosts_have_their_own() -> None:
-    measured = frame({(h, c, r): 2.0 + r for h in ("h1", "h2") for r in (0, 1) for c in CASES})
-    made = scores(measured, RULES)
-    assert sorted(zip(made["host"], made["repeat"], made["value"].round(9), strict=True)) == [
-        ("h1", 0, 2.0),
-        ("h1", 1, 3.0),
-        ("h2", 0, 2.0),
-        ("h2", 1, 3.0),
-    ]
+def test_each_benchmark_counts_by_its_median_run_on_each_host() -> None:
+    runs = {"b0": (1.0, 9.0, 9.0), "b1": (9.0, 1.0, 9.0), "b2": (9.0, 9.0, 1.0)}
+    values = {(h, c, r): v for h in ("h1", "h2") for c in CASES for r, v in enumerate(runs.get(c, (9.0, 9.0, 9.0)))}
+    made = scores(frame(values), RULES)
+    assert made["host"].tolist() == ["h1", "h2"]
+    assert made["value"].tolist() == pytest.approx([9.0, 9.0])
+
+
+def test_of_two_runs_the_slower_counts() -> None:
+    made = scores(frame({("h1", c, r): 8.0 - 6 * r for c in CASES for r in (0, 1)}), RULES)
+    assert made["value"].tolist() == pytest.approx([2.0])
 
 
 @pytest.mark.parametrize("spoil", ["absent", "failed", "zero"])
@@ -100,3 +102,11 @@ def test_one_run_that_did_not_converge_counts_as_the_slowest() -> None:
     assert math.isclose(row["value"], (20 + 30 + 50) / 3)
     more = frame({("h1", "retinanet", 3): 0.3}, workload="train", metric="eval_accuracy", status="invalid")
     assert scores(pd.concat([measured.head(3), aborted, more]), rule).empty
+
+
+def test_several_runs_of_one_repeat_make_no_olympic_mean() -> None:
+    rule = {"train": [Rule("olympic_mean", "time_to_train", "olympic")]}
+    times = {("h1", "retinanet", r): 10.0 + r for r in range(5)}
+    first, second = (frame(times, workload="train", metric="time_to_train", labels=f'{{"run":"{n}"}}') for n in (0, 1))
+    assert len(scores(first, rule)) == 1
+    assert scores(pd.concat([first, second]), rule).empty

@@ -16,7 +16,8 @@ def test_half_width_by_hand() -> None:
 def test_below_six_there_is_none() -> None:
     assert half_width([1.0] * 5) is None
     assert half_width([1.0] * 6) == 0.0
-    assert half_width([0.0] * 8) is None
+    assert half_width([0.0] * 8) == 0.0
+    assert half_width([-1.0, 1.0, 0.0] * 4) is None
 
 
 def test_warm_up_is_what_comes_before_five_that_agree() -> None:

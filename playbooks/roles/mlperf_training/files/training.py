@@ -1,0 +1,244 @@
+"""Runs the user's own training and brings together the logs that it writes meanwhile below a folder:
+
+    training.py --command=SHELL [--logs=FOLDER] [--env=LINES] [--seeds=A,B,...]
+
+LINES are NAME=VALUE. The seed at the place that FLEETMARK_REPEAT says becomes SEED. FOLDER may name variables ($NAME).
+Without FOLDER the command's own output is the log, and it takes this program's place.
+
+What lay below FOLDER before is left alone; of a log that grew, only what was added counts. Leaves in ./collected
+mllog.txt.gz (the MLPerf lines of all new logs, each log after a line that names it and before its own last line), and
+every new text file as N-NAME.gz. Ends as the command did. Python 3.6 and later, standard library only.
+"""
+
+import argparse
+import gzip
+import os
+import re
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import zlib
+
+OUT, MLLOG = "collected", "mllog.txt.gz"
+MARK = re.compile(rb":::(?:ML|SYSJSON)")
+GZIP = b"\x1f\x8b"
+SPAN = 4096  # bytes at both ends of a file that tell whether it is still the same
+LONGEST = 1 << 20  # bytes of a line, which is cut there
+MOST_FILES, MOST_BYTES = 100, 256 << 20  # that come back whole
+GRACE_S = 1.0  # for the command once it was told to end; whoever tells us waits 3 s, and logs are collected in the rest
+UNREADABLE = (OSError, EOFError, zlib.error)
+
+
+class ToldToEndError(Exception):
+    """Somebody wants the training to end: it took too long."""
+
+
+# ------------------------------------------------------------ the command
+
+
+def environment(lines, seeds):
+    """What the command finds in its environment."""
+    env = dict(os.environ)
+    for line in filter(None, lines.splitlines()):
+        name, equals, value = line.partition("=")
+        if not (name and equals):
+            sys.exit("mlperf_training.env: %r is not NAME=VALUE" % line)
+        env[name] = value
+    repeat = int(env["FLEETMARK_REPEAT"])
+    if len(seeds) > repeat:
+        env["SEED"] = seeds[repeat]
+    elif seeds:
+        said = "mlperf_training.seeds names %d seeds, and this is run %d: give as many seeds as there are repeats"
+        sys.exit(said % (len(seeds), repeat + 1))
+    return env
+
+
+def run(command, env):
+    """The command's exit status; 128 and the signal's number for one that was killed, as shells have it."""
+
+    def told(*_):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        raise ToldToEndError
+
+    sys.stdout.flush()
+    child = subprocess.Popen(["/bin/sh", "-c", command], env=env)
+    try:
+        signal.signal(signal.SIGTERM, told)
+        status = child.wait()
+    except ToldToEndError:  # so was the command, which is of the same process group
+        try:
+            status = child.wait(GRACE_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            status = child.wait()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # what remains is short
+    return status if status >= 0 else 128 - status
+
+
+# ------------------------------------------------------------ which files are new
+
+
+def files_below(folder):
+    """Every file there once, by what tells files apart whatever they are called: path and size."""
+    found = {}
+    for here, folders, names in os.walk(folder):
+        folders.sort()
+        for path in [os.path.join(here, name) for name in sorted(names)]:
+            try:
+                about = os.stat(path)
+            except OSError:
+                continue  # a link to nothing, or gone meanwhile
+            if stat.S_ISREG(about.st_mode):  # whoever opens a pipe hangs
+                found.setdefault((about.st_dev, about.st_ino), (path, about.st_size))
+    return found
+
+
+def ends(path, size):
+    """The first and last bytes of the first ``size`` ones; None where they cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(min(size, SPAN))
+            file.seek(max(size - SPAN, 0))
+            return head + file.read(min(size, SPAN))
+    except OSError:
+        return None
+
+
+def remember(folder):
+    """The files there now, as ``written`` wants them."""
+    return {inode: (size, ends(path, size)) for inode, (path, size) in files_below(folder).items()}
+
+
+def written(folder, before):
+    """Paths of files that are new, were written anew or grew, with the place where the new begins; in order of path."""
+    found = []
+    for inode, (path, size) in files_below(folder).items():
+        old_size, old_ends = before.get(inode, (0, b""))
+        grew = size >= old_size and ends(path, old_size) == old_ends
+        start = old_size if grew else 0
+        if size > start:
+            found.append((path, start))
+    return sorted(found)
+
+
+# ------------------------------------------------------------ what they hold
+
+
+def lines(source):
+    return iter(lambda: source.readline(LONGEST), b"")
+
+
+def extract(path, start, out):
+    """Write the MLPerf lines of a file to ``out``; whether there are any, None for what is no text."""
+    with open(path, "rb") as raw:
+        raw.seek(start)
+        source = gzip.GzipFile(fileobj=raw) if raw.peek(2).startswith(GZIP) else raw
+        if b"\0" in source.peek(SPAN)[:SPAN]:
+            return None
+        some, last = False, b""
+        try:
+            for line in lines(source):
+                if MARK.search(line):
+                    if not some:
+                        out.write(b"# " + os.fsencode(path) + b"\n")
+                    some, last = True, b""
+                    out.write(line if line.endswith(b"\n") else line + b"\n")
+                elif not line.isspace():
+                    last = line
+        finally:
+            if some:  # the last line often says why a run ended
+                out.write(last if not last or last.endswith(b"\n") else last + b"\n")
+        return some
+
+
+def pack(path, start, target):
+    """Copy a file from ``start`` on, packed; one that is packed already stays as it is."""
+    with open(path, "rb") as source:
+        source.seek(start)
+        packed = source.peek(2).startswith(GZIP)
+        with open(target + ".part", "wb") if packed else gzip.open(target + ".part", "wb", 6) as out:
+            shutil.copyfileobj(source, out)
+    os.rename(target + ".part", target)  # what is collected is whole, whenever we are killed
+
+
+def collect(new):
+    """Bring new files together in OUT. Gives whether there are MLPerf lines, and which files cannot be read."""
+    os.makedirs(OUT)
+    mllog = os.path.join(OUT, MLLOG)
+    bad, texts = [], []
+    with gzip.open(mllog + ".part", "wb", 6) as out:
+        for path, start in new:
+            at = out.tell()
+            try:
+                some = extract(path, start, out)
+            except UNREADABLE as error:
+                bad.append("%s: %s" % (path, getattr(error, "strerror", None) or error))
+                some = out.tell() > at
+            if some is not None:
+                texts.append((not some, path, start))
+    logs = [path for other, path, _ in texts if not other]
+    if logs:
+        os.rename(mllog + ".part", mllog)
+    else:
+        os.unlink(mllog + ".part")
+    for line in bad + bring(sorted(texts)):
+        sys.stdout.write(line + "\n")
+    return bool(logs), bad
+
+
+def bring(texts):
+    """Pack text files, logs first, as far as there is room. Gives what is to be said of them."""
+    said = []
+    room = MOST_BYTES
+    for number, (_, path, start) in enumerate(texts, 1):
+        try:
+            size = os.path.getsize(path) - start
+            if number > MOST_FILES or size > room:
+                said.append("not brought back whole: " + path)
+                continue
+            room -= size
+            name = re.sub(r"[^\w.+-]", "_", os.path.basename(path), flags=re.ASCII)[-100:]
+            pack(path, start, os.path.join(OUT, "%d-%s%s" % (number, name, "" if name.endswith(".gz") else ".gz")))
+            said.append("%d: %s" % (number, path))
+        except OSError as error:
+            said.append("not brought back, %s: %s" % (error.strerror, path))
+    return said
+
+
+def why_none(folder, bad):
+    """Why there is no log after a command that ended well, and what to do."""
+    if not os.path.isdir(folder):
+        return "%s is no folder on this host: set mlperf_training.logs to where it writes its logs" % folder
+    return (
+        "no new MLPerf log lies below %s%s: set mlperf_training.logs to where it writes them, and let it end only when "
+        "the training has (sbatch --wait)" % (folder, " (%s)" % bad[0] if bad else "")
+    )
+
+
+def main(words):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--command", required=True)
+    for name in ("--logs", "--env", "--seeds"):
+        parser.add_argument(name, default="")
+    given = parser.parse_args(words)
+    env = environment(given.env, given.seeds.split(",") if given.seeds else [])
+    if not given.logs:
+        os.execve("/bin/sh", ["/bin/sh", "-c", given.command], env)
+    os.environ.update(env)
+    folder = os.path.expandvars(os.path.expanduser(given.logs))
+    shutil.rmtree(OUT, ignore_errors=True)
+    before = remember(folder)
+    status = run(given.command, env)
+    try:
+        some, bad = collect(written(folder, before))
+    except OSError as error:
+        sys.exit("the logs below %s could not be brought together: %s" % (folder, error))
+    if not some and status == 0:
+        sys.exit("the command ended well, but %s" % why_none(folder, bad))
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
