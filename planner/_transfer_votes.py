@@ -1,0 +1,142 @@
+"""The arithmetic of planner.transfer: a line from known figures to the wanted one, lines joined, and how far they err.
+
+Everything is in natural logs. A line says of every machine on record what it would have said had that machine's whole
+family not been there, so that errors are those that a machine of a new family must expect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.intp]
+
+LEAST_FAMILIES = 5  # below it neither a line nor its error is to be trusted
+SLOPE = 0.2  # how far from 1 the slope between two benchmarks tends to lie (standard deviation)
+ELASTICITY = 1.0  # the same for what twice the cores, cache or memory do to a figure, from 0
+FIRST_SD = 1e-3  # of the scatter, before it is known: from below, so that exact data stay exact
+PASSES = 3  # of scatter and shrinkage in turn; they change nothing that can be seen after the second
+LEAST_SD = 0.01  # no line is held to be better than 1%
+POWER = 4  # weights are 1 / sd^4: figures err together, so the best ones count for more than 1 / sd^2 would give them
+TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """What one line says of the new machine, and of each machine on record (NaN where it has not what it takes)."""
+
+    value: float
+    sd: float
+    on_record: Floats
+    sd_on_record: Floats
+
+
+def vote(y: Floats, x: Floats, facts: Floats, family: Codes, new_x: Floats, new_facts: Floats) -> Vote | None:
+    """Ridge regression of y - mean(x) on ``x`` and ``facts``: without evidence ratios carry over one to one.
+
+    ``y``: the wanted figure of each machine; ``x``: a row per machine, NaN where there is none; ``facts``: complete;
+    ``family``: 0, 1, ... A family counts as the square root of its machines: they are neither one observation nor as
+    many as there are. None where there are too few families. How strongly slopes are drawn to 1 / len(x) follows from
+    the scatter, estimated in turn: exact data are met exactly.
+    """
+    full = ~np.isnan(x).any(axis=1)
+    groups = int(family.max()) + 1
+    count = np.bincount(family[full], minlength=groups)
+    if np.count_nonzero(count) < max(LEAST_FAMILIES, x.shape[1] + 3 if x.shape[1] > 1 else 0):
+        return None
+    own = family[full]
+    w = count[own] ** -0.5
+    level = x[full].mean(axis=1)
+    z = np.column_stack([x[full], facts[full]])
+    centre = np.average(z, axis=0, weights=w)
+    z = np.column_stack([np.ones(len(z)), z - centre])
+    all_of = np.column_stack([z, y[full] - level])
+    moments = np.zeros((groups, all_of.shape[1], all_of.shape[1]))
+    np.add.at(moments, own, w[:, None, None] * all_of[:, :, None] * all_of[:, None, :])
+    without = np.concatenate([moments.sum(axis=0) - moments, moments.sum(axis=0)[None]])  # each family; the last: none
+    families = np.append(count.astype(bool).sum() - count.astype(bool), count.astype(bool).sum()).astype(float)
+    slopes, inverse, variance = _ridge(without, families, x.shape[1])
+
+    def sd(rows: Floats, which: Codes) -> Floats:
+        """Scatter, and what the line itself is unsure of at those rows."""
+        lever = np.einsum("ni,nij,nj->n", rows, inverse[which], rows)
+        return np.asarray(np.sqrt(variance[which] * (1 + lever)))
+
+    new = np.concatenate([[1.0], np.concatenate([new_x, new_facts]) - centre])
+    on_record, sd_on_record = np.full(len(y), np.nan), np.full(len(y), np.nan)
+    on_record[full] = level + (z * slopes[own]).sum(axis=1)
+    sd_on_record[full] = sd(z, own)
+    last = np.array([groups])
+    return Vote(float(new_x.mean() + new @ slopes[-1]), float(sd(new[None], last)[0]), on_record, sd_on_record)
+
+
+def _ridge(moments: Floats, families: Floats, figures: int) -> tuple[Floats, Floats, Floats]:
+    """Coefficients, the inverse of their normal matrix per family, and the scatter's variance, for each of ``moments``.
+
+    A matrix of moments is that of (1, figures, facts, response), weighted.
+    """
+    size = moments.shape[1] - 1
+    weight = moments[:, 0, 0] / families  # of a family
+    strength = np.full(size, ELASTICITY**-2)
+    strength[0], strength[1 : 1 + figures] = 0.0, SLOPE**-2
+    variance = np.full(len(moments), FIRST_SD**2)
+    for _ in range(PASSES):
+        penalty = (variance * weight)[:, None] * strength + TINY
+        normal = moments[:, :size, :size] + penalty[:, :, None] * np.eye(size)
+        slopes = np.linalg.solve(normal, moments[:, :size, size:])[:, :, 0]
+        explained = np.einsum("gi,gi->g", slopes, moments[:, :size, size])
+        fitted = np.einsum("gi,gij,gj->g", slopes, moments[:, :size, :size], slopes)
+        rest = np.maximum(moments[:, size, size] - 2 * explained + fitted, 0.0)
+        variance = rest / moments[:, 0, 0] * families / np.maximum(families - figures - 1, 1.0)
+    inverse = np.asarray(np.linalg.inv(normal), dtype=np.float64)
+    return np.asarray(slopes, dtype=np.float64), inverse * weight[:, None, None], variance + LEAST_SD**2
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Votes as one: value and scale for the new machine, errors in units of their scale for those on record."""
+
+    value: float
+    scale: float
+    shares: Floats  # of the votes in the new machine's value
+    errors: Floats  # NaN where no vote could be cast
+
+
+def join(votes: Sequence[Vote], y: Floats) -> Joined:
+    """The mean of the votes by precision. A machine on record has those that its figures allow."""
+    value, scale, shares = _mean(np.array([[v.value] for v in votes]), np.array([[v.sd] for v in votes]))
+    then, its_scale, _ = _mean(np.array([v.on_record for v in votes]), np.array([v.sd_on_record for v in votes]))
+    return Joined(float(value[0]), float(scale[0]), shares[:, 0], (y - then) / its_scale)
+
+
+def _mean(values: Floats, sds: Floats) -> tuple[Floats, Floats, Floats]:
+    there = ~np.isnan(values)
+    weights = np.where(there, np.where(there, sds, 1.0) ** -POWER, 0.0)
+    with np.errstate(invalid="ignore"):
+        shares = weights / weights.sum(axis=0)
+    mean = (shares * np.where(there, values, 0.0)).sum(axis=0)
+    scale = np.sqrt((shares * np.where(there, sds, 0.0) ** 2).sum(axis=0))  # as if all erred together
+    return mean, scale, shares
+
+
+def reach(errors: Floats, family: Codes, level: float) -> float:
+    """How many scales a prediction interval of ``level`` reaches either way, from errors made on unseen families.
+
+    From families enough (9 for 90%): the conformal quantile of their sizes, by weight; of n alike, the next one stays
+    under the k-th in k / (n + 1) of cases, and it is families that are alike, not machines. Below that: Student's t
+    over families.
+    """
+    _, own, count = np.unique(family, return_inverse=True, return_counts=True)
+    families = len(count)
+    if level * (1 + 1 / families) > 1 + TINY:
+        square = np.bincount(own, errors**2) / count
+        return float(stats.t.ppf((1 + level) / 2, families - 1) * np.sqrt(square.mean()))
+    order = np.argsort(np.abs(errors))
+    weight = count[own[order]] ** -0.5
+    middles = (np.cumsum(weight) - weight / 2) / weight.sum()
+    return float(np.interp(level + (level - 0.5) / families, middles, np.abs(errors)[order]))

@@ -1,0 +1,255 @@
+"""From a few figures of a new machine to those it was not measured on, by the machines on record.
+
+Every known figure casts a vote: a line from it to the wanted one over the machines that have both (their ratio, and
+how it drifts with the figure and with facts such as cores); all known figures together cast one more. Votes are
+averaged by how well they have done. The interval comes from the errors made on machines whose whole family was left
+out, so it holds for a machine of a family that is not on record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from fleetmark.model import FleetmarkError
+from planner._transfer_votes import LEAST_FAMILIES, Codes, Floats, Joined, Vote, join, reach, vote
+from planner.ratio import Ratio
+
+LEVEL = 0.9  # of the prediction intervals
+LEAST_MACHINES = 8
+BEYOND = 2.0  # a figure is of no use when it lies this many times beyond all on record
+TOGETHER = "all together"  # the vote of all known figures at once
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the new machine would show on ``target``: natural logs, with an interval in which ``level`` of such
+    machines lie. ``log``, ``lo`` and ``hi`` are None where it cannot be told, and ``why`` then says so.
+
+    ``ratio`` is against the baseline machine; None without one, or where it lacks the target. ``machines`` are those on
+    record that it rests on, of so many ``families``. ``votes``: known figure to its share of the say. ``ignored``:
+    figure or fact to why it has none.
+    """
+
+    target: str
+    log: float | None
+    lo: float | None
+    hi: float | None
+    level: float
+    why: str = ""
+    ratio: Ratio | None = None
+    machines: Sequence[str] = ()
+    families: int = 0
+    votes: Mapping[str, float] = field(default_factory=dict)
+    ignored: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        """The value with its interval, or "cannot tell" and why."""
+        if self.log is None or self.lo is None or self.hi is None:
+            return f"cannot tell: {self.why}"
+        value, lo, hi = (math.exp(v) for v in (self.log, self.lo, self.hi))
+        return f"{value:.4g} ({self.level:.0%} interval {lo:.4g}-{hi:.4g}; {len(self.machines)} machines)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    machines: list[str]
+    columns: dict[str, int]
+    values: Floats
+    family: Codes
+    facts: dict[str, Floats]
+
+
+def transfer(
+    history: pd.DataFrame,
+    families: Mapping[str, str],
+    known: Mapping[str, float],
+    targets: Sequence[str],
+    *,
+    facts: pd.DataFrame | None = None,
+    known_facts: Mapping[str, float] | None = None,
+    baseline: str | None = None,
+    level: float = LEVEL,
+) -> dict[str, Prediction]:
+    """Each of ``targets`` for a machine of which ``known`` figures are there. A target's own figure is not used for it.
+
+    ``history``: a row per machine, a column per benchmark, natural logs, NaN where there is none; ``families``: machine
+    to its family (the generation of its processor or accelerator). ``facts``, ``known_facts``: logs of what is known of
+    machines without running anything (cores, cache); only those given for both are used. ``baseline``: the machine of
+    ``history`` that ratios are against.
+
+    Raises FleetmarkError for input that is no such record.
+    """
+    record = _record(history, families, facts)
+    given = dict(known_facts or {})
+    bad = [k for k, v in {**known, **given}.items() if not math.isfinite(v)]
+    if bad:
+        raise FleetmarkError(f"the new machine's {bad[0]} is no finite logarithm; leave it out or give log(value)")
+    if baseline is not None and baseline not in record.machines:
+        raise FleetmarkError(f"the baseline {baseline!r} is not among the {len(history)} machines on record")
+    if not 0.5 <= level < 1:
+        raise FleetmarkError(f"an interval of level {level:g} cannot be made; give one from 0.5 to 0.99")
+    return {t: _predict(record, t, known, given, baseline, level) for t in targets}
+
+
+def leave_family_out(
+    history: pd.DataFrame,
+    families: Mapping[str, str],
+    targets: Sequence[str],
+    may_know: Callable[[str, str], bool],
+    *,
+    facts: pd.DataFrame | None = None,
+    level: float = LEVEL,
+) -> pd.DataFrame:
+    """Every figure that is on record for ``targets``, predicted from the machine's other figures without its family.
+
+    ``may_know(benchmark, target)``: whether the one may be used for the other. A row per figure that the machine has
+    something to be predicted from: machine, family, target, truth, log, lo, hi (NaN where it cannot be told), why.
+    """
+    whole = _record(history, families, facts)
+    found = []
+    for one in np.unique(whole.family):
+        rest = _without(whole, one)
+        for row in np.flatnonzero(whole.family == one):
+            machine, has = whole.machines[row], ~np.isnan(whole.values[row])
+            own_facts = {n: float(v[row]) for n, v in whole.facts.items() if not math.isnan(v[row])}
+            for target in targets:
+                if not has[whole.columns[target]]:
+                    continue
+                usable = {c: i for c, i in whole.columns.items() if has[i] and c != target and may_know(c, target)}
+                if not usable:
+                    continue
+                known = {c: float(whole.values[row, i]) for c, i in usable.items()}
+                p = _predict(rest, target, known, own_facts, None, level)
+                truth = float(whole.values[row, whole.columns[target]])
+                numbers = [math.nan if v is None else v for v in (p.log, p.lo, p.hi)]
+                found.append((machine, families[machine], target, truth, *numbers, p.why))
+    return pd.DataFrame(found, columns=["machine", "family", "target", "truth", "log", "lo", "hi", "why"])
+
+
+def _record(history: pd.DataFrame, families: Mapping[str, str], facts: pd.DataFrame | None) -> _Record:
+    machines, columns = [str(m) for m in history.index], [str(c) for c in history.columns]
+    for what, names in (("machine", machines), ("benchmark", columns)):
+        if len(set(names)) < len(names):
+            twice = next(n for n in names if names.count(n) > 1)
+            raise FleetmarkError(f"the {what} {twice!r} is on record twice; merge its figures first")
+    strays = [m for m in machines if m not in families]
+    if strays:
+        raise FleetmarkError(f"{len(strays)} machines on record have no family, {strays[0]} among them; name theirs")
+    values = history.to_numpy(float)
+    if np.isinf(values).any():
+        row, column = np.argwhere(np.isinf(values))[0]
+        raise FleetmarkError(f"{columns[column]} of {machines[row]} is infinite: a figure of zero has no logarithm")
+    _, codes = np.unique([families[m] for m in machines], return_inverse=True)
+    of_facts = {} if facts is None else {str(c): facts[c].reindex(history.index).to_numpy(float) for c in facts}
+    return _Record(machines, {c: i for i, c in enumerate(columns)}, values, np.asarray(codes, dtype=np.intp), of_facts)
+
+
+def _without(record: _Record, family: int) -> _Record:
+    rows = np.flatnonzero(record.family != family)
+    facts = {n: v[rows] for n, v in record.facts.items()}
+    return _Record([record.machines[i] for i in rows], record.columns, record.values[rows], record.family[rows], facts)
+
+
+def _predict(
+    record: _Record,
+    target: str,
+    known: Mapping[str, float],
+    given: Mapping[str, float],
+    baseline: str | None,
+    level: float,
+) -> Prediction:
+    def cannot(why: str, ignored: Mapping[str, str] | None = None) -> Prediction:
+        return Prediction(target, None, None, None, level, why, ignored=ignored or {})
+
+    if target not in record.columns:
+        return cannot(f"no machine on record has {target}")
+    facts = [n for n in record.facts if n in given and not np.isnan(record.facts[n]).all()]
+    of_facts = np.column_stack([record.facts[n] for n in facts]) if facts else np.empty((len(record.machines), 0))
+    y = record.values[:, record.columns[target]]
+    rows = np.flatnonzero(~np.isnan(y) & ~np.isnan(of_facts).any(axis=1))
+    named = [n for n in known if n in record.columns and n != target]
+    ignored = {n: "no machine on record has it" for n in known if n not in record.columns}
+    x = record.values[rows][:, np.array([record.columns[n] for n in named], dtype=np.intp)]
+    rows, x = rows[~np.isnan(x).all(axis=1)], x[~np.isnan(x).all(axis=1)]
+    many, of = len(rows), len(np.unique(record.family[rows]))
+    if not named:
+        return cannot("none of the known figures is on record", ignored)
+    if many < LEAST_MACHINES or of < LEAST_FAMILIES:
+        need = f"{LEAST_MACHINES} machines of {LEAST_FAMILIES} families are needed"
+        with_facts = ", with the facts that were given" if facts else ""
+        return cannot(f"{many} machines of {of} families have it and a known figure{with_facts}; {need}", ignored)
+    y, of_facts, family = y[rows], of_facts[rows], np.unique(record.family[rows], return_inverse=True)[1]
+    new_facts = np.array([given[n] for n in facts])
+    for i, name in enumerate(facts):
+        if out := _beyond(of_facts[:, i], given[name]):
+            return cannot(f"its {name} {out}", ignored | {name: out})
+    names, votes = [], []
+    for i, name in enumerate(named):
+        there = x[:, i][~np.isnan(x[:, i])]
+        if out := _beyond(there, known[name]) if len(there) else "":
+            ignored[name] = out
+        elif cast := vote(y, x[:, [i]], of_facts, family, np.array([known[name]]), new_facts):
+            names.append(name)
+            votes.append(cast)
+        else:
+            ignored[name] = f"fewer than {LEAST_FAMILIES} families on record have it and {target}"
+    if not votes:
+        return cannot("; ".join(f"{n} {w}" for n, w in list(ignored.items())[:2]), ignored)
+    if len(names) > 1:
+        which = [named.index(n) for n in names]
+        cast = vote(y, x[:, which], of_facts, family, np.array([known[n] for n in names]), new_facts)
+        names, votes = ([*names, TOGETHER], [*votes, cast]) if cast else (names, votes)
+    return _made(record, target, rows, y, family, names, votes, ignored, baseline, level)
+
+
+def _made(
+    record: _Record,
+    target: str,
+    rows: Codes,
+    y: Floats,
+    family: Codes,
+    names: Sequence[str],
+    votes: Sequence[Vote],
+    ignored: Mapping[str, str],
+    baseline: str | None,
+    level: float,
+) -> Prediction:
+    joined: Joined = join(votes, y)
+    judged = ~np.isnan(joined.errors)
+    half = reach(joined.errors[judged], family[judged], level) * joined.scale
+    ratio, why = None, ""
+    if baseline is not None:
+        figure = float(record.values[record.machines.index(baseline), record.columns[target]])
+        if math.isnan(figure):
+            why = f"no ratio: the baseline {baseline} has no {target}"
+        else:
+            value, lo, hi = (math.exp(joined.value - figure + d) for d in (0, -half, half))
+            ratio = Ratio(value, lo, hi, None, (1, 1))
+    return Prediction(
+        target,
+        joined.value,
+        joined.value - half,
+        joined.value + half,
+        level,
+        why,
+        ratio,
+        machines=[record.machines[i] for i in rows[judged]],
+        families=len(np.unique(family[judged])),
+        votes={n: float(s) for n, s in zip(names, joined.shares, strict=True)},
+        ignored=ignored,
+    )
+
+
+def _beyond(there: Floats, value: float) -> str:
+    """Why ``value`` says nothing here: it lies far beyond all that is there."""
+    lo, hi = float(there.min()), float(there.max())
+    if lo - math.log(BEYOND) <= value <= hi + math.log(BEYOND):
+        return ""
+    span = f"{math.exp(lo):.4g} to {math.exp(hi):.4g}"
+    return f"({math.exp(value):.4g}) lies more than {BEYOND:g} times beyond the record, {span}"
