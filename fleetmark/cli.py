@@ -209,11 +209,15 @@ def _show(archive: Any, console: Console, as_: Format) -> Any:
 
 
 def _as_json(results: Any, page: Path) -> dict[str, Any]:
+    from reports.view import footnotes
+
     return {
         "campaign": results.campaign.id,
         "path": str(results.campaign.path),
         "page": str(page.resolve()),
         "finished": results.campaign.finished,
+        "notes": list(results.campaign.notes),
+        "footnotes": footnotes(results.measurements),
         "outcomes": _records(results.outcomes),
         "measurements": _records(results.measurements),
     }
@@ -282,6 +286,10 @@ def compare(
     else:
         write = {"json": comparison.to_json, "csv": comparison.to_csv, "md": comparison.to_markdown}[as_]
         typer.echo(write(found), nl=as_ is CompareFormat.JSON)
+    if as_ is CompareFormat.CSV:  # which has no place for them
+        said = [f"warning: {w}" for w in found.warnings] + [*found.notes, *comparison.footnotes(found)]
+        for sentence in said:
+            typer.echo(f"fleetmark: {sentence}", err=True)
 
 
 @app.command("import")
@@ -306,6 +314,30 @@ def import_(
     for sentence in failed:
         typer.echo(f"fleetmark: {sentence}", err=True)
     raise typer.Exit(USAGE if failed else OK)
+
+
+@app.command()
+def predict(
+    machine: Annotated[str, typer.Option("--machine", "-m", help="Whose figures are wanted: host=new1; gen=turin.")],
+    target: Annotated[list[str] | None, typer.Option(help="Only these benchmarks: patterns over their titles.")] = None,
+    baseline: Annotated[str | None, typer.Option("--baseline", "-b", help="Machines that ratios are against.")] = None,
+    family: Annotated[str, typer.Option(help="The label that tells families of machines apart.")] = "gen",
+    level: Annotated[float, typer.Option(min=0.5, max=0.99, help="Of the intervals.")] = 0.9,
+    root: Root = ROOT,
+    as_: AsFormat = Format.TABLE,
+) -> None:
+    """Say what a machine would show on benchmarks that it was not measured on, by the machines on record.
+
+    Example: fleetmark predict --machine host=new1 --baseline gen=icelake
+    """
+    from fleetmark import predicting
+
+    found = predicting.predict(root, machine, tuple(target or ()), baseline, family, level)
+    if as_ is Format.JSON:
+        typer.echo(json.dumps([f.as_json() for f in found], indent=1))
+    else:
+        for part in predicting.table(found):
+            Console().print(part)
 
 
 references = typer.Typer(help="Pinned reference machines, which scores are against for good.", no_args_is_help=True)

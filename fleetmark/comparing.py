@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import fnmatch
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,8 @@ from rich.text import Text
 
 from fleetmark import pool, reference
 from fleetmark.model import FleetmarkError
-from fleetmark.selection import Machine, choose
-from planner.comparison import Comparison, comparison
+from fleetmark.selection import Machine, choose, told_apart
+from planner.comparison import Comparison, Side, comparison
 from planner.equivalence import LEAST_MACHINES, Pairing
 from workloads.manifest import read_yaml, suggest
 
@@ -36,24 +37,60 @@ def compare(
         raise FleetmarkError("compare needs --baseline gen=… or --reference NAME, one of them")
     if per not in pool.PER:
         raise FleetmarkError(f"--per {per}{suggest(per, list(pool.PER))}: it is one of {', '.join(pool.PER)}")
-    if pinned and (paired or per != "server"):
+    if pinned is not None and (paired or per != "server"):
         raise FleetmarkError("--reference goes with whole servers and without --paired: a pinned figure is neither")
     if (best or by != "host") and (paired or per != "server"):
         raise FleetmarkError("--best and --by go with whole servers and without --paired: they make hosts of several")
     every = pool.machines(root)
-    sides = [pool.side(root, c, choose(every, c), only=only, per=per, by=by, best=best) for c in candidates]
-    shares = _mix(mix) if mix else None
-    if pinned:
-        found = reference.load(root, pinned)
-        return comparison(found.side, sides, mix=shares, weights=found.weights, pairing=Pairing.PINNED)
-    assert baseline is not None
-    base = pool.side(root, baseline, choose(every, baseline), only=only, per=per, by=by, best=best)
-    kinds = _kinds(root, every, only)
-    pairing = Pairing.SAME_HOSTS if paired else Pairing.APART
-    for side in sides if paired else ():
-        if not len(base.means.index.intersection(side.means.index)):
-            raise FleetmarkError(f"--paired: {baseline} and {side.title} have no host in common; compare them without")
-    return comparison(base, sides, per=per, mix=shares, machines=kinds, pairing=pairing)
+    shares = None if mix is None else _mix(mix)
+    selected = {c: choose(every, c) for c in candidates}
+    first = {} if baseline is None else {baseline: choose(every, baseline)}
+    names = told_apart([m for s in (selected, first) for c in s.values() for m in c], by_id=paired or per != "server")
+    found, weights, pairing = None, None, Pairing.SAME_HOSTS if paired else Pairing.APART
+    if pinned is not None:
+        reference_ = reference.load(root, pinned)
+        found, weights, pairing = reference_.side, reference_.weights, Pairing.PINNED
+    for title, chosen in selected.items():
+        for base, hosts in first.items():
+            _apart(base, hosts, title, chosen, names, paired)
+    sides = {t: pool.side(root, t, c, only=only, per=per, by=by, best=best, names=names) for t, c in selected.items()}
+    if baseline is not None:
+        found = pool.side(root, baseline, first[baseline], only=only, per=per, by=by, best=best, names=names)
+    assert found is not None
+    _all_matched(only, [found, *sides.values()])
+    kinds = None if pinned is not None else _kinds(root, every, only)
+    return comparison(
+        found, list(sides.values()), per=per, mix=shares, machines=kinds, weights=weights, pairing=pairing
+    )
+
+
+def _apart(
+    baseline: str,
+    first: Sequence[Machine],
+    title: str,
+    chosen: Sequence[Machine],
+    names: Mapping[tuple[str, str], str],
+    paired: bool,
+) -> None:
+    """Raises FleetmarkError where two sides are made of the same figures, or pairs of none."""
+    mine = {(m.campaign, m.host) for m in first}
+    both = [f"{m.host} of {m.campaign}" for m in chosen if (m.campaign, m.host) in mine]
+    if both:
+        raise FleetmarkError(
+            f"{baseline} and {title} both select {', '.join(both[:3])}{', …' if len(both) > 3 else ''}: "
+            "figures cannot be set against themselves; narrow one of them"
+        )
+    if paired and not {names[key] for key in mine} & {names[m.campaign, m.host] for m in chosen}:
+        same = {m.host for m in first} & {m.host for m in chosen}
+        why = f" ({', '.join(sorted(same)[:3])}: other machines of that name)" if same else ""
+        raise FleetmarkError(f"--paired: {baseline} and {title} have no host in common{why}; compare them without")
+
+
+def _all_matched(only: Sequence[str], sides: Sequence[Side]) -> None:
+    for pattern in only:
+        titles = {"/".join(row) for s in sides for row in s.benchmarks[["workload", "case", "metric"]].to_numpy()}
+        if not any(fnmatch.fnmatchcase(t, pattern) for t in titles):
+            raise FleetmarkError(f"--only {pattern} matches no benchmark that passed; there are {pool.some(titles)}")
 
 
 def _kinds(root: Path, every: Sequence[Machine], only: Sequence[str]) -> pd.DataFrame | None:
@@ -61,8 +98,7 @@ def _kinds(root: Path, every: Sequence[Machine], only: Sequence[str]) -> pd.Data
     labelled = [m for m in every if "gen" in m.labels]
     if len({m.labels["gen"] for m in labelled}) < LEAST_MACHINES:
         return None
-    found = pool.side(root, "everything on record", labelled, only=only)
-    return found.means.groupby({m.host: m.labels["gen"] for m in labelled}).mean()
+    return pool.side(root, "everything on record", labelled, only=only, by="gen").means
 
 
 def _mix(text: str) -> dict[str, float]:
@@ -85,8 +121,9 @@ def _mix(text: str) -> dict[str, float]:
 
 def pin(root: Path, name: str, selector: str) -> str:
     """Save a reference; what to say of it."""
-    chosen = choose(pool.machines(root), selector)
-    made = reference.save(root, name, pool.side(root, selector, chosen), chosen)
+    every = pool.machines(root)
+    chosen = choose(every, selector)
+    made = reference.save(root, name, pool.side(root, selector, chosen), chosen, _kinds(root, every, ()))
     return f"{made.name}@{made.version}: {len(made.side.benchmarks)} benchmarks of {made.hosts} hosts ({selector})"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from fleetmark import importing, readings
 from fleetmark.archive import Archive, campaigns, safe_name
 from fleetmark.facts import Facts
 from fleetmark.model import Better, FleetmarkError
-from fleetmark.selection import Machine
+from fleetmark.selection import Machine, told_apart
 from planner.comparison import Side
 
 HEAVY_TAILED = ("disk", "net")  # classes whose runs are summarised by their median
@@ -30,10 +30,16 @@ def machines(root: Path) -> list[Machine]:
     """Every host of every campaign under ``root``, and every machine of the tables imported there."""
     found = []
     for archive in campaigns(root):
-        asked = archive.campaign()
-        for host in asked["hosts"]:
-            labels = {**host["labels"], **asked.get("labels", {})}
-            found.append(Machine(archive.id, host["name"], labels, _facts_of(archive, host["name"])))
+        asked = Archive.open(archive.path).campaign()
+        try:
+            for host in asked["hosts"]:
+                labels, name = {**host["labels"], **asked.get("labels", {})}, str(host["name"])
+                address = str(host.get("address") or "")
+                found.append(Machine(archive.id, name, labels, _facts_of(archive, name), address))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise FleetmarkError(
+                f"{archive.path / 'campaign.json'}: damaged ({error!r}); restore it, or move the campaign elsewhere"
+            ) from error
     return found + importing.machines(root)
 
 
@@ -41,7 +47,10 @@ def _facts_of(archive: Archive, host: str) -> Any:
     @cache
     def read() -> Facts | None:
         file = archive.path / "facts" / f"{safe_name(host)}.json"
-        return Facts.model_validate(json.loads(file.read_text())["facts"]) if file.exists() else None
+        try:
+            return Facts.model_validate(json.loads(file.read_text())["facts"]) if file.exists() else None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise FleetmarkError(f"{file}: not facts of this version: {str(error).splitlines()[0]}") from error
 
     return read
 
@@ -55,18 +64,20 @@ def side(
     per: str = "server",
     by: str = "host",
     best: bool = False,
+    names: Mapping[tuple[str, str], str] | None = None,
 ) -> Side:
     """The figures of the ``chosen`` machines; ``only``: shell-style patterns over ``workload/case/metric``, which
     reach all metrics; without, headlines are compared. Machines that share a value of ``by`` count as one host;
     ``best``: the side is one host that has the best figure of them all for each benchmark.
 
     A machine that several campaigns measured counts once: its mean over them. Raises FleetmarkError where nothing is
-    measured, ``only`` matches nothing, or a machine does not say how much it has of what ``per`` divides by.
+    measured, ``only`` matches nothing, or no machine says how much it has of what ``per`` divides by. ``names``:
+    what hosts go by over all sides, from ``told_apart``.
     """
-    names = sorted({m.campaign for m in chosen})
-    files = {name: path for name in names if (path := root / name / "measurements.parquet").exists()}
+    campaigns = sorted({m.campaign for m in chosen})
+    files = {name: path for name in campaigns if (path := root / name / "measurements.parquet").exists()}
     if not files:
-        raise FleetmarkError(f"{', '.join(names[:4])}: nothing measured; `fleetmark run --resume` goes on with one")
+        raise FleetmarkError(f"{', '.join(campaigns[:4])}: nothing measured; `fleetmark run --resume` goes on with one")
     found = readings.read(files, [(m.campaign, m.host) for m in chosen], headlines=not only)
     keys = found.keys
     values = readings.means(found, HEAVY_TAILED)
@@ -75,20 +86,31 @@ def side(
         keys = keys[titles.map(lambda t: _wanted(t, only))]
         values = values[values["key"].isin(keys.index)]
         if keys.empty:
-            raise FleetmarkError(f"--only {','.join(only)} matches no benchmark; there are {_some(titles)}")
+            raise FleetmarkError(f"--only {','.join(only)} matches no benchmark; there are {some(titles)}")
     notes = [
         f"{workload} {case}: {count} {'value' if count == 1 else 'values'} of {metric} left out: {why}"
         for (workload, case, metric, why), count in sorted(found.left_out.items())
         if _wanted(f"{workload}/{case}/{metric}", only)
     ]
-    means, benchmarks = _titled(values, keys, [_host(m, by) for m in chosen])
+    if values.empty:
+        raise FleetmarkError(f"{title}: {'; '.join(notes[:3]) or 'nothing is measured on the machines it selects'}")
+    notes += [f"{name}: nothing measured there" for name in campaigns if name not in files]
+    traits = _traits(chosen)
+    values = values.assign(per=0.0)
+    if per != "server":
+        values, said, sources = _amounts(values, keys, chosen, per, files)
+        notes, traits = notes + said, traits | ({"power source": sources} if sources else {})
+    if by == "host":
+        names = names or told_apart(chosen)
+        hosts = [names[m.campaign, m.host] for m in chosen]
+    else:
+        hosts = [_host(m, by) for m in chosen]
+    means, shared, benchmarks, said = _titled(values, keys, hosts)
     if best:
         means = pd.DataFrame([means.max()], [f"best of {len(means)}"])
-    drawn = _power(files, chosen) if per == "watt" else {}
-    amounts = {m.host: _amount(m, per, drawn) for m in chosen if m.host in means.index} if per != "server" else {}
     worked = set(zip(benchmarks["workload"], benchmarks["case"], strict=True))
     failed = {f"{w} {c}": why for w, c, _, why in found.left_out if (w, c) not in worked}
-    return Side(title, means, benchmarks, amounts, _traits(chosen), notes, failed)
+    return Side(title, means, benchmarks, shared if per != "server" else None, traits, notes + said, failed)
 
 
 def _host(machine: Machine, by: str) -> str:
@@ -122,21 +144,62 @@ _HINTS = {
 }
 
 
-def _amount(machine: Machine, per: str, drawn: Mapping[str, float]) -> float:
-    found = _PER[per](machine, machine.facts()) or drawn.get(machine.host)
-    if not found:
-        hint = _HINTS.get(per, "its facts do not tell")
-        raise FleetmarkError(f"--per {per}: {machine.host} ({machine.campaign}) does not say how much it has: {hint}")
-    return float(found)
+def _amounts(
+    values: pd.DataFrame, keys: pd.DataFrame, chosen: Sequence[Machine], per: str, files: Mapping[str, Path]
+) -> tuple[pd.DataFrame, list[str], list[str]]:
+    """``values`` with the logarithm of how much each had of what ``per`` divides by (NaN where that is not known), what
+    has to be said, and where power was read."""
+    sources: list[str] = []
+    if per == "watt":
+        amount, sources = _power(values, keys, chosen, files)
+    else:
+        there = sorted(set(values["record"]))
+        known = {n: _PER[per](chosen[n], chosen[n].facts()) for n in there}
+        logs = {n: math.log(a) if a else math.nan for n, a in known.items()}
+        amount = values["record"].map(logs).astype(float)
+    unknown = amount.isna()
+    if not unknown.any():
+        return values.assign(per=amount), [], sources
+    hint = _HINTS.get(per, "its facts do not tell")
+    without = [chosen[n] for n in sorted(set(values["record"][unknown]))]
+    if unknown.all():
+        m = without[0]
+        raise FleetmarkError(f"--per {per}: {m.host} ({m.campaign}) does not say how much it has: {hint}")
+    named = ", ".join(f"{m.host} ({m.campaign})" for m in without[:4]) + (", …" if len(without) > 4 else "")
+    said = f"per {per}: {_figures(int(unknown.sum()))} left out for not saying how much there was: {named}: {hint}"
+    return values.assign(per=amount), [said], sources
 
 
-def _power(files: Mapping[str, Path], chosen: Sequence[Machine]) -> dict[str, float]:
-    """What each machine drew during its runs, in W: the geometric mean over them."""
+def _power(
+    values: pd.DataFrame, keys: pd.DataFrame, chosen: Sequence[Machine], files: Mapping[str, Path]
+) -> tuple[pd.Series, list[str]]:
+    """The logarithm of the W that were drawn during the runs of each figure, by a machine in a campaign and case by
+    case; and the sources. The label ``watts`` stands for machines of which nothing was measured."""
     found = readings.read(files, [(m.campaign, m.host) for m in chosen], headlines=False)
-    power = (found.keys["metric"] == "power").to_numpy()
-    rows = power[found.key] if len(found.keys) else np.empty(0, bool)
-    hosts = np.array([m.host for m in chosen])[found.record[rows]]
-    return {str(h): float(np.exp(v)) for h, v in pd.Series(found.log[rows]).groupby(hosts).mean().items()}
+    rows = (found.keys["metric"] == "power").to_numpy()[found.key] if len(found.keys) else np.empty(0, bool)
+    about = found.keys.loc[found.key[rows], ["workload", "case", "labels"]].reset_index(drop=True)
+    power = about.assign(record=found.record[rows], log=found.log[rows])
+    power["source"] = [json.loads(text).get("source", "a table") for text in power["labels"]]
+    drawn = power.groupby(["record", "workload", "case"]).agg({"log": "mean", "source": _joined})
+    wanted = values[["record", "key"]].join(keys[["workload", "case"]], on="key")
+    amount, source = pd.Series(np.nan, values.index), pd.Series("", values.index)
+    for case in (wanted["case"], wanted["case"].str.partition("/")[0]):  # a step of several cases has one power
+        place = pd.MultiIndex.from_arrays([wanted["record"], wanted["workload"], case])
+        mine = drawn.reindex(place).set_axis(values.index)
+        source = source.where(amount.notna(), mine["source"].astype(object).fillna(""))
+        amount = amount.fillna(mine["log"])
+    labels = {
+        n: math.log(w)
+        for n, m in enumerate(chosen)
+        if n not in set(power["record"]) and (w := _positive(m.labels.get("watts")))
+    }
+    by_label = values["record"].map(labels).astype(float)
+    source = source.where(by_label.isna(), "the label watts")
+    return amount.fillna(by_label), sorted({s for text in set(source) for s in text.split(", ") if s})
+
+
+def _figures(count: int) -> str:
+    return f"{count} figure{'s' * (count != 1)}"
 
 
 def _positive(text: str | None) -> float | None:
@@ -152,8 +215,11 @@ def _traits(chosen: Sequence[Machine]) -> dict[str, list[str]]:
     return {key: values for key, values in found.items() if values}
 
 
-def _titled(values: pd.DataFrame, keys: pd.DataFrame, hosts: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Values as a matrix under titles that hosts of other kinds share, and what stands behind each title.
+def _titled(
+    values: pd.DataFrame, keys: pd.DataFrame, hosts: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, list[str]]:
+    """Values as a matrix under titles that hosts of other kinds share; the same, shared out; what stands behind each
+    title; and what has to be said.
 
     Sizes that follow from a host's own (twice its cache, the end of a curve) would keep generations apart: where a
     host has one size of a thing, or a whole curve, its largest size goes by the thing's name alone.
@@ -164,7 +230,7 @@ def _titled(values: pd.DataFrame, keys: pd.DataFrame, hosts: Sequence[str]) -> t
     bare = {i: _title(k, k["labels"]) for i, k in rest.to_dict("index").items()}
     names = sorted({*full.values(), *bare.values()})
     column = {name: n for n, name in enumerate(names)}
-    values = values.assign(column=values["key"].map({i: column[full[i]] for i in full}))
+    values = values.assign(column=values["key"].map({i: column[full[i]] for i in full}), by_name=False)
     sized = values["key"].map(size).notna()
     if sized.any():
         line = rest.groupby([c for c in rest.columns if c != "standing"], sort=False).ngroup()
@@ -172,23 +238,44 @@ def _titled(values: pd.DataFrame, keys: pd.DataFrame, hosts: Sequence[str]) -> t
         group = rows.groupby(["record", "line"])["size"]
         points, largest = group.transform("nunique"), group.transform("max")
         by_name = ((points == 1) | (points >= CURVE)) & (rows["size"] == largest)
+        rows["by_name"] = by_name
         rows.loc[by_name, "column"] = rows.loc[by_name, "key"].map({i: column[bare[i]] for i in bare})
         rows = rows[(points < CURVE) | (rows["size"] == largest)]
         values = pd.concat([values[~sized], rows[values.columns]])
     machines = sorted(set(hosts))
     place = {name: n for n, name in enumerate(machines)}
     cell = np.array([place[h] for h in hosts])[values["record"]] * len(names) + values["column"].to_numpy()
-    shape = (len(machines), len(names))
-    count = np.bincount(cell, minlength=shape[0] * shape[1])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        mean = (np.bincount(cell, weights=values["mean"], minlength=shape[0] * shape[1]) / count).reshape(shape)
+    values, cell, said = _official(values, cell, keys)
     about = values[["key", "column"]].drop_duplicates().merge(keys, left_on="key", right_index=True).groupby("column")
     benchmarks = about[["workload", "case", "metric", "better", "class"]].first()
     benchmarks = benchmarks.assign(unit=about["unit"].agg(_joined), standing=about["standing"].agg(_joined))
+    sizes = values["key"].map(size)[values["by_name"]].groupby(values["column"]).agg(["min", "max"])
+    benchmarks[["smallest", "largest"]] = sizes.reindex(benchmarks.index).to_numpy(float)
     benchmarks.index = pd.Index([names[n] for n in benchmarks.index], name="title")
     sign = [-1.0 if b == Better.LOWER else 1.0 for b in benchmarks["better"]]
-    means = pd.DataFrame(mean, machines, names)[list(benchmarks.index)] * sign
-    return means.dropna(how="all"), benchmarks
+
+    def matrix(cell: readings.Codes, logs: pd.Series) -> pd.DataFrame:
+        count = np.bincount(cell, minlength=len(machines) * len(names))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            mean = np.bincount(cell, weights=logs, minlength=len(count)) / count
+        frame = pd.DataFrame(mean.reshape(len(machines), len(names)), machines, names)
+        return (frame[list(benchmarks.index)] * sign).dropna(how="all")
+
+    known = values["per"].notna().to_numpy()
+    shared = matrix(cell[known], (values["mean"] - values["per"])[known])
+    return matrix(cell, values["mean"]), shared, benchmarks, said
+
+
+def _official(
+    values: pd.DataFrame, cell: readings.Codes, keys: pd.DataFrame
+) -> tuple[pd.DataFrame, readings.Codes, list[str]]:
+    """Without the estimates of a benchmark (a ``cell``) of a host that has official results of it: they do not mix."""
+    lesser = values["key"].map(keys["standing"] != "").to_numpy(bool)
+    if not lesser.any() or lesser.all():
+        return values, cell, []
+    dropped = lesser & np.isin(cell, cell[~lesser])
+    said = [f"{_figures(int(dropped.sum()))} left out: no official result, where the host has one"]
+    return values[~dropped], cell[~dropped], said if dropped.any() else []
 
 
 def _title(key: Mapping[Any, Any], labels: str) -> str:
@@ -201,7 +288,7 @@ def _joined(values: pd.Series) -> str:
 
 
 def _size(text: str) -> float:
-    size = str(json.loads(text).get("size", ""))
+    size = str(json.loads(text).get("size") or "")
     return float(size) if size.replace(".", "", 1).isdigit() else math.nan
 
 
@@ -213,6 +300,7 @@ def _label(text: str, *, size: bool = True) -> str:
     return "".join(f" {k}={v}" for k, v in labels.items())
 
 
-def _some(titles: pd.Series, most: int = 6) -> str:
+def some(titles: Iterable[str], most: int = 6) -> str:
+    """The first of them, and how many more there are."""
     names = sorted(set(titles))
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -14,12 +14,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fleetmark.model import Better, Status
+from fleetmark.model import Better, FleetmarkError, Status
 
 KEY = ("workload", "case", "metric", "subject", "labels", "unit", "better", "class", "standing")
 PAIRS = "pairs"  # the subject of what a host measured against others of its side
 _BATCH = 1 << 20
 _MOST = 1 << 62
+_NEEDED = {*KEY, "host", "status", "headline", "value"} - {"standing", "class", "labels"}  # the others may be absent
+_MEND = "for a campaign `fleetmark parse` makes it anew from raw; import a table again"
 
 Codes = npt.NDArray[np.int64]
 
@@ -39,16 +41,25 @@ class Readings:
 
 
 def read(files: Mapping[str, Path], records: Sequence[tuple[str, str]], *, headlines: bool = True) -> Readings:
-    """The readings of ``records`` (campaign, host), of headline metrics or of all; ``files``: campaign to its file."""
+    """The readings of ``records`` (campaign, host), of headline metrics or of all; ``files``: campaign to its file.
+
+    Raises FleetmarkError for a file that is no whole Parquet file or lacks a column that nothing goes without.
+    """
     keys: dict[tuple[str, ...], int] = {}
     left_out: Counter[tuple[str, str, str, str]] = Counter()
     parts = []
     for campaign, path in files.items():
         place = {host: n for n, (c, host) in enumerate(records) if c == campaign}
-        with pq.ParquetFile(path, read_dictionary=[*KEY, "host", "status"]) as file:
-            wanted = [c for c in (*KEY, "host", "status", "headline", "value") if c in file.schema_arrow.names]
-            for batch in file.iter_batches(_BATCH, columns=wanted):
-                parts.append(_part(batch, place, keys, left_out, headlines))
+        try:
+            there = set(pq.read_schema(path).names)
+            if lacking := sorted(_NEEDED - there):
+                raise FleetmarkError(f"{path}: lacks the columns {', '.join(lacking)}; {_MEND}")
+            text = [c for c in (*KEY, "host", "status") if c in there]
+            with pq.ParquetFile(path, read_dictionary=text) as file:
+                for batch in file.iter_batches(_BATCH, columns=[*text, "headline", "value"]):
+                    parts.append(_part(batch, place, keys, left_out, headlines))
+        except (pa.ArrowException, OSError) as error:
+            raise FleetmarkError(f"{path}: no whole Parquet file ({str(error).splitlines()[0]}); {_MEND}") from error
     record, key, log = (np.concatenate(columns) for columns in zip(*parts, strict=True)) if parts else _nothing()
     return Readings(record, key, log, pd.DataFrame(list(keys), columns=list(KEY)), left_out)
 
@@ -70,7 +81,7 @@ def _part(
     described = np.array([w == Better.NONE for w in ways] or [False])[better]
     chosen = (record >= 0) & ~described
     if headlines:
-        chosen &= batch.column("headline").to_numpy(zero_copy_only=False)
+        chosen &= batch.column("headline").fill_null(False).to_numpy(zero_copy_only=False)
     batch, record = batch.filter(pa.array(chosen)), record[chosen]
     batch, record = _own_pairs(batch, record, place)
     value = batch.column("value").to_numpy(zero_copy_only=False)
@@ -118,6 +129,8 @@ def _keys(batch: pa.RecordBatch) -> tuple[Codes, list[tuple[str, ...]]]:
         part, words = _coded(batch, name)
         if name == "subject":
             words = [PAIRS if ">" in w else w for w in words]
+        elif name == "labels":
+            words = [w or "{}" for w in words]
         if size * len(words) > _MOST:
             code, seen = pd.factorize(code)
             size = len(seen)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from workloads.manifest import suggest
 SCHEMA = 1
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{0,60}", re.ASCII)
 _FILE = re.compile(r"(.+)\.(\d+)\.json")
+_SIZES = ["smallest", "largest"]  # which an older file lacks, as it lacks traits
 _ABOUT = ["workload", "case", "metric", "unit", "better", "class", "standing"]
 
 
@@ -41,15 +43,19 @@ class Reference:
     weights: Mapping[str, float]
 
 
-def save(root: Path, name: str, side: Side, records: Sequence[Machine]) -> Reference:
-    """Pin the mean of ``side``'s machines under ``name``, as its next version. Raises FleetmarkError for a bad name."""
+def save(root: Path, name: str, side: Side, records: Sequence[Machine], kinds: pd.DataFrame | None = None) -> Reference:
+    """Pin the mean of ``side``'s machines under ``name``, as its next version. Raises FleetmarkError for a bad name.
+
+    ``kinds``: a row per kind of machine on record, for telling which benchmarks are redundant.
+    """
     if not _NAME.fullmatch(name):
         raise FleetmarkError(f"reference {name!r}: a name is letters, digits, - and _, such as icelake-2026")
     version = 1 + max((r for n, r in _there(root) if n == name), default=0)
-    weights = pinned_weights(side.means, side.benchmarks["class"])
+    weights = pinned_weights(side.means, side.benchmarks["class"], kinds)
     rows = [
         {"title": title, "mean": float(side.means[title].mean()), "hosts": int(side.means[title].count())}
         | {key: about[key] for key in _ABOUT}
+        | {key: None if math.isnan(about[key]) else about[key] for key in _SIZES}
         | {"weight": weights[str(title)]}
         for title, about in side.benchmarks.to_dict("index").items()
     ]
@@ -62,6 +68,7 @@ def save(root: Path, name: str, side: Side, records: Sequence[Machine]) -> Refer
         "selector": side.title,
         "records": [{"campaign": m.campaign, "host": m.host} for m in records],
         "hosts": len(side.means),
+        "traits": {key: list(values) for key, values in side.traits.items()},
         "benchmarks": rows,
     }
     folder = root / "references"
@@ -74,7 +81,7 @@ def load(root: Path, name: str) -> Reference:
     """The reference ``name`` (its latest version) or ``name@2``. Raises FleetmarkError where there is none."""
     base, at, wanted = name.partition("@")
     versions = sorted(v for n, v in _there(root) if n == base)
-    if not versions or (at and (not wanted.isdigit() or int(wanted) not in versions)):
+    if not versions or (at and wanted not in map(str, versions)):
         known = sorted({n for n, _ in _there(root)})
         have = f"{base} has versions {', '.join(map(str, versions))}" if versions else f"there are {', '.join(known)}"
         hint = have if known else "there is none yet: fleetmark reference save NAME --from gen=…"
@@ -104,6 +111,7 @@ def _read(path: Path) -> Reference:
 
 def _made(doc: Mapping[str, Any]) -> Reference:
     rows = pd.DataFrame(doc["benchmarks"]).set_index("title")
+    sizes = rows.reindex(columns=_SIZES).astype(float)
     title = f"{doc['name']}@{doc['version']}"
     means = pd.DataFrame([rows["mean"].to_dict()], index=[title])
     return Reference(
@@ -112,6 +120,6 @@ def _made(doc: Mapping[str, Any]) -> Reference:
         doc["created"],
         doc["selector"],
         doc["hosts"],
-        Side(title, means, rows[_ABOUT]),
+        Side(title, means, rows[_ABOUT].join(sizes), traits=doc.get("traits", {})),
         {str(t): float(w) for t, w in rows["weight"].items()},
     )

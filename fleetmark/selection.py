@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel
 
@@ -29,13 +29,14 @@ _SHOWN = 8  # values named where nothing matches
 class Machine:
     """A host of one campaign, or a machine of one imported table, and what it can be chosen by.
 
-    ``facts`` is asked only when a selector needs them: a large archive has many.
+    ``facts`` is asked only when a selector needs them: a large archive has many. ``address``: where it was reached.
     """
 
     campaign: str
     host: str
     labels: Mapping[str, str]
     facts: Callable[[], Facts | None]
+    address: str = ""
 
     def values(self, key: str) -> list[str]:
         """What stands under ``key``: a label, ``host``, ``campaign``, or a path into the facts (``gpus.name``)."""
@@ -108,11 +109,56 @@ def choose(machines: Sequence[Machine], text: str) -> list[Machine]:
         raise FleetmarkError(f"selector {text!r}: there is nothing on record; `fleetmark run` or `import` first")
     left = list(machines)
     for term in terms:
+        if term.operator == "!=" and not _is_path(Facts, term.key.split(".")) and not _any_has(term.key, machines):
+            raise FleetmarkError(f"selector {text!r}: {_what_would(term, machines)}")
         kept = [m for m in left if term.matches(m)]
         if not kept:
             raise FleetmarkError(f"selector {text!r} matches no machine: {_what_would(term, left)}")
         left = kept
     return left
+
+
+def _any_has(key: str, machines: Sequence[Machine]) -> bool:
+    return any(m.values(key) for m in machines)
+
+
+def _is_path(model: Any, path: Sequence[str]) -> bool:
+    """Whether facts have a place of that name, whether or not any host says something there."""
+    field = model.model_fields.get(path[0])
+    if field is None or len(path) == 1:
+        return field is not None
+    inner = [t for t in (field.annotation, *get_args(field.annotation)) if isinstance(t, type)]
+    models = [t for t in inner if issubclass(t, BaseModel)]
+    return not models or any(_is_path(t, path[1:]) for t in models)
+
+
+def told_apart(machines: Sequence[Machine], *, by_id: bool = False) -> dict[tuple[str, str], str]:
+    """(campaign, host) to what its host goes by: its name, and more where different machines bear one name.
+
+    Machines of one name and one address are one; facts are asked where the addresses differ (a machine may have moved)
+    and, with ``by_id``, wherever a name stands in several campaigns (one address may serve two sites).
+    """
+    of_name: dict[str, list[Machine]] = {}
+    for machine in {(m.campaign, m.host): m for m in machines}.values():
+        of_name.setdefault(machine.host, []).append(machine)
+    made = {}
+    for name, same in of_name.items():
+        doubtful = len({m.address for m in same if m.address}) > 1 or (by_id and len(same) > 1)
+        marks = _marks(same) if doubtful else {}
+        shown = {mark: m.address for m in same if (mark := marks.get(m.campaign))}
+        if len(set(shown.values())) < len(shown):
+            shown = {mark: mark[:12] for mark in shown}
+        for m in same:
+            mark = marks.get(m.campaign)
+            made[m.campaign, name] = f"{name} ({shown[mark]})" if mark and len(shown) > 1 else name
+    return made
+
+
+def _marks(same: Sequence[Machine]) -> dict[str, str]:
+    """Campaign to what tells a machine of one name from the others there: its machine ID, else its address."""
+    ids = {m.campaign: f.machine_id for m in same if (f := m.facts()) and f.machine_id}
+    at = {m.address: ids[m.campaign] for m in same if m.campaign in ids}
+    return {m.campaign: ids.get(m.campaign) or at.get(m.address) or m.address for m in same}
 
 
 def _what_would(term: Term, machines: Sequence[Machine]) -> str:

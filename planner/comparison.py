@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -12,6 +13,8 @@ import pandas as pd
 from fleetmark.model import Better, FleetmarkError
 from planner.equivalence import Equivalence, Pairing, compare
 
+CLASH = "units clash"  # how the reason begins where two figures share no unit
+APART = 4  # times one size another, from which on their figures are of different things (one in cache, say)
 RATES = ("B/s", "1/s", "FLOP/s", "1")  # what can be shared out over cores, watts or money; a latency cannot
 WORK_MIX = "work mix"  # the class of a comparison over a mix that the user gave
 
@@ -22,16 +25,16 @@ class Side:
 
     ``title``: the selector that chose them. ``means``: a row per machine, a column per benchmark (its title), oriented
     natural logs, NaN where there is none. ``benchmarks``: a row per title with workload, case, metric, unit, better,
-    class, standing. ``per``: how much each machine has of what is normalised by (cores, watts); empty for whole
-    servers. ``traits``: what a reader must know of where figures are from (round, division, availability), each with
-    its values. ``notes``: what was left out, a sentence each. ``failed``: ``workload case`` of what ran in vain, and
-    how it ended.
+    class, standing, and the sizes that a title without one stands for (smallest, largest). ``shared``: the means
+    divided by how much each machine has of what is normalised by (cores, watts); None for whole servers. ``traits``:
+    what a reader must know of where figures are from (round, division, availability), each with its values.
+    ``notes``: what was left out, a sentence each. ``failed``: ``workload case`` of what ran in vain, and how it ended.
     """
 
     title: str
     means: pd.DataFrame
     benchmarks: pd.DataFrame
-    per: Mapping[str, float] = field(default_factory=dict)
+    shared: pd.DataFrame | None = None
     traits: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
@@ -39,11 +42,14 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One candidate: its equivalence for each class, and what was not compared (title to reason)."""
+    """One candidate: its equivalence for each class, what was not compared (title to reason), and the ``standing`` of
+    what was (title to what its figures on either side are called).
+    """
 
     title: str
     classes: Mapping[str, Equivalence]
     excluded: Mapping[str, str]
+    standing: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +89,17 @@ def comparison(
     """
     sides = [baseline, *candidates]
     known = pd.concat([s.benchmarks for s in sides])
+    joined = known["standing"].groupby(level=0).agg(_words)
     known = known[~known.index.duplicated()].sort_index()
+    known["standing"] = joined
     shares = _shares(mix, known, baseline, candidates) if mix else None
     found = [_candidate(baseline, c, known, per, shares, machines, weights, pairing) for c in candidates]
     if not any(e.each for c in found for e in c.classes.values()):
-        raise FleetmarkError(_nothing_shared(baseline, candidates))
-    warnings = [w for c in candidates for w in _warnings(baseline, c)]
-    notes = [f"{s.title}: {n}" for s in sides for n in s.notes]
+        raise FleetmarkError(_nothing_shared(baseline, candidates, per, found))
+    warnings = [w for c in candidates for w in _warnings(baseline, c, pairing)]
+    notes = [f"{s.title}: {n}" for s in sides for n in s.notes] + [
+        n for c in candidates for n in _sizes(baseline, c)[1]
+    ]
     figures = {s.title: _figures(s) for s in sides}
     return Comparison(baseline.title, found, per, pairing, known, figures, list(dict.fromkeys(warnings)), notes)
 
@@ -116,7 +126,9 @@ def _candidate(
             for t, unit, better in zip(known.index, known["unit"], known["better"], strict=True)
             if (unit not in RATES or better == Better.LOWER) and t not in excluded
         }
-    left, right = (_normalised(s).drop(columns=list(excluded), errors="ignore") for s in (a, b))
+    left, right = (
+        (s.means if s.shared is None else s.shared).drop(columns=list(excluded), errors="ignore") for s in (a, b)
+    )
     classes = {}
     for name in sorted(known["class"].unique()):
         titles = known.index[known["class"] == name]
@@ -129,7 +141,12 @@ def _candidate(
     if shares:
         classes[WORK_MIX] = compare(left, right, mix=shares, pairing=pairing)
     told = {name: replace(e, left_out=_explained(e.left_out, known, a, b)) for name, e in classes.items()}
-    return Candidate(b.title, told, excluded)
+    standing = pd.concat([s.benchmarks["standing"] for s in (a, b)]).groupby(level=0).agg(_words)
+    return Candidate(b.title, told, excluded, {str(t): str(s) for t, s in standing.items()})
+
+
+def _words(standings: pd.Series) -> str:
+    return ", ".join(sorted({word for text in standings for word in str(text).split(", ") if word}))
 
 
 def _explained(left_out: Mapping[str, str], known: pd.DataFrame, a: Side, b: Side) -> dict[str, str]:
@@ -137,17 +154,10 @@ def _explained(left_out: Mapping[str, str], known: pd.DataFrame, a: Side, b: Sid
     made = {}
     for title, why in left_out.items():
         run = " ".join(str(known.loc[title, key]) for key in ("workload", "case"))
-        vain = [f"not equivalent: on {s.title} every run was {s.failed[run]}" for s in (a, b) if run in s.failed]
+        target = "not equivalent: " if "-p99-" in run else ""  # it ran, and could not keep the latency
+        vain = [f"{target}on {s.title} every run was {s.failed[run]}" for s in (a, b) if run in s.failed]
         made[title] = "; ".join(vain) or why
     return made
-
-
-def _normalised(side: Side) -> pd.DataFrame:
-    """The means, each machine's divided by how much it has of what is normalised by."""
-    if not side.per:
-        return side.means
-    amount = pd.Series({host: np.log(side.per[host]) if host in side.per else np.nan for host in side.means.index})
-    return side.means.sub(amount, axis=0)
 
 
 def _clashes(a: Side, b: Side) -> dict[str, str]:
@@ -156,16 +166,16 @@ def _clashes(a: Side, b: Side) -> dict[str, str]:
     for title in a.benchmarks.index.intersection(b.benchmarks.index):
         units = [str(s.benchmarks.loc[title, "unit"]) for s in (a, b)]
         if units[0] != units[1] or ", " in units[0]:
-            found[str(title)] = f"units clash: {units[0]} on the baseline, {units[1]} on the candidate"
+            found[str(title)] = f"{CLASH}: {units[0]} on the baseline, {units[1]} on the candidate"
     return found
 
 
-def _warnings(a: Side, b: Side) -> list[str]:
+def _warnings(a: Side, b: Side, pairing: Pairing) -> list[str]:
     """What a reader must know before believing a ratio of these sides."""
     said = []
     for key in sorted({*a.traits, *b.traits}):
         mine, theirs = (sorted(set(s.traits.get(key, ()))) for s in (a, b))
-        if len({*mine, *theirs}) > 1:
+        if mine != theirs or len(mine) > 1:
             left, right = (", ".join(values) or "none" for values in (mine, theirs))
             said.append(f"{key} differs: {left} ({a.title}) against {right} ({b.title})")
     for title in a.benchmarks.index.intersection(b.benchmarks.index):
@@ -174,7 +184,8 @@ def _warnings(a: Side, b: Side) -> list[str]:
             words = [s or "an official result" for s in standing]
             said.append(f"{title}: {words[0]} ({a.title}) is set against {words[1]} ({b.title})")
     common = a.means.index.intersection(b.means.index)
-    if len(common):
+    said += _sizes(a, b)[0]
+    if len(common) and pairing is not Pairing.SAME_HOSTS:
         said.append(f"{len(common)} hosts are on both sides ({', '.join(common[:3])}): compare them with --paired")
     return said
 
@@ -184,7 +195,10 @@ def _shares(
 ) -> dict[str, float]:
     """A mix by title: a class's or a pattern's share goes in equal parts to the benchmarks it stands for."""
     total = sum(mix.values())
-    if any(share < 0 for share in mix.values()) or abs(total - 1) > 1e-6:
+    for name, share in mix.items():
+        if not (math.isfinite(share) and share >= 0):
+            raise FleetmarkError(f"the work mix gives {name} {share:g}: a share is a number from 0 to 1")
+    if abs(total - 1) > 1e-6:
         raise FleetmarkError(f"the work mix sums to {total:g}, not to 1: its shares are parts of all server-hours")
     shares: dict[str, float] = {}
     for name, share in mix.items():
@@ -202,7 +216,28 @@ def _shares(
     return shares
 
 
-def _nothing_shared(a: Side, candidates: Sequence[Side]) -> str:
+def _sizes(a: Side, b: Side) -> tuple[list[str], list[str]]:
+    """Where a thing was measured at other sizes on the two sides: far apart, which is a warning, and less so."""
+    found: dict[tuple[bool, str], list[str]] = {}
+    for title in a.benchmarks.index.intersection(b.benchmarks.index):
+        x, y = ([float(s.benchmarks.loc[title, k]) for k in ("smallest", "largest")] for s in (a, b))
+        if x == y or any(map(math.isnan, (*x, *y))):
+            continue
+        mine, theirs = ("–".join(f"{size:,.0f}" for size in dict.fromkeys(s)) for s in (x, y))
+        far = max(x[1], y[1]) >= APART * min(x[0], y[0])
+        found.setdefault((far, f"size {mine} ({a.title}) against {theirs} ({b.title})"), []).append(str(title))
+    said = {
+        (far, f"{'; '.join(titles[:3])}{f' and {len(titles) - 3} more' if len(titles) > 3 else ''}: {told}")
+        for (far, told), titles in found.items()
+    }
+    return sorted(s for far, s in said if far), sorted(s for far, s in said if not far)
+
+
+def _nothing_shared(a: Side, candidates: Sequence[Side], per: str, found: Sequence[Candidate]) -> str:
+    known = {str(t) for c in candidates for t in c.benchmarks.index}
+    if per != "server" and known & {str(t) for t in a.benchmarks.index}:
+        why = next((w for c in found for w in c.excluded.values()), "none has an amount on both sides")
+        return f"--per {per}: nothing of {'; '.join(sorted(known)[:3])} … can be shared out on both sides: {why}"
     mine = "; ".join(map(str, a.benchmarks.index[:3]))
     theirs = "; ".join(str(t) for c in candidates for t in c.benchmarks.index[:3])
     return f"{a.title} and {candidates[0].title} share no benchmark: the one has {mine}, …; the other {theirs}, …"

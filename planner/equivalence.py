@@ -20,6 +20,7 @@ from scipy.spatial.distance import squareform
 
 from planner.ratio import Ratio, against, paired, welch
 
+WHOLE = 1 - 1e-9  # of the weight, but for rounding
 LEAST_COVERED = 0.8  # of the weight; below it there is no headline
 MIX_SENSITIVE = 0.05  # how far the two headlines may lie apart before that is said
 ALIKE = 0.98  # correlation from which on benchmarks tell the same story
@@ -77,22 +78,31 @@ def compare(
     ``pairing``: how the hosts of the two sides belong together.
     """
     names = sorted(set(a.columns) | set(b.columns))
+    alone: dict[str, str] = {}
+    if pairing is Pairing.SAME_HOSTS:
+        a, b, alone = _same_hosts(a, b)
     given = weights if weights is not None else mix
     wanted = dict(given) if given is not None else _equal_weights(names, a, b, machines)
     both, left_out = _on_both(names, a, b)
     each = {n: _one(a[n], b[n], pairing) for n in both}
     chosen = [n for n in both if wanted.get(n, 0) > 0]
-    chosen, rows_a, rows_b, dropped, hosts_out = _complete(chosen, a, b, pairing)
+    chosen, rows_a, rows_b, dropped, hosts_out = _complete(chosen, a, b)
     left_out |= dropped
+    hosts_out |= alone
     covered = sum(wanted[n] for n in chosen) / (sum(wanted.values()) or 1)
+    why = ""
     if not chosen or covered < LEAST_COVERED:
         why = f"only {covered:.0%} of the weight is measured on both sides" if chosen else "no benchmark on both sides"
+    elif covered < WHOLE and len(both) < 2:
+        why = f"{covered:.0%} of the weight is in one benchmark: nothing says how far the others may lie from it"
+    if why:
         return Equivalence(None, why, None, each, {}, covered, None, None, left_out, hosts_out)
     share = {n: wanted[n] / sum(wanted[m] for m in chosen) for n in chosen}
     w = np.array([share[n] for n in chosen])
     x, y = rows_a[chosen].to_numpy(float), rows_b[chosen].to_numpy(float)
     delta = y.mean(axis=0) - x.mean(axis=0)
-    unknown = (1 - covered) ** 2 * float(np.var(delta, ddof=1)) if covered < 1 and len(chosen) > 1 else 0.0
+    known = delta if len(chosen) > 1 else np.log([each[n].value for n in both])
+    unknown = (1 - covered) ** 2 * float(np.var(known, ddof=1)) if covered < WHOLE else 0.0
     ratio = _over(x @ w, y @ w, pairing, unknown)
     work = _equal_work(x, y, w, delta, pairing, unknown) if mix is not None else None
     lowest, highest = math.exp(delta.min()), math.exp(delta.max())
@@ -101,7 +111,7 @@ def compare(
 
 def _over(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], pairing: Pairing, extra: float) -> Ratio:
     if pairing is Pairing.SAME_HOSTS:
-        return paired(x.tolist(), y.tolist())
+        return paired(x.tolist(), y.tolist(), extra=extra)
     if pairing is Pairing.PINNED:
         return against(float(x[0]), y.tolist(), extra=extra)
     return welch(x.tolist(), y.tolist(), extra=extra)
@@ -125,11 +135,17 @@ def _equal_work(
 
 
 def _one(a: pd.Series, b: pd.Series, pairing: Pairing) -> Ratio:
-    a, b = a.dropna(), b.dropna()
-    if pairing is Pairing.SAME_HOSTS:
-        common = a.index.intersection(b.index)
-        a, b = a[common], b[common]
-    return _over(a.to_numpy(float), b.to_numpy(float), pairing, 0.0)
+    return _over(a.dropna().to_numpy(float), b.dropna().to_numpy(float), pairing, 0.0)
+
+
+def _same_hosts(a: pd.DataFrame, b: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str]]:
+    """The hosts of both sides, with gaps wherever one of the two figures is missing; the others, with the reason."""
+    common, shared = a.index.intersection(b.index), a.columns.intersection(b.columns)
+    alone = {str(h): "is on one side only" for h in a.index.symmetric_difference(b.index)}
+    x, y = a.loc[common].copy(), b.loc[common].copy()
+    there = x[shared].notna() & y[shared].notna()
+    x[shared], y[shared] = x[shared].where(there), y[shared].where(there)
+    return x, y, alone
 
 
 def _on_both(names: Sequence[str], a: pd.DataFrame, b: pd.DataFrame) -> tuple[list[str], dict[str, str]]:
@@ -138,13 +154,15 @@ def _on_both(names: Sequence[str], a: pd.DataFrame, b: pd.DataFrame) -> tuple[li
         has_a, has_b = (name in side and bool(side[name].notna().any()) for side in (a, b))
         if has_a and has_b:
             both.append(name)
+        elif name in a and name in b and not (has_a or has_b):
+            out[name] = "no host has a figure on both sides"
         else:
             out[name] = "measured on the baseline only" if has_a else "measured on the candidate only"
     return both, out
 
 
 def _complete(
-    names: list[str], a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing
+    names: list[str], a: pd.DataFrame, b: pd.DataFrame
 ) -> tuple[list[str], pd.DataFrame, pd.DataFrame, dict[str, str], dict[str, str]]:
     """The benchmarks and the hosts that have them all.
 
@@ -153,9 +171,6 @@ def _complete(
     dropped: dict[str, str] = {}
     while names:
         rows_a, rows_b = a[names].dropna(), b[names].dropna()
-        if pairing is Pairing.SAME_HOSTS:
-            common = rows_a.index.intersection(rows_b.index)
-            rows_a, rows_b = rows_a.loc[common], rows_b.loc[common]
         if 2 * len(rows_a) >= _present(a, names) and 2 * len(rows_b) >= _present(b, names) and len(rows_a):
             break
         gaps = {n: max(float(side[n].isna().mean()) for side in (a, b)) for n in names}
@@ -186,15 +201,17 @@ def _equal_weights(
     return {name: 1 / len(groups) / len(group) for group in groups for name in group}
 
 
-def pinned_weights(machines: pd.DataFrame, classes: pd.Series) -> dict[str, float]:
+def pinned_weights(machines: pd.DataFrame, classes: pd.Series, kinds: pd.DataFrame | None = None) -> dict[str, float]:
     """Title to its weight within its class (summing to 1 there), to be kept with a reference.
 
-    ``machines``: oriented log means, a row per host; ``classes``: title to class.
+    ``machines``: oriented log means, a row per host; ``classes``: title to class; ``kinds``: a row per kind of
+    machine on record, where there are enough of them.
     """
     made: dict[str, float] = {}
     for name in sorted(set(classes)):
         titles = [str(t) for t in classes.index[classes == name]]
-        groups = clusters(machines.reindex(columns=titles), kinds=False)
+        seen = machines if kinds is None else kinds
+        groups = clusters(seen.reindex(columns=titles), kinds=kinds is not None)
         made |= {title: 1 / len(groups) / len(group) for group in groups for title in group}
     return made
 
@@ -202,21 +219,21 @@ def pinned_weights(machines: pd.DataFrame, classes: pd.Series) -> dict[str, floa
 def clusters(machines: pd.DataFrame, kinds: bool = True) -> list[list[str]]:
     """Benchmarks (columns) grouped by whether they rank the machines (rows) alike: average linkage on 1 - correlation.
 
-    That takes LEAST_MACHINES rows of different ``kinds`` of machine (hosts of two generations would make everything
-    look alike); without, only columns that are equal in every row go together.
+    That takes LEAST_MACHINES rows that have both, of different ``kinds`` of machine (hosts of two generations would
+    make everything look alike); without, only columns that are equal in every row go together.
     """
     names = [str(c) for c in machines.columns]
     if len(names) < 2:
         return [[n] for n in names]
-    if kinds and len(machines.dropna()) >= LEAST_MACHINES:
-        with np.errstate(invalid="ignore", divide="ignore"):
-            related = np.corrcoef(machines.dropna().to_numpy(float).T)
+    equal = [column.round(9).tobytes().hex() for column in machines.to_numpy(float).T]
+    keys = [name if machines[name].isna().all() else key for name, key in zip(names, equal, strict=True)]
+    if kinds and len(machines) >= LEAST_MACHINES:
+        related = machines.corr(min_periods=LEAST_MACHINES).to_numpy(float)
         distance = 1 - np.nan_to_num(related, nan=0.0)
-        np.fill_diagonal(distance, 0)
+        same = pd.factorize(np.array(keys))[0]
+        distance[same[:, None] == same] = 0
         tree = linkage(squareform((distance + distance.T) / 2, checks=False), "average")
         keys = [str(number) for number in fcluster(tree, 1 - ALIKE, "distance")]
-    else:
-        keys = [column.round(9).tobytes().hex() for column in machines.to_numpy(float).T]
     found: dict[str, list[str]] = {}
     for name, key in zip(names, keys, strict=True):
         found.setdefault(key, []).append(name)

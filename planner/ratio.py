@@ -79,16 +79,19 @@ def welch(a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE
     return _interval(delta, math.sqrt(variance + extra), df, confidence, hosts)
 
 
-def paired(a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE) -> Ratio:
-    """The same hosts before (``a``) and after (``b``), in the same order: Student's t on the differences."""
+def paired(a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE, extra: float = 0.0) -> Ratio:
+    """The same hosts before (``a``) and after (``b``), in the same order: Student's t on the differences.
+
+    ``extra`` as in ``welch``.
+    """
     d = np.asarray(b, dtype=float) - np.asarray(a, dtype=float)
     delta, hosts = float(d.mean()), (len(d), len(d))
     if len(d) < 2:
         return Ratio(math.exp(delta), None, None, None, hosts)
-    se = float(d.std(ddof=1)) / math.sqrt(len(d))
-    if se * se < NOTHING:
+    variance = float(d.var(ddof=1)) / len(d) + extra
+    if variance < NOTHING:
         return Ratio(math.exp(delta), math.exp(delta), math.exp(delta), 1.0 if delta == 0 else 0.0, hosts)
-    return _interval(delta, se, float(len(d) - 1), confidence, hosts)
+    return _interval(delta, math.sqrt(variance), float(len(d) - 1), confidence, hosts)
 
 
 def against(fixed: float, b: Sequence[float], confidence: float = CONFIDENCE, extra: float = 0.0) -> Ratio:

@@ -12,7 +12,7 @@ from typing import Any
 
 from fleetmark.model import Standing
 from fleetmark.units import human, significant
-from planner.comparison import Candidate, Comparison
+from planner.comparison import CLASH, Candidate, Comparison
 from planner.equivalence import Equivalence, Pairing
 from planner.ratio import CONFIDENCE, Ratio
 from reports import format as fmt
@@ -56,7 +56,7 @@ def rows(found: Comparison) -> list[Row]:
 
 def _of(found: Comparison, candidate: Candidate) -> Iterator[Row]:
     for name, e in candidate.classes.items():
-        yield _headline(found, candidate.title, name, e)
+        yield _headline(candidate, name, e)
         for title, ratio in e.each.items():
             if name != found.benchmarks.loc[title, "class"]:
                 continue  # a work mix: its benchmarks stand with their classes
@@ -66,10 +66,13 @@ def _of(found: Comparison, candidate: Candidate) -> Iterator[Row]:
             if title not in e.each and title in found.benchmarks.index and name == found.benchmarks.loc[title, "class"]:
                 yield _benchmark(found, candidate, title, None, None, why)
     for title, why in candidate.excluded.items():
-        yield _benchmark(found, candidate, title, None, None, why)
+        row = _benchmark(found, candidate, title, None, None, why)
+        if why.startswith(CLASH):  # its values share no unit to be shown in
+            row = replace(row, unit="", baseline_value=None, candidate_value=None)
+        yield row
 
 
-def _headline(found: Comparison, candidate: str, name: str, e: Equivalence) -> Row:
+def _headline(candidate: Candidate, name: str, e: Equivalence) -> Row:
     parts = [e.why]
     if e.ratio:
         if e.covered < 1 - 1e-9:
@@ -81,9 +84,9 @@ def _headline(found: Comparison, candidate: str, name: str, e: Equivalence) -> R
     if e.hosts_out:
         parts.append(f"without {', '.join(f'{h} ({why})' for h, why in e.hosts_out.items())}")
     note = "; ".join(p for p in parts if p)
-    standings = {s for t in e.weights for s in str(found.benchmarks.loc[t, "standing"]).split(", ") if s}
+    standings = {s for t in e.weights for s in candidate.standing.get(t, "").split(", ") if s}
     standing = ", ".join(sorted(standings))
-    row = Row(candidate, name, weight=1.0 if e.ratio else None, lowest=e.lowest, highest=e.highest)
+    row = Row(candidate.title, name, weight=1.0 if e.ratio else None, lowest=e.lowest, highest=e.highest)
     return _with(replace(row, standing=standing, note=note, work=e.work.value if e.work else None), e.ratio)
 
 
@@ -101,7 +104,7 @@ def _benchmark(
         a,
         b,
         weight=weight,
-        standing=str(about["standing"]),
+        standing=candidate.standing.get(title, ""),
         note=note,
     )
     return _with(row, ratio)
@@ -164,6 +167,11 @@ def value(number: float | None, unit: str) -> str:
     return "" if number is None or not unit else human(number, unit)
 
 
+def named(title: str, row: Row) -> str:
+    """A class or a benchmark with the word that its owners want beside its figures."""
+    return f"{title}, {row.standing}" if row.standing else title
+
+
 def footnotes(found: Comparison) -> list[str]:
     """What the owners of benchmarks want said beside such figures."""
     names = {name for text in found.benchmarks["standing"] for name in str(text).split(", ") if name}
@@ -211,12 +219,19 @@ def to_markdown(found: Comparison) -> str:
         if not row.benchmark:
             said = "no headline" if row.ratio is None else f"{figure(row.ratio)} {plus_minus(row)}".strip()
             behind = f", benchmarks {extent(row)}" if extent(row) else ""
-            lines += ["", f"### {_cell(row.candidate)}: {_cell(row.class_)}: {said}{behind}", ""]
+            lines += ["", f"### {_cell(row.candidate)}: {_cell(named(row.class_, row))}: {said}{behind}", ""]
             lines += [_cell(row.note), ""] if row.note else []
             lines += ["| benchmark | baseline | candidate | ratio | ± | p | n | verdict |", "|-|-:|-:|-:|-:|-:|-:|-|"]
             continue
         values = [value(v, row.unit) for v in (row.baseline_value, row.candidate_value)]
-        cells = [row.benchmark, *values, figure(row.ratio), plus_minus(row), p_value(row), hosts(found, row)]
+        cells = [
+            named(row.benchmark, row),
+            *values,
+            figure(row.ratio),
+            plus_minus(row),
+            p_value(row),
+            hosts(found, row),
+        ]
         cells.append(row.verdict or row.note)
         lines.append(f"| {' | '.join(map(_cell, cells))} |")
     lines += ["", *(f"_{note}_" for note in footnotes(found))]

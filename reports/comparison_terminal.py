@@ -10,7 +10,7 @@ from rich.text import Text
 from planner.comparison import Comparison
 from planner.ratio import CONFIDENCE, Verdict
 from reports import format as fmt
-from reports.comparison import Row, extent, figure, footnotes, hosts, p_value, plus_minus, question, rows, value
+from reports.comparison import Row, extent, figure, footnotes, hosts, named, p_value, plus_minus, question, rows, value
 
 _STYLE = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.SAME: "cyan", Verdict.CANNOT_TELL: "yellow"}
 MOST_OUT = 8
@@ -64,10 +64,14 @@ def _table(found: Comparison, mine: list[Row], title: str) -> Table:
             ratio = Text(figure(row.ratio) or "none", style="bold")
             table.add_row(head, "", Text(extent(row), style="dim"), ratio, *numbers)
         elif row.ratio is not None:
-            name = Text(f"  {fmt.clean(row.benchmark)}{f', {row.standing}' if row.standing else ''}")
+            name = Text(f"  {fmt.clean(named(row.benchmark, row))}")
             values = [value(v, row.unit) for v in (row.baseline_value, row.candidate_value)]
             table.add_row(name, *values, figure(row.ratio), *numbers)
     return table
+
+
+def _head(row: Row) -> str:
+    return " ".join(part for part in (figure(row.ratio), plus_minus(row), row.standing) if part)
 
 
 def _conversions(found: Comparison, every: list[Row]) -> Table:
@@ -81,5 +85,5 @@ def _conversions(found: Comparison, every: list[Row]) -> Table:
     table.add_row(Text(fmt.clean(found.baseline)), *["1" for _ in classes])
     for c in found.candidates:
         cells = [heads.get((c.title, name)) for name in classes]
-        table.add_row(Text(fmt.clean(c.title)), *[f"{figure(r.ratio)} {plus_minus(r)}" if r else "" for r in cells])
+        table.add_row(Text(fmt.clean(c.title)), *[_head(r) if r else "" for r in cells])
     return table

@@ -41,12 +41,19 @@ def record(
     measured: Mapping[tuple[str, Bench], Sequence[float]],
     cores: Mapping[str, int] | None = None,
     status: str = "passed",
+    site: str = "",
+    ids: Mapping[str, str] | None = None,
 ) -> Archive:
-    """A finished campaign ``name`` under ``root``: host to labels, (host, benchmark) to its repeats."""
-    listed = [{"name": h, "address": h, "generation": given.get("gen"), "labels": given} for h, given in hosts.items()]
+    """A finished campaign ``name`` under ``root``: host to labels, (host, benchmark) to its repeats.
+
+    ``site`` ends every address; ``ids``: host to machine ID.
+    """
+    listed = [
+        {"name": h, "address": h + site, "generation": given.get("gen"), "labels": given} for h, given in hosts.items()
+    ]
     archive = Archive.create(root, name, {"hosts": listed, "suite": "x", "created": "2026-11-01T00:00:00Z"})
     for host in hosts:
-        archive.save_facts(host, _facts((cores or {}).get(host, 16)), {})
+        archive.save_facts(host, _facts((cores or {}).get(host, 16), (ids or {}).get(host)), {})
     archive.write_measurements(
         [
             {
@@ -77,5 +84,5 @@ def record(
     return archive
 
 
-def _facts(cores: int) -> Facts:
-    return facts(cpu=Cpu(cores=cores, threads=2 * cores, sockets=2))
+def _facts(cores: int, machine_id: str | None) -> Facts:
+    return facts(machine_id=machine_id, cpu=Cpu(cores=cores, threads=2 * cores, sockets=2))

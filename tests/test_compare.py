@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
@@ -103,13 +105,44 @@ def test_per_core_leaves_latencies_out(root: Path) -> None:
 def test_per_watt_takes_what_was_drawn_during_the_runs(tmp_path: Path) -> None:
     power = Bench("stream", "all-cores", "power", "W", "lower", "mem-bw", labels=frozen({"source": "rapl"}))
     measured = fleet()
-    drawn = {(host, power): [200.0 if host[0] == "a" else 300.0] for host, _ in measured}
+    drawn = {
+        (h, replace(power, workload=b.workload, case=b.case)): [watts * (1.0 if h[0] == "a" else more)]
+        for h, _ in measured
+        for b, watts, more in ((TRIAD, 200.0, 1.2), (IOPS, 100.0, 2.0))
+    }
     record(tmp_path, "c1", labels(measured), measured)
     refusal = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "watt")
     assert "no power was measured during its runs" in refusal
-    record(tmp_path, "c2", labels(measured), drawn)
-    row = of(compared(tmp_path, "--baseline", "gen=old", "--candidate", "gen=new", "--per", "watt"), "disk")
-    assert float(row["ratio"]) == pytest.approx(1.5 / 1.5, rel=0.02)
+    record(tmp_path, "c2", labels(measured), {**measured, **drawn})
+    rows = compared(tmp_path, "--baseline", "gen=old", "--candidate", "gen=new", "--per", "watt")
+    assert float(of(rows, "disk", "fio randread-4k-qd32 read_iops")["ratio"]) == pytest.approx(1.5 / 2, rel=0.02)
+    assert float(of(rows, "mem-bw", "stream all-cores triad")["ratio"]) == pytest.approx(2.4 / 1.2, rel=0.02)
+
+
+def test_power_of_two_sources_is_said(tmp_path: Path) -> None:
+    power = replace(IOPS, metric="power", unit="W", better="lower")
+    hosts, measured = {"a": {"gen": "old"}, "b": {"gen": "new"}}, {("a", IOPS): [1.0], ("b", IOPS): [2.0]}
+    for host, source in (("a", "rapl"), ("b", "meter")):
+        measured[host, replace(power, labels=frozen({"source": source}))] = [100.0]
+    record(tmp_path, "c", hosts, measured)
+    words = ("compare", "-b", "gen=old", "-c", "gen=new", "--per", "watt", "--format", "json")
+    said = json.loads(run(tmp_path, *words))["warnings"]
+    assert "power source differs: rapl (gen=old) against meter (gen=new)" in said
+
+
+def test_each_campaign_is_shared_out_by_what_there_was_then(tmp_path: Path) -> None:
+    """A host that got more cores between two campaigns: 10 of 10 and 40 of 20, not 20 of 20."""
+    hosts = {"a": {"gen": "old"}, "b": {"gen": "new"}}
+    record(tmp_path, "c1", hosts, {("a", TRIAD): [10.0], ("b", TRIAD): [10.0]}, {"a": 10, "b": 10})
+    record(tmp_path, "c2", {"b": hosts["b"]}, {("b", TRIAD): [40.0]}, {"b": 20})
+    row = of(compared(tmp_path, "-b", "gen=old", "-c", "gen=new", "--per", "core"), "mem-bw")
+    assert float(row["ratio"]) == pytest.approx(math.sqrt(2))
+    (tmp_path / "c1" / "facts" / "b.json").unlink()
+    done = CliRunner().invoke(
+        cli.app,
+        ["compare", "-b", "gen=old", "-c", "gen=new", "--per", "core", "--format", "json", "--results", str(tmp_path)],
+    )
+    assert "per core: 1 figure left out for not saying how much there was: b (c1)" in done.stdout
 
 
 def test_per_money_names_the_currency(tmp_path: Path) -> None:
@@ -264,6 +297,15 @@ def test_every_form_says_the_same(root: Path) -> None:
         (["-c", "gen=new"], "--baseline gen=… or --reference NAME"),
         (["--reference", "nobody", "-c", "gen=new"], "there is none yet"),
         (["-b", "host=a0", "-c", "host=b0", "--paired"], "have no host in common"),
+        (["--reference", "", "-c", "gen=new"], "no reference ''"),
+        (["--reference", "x@²", "-c", "gen=new"], "there is none yet"),
+        (["-b", "gen=old", "-c", "gen=new", "--mix", ""], "is no share"),
+        (["-b", "gen=old", "-c", "gen=new", "--mix", "disk=-1,mem-bw=2"], "gives disk -1: a share is a number from 0"),
+        (["-b", "gen=old", "-c", "gen=new", "--mix", "disk=nan"], "gives disk nan: a share is a number"),
+        (["-b", "gen=old", "-c", "gen=new", "--only", "fio/*", "--only", "x*"], "--only x* matches no benchmark"),
+        (["-b", "gen=old", "-c", "gen=new", "--per", "core", "--only", "lmbench/*"], "nothing to share out per core"),
+        (["-b", "gne!=old", "-c", "gen=new"], "none has gne (did you mean gen?)"),
+        (["-b", "gen=old", "-c", "host=a0"], "gen=old and host=a0 both select a0 of c1"),
     ],
 )
 def test_bad_input_is_one_sentence(root: Path, words: list[str], said: str) -> None:
@@ -291,3 +333,119 @@ def test_units_must_agree(tmp_path: Path) -> None:
     record(tmp_path, "c", {"a": {"gen": "old"}, "b": {"gen": "new"}}, measured)
     row = of(compared(tmp_path), "disk", "fio randread-4k-qd32 read_iops")
     assert row["ratio"] == "" and row["note"] == "units clash: 1/s on the baseline, B/s on the candidate"
+    assert (row["unit"], row["baseline_value"], row["candidate_value"]) == ("", "", "")
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "said"),
+    [
+        ("campaign.json", "{}", "schema None is not one this version"),
+        ("campaign.json", '{"schema": 9, "hosts": []}', "schema 9 is not one this version"),
+        ("campaign.json", '{"schema": 1}', "damaged (KeyError('hosts'))"),
+        ("facts/a0.json", "[]", "not facts of this version"),
+        ("facts/a0.json", "{", "not facts of this version"),
+        ("measurements.parquet", "", "no whole Parquet file"),
+        ("measurements.parquet", "PAR1 cut", "no whole Parquet file"),
+    ],
+)
+def test_a_damaged_record_is_one_sentence(root: Path, file: str, content: str, said: str) -> None:
+    (root / "c1" / file).write_text(content)
+    found = refused(root, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "core")
+    assert said in found and str(root / "c1") in found
+
+
+def test_what_older_archives_lack(root: Path) -> None:
+    whole = compared(root)
+    path = root / "c1" / "measurements.parquet"
+    table = pq.read_table(path)
+    labels = pa.array([None] * table.num_rows, pa.string())
+    pq.write_table(table.drop_columns(["standing", "labels"]).append_column("labels", labels), path)
+    assert [r["ratio"] for r in compared(root)] == [r["ratio"] for r in whole]
+    headline = pa.array([None] * table.num_rows, pa.bool_())
+    pq.write_table(table.drop_columns(["headline"]).append_column("headline", headline), path)
+    assert "gen=new: nothing is measured" in refused(root, "compare", "-b", "gen=old", "-c", "gen=new")
+    pq.write_table(table.slice(0, 0), path)
+    assert "gen=new: nothing is measured" in refused(root, "compare", "-b", "gen=old", "-c", "gen=new")
+    path.unlink()
+    record(root, "c2", {"a0": {"gen": "old"}, "b0": {"gen": "new"}}, {("a0", TRIAD): [1.0], ("b0", TRIAD): [2.0]})
+    found = json.loads(run(root, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))
+    assert "gen=old: c1: nothing measured there" in found["notes"]
+
+
+def test_machines_of_one_name_at_two_sites_are_two_hosts(tmp_path: Path) -> None:
+    hosts = {"node0": {"gen": "old"}, "node1": {"gen": "old"}}
+    for site, value in ((".ams", 1e9), (".fra", 2e9)):
+        measured = {(h, TRIAD): [value] for h in hosts}
+        record(tmp_path, f"c{site}", hosts, measured, site=site, ids={h: h + site for h in hosts})
+    record(tmp_path, "new", {"b": {"gen": "new"}}, {("b", TRIAD): [4e9]})
+    assert of(compared(tmp_path), "mem-bw")["hosts_baseline"] == "4"
+    said = refused(tmp_path, "compare", "-b", "campaign=c.ams", "-c", "campaign=c.fra", "--paired")
+    assert "no host in common (node0, node1: other machines of that name)" in said
+
+
+def test_estimates_and_official_results_of_a_host_do_not_mix(tmp_path: Path) -> None:
+    hosts, official = {"a": {"gen": "old"}, "b": {"gen": "new"}}, replace(MCF, standing="")
+    measured = {("a", official): [10.0], ("a", MCF): [99.0], ("b", official): [20.0]}
+    record(tmp_path, "c", hosts, measured)
+    row = of(compared(tmp_path), "cpu-int")
+    assert float(row["ratio"]) == pytest.approx(2) and row["standing"] == ""
+    found = json.loads(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))
+    assert "gen=old: 1 figure left out: no official result, where the host has one" in found["notes"]
+
+
+def test_the_word_of_either_side_stands_in_every_form(tmp_path: Path) -> None:
+    official = replace(MCF, standing="")
+    hosts = {"a": {"gen": "old"}, "b": {"gen": "new"}, "c": {"gen": "other"}}
+    record(tmp_path, "c", hosts, {("a", official): [10.0], ("b", MCF): [20.0], ("c", official): [30.0]})
+    words = ("-b", "gen=old", "-c", "gen=new", "-c", "gen=other", "-c", "gen=new")
+    rows = [r for r in compared(tmp_path, *words) if r["benchmark"]]
+    assert [(r["candidate"], r["standing"]) for r in rows] == [("gen=new", "estimate"), ("gen=other", "")]
+    text = run(tmp_path, "compare", *words, "--format", "md")
+    assert "cpu-int, estimate: 2.00" in text and "| spec_cpu2017 505.mcf_r base_ratio, estimate |" in text
+    assert "2.00 estimate" in run(tmp_path, "compare", *words)
+    done = CliRunner().invoke(cli.app, ["compare", *words, "--format", "csv", "--results", str(tmp_path)])
+    assert "fleetmark: warning: spec_cpu2017" in done.stderr and "fleetmark: estimate: not" in done.stderr
+
+
+def test_sizes_far_apart_and_traits_of_one_side_are_warned_of(tmp_path: Path) -> None:
+    hosts = {"a": {"gen": "old", "round": "v5.1"}, "b": {"gen": "new"}}
+    sized = {h: replace(TRIAD, labels=frozen({"size": str(s << 20)})) for h, s in (("a", 1), ("b", 512))}
+    record(tmp_path, "c", hosts, {("a", sized["a"]): [1e9], ("b", sized["b"]): [2e9]})
+    words = ("compare", "--format", "json", "-c", "gen=new")
+    run(tmp_path, "reference", "save", "ref", "--from", "gen=old")
+    for side, title in (("--baseline", "gen=old"), ("--reference", "ref")):
+        said = " ".join(json.loads(run(tmp_path, *words, side, title))["warnings"])
+        assert "size 1,048,576 (" in said and "against 536,870,912 (gen=new)" in said
+        assert "round differs: v5.1" in said and "against none (gen=new)" in said
+
+
+def test_pairs_name_what_is_on_one_side_only_and_do_not_ask_for_pairs(tmp_path: Path) -> None:
+    before = fleet("a")
+    record(tmp_path, "before", labels(before), before)
+    record(tmp_path, "after", labels(before), {k: v for k, v in before.items() if k[0] != "a3"})
+    words = ("compare", "-b", "campaign=before", "-c", "campaign=after", "--paired", "--format", "json")
+    found = json.loads(run(tmp_path, *words))
+    assert found["warnings"] == []
+    assert {r["note"] for r in found["rows"] if not r["benchmark"]} == {"without a3 (is on one side only)"}
+
+
+def test_what_failed_without_a_latency_target_just_failed(tmp_path: Path) -> None:
+    hosts = {"a": {"gen": "old"}, "b": {"gen": "new"}}
+    record(tmp_path, "c1", hosts, {("a", TRIAD): [1e9], ("b", TRIAD): [2e9], ("b", IOPS): [5e5]})
+    record(tmp_path, "c2", {"a": hosts["a"]}, {("a", IOPS): [1e4]}, status="invalid")
+    row = of(compared(tmp_path), "disk", "fio randread-4k-qd32 read_iops")
+    assert row["note"] == "on gen=old every run was invalid"
+
+
+def test_a_reference_knows_which_benchmarks_are_redundant(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    other, hosts = replace(MCF, case="541.leela_r"), {}
+    measured: dict[tuple[str, Bench], list[float]] = {}
+    for name in (f"g{n}" for n in range(9)):
+        mcf = math.exp(rng.normal(0, 0.5))
+        hosts[name] = {"gen": name}
+        measured |= {(name, MCF): [mcf], (name, GCC): [mcf * 1.001], (name, other): [math.exp(rng.normal(0, 0.5))]}
+    record(tmp_path, "c", hosts, measured)
+    run(tmp_path, "reference", "save", "ref", "--from", "gen=g0")
+    rows = compared(tmp_path, "--reference", "ref", "--candidate", "gen=g1")
+    assert sorted(float(r["weight"]) for r in rows if r["benchmark"]) == pytest.approx([0.25, 0.25, 0.5])

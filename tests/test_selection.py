@@ -6,7 +6,7 @@ import pytest
 
 from fleetmark.facts import Cpu, Gpu
 from fleetmark.model import FleetmarkError
-from fleetmark.selection import Machine, choose, parse
+from fleetmark.selection import Machine, choose, parse, told_apart
 from tests.test_plan import facts
 
 
@@ -31,6 +31,8 @@ FLEET = [machine("h1", gen="ice", site="ams"), machine("h2", 64, gen="genoa"), m
         ("gpus.name=H200", ["h1", "h2", "x3"]),
         ("cpu.model=EPYC*,campaign=c1,host=x3", ["x3"]),
         ("site!=ams", ["h2", "x3"]),
+        ("gpus.memory!=1,cpu.model!=none", ["h1", "h2", "x3"]),
+        ("gpus.bus!=1", ["h1", "h2", "x3"]),  # facts have such a place, though no host says anything there
     ],
 )
 def test_selectors(text: str, chosen: list[str]) -> None:
@@ -48,6 +50,8 @@ def test_selectors(text: str, chosen: list[str]) -> None:
         ("", "is not key=value"),
         ("cpu.cores>=many", "'many' is no number to compare cpu.cores with"),
         ("cpu.nonsense=1", "none has cpu.nonsense"),
+        ("gne!=ice", r"none has gne \(did you mean gen\?\)"),
+        ("cpu.nonsense!=1", "none has cpu.nonsense"),
     ],
 )
 def test_what_would_match_is_said(text: str, words: str) -> None:
@@ -66,3 +70,25 @@ def test_facts_are_not_asked_for_labels() -> None:
 
     assert choose([Machine("c", "h", {"gen": "a"}, never)], "gen=a,host=h,campaign=c")
     assert parse("a=b,c>=1")[1].key == "c"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "by_id", "names"),
+    [
+        (("10.1", "x"), ("10.1", "x"), True, ["n", "n"]),
+        (("10.1", "x"), ("10.2", "x"), False, ["n", "n"]),  # moved
+        (("10.1", "x"), ("10.2", "y"), False, ["n (10.1)", "n (10.2)"]),
+        (("10.1", None), ("10.2", None), False, ["n (10.1)", "n (10.2)"]),
+        (("10.1", "x"), ("10.1", "y"), True, ["n (x)", "n (y)"]),
+        (("10.1", "x"), ("10.1", None), True, ["n", "n"]),
+        (("10.1", "x"), ("", None), True, ["n", "n"]),  # an imported table has no addresses
+    ],
+)
+def test_machines_of_one_name(
+    first: tuple[str, str | None], second: tuple[str, str | None], by_id: bool, names: list[str]
+) -> None:
+    def named(campaign: str, address: str, machine_id: str | None) -> Machine:
+        return Machine(campaign, "n", {}, lambda: facts(machine_id=machine_id), address)
+
+    found = told_apart([named("c1", *first), named("c2", *second)], by_id=by_id)
+    assert [found["c1", "n"], found["c2", "n"]] == names

@@ -174,3 +174,41 @@ def test_intervals_cover_the_truth(hosts: int, sd: float) -> None:
         assert found and found.lo and found.hi
         covered += found.lo <= math.exp(truth.mean()) <= found.hi
     assert 0.93 <= covered / 500 <= 0.97
+
+
+@pytest.mark.parametrize("pairing", [Pairing.APART, Pairing.SAME_HOSTS])
+def test_a_gap_widens_the_interval_by_the_spread_of_what_is_known(pairing: Pairing) -> None:
+    """Only a (90%) is in the headline, but b tells how far benchmarks lie apart."""
+    rng = np.random.default_rng(5)
+    a, b = (pd.DataFrame(rng.normal(m, 0.01, (4, 2)), [f"h{i}" for i in range(4)], list("ab")) for m in (0, 1))
+    b["b"] += 1
+    b.loc[["h1", "h2", "h3"], "b"] = np.nan
+    wide = compare(a, b, mix={"a": 0.9, "b": 0.1}, pairing=pairing).ratio
+    narrow = compare(a[["a"]], b[["a"]], mix={"a": 1.0}, pairing=pairing).ratio
+    assert wide and narrow and wide.lo and wide.hi and narrow.lo and narrow.hi
+    assert wide.value == pytest.approx(narrow.value)
+    assert math.log(wide.hi / wide.lo) > 2 * math.log(narrow.hi / narrow.lo)
+
+
+def test_one_benchmark_does_not_stand_for_a_class_it_is_not_all_of() -> None:
+    a, b = side([[1, 1]] * 3), side([[2, 3]] * 3, first=4)
+    found = compare(a, b.drop(columns="b"), mix={"a": 0.9, "b": 0.1})
+    assert found.ratio is None and found.why.startswith("90% of the weight is in one benchmark")
+
+
+def test_benchmarks_without_a_host_on_both_sides_are_left_out_of_pairs() -> None:
+    a, b = side([[1, 1], [1, 2], [1, 3]]), side([[2, 2], [2, 4], [2, 6]])
+    a.loc["h1", "b"] = b.loc[["h2", "h3"], "b"] = np.nan
+    b.loc["h9"] = 0.0
+    found = compare(a, b, mix={"a": 0.9, "b": 0.1, "c": 0.0}, pairing=Pairing.SAME_HOSTS)
+    assert set(found.each) == {"a"} and found.each["a"].value == pytest.approx(2)
+    assert found.left_out["b"] == "no host has a figure on both sides"
+    assert found.hosts_out == {"h9": "is on one side only"}
+
+
+def test_a_benchmark_that_few_have_does_not_switch_clustering_off() -> None:
+    rng = np.random.default_rng(3)
+    base = rng.normal(0, 1, 12)
+    machines = pd.DataFrame({"copy": base, "triad": base + rng.normal(0, 0.01, 12), "rare": base})
+    machines.loc[4:, "rare"] = np.nan
+    assert sorted(map(sorted, clusters(machines))) == [["copy", "triad"], ["rare"]]
