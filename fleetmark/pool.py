@@ -33,7 +33,7 @@ def machines(root: Path) -> list[Machine]:
         asked = Archive.open(archive.path).campaign()
         try:
             for host in asked["hosts"]:
-                labels, name = {**host["labels"], **asked.get("labels", {})}, str(host["name"])
+                labels, name = host["labels"], str(host["name"])
                 address = str(host.get("address") or "")
                 found.append(Machine(archive.id, name, labels, _facts_of(archive, name), address))
         except (KeyError, TypeError, AttributeError) as error:
@@ -104,7 +104,7 @@ def side(
         names = names or told_apart(chosen)
         hosts = [names[m.campaign, m.host] for m in chosen]
     else:
-        hosts = [_host(m, by) for m in chosen]
+        hosts = [f"{_host(m, by)} of {title}" for m in chosen]  # the other side's is another
     means, shared, benchmarks, said = _titled(values, keys, hosts)
     if best:
         means = pd.DataFrame([means.max()], [f"best of {len(means)}"])

@@ -178,6 +178,30 @@ def footnotes(found: Comparison) -> list[str]:
     return [Standing(name).footnote for name in sorted(names)]
 
 
+def shortened(found: Comparison) -> Comparison:
+    """The same with sides named by what tells them apart; conditions that all share are said once, as a note."""
+    titles = [found.baseline, *(c.title for c in found.candidates)]
+    terms = {t: [part.strip() for part in t.split(",")] for t in titles}
+    shared = [part for part in terms[found.baseline] if all(part in own for own in terms.values())]
+    short = {t: ",".join(part for part in own if part not in shared) or t for t, own in terms.items()}
+    if not shared or len(set(short.values())) < len(titles):
+        return found
+
+    def told(text: str) -> str:
+        for title in sorted(titles, key=len, reverse=True):
+            text = text.replace(title, short[title])
+        return text
+
+    return replace(
+        found,
+        baseline=short[found.baseline],
+        candidates=[replace(c, title=short[c.title]) for c in found.candidates],
+        figures={short[t]: values for t, values in found.figures.items()},
+        warnings=[told(w) for w in found.warnings],
+        notes=[f"all sides: {','.join(shared)}", *(told(n) for n in found.notes)],
+    )
+
+
 def question(found: Comparison) -> str:
     """What is being asked, in a line."""
     paired = ", the same hosts before and after" if found.pairing is Pairing.SAME_HOSTS else ""
@@ -213,6 +237,7 @@ def to_json(found: Comparison) -> str:
 
 def to_markdown(found: Comparison) -> str:
     """A table per candidate and class, for a pull request or a wiki."""
+    found = shortened(found)
     lines = [f"**{_cell(question(found))}**", ""]
     lines += [f"> **Warning:** {_cell(w)}" for w in found.warnings] + ([""] if found.warnings else [])
     for row in rows(found):

@@ -10,7 +10,20 @@ from rich.text import Text
 from planner.comparison import Comparison
 from planner.ratio import CONFIDENCE, Verdict
 from reports import format as fmt
-from reports.comparison import Row, extent, figure, footnotes, hosts, named, p_value, plus_minus, question, rows, value
+from reports.comparison import (
+    Row,
+    extent,
+    figure,
+    footnotes,
+    hosts,
+    named,
+    p_value,
+    plus_minus,
+    question,
+    rows,
+    shortened,
+    value,
+)
 
 _STYLE = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.SAME: "cyan", Verdict.CANNOT_TELL: "yellow"}
 MOST_OUT = 8
@@ -18,6 +31,7 @@ MOST_OUT = 8
 
 def show(found: Comparison) -> list[RenderableType]:
     """What to print, in order, for 80 columns and wider."""
+    found = shortened(found)
     every = rows(found)
     parts: list[RenderableType] = [Text(fmt.clean(question(found)), style="bold"), Text()]
     for warning in found.warnings:

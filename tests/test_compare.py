@@ -312,6 +312,14 @@ def test_bad_input_is_one_sentence(root: Path, words: list[str], said: str) -> N
     assert said in refused(root, "compare", *words)
 
 
+def test_long_selectors_are_named_by_what_tells_them_apart(root: Path) -> None:
+    words = ("compare", "-b", "campaign=c1,gen=old", "-c", "campaign=c1,gen=new")
+    table = run(root, *words)
+    assert "How many of gen=old is one of gen=new worth" in table and "all sides: campaign=c1" in table
+    assert "### gen=new: disk" in run(root, *words, "--format", "md")
+    assert json.loads(run(root, *words, "--format", "json"))["baseline"] == "campaign=c1,gen=old"
+
+
 def test_sides_that_share_nothing(tmp_path: Path) -> None:
     record(tmp_path, "c", {"a": {"gen": "old"}, "b": {"gen": "new"}}, {("a", TRIAD): [1e9], ("b", IOPS): [1e5]})
     assert "share no benchmark" in refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new")
