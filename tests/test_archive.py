@@ -77,7 +77,7 @@ def test_what_is_set_aside_is_kept(archive: Archive) -> None:
     folder = archive.save_step("h1", step(), {"stdout": b"lost", "result.json": b"{}"})
     archive.set_aside(folder)
     assert not list(archive.steps())
-    assert [p.read_bytes() for p in archive.path.glob("superseded/*/stdout")] == [b"lost"]
+    assert [p.read_bytes() for p in archive.path.glob("superseded/*/h1/*/*/*/stdout")] == [b"lost"]
 
 
 def test_a_journal_cut_off_in_its_last_line_is_read_to_there(archive: Archive) -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -365,12 +366,12 @@ def only(folder: Path, *tools: str) -> str:
         "cat",
         "cp",
         "seq",
-        "python3",
         "umount",
         "true",
     ]
     for tool in (*usual, *tools):
         (folder / tool).symlink_to(shutil.which(tool) or pytest.skip(f"no {tool} here"))
+    (folder / "python3").symlink_to(sys.executable)  # the PATH's may be a script that needs more than this PATH
     return str(folder)
 
 
