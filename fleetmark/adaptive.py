@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,10 +10,10 @@ from typing import Any
 from fleetmark.model import Status
 from fleetmark.outcome import Outcome
 from fleetmark.steps import Step
+from planner.curves import CURVE, curve_point
 from planner.stability import disturbed, half_width, warm_up
 
 CHECK_EVERY = 5  # repeats: looking more often would cost coverage
-CURVE = 4  # points from which on a metric is a curve, which its largest size stands for
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +120,8 @@ def _deciding(case: _Case) -> list[dict[int, float]]:
     """The series that decide: all of a few points, the largest size of a curve."""
     by_metric: dict[tuple[str, str], list[tuple[float, dict[int, float]]]] = defaultdict(list)
     for (name, metric, labels), series in case.values.items():
-        size = str(json.loads(labels).get("size", ""))
-        by_metric[name, metric].append((float(size) if size.replace(".", "", 1).isdigit() else 0.0, series))
+        point = curve_point(labels)
+        by_metric[name, metric].append((point[1] if point else 0.0, series))
     found = []
     for points in by_metric.values():
         largest = max(size for size, _ in points)

@@ -19,11 +19,11 @@ from fleetmark.facts import Facts
 from fleetmark.model import Better, FleetmarkError
 from fleetmark.selection import Machine, told_apart
 from planner.comparison import Side
+from planner.curves import CURVE
 
 HEAVY_TAILED = ("disk", "net")  # classes whose runs are summarised by their median
 # Labels that a reader must know where the sides differ in them: of imported tables, and of prices.
 TRAITS = ("round", "division", "availability", "precision", "accelerators", "currency", "price_date", "term")
-CURVE = 4  # sizes from which on a metric is a curve
 
 
 def machines(root: Path) -> list[Machine]:

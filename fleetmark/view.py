@@ -11,8 +11,8 @@ import workloads
 from fleetmark.archive import MEASUREMENT_SCHEMA, Archive
 from fleetmark.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
 from planner.scores import Rule, scores
+from planner.stability import FOREIGN_CORES
 
-FOREIGN_CORES = 0.25  # beyond what kernel threads and a login shell take
 SHOWN = 6  # unstable cases named one by one
 _KINDS = {"str": "object", "int": "int64", "float": "float64", "bool": "bool"}
 

@@ -9,7 +9,7 @@ from planner.summary import order_interval
 
 STEADY = 5  # repeats in a row that have to agree
 SLOPE, RANGE = 0.01, 0.02  # of their mean: how much they may drift, and differ
-FOREIGN_CORES = 0.25  # of others' work above what is usual for the case
+FOREIGN_CORES = 0.25  # of others' work, beyond what kernel threads and a login shell take
 FOREIGN_SHARE = 0.01  # of the machine's CPUs
 
 

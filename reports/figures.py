@@ -11,10 +11,11 @@ import pandas as pd
 
 from fleetmark.model import Status
 from planner import summary
+from planner.curves import CURVE, curve_point
 from reports import charts
 from reports import format as fmt
 from reports.charts import Chart, Line, Spec
-from reports.view import CURVE, Key, View, by_metric, curve_point, groups, headlines
+from reports.view import Key, View, by_metric, groups, headlines
 
 FEW = 6  # dots
 Drawn = tuple[str, str, Spec]  # title, note, specification

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,10 +11,9 @@ import pandas as pd
 from fleetmark.model import Standing, Status
 from fleetmark.results import HostInfo, Results
 from planner import summary
+from planner.curves import CURVE, curve_point
 from reports import format as fmt
 from reports.problems import absences
-
-CURVE = 4  # sizes from which on a metric is a curve
 
 Key = tuple[str, ...]  # the values of planner.summary.METRIC
 
@@ -123,15 +120,6 @@ def headlines(frame: pd.DataFrame) -> pd.DataFrame:
     line = [sized["workload"], sized["case"], sized["metric"], rest]
     inner = (size.groupby(line).transform("nunique") >= CURVE) & (size < size.groupby(line).transform("max"))
     return chosen.drop(index=inner[inner].index)
-
-
-def curve_point(label_text: str) -> tuple[str, float] | None:
-    """Labels without their ``size``, as canonical JSON, and that size in bytes; None where there is none."""
-    labels = json.loads(label_text)
-    value = str(labels.pop("size", ""))
-    if not re.fullmatch(r"\d+(\.\d+)?", value) or float(value) <= 0:
-        return None
-    return json.dumps(labels, sort_keys=True, separators=(",", ":")), float(value)
 
 
 def spread(shown: fmt.Shown, lo: float, hi: float, interval: str) -> str:
