@@ -279,7 +279,8 @@ def compare(
     from fleetmark import comparing
     from reports import comparison, comparison_terminal
 
-    found = comparing.compare(root, baseline, candidate, reference, per, mix, tuple(only or ()), paired, by, best)
+    asked = (root, baseline, candidate, reference, per, mix, tuple(only or ()), paired, by, best)
+    found = comparing.compare(*asked).found
     if as_ is CompareFormat.TABLE:
         for part in comparison_terminal.show(found):
             Console().print(part)

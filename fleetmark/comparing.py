@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,20 @@ from planner.equivalence import LEAST_MACHINES, Pairing
 from workloads.manifest import read_yaml, suggest
 
 
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A comparison and what it was made of: side's title to its machines, (campaign, host) to what the host goes by.
+
+    ``turned``: the same sides with each of the others as the baseline, by that side's title; a pinned reference
+    cannot be turned round.
+    """
+
+    found: Comparison
+    machines: Mapping[str, Sequence[Machine]]
+    names: Mapping[tuple[str, str], str]
+    turned: Mapping[str, Comparison] = field(default_factory=dict)
+
+
 def compare(
     root: Path,
     baseline: str | None,
@@ -31,8 +47,12 @@ def compare(
     paired: bool,
     by: str = "host",
     best: bool = False,
-) -> Comparison:
-    """The comparison that the command line asks for. Raises FleetmarkError for what makes no sense or has no data."""
+    turn: bool = False,
+) -> Compared:
+    """The comparison that the command line asks for; with ``turn`` also from each candidate's side.
+
+    Raises FleetmarkError for what makes no sense or has no data.
+    """
     if (baseline is None) == (pinned is None):
         raise FleetmarkError("compare needs --baseline gen=… or --reference NAME, one of them")
     if per not in pool.PER:
@@ -59,9 +79,16 @@ def compare(
     assert found is not None
     _all_matched(only, [found, *sides.values()])
     kinds = None if pinned is not None else _kinds(root, every, only)
-    return comparison(
+    made = comparison(
         found, list(sides.values()), per=per, mix=shares, machines=kinds, weights=weights, pairing=pairing
     )
+    turned = {}
+    if turn and pinned is None:
+        for title, side in sides.items():
+            others = [found, *(s for t, s in sides.items() if t != title)]
+            with contextlib.suppress(FleetmarkError):  # two candidates may share nothing
+                turned[title] = comparison(side, others, per=per, mix=shares, machines=kinds, pairing=pairing)
+    return Compared(made, {**first, **selected}, names, turned)
 
 
 def _apart(

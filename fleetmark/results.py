@@ -60,6 +60,7 @@ class CampaignInfo:
     workloads: Sequence[str] = ()  # in the suite's order
     tool_versions: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
+    hashes: Mapping[str, str] = field(default_factory=dict)  # a file that figures rest on to its SHA-256
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ def load_results(archive: Archive) -> Results:
     """Everything a campaign holds, finished or not. Raises FleetmarkError where a file of it is damaged."""
     asked = archive.campaign()
     journal = list(archive.journal())
-    measurements = _with_scores(_measurements(archive))
+    measurements = _with_scores(read_measurements(archive))
     outcomes = _outcomes(journal)
     notes = _disturbances(outcomes) + _adapted(journal, asked.get("until"))
     info = _info(archive, asked, journal, measurements, notes)
@@ -63,7 +63,8 @@ def _adapted(journal: list[dict[str, Any]], until: dict[str, Any] | None) -> lis
     return said
 
 
-def _measurements(archive: Archive) -> pd.DataFrame:
+def read_measurements(archive: Archive) -> pd.DataFrame:
+    """MEASUREMENT_SCHEMA's columns; without rows where nothing was measured yet."""
     file = archive.path / "measurements.parquet"
     if file.exists():
         frame = pd.read_parquet(file)

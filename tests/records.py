@@ -51,7 +51,9 @@ def record(
     listed = [
         {"name": h, "address": h + site, "generation": given.get("gen"), "labels": given} for h, given in hosts.items()
     ]
-    archive = Archive.create(root, name, {"hosts": listed, "suite": "x", "created": "2026-11-01T00:00:00Z"})
+    about = {"hosts": listed, "suite": "x", "created": "2026-11-01T00:00:00Z", "seed": 7, "command": ["fleetmark", "run"]}
+    about |= {"workloads": sorted({b.workload for _, b in measured}), "versions": {"fleetmark": "0.1.0"}}
+    archive = Archive.create(root, name, about)
     for host in hosts:
         archive.save_facts(host, _facts((cores or {}).get(host, 16), (ids or {}).get(host)), {})
     archive.write_measurements(

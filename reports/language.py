@@ -1,0 +1,46 @@
+"""Fixed text of reports in the reader's language: English, or a catalogue of translations beside this module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fleetmark.model import FleetmarkError
+from fleetmark.said import Said
+from workloads.manifest import read_yaml, suggest
+
+_HERE = Path(__file__).parent / "languages"
+ENGLISH = "en"
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language's ``code`` (as HTML's lang has it) and its ``texts``: English template to its translation."""
+
+    code: str = ENGLISH
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    def __call__(self, text: str, **values: Any) -> str:
+        """``text`` (a template, or a sentence made by ``said``) in this language; as it stands where unknown."""
+        if isinstance(text, Said):
+            return self(text.template, **text.values)
+        made = self.texts.get(text, text)
+        return (
+            made.format_map({k: self(v) if isinstance(v, Said) else v for k, v in values.items()}) if values else made
+        )
+
+
+def languages() -> list[str]:
+    """The codes there are."""
+    return [ENGLISH, *sorted(p.stem for p in _HERE.glob("*.yml"))]
+
+
+def language(code: str) -> Language:
+    """The language ``code``. Raises FleetmarkError naming those there are."""
+    if code == ENGLISH:
+        return Language()
+    if code not in languages():
+        raise FleetmarkError(f"no language {code!r}{suggest(code, languages())}; there are {', '.join(languages())}")
+    return Language(code, {str(k): str(v) for k, v in read_yaml(_HERE / f"{code}.yml").items()})

@@ -1,0 +1,76 @@
+"""What a report says, worked out once: every format (html, pdf, xlsx, markdown, json) is written from this."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fleetmark.results import CampaignInfo, Results
+from planner.comparison import Comparison
+from reports.comparison import Row, rows, shortened
+from reports.language import Language
+from reports.problems import Problem, problems
+from reports.view import View, view
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A campaign's results, or a comparison with everything behind it.
+
+    ``view``: all that was measured, hosts in order; in a comparison a side is a generation. ``campaign``: what the
+    report itself is about and the command that makes it again; ``campaigns``: where its figures are from.
+    ``comparison``: None for a campaign's report; ``rows`` are its rows. ``turned``: another side's title to the same
+    machines with that side as the baseline, with its rows.
+    """
+
+    view: View
+    campaign: CampaignInfo
+    campaigns: tuple[CampaignInfo, ...]
+    problems: tuple[Problem, ...]
+    comparison: Comparison | None = None
+    rows: tuple[Row, ...] = ()
+    turned: Mapping[str, tuple[Comparison, tuple[Row, ...]]] = field(default_factory=dict)
+    language: Language = field(default_factory=Language)
+
+
+def of_campaign(results: Results, language: Language | None = None) -> Report:
+    """The report on one campaign."""
+    return Report(
+        view(results), results.campaign, (results.campaign,), tuple(problems(results)), language=language or Language()
+    )
+
+
+def of_comparison(
+    found: Comparison,
+    turned: Mapping[str, Comparison],
+    whole: Results,
+    parts: Sequence[Results],
+    language: Language | None = None,
+) -> Report:
+    """The report on a comparison; ``whole`` and ``parts`` as ``fleetmark.evidence.gather`` gives them."""
+    short = shortened(found)
+    names = dict(
+        zip(
+            [found.baseline, *(c.title for c in found.candidates)],
+            [short.baseline, *(c.title for c in short.candidates)],
+            strict=True,
+        )
+    )
+    renamed = _sides(whole, names)
+    return Report(
+        view(renamed),
+        whole.campaign,
+        tuple(p.campaign for p in parts),
+        tuple(p for part in parts for p in problems(_sides(part, names))),
+        short,
+        tuple(rows(short)),
+        {names[title]: (s := shortened(c), tuple(rows(s))) for title, c in turned.items()},
+        language or Language(),
+    )
+
+
+def _sides(results: Results, names: Mapping[str, str]) -> Results:
+    """With generations called as the comparison calls its sides."""
+    return replace(
+        results, hosts=tuple(replace(h, generation=names.get(h.generation or "", h.generation)) for h in results.hosts)
+    )
