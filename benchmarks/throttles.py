@@ -1,26 +1,30 @@
 """Whether comparisons find a ratio that is known: SSH hosts throttled to a known share, measured and compared by the real pipeline.
 
-``python -m benchmarks.throttles [--runs 20] [cpu] [net] [disk]`` (root, a quiet machine; about 1 to 2 minutes a run and kind).
-Two namespace hosts at a time, one of them measuring: CPU by a cgroup quota (truth 0.5, STREAM's average time), network by tc
-(truth 0.25, iperf3), disk by the io limit (truth 0.5, fio with direct I/O). A run: three blocks each way, then
-``fleetmark compare`` of both; the point's error and whether its interval covers the truth.
+``python -m benchmarks.throttles [--runs 20] [cpu] [net] [disk]`` (root; about a minute a run and kind).
+Namespace hosts, three a side: CPU by a cgroup quota (truth 0.5; a system call timed over 4 s), network by tc (truth 0.25,
+iperf3), disk by the io limit (truth 0.5, fio with direct I/O). CPU is measured on one host of each side at once, each of
+less than a core: what the machine's neighbours take, both miss. Network and disk are measured one host or pair at a time. A
+run: so many repeats on each host, then ``fleetmark compare`` of both sides; the point's error and whether its interval
+covers the truth.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import io
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.fleet.hosts import Fleet
 
+FETCH = Path(__file__).parents[1] / "playbooks/roles/lmbench/files/fetch.sh"
 PROGRAM = [sys.executable, "-c", "from fleetmark.cli import main; main()"]
 
 
@@ -33,6 +37,7 @@ class Kind:
     truth: float
     full: Callable[[Fleet, str], None]
     less: Callable[[Fleet, str], None]
+    groups: Sequence[str]  # hosts measured at once; the first three are the baseline
 
 
 def _cpu(percent: int) -> Callable[[Fleet, str], None]:
@@ -49,11 +54,12 @@ def _disk(mb: int) -> Callable[[Fleet, str], None]:
 
 KINDS = {
     "cpu": Kind(
-        "stream:\n    set: {array_elements: 20000000, ntimes: 20, threads: [1]}\n",
-        "stream/*/triad_time_avg",
+        "lmbench:\n    set: {syscalls: ['null'], samples: 1, enough: 4, path: LMBENCH}\n    cases: [lat_syscall-null]\n",
+        "lmbench/lat_syscall-null/null",
         0.5,
         _cpu(80),
         _cpu(40),
+        ("h1,h4", "h5,h2", "h3,h6"),
     ),
     "net": Kind(
         'iperf3:\n    set: {duration: 4, omit: 1, streams: [1], udp_rate: ""}\n',
@@ -61,6 +67,7 @@ KINDS = {
         0.25,
         _net("800mbit"),
         _net("200mbit"),
+        ("h1,h2,h3", "h4,h5,h6"),
     ),
     "disk": Kind(
         "fio:\n    set: {runtime: 4, ramp: 1, size: 256MiB, seq: [read], rand: [randread], rand_iodepth: [8]}\n    cases: [read-*]\n",
@@ -68,75 +75,62 @@ KINDS = {
         0.5,
         _disk(80),
         _disk(40),
+        ("h1", "h4", "h2", "h5", "h3", "h6"),
     ),
 }
 
 
-def one(kind: Kind, folder: Path, repeats: int) -> tuple[float, bool]:
+def one(kind: Kind, fleet: Fleet, folder: Path, lmbench: Path, repeats: int) -> tuple[float, bool]:
     """One comparison of throttled hosts: the point's error, and whether the interval holds the truth."""
     suite = folder / "throttle.yml"
-    suite.write_text(f"about: throttled\nrepeats: {repeats}\nworkloads:\n  {kind.suite}")
-    results = folder / "results"
-    with Fleet(6, upper="disk") as fleet:
-        hosts = fleet.names
-        pair = "iperf3" in kind.suite
-        for host in hosts[:3]:
-            kind.full(fleet, host)
-        for host in hosts[3:]:
-            kind.less(fleet, host)
-        # One host at a time (a pair, for the network): all share this machine's cores and disk.
-        groups = [hosts[:3], hosts[3:]] if pair else [[h] for h in hosts]
-        for group in groups:
-            asked = [
-                "run",
-                "-i",
-                str(fleet.inventory),
-                "--limit",
-                ",".join(group),
-                "-s",
-                str(suite),
-                "--results",
-                str(results),
-            ]
-            done = subprocess.run([*PROGRAM, *asked, "--work-dir", "/srv"], capture_output=True, text=True)
-            if done.returncode:
-                raise SystemExit(done.stderr[-2000:])
-        sides = ["host=" + "[" + "".join(h[1] for h in side) + "]" for side in (hosts[:3], hosts[3:])]
-        sides = [s.replace("host=[", "host=h[") for s in sides]
-        asked = [
-            "compare",
-            "-b",
-            sides[0],
-            "-c",
-            sides[1],
-            "--only",
-            kind.only,
-            "--format",
-            "csv",
-            "--results",
-            str(results),
-        ]
-        done = subprocess.run([*PROGRAM, *asked], capture_output=True, text=True, check=True)
-    (row,) = [r for r in csv.DictReader(io.StringIO(done.stdout)) if not r["benchmark"]]
+    suite.write_text(
+        f"about: throttled\nrepeats: {repeats}\nworkloads:\n  {kind.suite.replace('LMBENCH', str(lmbench))}"
+    )
+    results = ["--results", str(folder / "results")]
+    for group in kind.groups:
+        fleetmark("run", "-i", str(fleet.inventory), "--limit", group, "-s", str(suite), "--work-dir", "/srv", *results)
+    told = fleetmark(
+        "compare", "-b", "host=h[123]", "-c", "host=h[456]", "--only", kind.only, "--format", "csv", *results
+    )
+    (row,) = [r for r in csv.DictReader(io.StringIO(told)) if not r["benchmark"]]
     ratio, lo, hi = (float(row[k]) for k in ("ratio", "lo", "hi"))
     print(f"  {ratio:.4f} [{lo:.4f}, {hi:.4f}]", flush=True)
     return ratio / kind.truth - 1, lo <= kind.truth <= hi
+
+
+@contextlib.contextmanager
+def lmbench_here() -> Iterator[Path]:
+    """lmbench's programs as its role fetches them, in a folder that hosts see: they reach no mirror themselves."""
+    with tempfile.TemporaryDirectory(dir="/var/lib") as folder:
+        Path(folder).chmod(0o755)
+        subprocess.run(["bash", FETCH, f"{folder}/lmbench"], check=True, capture_output=True)
+        yield Path(folder) / "lmbench"
+
+
+def fleetmark(*words: str) -> str:
+    done = subprocess.run([*PROGRAM, *words], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit((done.stdout + done.stderr)[-2000:])
+    return done.stdout
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kinds", nargs="*", choices=[*KINDS, []], default=list(KINDS))
     parser.add_argument("--runs", type=int, default=20)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=4)
     given = parser.parse_args()
     for name in given.kinds or list(KINDS):
         print(f"{name}: truth {KINDS[name].truth}", flush=True)
         errors, covered = [], 0
-        for _ in range(given.runs):
-            with tempfile.TemporaryDirectory() as folder:
-                error, holds = one(KINDS[name], Path(folder), given.repeats)
-            errors.append(error)
-            covered += holds
+        with lmbench_here() as lmbench, Fleet(6, upper="disk") as fleet:
+            for host in fleet.names:
+                (KINDS[name].full if host <= "h3" else KINDS[name].less)(fleet, host)
+            for _ in range(given.runs):
+                with tempfile.TemporaryDirectory() as folder:
+                    error, holds = one(KINDS[name], fleet, Path(folder), lmbench, given.repeats)
+                errors.append(error)
+                covered += holds
         worst = max(errors, key=abs)
         print(
             f"{name}: median error {statistics.median(errors):+.2%}, worst {worst:+.2%}, truth covered in {covered}/{given.runs}",

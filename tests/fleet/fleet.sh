@@ -295,7 +295,15 @@ cmd_on() {
 }
 
 cmd_cpu() {
-    local h=$1 pct=$2 period=${3:-100000} file
+    local h=$1 pct=$2 period=${3:-100000} file d
+    # The quota alone shall decide: what else runs on this machine yields to a host that has one.
+    for d in "$(group_file "$h" cgroup.procs)" "$(group_file "$h" cpu.stat)"; do
+        for d in "${d%/*}" "${d%/*/*}"; do
+            for file in cpu.weight=10000 cpu.shares=262144; do
+                if [ -f "$d/${file%=*}" ]; then echo "${file#*=}" >"$d/${file%=*}"; fi
+            done
+        done
+    done
     if file=$(group_file "$h" cpu.max); then
         if [ "$pct" -eq 0 ]; then echo "max $period"; else echo "$((period * pct / 100)) $period"; fi >"$file"
     elif file=$(group_file "$h" cpu.cfs_quota_us); then
