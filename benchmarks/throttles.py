@@ -70,7 +70,7 @@ KINDS = {
         ("h1,h2,h3", "h4,h5,h6"),
     ),
     "disk": Kind(
-        "fio:\n    set: {runtime: 4, ramp: 1, size: 256MiB, seq: [read], rand: [randread], rand_iodepth: [8]}\n    cases: [read-*]\n",
+        "fio:\n    set: {runtime: 6, ramp: 2, size: 256MiB, seq: [read], rand: [randread], rand_iodepth: [8]}\n    cases: [read-*]\n",
         "fio/read-*/read_bw",
         0.5,
         _disk(80),

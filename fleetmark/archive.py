@@ -279,6 +279,7 @@ MEASUREMENT_SCHEMA: Mapping[str, str] = {
     "raw": "str",
     "status": "str",
     "standing": "str",
+    "members": "str",
 }
 
 

@@ -133,6 +133,7 @@ def _measurements(campaign: str, found: Table, time: str) -> Iterator[dict[str, 
             "raw": row.place,
             "status": (Status.INVALID if row.invalid else Status.PASSED).value,
             "standing": row.standing.value if row.standing else "",
+            "members": "",
         }
 
 

@@ -121,6 +121,7 @@ def _rows(
                 "raw": str((folder / step["output"]).relative_to(archive.path)),
                 "status": status.value,
                 "standing": parsed.standing.value if parsed.standing else "",
+                "members": json.dumps(step["members"]) if step.get("members") else "",
             }
         )
     return rows

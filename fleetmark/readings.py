@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -54,7 +55,7 @@ def read(files: Mapping[str, Path], records: Sequence[tuple[str, str]], *, headl
             there = set(pq.read_schema(path).names)
             if lacking := sorted(_NEEDED - there):
                 raise FleetmarkError(f"{path}: lacks the columns {', '.join(lacking)}; {_MEND}")
-            text = [c for c in (*KEY, "host", "status") if c in there]
+            text = [c for c in (*KEY, "host", "status", "members") if c in there]
             with pq.ParquetFile(path, read_dictionary=text) as file:
                 for batch in file.iter_batches(_BATCH, columns=[*text, "headline", "value"]):
                     parts.append(_part(batch, place, keys, left_out, headlines))
@@ -84,6 +85,7 @@ def _part(
         chosen &= batch.column("headline").fill_null(False).to_numpy(zero_copy_only=False)
     batch, record = batch.filter(pa.array(chosen)), record[chosen]
     batch, record = _own_pairs(batch, record, place)
+    batch, record = _own_members(batch, record, place, left_out)
     value = batch.column("value").to_numpy(zero_copy_only=False)
     code, tuples = _keys(batch)
     status, words = _coded(batch, "status")
@@ -121,6 +123,21 @@ def _own_pairs(batch: pa.RecordBatch, record: Codes, place: Mapping[str, int]) -
     return batch.filter(pa.array(keep)), record[keep]
 
 
+def _own_members(
+    batch: pa.RecordBatch, record: Codes, place: Mapping[str, int], left_out: Counter[tuple[str, str, str, str]]
+) -> tuple[pa.RecordBatch, Codes]:
+    """Without runs that hosts of another side took part in; the host that led a run speaks for all its members."""
+    members, texts = _coded(batch, "members")
+    own = np.array([not text or set(json.loads(text)) <= place.keys() for text in texts])[members]
+    if own.all():
+        return batch, record
+    shared = [_coded(batch.filter(pa.array(~own)), name) for name in ("workload", "case", "metric")]
+    for codes in zip(*(column.tolist() for column, _ in shared), strict=True):
+        workload, case, metric = (words[code] for code, (_, words) in zip(codes, shared, strict=True))
+        left_out[workload, case, metric, "shared with hosts of another side"] += 1
+    return batch.filter(pa.array(own)), record[own]
+
+
 def _keys(batch: pa.RecordBatch) -> tuple[Codes, list[tuple[str, ...]]]:
     """Each row's key as a code, and the keys."""
     code = np.zeros(batch.num_rows, np.int64)
@@ -143,7 +160,9 @@ def _keys(batch: pa.RecordBatch) -> tuple[Codes, list[tuple[str, ...]]]:
 
 
 def means(found: Readings, heavy_tailed: Sequence[str]) -> pd.DataFrame:
-    """``record``, ``key``, ``mean``: the mean of a record's logs of a key; the median for ``heavy_tailed`` classes."""
+    """``record``, ``key``, ``n``, ``mean``: the mean of the ``n`` logs that a record has of a key; for ``heavy_tailed``
+    classes the median.
+    """
     count = len(found.keys)
     group = found.record * count + found.key
     heavy = found.keys["class"].isin(list(heavy_tailed)).to_numpy()
@@ -159,4 +178,4 @@ def means(found: Readings, heavy_tailed: Sequence[str]) -> pd.DataFrame:
         n = np.diff(np.r_[first, len(groups)])
         mean[groups[first]] = (values[first + (n - 1) // 2] + values[first + n // 2]) / 2
     there = np.flatnonzero(each)
-    return pd.DataFrame({"record": there // count, "key": there % count, "mean": mean[there]})
+    return pd.DataFrame({"record": there // count, "key": there % count, "n": each[there], "mean": mean[there]})

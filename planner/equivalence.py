@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from scipy.cluster.hierarchy import fcluster, linkage
-from scipy.spatial.distance import squareform
 
-from planner.ratio import Ratio, against, paired, welch
+from fleetmark.said import said
+from planner import bootstrap
+from planner.ratio import CONFIDENCE, Ratio, against, paired, welch
 
 WHOLE = 1 - 1e-9  # of the weight, but for rounding
 LEAST_COVERED = 0.8  # of the weight; below it there is no headline
@@ -42,6 +42,7 @@ class Equivalence:
     ``ratio`` is None where too little is covered, ``why`` then says so. ``work`` is the headline for the given mix:
     the ratio of server-hours for the same work. ``each``: benchmark to its own ratio; ``lowest`` and ``highest`` are
     the ends of those in the headline. ``left_out``: benchmark to why it is not in it; ``hosts_out`` likewise.
+    ``wanted``: the weight of each benchmark of either side before any was left out.
     """
 
     ratio: Ratio | None
@@ -54,6 +55,8 @@ class Equivalence:
     highest: float | None
     left_out: Mapping[str, str]
     hosts_out: Mapping[str, str]
+    resampled: tuple[float, float] | None = None  # the ratio's interval by the bootstrap over hosts, where there is one
+    wanted: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def mix_sensitive(self) -> bool:
@@ -92,11 +95,16 @@ def compare(
     covered = sum(wanted[n] for n in chosen) / (sum(wanted.values()) or 1)
     why = ""
     if not chosen or covered < LEAST_COVERED:
-        why = f"only {covered:.0%} of the weight is measured on both sides" if chosen else "no benchmark on both sides"
+        why = said("no benchmark on both sides")
+        if chosen:
+            why = said("only {covered:.0%} of the weight is measured on both sides", covered=covered)
     elif covered < WHOLE and len(both) < 2:
-        why = f"{covered:.0%} of the weight is in one benchmark: nothing says how far the others may lie from it"
+        why = said(
+            "{covered:.0%} of the weight is in one benchmark: nothing says how far the others may lie from it",
+            covered=covered,
+        )
     if why:
-        return Equivalence(None, why, None, each, {}, covered, None, None, left_out, hosts_out)
+        return Equivalence(None, why, None, each, {}, covered, None, None, left_out, hosts_out, wanted=wanted)
     share = {n: wanted[n] / sum(wanted[m] for m in chosen) for n in chosen}
     w = np.array([share[n] for n in chosen])
     x, y = rows_a[chosen].to_numpy(float), rows_b[chosen].to_numpy(float)
@@ -106,7 +114,8 @@ def compare(
     ratio = _over(x @ w, y @ w, pairing, unknown)
     work = _equal_work(x, y, w, delta, pairing, unknown) if mix is not None else None
     lowest, highest = math.exp(delta.min()), math.exp(delta.max())
-    return Equivalence(ratio, "", work, each, share, covered, lowest, highest, left_out, hosts_out)
+    second = None if unknown else _resampled(x @ w, y @ w, pairing)
+    return Equivalence(ratio, "", work, each, share, covered, lowest, highest, left_out, hosts_out, second, wanted)
 
 
 def _over(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], pairing: Pairing, extra: float) -> Ratio:
@@ -115,6 +124,14 @@ def _over(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], pairing: Pairi
     if pairing is Pairing.PINNED:
         return against(float(x[0]), y.tolist(), extra=extra)
     return welch(x.tolist(), y.tolist(), extra=extra)
+
+
+def _resampled(
+    x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], pairing: Pairing
+) -> tuple[float, float] | None:
+    if pairing is Pairing.SAME_HOSTS:
+        return bootstrap.paired_percentiles((y - x).tolist(), CONFIDENCE)
+    return None if pairing is Pairing.PINNED else bootstrap.percentiles(x.tolist(), y.tolist(), CONFIDENCE)
 
 
 def _equal_work(
@@ -141,7 +158,7 @@ def _one(a: pd.Series, b: pd.Series, pairing: Pairing) -> Ratio:
 def _same_hosts(a: pd.DataFrame, b: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str]]:
     """The hosts of both sides, with gaps wherever one of the two figures is missing; the others, with the reason."""
     common, shared = a.index.intersection(b.index), a.columns.intersection(b.columns)
-    alone = {str(h): "is on one side only" for h in a.index.symmetric_difference(b.index)}
+    alone: dict[str, str] = {str(h): said("is on one side only") for h in a.index.symmetric_difference(b.index)}
     x, y = a.loc[common].copy(), b.loc[common].copy()
     there = x[shared].notna() & y[shared].notna()
     x[shared], y[shared] = x[shared].where(there), y[shared].where(there)
@@ -149,15 +166,17 @@ def _same_hosts(a: pd.DataFrame, b: pd.DataFrame) -> tuple[pd.DataFrame, pd.Data
 
 
 def _on_both(names: Sequence[str], a: pd.DataFrame, b: pd.DataFrame) -> tuple[list[str], dict[str, str]]:
-    both, out = [], {}
+    both: list[str] = []
+    out: dict[str, str] = {}
+    in_a, in_b = (set(side.columns[side.notna().any()]) for side in (a, b))
     for name in names:
-        has_a, has_b = (name in side and bool(side[name].notna().any()) for side in (a, b))
+        has_a, has_b = name in in_a, name in in_b
         if has_a and has_b:
             both.append(name)
         elif name in a and name in b and not (has_a or has_b):
-            out[name] = "no host has a figure on both sides"
+            out[name] = said("no host has a figure on both sides")
         else:
-            out[name] = "measured on the baseline only" if has_a else "measured on the candidate only"
+            out[name] = said("measured on the baseline only") if has_a else said("measured on the candidate only")
     return both, out
 
 
@@ -175,15 +194,16 @@ def _complete(
             break
         gaps = {n: max(float(side[n].isna().mean()) for side in (a, b)) for n in names}
         worst = max(names, key=lambda n: gaps[n])
-        dropped[worst] = f"missing on {gaps[worst]:.0%} of the hosts of a side"
+        dropped[worst] = said("missing on {part:.0%} of the hosts of a side", part=gaps[worst])
         names = [n for n in names if n != worst]
     else:
         return [], a.iloc[:0], b.iloc[:0], dropped, {}
-    hosts_out = {}
+    hosts_out: dict[str, str] = {}
     for side, rows in ((a, rows_a), (b, rows_b)):
         for host in side.index.difference(rows.index):
             gaps_of = [n for n in names if bool(pd.isna(side.loc[host, n]))]
-            hosts_out[str(host)] = f"has no {', '.join(gaps_of[:3])}{' …' if len(gaps_of) > 3 else ''}"
+            some = f"{', '.join(gaps_of[:3])}{' …' if len(gaps_of) > 3 else ''}"
+            hosts_out[str(host)] = said("has no {some}", some=some)
     return names, rows_a, rows_b, dropped, hosts_out
 
 
@@ -232,6 +252,9 @@ def clusters(machines: pd.DataFrame, kinds: bool = True) -> list[list[str]]:
         distance = 1 - np.nan_to_num(related, nan=0.0)
         same = pd.factorize(np.array(keys))[0]
         distance[same[:, None] == same] = 0
+        from scipy.cluster.hierarchy import fcluster, linkage  # which few comparisons have the machines for
+        from scipy.spatial.distance import squareform
+
         tree = linkage(squareform((distance + distance.T) / 2, checks=False), "average")
         keys = [str(number) for number in fcluster(tree, 1 - ALIKE, "distance")]
     found: dict[str, list[str]] = {}

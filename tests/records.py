@@ -25,6 +25,7 @@ class Bench:
     labels: Mapping[str, str] = ()  # type: ignore[assignment]
     standing: str = ""
     subject: str = "host"
+    members: tuple[str, ...] = ()  # the hosts that ran it together
 
 
 TRIAD = Bench("stream", "all-cores", "triad", "B/s", "higher", "mem-bw")
@@ -51,7 +52,13 @@ def record(
     listed = [
         {"name": h, "address": h + site, "generation": given.get("gen"), "labels": given} for h, given in hosts.items()
     ]
-    about = {"hosts": listed, "suite": "x", "created": "2026-11-01T00:00:00Z", "seed": 7, "command": ["fleetmark", "run"]}
+    about = {
+        "hosts": listed,
+        "suite": "x",
+        "created": "2026-11-01T00:00:00Z",
+        "seed": 7,
+        "command": ["fleetmark", "run"],
+    }
     about |= {"workloads": sorted({b.workload for _, b in measured}), "versions": {"fleetmark": "0.1.0"}}
     archive = Archive.create(root, name, about)
     for host in hosts:
@@ -78,6 +85,7 @@ def record(
                 "raw": "raw/x",
                 "status": status,
                 "standing": b.standing,
+                "members": json.dumps(b.members) if b.members else "",
             }
             for (host, b), values in measured.items()
             for repeat, value in enumerate(values)

@@ -457,3 +457,46 @@ def test_a_reference_knows_which_benchmarks_are_redundant(tmp_path: Path) -> Non
     run(tmp_path, "reference", "save", "ref", "--from", "gen=g0")
     rows = compared(tmp_path, "--reference", "ref", "--candidate", "gen=g1")
     assert sorted(float(r["weight"]) for r in rows if r["benchmark"]) == pytest.approx([0.25, 0.25, 0.5])
+
+
+def test_a_run_of_several_hosts_counts_for_their_side_alone(tmp_path: Path) -> None:
+    """Two nodes of one generation together count for it; a run over both generations counts for neither, and is named."""
+    own = Bench("nccl_tests", "all_reduce-2n", "busbw", "B/s", "higher", "collective", members=("a1", "a2"))
+    mixed = replace(own, members=("a1", "b1"))
+    other = replace(own, members=("b1", "b2"))
+    hosts = {h: {"gen": h[0]} for h in ("a1", "a2", "b1", "b2")}
+    record(tmp_path, "c1", hosts, {("a1", own): [100e9] * 3, ("b1", other): [200e9] * 3})
+    record(tmp_path, "c2", hosts, {("a1", mixed): [1e9] * 3})
+    asked = ("--baseline", "gen=a", "--candidate", "gen=b")
+    assert float(of(compared(tmp_path, *asked), "collective")["ratio"]) == pytest.approx(2)
+    notes = json.loads(run(tmp_path, "compare", *asked, "--format", "json"))["notes"]
+    assert [n for n in notes if "shared with hosts of another side" in n] == [
+        "gen=a: nccl_tests all_reduce-2n: 3 values of busbw left out: shared with hosts of another side"
+    ]
+
+
+def test_large_fleets_have_a_second_interval(tmp_path: Path) -> None:
+    measured = fleet(count=12, noise=0.03)
+    record(tmp_path, "c1", labels(measured), measured)
+    row = of(compared(tmp_path), "mem-bw")
+    lo, hi = float(row["resampled_lo"]), float(row["resampled_hi"])
+    assert lo == pytest.approx(float(row["lo"]), rel=0.01) and hi == pytest.approx(float(row["hi"]), rel=0.01)
+    assert (lo, hi) != (float(row["lo"]), float(row["hi"]))
+    assert "by the bootstrap over hosts" in row["note"]
+    few = tmp_path / "few"
+    few.mkdir()
+    record(few, "c1", labels(fleet()), fleet())
+    assert of(compared(few), "mem-bw")["resampled_lo"] == ""
+
+
+def test_a_side_of_official_results_and_estimates_is_named(tmp_path: Path) -> None:
+    official = replace(MCF, standing="")
+    hosts = {h: {"gen": h[0]} for h in ("a1", "a2", "b1", "b2")}
+    figures = {("a1", official): [5.0], ("a2", MCF): [5.1], ("b1", official): [10.0], ("b2", official): [10.1]}
+    record(tmp_path, "c1", hosts, figures)
+    asked = ("compare", "--baseline", "gen=a", "--candidate", "gen=b", "--format", "json")
+    notes = json.loads(run(tmp_path, *asked))["notes"]
+    assert [n for n in notes if "official" in n] == [
+        "gen=a: spec_cpu2017 505.mcf_r base_ratio: the mean is over official results of some hosts and figures of others"
+        " that are none"
+    ]

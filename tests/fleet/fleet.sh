@@ -294,16 +294,18 @@ cmd_on() {
     wait_host "$(number "$1")" || die "$1 did not come up: $(cat "$FLEET/$1.log")"
 }
 
-cmd_cpu() {
-    local h=$1 pct=$2 period=${3:-100000} file d
-    # The quota alone shall decide: what else runs on this machine yields to a host that has one.
-    for d in "$(group_file "$h" cgroup.procs)" "$(group_file "$h" cpu.stat)"; do
-        for d in "${d%/*}" "${d%/*/*}"; do
-            for file in cpu.weight=10000 cpu.shares=262144; do
-                if [ -f "$d/${file%=*}" ]; then echo "${file#*=}" >"$d/${file%=*}"; fi
-            done
+goes_first() { # the throttle alone shall decide: what else runs on this machine yields to a host that has one
+    local d file
+    for d in $(groups_of "$1"); do
+        for file in "$d"/cpu.{weight,shares} "${d%/*}"/cpu.{weight,shares}; do
+            if [ -f "$file" ]; then case $file in *weight) echo 10000 ;; *) echo 262144 ;; esac >"$file"; fi
         done
     done
+}
+
+cmd_cpu() {
+    local h=$1 pct=$2 period=${3:-100000} file
+    goes_first "$h"
     if file=$(group_file "$h" cpu.max); then
         if [ "$pct" -eq 0 ]; then echo "max $period"; else echo "$((period * pct / 100)) $period"; fi >"$file"
     elif file=$(group_file "$h" cpu.cfs_quota_us); then
@@ -316,6 +318,7 @@ cmd_cpu() {
 
 cmd_io() {
     local h=$1 rate=$2 dev=${3:-} file
+    goes_first "$h"
     [ -n "$dev" ] || dev=$(findmnt -no MAJ:MIN -T "$DISK")
     if file=$(group_file "$h" io.max); then
         [ "$rate" -gt 0 ] || rate=max
@@ -330,6 +333,7 @@ cmd_io() {
 cmd_rate() {
     local i rate=$2 burst=${3:-256k} side
     i=$(number "$1")
+    goes_first "$1"
     for side in "tc" "ip netns exec $(netns "$i") tc"; do
         local dev=eth0
         [ "$side" = tc ] && dev=$(link "$i")
