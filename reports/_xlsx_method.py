@@ -1,0 +1,67 @@
+"""How the figures of a comparison come about, in the sentences that the page has too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fleetmark.said import Said, said
+from planner.comparison import Comparison
+from planner.equivalence import Pairing
+
+
+def method(found: Comparison) -> Sequence[tuple[Said, Said]]:
+    """The name of each rule, and the rule."""
+    interval = {
+        Pairing.SAME_HOSTS: said("Student's t at 95% on each host's difference between before and after."),
+        Pairing.PINNED: said("Student's t at 95% over the candidate's hosts; the pinned reference is taken as it is."),
+        Pairing.APART: said(
+            "Welch's t at 95% over hosts, of each host's weighted sum over the class. Repeats on one host do not make "
+            "a fleet: with one host on a side there is a ratio, and no interval."
+        ),
+    }
+    return (
+        (
+            said("Figure of a host"),
+            said(
+                "The mean of the logarithms of its repeats that passed, their median for storage and network, turned "
+                "so that more is better; then the mean over campaigns."
+            ),
+        ),
+        (
+            said("Ratio"),
+            said(
+                "The exponential of the difference of two sides' means over hosts: 1.83 says that one candidate does "
+                "the work of 1.83 of the baseline."
+            ),
+        ),
+        (
+            said("Class"),
+            said(
+                "The weighted geometric mean of its benchmarks' ratios. Benchmarks that rank machines alike share one "
+                "weight (correlation of 0.98 and above over at least 8 generations on record; below that only "
+                "identical figures do). Classes are mixed only by weights that are given."
+            ),
+        ),
+        (said("Interval"), interval[found.pairing]),
+        (
+            said("Verdict"),
+            said(
+                "better, worse: the interval lies on that side of 1. same: all of it lies within 1% of 1. cannot tell: "
+                "neither."
+            ),
+        ),
+        (
+            said("Coverage"),
+            said(
+                "A benchmark that one side lacks costs its weight. Below 80% there is no headline; below 100% the "
+                "interval is wider, by how far the known benchmarks lie apart. Nothing is imputed."
+            ),
+        ),
+        (
+            said("Degrees of freedom"),
+            said(
+                "Welch's are no whole number, which Excel's TINV and TDIST would cut off: BETAINV and BETADIST give "
+                "the same distribution without."
+            ),
+        ),
+    )

@@ -1,0 +1,326 @@
+"""A report as a workbook that people work on: raw figures, hosts, benchmarks and conversions, live from end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from fleetmark.model import Better
+from fleetmark.said import Said, said
+from fleetmark.words import word
+from planner.comparison import CLASH, Comparison
+from planner.equivalence import LEAST_COVERED
+from planner.ratio import CONFIDENCE, SAME, Ratio
+from reports import _xlsx_campaign, _xlsx_classes, _xlsx_hosts, _xlsx_pages, _xlsx_ratios
+from reports._xlsx_classes import Line
+from reports._xlsx_grid import FIRST_ROW, grid
+from reports._xlsx_method import method
+from reports._xlsx_pages import Prose
+from reports._xlsx_sources import LIVE, sources
+from reports.comparison import footnotes, question
+from reports.report import Report
+from reports.workbook import COLOURS, GRID, PERCENT, RATIO, Book, Head, Sheet, cell, form_for, literal
+
+# Columns of the tab Benchmarks.
+_BEFORE = ("candidate", "class", "benchmark", "unit", "direction", "baseline", "other", *_xlsx_ratios.KEYS)
+_AT = {name: n for n, name in enumerate((*_BEFORE, "standing", "note", *_xlsx_ratios.WORKINGS))}
+_INPUTS = 4  # the tab Conversion's row of the first input
+
+
+def render(report: Report) -> bytes:
+    """The report as an XLSX file; the same report gives the same bytes.
+
+    Raises FleetmarkError where it has more hosts than a sheet has columns.
+    """
+    if report.comparison is None:
+        return _xlsx_campaign.render(report)
+    book = Book(question(report.comparison), report.date, report.language)
+    _Workbook(report, report.comparison, book)
+    return book.bytes()
+
+
+class _Workbook:
+    """A comparison's tabs, in the order in which they stand."""
+
+    def __init__(self, report: Report, found: Comparison, book: Book) -> None:
+        self.report, self.found, self.book = report, found, book
+        self.grid = grid(found, report.sides)
+        self.sources = sources(report, self.grid.titles)
+        self.readme = book.sheet(said("Readme"), "#1F3A5F")
+        self.conversion = book.sheet(said("Conversion"), COLOURS[0])
+        self.classes = book.sheet(said("Classes"), COLOURS[0])
+        self.weights = book.sheet(said("Weights"), COLOURS[1])
+        self.benchmarks = book.sheet(said("Benchmarks"), COLOURS[0])
+        self.figures = book.sheet(said("Per host"), COLOURS[2])
+        self.logs = book.sheet(said("Host logs"), COLOURS[2])
+        self.scores = book.sheet(said("Host scores"), COLOURS[2])
+        self.raw = book.sheet(said("Raw"), COLOURS[2])
+        self.excluded = book.sheet(said("Excluded"), COLOURS[5])
+        self.facts = book.sheet(said("Facts"), COLOURS[5])
+        self._hosts()
+        self._benchmarks()
+        lines = _xlsx_classes.write(
+            self.grid, self.weights, self.scores, self.logs, self.classes, self.benchmarks, _AT["delta"]
+        )
+        self._classes(lines)
+        self._conversion(lines)
+        self._lists()
+        self._readme(lines)
+
+    # ------------------------------------------------------------ from the measurements up
+
+    def _hosts(self) -> None:
+        live = self.sources.listed and not self.sources.rows.empty
+        if live:
+            self.raw.top(said("Measurements behind the means"), _RAW)
+            _xlsx_hosts.raw(self.raw, self.sources, self.found.per)
+        else:
+            self.raw.top(said("Measurements behind the means"), self._no_raw())
+        self.logs.top(said("Logarithms of the hosts' figures, higher is better"), _LOGS if live else _LOGS_AS_VALUES)
+        _xlsx_hosts.logs(self.grid, self.logs, self.sources, self.raw if live else None)
+        _xlsx_hosts.figures(self.grid, self.figures, self.logs)
+
+    def _no_raw(self) -> Said:
+        if not self.sources.count:
+            return said("No measurements are on record behind these sides.")
+        return said(
+            "{n} measurements are too many for formulas over each (at most {most}): the means stand as values. "
+            "Every measurement is in the file measurements.parquet of its campaign, below {path}.",
+            n=f"{self.sources.count:,}",
+            most=f"{LIVE:,}",
+            path=str(self.report.campaign.path),
+        )
+
+    def _benchmarks(self) -> None:
+        found, sheet, at = self.found, self.benchmarks, _AT
+        sheet.top(
+            said("Benchmarks, each for itself"),
+            said(
+                "A ratio above 1: the candidate is better. Means are of whole servers, ratios per {per}.",
+                per=word(found.per),
+            ),
+        )
+        heads = _xlsx_ratios.heads(found.baseline) | {
+            "candidate": Head(said("candidate")),
+            "class": Head(said("class"), "", 14),
+            "benchmark": Head(said("benchmark")),
+            "unit": Head(said("unit"), "", 9),
+            "direction": Head(said("direction"), "", 10),
+            "baseline": Head(said("baseline"), found.baseline, 16),
+            "other": Head(said("candidate"), said("geometric mean"), 16),
+            "standing": Head(said("standing"), "", 12),
+            "note": Head(said("note"), "", 44),
+        }
+        row = FIRST_ROW
+        for candidate in found.candidates:
+            first = row
+            each = {t: r for e in candidate.classes.values() for t, r in e.each.items()}
+            left_out = {t: w for e in candidate.classes.values() for t, w in e.left_out.items()}
+            left_out |= dict(candidate.excluded)
+            for title in self.grid.titles:
+                about = found.benchmarks.loc[title]
+                sheet.text(row, at["candidate"], candidate.title)
+                sheet.text(row, at["class"], about["class"])
+                sheet.text(row, at["benchmark"], title, "strong")
+                sheet.text(row, at["unit"], about["unit"])
+                sheet.text(row, at["direction"], word(str(about["better"])))
+                if not candidate.excluded.get(title, "").startswith(CLASH):  # which share no unit to be shown in
+                    self._means(row, title, candidate.title)
+                sheet.text(row, at["standing"], word(candidate.standing.get(title, "")))
+                sheet.text(row, at["note"], left_out.get(title, ""), "note")
+                if title in each:
+                    self._ratio(row, title, candidate.title, each)
+                row += 1
+            self.book.name(f"ratios_{candidate.title}", sheet.span(first, at["ratio"], row - 1, at["ratio"]))
+        sheet.heads(FIRST_ROW - 1, [heads[name] for name in at])
+        sheet.filtered(FIRST_ROW - 1, row - 1, len(at), frozen_columns=3)
+        sheet.printed(row - 1, at["note"])
+        _xlsx_ratios.paint(sheet, FIRST_ROW, row - 1, at["verdict"])
+
+    def _means(self, row: int, title: str, candidate: str) -> None:
+        """Both sides' geometric means: formulas, unless the hosts' logs are shared out over something."""
+        about = self.found.benchmarks.loc[title]
+        sides = ((self.found.baseline, _AT["baseline"]), (candidate, _AT["other"]))
+        known = {side: self.found.figures[side].get(title) for side, _ in sides}
+        form = form_for([v for v in known.values() if v is not None], str(about["unit"]))
+        sign = "-" if about["better"] == Better.LOWER else ""
+        for side, column in sides:
+            value = known[side]
+            if value is None or self.found.per != "server" or self.grid.frames[side][title].isna().all():
+                self.benchmarks.number(row, column, value, form, "value")
+            else:
+                hosts = self.grid.hosts(self.logs, self.grid.row(title), side)
+                self.benchmarks.formula(row, column, f"=EXP({sign}AVERAGE({hosts}))", value, form)
+
+    def _ratio(self, row: int, title: str, candidate: str, each: Mapping[str, Ratio]) -> None:
+        pairing, place = self.found.pairing, self.grid.row(title)
+        sides = (self.found.baseline, candidate)
+        a, b = (self.grid.hosts(self.logs, place, side) for side in sides)
+        x, y = (self.grid.frames[side][title].to_numpy(float) for side in sides)
+        values = _xlsx_ratios.worked_out(x, y, pairing, each[title])
+        _xlsx_ratios.write(self.benchmarks, row, _AT, _xlsx_ratios.of_hosts(a, b, pairing), values)
+
+    # ------------------------------------------------------------ what it comes to
+
+    def _classes(self, lines: Sequence[Line]) -> None:
+        at = _xlsx_classes.AT
+        self.weights.top(
+            said("Weights of benchmarks in their class"),
+            said("Yellow cells are inputs: change a weight, or count a benchmark or not, and the headlines follow."),
+        )
+        self.scores.top(
+            said("Each host's score: its logs, weighted"),
+            said("A host that lacks a benchmark of the headline has none."),
+        )
+        self.classes.top(
+            said("Classes: what one candidate is worth"),
+            said("Live from the hosts' scores. The range of the benchmarks stands beside each headline."),
+        )
+        _xlsx_ratios.paint(self.classes, FIRST_ROW, FIRST_ROW + len(lines) - 1, at["verdict"])
+        _xlsx_classes.forest(self.classes, lines, said("Ratio of each class, with its interval"))
+        for line in lines:
+            name = f"{line.candidate.title}_{line.class_}{'_equal_work' if line.equal_work else ''}"
+            for key, prefix in (("ratio", "E"), ("lo", "E_lo"), ("hi", "E_hi")):
+                self.book.name(f"{prefix}_{name}", self.classes.at(line.row, at[key]))
+
+    def _conversion(self, lines: Sequence[Line]) -> None:
+        sheet, at = self.conversion, _xlsx_classes.AT
+        sheet.top(question(self.found), said("Everything here follows from the other tabs and from the yellow cells."))
+        head = self._inputs() + 3
+        names = list(dict.fromkeys(_xlsx_classes.title(line) for line in lines))
+        candidates = [c.title for c in self.found.candidates]
+        replaced = self.found.per == "server"
+        per = 5 if replaced else 4
+        heads = [Head(said("class"), "", 40)]
+        for k, candidate in enumerate(candidates):
+            sheet.text(head - 1, 1 + k * per, candidate, "heading")
+            heads += [Head(said("one is worth"), said("× baseline"), 11), Head(said("from"), said("× baseline"), 11)]
+            heads += [Head(said("to"), said("× baseline"), 11), Head(said("verdict"), "", 13)]
+            heads += [Head(said("needed instead"), said("servers"), 11)] if replaced else []
+        place = {(line.candidate.title, _xlsx_classes.title(line)): line for line in lines}
+        for n, name in enumerate(names, head + 1):
+            sheet.text(n, 0, name, "strong")
+            for k, candidate in enumerate(candidates):
+                line = place.get((candidate, name))
+                if line is None:
+                    continue
+                ratio = line.ratio
+                values = (ratio.value, ratio.lo, ratio.hi, word(ratio.verdict)) if ratio else (None,) * 4
+                first = 1 + k * per
+                for m, (key, value) in enumerate(zip(("ratio", "lo", "hi", "verdict"), values, strict=True)):
+                    source = f"={self.classes.at(line.row, at[key])}"
+                    sheet.formula(n, first + m, source, value, RATIO, ("key", "computed", "computed", "word")[m])
+                if replaced:
+                    own = cell(n, first)
+                    needed = 100 / ratio.value if ratio else None
+                    sheet.formula(n, first + 4, f'=IF({own}="","",servers_replaced/{own})', needed, "#,##0.0")
+        last = head + len(names)
+        sheet.heads(head, heads)
+        sheet.frozen(head + 1, 1)
+        sheet.inner.repeat_rows(head)
+        for k in range(len(candidates)):
+            _xlsx_ratios.paint(sheet, head + 1, last, 4 + k * per)
+        self._bars(head, last, len(candidates), per)
+
+    def _inputs(self) -> int:
+        """The inputs that all tabs share; the row below them."""
+        sheet = self.conversion
+        inputs = [
+            (said("confidence of intervals"), CONFIDENCE, PERCENT, _xlsx_ratios.CONFIDENCE_NAME, 0.5, 0.999),
+            (said("no difference worth having: within"), SAME, PERCENT, _xlsx_ratios.SAME_NAME, 0, 0.5),
+            (said("least weight covered for a headline"), LEAST_COVERED, PERCENT, _xlsx_classes.LEAST_NAME, 0, 1),
+        ]
+        if self.found.per == "server":
+            inputs.append((said("baseline servers to replace"), 100.0, "#,##0", "servers_replaced", 0, 1e9))
+        sheet.text(_INPUTS - 1, 0, said("Inputs"), "heading")
+        for n, (text, value, form, name, lo, hi) in enumerate(inputs, _INPUTS):
+            sheet.text(n, 0, text, "strong")
+            sheet.number(n, 1, value, form, "input")
+            sheet.must_be_number(n, 1, lo, hi, said("a number from {lo} to {hi}", lo=f"{lo:g}", hi=f"{hi:g}"))
+            self.book.name(name, sheet.at(n, 1))
+        return _INPUTS + len(inputs)
+
+    def _bars(self, head: int, last: int, candidates: int, per: int) -> None:
+        chart = self.book.chart("column", said("What one candidate is worth, in baselines"))
+        for k in range(candidates):
+            column = 1 + k * per
+            chart.add_series(
+                {
+                    "name": f"={self.conversion.at(head - 1, column)}",
+                    "categories": f"={self.conversion.span(head + 1, 0, last, 0)}",
+                    "values": f"={self.conversion.span(head + 1, column, last, column)}",
+                    "fill": {"color": COLOURS[k % len(COLOURS)]},
+                    "gap": 60,
+                }
+            )
+        chart.set_y_axis({"name": self.book.words(said("× baseline")), "num_format": "0.0", "min": 0} | GRID)
+        self.conversion.place(chart, last + 2, 0, 860, 360)
+
+    # ------------------------------------------------------------ what to know of it
+
+    def _lists(self) -> None:
+        self.excluded.top(said("What is not in the figures, and why"))
+        _xlsx_pages.excluded(self.excluded, self.report, FIRST_ROW - 1)
+        self.facts.top(said("Hosts side by side"), _xlsx_pages.ALIKE)
+        _xlsx_pages.facts(self.facts, self.report, FIRST_ROW - 1)
+
+    def _readme(self, lines: Sequence[Line]) -> None:
+        prose = Prose(self.readme, self.readme.top(question(self.found)) - 1)
+        prose.heading(said("Answer"))
+        for line in lines:
+            self._answer(prose, line)
+        if self.found.warnings:
+            prose.heading(said("Warnings"))
+            prose.sentences(self.found.warnings, "worse")
+        prose.heading(said("How to work with it"))
+        prose.sentences(_HOW if self.sources.listed else [_HOW[0], *_HOW[2:]])
+        prose.tabs({sheet.name: text for sheet, text in self._tabs()})
+        prose.heading(said("Method"))
+        for name, text in method(self.found):
+            prose.pair(name, text)
+        prose.sentences(footnotes(self.found), "note")
+        _xlsx_pages.provenance(prose, self.report)
+
+    def _answer(self, prose: Prose, line: Line) -> None:
+        """One candidate and class in a sentence whose numbers are live."""
+        own = {name: self.classes.at(line.row, at) for name, at in _xlsx_classes.AT.items()}
+        words, ratio = self.book.words, line.ratio
+        begin, end = words(_xlsx_classes.title(line)) + ": ", f" × {words(self.found.baseline)}"
+        if ratio is None:
+            value = begin + words(_xlsx_classes.why(line))
+        else:
+            known = ratio.lo is not None and ratio.hi is not None
+            interval = f" ({ratio.lo:,.3f} – {ratio.hi:,.3f})" if known else ""
+            value = f"{begin}{ratio.value:,.3f}{end}{interval}, {words(word(ratio.verdict))}"
+        ends = f'" ("&FIXED({own["lo"]},3)&" – "&FIXED({own["hi"]},3)&")"'
+        there = f'FIXED({own["ratio"]},3)&{literal(end)}&IF({own["lo"]}="","",{ends})&", "&{own["verdict"]}'
+        formula = f'={literal(begin)}&IF({own["ratio"]}="",{own["note"]},{there})'
+        self.readme.text(prose.row, 0, line.candidate.title, "strong")
+        self.readme.formula(prose.row, 1, formula, value, role="word")
+        prose.row += 1
+
+    def _tabs(self) -> Sequence[tuple[Sheet, Said]]:
+        return (
+            (self.conversion, said("What one candidate is worth in baselines, class by class; inputs; a chart.")),
+            (self.classes, said("The headline of each class with its interval and how it comes about; a chart.")),
+            (self.weights, said("The weight of each benchmark in its class: inputs, in yellow.")),
+            (self.benchmarks, said("The ratio of each benchmark with its interval and how it comes about.")),
+            (self.figures, said("Each host's geometric mean of each benchmark.")),
+            (self.logs, said("The same as logarithms, turned so that more is better: what ratios are made of.")),
+            (self.scores, said("Each host's weighted sum over a class: what headlines are made of.")),
+            (self.raw, said("Every measurement that is in a mean, with the file it was read from.")),
+            (self.excluded, said("What was left out or did not pass, and why.")),
+            (self.facts, said("How the hosts are made and configured, side by side.")),
+        )
+
+
+_RAW = said(
+    "What passed and is in a mean. Filter as you like, but do not sort: the tab Host logs points at these rows."
+)
+_LOGS = said("Live from the tab Raw; grey: a value that no formula here makes.")
+_LOGS_AS_VALUES = said("Values: there are too many measurements to have them all here.")
+_HOW = (
+    said("Yellow cells are inputs; everything that rests on them is worked out again when they change."),
+    said("Filter as you like, but sort only copies: formulas point at ranges of other tabs."),
+    said("Named cells (E_…, E_lo_…, E_hi_…) are there for workbooks of your own."),
+    said("Opened elsewhere than in Excel or LibreOffice, cells show what Fleetmark worked out."),
+)

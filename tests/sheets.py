@@ -1,0 +1,125 @@
+"""Workbooks as LibreOffice sees them: recalculated, whatever values they came with, and read back cell by cell."""
+
+from __future__ import annotations
+
+import io
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+
+Cells = dict[str, dict[str, Any]]  # sheet to cell (``B4``) to value
+
+_ALWAYS = """<?xml version="1.0" encoding="UTF-8"?>
+<oor:items xmlns:oor="http://openoffice.org/2001/registry" xmlns:xs="http://www.w3.org/2001/XMLSchema"
+           xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance">
+<item oor:path="/org.openoffice.Office.Calc/Formula/Load"><prop oor:name="OOXMLRecalcMode" oor:op="fuse"><value>0</value></prop></item>
+<item oor:path="/org.openoffice.Office.Calc/Formula/Load"><prop oor:name="ODFRecalcMode" oor:op="fuse"><value>0</value></prop></item>
+</oor:items>
+"""
+
+
+def needs_libreoffice() -> str:
+    """LibreOffice's program; the test is skipped where there is none."""
+    found = shutil.which("soffice") or shutil.which("libreoffice")
+    if not found:
+        pytest.skip("needs LibreOffice: apt install libreoffice-calc")
+    return found
+
+
+def recalculated(books: Sequence[bytes]) -> list[Cells]:
+    """What LibreOffice makes of every cell of ``books``, all formulas worked out anew; empty cells are absent."""
+    return [values(made) for made in converted(books, "xlsx")]
+
+
+def converted(books: Sequence[bytes], kind: str) -> list[bytes]:
+    """``books`` as LibreOffice writes them (``xlsx``, ``pdf``), all formulas worked out anew; one start for all."""
+    program = needs_libreoffice()
+    with tempfile.TemporaryDirectory() as folder:
+        home, out = Path(folder, "profile"), Path(folder, "out")
+        (home / "user").mkdir(parents=True)
+        (home / "user" / "registrymodifications.xcu").write_text(_ALWAYS)
+        files = [Path(folder, f"book{n}.xlsx") for n in range(len(books))]
+        for file, data in zip(files, books, strict=True):
+            file.write_bytes(data)
+        told = subprocess.run(
+            [
+                program,
+                f"-env:UserInstallation={home.as_uri()}",
+                "--headless",
+                "--convert-to",
+                kind,
+                "--outdir",
+                out,
+                *files,
+            ],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        made = [out / f"{file.stem}.{kind}" for file in files]
+        assert all(m.exists() for m in made), f"LibreOffice made no {kind}: {told.stdout} {told.stderr}"
+        return [m.read_bytes() for m in made]
+
+
+def values(book: bytes) -> Cells:
+    """The values that lie in a workbook, as they are; empty cells and empty texts are absent."""
+    return _cells(book, data_only=True)
+
+
+def formulas(book: bytes) -> Cells:
+    """The cells that hold a formula, with it."""
+    return _cells(book, data_only=False)
+
+
+@lru_cache(maxsize=64)  # reading takes longer than most of what is asked of it
+def _cells(book: bytes, *, data_only: bool) -> Cells:
+    read = openpyxl.load_workbook(io.BytesIO(book), data_only=data_only)
+    return {
+        sheet.title: {
+            c.coordinate: c.value
+            for row in sheet.iter_rows()
+            for c in row
+            if c.value not in (None, "") and (data_only or c.data_type == "f")
+        }
+        for sheet in read.worksheets
+    }
+
+
+def edited(book: bytes, changes: Mapping[tuple[str, str], Any]) -> bytes:
+    """``book`` with other inputs: (sheet, cell) to value. Charts are lost on the way."""
+    read = openpyxl.load_workbook(io.BytesIO(book))
+    for (sheet, cell), value in changes.items():
+        read[sheet][cell] = value
+    out = io.BytesIO()
+    read.save(out)
+    return out.getvalue()
+
+
+def disagreements(book: bytes, seen: Cells, tolerance: float = 1e-9) -> Iterator[str]:
+    """Every formula cell of ``book`` whose value, as Python found it, is not what LibreOffice (``seen``) works out; and
+    every error cell. The tolerance is relative above 1 and absolute below.
+    """
+    ours = values(book)
+    for sheet, cells in formulas(book).items():
+        for cell, formula in cells.items():
+            mine, theirs = ours[sheet].get(cell), seen[sheet].get(cell)
+            if not _same(mine, theirs, tolerance):
+                yield f"{sheet}!{cell}: {mine!r}, LibreOffice {theirs!r}: {formula[:200]}"
+    for sheet, cells in seen.items():
+        for cell, value in cells.items():
+            if isinstance(value, str) and value.startswith("#") and value.rstrip("!?").isupper():
+                yield f"{sheet}!{cell}: {value}"
+
+
+def _same(a: Any, b: Any, tolerance: float) -> bool:
+    if isinstance(a, int | float) and isinstance(b, int | float):
+        return abs(a - b) <= tolerance * max(1.0, abs(a))
+    return bool((a or "") == (b or ""))
