@@ -12,6 +12,21 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+HOURS = 8766.0  # in a year
+KINDS = ("purchase", "energy", "support", "space", "migration", "carbon")
+TRADES = (  # what alternatives are compared on: present value of purchases and of all else; the rest at the horizon's end
+    "purchases",
+    "running",
+    "servers",
+    "peak_w",
+    "rack_units",
+    "carbon_kg",  # over the whole horizon
+)
+
+
+# Workload to what its demand is multiplied by: in all periods, or period by period (uncertainty grows with the horizon).
+Margin = Mapping[str, float | Sequence[float]]
+
 
 @dataclass(frozen=True, slots=True)
 class Worth:
@@ -50,7 +65,9 @@ class Sku:
     """A server that can be bought or is there already. ``worth``: workload to Worth; what is absent cannot run on it.
 
     ``price`` is None for what is no longer sold. ``support`` and ``space``: money per server and year. ``lead``:
-    periods from order to use; ``age_limit``: periods of service, None for ever. ``embodied``: kg CO2e of making one.
+    periods from order to use; ``age_limit``: periods of service, None for ever: a server is 0 periods old in the one
+    it arrives in, and gone from the one on in which its age reaches the limit. ``minimum_order``: the fewest that are
+    ordered for one site in one period. ``embodied``: kg CO2e of making one.
     """
 
     name: str
@@ -133,16 +150,52 @@ class Question:
         """What money of that period is worth at the start: 1 / (1 + discount) ** years."""
         return float((1 + self.discount) ** (-self.years * period))
 
+    def domain(self, site: str) -> str:
+        """What the site fails together with."""
+        return self.sites[site].domain or site
+
+    def energy(self, site: str) -> float:
+        """kWh drawn at the site's meter by one W of servers over one period."""
+        pue = self.sites[site].pue
+        return HOURS * self.years * (self.pue if pue is None else pue) / 1000
+
+    def price_of_energy(self, site: str) -> float:
+        """Money per kWh."""
+        price = self.sites[site].energy_price
+        return self.energy_price if price is None else price
+
+    def watt(self, site: str) -> float:
+        """Money for one W of servers over one period, energy and its carbon."""
+        return self.energy(site) * (self.price_of_energy(site) + self.carbon_price * self.grid / 1000)
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """A limit that the plan stands at: ``name`` in words, its ``unit``, what ``more`` of it was tried (for a demand:
+    how much less was asked for) and what that ``saves``: present value per unit of it, None where the changed question
+    was not solved. ``relaxed``: the saving is that of the relaxation with fractions of servers, since the whole
+    question was not solved closely enough to tell.
+    """
+
+    name: str
+    unit: str
+    more: float
+    saves: float | None
+    relaxed: bool = False
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do. ``stock``: a row per (sku, site, period) with ``buy`` (ordered then), ``arrive``, ``retire``,
-    ``installed``, ``active``, ``idle_w``, ``peak_w``; ``use``: a row per (sku, site, workload, period) with
-    ``servers`` that serve it. ``costs``: a row per (period, kind) with ``money`` undiscounted and ``present`` value;
-    kinds are purchase, energy, support, space, migration, carbon.
+    """What to do.
+
+    ``stock``: a row per (sku, site, period), zeros too, with counts ``buy`` (ordered then), ``arrive``, ``retire``,
+    ``installed``, ``active``, and W: ``idle_w`` of the active at rest, ``peak_w`` of all installed at their peak, which
+    is what a site's power limit is held against. ``use``: a row per (sku, site, workload, period) with the ``servers``
+    that serve it (may be fractions), where there are any. ``costs``: a row per (period, kind) with ``money``
+    undiscounted and its ``present`` value; kinds are those of ``KINDS``. ``period`` is a number from 0 everywhere.
 
     ``objective``: present value of it all; ``bound``: no plan costs less; ``gap``: (objective - bound) / objective.
-    ``binding``: what stands at its limit, with the money that one unit more of it would save (its shadow price).
+    ``margin``: workload to what its demand was multiplied by, in all periods or period by period; ``factor`` reads it.
     """
 
     stock: pd.DataFrame
@@ -153,25 +206,47 @@ class Plan:
     gap: float
     seconds: float
     binding: Sequence[Binding] = ()
-    margin: Mapping[str, float] = field(default_factory=dict)  # workload to what its demand was multiplied by
+    margin: Margin = field(default_factory=dict)
+
+    def factor(self, workload: str, period: int) -> float:
+        """What the demand of that workload and period was multiplied by, 1 where there is no margin."""
+        given = self.margin.get(workload, 1.0)
+        return float(given[period] if isinstance(given, Sequence) else given)
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
-    """A limit that the plan stands at: ``name`` in words, its ``unit``, what ``more`` of it was tried and what that
-    saves (present value per unit; None where the perturbed question was not solved).
+class Alternative:
+    """Another plan, the cheapest that lacks something the better ones buy. ``name`` says what, in words.
+
+    ``extra``: present value above the plan's; ``least``: what the bounds prove of it (negative: that it is dearer at
+    all is not proven, both being within their gaps). ``trades``: difference to the plan in each of ``TRADES``.
     """
 
     name: str
+    plan: Plan
+    extra: float
+    least: float
+    trades: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A limit in a conflict: its ``name`` in words; the least by which it would have to give way alone (``relax``, in
+    ``unit``; None where that does not help or could not be found); ``cost``: present value of the plan it then allows.
+    """
+
+    name: str
+    relax: float | None
     unit: str
-    more: float
-    saves: float | None
+    cost: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Why there is no plan: the smallest set of limits that cannot hold together, each with the least by which it
-    would have to give way alone (``relax``, in ``unit``; None where that does not help).
+    """Why there is no plan: limits that cannot hold together, while any of them left out leaves the others possible.
+
+    ``smallest``: no set of fewer limits is in conflict; where False, that was not proven.
     """
 
-    limits: Sequence[tuple[str, float | None, str]]
+    limits: Sequence[Limit]
+    smallest: bool = False

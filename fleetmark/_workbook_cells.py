@@ -1,0 +1,225 @@
+"""Cells of an edited workbook, found by the names of their ranges and held against what they may be."""
+
+from __future__ import annotations
+
+import datetime
+import io
+import math
+import re
+import warnings
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+from openpyxl.utils import get_column_letter
+from openpyxl.utils.cell import range_boundaries
+from openpyxl.utils.exceptions import InvalidFileException
+
+from fleetmark.model import FleetmarkError
+from reports.plan_tables import Column
+
+MOST = 10  # faults told at once
+_BROKEN = (OSError, zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, SyntaxError, InvalidFileException)
+
+Value = float | str
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """A named range: rows and columns count from 1, as in the cells' names."""
+
+    sheet: str
+    row: int
+    col: int
+    last_row: int
+    last_col: int
+
+    def cell(self, row: int, col: int | None = None) -> str:
+        """``C7``."""
+        return f"{get_column_letter(self.col if col is None else col)}{row}"
+
+
+@dataclass
+class Cells:
+    """A workbook's cells. Raises FleetmarkError for a file that is none."""
+
+    path: Path
+    raw: bytes
+    faults: list[str] = field(default_factory=list)
+    suspect: set[str] = field(default_factory=set)  # names whose row has a fault: what refers to them is not at fault
+
+    def _opened(self, *, values: bool) -> Any:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # parts that are not read here: charts, validation of other programs
+                return openpyxl.load_workbook(io.BytesIO(self.raw), read_only=True, data_only=values)
+        except _BROKEN as error:
+            raise FleetmarkError(
+                f"{self.path}: is no workbook that can be read ({type(error).__name__}: {error}); give the .xlsx that "
+                "fleetmark plan --xlsx wrote, saved as .xlsx"
+            ) from None
+
+    @cached_property
+    def _book(self) -> Any:
+        return self._opened(values=True)
+
+    @cached_property
+    def _formulas(self) -> Any:
+        return self._opened(values=False)
+
+    def close(self) -> None:
+        """Let the file go."""
+        for name in ("_book", "_formulas"):
+            if name in self.__dict__:
+                self.__dict__[name].close()
+
+    # ------------------------------------------------------------ where things stand
+
+    def area(self, name: str, what: str) -> Area | None:
+        """The range of that name; a fault and None where it is gone. ``what``: what stands there, for people."""
+        found = self._book.defined_names.get(name)
+        target = "" if found is None else str(found.attr_text or "")
+        match = re.fullmatch(r"(?:'((?:[^']|'')+)'|([^'!]+))!(\$?[A-Z]+\$?\d+(?::\$?[A-Z]+\$?\d+)?)", target)
+        sheet = (match[1] or match[2]).replace("''", "'") if match else ""
+        if match is None or sheet not in self._book.sheetnames:
+            self.faults.append(
+                f"{self.path}: {what} is gone (the range {name}): its cells, column or tab were deleted; "
+                "begin again from a workbook that fleetmark plan --xlsx wrote"
+            )
+            return None
+        col, row, last_col, last_row = range_boundaries(match[3].replace("$", ""))
+        assert col and row and last_col and last_row
+        return Area(sheet, row, col, last_row, last_col)
+
+    def last_row(self, sheet: str) -> int:
+        """The last row in which anything stands."""
+        return max((row for row, _ in self._cells(sheet)), default=0)
+
+    def _cells(self, sheet: str) -> dict[tuple[int, int], tuple[Any, str]]:
+        return self._read(sheet, values=True)
+
+    def _read(self, sheet: str, *, values: bool) -> dict[tuple[int, int], tuple[Any, str]]:
+        """(row, column) to (value, type) of a tab's cells that hold something."""
+        kept: dict[tuple[str, bool], dict[tuple[int, int], tuple[Any, str]]] = self.__dict__.setdefault("_kept", {})
+        if (sheet, values) not in kept:
+            tab = (self._book if values else self._formulas)[sheet]
+            tab.reset_dimensions()  # some programs write wrong ones
+            try:
+                kept[sheet, values] = {
+                    (cell.row, cell.column): (cell.value, cell.data_type)
+                    for row in tab.iter_rows()
+                    for cell in row
+                    if cell.value is not None
+                }
+            except _BROKEN as error:
+                raise FleetmarkError(f"{self.path}, sheet {sheet}: cannot be read ({error}); save it again") from None
+        return kept[sheet, values]
+
+    # ------------------------------------------------------------ what stands there
+
+    def fault(self, sheet: str, cell: str, sentence: str) -> None:
+        """Something is wrong in a cell."""
+        self.faults.append(f"{self.path}, sheet {sheet}, {cell}: {sentence}")
+
+    def stop(self) -> None:
+        """Raises FleetmarkError with every fault that was found."""
+        if self.faults:
+            more = len(self.faults) - MOST
+            raise FleetmarkError("\n".join([*self.faults[:MOST], *([f"and {more} more faults"] if more > 0 else [])]))
+
+    def empty(self, area: Area, row: int, col: int) -> bool:
+        """Whether nothing stands in a cell."""
+        if (row, col) in self._cells(area.sheet):
+            value, _ = self._cells(area.sheet)[row, col]
+            return isinstance(value, str) and not value.strip()
+        return (row, col) not in self._read(area.sheet, values=False)
+
+    def value(self, area: Area, row: int, col: int, column: Column) -> Value | None:
+        """What a cell of a column holds; None where it is empty, and with a fault where it may not be what it is."""
+        rule, where = column.rule, area.cell(row, col)
+        found, kind = self._cells(area.sheet).get((row, col), (None, "n"))
+        if found is None and not self.empty(area, row, col):
+            told = "holds a formula whose value is not stored: save the workbook in Excel or LibreOffice, then read it"
+            self.fault(area.sheet, where, told)
+            return None
+        if kind == "e":
+            self.fault(area.sheet, where, f"holds the error {found}; {column.title} is wanted: {rule.hint}")
+            return None
+        if isinstance(found, str):
+            found = found.strip() or None
+        if found is None:
+            if not rule.optional:
+                self.fault(area.sheet, where, f"is empty; {column.title} is wanted: {rule.hint}")
+            return None
+        made = _text(found, column) if rule.text else _number(found, column)
+        if made is None:
+            self.fault(area.sheet, where, f"{_shown(found)} is not {rule.hint}")
+        return made
+
+    def single(self, column: Column) -> Value | None:
+        """The one cell of a setting."""
+        area = self.area(column.name, str(column.title))
+        return None if area is None else self.value(area, area.row, area.col, column)
+
+    def table(self, columns: Sequence[Column]) -> list[tuple[int, Area, dict[str, Value | None]]]:
+        """The rows of a table, each with its number, an area to name its cells by, and field to value.
+
+        It goes on to the end of its tab. Rows in which nothing stands are passed over; so are those with a fault.
+        """
+        areas = {c.field: self.area(c.name, f"the column {c.title}") for c in columns}
+        there = {field: area for field, area in areas.items() if area is not None}
+        if len(there) < len(columns):
+            return []
+        key = there[columns[0].field]
+        made = []
+        for row in range(key.row, max(key.last_row, self.last_row(key.sheet)) + 1):
+            if all(self.empty(area, row, area.col) for area in there.values()):
+                continue
+            known = len(self.faults)
+            values = {c.field: self.value(there[c.field], row, there[c.field].col, c) for c in columns}
+            if len(self.faults) == known:
+                made.append((row, key, values))
+            else:
+                self.suspect.add(str(values[columns[0].field]))
+        return made
+
+    def column(self, area: Area, row: int) -> str:
+        """The text in a column of ours, empty where there is none."""
+        found, _ = self._cells(area.sheet).get((row, area.col), ("", "s"))
+        return str(found)
+
+    def kept(self, area: Area, row: int) -> float | None:
+        """The number in a column of ours."""
+        found, _ = self._cells(area.sheet).get((row, area.col), (None, "n"))
+        return float(found) if isinstance(found, int | float) else None
+
+
+def _shown(value: object) -> str:
+    text = str(value)
+    return repr(text if len(text) <= 60 else text[:59] + "…") if isinstance(value, str) else text
+
+
+def _text(value: object, column: Column) -> str | None:
+    if isinstance(value, bool):
+        value = {True: "yes", False: "no"}[value]
+    if isinstance(value, datetime.datetime):
+        value = value.date().isoformat()
+    text = f"{value:g}" if isinstance(value, float) and value.is_integer() else str(value)
+    if column.rule.words:
+        return text.lower() if text.lower() in column.rule.words else None
+    return text
+
+
+def _number(value: object, column: Column) -> float | None:
+    rule = column.rule
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    low = value <= rule.least if rule.above else value < rule.least
+    if low or value > rule.most or (rule.whole and value != int(value)):
+        return None
+    return int(value) if rule.whole else float(value)

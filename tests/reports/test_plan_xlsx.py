@@ -1,0 +1,314 @@
+"""The plan's workbook: what LibreOffice works out is what Python found, before and after edits, and every limit can break."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pandas as pd
+import pytest
+from openpyxl.utils import get_column_letter
+from openpyxl.utils.cell import range_boundaries
+
+from fleetmark import plan_workbook
+from planner.capacity import TRADES, Alternative, Binding, Cohort, Plan, Question, Site, Sku, Workload, Worth
+from planner.tornado import Effect
+from planner.uncertainty import Futures
+from reports import plan_xlsx
+from reports._plan_xlsx_layout import Block, Places
+from reports._plan_xlsx_numbers import Numbers
+from reports.language import Language
+from reports.workbook import Book
+from tests import sheets
+from tests.reports import plan_sample
+
+CREATED = "2027-01-20T10:00:00Z"
+Changes = dict[tuple[str, str], Any]
+
+
+@cache
+def sample() -> tuple[Question, Plan, bytes, Places]:
+    q = plan_sample.question()
+    p = plan_sample.plan(q)
+    return q, p, plan_xlsx.render(q, p, created=CREATED, command="fleetmark plan demand.yml"), places(q, p)
+
+
+def places(q: Question, p: Plan) -> Places:
+    return Places(Book("", CREATED), Numbers(q, p))
+
+
+def cell(block: Block, i: int, j: int = 0) -> tuple[str, str]:
+    return block.sheet.name, block.near(i, j)
+
+
+@cache
+def names(book: bytes) -> dict[str, tuple[str, str]]:
+    """Tab and span of every named range."""
+    read = openpyxl.load_workbook(io.BytesIO(book), read_only=True)
+    return {name: next(iter(found.destinations)) for name, found in read.defined_names.items()}
+
+
+def named(book: bytes, name: str, i: int = 0, j: int = 0) -> tuple[str, str]:
+    """Tab and cell: the i-th row and j-th column of a named range."""
+    sheet, span = names(book)[name]
+    col, row, _, _ = range_boundaries(span.replace("$", ""))
+    return sheet, f"{get_column_letter(col + j)}{row + i}"
+
+
+def broken(cells: dict[str, Any]) -> set[str]:
+    """The kinds of limits that are not kept."""
+    rows = [int(c[1:]) for c, v in cells.items() if c.startswith("D") and v is False and int(c[1:]) > 8]
+    return {cells[f"A{r}"] for r in rows}
+
+
+# ---------------------------------------------------------------- live through and through
+
+
+def edits(book: bytes) -> dict[str, Changes]:
+    """Inputs changed by a script, a few at a time."""
+
+    def at(name: str, i: int = 0, j: int = 0) -> tuple[str, str]:
+        return named(book, name, i, j)
+
+    return {
+        "money": {
+            at("sku_price", 1): 11_111.11,
+            at("question_energy_price"): 0.31,
+            at("question_discount"): 0.0,
+            at("question_carbon_price"): 33.3,
+            at("question_grid"): 0.21,
+            at("sku_support", 0): 333,
+            at("sku_migration", 0): 1.5,
+            at("site_energy_price", 2): 0.07,
+            at("site_pue", 1): None,
+            at("question_pue"): 1.11,
+        },
+        "work": {
+            at("demand_median", 0, 3): 512.5,
+            at("demand_sd", 1, 2): 0.25,
+            at("worth_value", 2): 16.77,
+            at("worth_se", 2): 0.09,
+            at("worth_df", 2): 3.14,
+            at("worth_df", 3): None,
+            at("workload_utilisation", 0): 0.51,
+            at("question_quantile"): 0.8,
+        },
+        "servers": {
+            at("sku_lead", 1): 2,
+            at("sku_age_limit", 1): 3,
+            at("sku_age_limit", 0): None,
+            at("fleet_count", 0): 44,
+            at("fleet_age", 2): 7,
+            at("sku_peak_w", 0): 280.5,
+            at("sku_idle_w", 1): 99,
+            at("sku_embodied", 1): 2500,
+        },
+        "limits": {
+            at("site_domain", 1): "elsewhere",
+            at("site_domain", 2): "nl",
+            at("site_power_w", 0): None,
+            at("site_rack_units", 1): 3,
+            at("site_budget", 2): 1000,
+            at("site_spares", 0): 4,
+            at("period_budget", 1): 1000,
+            at("period_budget", 0): None,
+            at("sku_minimum_order", 1): 30,
+            at("question_survive"): "no",
+            at("workload_dedicated", 1): "no",
+            at("site_runs", 2, 1): "no",
+            at("site_runs", 1, 0): "yes",
+        },
+    }
+
+
+def hostile() -> tuple[Question, Plan]:
+    """Names that a formula, a criterion or a search would take for something else."""
+    worth = {"=cmd()": Worth(3.0), "W*?": Worth(7.0, 0.1, 4.5)}
+    skus = {
+        name: Sku(name, worth, 100.0 * (n + 1), 10.0, 50.0 + n, 1, age_limit=2 + n)
+        for n, name in enumerate(("a", "A", '>5"x"', "2027"))
+    }
+    names = ("O'Brien [1]", "o'brien [1]", "~*", "<>")
+    q = Question(
+        "EUR",
+        "2027-01-01",
+        ("p&1", "p<2"),
+        1.0,
+        {n: Workload(n, "'u", (5.0, 6.0), (0.1, 0.1), 0.5) for n in ("=cmd()", "W*?")},
+        skus,
+        {n: Site(n, domain="~*" if n == "<>" else "") for n in names},
+        (Cohort("a", "O'Brien [1]", 3, 1), Cohort("A", "o'brien [1]", 4, 1), Cohort("2027", "~*", 5, 1)),
+        survive=True,
+    )
+    use = {(s, k, w, t): 1.25 for s in skus for k in names for w in worth for t in (0, 1)}
+    return q, plan_sample.decided(q, {("A", "<>", 0): 7}, {("a", "O'Brien [1]", 1): 1}, use, {"W*?": 1.1})
+
+
+def test_every_formula_is_what_python_found_before_and_after_edits(tmp_path: Path) -> None:
+    q, p, book, at = sample()
+    changes = edits(book)
+    odd = plan_xlsx.render(*hostile(), created=CREATED)
+    changed = {name: sheets.edited(book, change) for name, change in changes.items()}
+    seen, strange, *found = sheets.recalculated([book, odd, *changed.values()])
+    assert list(sheets.disagreements(book, seen)) == []
+    assert list(sheets.disagreements(odd, strange)) == []
+    assert sum(map(len, sheets.formulas(book).values())) > 1500
+
+    total = at.total.sheet.name, at.total.near(0)
+    assert seen[total[0]][total[1]] == pytest.approx(p.objective, rel=1e-9)
+    for i, (_, money) in enumerate(p.costs.groupby("kind", sort=False)["present"].sum().items()):
+        assert seen["Cost"][at.present.near(i, len(q.periods))] == pytest.approx(money, rel=1e-9)
+    assert seen["Checks"]["D3"] is True
+    assert broken(seen["Checks"]) == set()
+
+    for (name, other), cells in zip(changed.items(), found, strict=True):
+        path = tmp_path / f"{name}.xlsx"
+        path.write_bytes(other)
+        asked = plan_workbook.read(path)
+        wanted = plan_xlsx.render(asked, p, created=CREATED)  # the same decisions, held against the edited question
+        told = [d for d in sheets.disagreements(wanted, cells) if "'edited'" not in d]
+        assert told == [], name
+        assert cells[total[0]][total[1]] != pytest.approx(p.objective, rel=1e-9) or name == "limits", name
+        assert cells["Checks"]["D3"] is False or name == "money", name
+    assert "edited" in found[1]["Equivalence"].values()
+    assert "edited" not in seen["Equivalence"].values()
+
+
+def test_every_limit_can_break() -> None:
+    q, p, book, at = sample()
+    dedicated = next(c for c, (w, _) in enumerate(Numbers(q, p).combos) if w == "batch")
+    cases: list[dict[str, Changes]] = [
+        {
+            "demand is met with a domain gone": {named(book, "demand_median", 0, 5): 500},
+            "power of the site": {named(book, "site_power_w", 0): 18_400},
+            "rack units of the site": {named(book, "site_rack_units", 1): 3},
+            "ports of the site": {named(book, "site_ports", 2): 100},
+            "money for purchases at the site": {named(book, "site_budget", 1): 71_999},
+            "money for purchases in the period": {named(book, "period_budget", 3): 404_999},
+            "gone at the age limit": {named(book, "sku_age_limit", 0): 9},
+            "orders are of the minimum at least": {named(book, "sku_minimum_order", 1): 5},
+            "active are installed, spares beside them": {named(book, "site_spares", 0): 2},
+        },
+        {
+            "demand is met": {named(book, "demand_median", 1, 5): 14},
+            "demand is met with a domain gone": {},  # which follows
+            "those in use are active": {cell(at.active, 0, 0): 56},
+            "ordered only while sold": {named(book, "sku_price", 1): None},
+            "whole servers, none below 0": {cell(at.buy, 2, 1): 24.5},
+            "has whole servers, where they are its own": {cell(at.servers, dedicated, 0): 8.4},
+            "runs only where it may": {named(book, "site_runs", 0, 1): "no"},
+            "not below 0": {cell(at.servers, dedicated, 2): -1},
+            "utilisation at most 85%": {named(book, "workload_utilisation", 0): 0.86},
+            "all servers in place are in the plan": {
+                named(book, "fleet_sku", 4): "old",
+                named(book, "fleet_site", 4): "rtm",
+                named(book, "fleet_count", 4): 1,
+            },
+        },
+    ]
+    together = [{where: v for one in case.values() for where, v in one.items()} for case in cases]
+    for case, cells in zip(cases, sheets.recalculated([sheets.edited(book, t) for t in together]), strict=True):
+        assert broken(cells["Checks"]) == set(case)
+        assert cells["Checks"]["D3"] is False
+        assert str(cells["Readme & provenance"]["B8"]).endswith("are not kept: see Checks")
+    checks = sheets.values(book)["Checks"]
+    assert {checks[f"A{r}"] for r in range(9, 500) if f"A{r}" in checks} == set().union(*cases)
+
+
+# ---------------------------------------------------------------- what is in it
+
+
+def test_the_tabs_of_the_methodology_and_what_helps_to_work_on_them() -> None:
+    q, _, book, _ = sample()
+    read = openpyxl.load_workbook(io.BytesIO(book))
+    wanted = "Inputs,Benchmarks,Equivalence,Demand,SKU & TCO,Utilisation,Sizing,N+1,Rack & power,Refresh,Scenarios,Sensitivity,Purchase plan,Checks"
+    assert read.sheetnames[0] == "Readme & provenance"
+    assert set(wanted.split(",")) <= set(read.sheetnames)
+    assert all(tab.freeze_panes for tab in read.worksheets if tab.title not in ("Readme & provenance", "Charts"))
+    for name in ("sku_price", "demand_median", "worth_value", "site_power_w", "question_discount", "fleet_count"):
+        sheet, where = named(book, name)
+        tab = read[sheet]
+        assert tab[where].fill.fgColor.rgb == "FFFFF2CC", name
+        assert any(where in rule.sqref for rule in tab.data_validations.dataValidation), name
+    solver = read["Purchase plan"]["C6"]
+    assert solver.fill.fgColor.rgb == "FFE2EFDA"
+    texts = [str(c.value) for c in read["Readme & provenance"]["B"] if c.value]
+    assert "sha256 0011" in texts
+    assert "fleetmark plan demand.yml" in texts
+    charts = [n for n in zipfile.ZipFile(io.BytesIO(book)).namelist() if n.startswith("xl/charts/chart")]
+    assert len(charts) == 1 + len(q.workloads) + len(q.sites)
+
+
+def test_the_same_plan_gives_the_same_bytes() -> None:
+    q, p, book, _ = sample()
+    assert plan_xlsx.render(q, p, created=CREATED, command="fleetmark plan demand.yml") == book
+
+
+def test_what_was_simulated_and_solved_beside_the_plan() -> None:
+    q, p, _, _ = sample()
+    row = {"workload": "web", "period": 5, "shortfall": 0.031, "servers": 80.0}
+    row |= {f"{what}_p{share}": 100.0 + share for what in ("demand", "capacity") for share in (5, 50, 95)}
+    row |= {f"servers_p{share}": 70.0 + share for share in (50, 90, 95)}
+    sizing = {"workload": "web", "period": 5, "sku": "new"} | {f"servers_p{s}": 40.0 + s for s in (50, 90, 95)}
+    whole = {"period": 5, "installed": 97} | {f"needed_p{s}": 60.0 + s for s in (50, 90, 95)}
+    futures = Futures(2000, 7, 0.042, 0.034, 0.052, 0.061, *(pd.DataFrame([r]) for r in (row, sizing, whole)))
+    book = plan_xlsx.render(
+        q,
+        p,
+        alternatives=[Alternative("without new at rtm", p, 1234.5, -6.0, dict.fromkeys(TRADES, 17.25))],
+        bindings=[
+            Binding("power at ams in 2027-Q3", "W", 500.0, None),
+            Binding("budget of 2027-Q1", "EUR", 9000.0, 0.25, True),
+        ],
+        futures=futures,
+        tornado=[Effect("price of new", 0.9, 1.1, False, -60_000.0, None)],
+        created=CREATED,
+    )
+    shown = list(sheets.values(book)["Sensitivity"].values())
+    for value in (
+        1234.5,
+        -6.0,
+        17.25,
+        "power at ams in 2027-Q3",
+        "not solved in time",
+        0.25,
+        "about: with fractions of servers",
+    ):
+        assert value in shown
+    for value in (0.031, 195.0, 135.0, 155.0, "new", "price of new", "no plan", -60_000.0, "2028-Q2"):
+        assert value in shown
+    assert any("4.2% of 2,000 futures" in str(v) and "seed 7" in str(v) for v in shown)
+
+
+def test_in_another_language_it_is_read_back_all_the_same(tmp_path: Path) -> None:
+    q, p, _, _ = sample()
+    texts = {"Inputs": "Eingaben", "SKU & TCO": "Server & TCO", "price": "Preis", "median demand": "Nachfrage"}
+    path = tmp_path / "plan.xlsx"
+    path.write_bytes(plan_xlsx.render(q, p, created=CREATED, language=Language("de", texts)))
+    assert {"Eingaben", "Server & TCO"} <= set(openpyxl.load_workbook(path).sheetnames)
+    assert replace(plan_workbook.read(path), source=q.source) == q
+
+
+def test_the_smallest_question() -> None:
+    q = Question(
+        "USD",
+        "2027-01-01",
+        ("now",),
+        1.0,
+        {"w": Workload("w", "jobs/s", (0.0,), (0.0,), 0.5)},
+        {"s": Sku("s", {"w": Worth(1.0)}, None, 0.0, 0.0, 0)},
+        {"k": Site("k")},
+    )
+    nothing = Plan(
+        pd.DataFrame(columns=["sku", "site", "period", "buy", "retire", "installed", "active"]),
+        pd.DataFrame(columns=["sku", "site", "workload", "period", "servers"]),
+        pd.DataFrame(columns=["period", "kind", "money", "present"]),
+        *(0.0, 0.0, 0.0, 0.0),
+    )
+    shown = sheets.values(plan_xlsx.render(q, nothing, created=CREATED))
+    assert shown["Checks"]["D3"] is True

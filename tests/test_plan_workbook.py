@@ -1,0 +1,263 @@
+"""Edited workbooks read back: the same question, what was edited or added, and every fault with its tab and cell."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from openpyxl.utils import get_column_letter
+from openpyxl.utils.cell import range_boundaries
+
+from fleetmark.model import FleetmarkError
+from fleetmark.plan_workbook import read
+from planner.capacity import Cohort, Question, Worth
+from reports import plan_xlsx
+from tests import sheets
+from tests.reports import plan_sample
+
+Edit = dict[tuple[str, int, int], Any]  # (name of a range, row, column) to value
+
+
+@cache
+def written() -> tuple[Question, bytes]:
+    q = plan_sample.question()
+    return q, plan_xlsx.render(q, plan_sample.plan(q), created="2027-01-20T10:00:00Z")
+
+
+def changed(edit: Edit) -> bytes:
+    book = openpyxl.load_workbook(io.BytesIO(written()[1]))
+    for (name, i, j), value in edit.items():
+        ((sheet, span),) = book.defined_names[name].destinations
+        col, row, _, _ = range_boundaries(span.replace("$", ""))
+        book[sheet][f"{get_column_letter(col + j)}{row + i}"] = value
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
+
+
+def asked(folder: Path, edit: Edit) -> Question:
+    path = folder / "plan.xlsx"
+    path.write_bytes(changed(edit))
+    return read(path)
+
+
+def refused(folder: Path, book: bytes) -> str:
+    path = folder / "plan.xlsx"
+    path.write_bytes(book)
+    with pytest.raises(FleetmarkError) as caught:
+        read(path)
+    return str(caught.value).replace(str(folder) + "/", "")
+
+
+def test_nothing_edited_is_the_same_question(tmp_path: Path) -> None:
+    q, book = written()
+    path = tmp_path / "plan.xlsx"
+    path.write_bytes(book)
+    found = read(path)
+    assert replace(found, source=q.source) == q
+    assert {k: v for k, v in found.source.items() if k != "plan.xlsx"} == q.source
+    assert len(found.source["plan.xlsx"]) == 64
+
+
+def test_every_digit_comes_back(tmp_path: Path) -> None:
+    q = replace(plan_sample.question(), energy_price=0.1 + 0.2, discount=1 / 17)
+    path = tmp_path / "plan.xlsx"
+    path.write_bytes(plan_xlsx.render(q, plan_sample.plan(q), created=""))
+    assert (read(path).energy_price, read(path).discount) == (q.energy_price, q.discount)
+
+
+def test_edits_are_read_and_said(tmp_path: Path) -> None:
+    q, _ = written()
+    edit: Edit = {
+        ("sku_price", 1, 0): 8500,
+        ("sku_age_limit", 0, 0): None,
+        ("demand_median", 0, 2): 345.5,
+        ("worth_value", 2, 0): 19,
+        ("worth_df", 3, 0): None,
+        ("workload_utilisation", 0, 0): 0.5,
+        ("site_power_w", 0, 0): None,
+        ("site_runs", 0, 1): None,
+        ("site_runs", 1, 1): None,
+        ("site_runs", 2, 1): None,
+        ("question_survive", 0, 0): "No",
+        ("question_date", 0, 0): "2027-03-01",
+        ("period_budget", 0, 0): None,
+        ("period_budget", 2, 0): None,
+        ("fleet_count", 0, 0): 51.0,
+    }
+    found = asked(tmp_path, edit)
+    assert found.skus["new"].price == 8500
+    assert found.skus["old"].age_limit is None
+    assert found.workloads["web"].point[2] == 345.5
+    assert found.skus["new"].worth["web"] == Worth(19.0, 0.0111, 9.37, "given in plan.xlsx")
+    assert found.skus["new"].worth["batch"] == Worth(1.83, 0.02, math.inf, "given in plan.xlsx")
+    assert found.skus["old"].worth["web"] == q.skus["old"].worth["web"]
+    assert (found.workloads["web"].utilisation, found.workloads["web"].why) == (0.5, "given in plan.xlsx")
+    assert found.workloads["batch"].why == q.workloads["batch"].why
+    assert found.workloads["batch"].sites == frozenset()
+    assert found.sites["ams"].power_w is None
+    assert (found.survive, found.date, found.budget, found.fleet[0].count) == (False, "2027-03-01", (), 51)
+
+
+def test_rows_may_be_added_in_the_empty_ones_and_below_them(tmp_path: Path) -> None:
+    q, _ = written()
+    sku = dict(
+        zip(
+            ("name", "price", "idle_w", "peak_w", "rack_units", "gpus", "ports", "lead"),
+            ("arm", 7000, 90, 250, 1, 0, 1, 1),
+            strict=True,
+        )
+    )
+    sku |= dict.fromkeys(("support", "space", "migration", "minimum_order", "embodied"), 0)
+    edit: Edit = {(f"sku_{field}", 3, 0): value for field, value in sku.items()}
+    edit |= {
+        ("worth_sku", 5, 0): "arm",
+        ("worth_workload", 5, 0): "web",
+        ("worth_value", 5, 0): 12,
+        ("worth_se", 5, 0): 0.03,
+    }
+    edit |= {("site_name", 3, 0): "par", ("site_spares", 3, 0): 0, ("site_runs", 3, 1): "yes"}
+    edit |= {
+        ("fleet_sku", 30, 0): "arm",
+        ("fleet_site", 30, 0): "par",
+        ("fleet_count", 30, 0): 5,
+        ("fleet_age", 30, 0): 1,
+    }
+    found = asked(tmp_path, edit)
+    assert found.skus["arm"].worth == {"web": Worth(12.0, 0.03, math.inf, "given in plan.xlsx")}
+    assert (found.skus["arm"].peak_w, found.skus["arm"].age_limit) == (250, None)
+    assert list(found.sites) == [*q.sites, "par"]
+    assert found.workloads["batch"].sites == {"ams", "fra", "par"}
+    assert found.fleet[-1] == Cohort("arm", "par", 5, 1)
+
+
+def test_saved_by_another_program_and_with_formulas_as_inputs(tmp_path: Path) -> None:
+    edit: Edit = {("sku_price", 1, 0): "=9000*1.1", ("demand_median", 0, 0): "=500/2"}
+    told = refused(tmp_path, changed(edit))
+    assert "plan.xlsx, sheet SKU & TCO, B7: holds a formula whose value is not stored" in told
+    assert "sheet Demand, C6: holds a formula" in told
+    (saved,) = sheets.converted([changed(edit)], "xlsx")
+    path = tmp_path / "saved.xlsx"
+    path.write_bytes(saved)
+    found, (q, _) = read(path), written()
+    assert found.skus["new"].price == pytest.approx(9900)
+    assert found.workloads["web"].point == (250.0, *q.workloads["web"].point[1:])
+    assert found.skus["old"] == q.skus["old"]
+    assert found.skus["new"].worth == q.skus["new"].worth
+    assert (found.sites, found.fleet, found.budget) == (q.sites, q.fleet, q.budget)
+
+
+FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
+    [
+        ({("question_pue", 0, 0): True}, "sheet Inputs, B11: True is not a PUE: a number, 1 to 10"),
+        ({("question_survive", 0, 0): "perhaps"}, "sheet Inputs, B15: 'perhaps' is not an answer: yes, no"),
+        ({("question_date", 0, 0): "soon"}, "sheet Inputs, B8: 'soon' is not a date: write 2027-01-31"),
+    ],
+    [
+        (
+            {("sku_price", 1, 0): "abc"},
+            "sheet SKU & TCO, B7: 'abc' is not a price: a number, 0 or more; empty: not sold",
+        ),
+        ({("demand_median", 1, 3): None}, "sheet Demand, F7: is empty; median demand is wanted: a demand: a number"),
+        ({("demand_median", 1, 2): -4}, "sheet Demand, E7: -4 is not a demand: a number, 0 or more"),
+        ({("worth_value", 0, 0): 0}, "sheet Equivalence, C6: 0 is not an equivalence: a number, above 0"),
+        ({("fleet_count", 0, 0): 2.5}, "sheet Fleet, C6: 2.5 is not a count: a whole number, 0 or more"),
+        (
+            {("workload_utilisation", 0, 0): 0.9},
+            "sheet Utilisation, C6: 0.9 is not a utilisation: a number, above 0, up to 0.85",
+        ),
+        ({("site_power_w", 0, 0): "#DIV/0!"}, "sheet Sites, C6: holds the error #DIV/0!; power limit is wanted"),
+        ({("fleet_count", 6, 0): 3}, "sheet Fleet, A12: is empty; SKU is wanted"),
+    ],
+    [
+        ({("fleet_sku", 1, 0): "nwe"}, "sheet Fleet, A7: no SKU 'nwe' (did you mean new?); there are old, new, gpu"),
+        ({("fleet_site", 2, 0): "fr"}, "sheet Fleet, B8: no site 'fr' (did you mean fra?)"),
+        ({("worth_workload", 1, 0): "bach"}, "sheet Equivalence, B7: no workload 'bach'"),
+        (
+            {("worth_sku", 4, 0): "new", ("worth_workload", 4, 0): "web"},
+            "sheet Equivalence, A10: new has an equivalence for web already",
+        ),
+        ({("demand_median_of", 0, 0): "wbe"}, "sheet Demand, A6: no workload 'wbe'"),
+        ({("site_runs", 0, 1): "maybe"}, "sheet Sites, K6: 'maybe' is not an answer: yes, no"),
+    ],
+    [
+        ({("sku_price", 1, 0): "9,000"}, "sheet SKU & TCO, B7: '9,000' is not a price"),
+        ({("sku_lead", 2, 0): "1 quarter"}, "sheet SKU & TCO, H8: '1 quarter' is not a lead time: a whole number"),
+        ({("sku_idle_w", 0, 0): 9000}, "sheet SKU & TCO, A6: old draws more idle than at its peak"),
+        ({("site_name", 1, 0): "ams"}, "sheet Sites, A7: site 'ams' stands there already, in row 6"),
+        ({("site_runs", 0, 1): "no", ("site_runs", 2, 1): "no"}, "sheet Sites, K6: batch may run nowhere"),
+    ],
+]
+
+
+@pytest.mark.parametrize("faults", FAULTS)
+def test_a_broken_cell_is_named(faults: list[tuple[Edit, str]], tmp_path: Path) -> None:
+    told = refused(tmp_path, changed({where: v for edit, _ in faults for where, v in edit.items()}))
+    assert [wanted for _, wanted in faults if f"plan.xlsx, {wanted}" not in told] == [], told
+
+
+def test_several_at_once_but_not_all(tmp_path: Path) -> None:
+    told = refused(tmp_path, changed({("sku_price", 1, 0): "x", ("fleet_age", 0, 0): -1, ("demand_sd", 0, 0): "y"}))
+    assert [line.split(":")[0] for line in told.splitlines()] == [
+        "plan.xlsx, sheet SKU & TCO, B7",
+        "plan.xlsx, sheet Fleet, D6",
+        "plan.xlsx, sheet Demand, C11",
+    ]
+    many = refused(tmp_path, changed({("demand_median", i, t): "?" for i in range(2) for t in range(6)}))
+    assert len(many.splitlines()) == 11
+    assert many.endswith("and 2 more faults")
+
+
+def test_a_demand_that_nothing_can_run(tmp_path: Path) -> None:
+    edit: Edit = {(f"worth_{field}", i, 0): None for field in ("sku", "workload", "value", "se", "df") for i in (0, 2)}
+    told = refused(tmp_path, changed(edit))
+    assert "sheet Utilisation, A6: web runs on no SKU" in told
+
+
+def _without(name: str) -> Callable[[Any], None]:
+    def change(book: Any) -> None:
+        del book[name]
+
+    return change
+
+
+def _gone(name: str) -> Callable[[Any], None]:
+    def change(book: Any) -> None:
+        book.defined_names[name].attr_text = "'SKU & TCO'!#REF!"
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (_without("Fleet"), r"the column SKU is gone \(the range fleet_sku\): its cells, column or tab were deleted"),
+        (_without("Benchmarks"), "the column value of the worths as planned is gone"),
+        (_gone("sku_peak_w"), r"the column power peak is gone \(the range sku_peak_w\)"),
+        (_gone("demand_median"), "median demand is gone"),
+    ],
+)
+def test_a_deleted_tab_or_column(change: Callable[[Any], None], told: str, tmp_path: Path) -> None:
+    book = openpyxl.load_workbook(io.BytesIO(written()[1]))
+    change(book)
+    book.save(tmp_path / "plan.xlsx")
+    with pytest.raises(FleetmarkError, match=told):
+        read(tmp_path / "plan.xlsx")
+
+
+def test_what_is_no_workbook_of_ours(tmp_path: Path) -> None:
+    with pytest.raises(FleetmarkError, match=r"none\.xlsx: cannot be read: No such file"):
+        read(tmp_path / "none.xlsx")
+    assert "is no workbook that can be read" in refused(tmp_path, b"sku,price\nnew,9000\n")
+    assert "is no workbook that can be read" in refused(tmp_path, written()[1][:5000])
+    other = io.BytesIO()
+    openpyxl.Workbook().save(other)
+    told = refused(tmp_path, other.getvalue())
+    assert "discount rate is gone (the range question_discount)" in told
