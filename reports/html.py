@@ -1,205 +1,255 @@
-"""A campaign's results as one self-contained HTML page."""
+"""A report as one self-contained HTML page, for the screen or (``medium="paper"``) for what makes a PDF of it."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import shlex
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+import traceback
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jinja2
-import pandas as pd
+import jinja2.sandbox
+from markupsafe import Markup, escape
 
-from fleetmark.model import Status
-from fleetmark.results import HostInfo, Results
+from fleetmark.model import FleetmarkError, Status
+from fleetmark.said import Said, said
+from fleetmark.words import word
 from planner import summary
-from reports import charts
+from reports import charts, page_figures
 from reports import format as fmt
 from reports.figures import figures
 from reports.hosts import side_by_side
-from reports.problems import WORST_FIRST, problems, resume_command
-from reports.view import Key, View, by_metric, footnotes, groups, headlines, legend, spread, view
+from reports.language import Language
+from reports.page_comparison import Face, faces
+from reports.page_hosts import Embedded, embedded
+from reports.page_telemetry import meanwhile
+from reports.problems import WORST_FIRST, resume_command
+from reports.report import Report
+from reports.view import by_metric, footnotes, headlines, legend
 
-ACROSS = 8  # hosts up to which they stand as columns beside each other
-ROWS = 3000  # figures up to which every host has its own row among all metrics
-FOLD = 60  # rows above which a workload's cases are folded one by one
 LISTED = 400  # runs that did not pass and are listed one by one
-
-
-def render(results: Results) -> str:
-    """The page: self-contained, nothing is fetched; the caller writes it where it shall be, in UTF-8."""
-    seen = view(results)
-    campaign = results.campaign
-    counts = summary.status_counts(results.outcomes)
-    of = seen.merged if len(seen.hosts) == 1 else seen.generational
-    return _TEMPLATES.get_template("summary.html.j2").render(
-        view=seen,
-        campaign=campaign,
-        title=_title(seen),
-        total=sum(counts.values()),
-        counts=[(str(s), counts[s]) for s in (Status.PASSED, *WORST_FIRST)],
-        problems=problems(results),
-        resume=resume_command(results),
-        workloads=sorted({str(w) for w in results.outcomes["workload"]}),
-        coverage=_coverage(seen),
-        legend=legend({*headlines(seen.merged)["interval"], *headlines(of)["interval"]}),
-        footnotes=footnotes(seen.stats),
-        legend_all=legend({*(seen.stats if len(seen.stats) <= ROWS else seen.generational)["interval"]}),
-        headlines=[_lines(seen, *found) for found in by_metric(headlines(of))],
-        across=_across(seen) if 1 < len(seen.hosts) <= ACROSS else [],
-        down=_down(seen) if len(seen.hosts) > ACROSS else None,
-        charts=figures(seen),
-        colours=charts.colour_of(seen.generations) if len(seen.generations) > 1 else {},
-        matrix_left_out=len(seen.hosts) > charts.MANY_CELLS and bool((seen.merged["over"] == "pairs").any()),
-        metrics=list(_metrics(seen)),
-        per_host=len(seen.stats) <= ROWS,
-        hosts=side_by_side(seen.hosts),
-        failed=_failed(results),
-        listed=LISTED,
-        mixed=_mixed(results.measurements),
-        command_line=shlex.join(campaign.command),
-        generation_sizes=Counter(h.generation or "" for h in seen.hosts),
-        script=_SCRIPT,
-        script_hash=base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode(),
-    )
-
-
-def _title(view: View) -> str:
-    who = fmt.clean(view.hosts[0].name) if len(view.hosts) == 1 else fmt.count(len(view.hosts), "host")
-    # A suite of the user's own goes by its file.
-    return f"{who}, {fmt.clean(Path(view.results.campaign.suite).stem)} suite"
-
-
-@dataclass(frozen=True, slots=True)
-class _Figure:
-    """A median as it is printed; ``value`` (base unit) is what a column sorts by. ``why`` stands for an absent one."""
-
-    median: str = ""
-    unit: str = ""
-    spread: str = ""
-    cv: str = ""
-    n: int = 0
-    value: float = 0.0
-    why: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Line:
-    """A metric's figure of one host or generation (``who``); ``low`` and ``high``: the hosts at a generation's ends."""
-
-    workload: str
-    case: str
-    point: str
-    better: str
-    who: str
-    figure: _Figure
-    low: tuple[str, str] | None = None  # host, figure
-    high: tuple[str, str] | None = None
-
-
-def _lines(view: View, key: Key, rows: pd.DataFrame, shown: fmt.Shown) -> list[_Line]:
-    """A metric's rows, of hosts or of generations."""
-    generational = "generation" in rows
-    point = fmt.point(key[2], key[3], key[4], key[5])
-    return [
-        _Line(
-            *(key[0], key[1], point, r["better"]),
-            view.title_of(r["generation"]) if generational else r["host"],
-            _figure(r, shown),
-            (r["low_host"], shown.number(r["low"])) if generational else None,
-            (r["high_host"], shown.number(r["high"])) if generational else None,
-        )
-        for r in rows.to_dict("records")
-    ]
-
-
-def _figure(row: Mapping[Any, Any], shown: fmt.Shown) -> _Figure:
-    median = row["median"]
-    extent = spread(shown, row["lo"], row["hi"], row["interval"])
-    return _Figure(shown.number(median), shown.unit, extent, fmt.percent(row["cv"]), row["n"], median)
-
-
-def _by_host(rows: pd.DataFrame, shown: fmt.Shown) -> dict[str, _Figure]:
-    return {r["host"]: _figure(r, shown) for r in rows.to_dict("records")}
-
-
-def _across(view: View) -> list[tuple[_Line, list[_Figure]]]:
-    """Headlines with the hosts as columns, a scale for each row."""
-    found = []
-    for key, rows, shown in by_metric(headlines(view.merged)):
-        of = _by_host(rows, shown)
-        cells = [of.get(h.name) or _Figure(why=view.why_absent(h.name, key)) for h in view.hosts]
-        found.append((_lines(view, key, rows, shown)[0], cells))
-    return found
-
-
-def _down(view: View) -> tuple[list[_Line], list[tuple[HostInfo, list[_Figure]]]]:
-    """Headlines with the hosts as rows, a scale for each column: the columns, and the rows."""
-    columns, found = [], []
-    for key, rows, shown in by_metric(headlines(view.merged)):
-        columns.append(_lines(view, key, rows, shown)[0])
-        found.append((key, _by_host(rows, shown)))
-    return columns, [
-        (h, [of.get(h.name) or _Figure(why=view.why_absent(h.name, key)) for key, of in found]) for h in view.hosts
-    ]
-
-
-def _metrics(view: View) -> Iterator[tuple[str, int, list[tuple[str, list[_Line]]]]]:
-    """All metrics: workload, how many rows, its tables (title, rows); a single one, without title, when it is short."""
-    for (workload,), frame in groups(view.stats if len(view.stats) <= ROWS else view.generational, ["workload"]):
-        tables: dict[str, list[_Line]] = defaultdict(list)
-        for key, rows, shown in by_metric(frame):
-            tables[key[1] if len(frame) > FOLD else ""] += _lines(view, key, rows, shown)
-        yield workload, len(frame), list(tables.items())
-
-
-def _coverage(view: View) -> list[tuple[str, list[tuple[int, int] | None]]]:
-    """Hosts with anything that did not pass: for each workload (passed, all), None where nothing was planned."""
-    outcomes = view.results.outcomes
-    passed = (
-        (outcomes["status"] == Status.PASSED).groupby([outcomes["host"], outcomes["workload"]]).agg(["sum", "size"])
-    )
-    table = {key: (int(ok), int(all_)) for key, ok, all_ in passed.itertuples(name=None)}
-    workloads = sorted({str(w) for w in outcomes["workload"]})
-    rows = [(h.name, [table.get((h.name, w)) for w in workloads]) for h in view.hosts]
-    return [(name, cells) for name, cells in rows if any(c and c[0] < c[1] for c in cells)]
-
-
-def _failed(results: Results) -> list[Any]:
-    """Every run that did not pass, worst first."""
-    outcomes = results.outcomes[results.outcomes["status"] != Status.PASSED]
-    rank = outcomes["status"].map({s: i for i, s in enumerate(WORST_FIRST)})
-    order = outcomes.assign(rank=rank).sort_values(["rank", "host", "workload", "case", "repeat"], kind="stable")
-    return list(order.itertuples(index=False))
-
-
-def _mixed(measurements: pd.DataFrame) -> list[tuple[str, str, list[str]]]:
-    """Workloads whose tool came in several versions, which do not compare: workload, version, the hosts with it."""
-    several = measurements.groupby("workload")["tool_version"].transform("nunique") > 1
-    return [
-        (workload, version or "(not told)", sorted(rows["host"].unique(), key=fmt.natural))
-        for (workload, version), rows in groups(measurements[several], ["workload", "tool_version"])
-    ]
-
+Medium = Literal["screen", "paper"]
 
 _HERE = Path(__file__).parent / "templates"
-_SCRIPT = (_HERE / "summary.js").read_text("utf-8")  # alone allowed to run in the page, by its hash
-_TEMPLATES = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(_HERE),
-    autoescape=True,
-    undefined=jinja2.StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
-_TEMPLATES.filters |= {
-    "clean": fmt.clean,
-    "percent": fmt.percent,
-    "duration": fmt.duration,
-    "moment": fmt.moment,
-    "count": fmt.count,
-    "better": fmt.better,
-}
+_SCRIPT = (_HERE / "page.js").read_text("utf-8")  # alone allowed to run in the page, by its hash
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of the page: the id of its heading's section, its title, and what stands below it."""
+
+    id: str
+    title: str
+    below: tuple[Section, ...] = ()
+
+
+def render(report: Report, *, templates: Path | None = None, medium: Medium = "screen") -> str:
+    """The page: nothing is fetched; the caller writes it where it shall be, in UTF-8.
+
+    ``templates``: a user's folder that is searched first. It may hold ``logo.svg``, ``colours.css`` (behind all other
+    styles), ``extra.html.j2`` (further sections), and any template of ours, replaced or extended
+    (``{% extends "fleetmark/comparison.html.j2" %}``). On paper there is no script and nothing to fold.
+
+    Raises FleetmarkError, with file and line, for a template that has an error.
+    """
+    name = "campaign.html.j2" if report.comparison is None else "comparison.html.j2"
+    return page(name, _context(report, medium), report.language, templates=templates, medium=medium)
+
+
+def page(
+    name: str,
+    context: Mapping[str, Any],
+    language: Language,
+    *,
+    templates: Path | None = None,
+    medium: Medium = "screen",
+) -> str:
+    """The template ``name``, which extends ``base.html.j2``, filled with ``context`` and what every page has: ``_``,
+    ``medium``, styles, script, logo. Arguments and errors as of ``render``.
+    """
+    if templates is not None and not templates.is_dir():
+        raise FleetmarkError(f"--templates {templates}: no such folder")
+    shared = {
+        "_": _translator(language),
+        "medium": medium,
+        "script": Markup(_SCRIPT),
+        "script_hash": base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode(),
+    }
+    context = {**shared, **_own(templates, medium), **context}
+    environment = _ENVIRONMENT if templates is None else _environment(templates)
+    try:
+        return environment.get_template(name).render(context)
+    except jinja2.TemplateNotFound as e:
+        raise FleetmarkError(f"--templates {templates}: there is no template {e.name}") from e
+    except jinja2.TemplateSyntaxError as e:
+        raise FleetmarkError(f"{e.filename or e.name} line {e.lineno}: {e.message}") from e
+    except Exception as e:
+        where = _line_of(e, templates)
+        if where is None:
+            raise  # a fault of ours
+        raise FleetmarkError(f"{where}: {e}") from e
+
+
+def _line_of(error: Exception, templates: Path | None) -> str | None:
+    """``FILE line N``: where in a user's template ``error`` arose; None where none of them is to blame."""
+    if templates is None:
+        return None
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith((".j2", ".css"))]
+    mine = [f for f in frames if Path(f.filename).is_relative_to(templates)]
+    return f"{mine[-1].filename} line {mine[-1].lineno}" if mine else None
+
+
+# --- what the templates are given ------------------------------------------------------------------------------------
+
+
+def _context(report: Report, medium: Medium) -> dict[str, Any]:
+    """Everything the templates may use beside what every page has."""
+    view = report.view
+    per_host = not page_figures.wide(view, page_figures.ROWS if medium == "screen" else page_figures.ROWS_ON_PAPER)
+    hosts = Embedded("", {}, False, 0) if per_host or medium == "paper" else embedded(view)
+    failed = page_figures.failed(view.results)
+    seen = faces(report, all_sides=medium == "screen") if report.comparison else []
+    found: dict[str, Any] = {
+        "report": report,
+        "view": view,
+        "campaign": report.campaign,
+        "campaigns": [(c, shlex.join(c.command)) for c in report.campaigns],
+        "command_line": shlex.join(report.campaign.command),
+        "problems": report.problems,
+        "coverage": page_figures.coverage(view),
+        "workloads": sorted(str(w) for w in view.results.outcomes["workload"].unique()),
+        "footnotes": footnotes(view.stats),
+        "legend_all": legend(page_figures.intervals(view, per_host=per_host)),
+        "metrics": list(page_figures.metrics(view, hosts.numbers, per_host=per_host)),
+        "per_host": per_host,
+        "embedded": hosts,
+        "charts": figures(view, report.language),
+        "colours": charts.colour_of(view.generations) if len(view.generations) > 1 else {},
+        "matrix_left_out": len(view.hosts) > charts.MANY_CELLS and bool((view.merged["over"] == "pairs").any()),
+        "meanwhile": meanwhile(report.conditions),
+        "hosts": side_by_side(view.hosts),
+        "failed": list(failed.head(LISTED).itertuples(index=False)),
+        "failed_runs": len(failed),
+        "mixed": page_figures.mixed(view.results.measurements),
+        "generation_sizes": Counter(h.generation or "" for h in view.hosts),
+        "faces": seen,
+    }
+    found |= _of_campaign(report) if report.comparison is None else {"title": seen[0].question, "face": seen[0]}
+    return found | {"sections": _sections(found, seen[0] if seen else None)}
+
+
+def _of_campaign(report: Report) -> dict[str, Any]:
+    """What only a campaign's page shows: how it went, and its headlines."""
+    view = report.view
+    counts = summary.status_counts(view.results.outcomes)
+    of = view.merged if len(view.hosts) == 1 else view.generational
+    return {
+        "title": _title(report),
+        "total": sum(counts.values()),
+        "counts": [(str(s), counts[s]) for s in (Status.PASSED, *WORST_FIRST)],
+        "resume": resume_command(view.results),
+        "legend": legend({*headlines(view.merged)["interval"], *headlines(of)["interval"]}),
+        "headlines": [page_figures.lines(view, *found) for found in by_metric(headlines(of))],
+        "across": page_figures.across(view),
+        "down": page_figures.down(view),
+    }
+
+
+def _title(report: Report) -> Said:
+    hosts = report.view.hosts
+    who = fmt.clean(hosts[0].name) if len(hosts) == 1 else fmt.count(len(hosts), "host")
+    # A suite of the user's own goes by its file.
+    return said("{who}, {suite} suite", who=who, suite=fmt.clean(Path(report.campaign.suite).stem))
+
+
+def _sections(found: dict[str, Any], face: Face | None) -> list[Section]:
+    """The sections that the page has, in order, for its contents."""
+    charted = face is None or any(found["charts"].values()) or found["meanwhile"] or found["matrix_left_out"]
+    parts: list[tuple[bool, str, str]] = [
+        (face is None, "state", said("How it went")),
+        (face is None, "headlines", said("Headlines")),
+        (face is not None, "answer", said("The answer")),
+        (face is not None, "conversion", said("Conversion table")),
+        (face is not None, "ratios", said("Ratios")),
+        (bool(charted), "charts", said("Charts")),
+        (True, "metrics", said("All metrics")),
+        (True, "hosts", said("Hosts")),
+        (face is not None, "excluded", said("Exclusions")),
+        (bool(found["failed_runs"] or (face and found["problems"])), "failed", said("Not passed")),
+        (face is not None, "method", said("Method")),
+        (True, "provenance", said("Provenance")),
+    ]
+    classes = tuple(Section(t.anchor, fmt.clean(t.name)) for t in face.tables) if face else ()
+    return [Section(id_, title, classes if id_ == "ratios" else ()) for there, id_, title in parts if there]
+
+
+def _translator(language: Language) -> Callable[..., str]:
+    def translate(text: str, **values: Any) -> str:
+        """``text`` in the reader's language; markup among ``values`` stays markup, all else is escaped."""
+        if any(isinstance(v, Markup) for v in values.values()):
+            told = {k: language(v) if isinstance(v, Said) else v for k, v in values.items()}
+            return Markup(escape(language(text))).format(**told)
+        return language(text, **values)
+
+    return translate
+
+
+# --- the user's folder, and how templates are found ------------------------------------------------------------------
+
+
+def _own(templates: Path | None, medium: Medium) -> dict[str, Any]:
+    """Styles and logo: ours, and the user's where the folder has them."""
+    sheets = [_HERE / "page.css", *([_HERE / "paper.css"] if medium == "paper" else [])]
+    logo = templates and templates / "logo.svg"
+    colours = templates and templates / "colours.css"
+    try:
+        style = "\n".join(p.read_text("utf-8") for p in [*sheets, *([colours] if colours and colours.exists() else [])])
+        data = base64.b64encode(logo.read_bytes()).decode() if logo and logo.exists() else ""
+    except (OSError, UnicodeDecodeError) as e:
+        raise FleetmarkError(f"--templates {templates}: {e}") from e
+    return {
+        # A style element ends at the first </ of its name, wherever that stands.
+        "style": Markup(style.replace("</", "<\\/")),
+        "logo": f"data:image/svg+xml;base64,{data}" if data else "",
+    }
+
+
+def _environment(templates: Path | None) -> jinja2.Environment:
+    """Where a user's folder is searched, what stands in it may not leave the page: it is sandboxed."""
+    ours = jinja2.FileSystemLoader(_HERE)
+    loaders: list[jinja2.BaseLoader] = [ours, jinja2.PrefixLoader({"fleetmark": ours})]
+    if templates is not None:
+        loaders.insert(0, jinja2.FileSystemLoader(templates))
+    kind = jinja2.Environment if templates is None else jinja2.sandbox.ImmutableSandboxedEnvironment
+    made = kind(
+        loader=jinja2.ChoiceLoader(loaders),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "clean": fmt.clean,
+        "percent": fmt.percent,
+        "duration": fmt.duration,
+        "moment": fmt.moment,
+        "count": fmt.count,
+        "better": fmt.better,
+        "say": _say,
+    }
+    return made
+
+
+@jinja2.pass_context
+def _say(context: jinja2.runtime.Context, text: object) -> str:
+    """A sentence or a word of ours in the reader's language; what others wrote stays as it is, made visible."""
+    told = fmt.clean(text)
+    return str(context["_"](told if isinstance(told, Said) else word(told)))
+
+
+_ENVIRONMENT = _environment(None)

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import math
 import re
-import shutil
-import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from fleetmark.model import Better, Status
+from fleetmark.model import Better, FleetmarkError, Status
 from fleetmark.results import HostInfo, Results
+from reports import html
 from reports.format import clean, fit, labels, natural
 from reports.hosts import side_by_side
-from reports.html import render
-from tests.reports import sample
+from reports.language import Language
+from reports.report import Report, of_campaign
+from tests import records
+from tests.records import GCC, MCF, TRIAD, Bench
+from tests.reports import compared, sample
 
 HOSTILE = {
     "ice-a": "<script>document.title='ran'</script>",
@@ -31,6 +35,10 @@ HOSTILE = {
 }
 
 
+def render(results: Results) -> str:
+    return html.render(of_campaign(results))
+
+
 class Page(HTMLParser):
     """The page as elements: tags with attributes, the text, and the rows of its tables."""
 
@@ -39,6 +47,7 @@ class Page(HTMLParser):
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.rows: list[list[str]] = []
         self.words = ""
+        self.data: list[str] = []  # JSON that comes with the page
         self._open: list[str] = []
         self.unclosed: list[str] = []
         self.feed(text)
@@ -47,8 +56,10 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        if tag not in ("meta", "br", "input"):
+        if tag not in ("meta", "br", "input", "img"):
             self._open.append(tag)
+        if "template" in self._open:
+            return  # seen from another baseline
         if tag == "tr":
             self.rows.append([])
         if tag in ("td", "th"):
@@ -63,6 +74,10 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         if {"script", "style"} & set(self._open):
+            if data.startswith("{"):
+                self.data.append(data)
+            return
+        if "template" in self._open:
             return
         self.words += data
         if "tr" in self._open and self.rows[-1]:
@@ -95,7 +110,8 @@ def test_generations_and_hosts_by_hand() -> None:
     generations = {"h1": "old", "h2": "old", "h3": "new"}
     page = Page(render(sample.tiny({"h1": [10e9], "h2": [30e9], "h3": [90e9]}, generations=generations)))
     assert page.table_row("stream 2t triadhigher is better", "new")[2:7] == ["90.0", "GB/s", "", "", "1"]
-    assert page.table_row("old")[1:] == ["20.0", "GB/s", "10.0–30.0", "71%", "2", "10.0 h1", "30.0 h2"]
+    row = page.table_row("stream 2t triad", "old")
+    assert row[2:] == ["20.0", "GB/s", "10.0–30.0", "71%", "2", "10.0 h1", "30.0 h2"]
     assert page.table_row("stream 2t triad", "GB/s") == ["stream 2t triad", "GB/s", "90.0", "10.0", "30.0"]
 
 
@@ -176,7 +192,8 @@ def test_hostile_names_neither_run_nor_hide() -> None:
     text = render(sample.renamed(sample.six(), HOSTILE))
     page = Page(text)
     assert page.unclosed == []
-    assert sum(t == "script" for t, _ in page.tags) == 1 and not [t for t, _ in page.tags if t == "img"]
+    run = [a for t, a in page.tags if t == "script" and a.get("type") != "application/json"]
+    assert len(run) == 1 and not [t for t, _ in page.tags if t == "img"]
     assert not {"\x00", "\x1b", "\u202e"} & set(text)
     assert "<script>document.title='ran'</script>" in page.words
     assert "{{ 7*7 }} {% x %} & a>b" in page.words
@@ -213,7 +230,10 @@ def test_three_hundred_hosts_stay_modest() -> None:
     assert took < 30, f"{took:.1f} s"  # about 1.5 s on an idle core
     page = Page(text)
     assert page.table_row("n0017", "icelake")
-    assert "figures of single hosts are too many for a page" in page.words
+    assert "The button at a row's end shows every host." in page.words
+    every = json.loads(next(t for t in page.data if '"metrics"' in t))
+    assert len(every["hosts"]) == len(every["sides"]) == 300
+    assert all(len(m["v"]) == 300 for m in every["metrics"])
 
 
 @pytest.mark.parametrize(
@@ -246,61 +266,203 @@ def test_lower_is_better_is_said() -> None:
     assert "lower" in Page(render(sample.tiny({"h1": [1e-6]}, unit="s", better=Better.LOWER))).table_row("stream")
 
 
-DRIVE = """
-const out = {};
-const button = (t, i) => t.tHead.rows[0].cells[i].querySelector("button");
-const first = (t) => t.tBodies[0].rows[0].cells[0].textContent.trim();
-const hosts = document.querySelector("#headlines table.sortable");
-const n = hosts.tHead.rows[0].cells.length - 1;
-button(hosts, n).click();
-out.up = first(hosts); out.aria = hosts.tHead.rows[0].cells[n].getAttribute("aria-sort");
-button(hosts, n).click();
-out.down = first(hosts); out.last = [...hosts.tBodies[0].rows].at(-1).cells[n].textContent.trim();
-const box = document.getElementById("filter");
-box.value = "TRIAD old"; box.dispatchEvent(new Event("input"));
-setTimeout(() => {
-  out.found = document.getElementById("found").textContent;
-  out.open = document.querySelectorAll("#metrics details[open]").length;
-  document.title = "driven " + JSON.stringify(out);
-}, 400);
-"""
+# --- comparisons -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
-def test_in_a_browser(tmp_path: Path) -> None:
-    values = {f"h{i}": [float(100 + (i * 7) % 12)] for i in range(12)}
-    generations = {h: "old" if i % 2 else "new" for i, h in enumerate(values)}
-    results = sample.tiny(values, generations=generations, ended=[("h99", Status.FAILED, "it broke")])
-    # The page lets only its own script run: the driver comes in as part of it.
-    text = render(results)
-    policy = re.search(r"<meta http-equiv=\"Content-Security-Policy\"[^>]*>", text)
-    assert policy
-    driven = dom(tmp_path, text.replace(policy[0], "").replace("</body>", f"<script>{DRIVE}</script></body>"))
-    assert "<title>driven" not in dom(tmp_path, text.replace("</body>", f"<script>{DRIVE}</script></body>"))
-    title = re.search(r"<title>driven (.*?)</title>", driven)
-    assert title, driven[:500]
-    # 100 + 7 i mod 12: h0 gives the least, h5 the most; h99 has no figure and stays last either way.
-    assert title[1] == ('{"up":"h0","aria":"ascending","down":"h5","last":"failed","found":"6 of 12 rows","open":1}')
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    root = tmp_path_factory.mktemp("results")
+    compared.archives(root)
+    return compared.made(root)
 
 
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="needs chromium")
-def test_hostile_names_in_a_browser(tmp_path: Path) -> None:
-    found = dom(tmp_path, render(sample.renamed(sample.six(), HOSTILE)))
-    assert "<title>6 hosts, standard suite" in found
+@pytest.fixture(scope="module")
+def page(three: Report) -> Page:
+    return Page(html.render(three))
 
 
-def dom(folder: Path, page: str) -> str:
-    file = folder / "page.html"
-    file.write_text(page, "utf-8")
-    quiet = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-    quiet += ["--disable-component-update", "--disable-sync", f"--user-data-dir={folder / 'profile'}"]
-    command = [
-        "chromium",
-        "--headless",
-        "--no-sandbox",
-        *quiet,
-        "--virtual-time-budget=3000",
-        "--dump-dom",
-        file.as_uri(),
+def two(
+    root: Path, old: Mapping[Bench, list[list[float]]], new: Mapping[Bench, list[list[float]]], **asked: object
+) -> Page:
+    """The page of ``gen=new`` against ``gen=old``: each benchmark's repeats, a list a host."""
+    for name, figures in (("old", old), ("new", new)):
+        hosts = {f"{name}{n}": {"gen": name} for n in range(max(len(v) for v in figures.values()))}
+        measured = {(f"{name}{n}", b): own for b, values in figures.items() for n, own in enumerate(values)}
+        records.record(root, f"20261101T00000{len(name)}-{name}", hosts, measured)
+    return Page(html.render(compared.made(root, "gen=old", ["gen=new"], **asked)))
+
+
+def test_a_comparison_by_hand(tmp_path: Path) -> None:
+    """ln 2 and ln 2.2 against 0 and 0: Welch on means of 0.7408 and spread of 0.0953 over two hosts (t of 12.7)."""
+    page = two(tmp_path, {TRIAD: [[10e9], [10e9]]}, {TRIAD: [[20e9], [22e9]]})
+    ratio = math.sqrt(2 * 2.2)
+    row = page.table_row("stream all-cores triad")
+    assert row[1:4] == ["10.0", "21.0", "GB/s"]
+    assert row[4] == f"{ratio:.1f}"  # an interval so wide supports no more
+    assert row[7:9] == ["2+2", "▲ better"]
+    assert "One gen=new is worth 2.1 gen=old in mem-bw (95% CI" in " ".join(page.words.split())
+
+
+def test_the_page_of_a_comparison(three: Report, page: Page) -> None:
+    text = html.render(three)
+    assert page.unclosed == []
+    words = " ".join(page.words.split())
+    places = [
+        words.index(w)
+        for w in (
+            "How many of gen=icelake is one of gen=genoa / gen=turin worth, per server?",
+            "One gen=genoa is worth",
+            "What to know before believing it",
+            "estimate: not a compliant",
+            "gen=icelake baseline111",
+            "Above 1: the candidate is better",
+            "Each host's median over its repeats",
+            "Hosts that are configured alike",
+            "Benchmarks not compared",
+            "Welch's t at 95% over hosts",
+            "fleetmark compare --baseline gen=icelake --candidate gen=genoa --candidate gen=turin",
+            "20261103T000000-turin",
+        )
     ]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    assert places == sorted(places)
+    for campaign in three.campaigns:
+        assert campaign.id in words
+        for name, sha in campaign.hashes.items():
+            assert f"{sha} {name}" in words
+    ids = Counter(a["id"] for _, a in page.tags if "id" in a)
+    assert [name for name, n in ids.items() if n > 1] == []
+    assert "default-src 'none'" in text and "@import" not in text
+    targets = {a["href"] for t, a in page.tags if t == "a"}
+    assert {t.removeprefix("#") for t in targets if t} <= set(ids)
+
+
+def test_every_ratio_is_on_the_page(three: Report, page: Page) -> None:
+    for row in three.rows:
+        if row.benchmark:
+            said = [
+                c for c in page.rows if c and " ".join(c[0].split()).startswith(row.benchmark) and row.candidate in c[1]
+            ]
+            assert len(said) == 1, row
+            cells = said[0]
+            if row.ratio is None:
+                assert "not compared" in cells[9] and row.note in cells[0]
+            else:
+                assert float(cells[5]) == pytest.approx(row.ratio, rel=0.06)
+                assert row.verdict in cells[9]
+
+
+def test_left_out_is_told_with_its_reason(page: Page) -> None:
+    assert page.table_row("measured on the baseline only", "gen=turin", "1", "mlc idle latency")
+    words = " ".join(page.words.split())
+    assert "mem-latency (gen=turin): only 50% of the weight is measured on both sides" in words
+    assert "1 benchmark not compared" in words
+
+
+def test_one_host_a_side_has_no_interval(tmp_path: Path) -> None:
+    page = two(tmp_path, {TRIAD: [[10e9, 10.1e9]]}, {TRIAD: [[20e9, 20.1e9]]})
+    words = " ".join(page.words.split())
+    assert "within-host only: one host says nothing of its fleet" in words
+    assert page.table_row("stream all-cores triad")[5:9] == ["", "", "1+1", "? cannot tell"]
+    assert "One gen=new is worth 2.00 gen=old in mem-bw." in words and "no interval" in words
+
+
+def test_a_mix_is_the_first_answer(tmp_path: Path) -> None:
+    old = {TRIAD: [[10e9], [10.1e9], [9.9e9]], MCF: [[100.0], [101.0], [99.0]], GCC: [[50.0], [50.0], [51.0]]}
+    new = {TRIAD: [[20e9], [20.2e9], [19.9e9]], MCF: [[400.0], [404.0], [398.0]], GCC: [[60.0], [60.0], [61.0]]}
+    words = " ".join(two(tmp_path, old, new, mix="mem-bw=0.5,cpu-int=0.5").words.split())
+    assert re.search(r"One gen=new is worth 2\.\d+ gen=old for the given mix of work \(95% CI", words)
+    assert "equal work" in words
+
+
+def test_nothing_with_a_headline(tmp_path: Path) -> None:
+    old = {TRIAD: [[10e9]], MCF: [[100.0]], GCC: [[50.0]]}
+    words = " ".join(two(tmp_path, old, {MCF: [[100.0]]}, only=("spec_cpu2017/*",)).words.split())
+    assert "What one gen=new is worth in gen=old cannot be said: no class of work has a headline." in words
+
+
+def test_hostile_sides_and_benchmarks(tmp_path: Path) -> None:
+    bad = "<script>document.title='ran'</script>"
+    evil = Bench(bad, "</template><img src=x>", "{{ 7*7 }}\u202e" + "x" * 300, "B/s", "higher", "</script>&\x00")
+    text = ""
+    for name, value in (("old", 1e9), (bad, 2e9)):
+        hosts = {f"{name}{n}": {"gen": name} for n in range(2)}
+        records.record(
+            tmp_path, f"20261101T000000-{len(name)}", hosts, {(h, evil): [value, value * 1.01] for h in hosts}
+        )
+    text = html.render(compared.made(tmp_path, "gen=old", [f"gen={bad}"]))
+    page = Page(text)
+    assert page.unclosed == []
+    assert not [t for t, _ in page.tags if t == "img"]
+    assert len([a for t, a in page.tags if t == "script" and a.get("type") != "application/json"]) == 1
+    assert not {"\x00", "\u202e"} & set(text)
+    assert f"One gen={bad} is worth" in " ".join(page.words.split())
+
+
+def test_only_paper_has_neither_script_nor_folds(three: Report) -> None:
+    page = Page(html.render(three, medium="paper"))
+    assert page.unclosed == []
+    assert not {"script", "details", "button", "template", "dialog", "select"} & {t for t, _ in page.tags}
+    assert "Conversion table" in page.words and "spec_cpu2017 505.mcf_r" in page.words
+
+
+def test_a_language(three: Report) -> None:
+    texts = {
+        "Conversion table": "换算表",
+        "One {candidate} is worth {least} to {most} {baseline}, depending on the class of work.": "<{baseline}> {least}–{most}: {candidate}",
+    }
+    text = html.render(replace(three, language=Language("zh-CN", texts)))
+    words = " ".join(Page(text).words.split())
+    assert '<html lang="zh-CN">' in text
+    assert "换算表" in words and "Conversion table" not in words
+    assert "<gen=icelake> 1.04–1.90: gen=genoa" in words  # in the order of the translation, and escaped
+
+
+# --- a folder of the user's own --------------------------------------------------------------------------------------
+
+
+def test_logo_colours_and_extra_sections(tmp_path: Path) -> None:
+    (tmp_path / "logo.svg").write_text('<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>')
+    (tmp_path / "colours.css").write_text(":root { --link: #123456; } /* </style><script> */")
+    (tmp_path / "extra.html.j2").write_text(
+        '<section id="mine"><h2>{{ _("Hosts") }} of ours</h2>{{ campaign.id }}</section>'
+    )
+    text = html.render(of_campaign(sample.tiny({"h1": [1.0]})), templates=tmp_path)
+    page = Page(text)
+    logo = next(a for t, a in page.tags if t == "img")
+    assert (logo["src"] or "").startswith("data:image/svg+xml;base64,") and "alert(1)" not in text
+    assert "--link: #123456" in text and text.count("</style>") == 1
+    assert "Hosts of ours" in page.words and page.unclosed == []
+
+
+def test_a_template_of_ours_extended_or_replaced(tmp_path: Path) -> None:
+    (tmp_path / "campaign.html.j2").write_text(
+        '{% extends "fleetmark/campaign.html.j2" %}{% block hosts %}<p>No hosts here</p>{% endblock %}'
+    )
+    (tmp_path / "_provenance.html.j2").write_text("<p>Ask {{ campaign.id }}</p>")
+    words = Page(html.render(of_campaign(sample.tiny({"h1": [1.0]})), templates=tmp_path)).words
+    assert "No hosts here" in words and "Ask c1" in words and "Run it again" not in words and "Headlines" in words
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "line", "what"),
+    [
+        ("extra.html.j2", "a\n{% if %}", 2, "Expected an expression"),
+        ("extra.html.j2", "a\nb\n{{ nothing_such }}", 3, "nothing_such"),
+        ("extra.html.j2", "{{ 1 / 0 }}", 1, "division by zero"),
+        ("extra.html.j2", "\n{{ ''.__class__.__mro__ }}", 2, "unsafe"),
+        ("_hosts.html.j2", "\n\n{{ campaign.nonsense }}", 3, "nonsense"),
+    ],
+)
+def test_an_error_in_a_template_is_named(tmp_path: Path, name: str, text: str, line: int, what: str) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(FleetmarkError, match=what) as raised:
+        html.render(of_campaign(sample.tiny({"h1": [1.0]})), templates=tmp_path)
+    assert str(raised.value).startswith(f"{tmp_path / name} line {line}: ")
+
+
+def test_a_template_that_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "extra.html.j2").write_text('{% include "nowhere.html.j2" %}')
+    with pytest.raises(FleetmarkError, match=r"there is no template nowhere\.html\.j2"):
+        html.render(of_campaign(sample.tiny({"h1": [1.0]})), templates=tmp_path)
+    with pytest.raises(FleetmarkError, match="no such folder"):
+        html.render(of_campaign(sample.tiny({"h1": [1.0]})), templates=tmp_path / "none")

@@ -1,0 +1,143 @@
+"""Forest plots: ratios with their intervals as small SVGs, one a table row, on one logarithmic axis a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+WIDTH, HEIGHT = 220, 20  # of a row, in px
+_EDGE = 10.0  # px kept free on both sides, for the arrows of what goes further
+_LEAST = 1.05  # the axis reaches at least from 1/1.05 to 1.05: noise must not look like a difference
+_BEYOND = 3.0  # times the outermost ratios; an interval that goes further is cut off, with an arrow
+_TICKS = 5  # at most, besides 1
+_SHORT = 4.0  # times its beginning, up to which an axis has ticks at even steps
+_SIZE = 4.0  # half of a mark's height
+
+Ends = tuple[float | None, float | None, float | None]  # ratio, and the ends of its interval; None: there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """A logarithmic axis from ``lo`` to ``hi`` (ratios), over WIDTH px."""
+
+    lo: float
+    hi: float
+
+    def at(self, ratio: float) -> float:
+        """Where ``ratio`` stands, in px from the left; what lies beyond an end stands there."""
+        part = (math.log(min(max(ratio, self.lo), self.hi)) - math.log(self.lo)) / math.log(self.hi / self.lo)
+        return _EDGE + part * (WIDTH - 2 * _EDGE)
+
+
+def axis_of(rows: Iterable[Ends]) -> Axis:
+    """The axis on which all these ratios can be read; 1 is always on it."""
+    found = [row for row in rows if row[0] is not None and math.isfinite(row[0]) and row[0] > 0]
+    points = [r for r, _, _ in found if r is not None] or [1.0]
+    ends = [e for row in found for e in row[1:] if e is not None and math.isfinite(e) and e > 0]
+    room = max(points) / min(points)
+    far = max(_BEYOND, room)  # of a wide table, an interval as wide as it is no outlier
+    lo = max(min([*ends, *points, 1 / _LEAST]), min(*points, 1.0) / far)
+    hi = min(max([*ends, *points, _LEAST]), max(*points, 1.0) * far)
+    margin = (hi / lo) ** 0.03
+    return Axis(lo / margin, hi * margin)
+
+
+def scale(axis: Axis) -> str:
+    """The axis as the head of the column: a tick with its figure, 1 always among them."""
+    parts = [f'<path d="M{_EDGE:g} {HEIGHT - 0.5}H{WIDTH - _EDGE:g}" stroke="currentColor" stroke-opacity=".45"/>']
+    for tick in _ticks(axis):
+        x = axis.at(tick)
+        parts.append(f'<path d="M{x:.1f} {HEIGHT - 4}v4" stroke="currentColor" stroke-opacity=".6"/>')
+        weight = ' font-weight="700"' if tick == 1 else ""
+        parts.append(
+            f'<text x="{x:.1f}" y="{HEIGHT - 6}" text-anchor="middle" font-size="10" fill="currentColor"{weight}>'
+            f"{tick:g}</text>"
+        )
+    return _svg("".join(parts))
+
+
+def plot(axis: Axis, ends: Ends, colour: str, shape: int, *, headline: bool = False) -> str:
+    """One ratio with its interval: ``shape`` tells candidates apart besides ``colour``; a headline is a diamond.
+
+    Without an interval the mark is hollow; where the interval leaves the axis, an arrow says so.
+    """
+    one = axis.at(1.0)
+    parts = [f'<path d="M{one:.1f} 0V{HEIGHT}" stroke="currentColor" stroke-opacity=".35" stroke-dasharray="2 2"/>']
+    ratio, lo, hi = ends
+    if ratio is not None and ratio > 0:
+        middle = HEIGHT / 2
+        inner = []
+        if lo is not None and hi is not None:
+            left, right = axis.at(max(lo, axis.lo)), axis.at(hi)
+            inner.append(f'<path d="M{left:.1f} {middle:g}H{right:.1f}" stroke-width="{3 if headline else 1.8}"/>')
+            if lo < axis.lo:
+                inner.append(f'<path d="M{left:.1f} {middle:g}l5 -4m-5 4l5 4" stroke-width="1.5" fill="none"/>')
+            if hi > axis.hi:
+                inner.append(f'<path d="M{right:.1f} {middle:g}l-5 -4m5 4l-5 4" stroke-width="1.5" fill="none"/>')
+        hollow = lo is None or hi is None
+        inner.append(mark(axis.at(ratio), middle, shape, headline=headline, hollow=hollow))
+        parts.append(f'<g fill="{colour}" stroke="{colour}">{"".join(inner)}</g>')
+    return _svg("".join(parts))
+
+
+def key(colour: str, shape: int) -> str:
+    """A candidate's mark alone, for beside its name."""
+    return (
+        f'<svg class="mark-of" width="11" height="11" viewBox="0 0 11 11" aria-hidden="true">'
+        f'<g fill="{colour}" stroke="{colour}">{mark(5.5, 5.5, shape)}</g></svg>'
+    )
+
+
+def mark(x: float, y: float, shape: int, *, headline: bool = False, hollow: bool = False) -> str:
+    """The sign of a ratio at (x, y), in the colours of what it stands in."""
+    size = _SIZE + 2.5 if headline else _SIZE
+    fill = ' fill="none" stroke-width="1.6"' if hollow else ""
+    if headline:
+        corners: Sequence[tuple[float, float]] = ((0, -1), (1, 0), (0, 1), (-1, 0))
+    else:
+        corners = _SHAPES[shape % len(_SHAPES)]
+    if not corners:
+        return f'<circle cx="{x:.1f}" cy="{y:g}" r="{size - 0.4:g}"{fill}/>'
+    path = "L".join(f"{x + dx * size:.1f} {y + dy * size:.1f}" for dx, dy in corners)
+    return f'<path d="M{path}Z"{fill}/>'
+
+
+# A circle, a square, two triangles, a bar; each so large that none looks weightier than another.
+_SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
+    (),
+    ((-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)),
+    ((0, -1.05), (1.1, 0.9), (-1.1, 0.9)),
+    ((0, 1.05), (1.1, -0.9), (-1.1, -0.9)),
+    ((-0.5, -1.2), (0.5, -1.2), (0.5, 1.2), (-0.5, 1.2)),
+)
+
+
+def _svg(inner: str) -> str:
+    return (
+        f'<svg class="forest" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true">'
+        f"{inner}</svg>"
+    )
+
+
+def _ticks(axis: Axis) -> list[float]:
+    """Round ratios on the axis, 1 among them: the finest kind of which no more than _TICKS fit."""
+    best = [1.0]
+    for values in _kinds(axis):
+        inside = [v for v in values if axis.lo <= v <= axis.hi]
+        if len(inside) > _TICKS + 1:
+            break
+        if len(inside) > len(best) and 1.0 in inside:
+            best = inside
+    return best
+
+
+def _kinds(axis: Axis) -> Iterable[list[float]]:
+    """Sets of round ratios, from the coarsest to the finest; even steps only where the axis is short."""
+    for every in (2, 1):
+        yield [10.0**e for e in range(-12, 13, every)]
+    yield [m * 10.0**e for e in range(-6, 7) for m in (1, 3)]
+    yield [2.0**e for e in range(-8, 9)]
+    if axis.hi / axis.lo < _SHORT:
+        for step in (0.5, 0.25, 0.2, 0.1, 0.05, 0.02):
+            yield [round(1 + k * step, 4) for k in range(-int(1 / step) + 1, 2 * int(1 / step) + 1)]

@@ -1,0 +1,330 @@
+"use strict";
+// The page reads without any of this; it adds sorting, filtering, another baseline, hiding, units, copying, links,
+// hosts on demand, a theme switch and what printing needs.
+const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+const byId = (id) => document.getElementById(id);
+const words = JSON.parse(byId("words").textContent);
+const fill = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+const tell = (text) => { byId("said").textContent = text; };
+function make(tag, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+// --- Sorting: a button in each heading of a sortable table; a class's headlines stay where they are.
+const natural = new Intl.Collator("en", { numeric: true });
+const visible = (node) => {
+  const copy = node.cloneNode(true);
+  all(".copy, .hide, .more, .anchor, small, .sr, svg", copy).forEach((n) => n.remove());
+  return copy.textContent.replace(/\s+/g, " ").trim();
+};
+function valueOf(row, column) {
+  const cell = row.cells[column];
+  if (!cell.classList.contains("num")) return visible(cell);
+  const number = parseFloat((cell.dataset.v ?? visible(cell)).replace(/[,±<]/g, ""));
+  return Number.isNaN(number) ? null : number;
+}
+function sort(table, heading) {
+  const column = heading.cellIndex;
+  const down = heading.ariaSort === "ascending";
+  all("th[aria-sort]", table).forEach((th) => (th.ariaSort = "none"));
+  heading.ariaSort = down ? "descending" : "ascending";
+  table.classList.add("sorted");
+  const body = [...table.tBodies].at(-1);
+  const rows = [...body.rows].map((row) => [valueOf(row, column), row]);
+  rows.sort(([a], [b]) => {
+    if (a === null || b === null) return (a === null) - (b === null); // what is absent stays at the end
+    const order = typeof a === "number" && typeof b === "number" ? a - b : natural.compare(a, b);
+    return down ? -order : order;
+  });
+  body.append(...rows.map(([, row]) => row));
+  tell(fill(words.sorted, { name: visible(heading.querySelector("button span") ?? heading), way: down ? words.down : words.up }));
+}
+function sortable(table) {
+  for (const heading of all("thead tr:last-child > th", table)) {
+    if (heading.dataset.sort === "no" || heading.ariaSort) continue;
+    const button = make("button", { type: "button" });
+    button.append(make("span", {}, ...heading.childNodes));
+    heading.append(button);
+    heading.ariaSort = "none";
+    button.addEventListener("click", () => sort(table, heading));
+  }
+}
+
+// --- Copying: text to the clipboard; where a page from a file may not, what was to be copied is left selected.
+async function copy(text, button, label, node) {
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = words.copied;
+    tell(words.copied);
+  } catch {
+    const area = make("textarea", { value: text, readOnly: true, ariaHidden: "true" });
+    (button.closest("dialog") ?? document.body).append(area);
+    area.select();
+    const done = document.execCommand("copy");
+    area.remove();
+    button.focus();
+    if (!done && node) getSelection().selectAllChildren(node);
+    button.textContent = done ? words.copied : words.select;
+    tell(button.textContent);
+  }
+  setTimeout(() => (button.textContent = label), 2500);
+}
+function tsv(table) {
+  const line = (row) =>
+    [...row.cells].filter((c) => !c.classList.contains("plot") && !c.classList.contains("act"))
+      .map((c) => { const more = c.querySelector("small"); return [visible(c), more ? visible2(more) : ""].filter(Boolean).join(" "); })
+      .map((text) => (/^[=+@]/.test(text) ? `'${text}` : text)).join("\t"); // no formula in the sheet it is pasted into
+  return [...table.rows].filter((row) => !row.hidden).map(line).join("\n") + "\n";
+}
+const visible2 = (node) => node.textContent.replace(/\s+/g, " ").trim();
+
+// --- Units: figures in the units people read, or in base units with as many digits.
+let base = false;
+function baseText(text, factor) {
+  return text.replace(/\d[\d,]*(\.\d+)?(e[+-]?\d+)?/g, (found) => {
+    const value = Number(found.replace(/,/g, ""));
+    if (!value) return found;
+    const digits = Math.max(2, found.replace(/e.*/, "").replace(/[^\d]/g, "").replace(/^0+/, "").length);
+    const there = value * factor;
+    return there >= 1e7 || there < 1e-3 ? there.toExponential(Math.min(digits, 15) - 1) : String(Number(there.toPrecision(Math.min(digits, 15))));
+  });
+}
+function scaleOf(cell) {
+  const row = cell.closest("tr");
+  return row.dataset.f ? row : cell.closest("table").tHead?.rows[0].cells[cell.closest("td, th").cellIndex];
+}
+function retext(node, change) {
+  for (const child of node.childNodes) {
+    if (child.nodeType === 3) {
+      child.scaled ??= child.data;
+      child.data = base ? change(child.scaled) : child.scaled;
+    } else if (child.nodeType === 1) retext(child, change);
+  }
+}
+function units(root) {
+  for (const cell of all(".q", root)) {
+    const at = scaleOf(cell);
+    if (at?.dataset.f) retext(cell, (text) => baseText(text, Number(at.dataset.f)));
+  }
+  for (const cell of all(".u", root)) {
+    const at = cell.closest("[data-u]");
+    if (at) retext(cell, () => (at.dataset.u === "1" ? "" : at.dataset.u));
+  }
+}
+
+// --- Hiding a benchmark: its rows go, in every table; the headlines still count it, and that is said.
+const hidden = new Set();
+let wanted = [];
+function shown(row) {
+  const name = row.dataset.b;
+  if (name !== undefined && hidden.has(name)) return false;
+  if (!wanted.length) return true;
+  row.words ??= `${row.closest(".class, .workload")?.querySelector("h3, summary")?.textContent ?? ""} ${row.closest("details")?.querySelector("summary")?.textContent ?? ""} ${row.textContent}`.toLowerCase();
+  return wanted.every((word) => row.words.includes(word));
+}
+function apply() {
+  let count = 0, of = 0;
+  for (const row of all(".ratios tbody:not(.heads) tr, .figures tbody tr")) {
+    row.hidden = !shown(row);
+    of += 1;
+    count += !row.hidden;
+  }
+  for (const fold of all("#metrics details")) {
+    const any = fold.querySelector("tbody tr:not([hidden])") !== null;
+    fold.hidden = !any;
+    if (wanted.length) fold.open = any;
+    else if (filtered) fold.open = false;
+  }
+  for (const part of all("section.class")) part.hidden = wanted.length > 0 && !part.querySelector("tbody:not(.heads) tr:not([hidden])");
+  filtered = wanted.length > 0;
+  if (filtered) tell(fill(words.rows, { n: count, all: of }));
+  byId("hidden-rows").hidden = !hidden.size;
+  byId("hidden-count").textContent = fill(words.hidden, { n: hidden.size });
+}
+let filtered = false;
+function hideable(table) {
+  const heading = make("th", { className: "act" }, make("span", { className: "sr" }, words.hide));
+  heading.scope = "col";
+  heading.dataset.sort = "no";
+  table.tHead.rows[0].append(heading);
+  for (const row of all("tbody tr", table)) {
+    const cell = row.insertCell();
+    cell.className = "act";
+    if (row.dataset.b === undefined) continue;
+    const button = make("button", { type: "button", className: "hide", textContent: "×", title: words.hide });
+    button.ariaLabel = fill(words.hideOne, { name: row.dataset.b });
+    cell.append(button);
+  }
+}
+
+// --- What a part of the page is given when it is first shown.
+function equip(root) {
+  for (const table of all("table.ratios", root)) hideable(table);
+  for (const table of all("table.sortable", root)) sortable(table);
+  for (const region of all(".scroll", root)) {
+    const table = region.querySelector("table");
+    if (!table || region.parentElement.classList.contains("tabled")) continue;
+    const button = make("button", { type: "button", className: "copy-table", textContent: words.copyTable });
+    button.addEventListener("click", () => copy(tsv(table), button, words.copyTable, table));
+    const box = make("div", { className: "tabled" });
+    region.replaceWith(box);
+    box.append(button, region);
+  }
+  for (const button of all(".copy", root)) {
+    button.hidden = false;
+    button.addEventListener("click", () => copy(button.previousElementSibling.textContent, button, words.copy, button.previousElementSibling));
+  }
+  for (const heading of all("section h2, section h3", root)) {
+    const id = heading.closest("section[id]")?.id;
+    if (!id || heading.closest(".caveats")) continue;
+    const own = heading.id && !heading.id.endsWith("-h") ? heading.id : heading.parentElement.id === id ? id : null;
+    if (!own) continue;
+    const link = make("a", { className: "anchor", href: `#${own}`, textContent: "#" });
+    link.ariaLabel = `${words.link}: ${visible(heading)}`;
+    heading.append(link);
+  }
+  if (base) units(root);
+}
+document.addEventListener("click", (event) => {
+  const hide = event.target.closest?.(".hide");
+  if (hide) {
+    const row = hide.closest("tr");
+    let next = row.nextElementSibling;
+    while (next && (next.hidden || next.dataset.b === row.dataset.b)) next = next.nextElementSibling;
+    hidden.add(row.dataset.b);
+    apply();
+    (next?.querySelector(".hide") ?? byId("show-all")).focus();
+    tell(fill(words.hidden, { n: hidden.size }));
+  }
+  const link = event.target.closest?.(".anchor");
+  if (link) navigator.clipboard?.writeText(link.href).then(() => tell(words.linked), () => {});
+  const more = event.target.closest?.(".more");
+  if (more) detail(Number(more.dataset.m));
+});
+
+// --- Another baseline: the parts that depend on it are changed for those seen from there.
+const parts = { 0: Object.fromEntries(all("[data-part]").map((part) => [part.dataset.part, part])) };
+let face = 0;
+function turn(number) {
+  if (number === face) return;
+  if (!parts[number]) {
+    const template = document.querySelector(`template[data-face="${number}"]`);
+    if (!template) return;
+    const fragment = template.content.cloneNode(true);
+    parts[number] = Object.fromEntries(all("[data-part]", fragment).map((part) => [part.dataset.part, part]));
+    for (const part of Object.values(parts[number])) { document.adoptNode(part); equip(part); }
+  }
+  for (const [name, part] of Object.entries(parts[face])) part.replaceWith(parts[number][name]);
+  const before = face ? `b${face}-` : "";
+  const after = number ? `b${number}-` : "";
+  for (const link of all("nav a")) {
+    const id = link.hash.slice(1);
+    const plain = before && id.startsWith(before) ? id.slice(before.length) : id;
+    if (!byId(id) && byId(after + plain)) link.href = `#${after}${plain}`;
+  }
+  face = number;
+  for (const part of Object.values(parts[face])) units(part);
+  apply();
+  byId("baseline").value = String(number);
+}
+const baseline = byId("baseline");
+baseline?.addEventListener("change", () => {
+  turn(Number(baseline.value));
+  tell(fill(words.baseline, { name: baseline.selectedOptions[0].textContent }));
+});
+function follow() {
+  const id = decodeURIComponent(location.hash.slice(1));
+  if (!id || !baseline) return;
+  const number = /^b(\d+)-/.exec(id);
+  if (number) turn(Number(number[1]));
+  else if (face && !byId(id)) turn(0);
+  byId(id)?.scrollIntoView();
+}
+
+// --- The hosts behind one row, from the figures that came with the page.
+let figures = null;
+function detail(number) {
+  figures ??= JSON.parse(byId("per-host").textContent);
+  const metric = figures.metrics[number];
+  const ranged = metric.l !== undefined;
+  const sides = figures.titles.length > 1;
+  const number_ = (value, className = "num q") => {
+    const cell = make("td", { className, textContent: value === null || value === undefined ? "" : value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: 12 }) });
+    if (value !== null && value !== undefined) cell.dataset.v = value;
+    return cell;
+  };
+  const places = Math.max(0, ...metric.v.map((v) => (v === null ? 0 : (String(v).split(".")[1] ?? "").length)));
+  const head = make("tr");
+  const columns = [words.host, ...(sides ? [words.side] : []), words.median, ...(ranged ? [words.lowest, words.highest] : []), words.n];
+  for (const [i, name] of columns.entries()) {
+    const th = make("th", { textContent: name, className: i > (sides ? 1 : 0) ? "num" : "" });
+    th.scope = "col";
+    head.append(th);
+  }
+  const order = metric.v.map((v, i) => i).filter((i) => metric.v[i] !== null).sort((a, b) => metric.v[b] - metric.v[a]);
+  const rows = order.map((i) => {
+    const name = make("th", {}, make("bdi", { textContent: figures.hosts[i], className: figures.hosts[i].length > 26 ? "host long" : "host", title: figures.hosts[i].length > 26 ? figures.hosts[i] : "" }));
+    name.scope = "row";
+    const row = make("tr", {}, name);
+    if (sides) row.append(make("td", {}, make("bdi", { textContent: figures.titles[figures.sides[i]] })));
+    row.append(number_(metric.v[i]));
+    if (ranged) row.append(number_(metric.l[i]), number_(metric.h[i]));
+    const n = Array.isArray(metric.n) ? metric.n[i] : metric.n;
+    row.append(make("td", { className: "num", textContent: n ?? "" }));
+    row.dataset.f = metric.f;
+    return row;
+  });
+  const unit = make("span", { className: "u", textContent: metric.u });
+  const caption = make("caption", {}, fill(words.hosts, { n: order.length.toLocaleString("en") }), " ", unit);
+  caption.dataset.u = metric.b;
+  const table = make("table", { className: "sortable" }, caption, make("thead", {}, head), make("tbody", {}, ...rows));
+  const scroll = make("div", { className: "scroll", tabIndex: 0 }, table);
+  scroll.role = "region";
+  scroll.ariaLabel = metric.t;
+  byId("detail-h").textContent = metric.t;
+  byId("detail-body").replaceChildren(scroll);
+  equip(byId("detail-body"));
+  byId("detail").showModal();
+  byId("detail-h").focus();
+}
+byId("detail-close").addEventListener("click", () => byId("detail").close());
+
+// --- The tools.
+byId("tools").hidden = false;
+let later = 0;
+byId("filter").addEventListener("input", (event) => {
+  clearTimeout(later);
+  later = setTimeout(() => {
+    wanted = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+    if (!wanted.length) tell("");
+    apply();
+  }, 120);
+});
+byId("show-all").addEventListener("click", () => { hidden.clear(); apply(); tell(""); byId("filter").focus(); });
+byId("units").addEventListener("change", (event) => {
+  base = event.target.value === "base";
+  units(document);
+  tell(base ? words.base : words.scaled);
+});
+const themes = ["system", "light", "dark"];
+byId("theme").addEventListener("click", () => {
+  const root = document.documentElement;
+  const next = themes[(themes.indexOf(root.dataset.theme ?? "system") + 1) % themes.length];
+  if (next === "system") delete root.dataset.theme;
+  else root.dataset.theme = next;
+  byId("theme").textContent = words[next];
+});
+
+// --- Paper cannot be unfolded: everything but the long tables of all metrics opens for it.
+let opened = [];
+addEventListener("beforeprint", () => {
+  opened = all("details:not([open])").filter((fold) => !fold.closest("#metrics"));
+  opened.forEach((fold) => (fold.open = true));
+});
+addEventListener("afterprint", () => opened.forEach((fold) => (fold.open = false)));
+
+equip(document);
+follow();
+addEventListener("hashchange", follow);

@@ -1,0 +1,68 @@
+"""Comparisons to show: three generations on record, one of them with less, and the report that is made of them."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from fleetmark import comparing, evidence
+from reports import report
+from reports.language import Language
+from tests import records
+from tests.records import GCC, MCF, NULL, TRIAD, Bench
+
+SPEED = {"icelake": 1.0, "genoa": 1.83, "turin": 2.4, "sierra": 0.8, "rome": 0.7}
+LOAD = [
+    Bench("lmbench", "lat_mem_rd", "latency", "s", "lower", "mem-latency", (("size", str(2**k)), ("stride", "128")))  # type: ignore[arg-type]
+    for k in range(12, 28, 2)
+]
+IOPS = [Bench("fio", f"randread-4k-qd{d}", "read_iops", "1/s", "higher", "disk") for d in (1, 16, 64)]
+LAST = Bench("iperf3", "tcp-1", "bitrate", "B/s", "higher", "net")
+ONLY = Bench("mlc", "idle", "latency", "s", "lower", "mem-latency")  # which the last generation lacks
+
+
+def archives(root: Path, generations: Sequence[str] = ("icelake", "genoa", "turin"), hosts: int = 3) -> None:
+    """A campaign per generation under ``root``."""
+    rng = random.Random(4)
+    for number, name in enumerate(generations):
+        speed = SPEED[name]
+        names = [f"{name[0]}{n + 1}" for n in range(hosts)]
+        labels = {"gen": name, "watts": str(400 + 150 * number)}
+        measured: dict[tuple[str, Bench], list[float]] = {}
+        for host in names:
+            own = math.exp(rng.gauss(0, 0.02))
+            for bench, value, power in ((TRIAD, 2.1e11, 0.9), (MCF, 210, 1.0), (GCC, 260, 1.15), (NULL, 9e-8, -0.3)):
+                measured[host, bench] = [value * speed**power * own * math.exp(rng.gauss(0, 0.01)) for _ in range(4)]
+            for k, bench in enumerate(LOAD):
+                plateau = 1.2e-9 if k < 3 else 4e-9 if k < 5 else 2e-8 if k < 7 else 9.5e-8
+                measured[host, bench] = [plateau * speed**-0.1 * math.exp(rng.gauss(0, 0.01)) for _ in range(3)]
+            for k, bench in enumerate(IOPS):
+                measured[host, bench] = [9e3 * 4**k * speed**0.4 * own * math.exp(rng.gauss(0, 0.02)) for _ in range(4)]
+            if number < len(generations) - 1 or len(generations) == 1:
+                measured[host, ONLY] = [9e-8 * math.exp(rng.gauss(0, 0.01)) for _ in range(3)]
+            for other in names:
+                if other != host:
+                    pair = Bench(
+                        *(LAST.workload, LAST.case, LAST.metric, LAST.unit, LAST.better, LAST.class_),
+                        subject=f"{host}>{other}",
+                    )  # type: ignore[misc]
+                    measured[host, pair] = [1.2e9 * speed**0.3 * math.exp(rng.gauss(0, 0.02)) for _ in range(3)]
+        given = dict.fromkeys(names, labels)
+        records.record(root, f"2026110{number + 1}T000000-{name}", given, measured, cores=dict.fromkeys(names, 32 * (number + 1)))  # fmt: skip
+
+
+def made(
+    root: Path,
+    baseline: str = "gen=icelake",
+    candidates: Sequence[str] = ("gen=genoa", "gen=turin"),
+    language: Language | None = None,
+    **asked: object,
+) -> report.Report:
+    """The report on a comparison of what lies under ``root``."""
+    given: Mapping[str, object] = {"per": "server", "mix": None, "only": (), "paired": False} | asked
+    found = comparing.compare(root, baseline, list(candidates), None, **given, turn=True)  # type: ignore[arg-type]
+    command = ["fleetmark", "compare", "--baseline", baseline, *(a for c in candidates for a in ("--candidate", c))]
+    whole, parts = evidence.gather(root, found, command, "2026-11-21T00:00:00Z")
+    return report.of_comparison(found.found, found.turned, whole, parts, language)

@@ -1,0 +1,356 @@
+"""The page in a real browser: it loads alone, and everything on it works by mouse, by keyboard and for screen readers."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from reports import html
+from reports.report import of_campaign
+from tests.reports import compared, sample
+from tests.reports.test_html import HOSTILE
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+
+CLIPBOARD = "window.copied = []; navigator.clipboard.writeText = async (text) => { window.copied.push(text); };"
+NO_CLIPBOARD = "Object.defineProperty(navigator, 'clipboard', { value: undefined });"
+
+
+@dataclass
+class Opened:
+    """A page and what went wrong on it."""
+
+    page: Any
+    errors: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+
+    def texts(self, selector: str) -> list[str]:
+        return [" ".join(t.split()) for t in self.page.locator(selector).all_inner_texts()]
+
+    def unfold(self, which: str = "details") -> None:
+        self.page.locator(which).evaluate_all("folds => folds.forEach((fold) => { fold.open = true; })")
+
+    def said(self) -> str:
+        return str(self.page.locator("#said").inner_text())
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("pages")
+    root = folder / "results"
+    root.mkdir()
+    compared.archives(root)
+    five = folder / "five"
+    five.mkdir()
+    compared.archives(five, ("rome", "sierra", "icelake", "genoa", "turin"))
+    made = {
+        "five": compared.made(five, "gen=rome", [f"gen={g}" for g in ("sierra", "icelake", "genoa", "turin")]),
+        "comparison": compared.made(root),
+        "campaign": of_campaign(sample.six()),
+        "hostile": of_campaign(sample.renamed(sample.six(), HOSTILE)),
+        "many": of_campaign(sample.many(30)),
+    }
+    files = {}
+    for name, report in made.items():
+        files[name] = folder / f"{name}.html"
+        files[name].write_text(html.render(report), "utf-8")
+    return files
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+def opened(browser: Any, file: Path, anchor: str = "", script: str = "", **options: Any) -> Opened:
+    context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
+    page = context.new_page()
+    found = Opened(page)
+    page.on("console", lambda m: found.errors.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda e: found.errors.append(str(e)))
+    page.on("request", lambda r: found.requests.append(r.url))
+    if script:
+        page.add_init_script(script)
+    page.goto(file.as_uri() + anchor)
+    return found
+
+
+@pytest.mark.parametrize("name", ["comparison", "campaign", "hostile", "many"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_loads_alone_and_fits(browser: Any, pages: dict[str, Path], name: str, width: int) -> None:
+    at = opened(browser, pages[name], viewport={"width": width, "height": 800})
+    at.unfold()
+    assert at.errors == []
+    assert [r for r in at.requests if not r.startswith(("file:", "data:"))] == []
+    assert at.page.evaluate("document.documentElement.scrollWidth") <= width
+    assert "ran" not in at.page.title()
+
+
+def test_nor_do_the_answers_for_four(browser: Any, pages: dict[str, Path]) -> None:
+    at = opened(browser, pages["five"])
+    ends = at.page.locator("#answer").bounding_box()
+    assert ends["y"] + ends["height"] <= 800
+    assert len(at.texts(".big-answer")) == 4
+    sides = at.page.locator("#baseline option").all_inner_texts()
+    assert sides == ["gen=rome", "gen=sierra", "gen=icelake", "gen=genoa", "gen=turin"]
+    at.page.select_option("#baseline", label="gen=turin")
+    assert at.page.locator(".conversion:visible tbody tr").count() == 5
+
+
+def test_the_answer_needs_no_scrolling(browser: Any, pages: dict[str, Path]) -> None:
+    at = opened(browser, pages["comparison"])
+    ends = at.page.locator("#answer").bounding_box()
+    assert ends["y"] + ends["height"] <= 800
+    answer = " ".join(at.page.locator("#answer").inner_text().split())
+    assert "How many of gen=icelake is one of gen=genoa / gen=turin worth" in answer
+    assert "One gen=genoa is worth 1.04 to 1.90 gen=icelake" in answer
+    assert "only 50% of the weight is measured on both sides" in answer  # a caveat
+    assert "1 benchmark not compared" in answer
+
+
+def test_sorting(browser: Any, pages: dict[str, Path]) -> None:
+    at = opened(browser, pages["comparison"])
+    table = at.page.locator("#class-disk table")
+    head = table.locator("thead th", has_text="ratio").first
+    ratios = "#class-disk tbody:not(.heads) tr td:nth-child(6)"
+    head.get_by_role("button").click()
+    assert head.get_attribute("aria-sort") == "ascending"
+    up = [float(t) for t in at.texts(ratios)]
+    assert up == sorted(up) and len(up) == 6
+    head.get_by_role("button").click()
+    assert [float(t) for t in at.texts(ratios)] == up[::-1]
+    assert head.get_attribute("aria-sort") == "descending"
+    assert at.said() == "sorted by ratio, descending"
+    heads = at.texts("#class-disk tbody.heads tr th")
+    assert all(t.startswith("disk") for t in heads) and len(heads) == 2
+    assert table.locator(".again").first.evaluate("e => getComputedStyle(e).opacity") == "1"  # the name is back
+
+
+def test_values_sort_by_size_whatever_their_unit(browser: Any, pages: dict[str, Path]) -> None:
+    at = opened(browser, pages["campaign"])
+    head = at.page.locator("#headlines table").first.locator("thead th", has_text="median")
+    head.get_by_role("button").click()
+    cells = at.page.locator("#headlines table >> nth=0 >> tbody td[data-v]")
+    values = [float(v) for v in cells.evaluate_all("cells => cells.map((c) => c.dataset.v)")]
+    assert values == sorted(values) and len(set(values)) > 5
+
+
+def test_filtering(browser: Any, pages: dict[str, Path]) -> None:
+    at = opened(browser, pages["comparison"])
+    rows = at.page.locator(".ratios tbody:not(.heads) tr:visible")
+    every = rows.count()
+    at.page.fill("#filter", "FIO qd16")
+    sync_api.expect(at.page.locator("#said")).not_to_be_empty()
+    assert rows.count() == 2 < every
+    assert not at.page.locator("#class-os").is_visible()
+    assert at.page.locator("#metrics details[open]").count() == 1
+    n = rows.count() + at.page.locator(".figures tbody tr:visible").count()
+    assert at.said().startswith(f"{n} of ")
+    at.page.fill("#filter", "")
+    sync_api.expect(at.page.locator("#said")).to_be_empty()
+    assert rows.count() == every
+    assert at.page.locator("#metrics details[open]").count() == 0
+
+
+def test_another_baseline(browser: Any, pages: dict[str, Path]) -> None:
+    at = opened(browser, pages["comparison"])
+    before = at.texts("#class-mem-bw tbody.heads tr td:nth-child(6)")
+    at.page.select_option("#baseline", label="gen=genoa")
+    assert at.page.locator("h1").inner_text().startswith("How many of gen=genoa is one of gen=icelake / gen=turin")
+    assert at.page.locator(".conversion tbody tr th").first.inner_text().split() == ["gen=genoa", "baseline"]
+    assert at.said() == "The baseline is now gen=genoa."
+    after = at.texts("#b1-class-mem-bw tbody.heads tr td:nth-child(6)")
+    there, back = (float(t[0].split()[0]) for t in (before, after))
+    assert abs(there * back - 1) < 0.01  # one in terms of the other, and the other way round
+    assert at.page.locator("#b1-excluded").count() == 1 and at.page.locator("#excluded").count() == 0
+    for link in at.page.locator("nav a").all():
+        assert at.page.locator(link.get_attribute("href")).count() == 1
+    at.page.locator("#b1-class-mem-bw thead th", has_text="ratio").first.get_by_role(
+        "button"
+    ).click()  # works there too
+    at.page.select_option("#baseline", "0")
+    assert at.texts("#class-mem-bw tbody.heads tr td:nth-child(6)") == before
+    assert at.errors == []
+
+
+def test_a_link_brings_its_baseline(browser: Any, pages: dict[str, Path]) -> None:
+    at = opened(browser, pages["comparison"], "#b2-class-net")
+    assert at.page.locator("#baseline").input_value() == "2"
+    assert at.page.locator("#b2-class-net").bounding_box()["y"] < 200
+    at.page.evaluate("location.hash = '#class-net'")
+    sync_api.expect(at.page.locator("#baseline")).to_have_value("0")
+
+
+def test_hiding(browser: Any, pages: dict[str, Path]) -> None:
+    at = opened(browser, pages["comparison"])
+    row = at.page.locator("#class-cpu-int tr[data-b*='gcc']")
+    assert row.count() == 2
+    headline = at.texts("#class-cpu-int tbody.heads")
+    row.first.locator("button.hide").click()
+    assert not row.first.is_visible() and not row.nth(1).is_visible()
+    assert at.page.locator("#hidden-count").inner_text() == "1 hidden; the headlines still count them."
+    assert at.texts("#class-cpu-int tbody.heads") == headline
+    assert at.page.evaluate("document.activeElement.className") == "hide"  # the next row's
+    at.page.select_option("#baseline", "1")
+    assert not at.page.locator("#b1-class-cpu-int tr[data-b*='gcc']").first.is_visible()
+    at.page.get_by_role("button", name="show all").click()
+    assert at.page.locator("#b1-class-cpu-int tr[data-b*='gcc']").first.is_visible()
+    assert not at.page.locator("#hidden-rows").is_visible()
+
+
+def test_units(browser: Any, pages: dict[str, Path]) -> None:
+    at = opened(browser, pages["comparison"])
+    row = at.page.locator("#class-mem-bw tbody:not(.heads) tr").first
+    cells = [" ".join(t.split()) for t in row.locator("td").all_inner_texts()]
+    scaled, unit = float(cells[1]), cells[3]
+    assert unit == "GB/s"
+    at.page.select_option("#units", "base")
+    cells_base = [" ".join(t.split()) for t in row.locator("td").all_inner_texts()]
+    assert cells_base[3] == "B/s" and float(cells_base[1]) == pytest.approx(scaled * 1e9, rel=1e-9)
+    assert cells_base[4] == cells[4]  # a ratio has no unit
+    at.page.select_option("#baseline", "1")  # what comes later follows
+    assert at.page.locator("#b1-class-mem-bw td.u >> nth=0").inner_text() == "B/s"
+    at.page.select_option("#baseline", "0")
+    at.page.select_option("#units", "scaled")
+    assert [" ".join(t.split()) for t in row.locator("td").all_inner_texts()] == cells
+
+
+def test_units_of_columns_and_ranges(browser: Any, pages: dict[str, Path]) -> None:
+    at = opened(browser, pages["many"])
+    table = at.page.locator("#headlines table.sticky")
+    cell = table.locator("tbody td.q").first
+    before, unit = cell.inner_text(), table.locator("thead .u").first.inner_text()
+    at.page.select_option("#units", "base")
+    assert table.locator("thead .u").first.inner_text() != unit
+    first, base = (float(t.split()[0].replace(",", "")) for t in (before, cell.inner_text()))
+    assert unit.startswith("k") and base == pytest.approx(first * 1e3)
+    at.page.select_option("#units", "scaled")
+    assert cell.inner_text() == before
+
+
+def test_copying_a_table(browser: Any, pages: dict[str, Path]) -> None:
+    at = opened(browser, pages["comparison"], script=CLIPBOARD)
+    at.page.locator("#conversion .copy-table").click()
+    text = at.page.evaluate("window.copied")[0]
+    rows = [line.split("\t") for line in text.strip().split("\n")]
+    assert rows[0][:2] == ["one …", "cpu-int"] and rows[1][0].startswith("gen=icelake") and rows[1][1] == "1"
+    assert len({len(row) for row in rows}) == 1
+    assert float(rows[2][1].split()[0]) == pytest.approx(1.90, abs=0.01)
+    at.page.locator("#class-disk .copy-table").click()
+    rows = [line.split("\t") for line in at.page.evaluate("window.copied")[1].strip("\n").split("\n")]
+    assert rows[0] == [
+        *("benchmark", "candidate", "gen=icelake", "its figure", "unit", "ratio", "±", "p", "n", "verdict")
+    ]
+    assert len(rows) == 9
+    at.page.locator("#ratios h2 .anchor").click()
+    assert at.page.evaluate("window.copied")[2].endswith("comparison.html#ratios")
+    assert at.page.url.endswith("#ratios")
+
+
+def test_copying_where_a_page_may_not(browser: Any, pages: dict[str, Path]) -> None:
+    at = opened(browser, pages["comparison"], script=NO_CLIPBOARD)
+    button = at.page.locator("#conversion .copy-table")
+    button.click()
+    assert button.inner_text() in ("copied", "selected: press Ctrl-C")
+    assert at.errors == []
+
+
+def test_no_formula_is_copied(browser: Any, tmp_path: Path) -> None:
+    names = {"=cmd|'/c calc'!A1": [10e9], "@sum": [11e9]}
+    file = tmp_path / "page.html"
+    file.write_text(html.render(of_campaign(sample.tiny(names))), "utf-8")
+    at = opened(browser, file, script=CLIPBOARD)
+    at.unfold()
+    at.page.locator("#metrics .copy-table").first.click()
+    cells = at.page.evaluate("window.copied")[0].replace("\n", "\t").split("\t")
+    assert "'=cmd|'/c calc'!A1" in cells and "'@sum" in cells
+
+
+def test_theme(browser: Any, pages: dict[str, Path]) -> None:
+    at = opened(browser, pages["comparison"], color_scheme="dark")
+    colour = "getComputedStyle(document.body).backgroundColor"
+    dark = at.page.evaluate(colour)
+    button = at.page.locator("#theme")
+    button.click()
+    assert button.inner_text() == "theme: light" and at.page.evaluate(colour) == "rgb(255, 255, 255)"
+    button.click()
+    assert button.inner_text() == "theme: dark" and at.page.evaluate(colour) == dark
+    button.click()
+    assert button.inner_text() == "theme: system" and at.page.evaluate(colour) == dark
+
+
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="needs pdftotext")
+def test_printing(browser: Any, pages: dict[str, Path], tmp_path: Path) -> None:
+    at = opened(browser, pages["comparison"])
+    at.page.emulate_media(media="print")
+    assert not at.page.locator("#tools").is_visible() and not at.page.locator("nav").is_visible()
+    at.page.pdf(path=tmp_path / "page.pdf", format="A4", prefer_css_page_size=True)
+    text = subprocess.run(["pdftotext", "-layout", tmp_path / "page.pdf", "-"], capture_output=True, text=True).stdout
+    for words in ("Conversion table", "spec_cpu2017 505.mcf_r", "Method", "Provenance", "not compared"):
+        assert words in text
+    assert "copy table" not in text
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["comparison", "campaign", "many"])
+def test_accessible(browser: Any, pages: dict[str, Path], name: str, scheme: str) -> None:
+    at = opened(browser, pages[name], color_scheme=scheme)
+    at.unfold("details:not(#metrics details), #metrics details:first-of-type")
+    found = axe.Axe().run(at.page, context={"exclude": [["figure svg"]]}).response["violations"]
+    grave = [(v["id"], v["nodes"][0]["html"][:200]) for v in found if v["impact"] in ("serious", "critical")]
+    assert grave == []
+
+
+def test_by_keyboard(browser: Any, pages: dict[str, Path]) -> None:
+    at = opened(browser, pages["comparison"])
+    at.page.keyboard.press("Tab")
+    assert at.page.evaluate("document.activeElement.textContent") == "Skip to the content"
+    outline = "getComputedStyle(document.activeElement).outlineStyle"
+    assert at.page.evaluate(outline) != "none"
+    at.page.keyboard.press("Enter")
+    at.page.locator("#class-os thead button").first.focus()
+    at.page.keyboard.press("Enter")
+    assert at.page.locator("#class-os thead th").first.get_attribute("aria-sort") == "ascending"
+
+
+def test_hosts_on_demand(browser: Any, pages: dict[str, Path]) -> None:
+    at = opened(browser, pages["many"])
+    at.unfold()
+    button = at.page.locator("#metrics .more").first
+    row = [" ".join(t.split()) for t in button.locator("xpath=ancestor::tr").locator("td").all_inner_texts()]
+    button.click()
+    rows = at.page.locator("#detail tbody tr")
+    n = rows.count()
+    assert at.page.locator("#detail caption").inner_text().startswith(f"{n} hosts")
+    assert 25 < n <= 30
+    sides = at.texts("#detail tbody td:nth-child(2)")
+    assert sides.count(row[2]) == int(row[7])
+    values = [float(t.replace(",", "")) for t in at.texts("#detail tbody td:nth-child(3)")]
+    assert values == sorted(values, reverse=True)
+    assert at.page.evaluate("document.activeElement.id") == "detail-h"
+    at.page.locator("#detail thead th", has_text="host").get_by_role("button").click()
+    names = at.texts("#detail tbody th")
+    assert names[:2] == ["n0000", "n0002"] or names[0] < names[1]
+    at.page.keyboard.press("Escape")
+    assert not at.page.locator("#detail").is_visible()
+    assert at.page.evaluate("document.activeElement.className") == "more"
+    assert at.errors == []
+
+
+def test_without_script(browser: Any, pages: dict[str, Path]) -> None:
+    at = opened(browser, pages["comparison"], java_script_enabled=False)
+    assert at.page.locator("#class-mem-bw table").is_visible()
+    assert not at.page.locator("#tools").is_visible()
+    assert at.page.get_by_role("heading", name="Provenance").is_visible()

@@ -1,0 +1,66 @@
+"""Forest plots: the right place on the axis, 1 always on it, what goes further told by an arrow."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+
+from reports import forest
+
+
+def ticks(axis: forest.Axis) -> dict[float, float]:
+    """Figure to its place, as drawn."""
+    found = re.findall(r'<text x="([\d.]+)"[^>]*>([^<]+)</text>', forest.scale(axis))
+    return {float(text): float(x) for x, text in found}
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [(1.83, 1.79, 1.87), (2.4, 2.2, 2.6)],
+        [(1.0, 0.999, 1.001)],
+        [(1.5, None, None)],
+        [(0.02, 0.01, 0.03), (50.0, 40.0, 60.0)],
+        [(1e4, 1.0, math.inf)],
+        [(None, None, None)],
+        [],
+    ],
+)
+def test_an_axis_has_1_and_a_few_round_ticks(rows: list[forest.Ends]) -> None:
+    axis = forest.axis_of(rows)
+    found = ticks(axis)
+    assert 1.0 in found and 1 <= len(found) <= 6
+    assert found == {r: pytest.approx(axis.at(r), abs=0.06) for r in found}
+    places = list(found.values())
+    assert places == sorted(places) and all(0 < x < forest.WIDTH for x in places)
+
+
+def test_equal_factors_are_equal_distances() -> None:
+    axis = forest.Axis(0.5, 8.0)
+    assert axis.at(2) - axis.at(1) == pytest.approx(axis.at(4) - axis.at(2))
+    assert axis.at(2) - axis.at(1) == pytest.approx(axis.at(1) - axis.at(0.5))
+
+
+def test_noise_does_not_fill_the_axis() -> None:
+    axis = forest.axis_of([(1.001, 1.0, 1.002)])
+    assert axis.at(1.002) - axis.at(1.0) < forest.WIDTH / 20
+
+
+def test_an_interval_that_goes_further_has_an_arrow() -> None:
+    axis = forest.axis_of([(1.2, 1.1, 1.3), (1.5, 1e-6, 1e6)])
+    assert forest.plot(axis, (1.2, 1.1, 1.3), "#0072B2", 0).count("l5 -4") == 0
+    wild = forest.plot(axis, (1.5, 1e-6, 1e6), "#0072B2", 0)
+    assert "l5 -4m-5 4l5 4" in wild and "l-5 -4m5 4l-5 4" in wild
+    assert axis.at(1.3) - axis.at(1.1) > 10  # the others stay readable
+
+
+def test_marks_differ_without_colour() -> None:
+    axis = forest.Axis(0.5, 2.0)
+    row = (1.2, 1.1, 1.3)
+    drawn = [forest.plot(axis, row, "#000", shape) for shape in range(5)]
+    assert len(set(drawn)) == 5
+    assert forest.plot(axis, row, "#000", 0, headline=True) not in drawn
+    assert 'fill="none"' in forest.plot(axis, (1.2, None, None), "#000", 0)
+    assert "<g" not in forest.plot(axis, (None, None, None), "#000", 0)
