@@ -27,13 +27,14 @@ class Compared:
     """A comparison and what it was made of: side's title to its machines, (campaign, host) to what the host goes by.
 
     ``turned``: the same sides with each of the others as the baseline, by that side's title; a pinned reference
-    cannot be turned round.
+    cannot be turned round. ``sides``: each side's title to what was read of it.
     """
 
     found: Comparison
     machines: Mapping[str, Sequence[Machine]]
     names: Mapping[tuple[str, str], str]
     turned: Mapping[str, Comparison] = field(default_factory=dict)
+    sides: Mapping[str, Side] = field(default_factory=dict)
 
 
 def compare(
@@ -88,7 +89,7 @@ def compare(
             others = [found, *(s for t, s in sides.items() if t != title)]
             with contextlib.suppress(FleetmarkError):  # two candidates may share nothing
                 turned[title] = comparison(side, others, per=per, mix=shares, machines=kinds, pairing=pairing)
-    return Compared(made, {**first, **selected}, names, turned)
+    return Compared(made, {**first, **selected}, names, turned, {s.title: s for s in (found, *sides.values())})
 
 
 def _apart(

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from fleetmark.said import said
+
 
 class FleetmarkError(Exception):
     """Something the user can mend. The message is one clear sentence: what, where, what to do."""
@@ -18,6 +20,11 @@ class Better(StrEnum):
     HIGHER = "higher"
     LOWER = "lower"
     NONE = "none"
+
+    @property
+    def told(self) -> str:
+        """``higher is better``; empty for what only describes."""
+        return {Better.HIGHER: said("higher is better"), Better.LOWER: said("lower is better")}.get(self, "")
 
 
 class Status(StrEnum):
@@ -40,8 +47,10 @@ class Standing(StrEnum):
     def footnote(self) -> str:
         """What has to stand wherever such a figure is shown."""
         return {
-            Standing.ESTIMATE: "estimate: not a compliant reportable run; not comparable with published SPEC results.",
-            Standing.UNVERIFIED: "unverified: Result not verified by MLCommons Association.",
+            Standing.ESTIMATE: said(
+                "estimate: not a compliant reportable run; not comparable with published SPEC results."
+            ),
+            Standing.UNVERIFIED: said("unverified: Result not verified by MLCommons Association."),
         }[self]
 
 

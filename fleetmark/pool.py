@@ -17,7 +17,9 @@ from fleetmark import importing, readings
 from fleetmark.archive import Archive, campaigns, safe_name
 from fleetmark.facts import Facts
 from fleetmark.model import Better, FleetmarkError
+from fleetmark.said import count, said
 from fleetmark.selection import Machine, told_apart
+from fleetmark.words import word
 from planner.comparison import Side
 from planner.curves import CURVE
 
@@ -87,30 +89,38 @@ def side(
         values = values[values["key"].isin(keys.index)]
         if keys.empty:
             raise FleetmarkError(f"--only {','.join(only)} matches no benchmark; there are {some(titles)}")
-    notes = [
-        f"{workload} {case}: {count} {'value' if count == 1 else 'values'} of {metric} left out: {why}"
-        for (workload, case, metric, why), count in sorted(found.left_out.items())
+    notes: list[str] = [
+        said(
+            "{workload} {case}: {values} of {metric} left out: {why}",
+            workload=workload,
+            case=case,
+            values=count(number, "value"),
+            metric=metric,
+            why=word(why),
+        )
+        for (workload, case, metric, why), number in sorted(found.left_out.items())
         if _wanted(f"{workload}/{case}/{metric}", only)
     ]
     if values.empty:
         raise FleetmarkError(f"{title}: {'; '.join(notes[:3]) or 'nothing is measured on the machines it selects'}")
-    notes += [f"{name}: nothing measured there" for name in campaigns if name not in files]
+    notes += [said("{campaign}: nothing measured there", campaign=name) for name in campaigns if name not in files]
     traits = _traits(chosen)
     values = values.assign(per=0.0)
     if per != "server":
-        values, said, sources = _amounts(values, keys, chosen, per, files)
-        notes, traits = notes + said, traits | ({"power source": sources} if sources else {})
+        values, remarks, sources = _amounts(values, keys, chosen, per, files)
+        notes, traits = notes + remarks, traits | ({"power source": sources} if sources else {})
+    names = names or told_apart(chosen)
     if by == "host":
-        names = names or told_apart(chosen)
         hosts = [names[m.campaign, m.host] for m in chosen]
     else:
         hosts = [f"{_host(m, by)} of {title}" for m in chosen]  # the other side's is another
-    means, shared, benchmarks, said = _titled(values, keys, hosts)
+    means, shared, benchmarks, remarks, used = _titled(values, keys, hosts)
+    parts = _parts(used, keys, chosen, names)
     if best:
         means = pd.DataFrame([means.max()], [f"best of {len(means)}"])
     worked = set(zip(benchmarks["workload"], benchmarks["case"], strict=True))
     failed = {f"{w} {c}": why for w, c, _, why in found.left_out if (w, c) not in worked}
-    return Side(title, means, benchmarks, shared if per != "server" else None, traits, notes + said, failed)
+    return Side(title, means, benchmarks, shared if per != "server" else None, traits, notes + remarks, failed, parts)
 
 
 def _host(machine: Machine, by: str) -> str:
@@ -138,9 +148,9 @@ _PER: Mapping[str, Callable[[Machine, Facts | None], float | None]] = {
 }
 PER = ("server", *_PER)
 _HINTS = {
-    "watt": "no power was measured during its runs; give it the label watts, from a meter, in the inventory",
-    "money": "give it the labels price and currency (and price_date, term) in the inventory",
-    "gpu": "its facts show none; give it the label gpus in the inventory",
+    "watt": said("no power was measured during its runs; give it the label watts, from a meter, in the inventory"),
+    "money": said("give it the labels price and currency (and price_date, term) in the inventory"),
+    "gpu": said("its facts show none; give it the label gpus in the inventory"),
 }
 
 
@@ -160,14 +170,20 @@ def _amounts(
     unknown = amount.isna()
     if not unknown.any():
         return values.assign(per=amount), [], sources
-    hint = _HINTS.get(per, "its facts do not tell")
+    hint = _HINTS.get(per, said("its facts do not tell"))
     without = [chosen[n] for n in sorted(set(values["record"][unknown]))]
     if unknown.all():
         m = without[0]
         raise FleetmarkError(f"--per {per}: {m.host} ({m.campaign}) does not say how much it has: {hint}")
     named = ", ".join(f"{m.host} ({m.campaign})" for m in without[:4]) + (", …" if len(without) > 4 else "")
-    said = f"per {per}: {_figures(int(unknown.sum()))} left out for not saying how much there was: {named}: {hint}"
-    return values.assign(per=amount), [said], sources
+    remark = said(
+        "per {per}: {figures} left out for not saying how much there was: {machines}: {hint}",
+        per=word(per),
+        figures=count(int(unknown.sum()), "figure"),
+        machines=named,
+        hint=hint,
+    )
+    return values.assign(per=amount), [remark], sources
 
 
 def _power(
@@ -198,10 +214,6 @@ def _power(
     return amount.fillna(by_label), sorted({s for text in set(source) for s in text.split(", ") if s})
 
 
-def _figures(count: int) -> str:
-    return f"{count} figure{'s' * (count != 1)}"
-
-
 def _positive(text: str | None) -> float | None:
     try:
         value = float(text or "")
@@ -217,9 +229,9 @@ def _traits(chosen: Sequence[Machine]) -> dict[str, list[str]]:
 
 def _titled(
     values: pd.DataFrame, keys: pd.DataFrame, hosts: Sequence[str]
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, list[str]]:
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, list[str], pd.DataFrame]:
     """Values as a matrix under titles that hosts of other kinds share; the same, shared out; what stands behind each
-    title; and what has to be said.
+    title; what has to be said; and the values that are in it, with their ``host`` and ``title``.
 
     Sizes that follow from a host's own (twice its cache, the end of a curve) would keep generations apart: where a
     host has one size of a thing, or a whole curve, its largest size goes by the thing's name alone.
@@ -245,7 +257,7 @@ def _titled(
     machines = sorted(set(hosts))
     place = {name: n for n, name in enumerate(machines)}
     cell = np.array([place[h] for h in hosts])[values["record"]] * len(names) + values["column"].to_numpy()
-    values, cell, said = _official(values, cell, keys)
+    values, cell, remarks = _official(values, cell, keys, names)
     about = values[["key", "column"]].drop_duplicates().merge(keys, left_on="key", right_index=True).groupby("column")
     benchmarks = about[["workload", "case", "metric", "better", "class"]].first()
     benchmarks = benchmarks.assign(unit=about["unit"].agg(_joined), standing=about["standing"].agg(_joined))
@@ -255,27 +267,62 @@ def _titled(
     sign = [-1.0 if b == Better.LOWER else 1.0 for b in benchmarks["better"]]
 
     def matrix(cell: readings.Codes, logs: pd.Series) -> pd.DataFrame:
-        count = np.bincount(cell, minlength=len(machines) * len(names))
+        number = np.bincount(cell, minlength=len(machines) * len(names))
         with np.errstate(invalid="ignore", divide="ignore"):
-            mean = np.bincount(cell, weights=logs, minlength=len(count)) / count
+            mean = np.bincount(cell, weights=logs, minlength=len(number)) / number
         frame = pd.DataFrame(mean.reshape(len(machines), len(names)), machines, names)
         return (frame[list(benchmarks.index)] * sign).dropna(how="all")
 
     known = values["per"].notna().to_numpy()
     shared = matrix(cell[known], (values["mean"] - values["per"])[known])
-    return matrix(cell, values["mean"]), shared, benchmarks, said
+    place_of, column_of = (
+        pd.Categorical.from_codes(codes, pd.Index(words))
+        for codes, words in zip(divmod(cell, len(names)), (machines, names), strict=True)
+    )
+    used = values[["record", "key", "n", "mean", "per"]].assign(host=place_of, title=column_of)
+    return matrix(cell, values["mean"]), shared, benchmarks, remarks, used
+
+
+def _parts(
+    used: pd.DataFrame, keys: pd.DataFrame, chosen: Sequence[Machine], names: Mapping[tuple[str, str], str]
+) -> pd.DataFrame:
+    """``used`` with the campaign, the machine's name and the columns of ``keys``, in little memory."""
+    record, key = used["record"].to_numpy(), keys.index.get_indexer(pd.Index(used["key"]))
+    told = {"campaign": [m.campaign for m in chosen], "machine": [names[m.campaign, m.host] for m in chosen]}
+    made = used.drop(columns=["record", "key"]).reset_index(drop=True)
+    columns = [(name, pd.Index(words), record) for name, words in told.items()]
+    columns += [(str(name), pd.Index(keys[name]), key) for name in keys]
+    for name, words, places in columns:
+        found = pd.Categorical(words)
+        made[name] = pd.Categorical.from_codes(found.codes[places], found.categories)
+    return made
 
 
 def _official(
-    values: pd.DataFrame, cell: readings.Codes, keys: pd.DataFrame
+    values: pd.DataFrame, cell: readings.Codes, keys: pd.DataFrame, names: Sequence[str]
 ) -> tuple[pd.DataFrame, readings.Codes, list[str]]:
-    """Without the estimates of a benchmark (a ``cell``) of a host that has official results of it: they do not mix."""
+    """Without the estimates of a benchmark (a ``cell``) of a host that has official results of it: they do not mix.
+
+    What has to be said of that, and of benchmarks (``names`` by column) that only some hosts have official results of.
+    """
     lesser = values["key"].map(keys["standing"] != "").to_numpy(bool)
     if not lesser.any() or lesser.all():
         return values, cell, []
     dropped = lesser & np.isin(cell, cell[~lesser])
-    said = [f"{_figures(int(dropped.sum()))} left out: no official result, where the host has one"]
-    return values[~dropped], cell[~dropped], said if dropped.any() else []
+    remarks: list[str] = []
+    if dropped.any():
+        figures = count(int(dropped.sum()), "figure")
+        remarks.append(said("{figures} left out: no official result, where the host has one", figures=figures))
+    columns = values["column"].to_numpy()
+    for column in np.intersect1d(columns[lesser & ~dropped], columns[~lesser]).tolist():
+        title = names[column]
+        remarks.append(
+            said(
+                "{title}: the mean is over official results of some hosts and figures of others that are none",
+                title=title,
+            )
+        )
+    return values[~dropped], cell[~dropped], remarks
 
 
 def _title(key: Mapping[Any, Any], labels: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
@@ -20,6 +20,9 @@ class Said(str):
         made.template, made.values = template, values
         return made
 
+    def __getnewargs__(self) -> tuple[str, Mapping[str, Any]]:  # type: ignore[override]  # copies are made by it
+        return self.template, self.values
+
 
 def said(template: str, **values: Any) -> Said:
     """``said("{n} hosts", n=3)``: fixed text, which the catalogue of each language has, and what varies in it.
@@ -27,3 +30,28 @@ def said(template: str, **values: Any) -> Said:
     The template must be a literal: a test collects them from the source. Values may be sentences themselves.
     """
     return Said(template, values)
+
+
+def count(number: int, noun: str, plural: str = "") -> Said:
+    """``1 host``, ``6 hosts``, ``25,500 runs``; ``plural`` where it is not the noun with an s.
+
+    The nouns must be literals too. A language has both forms, and may say them alike.
+    """
+    form = noun if number == 1 else plural or f"{noun}s"
+    return Said(f"{{n}} {form}", {"n": f"{number:,}"})
+
+
+def joined(parts: Iterable[str | None], between: str = ", ") -> str:
+    """The ``parts`` that there are, with ``between`` between them; those that are sentences stay so."""
+    there = [part for part in parts if part]
+    if len(there) < 2:
+        return there[0] if there else ""
+    values = {f"part{n}": part for n, part in enumerate(there)}
+    return Said("{between}".join(f"{{{name}}}" for name in values), values | {"between": between})
+
+
+def changed(text: str, change: Callable[[str], str]) -> str:
+    """``text`` with what varies in it changed, however deep; a text that is no sentence is changed as a whole."""
+    if not isinstance(text, Said):
+        return change(text)
+    return Said(text.template, {k: changed(v, change) if isinstance(v, str) else v for k, v in text.values.items()})

@@ -11,6 +11,8 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.model import Better, FleetmarkError
+from fleetmark.said import count, joined, said
+from fleetmark.words import word
 from planner.equivalence import Equivalence, Pairing, compare
 
 CLASH = "units clash"  # how the reason begins where two figures share no unit
@@ -29,6 +31,8 @@ class Side:
     divided by how much each machine has of what is normalised by (cores, watts); None for whole servers. ``traits``:
     what a reader must know of where figures are from (round, division, availability), each with its values.
     ``notes``: what was left out, a sentence each. ``failed``: ``workload case`` of what ran in vain, and how it ended.
+    ``parts``: what each mean is the mean of: a row per host as recorded and metric of it, with its ``title`` and
+    ``host`` (the place in ``means``), the ``mean`` of its ``n`` logs, and the log of what it is shared out ``per``.
     """
 
     title: str
@@ -38,6 +42,7 @@ class Side:
     traits: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
+    parts: pd.DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,7 @@ def comparison(
     if not any(e.each for c in found for e in c.classes.values()):
         raise FleetmarkError(_nothing_shared(baseline, candidates, per, found))
     warnings = [w for c in candidates for w in _warnings(baseline, c, pairing)]
-    notes = [f"{s.title}: {n}" for s in sides for n in s.notes] + [
+    notes: list[str] = [said("{side}: {note}", side=s.title, note=n) for s in sides for n in s.notes] + [
         n for c in candidates for n in _sizes(baseline, c)[1]
     ]
     figures = {s.title: _figures(s) for s in sides}
@@ -122,7 +127,12 @@ def _candidate(
     excluded = _clashes(a, b)
     if per != "server":
         excluded |= {
-            str(t): f"its unit is {unit}, {better} is better: nothing to share out per {per}"
+            str(t): said(
+                "its unit is {unit}, {better}: nothing to share out per {per}",
+                unit=unit,
+                better=Better(better).told,
+                per=word(per),
+            )
             for t, unit, better in zip(known.index, known["unit"], known["better"], strict=True)
             if (unit not in RATES or better == Better.LOWER) and t not in excluded
         }
@@ -154,40 +164,70 @@ def _explained(left_out: Mapping[str, str], known: pd.DataFrame, a: Side, b: Sid
     made = {}
     for title, why in left_out.items():
         run = " ".join(str(known.loc[title, key]) for key in ("workload", "case"))
-        target = "not equivalent: " if "-p99-" in run else ""  # it ran, and could not keep the latency
-        vain = [f"{target}on {s.title} every run was {s.failed[run]}" for s in (a, b) if run in s.failed]
-        made[title] = "; ".join(vain) or why
+        vain = []
+        for s in (a, b):
+            if run in s.failed and "-p99-" in run:  # it ran, and could not keep the latency
+                how = word(s.failed[run])
+                vain.append(said("not equivalent: on {side} every run was {how}", side=s.title, how=how))
+            elif run in s.failed:
+                vain.append(said("on {side} every run was {how}", side=s.title, how=word(s.failed[run])))
+        made[title] = joined(vain, "; ") or why
     return made
 
 
 def _clashes(a: Side, b: Side) -> dict[str, str]:
     """Benchmarks of both sides whose units differ, within a side or between them."""
-    found = {}
+    found: dict[str, str] = {}
     for title in a.benchmarks.index.intersection(b.benchmarks.index):
         units = [str(s.benchmarks.loc[title, "unit"]) for s in (a, b)]
         if units[0] != units[1] or ", " in units[0]:
-            found[str(title)] = f"{CLASH}: {units[0]} on the baseline, {units[1]} on the candidate"
+            found[str(title)] = said(
+                "units clash: {one} on the baseline, {other} on the candidate", one=units[0], other=units[1]
+            )
     return found
 
 
 def _warnings(a: Side, b: Side, pairing: Pairing) -> list[str]:
     """What a reader must know before believing a ratio of these sides."""
-    said = []
+    found: list[str] = []
     for key in sorted({*a.traits, *b.traits}):
         mine, theirs = (sorted(set(s.traits.get(key, ()))) for s in (a, b))
         if mine != theirs or len(mine) > 1:
-            left, right = (", ".join(values) or "none" for values in (mine, theirs))
-            said.append(f"{key} differs: {left} ({a.title}) against {right} ({b.title})")
+            left, right = (", ".join(values) or said("none") for values in (mine, theirs))
+            found.append(
+                said(
+                    "{key} differs: {left} ({a}) against {right} ({b})",
+                    key=key,
+                    left=left,
+                    right=right,
+                    a=a.title,
+                    b=b.title,
+                )
+            )
     for title in a.benchmarks.index.intersection(b.benchmarks.index):
         standing = [str(s.benchmarks.loc[title, "standing"]) for s in (a, b)]
         if standing[0] != standing[1]:
-            words = [s or "an official result" for s in standing]
-            said.append(f"{title}: {words[0]} ({a.title}) is set against {words[1]} ({b.title})")
+            left, right = (word(s) or said("an official result") for s in standing)
+            found.append(
+                said(
+                    "{title}: {left} ({a}) is set against {right} ({b})",
+                    title=title,
+                    left=left,
+                    right=right,
+                    a=a.title,
+                    b=b.title,
+                )
+            )
     common = a.means.index.intersection(b.means.index)
-    said += _sizes(a, b)[0]
+    found += _sizes(a, b)[0]
     if len(common) and pairing is not Pairing.SAME_HOSTS:
-        said.append(f"{len(common)} hosts are on both sides ({', '.join(common[:3])}): compare them with --paired")
-    return said
+        hosts, some = count(len(common), "host"), ", ".join(common[:3])
+        found.append(
+            said("{hosts} is on both sides ({some}): compare it with --paired", hosts=hosts, some=some)
+            if len(common) == 1
+            else said("{hosts} are on both sides ({some}): compare them with --paired", hosts=hosts, some=some)
+        )
+    return found
 
 
 def _shares(
@@ -218,19 +258,32 @@ def _shares(
 
 def _sizes(a: Side, b: Side) -> tuple[list[str], list[str]]:
     """Where a thing was measured at other sizes on the two sides: far apart, which is a warning, and less so."""
-    found: dict[tuple[bool, str], list[str]] = {}
+    found: dict[tuple[bool, str, str], list[str]] = {}
+    of_a, of_b = (
+        dict(zip(s.benchmarks.index, s.benchmarks[["smallest", "largest"]].to_numpy(float).tolist(), strict=True))
+        for s in (a, b)
+    )
     for title in a.benchmarks.index.intersection(b.benchmarks.index):
-        x, y = ([float(s.benchmarks.loc[title, k]) for k in ("smallest", "largest")] for s in (a, b))
+        x, y = of_a[title], of_b[title]
         if x == y or any(map(math.isnan, (*x, *y))):
             continue
         mine, theirs = ("–".join(f"{size:,.0f}" for size in dict.fromkeys(s)) for s in (x, y))
         far = max(x[1], y[1]) >= APART * min(x[0], y[0])
-        found.setdefault((far, f"size {mine} ({a.title}) against {theirs} ({b.title})"), []).append(str(title))
-    said = {
-        (far, f"{'; '.join(titles[:3])}{f' and {len(titles) - 3} more' if len(titles) > 3 else ''}: {told}")
-        for (far, told), titles in found.items()
-    }
-    return sorted(s for far, s in said if far), sorted(s for far, s in said if not far)
+        found.setdefault((far, mine, theirs), []).append(str(title))
+    told: dict[bool, list[str]] = {True: [], False: []}
+    for (far, mine, theirs), titles in found.items():
+        some = "; ".join(titles[:3])
+        told[far].append(
+            said(
+                "{titles}: size {mine} ({a}) against {theirs} ({b})",
+                titles=said("{some} and {n} more", some=some, n=len(titles) - 3) if len(titles) > 3 else some,
+                mine=mine,
+                theirs=theirs,
+                a=a.title,
+                b=b.title,
+            )
+        )
+    return sorted(told[True]), sorted(told[False])
 
 
 def _nothing_shared(a: Side, candidates: Sequence[Side], per: str, found: Sequence[Candidate]) -> str:

@@ -50,7 +50,8 @@ def per_host(measurements: pd.DataFrame) -> pd.DataFrame:
     (sample standard deviation over mean; NaN for one value or mean 0), ``over`` ("repeats"). Values stay in base
     units. What did not pass or is not a finite number is left out, so a key without any such value has no row.
     """
-    scored = measurements[(measurements["status"] == Status.PASSED) & np.isfinite(measurements["value"].astype(float))]
+    counts = (measurements["status"] == Status.PASSED) & np.isfinite(measurements["value"].astype(float))
+    scored = measurements.loc[counts, [*METRIC, "host", *_ABOUT, "value"]]
     result = _figures(scored, [*METRIC, "host"])
     return result[[*METRIC, "host", *_ABOUT, *_FIGURES]].assign(over="repeats")
 
@@ -74,13 +75,15 @@ def merge_pairs(stats: pd.DataFrame, generation: Mapping[str, str | None]) -> pd
 
 def pair_subjects(frame: pd.DataFrame, generation: Mapping[str, str | None]) -> pd.Series:
     """The ``subject`` of each row of ``frame`` (which has ``host`` too) as ``merge_pairs`` names it; same index."""
+    codes, subjects = pd.factorize(frame["subject"])
+    made = np.array(subjects, dtype=object)[codes]
+    pairs = np.flatnonzero(np.array([">" in s for s in subjects] or [False])[codes])
     names: dict[tuple[str, str], str] = {}
-    for host, subject in frame[["host", "subject"]].drop_duplicates().itertuples(index=False):
+    for host, subject in dict.fromkeys(zip(frame["host"].iloc[pairs], made[pairs], strict=True)):
         other = peer(host, subject, generation)
         names[host, subject] = subject if other is None else f"to {generation[other] or 'others'}"
-    return pd.Series(
-        [names[key] for key in zip(frame["host"], frame["subject"], strict=True)], index=frame.index, dtype=object
-    )
+    made[pairs] = [names[key] for key in zip(frame["host"].iloc[pairs], made[pairs], strict=True)]
+    return pd.Series(made, index=frame.index, dtype=object)
 
 
 def peer(host: str, subject: str, hosts: Container[str]) -> str | None:
@@ -101,7 +104,8 @@ def per_generation(stats: pd.DataFrame, generation: Mapping[str, str | None]) ->
     and ``cv`` are over the hosts' medians; ``low_host``/``low`` and ``high_host``/``high`` name the hosts at both
     ends. Hosts without a generation share the one called "".
     """
-    frame = stats.assign(value=stats["median"], generation=stats["host"].map(lambda h: generation.get(h) or ""))
+    of = {h: generation.get(h) or "" for h in stats["host"].unique()}
+    frame = stats.assign(value=stats["median"], generation=stats["host"].map(of))
     columns = [*METRIC, "generation", *_ABOUT, *_FIGURES, "low_host", "low", "high_host", "high"]
     return _figures(frame, [*METRIC, "generation"])[columns]
 
@@ -133,7 +137,7 @@ def _figures(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
         cv = np.sqrt(squares / (n - 1)) / np.abs(mean)
 
     result = frame.iloc[order[first]].reset_index(drop=True)
-    host = frame["host"].to_numpy()
+    result = result.assign(**{name: _plain(result[name]) for name in result.select_dtypes("category").columns})
     return result.assign(
         n=n,
         median=(value[first + (n - 1) // 2] + value[first + n // 2]) / 2,
@@ -142,9 +146,9 @@ def _figures(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
         interval=np.where(alone, Interval.NONE, np.where(np.isnan(coverage), Interval.RANGE, Interval.ORDER)),
         coverage=coverage,
         cv=np.where(alone | (mean == 0), np.nan, cv),
-        low_host=host[order[first]],
+        low_host=_plain(frame["host"].iloc[order[first]]),
         low=value[first],
-        high_host=host[order[last]],
+        high_host=_plain(frame["host"].iloc[order[last]]),
         high=value[last],
     )
 
@@ -154,14 +158,38 @@ _EMPTY = {"n": "int64", "headline": "bool", "bits": "bool"} | dict.fromkeys(
 )
 
 
+def _plain(column: pd.Series) -> pd.Series:
+    """The values themselves, where they may be categories, numbered from 0."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        names = column.cat.categories.to_numpy(object)
+        return pd.Series(names[column.cat.codes.to_numpy()], dtype=object)
+    return column.reset_index(drop=True)
+
+
 def _codes(frame: pd.DataFrame, keys: Sequence[str]) -> npt.NDArray[np.int64]:
     """A number per row that is equal where all ``keys`` are, and orders as they do."""
-    code = np.zeros(len(frame), dtype=np.int64)
+    code, size = np.zeros(len(frame), dtype=np.int64), 1
     for key in keys:
-        part, names = pd.factorize(frame[key], sort=True)
-        # Compressed at each step, so the product never outgrows 64 bits.
-        code = np.unique(code * max(len(names), 1) + part, return_inverse=True)[1]
+        part, count = _ordered(frame[key])
+        if size * count > _MOST:  # compressed, so that the product never outgrows 64 bits
+            code = np.unique(code, return_inverse=True)[1]
+            size = len(frame)
+        code, size = code * count + part, size * count
     return code
+
+
+_MOST = 1 << 62
+
+
+def _ordered(column: pd.Series) -> tuple[npt.NDArray[np.int64], int]:
+    """A column as numbers that order as its values do, and how many there may be (at least 1)."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        names = column.cat.categories
+        rank = np.empty(len(names), dtype=np.int64)
+        rank[np.argsort(names.to_numpy(object))] = np.arange(len(names))
+        return rank[column.cat.codes.to_numpy()], max(len(names), 1)
+    part, values = pd.factorize(column, sort=True)
+    return part.astype(np.int64), max(len(values), 1)
 
 
 def _ranks(n: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:

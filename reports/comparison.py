@@ -1,4 +1,4 @@
-"""A comparison as flat rows, and as CSV, Markdown and JSON: what every form of it says, said once."""
+"""A comparison as flat rows, and as CSV and JSON: what every form of it says, said once."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from fleetmark.model import Standing
+from fleetmark.said import changed, joined, said
 from fleetmark.units import human, significant
+from fleetmark.words import word
 from planner.comparison import CLASH, Candidate, Comparison
 from planner.equivalence import Equivalence, Pairing
 from planner.ratio import CONFIDENCE, Ratio
-from reports import format as fmt
+
+MOST_NAMED = 12  # hosts in a note, of those that a class does without
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,7 @@ class Row:
     ``baseline_value`` and ``candidate_value`` are geometric means in ``unit`` (a base unit); ``ratio`` is oriented
     (above 1: the candidate is better) and normalised; None where it is not known, and ``note`` says why. ``lowest``
     and ``highest``: the ends of the benchmarks' ratios behind a headline; ``work``: that for equal work, of a mix.
+    ``resampled_lo`` and ``resampled_hi``: a headline's interval by the bootstrap over hosts, of fleets large enough.
     """
 
     candidate: str
@@ -47,6 +51,8 @@ class Row:
     weight: float | None = None
     standing: str = ""
     note: str = ""
+    resampled_lo: float | None = None
+    resampled_hi: float | None = None
 
 
 def rows(found: Comparison) -> list[Row]:
@@ -60,7 +66,7 @@ def _of(found: Comparison, candidate: Candidate) -> Iterator[Row]:
         for title, ratio in e.each.items():
             if name != found.benchmarks.loc[title, "class"]:
                 continue  # a work mix: its benchmarks stand with their classes
-            note = "" if title in e.weights else e.left_out.get(title, "no weight")
+            note = "" if title in e.weights else e.left_out.get(title, said("no weight"))
             yield _benchmark(found, candidate, title, ratio, e.weights.get(title), note)
         for title, why in e.left_out.items():
             if title not in e.each and title in found.benchmarks.index and name == found.benchmarks.loc[title, "class"]:
@@ -76,18 +82,30 @@ def _headline(candidate: Candidate, name: str, e: Equivalence) -> Row:
     parts = [e.why]
     if e.ratio:
         if e.covered < 1 - 1e-9:
-            parts.append(f"{e.covered:.0%} of the weight covered")
+            parts.append(said("{covered:.0%} of the weight covered", covered=e.covered))
         if e.ratio.lo is None:
-            parts.append("within-host only: one host says nothing of its fleet")
-    if e.work:
-        parts.append(f"equal work {interval(e.work)}{', MIX-SENSITIVE' if e.mix_sensitive else ''}")
+            parts.append(said("within-host only: one host says nothing of its fleet"))
+    lo, hi = e.resampled or (None, None)
+    if e.resampled:
+        parts.append(said("{lo} to {hi} by the bootstrap over hosts", lo=figure(lo), hi=figure(hi)))
+    if e.work and e.mix_sensitive:
+        parts.append(said("equal work {ratio}, MIX-SENSITIVE", ratio=interval(e.work)))
+    elif e.work:
+        parts.append(said("equal work {ratio}", ratio=interval(e.work)))
     if e.hosts_out:
-        parts.append(f"without {', '.join(f'{h} ({why})' for h, why in e.hosts_out.items())}")
-    note = "; ".join(p for p in parts if p)
+        names = [_out(h, why) for h, why in e.hosts_out.items()]
+        more = [said("and {n} more", n=len(names) - MOST_NAMED)] if len(names) > MOST_NAMED else []
+        parts.append(said("without {hosts}", hosts=joined([*names[:MOST_NAMED], *more])))
+    note = joined(parts, "; ")
     standings = {s for t in e.weights for s in candidate.standing.get(t, "").split(", ") if s}
     standing = ", ".join(sorted(standings))
     row = Row(candidate.title, name, weight=1.0 if e.ratio else None, lowest=e.lowest, highest=e.highest)
+    row = replace(row, resampled_lo=lo, resampled_hi=hi)
     return _with(replace(row, standing=standing, note=note, work=e.work.value if e.work else None), e.ratio)
+
+
+def _out(host: str, why: str) -> str:
+    return said("{host} ({why})", host=host, why=why)
 
 
 def _benchmark(
@@ -134,7 +152,13 @@ def interval(ratio: Ratio) -> str:
     """``1.83 (95% CI 1.79 to 1.87)``, or the bare figure where one host forbids an interval."""
     if ratio.lo is None or ratio.hi is None:
         return figure(ratio.value)
-    return f"{figure(ratio.value)} ({CONFIDENCE:.0%} CI {figure(ratio.lo)} to {figure(ratio.hi)})"
+    return said(
+        "{value} ({confidence:.0%} CI {lo} to {hi})",
+        value=figure(ratio.value),
+        confidence=CONFIDENCE,
+        lo=figure(ratio.lo),
+        hi=figure(ratio.hi),
+    )
 
 
 def extent(row: Row) -> str:
@@ -169,7 +193,7 @@ def value(number: float | None, unit: str) -> str:
 
 def named(title: str, row: Row) -> str:
     """A class or a benchmark with the word that its owners want beside its figures."""
-    return f"{title}, {row.standing}" if row.standing else title
+    return joined([word(title), word(row.standing)])
 
 
 def footnotes(found: Comparison) -> list[str]:
@@ -197,16 +221,23 @@ def shortened(found: Comparison) -> Comparison:
         baseline=short[found.baseline],
         candidates=[replace(c, title=short[c.title]) for c in found.candidates],
         figures={short[t]: values for t, values in found.figures.items()},
-        warnings=[told(w) for w in found.warnings],
-        notes=[f"all sides: {','.join(shared)}", *(told(n) for n in found.notes)],
+        warnings=[changed(w, told) for w in found.warnings],
+        notes=[said("all sides: {terms}", terms=",".join(shared)), *(changed(n, told) for n in found.notes)],
     )
 
 
 def question(found: Comparison) -> str:
     """What is being asked, in a line."""
-    paired = ", the same hosts before and after" if found.pairing is Pairing.SAME_HOSTS else ""
-    candidates = " / ".join(c.title for c in found.candidates)
-    return f"How many of {found.baseline} is one of {candidates} worth, per {found.per}{paired}?"
+    told = {
+        "baseline": found.baseline,
+        "candidates": " / ".join(c.title for c in found.candidates),
+        "per": word(found.per),
+    }
+    if found.pairing is Pairing.SAME_HOSTS:
+        return said(
+            "How many of {baseline} is one of {candidates} worth, per {per}, the same hosts before and after?", **told
+        )
+    return said("How many of {baseline} is one of {candidates} worth, per {per}?", **told)
 
 
 def to_csv(found: Comparison) -> str:
@@ -233,35 +264,3 @@ def to_json(found: Comparison) -> str:
         "footnotes": footnotes(found),
     }
     return json.dumps(doc, indent=1, allow_nan=False)
-
-
-def to_markdown(found: Comparison) -> str:
-    """A table per candidate and class, for a pull request or a wiki."""
-    found = shortened(found)
-    lines = [f"**{_cell(question(found))}**", ""]
-    lines += [f"> **Warning:** {_cell(w)}" for w in found.warnings] + ([""] if found.warnings else [])
-    for row in rows(found):
-        if not row.benchmark:
-            said = "no headline" if row.ratio is None else f"{figure(row.ratio)} {plus_minus(row)}".strip()
-            behind = f", benchmarks {extent(row)}" if extent(row) else ""
-            lines += ["", f"### {_cell(row.candidate)}: {_cell(named(row.class_, row))}: {said}{behind}", ""]
-            lines += [_cell(row.note), ""] if row.note else []
-            lines += ["| benchmark | baseline | candidate | ratio | ± | p | n | verdict |", "|-|-:|-:|-:|-:|-:|-:|-|"]
-            continue
-        values = [value(v, row.unit) for v in (row.baseline_value, row.candidate_value)]
-        cells = [
-            named(row.benchmark, row),
-            *values,
-            figure(row.ratio),
-            plus_minus(row),
-            p_value(row),
-            hosts(found, row),
-        ]
-        cells.append(row.verdict or row.note)
-        lines.append(f"| {' | '.join(map(_cell, cells))} |")
-    lines += ["", *(f"_{note}_" for note in footnotes(found))]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _cell(text: str) -> str:
-    return fmt.clean(text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "'")

@@ -10,8 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import numpy as np
+
+from fleetmark import said
 from fleetmark.model import Better
 from fleetmark.units import scale_for, significant
+
+count = said.count  # numbers with their nouns belong here too
 
 # Characters that would turn or hide the text around them (bidirectional controls, zero-width ones).
 _BIDI = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200B, 0x200E, 0x200F, 0x061C, 0xFEFF}
@@ -19,8 +24,18 @@ _SIZES = re.compile(r"(^|_)(size|stride|array|working_set|block)s?$")
 
 
 def clean(text: object) -> str:
-    """``text`` without anything that acts instead of showing: control characters become visible, line ends a space."""
-    return "".join(_visible(c) for c in re.sub(r"[\r\n\t]+", " ", str(text)))
+    """``text`` without anything that acts instead of showing: control characters become visible, line ends a space.
+
+    A sentence stays one, with what varies in it cleaned.
+    """
+    return said.changed(text, _plain) if isinstance(text, said.Said) else _plain(text)
+
+
+def _plain(text: object) -> str:
+    shown = str(text)
+    if shown.isascii() and shown.isprintable():
+        return shown
+    return "".join(_visible(c) for c in re.sub(r"[\r\n\t]+", " ", shown))
 
 
 def _visible(char: str) -> str:
@@ -58,13 +73,6 @@ class Shown:
         """``value`` with its unit."""
         return f"{self.number(value)} {self.unit}".strip()
 
-    def spread(self, lo: float, hi: float) -> str:
-        """``lo–hi`` as numbers; the empty string where nothing is known."""
-        if not (math.isfinite(lo) and math.isfinite(hi)):
-            return ""
-        low, high = self.number(lo), self.number(hi)
-        return f"{low}–{high}" if low != high else f"±0 of {high}"
-
 
 def fit(figures: Iterable[tuple[float, float, float]], unit: str, *, bits: bool = False) -> Shown:
     """The one way to write these (median, lo, hi), all in base ``unit``.
@@ -72,15 +80,17 @@ def fit(figures: Iterable[tuple[float, float, float]], unit: str, *, bits: bool 
     Scale and digits suit the smaller ones, so that none begins with a row of zeros: 3 or 4 significant digits, the last
     of them at most half of the half spread.
     """
-    known = sorted((f for f in figures if math.isfinite(f[0])), key=lambda f: abs(f[0]))
-    sizes = [abs(f[0]) for f in known if f[0]]
-    small = sizes[len(sizes) // 4] if sizes else 0.0
+    known = np.array([f for f in figures if math.isfinite(f[0])], dtype=float).reshape(-1, 3)
+    sizes = np.sort(np.abs(known[:, 0][known[:, 0] != 0]))
+    small = float(sizes[len(sizes) // 4]) if len(sizes) else 0.0
     scale = scale_for(small, unit, bits=bits)
-    if not sizes or (unit == "1" and all(x == round(x) for f in known for x in f if math.isfinite(x))):
+    there = known[np.isfinite(known)]
+    if not len(sizes) or (unit == "1" and bool((there == np.round(there)).all())):
         return Shown(scale.factor, scale.unit, 0)
     least = 2 - math.floor(math.log10(small * scale.factor))  # decimals that make 3 digits
-    halves = sorted((hi - lo) / 2 * scale.factor for _, lo, hi in known if math.isfinite(hi - lo))
-    half = halves[len(halves) // 2] if halves else math.inf
+    widths = known[:, 2] - known[:, 1]
+    halves = np.sort(widths[np.isfinite(widths)] / 2 * scale.factor)
+    half = float(halves[len(halves) // 2]) if len(halves) else math.inf
     wanted = least if math.isinf(half) else least + 1 if half == 0 else -math.floor(math.log10(half / 2))
     return Shown(scale.factor, scale.unit, min(9, max(0, least, min(wanted, least + 1))))
 
@@ -112,7 +122,7 @@ def point(metric: str, subject: str, label_text: str, standing: str) -> str:
 
 def better(value: str) -> str:
     """``higher is better``; empty for what only describes."""
-    return "" if value == Better.NONE else f"{value} is better"
+    return Better(value).told
 
 
 def duration(seconds: float) -> str:
@@ -131,8 +141,3 @@ def moment(iso: str) -> str:
     except ValueError:
         return clean(iso)
     return (when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def count(number: int, noun: str) -> str:
-    """``1 host``, ``6 hosts``, ``25,500 runs``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from fleetmark.facts import Facts
 from fleetmark.results import HostInfo
+from fleetmark.said import count, joined, said
 from fleetmark.units import human
 from reports import format as fmt
 
@@ -48,10 +49,10 @@ def side_by_side(hosts: Sequence[HostInfo]) -> SideBySide:
     unseen = []
     for host in hosts:
         if host.facts is None:
-            unseen.append((host.name, host.reason or "no facts were collected"))
+            unseen.append((host.name, host.reason or said("no facts were collected")))
             continue
-        said = tuple(fmt.clean(read(host.facts) or "") for _, read in _ROWS)
-        alike[host.generation or "", said].append(host.name)
+        texts = tuple(fmt.clean(read(host.facts) or "") for _, read in _ROWS)
+        alike[host.generation or "", texts].append(host.name)
     # Within a generation the most common configuration comes first.
     order = list(dict.fromkeys(generation for generation, _ in alike))
     kinds = sorted(alike.items(), key=lambda kind: (order.index(kind[0][0]), -len(kind[1])))
@@ -59,9 +60,9 @@ def side_by_side(hosts: Sequence[HostInfo]) -> SideBySide:
     rows = []
     for i, name in enumerate(names):
         said_by: dict[str, Counter[str]] = defaultdict(Counter)
-        for (generation, texts), members in kinds:
-            said_by[generation][texts[i]] += len(members)
-        cells = tuple(Cell(texts[i], _odd(texts[i], said_by[generation])) for (generation, texts), _ in shown)
+        for (generation, own), members in kinds:
+            said_by[generation][own[i]] += len(members)
+        cells = tuple(Cell(own[i], _odd(own[i], said_by[generation])) for (generation, own), _ in shown)
         everywhere = {text for counts in said_by.values() for text in counts}
         if everywhere != {""}:
             rows.append(Row(name, cells, len(everywhere) > 1))
@@ -80,20 +81,26 @@ def _odd(text: str, counts: Counter[str]) -> bool:
 def _tally(things: Iterable[str]) -> str:
     """``2 × a, b``."""
     counts = Counter(things)
-    return ", ".join(f"{n} × {thing}" if n > 1 else thing for thing, n in counts.items())
+    return joined(joined([f"{n} ×", thing], " ") if n > 1 else thing for thing, n in counts.items())
 
 
 def _join(*parts: str | None) -> str:
-    return " ".join(p for p in parts if p)
+    return joined(parts, " ")
 
 
 def _yes(value: bool | None) -> str:
-    return "" if value is None else "on" if value else "off"
+    return "" if value is None else said("on") if value else said("off")
 
 
 def _cores(f: Facts) -> str:
-    parts = ((f.cpu.sockets, "socket"), (f.cpu.cores, "core"), (f.cpu.threads, "thread"))
-    return ", ".join(fmt.count(n, noun) for n, noun in parts if n is not None)
+    cpu = f.cpu
+    return joined(
+        [
+            None if cpu.sockets is None else count(cpu.sockets, "socket"),
+            None if cpu.cores is None else count(cpu.cores, "core"),
+            None if cpu.threads is None else count(cpu.threads, "thread"),
+        ]
+    )
 
 
 def _caches(f: Facts) -> str:
@@ -106,23 +113,26 @@ def _caches(f: Facts) -> str:
 
 def _dimms(f: Facts) -> str:
     full = [d for d in f.dimms if d.size != 0]
-    said = _tally(
+    there = _tally(
         _join(
             fmt.size(d.size) if d.size else "?",
             d.type,
             f"{d.configured_mts} MT/s" if d.configured_mts else None,
-            f"(rated {d.rated_mts})" if d.rated_mts and d.rated_mts != d.configured_mts else None,
+            said("(rated {rate})", rate=d.rated_mts) if d.rated_mts and d.rated_mts != d.configured_mts else None,
         )
         for d in full
     )
     empty = len(f.dimms) - len(full)
-    return said + (f"; {fmt.count(empty, 'slot')} empty" if empty else "")
+    return joined([there, said("{slots} empty", slots=count(empty, "slot")) if empty else None], "; ")
 
 
 def _disks(f: Facts) -> str:
     return _tally(
         _join(
-            d.model or d.name, human(d.size, "B") if d.size else None, d.transport, "rotating" if d.rotational else None
+            d.model or d.name,
+            human(d.size, "B") if d.size else None,
+            d.transport,
+            said("rotating") if d.rotational else None,
         )
         for d in f.disks
     )
@@ -153,8 +163,16 @@ def _gpus(f: Facts) -> str:
 
 
 def _slow_links(f: Facts) -> str:
-    return ", ".join(
-        f"{p.name} ({p.address}): {p.speed} of {p.max_speed} GT/s, x{p.width} of x{p.max_width}"
+    return joined(
+        said(
+            "{name} ({address}): {speed} of {best} GT/s, x{width} of x{widest}",
+            name=p.name,
+            address=p.address,
+            speed=p.speed,
+            best=p.max_speed,
+            width=p.width,
+            widest=p.max_width,
+        )
         for p in f.pcie
         if _below(p.speed, p.max_speed) or _below(p.width, p.max_width)
     )
@@ -168,8 +186,11 @@ def _clock(f: Facts) -> str:
     if f.skew is None:
         return ""
     if abs(f.skew) <= 1:
-        return "within 1 s of the controller's"
-    return f"{abs(f.skew):.0f} s {'ahead of' if f.skew > 0 else 'behind'} the controller's"
+        return said("within 1 s of the controller's")
+    seconds = f"{abs(f.skew):.0f}"
+    if f.skew > 0:
+        return said("{seconds} s ahead of the controller's", seconds=seconds)
+    return said("{seconds} s behind the controller's", seconds=seconds)
 
 
 def _memory(f: Facts) -> str:
@@ -178,7 +199,7 @@ def _memory(f: Facts) -> str:
 
 
 def _numa(f: Facts) -> str:
-    return fmt.count(len(f.numa), "node") if f.numa else ""
+    return count(len(f.numa), "node") if f.numa else ""
 
 
 def _tools(f: Facts) -> str:
@@ -186,31 +207,31 @@ def _tools(f: Facts) -> str:
 
 
 _ROWS: tuple[tuple[str, Callable[[Facts], str | None]], ...] = (
-    ("Server", lambda f: _join(f.vendor, f.product)),
-    ("Virtualisation", lambda f: f.virtualisation),
-    ("CPU", lambda f: f.cpu.model),
-    ("Cores", _cores),
-    ("Maximum clock", lambda f: human(f.cpu.max_hz, "Hz") if f.cpu.max_hz else None),
-    ("Caches", _caches),
-    ("NUMA", _numa),
-    ("Memory", _memory),
-    ("DIMMs", _dimms),
-    ("Disks", _disks),
-    ("Network", _nics),
-    ("GPUs", _gpus),
-    ("PCIe below its best", _slow_links),
-    ("BIOS", lambda f: f.bios),
-    ("Microcode", lambda f: f.cpu.microcode),
-    ("System", lambda f: f.os),
-    ("Kernel", lambda f: f.kernel),
-    ("Governor", lambda f: f.governor),
-    ("Boost", lambda f: _yes(f.boost)),
-    ("SMT", lambda f: _yes(f.smt)),
-    ("Transparent huge pages", lambda f: f.thp),
-    ("Clock source", lambda f: f.clocksource),
-    ("Clock", _clock),
-    ("Mitigations", lambda f: "; ".join(f"{k}: {v}" for k, v in sorted(f.mitigations.items()))),
-    ("Working folder on", lambda f: f.work_fs),
-    ("Tools absent", _tools),
-    ("Could not be read", lambda f: "; ".join(f.notes)),
+    (said("Server"), lambda f: _join(f.vendor, f.product)),
+    (said("Virtualisation"), lambda f: f.virtualisation),
+    (said("CPU"), lambda f: f.cpu.model),
+    (said("Cores"), _cores),
+    (said("Maximum clock"), lambda f: human(f.cpu.max_hz, "Hz") if f.cpu.max_hz else None),
+    (said("Caches"), _caches),
+    (said("NUMA"), _numa),
+    (said("Memory"), _memory),
+    (said("DIMMs"), _dimms),
+    (said("Disks"), _disks),
+    (said("Network"), _nics),
+    (said("GPUs"), _gpus),
+    (said("PCIe below its best"), _slow_links),
+    (said("BIOS"), lambda f: f.bios),
+    (said("Microcode"), lambda f: f.cpu.microcode),
+    (said("System"), lambda f: f.os),
+    (said("Kernel"), lambda f: f.kernel),
+    (said("Governor"), lambda f: f.governor),
+    (said("Boost"), lambda f: _yes(f.boost)),
+    (said("SMT"), lambda f: _yes(f.smt)),
+    (said("Transparent huge pages"), lambda f: f.thp),
+    (said("Clock source"), lambda f: f.clocksource),
+    (said("Clock"), _clock),
+    (said("Mitigations"), lambda f: "; ".join(f"{k}: {v}" for k, v in sorted(f.mitigations.items()))),
+    (said("Working folder on"), lambda f: f.work_fs),
+    (said("Tools absent"), _tools),
+    (said("Could not be read"), lambda f: "; ".join(f.notes)),
 )

@@ -11,6 +11,7 @@ import pandas as pd
 from fleetmark.archive import safe_name
 from fleetmark.model import Status
 from fleetmark.results import HostInfo, Results
+from fleetmark.said import said
 from reports import format as fmt
 
 WORST_FIRST = (Status.FAILED, Status.LOST, Status.INVALID, Status.SKIPPED)
@@ -44,7 +45,7 @@ def problems(results: Results) -> list[Problem]:
     named = {host for problem in found for host in problem.hosts}
     for host in results.hosts:
         if not host.reachable and host.name not in named:
-            reason = f"unreachable: {host.reason or 'no reason recorded'}"
+            reason = said("unreachable: {why}", why=_reason(host.reason))
             advice, command = _answers(host)
             found.append(Problem(Status.LOST, reason, (), (host.name,), 0, advice, command))
     return sorted(found, key=lambda p: (WORST_FIRST.index(p.status), -p.runs, p.reason))
@@ -66,7 +67,7 @@ def resume_command(results: Results) -> str:
 
 
 def _reason(value: object) -> str:
-    return value if isinstance(value, str) and value else "no reason recorded"
+    return value if isinstance(value, str) and value else said("no reason recorded")
 
 
 def _next(status: Status, row: pd.Series, results: Results) -> tuple[str, str]:
@@ -76,13 +77,13 @@ def _next(status: Status, row: pd.Series, results: Results) -> tuple[str, str]:
             if unreached.name == host and not unreached.reachable:
                 return _answers(unreached)
     if status is Status.LOST:
-        return "fetch what was finished and run the rest", resume_command(results)
+        return said("fetch what was finished and run the rest"), resume_command(results)
     if status is Status.SKIPPED or not row["started"]:  # nothing ran, so nothing was printed
-        return "supply what is needed, then run again", fmt.clean(shlex.join(results.campaign.command))
+        return said("supply what is needed, then run again"), fmt.clean(shlex.join(results.campaign.command))
     folder = results.campaign.path.joinpath("raw", *map(safe_name, (host, workload, case)))
     name = "stderr" if status is Status.FAILED else "stdout"
-    return "read what the tool printed", f"less {shlex.quote(str(folder))}/{int(row['repeat'])}*/{name}"
+    return said("read what the tool printed"), f"less {shlex.quote(str(folder))}/{int(row['repeat'])}*/{name}"
 
 
 def _answers(host: HostInfo) -> tuple[str, str]:
-    return "try it, mend it, then run again", f"ssh {shlex.quote(host.address or host.name)} true"
+    return said("try it, mend it, then run again"), f"ssh {shlex.quote(host.address or host.name)} true"

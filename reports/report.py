@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fleetmark.results import CampaignInfo, Results
-from planner.comparison import Comparison
+from planner.comparison import Comparison, Side
 from reports.comparison import Row, rows, shortened
+from reports.conditions import Condition, conditions
 from reports.language import Language
 from reports.problems import Problem, problems
 from reports.view import View, view
@@ -20,7 +21,8 @@ class Report:
     ``view``: all that was measured, hosts in order; in a comparison a side is a generation. ``campaign``: what the
     report itself is about and the command that makes it again; ``campaigns``: where its figures are from.
     ``comparison``: None for a campaign's report; ``rows`` are its rows. ``turned``: another side's title to the same
-    machines with that side as the baseline, with its rows.
+    machines with that side as the baseline, with its rows. ``sides``: each side's title to what was read of it.
+    ``date``: the document's, ISO 8601. ``conditions``: the hosts while they measured.
     """
 
     view: View
@@ -31,12 +33,22 @@ class Report:
     rows: tuple[Row, ...] = ()
     turned: Mapping[str, tuple[Comparison, tuple[Row, ...]]] = field(default_factory=dict)
     language: Language = field(default_factory=Language)
+    sides: Mapping[str, Side] = field(default_factory=dict)
+    date: str = ""
+    conditions: tuple[Condition, ...] = ()
 
 
-def of_campaign(results: Results, language: Language | None = None) -> Report:
-    """The report on one campaign."""
+def of_campaign(results: Results, language: Language | None = None, date: str | None = None) -> Report:
+    """The report on one campaign; ``date`` is the document's own, that of the campaign where none is given."""
+    seen, campaign = view(results), results.campaign
     return Report(
-        view(results), results.campaign, (results.campaign,), tuple(problems(results)), language=language or Language()
+        seen,
+        campaign,
+        (campaign,),
+        tuple(problems(results)),
+        language=language or Language(),
+        date=date or campaign.created,
+        conditions=conditions(seen),
     )
 
 
@@ -46,6 +58,7 @@ def of_comparison(
     whole: Results,
     parts: Sequence[Results],
     language: Language | None = None,
+    sides: Mapping[str, Side] | None = None,
 ) -> Report:
     """The report on a comparison; ``whole`` and ``parts`` as ``fleetmark.evidence.gather`` gives them."""
     short = shortened(found)
@@ -56,9 +69,9 @@ def of_comparison(
             strict=True,
         )
     )
-    renamed = _sides(whole, names)
+    seen = view(_sides(whole, names), list(names.values()))
     return Report(
-        view(renamed),
+        seen,
         whole.campaign,
         tuple(p.campaign for p in parts),
         tuple(p for part in parts for p in problems(_sides(part, names))),
@@ -66,6 +79,9 @@ def of_comparison(
         tuple(rows(short)),
         {names[title]: (s := shortened(c), tuple(rows(s))) for title, c in turned.items()},
         language or Language(),
+        {names[title]: side for title, side in (sides or {}).items()},
+        whole.campaign.created,
+        conditions(seen),
     )
 
 

@@ -6,10 +6,12 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from fleetmark.model import Standing, Status
 from fleetmark.results import HostInfo, Results
+from fleetmark.said import joined, said
 from planner import summary
 from planner.curves import CURVE, curve_point
 from reports import format as fmt
@@ -39,7 +41,7 @@ class View:
 
     def title_of(self, generation: str) -> str:
         """A generation's name as people read it."""
-        return fmt.clean(generation) or ("all hosts" if len(self.generations) == 1 else "no generation")
+        return fmt.clean(generation) or (said("all hosts") if len(self.generations) == 1 else said("no generation"))
 
     def why_absent(self, host: str, key: Key) -> str:
         """One word for a figure a host lacks: how its runs ended; empty where none was planned."""
@@ -51,18 +53,20 @@ class View:
         return ""
 
 
-def view(results: Results) -> View:
-    """Work out everything the reports of ``results`` share."""
+def view(results: Results, first: Sequence[str] = ()) -> View:
+    """Work out everything the reports of ``results`` share; generations stand by name, but for those that are ``first``
+    in that order."""
     generation = {h.name: h.generation for h in results.hosts}
     # Hosts that are only in the tables (an archive without their facts) are hosts all the same.
     for name in results.outcomes["host"].unique():
         generation.setdefault(str(name), None)
     known = {h.name: h for h in results.hosts}
     hosts = [known.get(name, HostInfo(name)) for name in generation]
-    generations = sorted({g or "" for g in generation.values()}, key=lambda g: (g == "", fmt.natural(g)))
+    named = sorted({g or "" for g in generation.values()}, key=lambda g: (g == "", fmt.natural(g)))
+    generations = [*(g for g in first if g in named), *(g for g in named if g not in first)]
     hosts.sort(key=lambda h: (generations.index(h.generation or ""), fmt.natural(h.name)))
     as_printed = [str(m) for m in results.measurements["metric"].unique()]
-    orders = {"metric": as_printed, "workload": results.campaign.workloads}
+    orders = {"metric": as_printed, "workload": results.campaign.workloads, "generation": generations}
     stats = summary.per_host(results.measurements)
     merged = summary.merge_pairs(stats, generation)
     return View(
@@ -81,27 +85,31 @@ def in_order(frame: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.Dat
     """Rows as people read: columns of ``orders`` in that order, all else in natural order (64 before 128)."""
     if frame.empty:
         return frame
-    ranks: dict[str, list[int]] = {}
+    ranks = []
     for name in [*summary.METRIC, *(c for c in ("generation", "host") if c in frame)]:
-        values = frame[name].tolist()
-        given = [v for v in orders.get(name, ()) if v in set(values)]
-        sorted_values = [*given, *sorted(set(values) - set(given), key=lambda v: (v == "", fmt.natural(v)))]
-        rank = {value: position for position, value in enumerate(sorted_values)}
-        ranks[name] = [rank[value] for value in values]
-    index = pd.DataFrame(ranks, index=frame.index).sort_values(list(ranks), kind="stable").index
-    return frame.loc[index].reset_index(drop=True)
+        codes, values = pd.factorize(frame[name])
+        given = {value: position for position, value in enumerate(orders.get(name, ()))}
+        order = sorted(values, key=lambda v: (given.get(v, len(given)), v == "", fmt.natural(v)))
+        rank = {value: position for position, value in enumerate(order)}
+        ranks.append(np.array([rank[v] for v in values])[codes])
+    return frame.iloc[np.lexsort(ranks[::-1])].reset_index(drop=True)
 
 
 def groups(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
     """``frame``'s rows group by group, in the order in which the groups first occur; the key is a tuple."""
-    yield from frame.groupby(list(keys), sort=False)
+    yield from frame.groupby(list(keys), sort=False, observed=True)
 
 
 def by_metric(frame: pd.DataFrame) -> Iterator[tuple[Key, pd.DataFrame, fmt.Shown]]:
     """``frame``'s rows metric by metric, each with the one way to write all its figures."""
     for key, rows in groups(frame, summary.METRIC):
-        figures = zip(rows["median"], rows["lo"], rows["hi"], strict=True)
-        yield key, rows, fmt.fit(figures, key[-1], bits=bool(rows["bits"].iloc[0]))
+        yield key, rows, shown_as(rows, key[-1])
+
+
+def shown_as(rows: pd.DataFrame, unit: str) -> fmt.Shown:
+    """The one way to write a metric's ``rows`` (median, lo, hi, bits), base ``unit``."""
+    figures = zip(*(rows[name].tolist() for name in ("median", "lo", "hi")), strict=True)
+    return fmt.fit(figures, unit, bits=bool(rows["bits"].iloc[0]))
 
 
 def headlines(frame: pd.DataFrame) -> pd.DataFrame:
@@ -112,7 +120,7 @@ def headlines(frame: pd.DataFrame) -> pd.DataFrame:
     chosen = frame[frame["headline"].astype(bool)]
     chosen = frame if chosen.empty else chosen
     split = {text: curve_point(text) for text in chosen["labels"].unique()}
-    sized = chosen[chosen["labels"].map(lambda t: split[t] is not None)]
+    sized = chosen[chosen["labels"].isin([text for text, point in split.items() if point is not None])]
     if sized.empty:
         return chosen
     parts = sized["labels"].map(split)
@@ -136,9 +144,9 @@ def footnotes(frame: pd.DataFrame) -> list[str]:
 
 def legend(intervals: Container[str]) -> str:
     """What the spreads on show mean; only those that occur."""
-    said = {
-        summary.Interval.ORDER: "[a, b], the median lies there with at least 95% confidence (order statistics)",
-        summary.Interval.RANGE: "a–b, smallest to largest of fewer than 6 values",
-        summary.Interval.NONE: "none, a single value",
+    kinds = {
+        summary.Interval.ORDER: said("[a, b], the median lies there with at least 95% confidence (order statistics)"),
+        summary.Interval.RANGE: said("a–b, smallest to largest of fewer than 6 values"),
+        summary.Interval.NONE: said("none, a single value"),
     }
-    return "Spread: " + "; ".join(text for kind, text in said.items() if kind in intervals)
+    return said("Spread: {kinds}", kinds=joined((text for kind, text in kinds.items() if kind in intervals), "; "))

@@ -1,0 +1,166 @@
+"""Every fixed text of reports is in every catalogue, with its placeholders; and sentences are said as the catalogue has it."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import json
+import pickle
+import string
+from collections.abc import Iterator
+from pathlib import Path
+
+import jinja2
+import pytest
+
+from fleetmark.model import Better, FleetmarkError, Standing, Status
+from fleetmark.pool import PER
+from fleetmark.said import changed, count, joined, said
+from fleetmark.words import word
+from planner.comparison import WORK_MIX
+from planner.ratio import Verdict
+from reports import format as fmt
+from reports.language import ENGLISH, Language, language, languages
+
+HOUSE = Path(__file__).parents[2]
+SOURCES = [p for room in ("fleetmark", "planner", "reports") for p in sorted((HOUSE / room).glob("*.py"))]
+TEMPLATES = sorted((HOUSE / "reports" / "templates").glob("*.j2"))
+
+
+def forms(noun: str, plural: str) -> tuple[str, str]:
+    return f"{{n}} {noun}", f"{{n}} {plural or f'{noun}s'}"
+
+
+def in_source(path: Path) -> Iterator[str]:
+    """The literals given to ``said``, ``count`` and ``_`` (a Language); anything else given to them is an error."""
+    tree = ast.parse(path.read_text("utf-8"))
+    ours = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "fleetmark.said"
+        for alias in node.names
+    }
+    modules = {"fmt"} | {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "fleetmark"
+        for alias in node.names
+        if alias.name == "said"
+    }
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ""
+        if isinstance(node.func, ast.Name) and (node.func.id in ours or node.func.id == "_"):
+            name = node.func.id
+        elif (
+            isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+            and node.func.value.id in modules
+        ):
+            name = node.func.attr
+        given = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        if name == "said":
+            assert given, f"{path}:{node.lineno}: said() takes a literal"
+            yield given[0]
+        elif name == "_":
+            yield from given[:1]
+        elif name == "count":
+            assert given, f"{path}:{node.lineno}: count() takes its nouns as literals"
+            yield from forms(given[0], given[1] if len(given) > 1 else "")
+
+
+def in_template(path: Path) -> Iterator[str]:
+    """The literals given to ``_`` and to the filter ``count``."""
+    tree = jinja2.Environment(extensions=["jinja2.ext.do"]).parse(path.read_text("utf-8"))
+    for call in tree.find_all(jinja2.nodes.Call):
+        if isinstance(call.node, jinja2.nodes.Name) and call.node.name == "_":
+            (text,) = call.args
+            if isinstance(text, jinja2.nodes.Const):
+                yield str(text.value)
+    for used in tree.find_all(jinja2.nodes.Filter):
+        if used.name == "count":
+            nouns = [a.value for a in used.args if isinstance(a, jinja2.nodes.Const)]
+            assert nouns, f"{path}:{used.lineno}: count takes its nouns as literals"
+            yield from forms(nouns[0], nouns[1] if len(nouns) > 1 else "")
+
+
+def texts() -> set[str]:
+    found = {text for path in SOURCES for text in in_source(path)}
+    return (found | {text for path in TEMPLATES for text in in_template(path)}) - {""}
+
+
+def fields(template: str) -> set[tuple[str, str]]:
+    """Placeholders with how they are written; ``{n:,}`` is ("n", ",")."""
+    return {(name, how or "") for _, name, how, _ in string.Formatter().parse(template) if name is not None}
+
+
+@pytest.mark.parametrize("code", [c for c in languages() if c != ENGLISH])
+def test_a_catalogue_has_every_text_and_none_more(code: str) -> None:
+    wanted, there = texts(), language(code).texts
+    assert len(wanted) > 100
+    assert sorted(wanted - set(there)) == []
+    assert sorted(set(there) - wanted) == []
+
+
+@pytest.mark.parametrize("code", [c for c in languages() if c != ENGLISH])
+def test_translations_keep_placeholders_and_are_no_copies(code: str) -> None:
+    for text, made in language(code).texts.items():
+        assert made.strip(), text
+        assert fields(made) == fields(text), text
+        assert made[:1].isspace() == text[:1].isspace() and made[-1:].isspace() == text[-1:].isspace(), text
+
+
+def test_every_word_of_ours_is_a_sentence() -> None:
+    words = [*Status, *Standing, *Verdict, *PER, WORK_MIX, Better.HIGHER, Better.LOWER, "zero or negative"]
+    zh = language("zh-CN")
+    for value in words:
+        assert word(str(value)) == str(value)  # in English it is itself
+        assert zh(word(str(value))) != str(value)
+    assert zh(word("estimate, unverified")) == f"{zh(word('estimate'))}, {zh(word('unverified'))}"
+    assert word("passed-ish") == "passed-ish"
+    assert [zh(fmt.better(b)) for b in Better][2] == ""
+
+
+def test_the_catalogue_is_chinese() -> None:
+    """Every text has a Han character, but for those that are names and signs in any language."""
+    bare = {t for t, made in language("zh-CN").texts.items() if not any("\u4e00" <= c <= "\u9fff" for c in made)}
+    assert all(len(t) <= 40 for t in bare)
+    assert len(bare) < 20, sorted(bare)
+
+
+def test_sentences_within_sentences() -> None:
+    zh = Language(
+        "xx", {"{a}: {b}": "{b} <- {a}", "none": "nil", "{n} host": "H{n}", "{n} hosts": "H{n}", "; ": " // "}
+    )
+    inner = said("{a}: {b}", a="host-1", b=said("none"))
+    assert inner == "host-1: none" and zh(inner) == "nil <- host-1"
+    assert zh(joined([inner, count(1, "host"), count(12345, "host"), None, ""])) == "nil <- host-1, H1, H12,345"
+    assert joined([None, "a"]) == "a" and joined([]) == ""
+    assert zh("none") == "nil" and zh("not in it") == "not in it"
+    assert zh("{a}: {b}", a=1, b=2) == "2 <- 1"
+    assert count(1, "class", "classes") == "1 class" and count(0, "class", "classes") == "0 classes"
+
+
+def test_values_cannot_be_taken_for_templates() -> None:
+    hostile = "{a.__class__} {0} %s {"
+    assert said("{a}: {b}", a=hostile, b=1) == f"{hostile}: 1"
+    assert language("zh-CN")(hostile) == hostile
+    assert hostile in language("zh-CN")(said("unreachable: {why}", why=hostile))
+    assert hostile in joined([hostile, "b"])
+
+
+def test_sentences_survive_what_is_done_to_strings() -> None:
+    made = said("unreachable: {why}", why=said("no reason recorded"))
+    zh = language("zh-CN")(made)
+    for copied in (copy.deepcopy(made), pickle.loads(pickle.dumps(made)), changed(made, str), fmt.clean(made)):
+        assert copied == made and language("zh-CN")(copied) == zh != made
+    assert json.loads(json.dumps({"x": made})) == {"x": made}
+    assert fmt.clean(said("unreachable: {why}", why="a\x00\nb")) == "unreachable: a␀ b"
+    assert changed("gen=old", str.upper) == "GEN=OLD"
+    assert changed(said("unreachable: {why}", why="gen=old"), str.upper) == "unreachable: GEN=OLD"
+
+
+def test_an_unknown_language_is_named_with_those_there_are() -> None:
+    with pytest.raises(FleetmarkError, match=r"no language 'zh'.*en, zh-CN"):
+        language("zh")

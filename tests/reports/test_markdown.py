@@ -1,0 +1,155 @@
+"""Reports as Markdown, read by a Markdown reader: what stands in it, and that names stay names."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+from fleetmark import comparing, evidence
+from fleetmark.model import Status
+from reports import markdown
+from reports.comparison import shortened
+from reports.language import language
+from reports.report import Report, of_campaign, of_comparison
+from tests.records import GCC, IOPS, MCF, TRIAD, record
+from tests.reports import sample
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "[x](http://x.test) ![y](z)",
+    "a|b",
+    "**bold** _x_ `code` ~~no~~ $x$",
+    "# head",
+    "1. one",
+    "\u202eRTL\x00",
+    "&lt; &amp;",
+    "🚀" + "x" * 300,
+)
+
+
+def read(text: str) -> str:
+    """As HTML, with raw HTML let through, as wikis do."""
+    return MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).render(text)
+
+
+def tables(text: str) -> list[list[list[str]]]:
+    """Every table's rows of cells, as a reader sees them."""
+    return [
+        [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.S) for row in re.findall(r"<tr>(.*?)</tr>", table, re.S)]
+        for table in re.findall(r"<table>(.*?)</table>", read(text), re.S)
+    ]
+
+
+def compared(root: Path, noun: str = "{side}{n}") -> Report:
+    names = {(s, n): noun.format(side=s, n=n) for s in ("old", "new") for n in range(3)}
+    factor = {"old": 1.0, "new": 2.0}
+    measured = {
+        (name, bench): [value * factor[s] * (1 + n / 100)] * 2
+        for (s, n), name in names.items()
+        for bench, value in ((TRIAD, 1e11), (GCC, 5.0))
+    }
+    measured |= {(names["old", n], MCF): [4.0] for n in range(3)} | {(names["new", n], IOPS): [1e5] for n in range(3)}
+    record(root, "20261101T000000-a", {name: {"gen": s} for (s, _), name in names.items()}, measured)
+    found = comparing.compare(root, "gen=old", ["gen=new"], None, "server", None, (), False)
+    command = ["fleetmark", "compare", "-b", "gen=old", "-c", "gen=new"]
+    whole, parts = evidence.gather(root, found, command, "2026-11-21T00:00:00Z")
+    return of_comparison(found.found, found.turned, whole, parts)
+
+
+@pytest.fixture
+def report(tmp_path: Path) -> Report:
+    return compared(tmp_path)
+
+
+def test_a_comparison_has_a_table_per_class_and_says_where_it_is_from(report: Report) -> None:
+    text = markdown.render(report)
+    html = read(text)
+    assert "<strong>How many of gen=old is one of gen=new worth, per server?</strong>" in html
+    assert re.search(r"<h3>gen=new: mem-bw: 2\.00 ±[\d.]+%</h3>", html)
+    bandwidth = next(t for t in tables(text) if t[1][0].startswith("stream"))
+    assert bandwidth[0] == ["benchmark", "baseline", "candidate", "ratio", "±", "p", "n", "verdict"]
+    assert bandwidth[1][:4] == ["stream all-cores triad", "101 GB/s", "202 GB/s", "2.00"]
+    assert bandwidth[1][6:] == ["3+3", "better"]
+    alone = next(row for t in tables(text) for row in t if row[0].startswith("spec_cpu2017 505"))
+    assert alone[3] == "" and alone[-1] == "measured on the baseline only"
+    assert "not comparable with published SPEC results" in html
+    assert "<code>fleetmark compare -b gen=old -c gen=new</code>" in html
+    assert "<code>20261101T000000-a</code>" in html and "SHA-256" in html
+    assert text.endswith("\n") and "\n\n\n" not in text
+
+
+def test_a_comparison_alone_is_the_same_without_its_origin(tmp_path: Path, report: Report) -> None:
+    assert report.comparison is not None
+    alone = markdown.of_comparison(report.comparison)
+    assert markdown.render(report).startswith(alone.rstrip("\n"))
+    assert shortened(report.comparison) is report.comparison
+
+
+def test_a_campaign_says_how_it_went_and_what_to_do() -> None:
+    text = markdown.render(of_campaign(sample.six()))
+    html = read(text)
+    assert "390 runs on 6 hosts: 378 passed, 5 failed, 2 invalid, 1 skipped, 4 lost" in html
+    (headlines,) = tables(text)
+    assert headlines[0] == ["metric", "generation", "median", "unit", "spread", "CV", "n", "better"]
+    row = next(r for r in headlines if r[0] == "stream 64t triad")
+    assert row[1] == "genoa" and row[3] == "GB/s" and row[-1] == "higher is better"
+    assert "io_uring_setup failed: Operation not permitted" in html
+    assert "<code>ssh gen-c true</code>" in html
+    assert "<code>fleetmark run -i hosts.yml --suite standard --seed 2</code>" in html
+
+
+def test_one_host_has_no_generations() -> None:
+    (headlines,) = tables(markdown.render(of_campaign(sample.one())))
+    assert headlines[0][:3] == ["metric", "median", "unit"]
+    assert "Spread: [a, b], the median lies there" in read(markdown.render(of_campaign(sample.one())))
+
+
+def test_nothing_and_nothing_but_failures() -> None:
+    empty = replace(sample.tiny({"a": []}), hosts=())
+    assert "0 runs on 0 hosts" in markdown.render(of_campaign(empty))
+    failed = sample.tiny({"a": []}, ended=[("a", Status.FAILED, "status 1")], finished=False)
+    text = markdown.render(of_campaign(failed))
+    assert "No run passed, so there is no figure to show." in text and "1 failed" in text
+    assert "Go on with it: `fleetmark run --resume" in text
+
+
+def test_it_speaks_the_readers_language(report: Report) -> None:
+    zh = language("zh-CN")
+    for given in (report, of_campaign(sample.six())):
+        text = markdown.render(replace(given, language=zh))
+        assert "来源" in text and ("相当于多少台" in text or "关键指标" in text)
+        prose = re.sub(r"`[^`]*`", "", text)
+        assert not re.search(r"\b(baseline|better|verdict|Provenance|hosts|runs|measured)\b", prose)
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_stay_names(name: str) -> None:
+    made = sample.tiny(
+        {name: [], "b": [1.0, 2.0]},
+        generations={name: name, "b": "x"},
+        ended=[(name, Status.FAILED, name)],
+    )
+    html = read(markdown.render(of_campaign(made)))
+    assert not re.search(r"<(script|a|img|del|em)\b", html)
+    assert html.count("<h1>") == 1 and html.count("<table>") == 1
+    shown = name.replace("\u202e", "<U+202E>").replace("\x00", "␀")
+    for plain, coded in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
+        shown = shown.replace(plain, coded)
+    assert f": {shown}" in html  # as the reason
+    assert re.sub(r"\s+", " ", html).count(shown) >= 2  # and as the host
+
+
+def test_hostile_names_in_a_comparison(tmp_path: Path) -> None:
+    report = compared(tmp_path, "<b>|`{side}{n}")
+    text = markdown.render(report)
+    assert "<b>" not in read(text)
+    assert all(len(row) == 8 for table in tables(text) for row in table)
+
+
+def test_commands_with_backticks_stay_whole() -> None:
+    assert markdown._code("echo `date`") == "`` echo `date` ``"
+    assert "<code>a `` b</code>" in read(markdown._code("a `` b"))

@@ -1,0 +1,298 @@
+"""The PDF as a reader meets it: pages, text, fonts and pictures, looked at with Poppler's tools."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from fleetmark import comparing, evidence
+from fleetmark.model import FleetmarkError, Status
+from fleetmark.results import Results
+from reports import html, pdf
+from reports.language import language
+from reports.report import Report, of_campaign, of_comparison
+from tests.records import GCC, IOPS, MCF, NULL, TRIAD, Bench, record
+from tests.reports import sample
+
+pytestmark = pytest.mark.skipif(shutil.which("pdftotext") is None, reason="needs poppler-utils")
+
+MEM = [
+    Bench("lmbench", "lat_mem_rd", "latency", "s", "lower", "mem-latency", (("size", str(2**k)),))
+    for k in range(12, 24)
+]
+NET = "iperf3", "tcp-1", "bitrate", "B/s", "higher", "net"
+
+
+def compared(root: Path, name: str = "{gen}{n}", sides: tuple[str, ...] = ("old", "new", "newer")) -> Report:
+    """Two or more generations of three hosts, with a curve and a matrix of pairs."""
+    measured: dict[tuple[str, Bench], list[float]] = {}
+    labels: dict[str, dict[str, str]] = {}
+    for g, gen in enumerate(sides):
+        hosts = [name.format(gen=gen, n=n) for n in range(3)]
+        labels |= {h: {"gen": gen} for h in hosts}
+        for n, host in enumerate(hosts):
+            factor = (1 + g) * (1 + 0.01 * n)
+            for bench, value in ((TRIAD, 2e11), (IOPS, 1e5), (GCC, 5.0), (MCF, 4.0)):
+                measured[host, bench] = (
+                    [value * factor, value * factor * 1.01] if bench is not IOPS else [value * factor**0.5] * 2
+                )
+            for k, bench in enumerate((NULL, *MEM)):
+                measured[host, bench] = [1e-9 * (1 + k) / factor, 1.01e-9 * (1 + k) / factor]
+            for other in hosts:
+                if other != host:
+                    measured[host, Bench(*NET, subject=f"{host}>{other}")] = [1e9 * factor]
+    record(root, "20261101T000000-a", labels, measured)
+    found = comparing.compare(
+        *(root, f"gen={sides[0]}", [f"gen={s}" for s in sides[1:]], None, "server", None, (), False), turn=True
+    )
+    whole, parts = evidence.gather(root, found, ["fleetmark", "compare", "-b", "gen=old"], "2026-11-21T00:00:00Z")
+    return of_comparison(found.found, found.turned, whole, parts)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pdf")
+
+
+@pytest.fixture(scope="module")
+def report(folder: Path) -> Report:
+    return compared(folder / "record")
+
+
+@pytest.fixture(scope="module")
+def file(folder: Path, report: Report) -> Path:
+    path = folder / "report.pdf"
+    path.write_bytes(pdf.render(report))
+    return path
+
+
+def tool(*words: str | Path) -> str:
+    return subprocess.run([str(w) for w in words], check=True, capture_output=True, text=True).stdout
+
+
+@cache
+def pages(path: Path) -> list[str]:
+    return tool("pdftotext", "-layout", path, "-").split("\f")[:-1]
+
+
+def fonts(path: Path) -> Iterator[tuple[str, str]]:
+    """Each font: its name, and whether it is embedded."""
+    for line in tool("pdffonts", path).splitlines()[2:]:
+        yield line.split()[0], line[58:].split()[-5]
+
+
+def test_cover_contents_and_every_section(file: Path, report: Report) -> None:
+    text = pages(file)
+    assert "How many of gen=old is one of gen=new / gen=newer worth" in re.sub(r"\s+", " ", text[0])
+    for said in ("depending on the class of work", "2026-11-21", "fleetmark compare -b gen=old", "gen=newer: 3 hosts"):
+        assert said in re.sub(r"\s+", " ", text[0])
+    entries = re.findall(r"^\s*([^\n.]+?)\s*(?:\. ?)+\s*(\d+)$", text[1], re.M)
+    wanted = ["The answer", "Conversion table", "Ratios", "Charts", "All metrics", "Hosts", "Method", "Provenance"]
+    assert [name for name, _ in entries if name in wanted] == wanted
+    for name, number in entries:
+        if name != "The answer":  # whose heading is the question
+            assert re.search(rf"^\s*{re.escape(name)}\s*$", text[int(number) - 1], re.M), (name, number)
+    assert "How many" in text[int(dict(entries)["The answer"]) - 1]
+
+
+def test_pages_are_numbered_and_titled(file: Path) -> None:
+    text = pages(file)
+    assert 8 <= len(text) <= 25
+    for n, page in enumerate(text[1:], 2):
+        assert f"Page {n} of {len(text)}" in page
+        assert "How many of gen=old is" in page.lstrip().splitlines()[0]
+    assert "Page 1" not in text[0]
+    assert any(page.lstrip().splitlines()[0].rstrip().endswith("Provenance") for page in text[2:])
+
+
+def test_every_column_is_there_and_repeated(file: Path) -> None:
+    text = pages(file)
+    heads = r"benchmark\s+candidate\s+gen=old\s+its figure\s+unit\s+ratio\s+±\s+p\s+n\s+verdict"
+    ratios = [p for p in text if re.search(r"spec_cpu2017 502.gcc_r|stream all-cores", p) and "its figure" in p]
+    assert ratios and all(re.search(heads, p) for p in ratios)
+    metrics = r"metric\s+side\s+median\s+unit\s+spread\s+CV\s+n\s+lowest\s+highest\s+better"
+    metrics_by_host = r"metric\s+host\s+side\s+median\s+unit\s+spread\s+CV\s+n\s+better"
+    assert any(re.search(metrics, p) or re.search(metrics_by_host, p) for p in text)
+    for page in text:  # a table that goes on begins with its head, and none is left alone at a page's end
+        lines = [line for line in page.splitlines() if line.strip()]
+        assert not re.match(r"\s*(case\s+)?metric\s+(host|side|generation)", lines[-2]), lines[-3:]
+        if len(lines) > 2 and re.match(r"\s*(fio|latency, size|lmbench)\b.*\d", lines[1]):
+            raise AssertionError(f"rows without a head: {lines[1]}")
+
+
+def edges_are_clean(file: Path, folder: Path) -> None:
+    """No ink in the outermost 8 mm of any page, which the margins leave free."""
+    pictures = folder / f"{file.stem}-pages"
+    pictures.mkdir()
+    tool("pdftoppm", "-r", "40", "-gray", file, pictures / "page")
+    for picture in sorted(pictures.iterdir()):
+        with Image.open(picture) as page:
+            edge = round(8 / 25.4 * 40)
+            w, h = page.size
+            for box in ((0, 0, edge, h), (w - edge, 0, w, h), (0, 0, w, edge), (0, h - edge, w, h)):
+                assert page.crop(box).getextrema() == (255, 255), (picture.name, box)
+
+
+def test_nothing_is_cut_off(file: Path, folder: Path) -> None:
+    edges_are_clean(file, folder)
+
+
+def test_fonts_are_embedded(file: Path) -> None:
+    found = list(fonts(file))
+    assert found and all(embedded == "yes" for _, embedded in found)
+
+
+def test_charts_are_drawings_and_no_pictures(file: Path) -> None:
+    assert len(tool("pdfimages", "-list", file).splitlines()) == 2  # the head alone
+    assert any("stream all-cores: triad" in page and "higher is better" in page for page in pages(file))
+
+
+def test_a_colour_scale_is_drawn_whole(folder: Path, report: Report) -> None:
+    """Poppler shows a scale in units of its own shape as a dot; ours is dark at one end and yellow at the other."""
+    svg = re.findall(r"<svg[^>]*>(?:(?!</svg>).)*linearGradient.*?</svg>", html.render(report, medium="paper"), re.S)
+    legend = re.search(r"<linearGradient.*?</linearGradient>", svg[0], re.S)
+    assert legend is not None
+    name = re.search(r'id="([^"]+)"', legend[0])
+    assert name is not None
+    drawn = (
+        "<style>@page{size:60px 120px;margin:0}body{margin:0}svg{display:block}</style><svg width='60' height='120'>"
+        f'<path d="M0,0h60v120h-60Z" fill="url(#{name[1]})"/><defs>{legend[0]}</defs></svg>'
+    )
+    (folder / "scale.pdf").write_bytes(pdf.of_html(drawn))
+    tool("pdftoppm", "-r", "96", "-singlefile", folder / "scale.pdf", folder / "scale")
+    with Image.open(folder / "scale.ppm") as page:
+        top, bottom = (page.getpixel((30, y)) for y in (4, 115))
+    assert isinstance(top, tuple) and isinstance(bottom, tuple)
+    assert top[0] > 200 and top[2] < 120 and bottom[0] < 40 and bottom[2] > 60
+
+
+def test_metadata_and_bookmarks(file: Path) -> None:
+    info = tool("pdfinfo", file)
+    assert "How many of gen=old" in info and "Fleetmark" in info
+    streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", file.read_bytes(), re.S)
+    assert any(b"/Lang (en)" in zlib.decompressobj().decompress(s) for s in streams if s[:1] == b"x")
+    marks = re.findall(r"<item page=\"(\d+)\">([^<]+)</item>", tool("pdftohtml", "-xml", "-i", "-stdout", file))
+    assert [t for _, t in marks if t in ("Ratios", "cpu-int", "Provenance")] == ["Ratios", "cpu-int", "Provenance"]
+    assert any(re.search(r"^\s*Ratios\s*$", pages(file)[int(n) - 1], re.M) for n, t in marks if t == "Ratios")
+
+
+def test_the_same_report_gives_the_same_bytes_in_another_process(folder: Path) -> None:
+    report, page = of_campaign(small()), folder / "page.html"
+    page.write_text(html.render(report, medium="paper"), "utf-8")
+    code = (
+        "import hashlib, sys; from pathlib import Path; from reports import pdf; "
+        "print(hashlib.sha256(pdf.of_html(Path(sys.argv[1]).read_text('utf-8'))).hexdigest())"
+    )
+    there = subprocess.run(
+        [sys.executable, "-c", code, str(page)],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"},
+    )
+    assert there.stdout.strip() == hashlib.sha256(pdf.render(report)).hexdigest()
+
+
+def test_chinese(folder: Path, report: Report) -> None:
+    path = folder / "zh.pdf"
+    path.write_bytes(pdf.render(replace(report, language=language("zh-CN"))))
+    text = pages(path)
+    assert "相当于多少台 gen=old" in text[0] and "目录" in text[1] and f"第 2 页，共 {len(text)} 页" in text[1]
+    whole = "".join(text)
+    assert not re.search(r"\b(the|hosts|Ratios|median|higher is better)\b", whole)
+    found = list(fonts(path))
+    assert all(embedded == "yes" for _, embedded in found)
+    assert any("CJK-SC" in name for name, _ in found), "needs fonts-noto-cjk"
+    assert not any("CJK-JP" in name for name, _ in found)
+
+
+def small() -> Results:
+    """Six hosts of two generations; a run that failed."""
+    hosts = {h: [1e9 * (1 + n / 9), 1.02e9 * (1 + n / 9)] for n, h in enumerate("abcdef")}
+    kinds = {h: "old" if h < "d" else "new" for h in hosts}
+    return sample.tiny(hosts, generations=kinds, ended=[("a", Status.FAILED, "it ended with status 1")])
+
+
+def all_failed() -> Results:
+    return sample.tiny({"a": []}, ended=[("a", Status.FAILED, "it ended with status 1")])
+
+
+def empty() -> Results:
+    return replace(sample.tiny({"a": []}), hosts=())
+
+
+@pytest.mark.parametrize(
+    ("results", "said"),
+    [
+        (small, "12 of 13 runs passed"),
+        (all_failed, "it ended with status 1"),
+        (empty, "Nothing was measured."),
+    ],
+)
+def test_campaigns(results: Callable[[], Results], said: str, folder: Path) -> None:
+    path = folder / f"{results.__name__}.pdf"
+    path.write_bytes(pdf.render(of_campaign(results())))
+    text = pages(path)
+    assert 3 <= len(text) <= 20
+    whole = re.sub(r"\s+", " ", " ".join(text))
+    assert "Contents" in whole and "Provenance" in whole and f"Page 2 of {len(text)}" in whole
+    assert said in whole
+
+
+def test_hostile_names_are_shown_and_nothing_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("socket.create_connection", lambda *a, **_: asked.append(str(a)))
+    long = "x" * 300
+    made = small()
+    names = dict(
+        zip(
+            [h.name for h in made.hosts],
+            ['<img src="http://x.test/a.png">', "=cmd()|'/c calc'!A0", "\u202eesrever", "🚀" * 5, long, "a\x00b"],
+            strict=True,
+        )
+    )
+    path = tmp_path / "hostile.pdf"
+    path.write_bytes(pdf.render(of_campaign(sample.renamed(made, names))))
+    whole = re.sub(r"\s+", "", "".join(pages(path)))
+    for seen in ('<imgsrc="http://x.test/a.png">', "=cmd()|'/ccalc'!A0", "<U+202E>esrever", "a␀b"):
+        assert seen in whole
+    assert long in whole
+    edges_are_clean(path, tmp_path)
+    assert not asked
+
+
+def test_what_a_template_refers_to_outside_is_left_out(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.css"
+    secret.write_text("body::after { content: 'leaked' }")
+    page = (
+        f'<link rel="stylesheet" href="{secret.as_uri()}"><p>kept</p><img src="{tmp_path.as_uri()}/x.png">'
+        '<img src="data:image/svg+xml,%3Csvg xmlns=%22http://www.w3.org/2000/svg%22 width=%229%22 height=%229%22/%3E">'
+    )
+    path = tmp_path / "out.pdf"
+    path.write_bytes(pdf.of_html(page))
+    assert tool("pdftotext", path, "-").split() == ["kept"]
+
+
+def test_without_pango_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Missing:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "weasyprint":
+                raise OSError("cannot load library 'libpango-1.0-0'\nmore")
+
+    monkeypatch.delitem(sys.modules, "weasyprint", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Missing(), *sys.meta_path])
+    with pytest.raises(FleetmarkError, match=r"needs Pango.*libpango-1.0-0'\): install") as error:
+        pdf.of_html("<p>x")
+    assert "\n" not in str(error.value)
