@@ -14,7 +14,7 @@ import pandas as pd
 
 HOURS = 8766.0  # in a year
 KINDS = ("purchase", "energy", "support", "space", "migration", "carbon")
-TRADES = (  # what alternatives are compared on: present value of purchases and of all else; the rest at the horizon's end
+TRADES = (  # what alternatives are compared on: present values of purchases and of all else; the rest at the end
     "purchases",
     "running",
     "servers",
@@ -24,7 +24,7 @@ TRADES = (  # what alternatives are compared on: present value of purchases and 
 )
 
 
-# Workload to what its demand is multiplied by: in all periods, or period by period (uncertainty grows with the horizon).
+# Workload to what its demand is multiplied by: in all periods, or period by period (uncertainty grows with time).
 Margin = Mapping[str, float | Sequence[float]]
 
 

@@ -1,0 +1,149 @@
+"""From plan to proof: whether a plan made for a quantile of futures meets its demand there, and what not knowing costs.
+
+``python -m benchmarks.futures [--futures 200] [--seeds 3] [--quantile 0.95] [--survive]``. For each seed a question with
+growing, uncertain demand is planned with margins; then futures are drawn that the planning did not see. In each the
+plan either meets every demand in every quarter at the utilisation that its latency target allows, or not. And each
+future is planned again by somebody who knows it: its demands and what servers are worth. The plan's cost is set against
+the mean of those.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import math
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from planner._futures import Draws, Fleet, sample
+from planner.capacity import Cohort, Conflict, Plan, Question, Site, Sku, Workload, Worth
+from planner.queueing import utilisation_for
+from planner.solve import solve
+from planner.uncertainty import margined
+
+HOSTS, HOST_SD = 6, 0.02  # a side, and how much hosts of one kind differ
+SE = HOST_SD * math.sqrt(2 / HOSTS)  # of ln E, with 2 x HOSTS - 2 degrees of freedom
+FIRST, LAST = 0.01, 0.03  # standard deviation of the log of demand, in the first quarter and the eighth
+UNSEEN = 1000  # added to the seed of futures that planning did not see
+
+
+def question(seed: int, *, quarters: int = 8, survive: bool = False, size: float = 1.0) -> Question:
+    """Four services that grow, two kinds of servers on sale, a fleet in place of which a part ages out.
+
+    ``size`` scales demand and fleet. Growth, prices and power differ by ``seed`` a little.
+    """
+    rng = np.random.default_rng(seed)
+    cv2 = 1.0
+    targets = {
+        "web": (0.042, 0.008, 8),
+        "search": (0.075, 0.015, 16),
+        "store": (0.0145, 0.003, 12),
+        "batch": (5.0, 1.0, 32),
+    }
+    base = {"web": 160, "search": 120, "store": 90, "batch": 140}
+    sigma = tuple(FIRST + (LAST - FIRST) * t / 7 for t in range(quarters))
+    workloads = {}
+    for name, (target, service, slots) in targets.items():
+        growth = float(rng.uniform(0.04, 0.08))
+        point = tuple(size * base[name] * (1 + growth) ** t for t in range(quarters))
+        utilisation, why = utilisation_for(target, 0.99, service, slots, cv2, cv2)
+        workloads[name] = Workload(name, "old servers", point, sigma, utilisation, why)
+
+    def worths(least: float, most: float) -> dict[str, Worth]:
+        return {w: Worth(float(rng.uniform(least, most)), SE, 2.0 * HOSTS - 2) for w in workloads}
+
+    price = float(rng.uniform(0.95, 1.05))
+    skus = {
+        "old": Sku("old", dict.fromkeys(workloads, Worth(1.0)), None, 210, 560, 1, support=900, age_limit=20),
+        "new": Sku("new", worths(1.7, 2.0), 11_800 * price, 230, 720, 1, lead=1, support=700, space=300),
+        "newer": Sku("newer", worths(2.6, 3.1), 17_900 * price, 260, 950, 1, lead=1, support=800, space=300),
+    }
+    sites = {k: Site(k, power_w=4e6 * size, rack_units=4000 * size) for k in ("ams", "fra", "sto")}
+    more = 1.7 if survive else 1.15
+    total = more * sum(w.point[0] / w.utilisation for w in workloads.values())
+    share = [0.6, 0.4]
+    fleet = [
+        Cohort("old", k, math.ceil(total / 3 * part), age)
+        for k in sites
+        for part, age in zip(share, (6, 15), strict=True)
+    ]
+    periods = [f"{2027 + t // 4}-Q{t % 4 + 1}" for t in range(quarters)]
+    return Question(
+        "EUR", "2026-12-01", periods, 0.25, workloads, skus, sites, fleet, 0.07, 0.16, 1.35, survive=survive
+    )
+
+
+def known(q: Question, draws: Draws, one: int) -> Question:
+    """The question as somebody would ask it who knows that future."""
+    workloads = {
+        name: replace(w, point=tuple(draws.demand[one, i].tolist()), sigma=(0.0,) * len(q.periods))
+        for i, (name, w) in enumerate(q.workloads.items())
+    }
+    order = list(q.workloads)
+    skus = {
+        name: replace(s, worth={w: Worth(float(draws.worth[one, j, order.index(w)])) for w in s.worth})
+        for j, (name, s) in enumerate(q.skus.items())
+    }
+    return replace(q, workloads=workloads, skus=skus)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """``met``: in how many futures; ``dearer``: the plan's cost over the mean of those who knew, less 1; ``naive``:
+    how many the plan without margins meets.
+    """
+
+    met: int
+    futures: int
+    dearer: float
+    naive: int
+    planning_s: float
+
+
+def prove(
+    q: Question, seed: int, futures: int, quantile: float, gap: float, told: Callable[[str], None], n: int = 2000
+) -> Proof:
+    """Plan it with margins found on ``n`` draws, and hold the plan against ``futures`` that it has not seen."""
+    solved = functools.partial(solve, gap=gap)
+    begin = time.perf_counter()
+    plan = margined(q, solved, quantile, n=n, seed=seed, said=told)
+    planning = time.perf_counter() - begin
+    plain = solved(q)
+    if isinstance(plan, Conflict) or isinstance(plain, Conflict):
+        raise SystemExit(f"seed {seed}: no plan")
+    draws = sample(q, futures, seed + UNSEEN)
+    costs = []
+    for one in range(futures):
+        best = solved(known(q, draws, one))
+        assert isinstance(best, Plan)
+        costs.append(best.objective)
+        if one % 25 == 24:
+            told(f"{one + 1} futures known, mean cost {statistics.mean(costs):,.0f}")
+    met, naive = (futures - int(Fleet(q, p).short(draws)[0].any(axis=1).sum()) for p in (plan, plain))
+    return Proof(met, futures, plan.objective / statistics.mean(costs) - 1, naive, planning)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--futures", type=int, default=200)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--quantile", type=float, default=0.95)
+    parser.add_argument("--survive", action="store_true")
+    parser.add_argument("--gap", type=float, default=0.002)
+    given = parser.parse_args()
+    for seed in range(1, given.seeds + 1):
+        q = question(seed, survive=given.survive)
+        found = prove(q, seed, given.futures, given.quantile, given.gap, functools.partial(print, " ", flush=True))
+        print(
+            f"seed {seed}: met in {found.met}/{found.futures} futures (without margins {found.naive}), "
+            f"{found.dearer:+.2%} dearer than knowing; planned in {found.planning_s:.0f} s",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Futures of a capacity question, drawn, and a plan as arrays that can be held against them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from fleetmark.model import FleetmarkError
+from planner._sharing import Servers, enough, possible, served
+from planner.capacity import Plan, Question
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+_WILDEST = 50.0  # logs: estimates with one or two degrees of freedom draw worse than any number can hold
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """Futures: ``demand`` (draws, workloads, periods) in the workloads' units, ``worth`` (draws, skus, workloads) of
+    one server at full use (0: cannot run it); in the question's order.
+    """
+
+    demand: Floats
+    worth: Floats
+
+
+def sample(question: Question, n: int, seed: int) -> Draws:
+    """``n`` futures of a question. Raises FleetmarkError for fewer than one."""
+    if n < 1:
+        raise FleetmarkError(f"{n} futures: give 1 or more, 2000 for probabilities of some percent")
+    workloads, skus = list(question.workloads.values()), list(question.skus.values())
+    demand = np.empty((n, len(workloads), len(question.periods)))
+    worth = np.zeros((n, len(skus), len(workloads)))
+    for i, w in enumerate(workloads):
+        z = _normal(_uniform(n, seed, "demand", w.name), math.inf)
+        demand[:, i, :] = np.array(w.point) * np.exp(np.clip(np.array(w.sigma) * z[:, None], -_WILDEST, _WILDEST))
+        for j, s in enumerate(skus):
+            if (e := s.worth.get(w.name)) is not None:
+                off = e.se * _normal(_uniform(n, seed, "worth", s.name, w.name), e.df) if e.se else np.zeros(n)
+                worth[:, j, i] = e.value * np.exp(np.clip(off, -_WILDEST, _WILDEST))
+    return Draws(demand, worth)
+
+
+def _uniform(n: int, seed: int, *names: str) -> Floats:
+    """Numbers of that seed and name."""
+    return np.random.default_rng([seed, *"\0".join(names).encode()]).random(n)
+
+
+def _normal(uniform: Floats, df: float) -> Floats:
+    """Student's t of a degree, normal for an infinite one."""
+    inside = np.clip(uniform, 1e-12, 1 - 1e-12)
+    return np.asarray(stats.norm.ppf(inside) if math.isinf(df) else stats.t.ppf(inside, df))
+
+
+def needed(demand: Floats, worth: Floats, utilisation: float) -> Floats:
+    """Servers for each draw, N = ceil(D / (E u)), with room for the rounding of the division."""
+    return np.asarray(np.ceil(demand / (worth * utilisation) * (1 - 1e-12)))
+
+
+class Fleet:
+    """A plan as arrays: ``count`` (periods, skus, sites) servers that may work, ``shares`` (periods, skus, sites,
+    workloads), ``kept`` (cases, sites), ``may`` (skus, sites, workloads), ``utilisation`` (workloads), ``free``
+    (workloads): those whose servers may be shared out anew.
+    """
+
+    def __init__(self, question: Question, plan: Plan) -> None:
+        s, k, w = (
+            {name: i for i, name in enumerate(names)} for names in (question.skus, question.sites, question.workloads)
+        )
+        periods = len(question.periods)
+        workloads, sites = list(question.workloads.values()), list(question.sites.values())
+        spares = np.array([site.spares for site in sites])
+        stock = plan.stock
+        self.count = np.zeros((periods, len(s), len(k)))
+        at = (stock["period"].to_numpy(int), stock["sku"].map(s).to_numpy(int), stock["site"].map(k).to_numpy(int))
+        self.installed = np.zeros_like(self.count)
+        self.installed[at] = stock["installed"].to_numpy(float)
+        self.count[at] = stock["active"].to_numpy(float)
+        self.count = np.maximum(self.count, self.installed - spares)  # what rests may be woken, the spares not
+        self.shares = np.zeros((periods, len(s), len(k), len(w)))
+        use = plan.use
+        where = [use[name].map(of).to_numpy(int) for name, of in (("sku", s), ("site", k), ("workload", w))]
+        self.shares[use["period"].to_numpy(int), *where] = use["servers"].to_numpy(float)
+        domains = [site.domain or site.name for site in sites]
+        cases = list(dict.fromkeys(domains)) if question.survive else [""]
+        self.kept = np.array([[d != case for d in domains] for case in cases])
+        allowed = np.array([[not x.sites or name in x.sites for x in workloads] for name in k])
+        self.may: Flags = np.repeat(allowed[None], len(s), axis=0)
+        self.utilisation = np.array([x.utilisation for x in workloads])
+        self.free = np.array([not x.dedicated for x in workloads])
+
+    def grown(self, period: int) -> Floats:
+        """The plan's shares with what it leaves over given to those that are there, in proportion."""
+        shares = self.shares[period]
+        held, free = shares[:, :, ~self.free].sum(axis=2), shares[:, :, self.free].sum(axis=2)
+        left = np.maximum(self.count[period] - held, free)
+        factor = np.divide(left, free, out=np.ones_like(free), where=free > 0)
+        return np.asarray(np.where(self.free, shares * factor[:, :, None], shares))
+
+    def short(self, draws: Draws, shared: bool = True) -> tuple[Flags, Flags, list[Floats], int]:
+        """By (draws, periods): short whatever the shares (or, without ``shared``, as they are); by (draws, periods,
+        workloads): short as shared out; work done by period; how many draws were left open.
+        """
+        worth = draws.worth * self.utilisation
+        lost, alone, works, left_open = [], [], [], 0
+        for t in range(len(self.count)):
+            shares, demand = self.grown(t), draws.demand[:, :, t]
+            work = served(worth, shares, self.kept)
+            bad = ~enough(work[:, :, None], demand[:, :, None])
+            now: Flags = np.asarray(bad.any(axis=1))
+            again = np.flatnonzero(now & ~bad[:, ~self.free].any(axis=1))
+            if shared and len(again) and self.free.any():
+                held = self.shares[t][:, :, ~self.free].sum(axis=2)
+                servers = Servers(np.maximum(self.count[t] - held, 0), self.may[:, :, self.free], self.kept)
+                part = np.ix_(again, np.arange(worth.shape[1]), self.free)
+                good, undecided = possible(
+                    worth[part], demand[np.ix_(again, self.free)], servers, shares[:, :, self.free]
+                )
+                now[again[good]] = False
+                left_open += undecided
+            lost.append(now)
+            alone.append(bad)
+            works.append(work)
+        return np.array(lost).T, np.array(alone).transpose(1, 0, 2), works, left_open

@@ -1,0 +1,172 @@
+"""What a plan's cost hangs on: each input moved over its range alone, and the cheapest plan's cost then.
+
+Cost is that of the relaxation with fractions of servers, so that an input can be moved in the time of a linear
+programme; it lies a little below the plan's own, and differences of it are what an input does to the whole plan,
+substitution of one SKU by another included. Margins stay as they are.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from scipy import optimize, stats
+
+from fleetmark.said import said
+from planner._milp import build
+from planner.capacity import Margin, Plan, Question
+from planner.queueing import CAP
+
+STEP = 0.10  # up and down, where nothing is known of an input's range
+RANK = 0.95  # the upper end of a range that is known; the lower is its mirror
+_UNIT = 1.0  # the worth, without error, of the machine that demand is counted in: nothing to be wrong about
+_UNUSED = 1e-6  # rank of what the plan does not use: looked at last
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One input: ``low``, ``high``: what it is multiplied by, 5 to 95% of what is believed where ``known``, else
+    ``STEP`` down and up. ``at_low``, ``at_high``: by how much the present value changes; None: there is no plan then.
+    """
+
+    name: str
+    low: float
+    high: float
+    known: bool
+    at_low: float | None
+    at_high: float | None
+
+    @property
+    def size(self) -> float:
+        """The larger change; infinite where one end has no plan."""
+        ends = (self.at_low, self.at_high)
+        return max(math.inf if end is None else abs(end) for end in ends)
+
+
+@dataclass(frozen=True, slots=True)
+class _Input:
+    name: str
+    low: float
+    high: float
+    known: bool
+    rank: float
+    moved: Callable[[bool], Question]  # to its high end?
+
+
+def tornado(
+    question: Question,
+    plan: Plan,
+    *,
+    most: int = 40,
+    seconds: float = 60.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[Effect]:
+    """The inputs by what they do to the cost, the largest first: demands, worths, prices, utilisations, energy price.
+
+    Of many inputs the ``most`` that the plan leans on are looked at, for about ``seconds``.
+    """
+    base = _relaxed(question, plan.margin)
+    if base is None:
+        return []
+    begin, found = clock(), []
+    for one in sorted(_inputs(question, plan), key=lambda i: -i.rank)[:most]:
+        if clock() - begin > seconds:
+            break
+        low, high = (_relaxed(one.moved(end), plan.margin) for end in (False, True))
+        changes = [None if cost is None else cost - base for cost in (low, high)]
+        found.append(Effect(one.name, one.low, one.high, one.known, *changes))
+    return sorted(found, key=lambda e: -e.size)
+
+
+def _relaxed(question: Question, margin: Margin) -> float | None:
+    """The least cost with fractions of servers; None where nothing is possible."""
+    model = build(question, margin)
+    limits = optimize.LinearConstraint(model.rows, model.low, model.high)
+    found = optimize.milp(model.cost, constraints=limits, bounds=optimize.Bounds(model.lower, model.upper))
+    return float(found.fun) * model.scale if found.fun is not None else None
+
+
+def _inputs(q: Question, plan: Plan) -> list[_Input]:
+    """Every input, and how much of the plan it touches (to first order)."""
+    use, stock = plan.use, plan.stock
+    total = float(use["servers"].sum()) or 1.0
+    of_workload = use.groupby("workload")["servers"].sum() / total
+    of_worth = use.groupby(["sku", "workload"])["servers"].sum() / total
+    bought = stock.groupby("sku")["buy"].sum() / (float(stock["buy"].sum()) or 1.0)
+    energy = float(plan.costs.loc[plan.costs["kind"] == "energy", "present"].sum()) / (plan.objective or 1.0)
+    found = [_energy(q, energy)] if q.energy_price or any(s.energy_price for s in q.sites.values()) else []
+    for w in q.workloads:
+        share = float(of_workload.get(w, 0.0))
+        found += [_demand(q, w, share), _utilisation(q, w, share)]
+        unsure = [n for n, s in q.skus.items() if w in s.worth and (s.worth[w].se or s.worth[w].value != _UNIT)]
+        found += [_worth(q, s, w, float(of_worth.get((s, w), _UNUSED))) for s in unsure]
+    return found + [_price(q, s, float(bought.get(s, 0.0)) or _UNUSED) for s in q.skus if q.skus[s].price]
+
+
+def _demand(q: Question, name: str, share: float) -> _Input:
+    w = q.workloads[name]
+    known, z = max(w.sigma) > 0, float(stats.norm.ppf(RANK))
+    last = z * w.sigma[-1]
+
+    def moved(up: bool) -> Question:
+        sign = 1 if up else -1
+        factors = [math.exp(sign * z * s) if known else 1 + sign * STEP for s in w.sigma]
+        return _with_workload(q, name, point=tuple(p * f for p, f in zip(w.point, factors, strict=True)))
+
+    low, high = (math.exp(-last), math.exp(last)) if known else (1 - STEP, 1 + STEP)
+    return _Input(said("demand of {workload}", workload=name), low, high, known, share * (high - low), moved)
+
+
+def _utilisation(q: Question, name: str, share: float) -> _Input:
+    u = q.workloads[name].utilisation
+    high = max(min(1 + STEP, CAP / u), 1.0)
+
+    def moved(up: bool) -> Question:
+        return _with_workload(q, name, utilisation=u * (high if up else 1 - STEP))
+
+    return _Input(
+        said("utilisation of {workload}", workload=name), 1 - STEP, high, False, share * (high - 1 + STEP), moved
+    )
+
+
+def _worth(q: Question, sku: str, workload: str, share: float) -> _Input:
+    s = q.skus[sku]
+    e = s.worth[workload]
+    deviate = float(stats.norm.ppf(RANK) if math.isinf(e.df) else stats.t.ppf(RANK, e.df))
+    known = e.se > 0
+    low, high = (math.exp(-deviate * e.se), math.exp(deviate * e.se)) if known else (1 - STEP, 1 + STEP)
+
+    def moved(up: bool) -> Question:
+        worth = dict(s.worth) | {workload: replace(e, value=e.value * (high if up else low))}
+        return replace(q, skus=dict(q.skus) | {sku: replace(s, worth=worth)})
+
+    name = said("worth of {sku} for {workload}", sku=sku, workload=workload)
+    return _Input(name, low, high, known, share * (high - low), moved)
+
+
+def _price(q: Question, sku: str, share: float) -> _Input:
+    s = q.skus[sku]
+
+    def moved(up: bool) -> Question:
+        price = (s.price or 0.0) * (1 + STEP if up else 1 - STEP)
+        return replace(q, skus=dict(q.skus) | {sku: replace(s, price=price)})
+
+    return _Input(said("price of {sku}", sku=sku), 1 - STEP, 1 + STEP, False, share * 2 * STEP, moved)
+
+
+def _energy(q: Question, share: float) -> _Input:
+    def moved(up: bool) -> Question:
+        factor = 1 + STEP if up else 1 - STEP
+        sites = {
+            k: replace(s, energy_price=s.energy_price * factor) if s.energy_price is not None else s
+            for k, s in q.sites.items()
+        }
+        return replace(q, energy_price=q.energy_price * factor, sites=sites)
+
+    return _Input(said("energy price"), 1 - STEP, 1 + STEP, False, share * 2 * STEP, moved)
+
+
+def _with_workload(q: Question, name: str, **changed: float | Sequence[float]) -> Question:
+    return replace(q, workloads=dict(q.workloads) | {name: replace(q.workloads[name], **changed)})  # type: ignore[arg-type]

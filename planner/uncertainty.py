@@ -1,0 +1,252 @@
+"""What a plan is worth when demand and equivalence are not what was thought: simulated futures, and margins for them.
+
+A future draws one factor per workload for its demand, exp(sigma_t z): it is the same z in all periods, so that a
+workload that outgrows its forecast goes on doing so, and sigma says how that grows. It draws one factor per SKU and
+workload for what its servers are worth, exp(se x t) with t of the estimate's degrees of freedom: the same for all
+servers and periods, since an error of measurement does not average out over servers (common random numbers). Draws
+depend on the seed and the names alone, so two plans, or two versions of a question, meet the same futures. Servers are
+counted in every draw, N = ceil(D / (E u)), and quantiles taken of the counts: the mean of E never stands below a line.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy import stats
+
+from fleetmark.model import FleetmarkError
+from planner._futures import Draws, Fleet, needed, sample
+from planner.capacity import HOURS, Conflict, Margin, Plan, Question
+from planner.tornado import Effect, tornado
+
+__all__ = ["Effect", "Futures", "futures", "margined", "sample", "tornado"]
+
+Floats = npt.NDArray[np.float64]
+Solve = Callable[..., Plan | Conflict]  # called as solve(question, margin=...)
+
+BAND = (0.05, 0.5, 0.95)
+SIZES = (0.5, 0.9, 0.95)
+_TRIES = 5  # solves for a level of confidence
+_MORE, _STEP = 3, 0.1  # further ones, where a fresh seed does not confirm it, and how far apart
+
+
+@dataclass(frozen=True, slots=True)
+class Futures:
+    """A plan in ``draws`` simulated futures.
+
+    ``shortfall``: the share in which, in some period (with any one failure domain gone where that is asked), no way of
+    sharing the servers in place among the workloads meets all demands; ``lo``, ``hi``: its 95% interval (Wilson), as
+    the draws are finite. ``unshared``: the same if servers stay with the workloads that the plan gives them.
+    ``table``: a row per (workload, period) with ``shortfall`` (short as shared out, in futures that cannot be mended by
+    sharing), ``demand_p5`` ``_p50`` ``_p95`` and ``capacity_p5`` ... in the workload's unit (capacity as the plan
+    shares it out, in the worst case), ``servers`` that the plan gives it and ``servers_p50`` ``_p90`` ``_p95`` that it
+    needs in the plan's mix of SKUs. ``sizing``: a row per (workload, period): were it alone, on the ``sku`` that is
+    cheapest for it, how many it needs. ``whole``: a row per period: ``installed`` and ``needed_p50`` ... of the plan's
+    servers at work. ``open``: draws that were not decided, counted as short.
+    """
+
+    draws: int
+    seed: int
+    shortfall: float
+    lo: float
+    hi: float
+    unshared: float
+    table: pd.DataFrame
+    sizing: pd.DataFrame
+    whole: pd.DataFrame
+    open: int = 0
+
+
+def futures(question: Question, plan: Plan, n: int = 2000, seed: int = 1) -> Futures:
+    """What becomes of ``plan`` in ``n`` futures. Its margins play no part: demand is what is drawn."""
+    draws, fleet = sample(question, n, seed), Fleet(question, plan)
+    lost, alone, works, left_open = fleet.short(draws)
+    rows, sizing, whole = [], [], []
+    for t, work in enumerate(works):
+        total = np.zeros(n)
+        for i, (name, w) in enumerate(question.workloads.items()):
+            demand = draws.demand[:, i, t]
+            planned = float(fleet.shares[t, :, :, i].sum())
+            grown = float(fleet.grown(t)[:, :, i].sum())
+            need = np.divide(grown * demand, work[:, i], out=np.zeros(n), where=work[:, i] > 0)
+            total += need
+            rows.append(
+                {"workload": name, "period": t, "shortfall": float((lost[:, t] & alone[:, t, i]).mean())}
+                | _quantiles("demand", demand, BAND)
+                | _quantiles("capacity", work[:, i], BAND)
+                | {"servers": planned}
+                | _quantiles("servers", np.ceil(need * (1 - 1e-9)), SIZES)
+            )
+            sku = _cheapest(question, name)
+            each = needed(demand, draws.worth[:, list(question.skus).index(sku), i], w.utilisation)
+            sizing.append({"workload": name, "period": t, "sku": sku} | _quantiles("servers", each, SIZES))
+        installed = float(fleet.installed[t].sum())
+        whole.append({"period": t, "installed": installed} | _quantiles("needed", np.ceil(total * (1 - 1e-9)), SIZES))
+    share = float(lost.any(axis=1).mean())
+    lo, hi = _wilson(share, n)
+    unshared = float(alone.any(axis=(1, 2)).mean())
+    table, alone_, together = (pd.DataFrame(part) for part in (rows, sizing, whole))
+    return Futures(n, seed, share, lo, hi, unshared, table, alone_, together, left_open)
+
+
+def _quantiles(name: str, values: Floats, levels: Sequence[float]) -> dict[str, float]:
+    """The smallest value that so many do not exceed: a count stays a count."""
+    found = np.quantile(values, levels, method="inverted_cdf")
+    return {f"{name}_p{100 * level:g}": float(v) for level, v in zip(levels, found, strict=True)}
+
+
+def _wilson(share: float, n: int) -> tuple[float, float]:
+    """The 95% score interval of a share of ``n`` draws (Wilson, J. Am. Stat. Assoc. 22, 1927)."""
+    found = stats.binomtest(round(share * n), n).proportion_ci(0.95, method="wilson")
+    return float(found.low), float(found.high)
+
+
+def _cheapest(question: Question, workload: str) -> str:
+    """The SKU whose work costs least: price over the horizon's years, support, space and energy at its highest use, per
+    unit of work; among those on sale, all where none is.
+    """
+    q, w = question, question.workloads[workload]
+    able = [s for s in q.skus.values() if workload in s.worth]
+    if not able:
+        raise FleetmarkError(f"{workload}: no SKU can run it; give one a worth for it")
+    able = [s for s in able if s.price is not None] or able
+    years = q.years * len(q.periods)
+
+    def cost(name: str) -> float:
+        s = q.skus[name]
+        energy = (s.idle_w + (s.peak_w - s.idle_w) * w.utilisation) * HOURS / 1000 * q.pue * q.energy_price
+        return ((s.price or 0.0) / years + s.support + s.space + energy) / (s.worth[workload].value * w.utilisation)
+
+    return min((s.name for s in able), key=cost)
+
+
+def margined(
+    question: Question,
+    solve: Solve,
+    quantile: float | None = None,
+    *,
+    n: int = 2000,
+    seed: int = 1,
+    said: Callable[[str], None] = lambda sentence: None,
+) -> Plan | Conflict:
+    """The cheapest plan found that meets demand in at least ``quantile`` of futures (the question's where None).
+
+    ``solve(question, margin=...)`` is asked nine times at most. A margin is the quantile, at one level of confidence
+    for all workloads and periods, of demand over worth in the SKUs that serve the workload. The level is searched for
+    at which the share of futures met, less its sampling error, is the one asked for, and confirmed with another seed.
+    ``said`` hears how it goes, a sentence a solve.
+
+    Returns the Conflict of the least margins that are wanted and cannot be had. Raises FleetmarkError for a quantile
+    that is none.
+    """
+    wanted = question.quantile if quantile is None else quantile
+    if not 0 < wanted < 1:
+        raise FleetmarkError(f"a plan for a quantile of {wanted:g}: it lies between 0 and 1, such as 0.95")
+    draws, fresh = sample(question, n, seed), sample(question, n, seed + 1)
+    target = min(wanted + 1.645 * math.sqrt(wanted * (1 - wanted) / n), 1.0)
+    plan = solve(question, margin={})
+    if isinstance(plan, Conflict):
+        return plan
+    need = _need(question, plan, draws)
+    search = _Search(target, _met(question, plan, draws), n, need.shape[1], wanted)
+    best, refused = (plan if search.above is not None else None), None
+    for _ in range(_TRIES if best is None else 0):
+        level = search.next()
+        found = _with_margin(question, solve, need, level)
+        if isinstance(found, Conflict):
+            refused, search.most = found, level
+            continue
+        met = _met(question, found, draws)
+        said(
+            f"margins at {stats.norm.cdf(level):.1%} confidence: cost {found.objective:,.0f}, {met:.1%} of futures met"
+        )
+        if search.learn(level, met):
+            best = found if best is None or found.objective < best.objective else best
+    level = search.most if search.above is None else search.above[0] + _STEP
+    for _ in range(_MORE):
+        if best is not None and _met(question, best, fresh) >= wanted:
+            return best
+        found = _with_margin(question, solve, need, level)
+        if isinstance(found, Conflict):
+            refused = found
+            break
+        best, level = found, level + _STEP
+    if refused is None and best is not None and _met(question, best, fresh) >= wanted:
+        return best
+    if refused is not None:
+        return refused
+    raise FleetmarkError(
+        f"no margin gave a plan that meets demand in {wanted:.1%} of futures; lower the quantile, "
+        "or the sigmas if they are wider than is meant"
+    )
+
+
+class _Search:
+    """For the level (of a normal distribution) at which ``target`` of futures are met: between the highest that does
+    not and the lowest that does, as if the met share were normal in the level.
+    """
+
+    def __init__(self, target: float, at_median: float, n: int, workloads: int, wanted: float) -> None:
+        self.least = 0.5 / n
+        self.target = self._level(target)
+        self.first = self._level(wanted)
+        self.most = float(stats.norm.ppf(1 - (1 - wanted) / (4 * workloads)))  # as if they failed one by one
+        self.below: tuple[float, float] = (0.0, self._level(at_median))
+        self.above: tuple[float, float] | None = None
+        self.learn(0.0, at_median)
+
+    def _level(self, share: float) -> float:
+        return float(stats.norm.ppf(min(max(share, self.least), 1 - self.least)))
+
+    def learn(self, level: float, met: float) -> bool:
+        """Whether that was enough."""
+        at = (level, self._level(met))
+        if at[1] < self.target:
+            self.below = max(self.below, at)
+        elif self.above is None or level < self.above[0]:
+            self.above = at
+        return at[1] >= self.target
+
+    def next(self) -> float:
+        low, start = self.below
+        if self.above is None:
+            return self.first if low == 0 and self.first < self.most else (low + self.most) / 2
+        high, end = self.above
+        part = (self.target - start) / (end - start) if end > start else 0.5
+        return low + (high - low) * min(max(part + 0.05, 0.15), 0.85)
+
+
+def _need(question: Question, plan: Plan, draws: Draws) -> Floats:
+    """(draws, workloads, periods): demand over worth, as multiples of what was planned on. Worth is that of the SKUs
+    that serve the workload in the plan.
+    """
+    fleet = Fleet(question, plan)
+    point = np.array(
+        [[s.worth[w].value if w in s.worth else 0.0 for w in question.workloads] for s in question.skus.values()]
+    )
+    by_sku = fleet.shares.sum(axis=2)  # (periods, skus, workloads)
+    thought = np.einsum("sw,tsw->wt", point, by_sku)
+    drawn = np.einsum("jsw,tsw->jwt", draws.worth, by_sku)
+    worse = np.divide(thought, drawn, out=np.ones_like(drawn), where=drawn > 0)
+    median = np.array([w.point for w in question.workloads.values()])
+    more = np.divide(draws.demand, median, out=np.ones_like(draws.demand), where=median > 0)
+    return np.asarray(more * worse)
+
+
+def _with_margin(question: Question, solve: Solve, need: Floats, level: float) -> Plan | Conflict:
+    """Solved with every margin at one level (of a normal distribution)."""
+    at = np.quantile(need, float(stats.norm.cdf(level)), axis=0)
+    margin: Margin = {w: tuple(row) for w, row in zip(question.workloads, at.tolist(), strict=True)}
+    found = solve(question, margin=margin)
+    return found if isinstance(found, Conflict) or found.margin else replace(found, margin=margin)
+
+
+def _met(question: Question, plan: Plan, draws: Draws) -> float:
+    """The share of futures in which demand is met in all periods."""
+    lost, _, _, _ = Fleet(question, plan).short(draws)
+    return 1 - float(lost.any(axis=1).mean())

@@ -1,0 +1,205 @@
+"""A workload's profile for a terminal, and as JSON: what it is short of, what more of it gives, what cannot be told."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fleetmark.profiling import Foretold, Profiled
+from fleetmark.units import human, scale_for, significant
+from planner.bottleneck import THROTTLES, Gain, Upgrade, gains
+from planner.ratio import Ratio
+
+MORE = 1.2  # what a resource is multiplied by to say what more of it gives
+_OVERLAP = {1.0: "one after the other (additive)", math.inf: "wholly overlapped (roofline)"}
+_HOW = {  # workload to how what it measures is slowed down
+    "stream": "memory bandwidth: resctrl MB (Intel MBA, AMD QoS), a lower memory clock, or fewer channels",
+    "mlc": "memory bandwidth: resctrl MB (Intel MBA, AMD QoS), a lower memory clock, or fewer channels",
+    "lmbench": "memory latency: a lower uncore or memory clock, or memory of the other socket (numactl)",
+    "fio": "the disk: io.max of its cgroup",
+    "iperf3": "the network: tc qdisc … tbf rate",
+    "iperf2": "the network: tc qdisc … tbf rate",
+    "spec_cpu2017": "the cores: a clock limit (cpupower frequency-set -u), or fewer cores (cpuset)",
+    "spec_cpu2026": "the cores: a clock limit (cpupower frequency-set -u), or fewer cores (cpuset)",
+    "nccl_tests": "links between GPUs: NCCL_P2P_DISABLE, fewer channels (NCCL_MAX_NCHANNELS)",
+}
+
+
+def more_of_each(found: Profiled) -> list[Gain]:
+    """What ``MORE`` of each resource gives, the most first."""
+    return gains(found.profile, [Upgrade(n, {n: MORE}) for n in found.resources])
+
+
+def show(found: Profiled, upgrades: Sequence[Gain], told: Sequence[Foretold]) -> list[RenderableType]:
+    """The demand vector, its shares or why there are none, upgrades, and machines foretold."""
+    p = found.profile
+    overlap = _OVERLAP.get(p.p, "partly overlapped")
+    saved = f", saved as {found.name}@{found.version}" if found.name else ""
+    parts: list[RenderableType] = [
+        Text(f"{found.target}, {len(p.machines)} machines ({found.select}){saved}", style="bold"),
+        Text(f"  resources are used {overlap}: p = {_p(p.p)}; off by {p.error:.1%} on machines left out"),
+        Text(f"  {', '.join(f'p = {_p(q)}: {e:.1%}' for q, e in p.errors.items())}{_alike(p.alike)}", style="dim"),
+        Text(""),
+        _resources(found),
+    ]
+    if p.refused:
+        parts += _refused(found)
+    if upgrades:
+        parts += [Text(""), _upgrades(upgrades)]
+    if told:
+        parts += [Text(""), *_foretold(found, told)]
+    if found.left_out:
+        named = "; ".join(f"{m} {why}" for m, why in list(found.left_out.items())[:6])
+        more = f" and {len(found.left_out) - 6} more" if len(found.left_out) > 6 else ""
+        parts += [Text(""), Text(f"left out: {named}{more}", style="dim")]
+    return parts
+
+
+def _alike(powers: Sequence[float]) -> str:
+    named = ", ".join(_p(q) for q in powers)
+    return f"; p = {named} {'does' if len(powers) == 1 else 'do'} as well within the noise" if powers else ""
+
+
+def _p(p: float) -> str:
+    return "∞" if math.isinf(p) else f"{p:g}"
+
+
+def _table(*heads: str) -> Table:
+    made = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    for n, head in enumerate(heads):
+        made.add_column(head, justify="left" if n == 0 else "right", overflow="fold")
+    return made
+
+
+def _resources(found: Profiled) -> Table:
+    p = found.profile
+    table = _table("resource", "rates", f"per {_work(found.unit)}", "share", "95%", f"+{MORE - 1:.0%} gives")
+    gain = {g.upgrade.name: g.ratio for g in more_of_each(found)}
+    for i, (name, r) in enumerate(found.resources.items()):
+        least, most = float(p.rates[:, i].min()), float(p.rates[:, i].max())
+        scale = scale_for(most, r.unit)
+        rates = f"{significant(least * scale.factor)} to {significant(most * scale.factor)} {scale.unit}".rstrip()
+        lo, hi = p.intervals[name]
+        known = ("unknown", "unknown") if p.refused else (f"{p.shares[name]:.0%}", _gain(gain[name]))
+        table.add_row(Text(name), rates, _demand(p.demand[name], r.unit), known[0], f"{lo:.0%} to {hi:.0%}", known[1])
+    return table
+
+
+def _work(unit: str) -> str:
+    """What a unit of work of a throughput is called."""
+    return {"1/s": "operation", "B/s": "byte", "FLOP/s": "FLOP"}.get(unit, "unit of score")
+
+
+def _demand(value: float, unit: str) -> str:
+    if unit == "1":
+        return f"{human(value, 's')} at 1"
+    if unit == "1/s":
+        return f"{significant(value)} times"
+    return human(value, unit).removesuffix("/s") if unit == "FLOP/s" else human(value, unit.removesuffix("/s"))
+
+
+def _gain(ratio: Ratio) -> str:
+    assert ratio.lo is not None and ratio.hi is not None
+    return f"{ratio.value - 1:+.1%} ({ratio.lo - 1:+.1%} to {ratio.hi - 1:+.1%})"
+
+
+def _refused(found: Profiled) -> list[RenderableType]:
+    p = found.profile
+    parts: list[RenderableType] = [Text(""), Text("Cannot tell what it is short of:", style="bold yellow")]
+    parts += [Text(f"  {why}") for why in p.refused]
+    if p.throttle is None:
+        return parts
+    name, condition = p.throttle
+    depths = ", ".join(f"{part:.0%}" for part in THROTTLES)
+    parts.append(
+        Text(
+            f"  To settle it, measure the target and all resources on one machine with {name} throttled to {depths} of "
+            f"its rate, each with the inventory label throttle ({name}-50, say). The condition number is then "
+            f"{condition:.0f}."
+        )
+    )
+    workloads = {b.partition(" ")[0] for b in found.resources[name].benchmarks}
+    return parts + [
+        Text(f"  {how}", style="dim") for how in dict.fromkeys(_HOW[w] for w in sorted(workloads) if w in _HOW)
+    ]
+
+
+def _upgrades(found: Sequence[Gain]) -> Table:
+    table = _table("upgrade of the mean machine", "gives", "money", "gain per 1000")
+    for g in found:
+        money = "" if g.upgrade.money is None else f"{g.upgrade.money:,.0f}"
+        per = "" if g.per_money is None else f"{g.per_money * 1000:+.2%}"
+        table.add_row(Text(g.upgrade.name), _gain(g.ratio), money, per)
+    return table
+
+
+def _foretold(found: Profiled, told: Sequence[Foretold]) -> list[RenderableType]:
+    base = told[0].baseline
+    table = _table("machines", f"one is worth ({base})" if base else "does", "95%", "hosts")
+    notes: list[RenderableType] = []
+    for t in told:
+        if t.why:
+            notes.append(Text(f"{t.machines}: cannot tell: {t.why}"))
+            continue
+        value, *ends = (significant(v) if base else human(v, found.unit) for v in (t.value, *t.ends()))
+        table.add_row(Text(t.machines), value, " to ".join(ends), str(t.hosts))
+    return [*([table] if table.row_count else []), *notes]
+
+
+def to_json(found: Profiled, upgrades: Sequence[Gain], told: Sequence[Foretold]) -> str:
+    """The same with every digit; what cannot be told is null, and why stands beside it."""
+    p = found.profile
+    doc: dict[str, Any] = {
+        "target": found.target,
+        "unit": found.unit,
+        "select": found.select,
+        "name": found.name or None,
+        "version": found.version or None,
+        "machines": list(p.machines),
+        "left_out": dict(found.left_out),
+        "p": _number(p.p),
+        "alike": [_number(q) for q in p.alike],
+        "errors": [{"p": _number(q), "error": _finite(e)} for q, e in p.errors.items()],
+        "condition": _finite(p.condition),
+        "refused": list(p.refused),
+        "throttle": None if p.throttle is None else {"resource": p.throttle[0], "condition": _finite(p.throttle[1])},
+        "resources": [
+            {
+                "name": name,
+                "benchmarks": list(r.benchmarks),
+                "unit": r.unit,
+                "mean": float(mean),
+                "demand": p.demand[name],
+                "share": None if p.refused else p.shares[name],
+                "lo": p.intervals[name][0],
+                "hi": p.intervals[name][1],
+            }
+            for (name, r), mean in zip(found.resources.items(), p.rates_of(None), strict=True)
+        ],
+        "more": [] if p.refused else [_as_json(g) | {"factor": MORE} for g in more_of_each(found)],
+        "upgrades": [_as_json(g) | {"money": g.upgrade.money, "per_money": g.per_money} for g in upgrades],
+        "foretold": [
+            {"machines": t.machines, "baseline": t.baseline, "hosts": t.hosts, "why": t.why}
+            | dict(zip(("value", "lo", "hi"), (None,) * 3 if t.why else (t.value, *t.ends()), strict=True))
+            for t in told
+        ],
+    }
+    return json.dumps(doc, indent=1)
+
+
+def _number(p: float) -> float | str:
+    return p if math.isfinite(p) else "inf"
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _as_json(gain: Gain) -> dict[str, Any]:
+    return {"name": gain.upgrade.name, "ratio": gain.ratio.value, "lo": gain.ratio.lo, "hi": gain.ratio.hi}

@@ -1,0 +1,95 @@
+"""What a cost hangs on, against hand-worked changes of one input."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from planner.capacity import Plan, Question, Site, Sku, Workload, Worth
+from planner.tornado import Effect, tornado
+
+SE = 0.01
+
+
+def question() -> Question:
+    """100 servers of the one SKU worth buying, at 10000 each and no other cost; the dear one is never bought."""
+    work = Workload("web", "x", (120.0,), (0.05,), 0.6)
+    cheap = Sku("cheap", {"web": Worth(2.0, SE)}, 10_000, 0, 0, 1)
+    dear = Sku("dear", {"web": Worth(2.0)}, 20_000, 0, 0, 1)
+    return Question("EUR", "2026-11-01", ["P0"], 1.0, {"web": work}, {"cheap": cheap, "dear": dear}, {"a": Site("a")})
+
+
+def plan() -> Plan:
+    stock = pd.DataFrame([{"sku": "cheap", "site": "a", "period": 0, "buy": 100, "installed": 100, "active": 100}])
+    use = pd.DataFrame([{"sku": "cheap", "site": "a", "workload": "web", "period": 0, "servers": 100.0}])
+    costs = pd.DataFrame([{"period": 0, "kind": "purchase", "money": 1e6, "present": 1e6}])
+    return Plan(stock, use, costs, 1e6, 1e6, 0.0, 0.0)
+
+
+def by_name(found: list[Effect]) -> dict[str, Effect]:
+    return {e.name: e for e in found}
+
+
+def test_each_input_by_hand() -> None:
+    found = tornado(question(), plan())
+    assert [e.size for e in found] == sorted((e.size for e in found), reverse=True)
+    of = by_name(found)
+    price, demand, worth = of["price of cheap"], of["demand of web"], of["worth of cheap for web"]
+    assert (price.at_low, price.at_high) == pytest.approx((-1e5, 1e5))
+    up = math.exp(1.6449 * 0.05)
+    assert demand.known and (demand.at_low, demand.at_high) == pytest.approx(
+        (1e6 * (1 / up - 1), 1e6 * (up - 1)), rel=1e-3
+    )
+    sure = math.exp(1.6449 * SE)
+    assert (worth.at_low, worth.at_high) == pytest.approx((1e6 * (sure - 1), 1e6 * (1 / sure - 1)), rel=1e-3)
+    assert of["price of dear"].size == of["worth of dear for web"].size == pytest.approx(0, abs=1e-3)
+    use = of["utilisation of web"]
+    assert (use.low, use.high, use.at_high) == pytest.approx((0.9, 1.1, 1e6 * (1 / 1.1 - 1)))
+    assert "energy price" not in of
+
+
+def test_the_cap_of_utilisation_holds() -> None:
+    q = question()
+    q = replace(q, workloads={"web": replace(q.workloads["web"], utilisation=0.85)})
+    use = by_name(tornado(q, plan()))["utilisation of web"]
+    assert use.high == 1 and use.at_high == pytest.approx(0, abs=1e-3)
+
+
+def test_a_worse_sku_gives_way_to_the_next() -> None:
+    """Where the cheap one is worth little, the dear one bounds the loss."""
+    q = question()
+    unsure = replace(q.skus["cheap"], worth={"web": Worth(2.0, 1.0)})
+    worth = by_name(tornado(replace(q, skus=dict(q.skus) | {"cheap": unsure}), plan()))["worth of cheap for web"]
+    assert worth.at_low == pytest.approx(1e6)
+
+
+def test_the_machine_that_demand_is_counted_in_is_worth_one() -> None:
+    q = question()
+    unit = replace(q.skus["dear"], worth={"web": Worth(1.0)})
+    found = by_name(tornado(replace(q, skus=dict(q.skus) | {"dear": unit}), plan()))
+    assert "worth of cheap for web" in found and "worth of dear for web" not in found
+
+
+def test_an_end_without_a_plan_comes_first() -> None:
+    q = replace(question(), sites={"a": Site("a", rack_units=103)})
+    found = tornado(q, plan())
+    assert found[0].size == math.inf
+    assert by_name(found)["demand of web"].at_high is None and by_name(found)["demand of web"].at_low is not None
+
+
+def test_energy_and_few_inputs_in_little_time() -> None:
+    q = question()
+    hot = {n: replace(s, idle_w=100, peak_w=100) for n, s in q.skus.items()}
+    q = replace(q, skus=hot, energy_price=0.2, pue=1.5)
+    energy = by_name(tornado(q, plan()))["energy price"]
+    assert energy.at_high == pytest.approx(0.1 * 100 * 100 * 8.766 * 0.2 * 1.5, rel=1e-6)
+    assert len(tornado(q, plan(), most=2)) == 2
+    ticks = iter(range(1000))
+    assert len(tornado(q, plan(), seconds=2.5, clock=lambda: float(next(ticks)))) == 2
+
+
+def test_what_cannot_be_met_has_no_tornado() -> None:
+    assert tornado(replace(question(), sites={"a": Site("a", rack_units=10)}), plan()) == []

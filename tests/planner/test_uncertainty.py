@@ -1,0 +1,255 @@
+"""Futures against closed forms, sharing against a linear programme solved for each, margins, and bad input."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import optimize, stats
+
+from fleetmark.model import FleetmarkError
+from planner._futures import Fleet, needed, sample
+from planner._sharing import Servers, possible
+from planner.capacity import Conflict, Limit, Margin, Plan, Question, Site, Sku, Workload, Worth
+from planner.uncertainty import futures, margined
+
+SE = 0.04 / 1.83 / 1.96  # of ln E, where E = 1.83 +- 0.04 (95%)
+
+
+def question(
+    workloads: Mapping[str, Workload] | None = None,
+    worth: Mapping[str, Mapping[str, Worth]] | None = None,
+    sites: int = 1,
+    **more: object,
+) -> Question:
+    of = workloads or {"web": Workload("web", "old servers", (1000.0,), (0.0,), 0.65)}
+    worths = worth or {"new": {"web": Worth(1.83, SE)}}
+    skus = {name: Sku(name, w, 10_000, 200, 500, 1) for name, w in worths.items()}
+    periods = [f"P{n}" for n in range(len(next(iter(of.values())).point))]
+    names = [f"s{n}" for n in range(sites)]
+    made = Question("EUR", "2026-11-01", periods, 0.25, of, skus, {n: Site(n) for n in names})
+    return replace(made, **more)  # type: ignore[arg-type]
+
+
+def plan(q: Question, use: Mapping[tuple[str, str, str, int], float], rest: int = 0) -> Plan:
+    """A plan with these servers at work (sku, site, workload, period), and ``rest`` more of each kind everywhere."""
+    shares = pd.DataFrame(
+        [(*key, v) for key, v in use.items()], columns=["sku", "site", "workload", "period", "servers"]
+    )
+    whole = shares.groupby(["sku", "site", "period"], as_index=False)["servers"].sum()
+    stock = whole.assign(installed=np.ceil(whole["servers"]) + rest, active=np.ceil(whole["servers"]), buy=0, arrive=0)
+    stock = stock.drop(columns="servers").assign(retire=0, idle_w=0.0, peak_w=0.0)
+    costs = pd.DataFrame({"period": [0], "kind": ["purchase"], "money": [0.0], "present": [0.0]})
+    objective = 1e4 * float(stock["installed"].sum())
+    return Plan(stock, shares, costs, objective, objective, 0.0, 0.0)
+
+
+def test_sizing_by_hand() -> None:
+    """1000 / (1.83 x 0.65) = 840.7; at the ends of E's central 90%, 826 and 857."""
+    assert needed(np.array([1000.0]), np.array([1.83]), 0.65) == [841]
+    q = question()
+    drawn = sample(q, 40_000, 1)
+    counts = needed(drawn.demand[:, 0, 0], drawn.worth[:, 0, 0], 0.65)
+    assert np.quantile(counts, [0.05, 0.5, 0.95], method="inverted_cdf") == pytest.approx([826, 841, 857], abs=0.5)
+    found = futures(q, plan(q, {("new", "s0", "web", 0): 841}), 40_000).sizing.iloc[0]
+    assert (found["sku"], found["servers_p50"], found["servers_p95"]) == ("new", 841, 857)
+    assert found["servers_p90"] == 853
+
+
+def test_a_shortfall_by_hand() -> None:
+    """P(D / E > servers u) of logs that are normal, and its interval."""
+    q = question({"web": Workload("web", "x", (1000.0,), (0.03,), 0.65)})
+    found = futures(q, plan(q, {("new", "s0", "web", 0): 860}), 4000)
+    truth = stats.norm.sf(math.log(860 * 0.65 * 1.83 / 1000) / math.hypot(SE, 0.03))
+    assert found.lo < truth < found.hi and found.hi - found.lo < 0.035
+    row = found.table.iloc[0]
+    assert row["shortfall"] == found.shortfall == found.unshared
+    assert row["demand_p50"] == pytest.approx(1000, rel=0.005)
+    assert row["demand_p95"] / row["demand_p5"] == pytest.approx(math.exp(2 * 1.645 * 0.03), rel=0.01)
+    assert row["capacity_p50"] == pytest.approx(860 * 0.65 * 1.83, rel=0.002)
+    assert row["servers"] == 860 and row["servers_p50"] == pytest.approx(841, abs=3)
+    assert found.whole.iloc[0]["installed"] == 860
+
+
+def test_few_hosts_mean_wider_futures() -> None:
+    q = question(worth={"new": {"web": Worth(1.83, SE, 4.0)}})
+    ratio = sample(q, 40_000, 1).worth[:, 0, 0] / 1.83
+    assert np.quantile(ratio, 0.975) == pytest.approx(math.exp(2.776 * SE), rel=0.002)
+
+
+def test_demand_keeps_its_course_and_workloads_go_their_own() -> None:
+    growing = Workload("web", "x", (100.0, 200.0), (0.05, 0.1), 0.5)
+    q = question({"web": growing, "db": replace(growing, name="db")}, {"new": {"web": Worth(1), "db": Worth(1)}})
+    web, db = np.log(sample(q, 20_000, 3).demand).transpose(1, 0, 2)
+    assert np.corrcoef(web.T)[0, 1] == pytest.approx(1)
+    assert web.std(axis=0) == pytest.approx([0.05, 0.1], rel=0.02)
+    assert np.corrcoef(web[:, 0], db[:, 0])[0, 1] == pytest.approx(0, abs=0.03)
+
+
+def test_a_draw_depends_on_names_alone() -> None:
+    q = question(worth={"new": {"web": Worth(1.83, SE)}})
+    both = question(worth={"newer": {"web": Worth(2.4, SE)}, "new": {"web": Worth(1.83, SE)}})
+    assert (sample(q, 50, 1).worth[:, 0, 0] == sample(both, 50, 1).worth[:, 1, 0]).all()
+    assert (sample(q, 50, 1).worth[:, 0, 0] != sample(q, 50, 2).worth[:, 0, 0]).all()
+
+
+def two() -> Question:
+    work = Workload("web", "x", (100.0,), (0.1,), 0.5)
+    return question({"web": work, "db": replace(work, name="db")}, {"new": {"web": Worth(1), "db": Worth(1)}})
+
+
+def test_servers_are_shared_where_that_mends_it() -> None:
+    """Two workloads that err apart: together they need less than each on its own; a dedicated one keeps its servers."""
+    q = two()
+    use = {("new", "s0", "web", 0): 220.0, ("new", "s0", "db", 0): 220.0}
+    found = futures(q, plan(q, use), 4000)
+    drawn = sample(q, 4000, 1).demand[:, :, 0]
+    assert found.unshared == pytest.approx(float((drawn > 110).any(axis=1).mean()))
+    assert found.shortfall == pytest.approx(float((drawn.sum(axis=1) > 220).mean()))
+    assert found.shortfall < found.unshared / 1.5
+    assert found.table["shortfall"].sum() >= found.shortfall
+    apart = replace(q, workloads={n: replace(w, dedicated=True) for n, w in q.workloads.items()})
+    assert futures(apart, plan(apart, use), 4000).shortfall == found.unshared
+
+
+def test_what_rests_is_woken_and_spares_are_not() -> None:
+    q = two()
+    use = {("new", "s0", "web", 0): 200.0, ("new", "s0", "db", 0): 200.0}
+    more = futures(q, plan(q, use, rest=40), 2000).shortfall
+    spared = replace(q, sites={"s0": Site("s0", spares=40)})
+    assert more < 0.2
+    assert futures(spared, plan(spared, use, rest=40), 2000).shortfall > 0.4
+
+
+def test_a_lost_domain_must_be_covered() -> None:
+    work = {"web": Workload("web", "x", (100.0,), (0.0,), 0.5)}
+    q = question(work, {"new": {"web": Worth(1)}}, sites=3)
+    use = {("new", f"s{k}", "web", 0): 100.0 for k in range(3)}
+    assert futures(q, plan(q, use), 10).shortfall == 0
+    surviving = replace(q, survive=True)
+    assert futures(surviving, plan(q, use), 10).shortfall == 0
+    assert futures(surviving, plan(q, use), 10).table.iloc[0]["capacity_p50"] == 100
+    together = replace(surviving, sites={k: replace(s, domain="dc" if k != "s0" else "") for k, s in q.sites.items()})
+    assert futures(together, plan(q, use), 10).shortfall == 1
+
+
+def test_sharing_agrees_with_a_programme_for_each_draw() -> None:
+    """Random fleets of 3 SKUs, 3 sites and 3 workloads, of which any one site may be gone."""
+    rng = np.random.default_rng(8)
+    told = []
+    for _ in range(8):
+        servers = Servers(rng.integers(0, 9, (3, 3)).astype(float), rng.random((3, 3, 3)) < 0.8, ~np.eye(3, dtype=bool))
+        worth = np.exp(rng.normal(0, 0.3, (25, 3, 3))) * (rng.random((3, 3)) < 0.9)
+        shares = np.where(servers.may, servers.count[:, :, None] / 3, 0.0)
+        demand = np.exp(rng.normal(1.6, 0.4, (25, 3)))
+        found, left_open = possible(worth, demand, servers, shares)
+        assert left_open == 0
+        told += [(bool(f), feasible(w, d, servers)) for f, w, d in zip(found, worth, demand, strict=True)]
+    assert all(a == b for a, b in told)
+    assert 20 < sum(a for a, _ in told) < 180
+
+
+def feasible(worth: np.ndarray, demand: np.ndarray, servers: Servers) -> bool:
+    """The plain programme: any shares at all."""
+    skus, sites, workloads = servers.may.shape
+    size = skus * sites * workloads
+    index = np.arange(size).reshape(servers.may.shape)
+    rows, limits = [], []
+    for kept in servers.kept:
+        for w in range(workloads):
+            row = np.zeros(size)
+            for s in range(skus):
+                row[index[s, kept, w]] = -worth[s, w]
+            rows.append(row)
+            limits.append(-demand[w])
+    for s in range(skus):
+        for k in range(sites):
+            row = np.zeros(size)
+            row[index[s, k]] = 1
+            rows.append(row)
+            limits.append(servers.count[s, k])
+    bounds = [(0, None if ok else 0) for ok in servers.may.ravel()]
+    return bool(optimize.linprog(np.zeros(size), A_ub=np.array(rows), b_ub=limits, bounds=bounds).status == 0)
+
+
+def one_kind(q: Question, margin: Margin) -> Plan:
+    """The least of one SKU at one site, for shared workloads: what a solver would say."""
+    use = {}
+    for w, work in q.workloads.items():
+        for t, point in enumerate(work.point):
+            given = margin.get(w, 1.0)
+            factor = given if isinstance(given, float | int) else given[t]
+            use["new", "s0", w, t] = factor * point / (q.skus["new"].worth[w].value * work.utilisation)
+    return plan(q, use)
+
+
+@pytest.mark.parametrize("wanted", [0.8, 0.95])
+def test_margins_meet_the_quantile_and_little_more(wanted: float) -> None:
+    worth = {w: Worth(1.83, 0.01, 10.0) for w in ("web", "db", "batch")}
+    work = Workload("web", "x", (3000.0, 3500.0, 4000.0), (0.01, 0.02, 0.03), 0.65)
+    q = question({w: replace(work, name=w) for w in worth}, {"new": worth})
+    calls: list[Margin] = []
+
+    def solve(asked: Question, margin: Margin) -> Plan:
+        calls.append(margin)
+        return one_kind(asked, margin)
+
+    found = margined(q, solve, wanted)
+    assert isinstance(found, Plan) and len(calls) <= 10
+    met = 1 - futures(q, found, 20_000, seed=99).shortfall
+    assert wanted - 0.005 <= met <= wanted + 0.03
+    assert found.factor("web", 2) > found.factor("web", 0) > 1
+    assert found.objective < margined_apart(q, wanted)
+
+
+def margined_apart(q: Question, wanted: float) -> float:
+    """What it costs to give each workload its own quantile, as if none could lend."""
+    draws = sample(q, 4000, 1)
+    level = 1 - (1 - wanted) / len(q.workloads)
+    margin = {
+        w: tuple(
+            np.quantile(draws.demand[:, i] / draws.worth[:, 0, i, None] * 1.83 / np.array(work.point), level, axis=0)
+        )
+        for i, (w, work) in enumerate(q.workloads.items())
+    }
+    return one_kind(q, margin).objective
+
+
+def test_nothing_uncertain_needs_no_margin() -> None:
+    q = question(worth={"new": {"web": Worth(1.83)}})
+    found = margined(q, one_kind, 0.95)
+    assert isinstance(found, Plan) and found.factor("web", 0) == 1
+    assert futures(q, found, 100).shortfall == 0
+
+
+def test_margins_that_cannot_be_had_are_a_conflict() -> None:
+    q = question({"web": Workload("web", "x", (1000.0,), (0.1,), 0.65)})
+    conflict = Conflict([Limit("power at s0", 5.0, "kW")])
+
+    def solve(asked: Question, margin: Margin) -> Plan | Conflict:
+        return conflict if margin else one_kind(asked, margin)
+
+    assert margined(q, solve, 0.95) is conflict
+    assert margined(q, lambda *_, margin: conflict, 0.95) is conflict
+
+
+def test_bad_input() -> None:
+    q = question()
+    with pytest.raises(FleetmarkError, match="0 futures"):
+        futures(q, plan(q, {("new", "s0", "web", 0): 841}), 0)
+    with pytest.raises(FleetmarkError, match="a quantile of 1.5"):
+        margined(q, one_kind, 1.5)
+    nobody = replace(q, skus={"new": replace(q.skus["new"], worth={})})
+    with pytest.raises(FleetmarkError, match="web: no SKU can run it"):
+        futures(nobody, plan(q, {("new", "s0", "web", 0): 841}), 10)
+
+
+def test_arrays_of_a_plan() -> None:
+    q = two()
+    fleet = Fleet(q, plan(q, {("new", "s0", "web", 0): 150.0, ("new", "s0", "db", 0): 50.0}, rest=100))
+    assert fleet.count[0, 0, 0] == 300
+    assert fleet.grown(0)[0, 0].tolist() == [225, 75]

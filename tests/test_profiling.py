@@ -1,0 +1,194 @@
+"""``fleetmark profile`` over a record of made-up machines: demand found again, foretold machines, refusals, bad input."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fleetmark import profiling
+from fleetmark.model import FleetmarkError
+from tests.records import MCF, NULL, TRIAD, Bench, record
+from tests.test_compare import refused, run
+
+RPS = Bench("nginx", "tls", "rps", "1/s", "higher", "os")
+BUILD = Bench("kernel", "build", "elapsed", "s", "lower", "os")
+GENS = {
+    "icelake": (200, 180e9),
+    "rome": (180, 240e9),
+    "milan": (300, 200e9),
+    "sapphire": (260, 400e9),
+    "genoa": (380, 420e9),
+    "turin": (560, 520e9),
+}
+FIT = ("profile", "-t", "nginx/*/rps", "-r", "cpu=spec_cpu2017/*/base_ratio", "-r", "mem=stream/*/triad")
+
+
+def time(cpu: float, mem: float) -> float:
+    return 3e-3 / cpu + 2e6 / mem
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Three hosts of each generation; the workload was not run on the newest."""
+    rng, logs = np.random.default_rng(3), {}
+    for gen, (cpu, mem) in GENS.items():
+        measured = {}
+        for n in range(3):
+            c, b = cpu * math.exp(rng.normal(0, 0.03)), mem * math.exp(rng.normal(0, 0.03))
+            truth = {MCF: c, TRIAD: b, BUILD: 1e6 * time(c, b), NULL: 1e-7}
+            logs.setdefault(gen, []).append(math.log(time(c, b)))
+            truth |= {RPS: 1 / time(c, b)} if gen != "turin" else {}
+            for bench, value in truth.items():
+                measured[f"{gen}{n}", bench] = [value * math.exp(rng.normal(0, 0.005)) for _ in range(3)]
+        record(tmp_path, f"c-{gen}", {host: {"gen": gen} for host, _ in measured}, measured)
+    (tmp_path / "truth.json").write_text(json.dumps({gen: math.exp(np.mean(each)) for gen, each in logs.items()}))
+    return tmp_path
+
+
+def truth_of(root: Path, gen: str) -> float:
+    """Seconds an operation takes on the machines of a generation, as they were made."""
+    return float(json.loads((root / "truth.json").read_text())[gen])
+
+
+def test_the_demand_is_found_again(root: Path) -> None:
+    found = json.loads(run(root, *FIT, "--format", "json"))
+    assert (found["target"], found["unit"], len(found["machines"])) == ("nginx tls rps", "1/s", 15)
+    assert found["p"] == 1 and not found["refused"] and found["errors"][0]["error"] < 0.02
+    cpu, mem = found["resources"]
+    truth = 3e-3 / cpu["mean"] / time(cpu["mean"], mem["mean"])
+    assert cpu["lo"] < truth < cpu["hi"]
+    assert cpu["lo"] < cpu["share"] < cpu["hi"] and cpu["share"] + mem["share"] == pytest.approx(1)
+    more = {m["name"]: m for m in found["more"]}
+    assert more["cpu"]["ratio"] == pytest.approx(1 / (1 - cpu["share"] / 6), rel=0.01)
+    assert found["left_out"] == {f"turin{n}": "has no nginx tls rps" for n in range(3)}
+
+
+def test_machines_are_foretold(root: Path) -> None:
+    asked = (*FIT, "-m", "gen=turin", "-m", "gen=genoa", "-b", "gen=icelake", "--format", "json")
+    told = {t["machines"]: t for t in json.loads(run(root, *asked))["foretold"]}
+    truth = truth_of(root, "icelake") / truth_of(root, "turin")
+    turin = told["gen=turin"]
+    assert turin["lo"] < truth < turin["hi"] and turin["value"] == pytest.approx(truth, rel=0.04)
+    assert turin["hosts"] == 3
+    plain = json.loads(run(root, *FIT, "-m", "gen=turin", "--format", "json"))["foretold"][0]
+    assert plain["lo"] < 1 / truth_of(root, "turin") < plain["hi"]
+
+
+def test_a_time_is_a_target_too(root: Path) -> None:
+    asked = ("profile", "-t", "kernel/build/elapsed", *FIT[3:], "--format", "json")
+    found = json.loads(run(root, *asked))
+    assert found["unit"] == "1/s" and len(found["machines"]) == 18
+    assert found["resources"][1]["demand"] == pytest.approx(2e12, rel=0.1)
+
+
+def test_upgrades_by_gain_per_money(root: Path) -> None:
+    offered = ("--upgrade", "cpu=1.5@4000", "--upgrade", "mem=1.2@800", "--upgrade", "cpu=2,mem=2")
+    found = json.loads(run(root, *FIT, *offered, "--format", "json"))["upgrades"]
+    assert [u["name"] for u in found] == ["mem=1.2@800", "cpu=1.5@4000", "cpu=2,mem=2"]
+    assert found[2]["ratio"] == pytest.approx(2) and found[2]["per_money"] is None
+    table = run(root, *FIT, *offered)
+    assert "gain per 1000" in table and "one after the other" in table
+
+
+def test_what_cannot_be_told_is_not(root: Path) -> None:
+    """Three machines of one kind tell nothing apart."""
+    asked = (*FIT, "--select", "gen=icelake", "-m", "gen=turin")
+    found = json.loads(run(root, *asked, "--format", "json"))
+    assert found["refused"] and found["throttle"]["resource"] in ("cpu", "mem")
+    assert [r["share"] for r in found["resources"]] == [None, None] and found["more"] == []
+    (turin,) = found["foretold"]
+    assert turin["value"] is None and "more than 2 times beyond" in turin["why"]
+    table = " ".join(run(root, *asked).split())
+    assert "Cannot tell what it is short of" in table and "throttled to 40%, 50%, 65%, 80%" in table
+    assert "unknown" in table and "gen=turin: cannot tell" in table
+    assert "cannot tell what nginx tls rps is short of" in refused(root, *asked, "--upgrade", "mem=2")
+
+
+def test_a_throttled_machine_is_one_of_its_own(root: Path) -> None:
+    """The same host, slowed down: its figures do not mix with those before, and settle what was not known."""
+    rng = np.random.default_rng(9)
+    for part in (0.4, 0.5, 0.65, 0.8):
+        cpu, mem = 200.0, 180e9 * part
+        truth = {MCF: cpu, TRIAD: mem, RPS: 1 / time(cpu, mem)}
+        measured = {("icelake0", b): [v * math.exp(rng.normal(0, 0.005)) for _ in range(3)] for b, v in truth.items()}
+        labels = {"gen": "icelake", "throttle": f"mem-{part:.0%}"}
+        record(root, f"t-{part}", {"icelake0": labels}, measured)
+    found = json.loads(run(root, *FIT, "--select", "gen=icelake", "--format", "json"))
+    assert not found["refused"] and "icelake0 (mem-40%)" in found["machines"] and "icelake0" in found["machines"]
+    assert found["resources"][1]["demand"] == pytest.approx(2e6, rel=0.1)
+
+
+def test_saved_profiles_have_versions_and_stay_what_they_are(root: Path) -> None:
+    assert "saved as web@1" in run(root, *FIT, "--save", "web")
+    first = profiling.load(root, "web")
+    run(root, *FIT, "--select", "gen!=milan", "--save", "web")
+    assert profiling.load(root, "web").version == 2
+    again = profiling.load(root, "web@1")
+    assert again.profile.demand == first.profile.demand and again.profile.drawn == first.profile.drawn
+    assert (again.profile.rates == first.profile.rates).all() and len(again.records) == 15
+    assert again.profile.errors[math.inf] == first.profile.errors[math.inf]
+
+
+def test_a_worth_for_the_planner(root: Path) -> None:
+    run(root, *FIT, "--save", "web")
+    rate = profiling.worth(root, "web", "gen=turin")
+    off = abs(math.log(rate.value * truth_of(root, "turin")))
+    assert 2 < rate.df < 15 and off < 2 * rate.se < 0.1  # 15 machines - 2 resources, and 3 hosts - 1
+    assert rate.source == "profile web@1: nginx tls rps of gen=turin, 3 hosts"
+    ratio = profiling.worth(root, "web@1", "gen=turin", "gen=icelake")
+    assert ratio.value == pytest.approx(truth_of(root, "icelake") / truth_of(root, "turin"), rel=0.04)
+    assert 0 < ratio.se < 0.05
+    same = profiling.worth(root, "web", "gen=icelake", "gen=ice*")
+    assert (same.value, same.se) == (1, 0)
+    run(root, *FIT, "--select", "gen=icelake", "--save", "narrow")
+    with pytest.raises(FleetmarkError, match="narrow@1 cannot tell what gen=turin does"):
+        profiling.worth(root, "narrow", "gen=turin")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("-t", "nginx/*/rps", "-r", "mem=streams/*"), "--resource mem: streams/* matches no benchmark"),
+        (("-t", "nothing/*", "-r", "mem=stream/*/triad"), "--target nothing/* matches no benchmark"),
+        (("-t", "nginx/*/rps", "-r", "stream"), "write it as name=workload/case/metric"),
+        (("-t", "nginx/*/rps", "-r", "mem=stream/*", "-r", "mem=fio/*"), "--resource mem is given twice"),
+        (("-t", "*", "-r", "mem=stream/*/triad"), "is 5 benchmarks"),
+        (("-t", "nginx/*/rps", "-r", "me=nginx/*"), "is the target itself"),
+        (("-t", "nginx/*/rps", "-r", "x=*/*/*a*"), "narrow it to one unit"),
+        ((*FIT[1:], "--select", "gen=milan,host=milan0"), "1 machines have the target and all resources"),
+        ((*FIT[1:], "--select", "gen=turin"), "--target nginx/*/rps matches no benchmark of gen=turin"),
+        ((*FIT[1:], "--save", "a/b"), "a name is letters, digits"),
+        ((*FIT[1:], "--upgrade", "mem"), "write it as resource=factor@money"),
+        ((*FIT[1:], "--upgrade", "gpu=2"), "gpu is no resource of the profile"),
+        ((*FIT[1:], "--upgrade", "mem=-2"), "a factor of -2"),
+        ((*FIT[1:], "-m", "gen=naples"), "matches no machine"),
+    ],
+)
+def test_bad_input_is_one_sentence(root: Path, words: tuple[str, ...], said: str) -> None:
+    assert said in refused(root, "profile", *words)
+
+
+def test_profiles_that_are_not_there_or_damaged(root: Path) -> None:
+    with pytest.raises(FleetmarkError, match="there is none yet"):
+        profiling.load(root, "web")
+    run(root, *FIT, "--save", "web")
+    with pytest.raises(FleetmarkError, match=r"did you mean web\?"):
+        profiling.load(root, "wbe")
+    with pytest.raises(FleetmarkError, match="web has versions 1"):
+        profiling.load(root, "web@7")
+    file = root / "profiles" / "web.1.json"
+    whole = file.read_text()
+    file.write_text(whole[:500])
+    with pytest.raises(FleetmarkError, match=r"web\.1\.json: damaged"):
+        profiling.load(root, "web")
+    file.write_text(whole.replace('"schema": 1', '"schema": 9'))
+    with pytest.raises(FleetmarkError, match="schema 9 is not one"):
+        profiling.load(root, "web")
+    with pytest.raises(FleetmarkError, match="no machine has all rates"):
+        record(root, "bare", {"bare": {"gen": "bare"}}, {("bare", TRIAD): [1e9]})
+        file.write_text(whole)
+        profiling.worth(root, "web", "gen=bare")
