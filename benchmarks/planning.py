@@ -1,0 +1,136 @@
+"""How long a plan takes, how close it is proven to come to the best there is, and what memory that needs.
+
+``python -m benchmarks.planning [--size 20x15x10x12] [--servers 12000] [--seeds 1 2 3] [--gap 0.01] [--seconds 60]``:
+workloads x SKUs x sites x periods, and how many servers there are about. Time is that of the clock, beside that of this process's
+CPU: they differ where others use the machine. Memory is the most of the whole process, Python and libraries too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+
+import numpy as np
+
+from planner._milp import build
+from planner.capacity import Cohort, Question, Site, Sku, Workload, Worth
+from planner.solve import best
+
+
+def question(workloads: int, skus: int, sites: int, periods: int, servers: float, seed: int = 1) -> Question:
+    """A question of that size: three generations of servers of which the oldest is no longer sold, GPU servers that
+    run a few workloads only, growing demand with seasons, failure domains that must be survived, spares, budgets.
+    """
+    rng = np.random.default_rng(seed)
+    works = [f"work{j:02d}" for j in range(workloads)]
+    places = [f"site{j:02d}" for j in range(sites)]
+    shares = rng.dirichlet(np.full(workloads, 1.5))
+    hungry = set(works[::7]) if skus > 4 else set()  # they run on GPU servers only
+    kinds = {}
+    for j in range(skus):
+        generation = j % 3
+        gpu = j >= 3 and j % 5 == 4
+        speed = 1.35**generation * rng.uniform(0.85, 1.2) * (4 if gpu else 1)
+        peak = (450 + 150 * generation) * rng.uniform(0.85, 1.2) * (6 if gpu else 1)
+        kinds[f"sku{j:02d}"] = Sku(
+            name=f"sku{j:02d}",
+            worth={
+                w: Worth(float(speed * rng.uniform(0.75, 1.25)))
+                for w in works
+                if (w in hungry) <= gpu and (w in hungry or rng.random() < 0.95)
+            },
+            price=None if generation == 0 and j > 0 else float(round(9000 * speed * rng.uniform(0.85, 1.2), -2)),
+            idle_w=float(round(peak * rng.uniform(0.25, 0.4))),
+            peak_w=float(round(peak)),
+            rack_units=float(rng.choice([1, 2])) * (3 if gpu else 1),
+            gpus=8 if gpu else 0,
+            ports=2,
+            lead=int(rng.integers(0, 3)),
+            support=float(round(300 * speed)),
+            space=60.0,
+            migration=200.0,
+            minimum_order=int(rng.choice([0, 0, 4, 8])),
+            age_limit=int(rng.integers(16, 24)),
+            embodied=1300.0 * (3 if gpu else 1),
+        )
+    demand, fleet = {}, []
+    domains = max(sites // 2, 3)
+    for w, share in zip(works, shares, strict=True):
+        growth = rng.uniform(1.0, 1.06)
+        season = 1 + 0.06 * np.sin(np.arange(periods) * np.pi / 2 + rng.uniform(0, 6))
+        able = [s for s, kind in kinds.items() if w in kind.worth]
+        per_server = float(np.mean([kinds[s].worth[w].value for s in able]))
+        use = float(np.round(rng.uniform(0.5, 0.8), 2))
+        points = share * servers * use * per_server * (1 - 1 / domains) * growth ** np.arange(periods) * season
+        here = places if rng.random() < 0.8 else places[: max(sites * 2 // 3, 3)]
+        demand[w] = Workload(
+            w, "units", tuple(map(float, points)), (0.0,) * periods, use, sites=frozenset(map(str, here))
+        )
+        for s in able[:2]:  # what is there serves today's demand, with one domain gone
+            each = 1.25 * points[0] / use / kinds[s].worth[w].value / len(able[:2]) / (len(here) * (1 - 1.6 / domains))
+            limit = kinds[s].age_limit or 0
+            fleet += [
+                Cohort(s, str(k), int(np.ceil(each)) + int(j % 2), int(rng.integers(0, limit - 4)))
+                for j, k in enumerate(here)
+            ]
+    room = servers * 3.5 / sites
+    return Question(
+        currency="EUR",
+        date="2027-01-01",
+        periods=[f"{2027 + t // 4}-Q{t % 4 + 1}" for t in range(periods)],
+        years=0.25,
+        workloads=demand,
+        skus=kinds,
+        sites={
+            k: Site(
+                k,
+                power_w=float(round(room * 900, -3)),
+                rack_units=float(round(room * 2.5)),
+                ports=float(round(room * 4)),
+                domain=f"domain{j % domains}",
+                spares=int(j % 2),
+                energy_price=float(round(rng.uniform(0.06, 0.2), 3)),
+                pue=float(round(rng.uniform(1.1, 1.5), 2)),
+            )
+            for j, k in enumerate(places)
+        },
+        fleet=fleet,
+        discount=0.08,
+        energy_price=0.12,
+        pue=1.3,
+        carbon_price=80.0,
+        grid=0.35,
+        survive=True,
+        budget=[servers * 3000.0] * periods,
+    )
+
+
+def main() -> None:
+    told = argparse.ArgumentParser(description=__doc__)
+    told.add_argument("--size", default="20x15x10x12")
+    told.add_argument("--servers", type=float, nargs="+", default=[12000.0])
+    told.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    told.add_argument("--gap", type=float, default=0.01)
+    told.add_argument("--seconds", type=float, default=60.0)
+    given = told.parse_args()
+    workloads, skus, sites, periods = (int(n) for n in given.size.split("x"))
+    print("| servers | seed | variables | rows | integers | present value | gap | seconds | CPU s | MB |")
+    print("|-|-|-|-|-|-|-|-|-|-|")
+    for servers in given.servers:
+        for seed in given.seeds:
+            asked = question(workloads, skus, sites, periods, servers, seed)
+            model = build(asked, {})
+            size = f"{model.rows.shape[1]:,} | {model.rows.shape[0]:,} | {int(model.whole.sum()):,}"
+            clock, cpu = time.monotonic(), time.process_time()
+            plan = best(asked, gap=given.gap, seconds=given.seconds, margin={})
+            clock, cpu = time.monotonic() - clock, time.process_time() - cpu
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            found = "no plan |" if plan is None else f"{plan.objective:,.0f} | {plan.gap:.3%}"
+            print(
+                f"| {servers:,.0f} | {seed} | {size} | {found} | {clock:.1f} | {cpu:.1f} | {memory:.0f} |", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,374 @@
+"""A capacity question as a sparse mixed-integer programme for HiGHS.
+
+Variables are counts per pair (a SKU at a site where it stands or may be bought) and period: ``x`` ordered, ``d``
+retired, ``i`` installed, ``n`` active; ``a`` servers for a workload; ``g`` work that a site gives a workload (where a
+failure must be survived); ``z`` whether a SKU is in use at a site that keeps spares; ``y`` whether an order is placed
+of a SKU that has a minimum. Rows carry labels, so that a limit is found again. Money and work are scaled, since HiGHS's
+tolerances are absolute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from planner.capacity import Margin, Question
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+Label = tuple[str | int, ...]
+NEAR = 1e-9  # a count this close above a whole number is that number
+
+
+class Shape:
+    """Which variables a question has, and where they stand.
+
+    ``pairs``: (sku, site) of x, d, i, n. ``combos``: (pair, workload) of a. ``gives``: (workload, site) of g.
+    ``spared`` and ``ordered``: pairs of z and y. ``wanted``: workload to demand by period, its margin in.
+    ``start``: servers in place, per pair. ``banned``: (sku, site) that nothing is bought for.
+    """
+
+    def __init__(self, q: Question, margin: Margin, banned: Collection[tuple[str, str]]) -> None:
+        self.question, self.banned = q, frozenset(banned)
+        self.periods = len(q.periods)
+        there = {(c.sku, c.site) for c in q.fleet if c.count}
+        self.pairs = [(s, k) for s in q.skus for k in q.sites if (s, k) in there or self.sold(s, k)]
+        self.skus = [q.skus[s] for s, _ in self.pairs]
+        self.sites = [q.sites[k] for _, k in self.pairs]
+        number = {pair: p for p, pair in enumerate(self.pairs)}
+        self.start = np.zeros(len(self.pairs))
+        for c in q.fleet:
+            if c.count:
+                self.start[number[c.sku, c.site]] += c.count
+        self.wanted = {
+            w: np.array(v.point, dtype=float) * np.asarray(margin.get(w, 1.0)) for w, v in q.workloads.items()
+        }
+        self.combos = [
+            (p, w)
+            for p, (s, k) in enumerate(self.pairs)
+            for w, work in q.workloads.items()
+            if w in q.skus[s].worth and (not work.sites or k in work.sites) and self.wanted[w].any()
+        ]
+        self.gives = sorted({(w, self.pairs[p][1]) for p, w in self.combos}) if q.survive else []
+        self.spared = [p for p, site in enumerate(self.sites) if site.spares > 0]
+        self.ordered = [p for p, sku in enumerate(self.skus) if sku.minimum_order > 1 and self.sold(*self.pairs[p])]
+        n = len(self.pairs)
+        self.count = {"x": n, "d": n, "i": n, "n": n, "a": len(self.combos)}
+        self.count |= {"g": len(self.gives), "z": len(self.spared), "y": len(self.ordered)}
+        self.first, self.total = {}, 0
+        for block, size in self.count.items():
+            self.first[block] = self.total
+            self.total += size * self.periods
+
+    def sold(self, sku: str, site: str) -> bool:
+        """Whether it can be bought there in time to be of use."""
+        s = self.question.skus[sku]
+        return s.price is not None and s.lead < self.periods and (sku, site) not in self.banned
+
+    def at(self, block: str, which: npt.ArrayLike | None = None) -> Ints:
+        """Columns of a block's variables over all periods: (how many, periods), or (periods,) for a single one."""
+        j = np.arange(self.count[block]) if which is None else np.asarray(which, dtype=np.int64)
+        return self.first[block] + j[..., None] * self.periods + np.arange(self.periods)
+
+    def part(self, values: Floats, block: str) -> Floats:
+        """A block of a vector of variables, (how many, periods)."""
+        size = self.count[block] * self.periods
+        return values[self.first[block] : self.first[block] + size].reshape(self.count[block], self.periods)
+
+    @cached_property
+    def pair_of(self) -> Ints:
+        """The pair of each combo."""
+        return np.array([p for p, _ in self.combos], dtype=np.int64)
+
+    @cached_property
+    def worth(self) -> Floats:
+        """Work that a server of each combo gives at its highest use."""
+        q = self.question
+        return np.array([self.skus[p].worth[w].value * q.workloads[w].utilisation for p, w in self.combos])
+
+    @cached_property
+    def dedicated(self) -> npt.NDArray[np.bool_]:
+        """The combos whose servers are whole."""
+        return np.array([self.question.workloads[w].dedicated for _, w in self.combos], dtype=bool)
+
+    @cached_property
+    def unit(self) -> dict[str, float]:
+        """Workload to its unit of work in the rows: the geometric mean of what servers give."""
+        logs: dict[str, list[float]] = {}
+        for (_, w), one in zip(self.combos, np.log(self.worth), strict=True):
+            logs.setdefault(w, []).append(float(one))
+        return {w: float(np.exp(np.mean(each))) for w, each in logs.items()}
+
+    @cached_property
+    def needed(self) -> Floats:
+        """The most servers that are of use per combo and period: they alone would meet the demand."""
+        need = np.array([self.wanted[w] for _, w in self.combos]).reshape(-1, self.periods) / self.worth[:, None]
+        need[self.dedicated] = np.ceil(need[self.dedicated] - NEAR)
+        return need
+
+    @cached_property
+    def remaining(self) -> Floats:
+        """Of the servers in place at the start those within their age limit, per pair and period."""
+        left = np.zeros((len(self.pairs), self.periods))
+        number = {pair: p for p, pair in enumerate(self.pairs)}
+        for c in self.question.fleet:
+            limit = self.question.skus[c.sku].age_limit
+            if c.count:
+                left[number[c.sku, c.site], : None if limit is None else max(limit - c.age, 0)] += c.count
+        return left
+
+    @cached_property
+    def most(self) -> Floats:
+        """The most active servers that are of use, or have room, per pair and period. More would only cost."""
+        most = np.zeros((len(self.pairs), self.periods))
+        np.add.at(most, self.pair_of, self.needed)
+        most = np.ceil(most - NEAR)
+        for p, (sku, site) in enumerate(zip(self.skus, self.sites, strict=True)):
+            for limit, each in ((site.power_w, sku.peak_w), (site.rack_units, sku.rack_units), (site.ports, sku.ports)):
+                if limit is not None and each > 0:
+                    most[p] = np.minimum(most[p], max(np.floor(limit / each + NEAR) - site.spares, 0))
+            early = sku.lead if self.sold(*self.pairs[p]) else self.periods
+            old = np.maximum(self.remaining[p, :early] - site.spares, 0)
+            most[p, :early] = np.minimum(most[p, :early], old)
+        return most
+
+    @cached_property
+    def order(self) -> Floats:
+        """The most that is worth ordering at once, per pair and period."""
+        order = np.zeros((len(self.pairs), self.periods))
+        for p, (sku, site) in enumerate(zip(self.skus, self.sites, strict=True)):
+            if self.sold(*self.pairs[p]) and self.most[p].any():
+                order[p, : self.periods - sku.lead] = max(self.most[p].max() + site.spares, sku.minimum_order)
+        return order
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """min cost @ v with low <= rows @ v <= high and lower <= v <= upper; ``whole`` marks the integers. ``labels``: one
+    per row, and ``units``: how much of the limit's own unit is 1 in the row. ``scale``: money per unit of ``cost``.
+    """
+
+    shape: Shape
+    cost: Floats
+    lower: Floats
+    upper: Floats
+    whole: npt.NDArray[np.bool_]
+    rows: sparse.csr_array
+    low: Floats
+    high: Floats
+    labels: Sequence[Label]
+    units: Floats
+    scale: float
+
+
+def build(question: Question, margin: Margin, banned: Collection[tuple[str, str]] = ()) -> Model:
+    """The programme of a question, demands multiplied by ``margin``; nothing is bought for ``banned`` (sku, site)."""
+    shape = Shape(question, margin, banned)
+    cost = _money(shape)
+    scale = float(cost.max(initial=0.0)) / 1000 or 1.0
+    upper, whole = np.full(shape.total, np.inf), np.zeros(shape.total, dtype=bool)
+    for block, most in (("x", shape.order), ("n", shape.most), ("a", shape.needed)):
+        upper[shape.at(block)] = most
+    upper[shape.at("z")] = upper[shape.at("y")] = 1.0
+    for block in ("x", "d", "n", "z", "y"):
+        whole[shape.at(block)] = True
+    whole[shape.at("a", np.flatnonzero(shape.dedicated))] = True
+    rows = _Rows()
+    _stock(rows, shape)
+    _use(rows, shape)
+    _orders(rows, shape)
+    _demand(rows, shape)
+    _limits(rows, shape)
+    return Model(
+        shape=shape,
+        cost=cost / scale,
+        lower=np.zeros(shape.total),
+        upper=upper,
+        whole=whole,
+        rows=rows.matrix(shape.total),
+        low=np.concatenate([np.zeros(0), *rows.low]),
+        high=np.concatenate([np.zeros(0), *rows.high]),
+        labels=rows.labels,
+        units=np.concatenate([np.zeros(0), *rows.units]),
+        scale=scale,
+    )
+
+
+class _Rows:
+    """Collects rows piece by piece."""
+
+    def __init__(self) -> None:
+        self.row: list[Ints] = []
+        self.col: list[Ints] = []
+        self.value: list[Floats] = []
+        self.low: list[Floats] = []
+        self.high: list[Floats] = []
+        self.units: list[Floats] = []
+        self.labels: list[Label] = []
+
+    def add(self, labels: Sequence[Label], low: npt.ArrayLike, high: npt.ArrayLike, unit: float = 1.0) -> Ints:
+        """New rows, and their numbers. ``low`` and ``high`` are in units of ``unit``."""
+        n = len(labels)
+        self.units.append(np.full(n, unit))
+        self.low.append(np.array(np.broadcast_to(np.asarray(low, dtype=float), n)))
+        self.high.append(np.array(np.broadcast_to(np.asarray(high, dtype=float), n)))
+        self.labels += labels
+        return np.arange(len(self.labels) - n, len(self.labels))
+
+    def put(self, row: npt.ArrayLike, col: npt.ArrayLike, value: npt.ArrayLike) -> None:
+        """Coefficients; the three are broadcast against one another."""
+        r, c, v = np.broadcast_arrays(row, col, value)
+        self.row.append(r.ravel())
+        self.col.append(c.ravel())
+        self.value.append(v.ravel().astype(float))
+
+    def matrix(self, columns: int) -> sparse.csr_array:
+        """Everything so far."""
+        empty = np.zeros(0, dtype=np.int64)
+        where = (np.concatenate([empty, *self.row]), np.concatenate([empty, *self.col]))
+        size = (len(self.labels), columns)
+        return sparse.csr_array(sparse.coo_array((np.concatenate([np.zeros(0), *self.value]), where), shape=size))
+
+
+def _money(shape: Shape) -> Floats:
+    """Present value of one more of each variable."""
+    q = shape.question
+    weight = np.array([q.weight(t) for t in range(shape.periods)])
+    skus = shape.skus
+    watt = np.array([q.watt(k) for _, k in shape.pairs])
+    swing = [(skus[p].peak_w - skus[p].idle_w) * q.workloads[w].utilisation for p, w in shape.combos]
+    each = {
+        "x": np.array([(s.price or 0.0) + q.carbon_price / 1000 * s.embodied for s in skus]),
+        "d": np.array([s.migration for s in skus]),
+        "i": np.array([(s.support + s.space) * q.years for s in skus]),
+        "n": watt * np.array([s.idle_w for s in skus]),
+        "a": watt[shape.pair_of] * np.array(swing),
+    }
+    cost = np.zeros(shape.total)
+    for block, money in each.items():
+        cost[shape.at(block)] = np.outer(money, weight)
+    return cost
+
+
+def _stock(rows: _Rows, shape: Shape) -> None:
+    """i_t = i_(t-1) + x_(t-lead) - d_t, and what has reached its age limit is gone: the oldest are retired first."""
+    x, d, i = (shape.at(block) for block in "xdi")
+    for p, sku in enumerate(shape.skus):
+        held = np.zeros(shape.periods)
+        held[0] = shape.start[p]
+        r = rows.add([("stock", p, t) for t in range(shape.periods)], held, held)
+        rows.put(r, i[p], 1.0)
+        rows.put(r[1:], i[p, :-1], -1.0)
+        rows.put(r, d[p], 1.0)
+        rows.put(r[sku.lead :], x[p, : max(shape.periods - sku.lead, 0)], -1.0)
+        if sku.age_limit is None:
+            continue
+        gone = shape.start[p] - shape.remaining[p]
+        r = rows.add([("age", p, t) for t in range(shape.periods)], gone, np.inf)
+        late, early = np.tril_indices(shape.periods)
+        rows.put(r[late], d[p, early], 1.0)
+        delay = sku.lead + sku.age_limit
+        late, early = np.tril_indices(max(shape.periods - delay, 0))
+        rows.put(r[late + delay], x[p, early], -1.0)
+
+
+def _use(rows: _Rows, shape: Shape) -> None:
+    """What is used is active, what is active is installed, and where it is active its spares stand beside it."""
+    n, i, z, x = (shape.at(block) for block in "nizx")
+    labels = [(p, t) for p in range(len(shape.pairs)) for t in range(shape.periods)]
+    r = rows.add([("use", *label) for label in labels], 0.0, np.inf).reshape(n.shape)
+    rows.put(r, n, 1.0)
+    rows.put(r[shape.pair_of], shape.at("a"), -1.0)
+    r = rows.add([("active", *label) for label in labels], 0.0, np.inf).reshape(n.shape)
+    rows.put(r, i, 1.0)
+    rows.put(r, n, -1.0)
+    for j, p in enumerate(shape.spared):
+        rows.put(r[p], z[j], -shape.sites[p].spares)
+        in_use = rows.add([("in use", p, t) for t in range(shape.periods)], 0.0, np.inf)
+        rows.put(in_use, z[j], shape.most[p])
+        rows.put(in_use, n[p], -1.0)
+        # Follows from the rest for whole z, but not for fractions: all but the spares of what is there can be active.
+        tighter = rows.add([("in use", p, t) for t in range(shape.periods)], 0.0, np.inf)
+        rows.put(tighter, z[j], shape.remaining[p] - shape.sites[p].spares)
+        rows.put(tighter, n[p], -1.0)
+        lead = shape.skus[p].lead
+        late, early = np.tril_indices(max(shape.periods - lead, 0))
+        rows.put(tighter[late + lead], x[p, early], 1.0)
+
+
+def _orders(rows: _Rows, shape: Shape) -> None:
+    """An order is none, or its minimum at least."""
+    x, y = shape.at("x"), shape.at("y")
+    for j, p in enumerate(shape.ordered):
+        r = rows.add([("minimum order", p, t) for t in range(shape.periods)], 0.0, np.inf)
+        rows.put(r, x[p], 1.0)
+        rows.put(r, y[j], -shape.skus[p].minimum_order)
+        r = rows.add([("order", p, t) for t in range(shape.periods)], 0.0, np.inf)
+        rows.put(r, y[j], shape.order[p])
+        rows.put(r, x[p], -1.0)
+
+
+def _demand(rows: _Rows, shape: Shape) -> None:
+    """Demand is met; with ``survive``, by what is left when any one failure domain is gone."""
+    q, a, g = shape.question, shape.at("a"), shape.at("g")
+    span = range(shape.periods)
+    combos: dict[str, list[int]] = {}
+    for j, (_, w) in enumerate(shape.combos):
+        combos.setdefault(w, []).append(j)
+    value = shape.worth / np.array([shape.unit[w] for _, w in shape.combos])
+    sites: dict[str, dict[str, int]] = {}
+    for j, (w, k) in enumerate(shape.gives):
+        sites.setdefault(w, {})[k] = j
+    for w, wanted in shape.wanted.items():
+        if not wanted.any():
+            continue
+        mine, unit = combos.get(w, []), shape.unit.get(w, 1.0)
+        need = wanted / unit
+        if not mine:  # nothing can run it in time: rows that nothing satisfies
+            rows.add([("demand", w, t) for t in span], need, np.inf, unit)
+            continue
+        if not q.survive:
+            r = rows.add([("demand", w, t) for t in span], need, np.inf, unit)
+            rows.put(r, a[mine], value[mine][:, None])
+            continue
+        for k, j in sites[w].items():
+            here = [c for c in mine if shape.pairs[shape.combos[c][0]][1] == k]
+            r = rows.add([("gives", w, k, t) for t in span], 0.0, 0.0)
+            rows.put(r, a[here], value[here][:, None])
+            rows.put(r, g[j], -1.0)
+        for lost in sorted({q.domain(k) for k in sites[w]}):
+            r = rows.add([("demand", w, t, lost) for t in span], need, np.inf, unit)
+            left = [j for k, j in sites[w].items() if q.domain(k) != lost]
+            rows.put(r, g[left], 1.0)
+
+
+def _limits(rows: _Rows, shape: Shape) -> None:
+    """Power, rack units and ports of sites; money for purchases by site and by period."""
+    q, x, i = shape.question, shape.at("x"), shape.at("i")
+    load = {
+        "power": np.array([s.peak_w for s in shape.skus]),
+        "rack units": np.array([s.rack_units for s in shape.skus]),
+        "ports": np.array([float(s.ports) for s in shape.skus]),
+        "money": np.array([s.price or 0.0 for s in shape.skus]),
+    }
+    unit = {kind: float(each.max(initial=0.0)) or 1.0 for kind, each in load.items()}
+    load = {kind: each / unit[kind] for kind, each in load.items()}
+    for k, site in q.sites.items():
+        here = [p for p, pair in enumerate(shape.pairs) if pair[1] == k]
+        for kind, limit in (("power", site.power_w), ("rack units", site.rack_units), ("ports", site.ports)):
+            if limit is not None:
+                labels = [(kind, k, t) for t in range(shape.periods)]
+                r = rows.add(labels, -np.inf, limit / unit[kind], unit[kind])
+                rows.put(r, i[here], load[kind][here][:, None])
+        if site.budget is not None:
+            r = rows.add([("site budget", k)], -np.inf, site.budget / unit["money"], unit["money"])
+            rows.put(r, x[here], load["money"][here][:, None])
+    for t, money in enumerate(q.budget):
+        if money is not None:
+            r = rows.add([("budget", t)], -np.inf, money / unit["money"], unit["money"])
+            rows.put(r, x[:, t], load["money"])

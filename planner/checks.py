@@ -1,0 +1,251 @@
+"""Whether a plan keeps to its question, worked out from its tables alone: nothing of the solver is used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from fleetmark.said import said
+from planner.capacity import Cohort, Plan, Question, Sku
+from planner.costs import costs
+
+TOLERANCE = 1e-6  # by which a limit may be missed, as a share of it: solvers work with as much
+Floats = npt.NDArray[np.float64]
+Counts = Mapping[tuple[str, str], Mapping[str, Floats]]  # (sku, site) to each column of Plan.stock, in order of periods
+COUNTED = ("buy", "arrive", "retire", "installed", "active")
+
+
+def check(question: Question, plan: Plan) -> list[str]:
+    """What does not hold, in sentences; nothing for a plan that obeys every limit and whose money is right."""
+    counts = _counts(plan.stock)
+    found = [*_tables(question, plan, counts)]
+    if found:  # the rest needs tables that can be read
+        return found
+    found += _stock(question, counts)
+    found += _use(question, plan, counts)
+    found += _demand(question, plan)
+    found += _limits(question, counts)
+    found += _money(question, plan)
+    return found
+
+
+def _counts(stock: pd.DataFrame) -> Counts:
+    """The stock of each (sku, site)."""
+    table = stock.sort_values("period", kind="stable")
+    where: dict[tuple[str, str], list[int]] = {}
+    for row, pair in enumerate(zip(table["sku"], table["site"], strict=True)):
+        where.setdefault(pair, []).append(row)
+    columns = {c: table[c].to_numpy(float) for c in ("period", *COUNTED)}
+    return {pair: {c: values[rows] for c, values in columns.items()} for pair, rows in where.items()}
+
+
+def _over(value: float, limit: float) -> bool:
+    return value > limit + TOLERANCE * max(abs(limit), 1.0)
+
+
+def _tables(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
+    for (s, k), table in counts.items():
+        if s not in q.skus or k not in q.sites:
+            yield said("the plan has {sku} at {site}, which the question has not", sku=s, site=k)
+        elif list(table["period"]) != list(range(len(q.periods))):
+            yield said("the plan's rows of {sku} at {site} are not one for each period", sku=s, site=k)
+    for c in q.fleet:
+        if c.count and (c.sku, c.site) not in counts:
+            yield said("the plan has no rows of {sku} at {site}, which is in place", sku=c.sku, site=c.site)
+    for s, k, w in sorted(set(zip(plan.use["sku"], plan.use["site"], plan.use["workload"], strict=True))):
+        if (s, k) not in counts:
+            yield said("the plan uses {sku} at {site} without stock of it", sku=s, site=k)
+        if w not in q.workloads:
+            yield said("the plan has the workload {workload}, which the question has not", workload=w)
+    if not plan.use["period"].between(0, len(q.periods) - 1).all():
+        yield said("the plan uses servers in a period that the question has not")
+
+
+def _stock(q: Question, counts: Counts) -> Iterator[str]:
+    """Counts are whole, and each follows from those before."""
+    for (s, k), table in counts.items():
+        sku, where = q.skus[s], {"sku": s, "site": k}
+        all_counts = np.array([table[c] for c in COUNTED])
+        buy, arrived, retire, installed, active = all_counts
+        for t in np.flatnonzero(((all_counts < 0) | (all_counts != np.round(all_counts))).any(axis=0)).tolist():
+            yield said(
+                "{sku} at {site} in {period}: counts must be whole and not negative", **where, period=q.periods[t]
+            )
+        if sku.price is None and buy.any():
+            yield said("{sku} is bought at {site}, but it is not for sale", **where)
+        for t in np.flatnonzero((buy > 0) & (buy < sku.minimum_order)).tolist():
+            n, least = int(buy[t]), sku.minimum_order
+            yield said(
+                "{n} {sku} are ordered for {site} in {period}; the least is {least}",
+                **where,
+                n=n,
+                least=least,
+                period=q.periods[t],
+            )
+        arrive = _later(buy, sku.lead)
+        if (arrived != arrive).any():
+            yield said("{sku} at {site}: arrivals are not the orders of {lead} periods before", **where, lead=sku.lead)
+        cohorts = [c for c in q.fleet if (c.sku, c.site) == (s, k)]
+        expected = sum(c.count for c in cohorts) + np.cumsum(arrive - retire)
+        if (installed != expected).any():
+            t = int(np.flatnonzero(installed != expected)[0])
+            yield said(
+                "{sku} at {site} in {period}: {n} installed, but what is bought and retired leaves {m}",
+                **where,
+                period=q.periods[t],
+                n=int(installed[t]),
+                m=int(expected[t]),
+            )
+        late = np.flatnonzero(np.cumsum(retire) < _expired(sku, cohorts, arrive)).tolist()
+        if late:
+            yield said(
+                "{sku} at {site} in {period}: servers beyond their age limit are kept",
+                **where,
+                period=q.periods[late[0]],
+            )
+        spares = q.sites[k].spares
+        short = np.flatnonzero((active > 0) & (active + spares > installed)).tolist()
+        if short:
+            yield said(
+                "{sku} at {site} in {period}: more active than installed, less {spares} spares",
+                **where,
+                period=q.periods[short[0]],
+                spares=spares,
+            )
+
+
+def _later(buy: Floats, lead: int) -> Floats:
+    late = np.zeros_like(buy)
+    late[lead:] = buy[: max(len(buy) - lead, 0)]
+    return late
+
+
+def _expired(sku: Sku, cohorts: Sequence[Cohort], arrive: Floats) -> Floats:
+    """How many servers have reached the age limit up to each period."""
+    gone = np.zeros_like(arrive)
+    if sku.age_limit is not None:
+        for c in cohorts:
+            gone[max(sku.age_limit - c.age, 0) :] += c.count
+        gone += np.cumsum(_later(arrive, sku.age_limit))
+    return gone
+
+
+def _use(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
+    """Servers are used where they are active, for what they can run, where it may run."""
+    use = plan.use
+    used: dict[tuple[str, str, int], float] = {}
+    for s, k, t, servers in zip(use["sku"], use["site"], use["period"], use["servers"], strict=True):
+        used[s, k, t] = used.get((s, k, t), 0.0) + servers
+    for (s, k, t), servers in used.items():
+        active = float(counts[s, k]["active"][t])
+        if _over(servers, active):
+            yield said(
+                "{sku} at {site} in {period}: {n} servers are used, {m} are active",
+                sku=s,
+                site=k,
+                period=q.periods[t],
+                n=servers,
+                m=int(active),
+            )
+    for s, k, w in sorted(set(zip(use["sku"], use["site"], use["workload"], strict=True))):
+        work = q.workloads[w]
+        if w not in q.skus[s].worth:
+            yield said("{workload} runs on {sku}, which has no worth for it", workload=w, sku=s)
+        if work.sites and k not in work.sites:
+            yield said("{workload} runs at {site}, where it may not", workload=w, site=k)
+    for k, w, servers in zip(use["site"], use["workload"], use["servers"], strict=True):
+        if q.workloads[w].dedicated and abs(servers - round(servers)) > TOLERANCE:
+            yield said("{workload} is dedicated, but has a part of a server at {site}", workload=w, site=k)
+    if (use["servers"] < 0).any():
+        yield said("a number of servers used is negative")
+
+
+def _demand(q: Question, plan: Plan) -> Iterator[str]:
+    """Every demand is met, and where failures must be survived, also with any one domain gone."""
+    use = plan.use
+    each = {
+        (s, w): worth.value * q.workloads[w].utilisation for s, sku in q.skus.items() for w, worth in sku.worth.items()
+    }
+    total: dict[tuple[str, int], float] = {}
+    lost: dict[tuple[str, int, str], float] = {}
+    for s, k, w, t, servers in zip(*(use[c] for c in ("sku", "site", "workload", "period", "servers")), strict=True):
+        work, domain = servers * each.get((s, w), 0.0), q.domain(k)
+        total[w, t] = total.get((w, t), 0.0) + work
+        lost[w, t, domain] = lost.get((w, t, domain), 0.0) + work
+    for w, load in q.workloads.items():
+        for t, point in enumerate(load.point):
+            need = point * plan.factor(w, t)
+            have = total.get((w, t), 0.0)
+            if have < need * (1 - TOLERANCE):
+                yield said(
+                    "{workload} in {period}: {have} of {need} {unit}",
+                    workload=w,
+                    period=q.periods[t],
+                    have=have,
+                    need=need,
+                    unit=load.unit,
+                )
+            for gone in sorted({q.domain(k) for k in q.sites}) if q.survive else ():
+                left = have - lost.get((w, t, gone), 0.0)
+                if left < need * (1 - TOLERANCE):
+                    yield said(
+                        "{workload} in {period} without {domain}: {have} of {need} {unit}",
+                        workload=w,
+                        period=q.periods[t],
+                        domain=gone,
+                        have=left,
+                        need=need,
+                        unit=load.unit,
+                    )
+
+
+def _limits(q: Question, counts: Counts) -> Iterator[str]:
+    """Power, rack units, ports and money."""
+    paid = np.zeros(len(q.periods))
+    for k, site in q.sites.items():
+        here = [(q.skus[s], table) for (s, place), table in counts.items() if place == k]
+        spent = sum((table["buy"] * (sku.price or 0.0) for sku, table in here), np.zeros_like(paid))
+        paid += spent
+        if site.budget is not None and _over(float(spent.sum()), site.budget):
+            yield said("{site}: purchases of {n} exceed its budget of {m}", site=k, n=spent.sum(), m=site.budget)
+        for what, limit in (("peak_w", site.power_w), ("rack_units", site.rack_units), ("ports", site.ports)):
+            if limit is None:
+                continue
+            load = sum((table["installed"] * getattr(sku, what) for sku, table in here), np.zeros_like(paid))
+            for t in [t for t, value in enumerate(load) if _over(value, limit)][:1]:
+                yield said(
+                    "{site} in {period}: {what} of {n}, the limit is {m}",
+                    site=k,
+                    period=q.periods[t],
+                    what=what,
+                    n=load[t],
+                    m=limit,
+                )
+    for t, limit in enumerate(q.budget):
+        if limit is not None and _over(float(paid[t]), limit):
+            yield said("{period}: purchases of {n} exceed the budget of {m}", period=q.periods[t], n=paid[t], m=limit)
+
+
+def _money(q: Question, plan: Plan) -> Iterator[str]:
+    """The costs follow from the counts, and their present value is the objective."""
+    right = costs(q, plan.stock, plan.use)
+    told = plan.costs.sort_values("period", kind="stable").set_index(["period", "kind"])[["money", "present"]]
+    keys = list(zip(right["period"], right["kind"], strict=True))
+    if sorted(keys) != sorted(told.index):
+        yield said("the plan's costs are not one for each period and kind")
+        return
+    both = right[["money", "present"]].to_numpy(), told.loc[keys].to_numpy()
+    off = np.abs(both[0] - both[1]) > TOLERANCE * np.maximum(np.abs(both[0]), 1.0)
+    for (t, kind), wrong in zip(keys, off.any(axis=1), strict=True):
+        if wrong:
+            yield said(
+                "the plan's cost of {kind} in {period} does not follow from its counts", kind=kind, period=q.periods[t]
+            )
+    total = float(right["present"].sum())
+    if abs(total - plan.objective) > TOLERANCE * max(abs(total), 1.0):
+        yield said("the plan's present value is {n}, but its costs come to {m}", n=plan.objective, m=total)
+    if plan.bound > plan.objective * (1 + TOLERANCE) + TOLERANCE:
+        yield said("the plan costs {n}, less than the bound of {m} allows", n=plan.objective, m=plan.bound)

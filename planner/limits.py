@@ -1,0 +1,205 @@
+"""The limits of a question one by one: their names in words, and the question with one loosened or left out.
+
+A limit is a tuple: its kind, and what it is of. Demand is of a workload and a period; power, rack units, ports, site
+budget and spares of a site; budget of a period; lead time, age limit and minimum order of a SKU; sites of a workload;
+survival of nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from fleetmark.model import FleetmarkError
+from fleetmark.said import said
+from planner._milp import Floats, Label, Model
+from planner.capacity import Question, Site, Sku, Workload
+
+AMOUNTS = ("demand", "power", "rack units", "ports", "site budget", "budget")  # limits that are rows of the programme
+SKU = {"lead time": "lead", "age limit": "age_limit", "minimum order": "minimum_order"}
+SITE = {"power": "power_w", "rack units": "rack_units", "ports": "ports", "site budget": "budget"}
+
+
+def limits(question: Question) -> list[Label]:
+    """All there are, those first that are easiest thought away."""
+    q = question
+    found: list[Label] = [("survival",)] if q.survive else []
+    found += [("sites", w) for w, work in q.workloads.items() if work.sites and set(q.sites) - work.sites]
+    for kind, least in (("lead time", 0), ("age limit", None), ("minimum order", 1)):
+        found += [(kind, s) for s, sku in q.skus.items() if getattr(sku, SKU[kind]) not in (None, 0, least)]
+    found += [("spares", k) for k, site in q.sites.items() if site.spares]
+    found += [("budget", t) for t, money in enumerate(q.budget) if money is not None]
+    for kind in ("site budget", "ports", "rack units", "power"):
+        found += [(kind, k) for k, site in q.sites.items() if getattr(site, SITE[kind]) is not None]
+    found += [("demand", w, t) for w, work in q.workloads.items() for t, point in enumerate(work.point) if point]
+    return found
+
+
+def name(question: Question, limit: Label) -> str:
+    """The limit in words."""
+    of = limit[1] if len(limit) > 1 else ""
+    period = question.periods[int(limit[-1])] if limit[0] in ("demand", "budget") else ""
+    return {
+        "demand": lambda: said("demand of {workload} in {period}", workload=of, period=period),
+        "power": lambda: said("power at {site}", site=of),
+        "rack units": lambda: said("rack units at {site}", site=of),
+        "ports": lambda: said("ports at {site}", site=of),
+        "site budget": lambda: said("budget of {site}", site=of),
+        "budget": lambda: said("budget of {period}", period=period),
+        "spares": lambda: said("spares at {site}", site=of),
+        "lead time": lambda: said("lead time of {sku}", sku=of),
+        "age limit": lambda: said("age limit of {sku}", sku=of),
+        "minimum order": lambda: said("minimum order of {sku}", sku=of),
+        "sites": lambda: said("sites of {workload}", workload=of),
+        "survival": lambda: said("survival of a lost failure domain"),
+    }[str(limit[0])]()
+
+
+def unit(question: Question, limit: Label) -> str:
+    """What the limit is counted in."""
+    if limit[0] == "demand":
+        return question.workloads[str(limit[1])].unit
+    return {
+        "power": "W",
+        "rack units": said("rack units"),
+        "ports": said("ports"),
+        "site budget": question.currency,
+        "budget": question.currency,
+        "spares": said("servers"),
+        "minimum order": said("servers"),
+        "lead time": said("periods"),
+        "age limit": said("periods"),
+        "sites": said("more sites"),
+        "survival": said("failure domains"),
+    }[str(limit[0])]
+
+
+def without(question: Question, dropped: Collection[Label]) -> Question:
+    """The question with limits left out; a demand that is left out is none."""
+    for limit in dropped:
+        kind, of = str(limit[0]), str(limit[1]) if len(limit) > 1 else ""
+        if kind in SITE:
+            question = _site(question, replace(question.sites[of], **{SITE[kind]: None}))  # type: ignore[arg-type]
+        elif kind == "budget":
+            question = _budget(question, int(limit[1]), None)
+        elif kind == "age limit":
+            question = _sku(question, replace(question.skus[of], age_limit=None))
+        elif kind == "sites":
+            question = _work(question, replace(question.workloads[of], sites=frozenset()))
+        elif kind == "survival":
+            question = replace(question, survive=False)
+        else:
+            question = loosened(question, limit, amount(question, limit))
+    return question
+
+
+def amount(question: Question, limit: Label) -> float:
+    """How much there is of a limit that is an amount or a count."""
+    kind, of = str(limit[0]), str(limit[1])
+    if kind == "demand":
+        return question.workloads[of].point[int(limit[2])]
+    if kind == "budget":
+        return question.budget[int(limit[1])] or 0.0
+    if kind in SITE or kind == "spares":
+        return float(getattr(question.sites[of], SITE.get(kind, "spares")) or 0.0)
+    return float(getattr(question.skus[of], SKU[kind]) or 0.0)
+
+
+def loosened(question: Question, limit: Label, by: float) -> Question:
+    """The question with a limit that is an amount or a count given way by so much."""
+    kind, of = str(limit[0]), str(limit[1])
+    now = amount(question, limit)
+    if kind == "demand":
+        work, t = question.workloads[of], int(limit[2])
+        point = [max(now - by, 0.0) if u == t else v for u, v in enumerate(work.point)]
+        changed = _work(question, replace(work, point=point))
+    elif kind == "budget":
+        changed = _budget(question, int(limit[1]), now + by)
+    elif kind in SITE:
+        changed = _site(question, replace(question.sites[of], **{SITE[kind]: now + by}))  # type: ignore[arg-type]
+    elif kind == "spares":
+        changed = _site(question, replace(question.sites[of], spares=int(now - by)))
+    else:
+        then = int(now + by) if kind == "age limit" else int(now - by)
+        changed = _sku(question, replace(question.skus[of], **{SKU[kind]: then}))  # type: ignore[arg-type]
+    return changed
+
+
+def _work(q: Question, work: Workload) -> Question:
+    return replace(q, workloads={**q.workloads, work.name: work})
+
+
+def _site(q: Question, site: Site) -> Question:
+    return replace(q, sites={**q.sites, site.name: site})
+
+
+def _sku(q: Question, sku: Sku) -> Question:
+    return replace(q, skus={**q.skus, sku.name: sku})
+
+
+def _budget(q: Question, t: int, money: float | None) -> Question:
+    return replace(q, budget=[money if u == t else v for u, v in enumerate(q.budget)])
+
+
+def stands_for(label: Label) -> Label:
+    """The limit that a row of the programme belongs to: a site's power is one limit over all periods."""
+    if label[0] == "demand":
+        return label[:3]
+    return label[:2]
+
+
+def elastic(model: Model, only: Label | None = None) -> Model:
+    """The programme that misses its limits by as little as it can: every row of a limit may give way, or those of
+    ``only`` by one amount together.
+    """
+    rows = [r for r, label in enumerate(model.labels) if label[0] in AMOUNTS and only in (None, stands_for(label))]
+    sign = np.where(np.isfinite(model.low[rows]), 1.0, -1.0)
+    columns = np.zeros(len(rows), dtype=int) if only else np.arange(len(rows))
+    more = 1 if only else len(rows)
+    slack = sparse.csr_array(sparse.coo_array((sign, (rows, columns)), shape=(model.rows.shape[0], more)))
+    return replace(
+        model,
+        rows=sparse.csr_array(sparse.hstack([model.rows, slack])),
+        cost=np.concatenate([np.zeros_like(model.cost), np.ones(more)]),
+        lower=np.concatenate([model.lower, np.zeros(more)]),
+        upper=np.concatenate([model.upper, np.full(more, np.inf)]),
+        whole=np.concatenate([model.whole, np.zeros(more, dtype=bool)]),
+    )
+
+
+def duals(model: Model, seconds: float) -> tuple[float, Mapping[Label, float]] | None:
+    """The least cost of the relaxation, and what one unit of each row's limit is worth in it, by label, where that is
+    anything; None where there is none in that time. In units of the programme's cost.
+    """
+    equal = model.low == model.high
+    above = np.isfinite(model.low) & ~equal
+    below = ~above & ~equal
+    rows = sparse.vstack([model.rows[below], -model.rows[above]]).tocsr()
+    solver: Any = linprog  # its stubs know no sparse matrices
+    got = solver(
+        model.cost,
+        A_ub=rows,
+        b_ub=np.concatenate([model.high[below], -model.low[above]]),
+        A_eq=model.rows[equal],
+        b_eq=model.low[equal],
+        bounds=np.column_stack([model.lower, model.upper]),
+        method="highs",
+        options={"time_limit": max(seconds, 1.0)},
+    )
+    if got.status in {1, 2}:
+        return None
+    if got.status != 0:
+        raise FleetmarkError(said("the solver gave up on the capacity question: {why}", why=got.message))
+    value: Floats = np.zeros(len(model.labels))
+    value[below], value[above] = np.split(np.abs(got.ineqlin.marginals), [int(below.sum())])
+    found: dict[Label, float] = {}
+    for row in np.flatnonzero(value > 1e-9).tolist():
+        label = model.labels[row]
+        key = label[:3] if label[0] == "demand" else label
+        found[key] = found.get(key, 0.0) + float(value[row] / model.units[row])
+    return float(got.fun), found

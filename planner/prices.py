@@ -1,0 +1,109 @@
+"""What a plan stands at, and what one unit more of it would save: by asking again with a little more."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from fleetmark.said import said
+from planner._milp import Label, Model, build
+from planner._search import highs, search
+from planner.capacity import Binding, Margin, Plan, Question
+from planner.limits import AMOUNTS, SITE, duals, loosened, name, stands_for, unit
+
+TELLS = 0.2  # a saving is told where it is known to within this share of it, or of what the relaxation says it is
+AIM = 0.05  # share of what the relaxation says is saved that the gaps may come to
+TIGHTEST, LOOSEST = 1e-6, 1e-3  # of those gaps
+MOST = 8
+SHARE = 0.4  # of the time that the unchanged question may take
+
+
+def shadow_prices(question: Question, plan: Plan, *, most: int = MOST, seconds: float = 30.0) -> list[Binding]:
+    """Of the limits that count in the relaxation the ``most`` weighty, with what a server's worth more of each saves.
+
+    Both the question and its neighbour are solved anew, to a gap far below the plan's: what the plan misses of the best
+    must not pass for the limit's worth. Where that takes too long, the saving is that of the relaxation. In order of
+    what the step saves, those without a saving last.
+    """
+    end = time.monotonic() + seconds
+    model = build(question, plan.margin)
+    relaxed = duals(model, seconds)
+    if relaxed is None:
+        return []
+    steps = {label: _step(question, plan, label) for label in relaxed[1] if label[0] in AMOUNTS}
+    weighty = sorted(steps, key=lambda label: (-relaxed[1][label] * steps[label], str(label)))[:most]
+    expected = {label: relaxed[1][label] * steps[label] for label in weighty}
+    gap = min(max(AIM * min(expected.values(), default=0.0) / max(relaxed[0], 1e-9), TIGHTEST), LOOSEST)
+    before = _solved(model, gap, SHARE * seconds)
+    found = []
+    for j, label in enumerate(weighty):
+        step = steps[label]
+        changed = _loosened(question, plan.margin, label, step)
+        share = max(end - time.monotonic(), 0.0) / (len(weighty) - j)
+        saves, rough = None, False
+        close = before is not None and before[0] - before[1] <= 2 * TELLS * expected[label] * model.scale
+        if before is not None and close and share > 0:
+            after = _solved(changed, gap, share)
+            if after is not None:
+                saved = before[0] - after[0]
+                error = before[0] - before[1] + after[0] - after[1]
+                if error <= TELLS * max(saved, expected[label] * model.scale):
+                    saves = max(saved, 0.0)
+        if saves is None:
+            bare = highs(changed, whole=np.zeros_like(changed.whole), seconds=max(share, 1.0))
+            if bare.values is not None:
+                saves, rough = max(relaxed[0] * model.scale - bare.cost * changed.scale, 0.0), True
+        per_unit = None if saves is None else saves / step
+        found.append(Binding(_name(question, label), unit(question, label), step, per_unit, rough))
+    return sorted(found, key=lambda b: -1.0 if b.saves is None else b.saves * b.more, reverse=True)
+
+
+def _solved(model: Model, gap: float, seconds: float) -> tuple[float, float] | None:
+    """Present value and bound, None where no plan was found in time."""
+    got = search(model, gap, seconds)
+    if got is None or got.values is None:
+        return None
+    cost = float(model.cost @ got.values) * model.scale
+    return cost, min(got.bound * model.scale, cost)
+
+
+def _name(q: Question, label: Label) -> str:
+    """The limit in words; that of a site in one period, where it has one in each."""
+    if label[0] in SITE and len(label) > 2:
+        return said("{limit} in {period}", limit=name(q, label[:2]), period=q.periods[int(label[2])])
+    return name(q, label)
+
+
+def _step(q: Question, plan: Plan, label: Label) -> float:
+    """What one server takes of the limit, or gives to the demand: the largest of those that the plan has to do with."""
+    kind = label[0]
+    if kind == "demand":
+        w = str(label[1])
+        used = set(plan.use.loc[plan.use["workload"] == w, "sku"]) or {s for s in q.skus if w in q.skus[s].worth}
+        given = max(q.skus[s].worth[w].value for s in used) * q.workloads[w].utilisation
+        return min(given / plan.factor(w, int(label[2])), q.workloads[w].point[int(label[2])])
+    stock = plan.stock[plan.stock["installed"] + plan.stock["buy"] > 0]
+    if kind in SITE:
+        stock = stock[stock["site"] == label[1]]
+    there = [q.skus[s] for s in dict.fromkeys(stock["sku"])] or list(q.skus.values())
+    each = {
+        "power": [s.peak_w for s in there],
+        "rack units": [s.rack_units for s in there],
+        "ports": [float(s.ports) for s in there],
+    }
+    sold = [s.price for s in there if s.price] or [s.price for s in q.skus.values() if s.price]
+    return max(each.get(str(kind), sold), default=1.0) or 1.0
+
+
+def _loosened(q: Question, margin: Margin, label: Label, step: float) -> Model:
+    """The programme with more of that limit, a site's in that period only."""
+    changed = build(loosened(q, stands_for(label), step), margin)
+    if label[0] not in SITE or len(label) < 3:
+        return changed
+    high = changed.high.copy()
+    for row, other in enumerate(changed.labels):
+        if other[:2] == label[:2] and other != label:
+            high[row] -= step / changed.units[row]
+    return replace(changed, high=high)

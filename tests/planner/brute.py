@@ -1,0 +1,258 @@
+"""Small capacity questions at random, and their least cost by trying everything; nothing of the solver is used.
+
+Servers are followed one by one with their ages, the oldest retired first. Every order and retirement is tried, and for
+each period every number of active servers; how these share the work is a linear programme (dedicated servers: tried).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import random
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.optimize import linprog
+
+from planner.capacity import Cohort, Question, Site, Sku, Workload, Worth
+
+HOURS = 8766
+LARGEST = 10**6
+
+
+def small(seed: int) -> Question:
+    """A question of 1-2 SKUs, sites and workloads and 1-3 periods, with some of all that can be asked for; few enough
+    orders are possible for all to be tried.
+    """
+    made = _made(seed)
+    return made if _orders(made) <= LARGEST else small(seed + 100_000)
+
+
+def _orders(q: Question) -> int:
+    """How many ways there are to order and to use what is ordered, about."""
+    there = sum(c.count for c in q.fleet)
+    each = [(n + 1) * (n + there + 1) for n in _most(q)]
+    return math.prod(each) ** len(q.periods)
+
+
+def _made(seed: int) -> Question:
+    r = random.Random(seed)
+    periods = r.choice([1, 2, 2, 3])
+    works = ["web", "db"][: r.choice([1, 1, 2])]
+    kinds = ["a", "b"][: r.choice([1, 2])]
+    places = ["x", "y"][: 1 if len(kinds) == 2 and periods > 1 else r.choice([1, 2])]
+    skus = {
+        s: Sku(
+            name=s,
+            worth={w: Worth(r.choice([1.0, 1.5, 1.83, 2.0])) for w in works if r.random() < 0.9},
+            price=None if r.random() < 0.12 else float(r.randint(1, 20)),
+            idle_w=float(r.randint(0, 3)),
+            peak_w=float(r.randint(3, 9)),
+            rack_units=float(r.randint(1, 2)),
+            ports=r.randint(1, 2),
+            lead=r.choice([0, 0, 0, 1]),
+            support=float(r.randint(0, 4)),
+            space=float(r.randint(0, 2)),
+            migration=float(r.randint(0, 3)),
+            minimum_order=r.choice([0, 0, 0, 2]),
+            age_limit=r.choice([None, None, 1, 2]),
+            embodied=float(r.randint(0, 500)),
+        )
+        for s in kinds
+    }
+    workloads = {
+        w: Workload(
+            name=w,
+            unit="units",
+            point=[round(r.uniform(0, 2.4 / len(works)), 2) for _ in range(periods)],
+            sigma=[0.0] * periods,
+            utilisation=r.choice([0.5, 0.65, 0.8]),
+            sites=frozenset(places[:1]) if r.random() < 0.1 else frozenset(),
+            dedicated=len(kinds) * len(places) <= 2 and r.random() < 0.2,
+        )
+        for w in works
+    }
+    survive = len(places) == 2 and len(works) == 1 and periods < 3 and r.random() < 0.5
+    sites = {
+        k: Site(
+            name=k,
+            power_w=float(r.randint(10, 40)) if r.random() < 0.4 else None,
+            rack_units=float(r.randint(3, 9)) if r.random() < 0.3 else None,
+            ports=float(r.randint(3, 9)) if r.random() < 0.2 else None,
+            budget=float(r.randint(10, 60)) if r.random() < 0.25 else None,
+            domain="z" if r.random() < 0.05 else "",
+            spares=1 if r.random() < 0.25 else 0,
+            energy_price=0.2 if r.random() < 0.3 else None,
+            pue=1.5 if r.random() < 0.3 else None,
+        )
+        for k in places
+    }
+    return Question(
+        currency="EUR",
+        date="2027-01-01",
+        periods=[f"P{t}" for t in range(periods)],
+        years=r.choice([0.25, 1.0]),
+        workloads=workloads,
+        skus=skus,
+        sites=sites,
+        fleet=[Cohort(s, k, r.randint(1, 2), r.randint(0, 2)) for s in kinds for k in places if r.random() < 0.35],
+        discount=r.choice([0.0, 0.1]),
+        energy_price=0.1,
+        pue=1.2,
+        carbon_price=r.choice([0.0, 50.0]),
+        grid=0.4,
+        survive=survive,
+        budget=[float(r.randint(10, 40)) if r.random() < 0.5 else None for _ in range(periods)]
+        if r.random() < 0.25
+        else [],
+    )
+
+
+def _most(q: Question) -> list[int]:
+    """The most of each (SKU, site) that can be of use."""
+    need = sum(
+        math.ceil(max(work.point) / (work.utilisation * min(x.worth[w].value for x in q.skus.values() if w in x.worth)))
+        for w, work in q.workloads.items()
+        if any(w in x.worth for x in q.skus.values())
+    )
+    return [
+        0 if sku.price is None else max(need + site.spares, sku.minimum_order)
+        for sku in q.skus.values()
+        for site in q.sites.values()
+    ]
+
+
+def least(q: Question) -> float:
+    """The least present value, infinite where nothing meets the demand."""
+    periods = len(q.periods)
+    pairs = [(s, k) for s in q.skus for k in q.sites]
+    most = _most(q)
+    running = functools.cache(lambda t, installed: _running(q, pairs, t, installed))
+
+    def orders(t: int, spent: tuple[float, ...]) -> Iterator[tuple[tuple[int, ...], tuple[float, ...]]]:
+        ranges = []
+        for (s, _), n in zip(pairs, most, strict=True):
+            first = max(q.skus[s].minimum_order, 1)
+            ranges.append([0, *range(first, n + 1)] if t + q.skus[s].lead < periods else [0])
+        for x in itertools.product(*ranges):
+            money = [n * (q.skus[s].price or 0.0) for n, (s, _) in zip(x, pairs, strict=True)]
+            if q.budget and q.budget[t] is not None and sum(money) > q.budget[t] + 1e-9:
+                continue
+            after = [
+                had + sum(m for m, (_, place) in zip(money, pairs, strict=True) if place == k)
+                for had, k in zip(spent, q.sites, strict=True)
+            ]
+            if all(
+                v is None or a <= v + 1e-9 for a, v in zip(after, (z.budget for z in q.sites.values()), strict=True)
+            ):
+                yield x, tuple(after)
+
+    @functools.cache
+    def onward(
+        t: int, ages: tuple[tuple[int, ...], ...], coming: tuple[tuple[int, ...], ...], spent: tuple[float, ...]
+    ) -> float:
+        """From period t on: ``ages`` of the servers of each pair, the oldest first; ``coming``: arrivals by delay."""
+        if t == periods:
+            return 0.0
+        found = math.inf
+        for x, after in orders(t, spent):
+            there, later, bought = [], [], 0.0
+            for j, (s, _) in enumerate(pairs):
+                sku = q.skus[s]
+                line = [*coming[j], *[0] * (sku.lead + 1 - len(coming[j]))]
+                line[sku.lead] += x[j]
+                there.append(ages[j] + (0,) * line[0])
+                later.append(tuple(line[1:]))
+                bought += x[j] * ((sku.price or 0.0) + q.carbon_price / 1000 * sku.embodied)
+            if bought * q.weight(t) >= found:
+                continue
+            gone = []
+            for servers, (s, _) in zip(there, pairs, strict=True):
+                limit = q.skus[s].age_limit
+                forced = 0 if limit is None else sum(age >= limit for age in servers)
+                gone.append(range(forced, len(servers) + 1))
+            for d in itertools.product(*gone):
+                installed = tuple(len(servers) - n for servers, n in zip(there, d, strict=True))
+                now = bought + sum(n * q.skus[s].migration for n, (s, _) in zip(d, pairs, strict=True))
+                if now * q.weight(t) >= found:
+                    continue
+                now += running(t, installed)
+                if now * q.weight(t) >= found:
+                    continue
+                older = tuple(tuple(age + 1 for age in servers[n:]) for servers, n in zip(there, d, strict=True))
+                found = min(found, now * q.weight(t) + onward(t + 1, older, tuple(later), after))
+        return found
+
+    ages = tuple(
+        tuple(sorted((c.age for c in q.fleet if (c.sku, c.site) == p for _ in range(c.count)), reverse=True))
+        for p in pairs
+    )
+    return onward(0, ages, tuple(() for _ in pairs), (0.0,) * len(q.sites))
+
+
+def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple[int, ...]) -> float:
+    """What a period costs with these servers: support, space and the cheapest energy that serves the demand."""
+    for k, site in q.sites.items():
+        here = [(q.skus[s], n) for (s, place), n in zip(pairs, installed, strict=True) if place == k]
+        for limit, load in (
+            (site.power_w, sum(n * sku.peak_w for sku, n in here)),
+            (site.rack_units, sum(n * sku.rack_units for sku, n in here)),
+            (site.ports, sum(n * sku.ports for sku, n in here)),
+        ):
+            if limit is not None and load > limit + 1e-9:
+                return math.inf
+    kept = sum(n * (q.skus[s].support + q.skus[s].space) * q.years for n, (s, _) in zip(installed, pairs, strict=True))
+    watt = []
+    for _, k in pairs:
+        site = q.sites[k]
+        price = q.energy_price if site.energy_price is None else site.energy_price
+        pue = q.pue if site.pue is None else site.pue
+        watt.append(HOURS * q.years * pue / 1000 * (price + q.carbon_price / 1000 * q.grid))
+    combos = [
+        (p, w)
+        for p, (s, k) in enumerate(pairs)
+        for w, work in q.workloads.items()
+        if w in q.skus[s].worth and (not work.sites or k in work.sites)
+    ]
+    cost = [
+        watt[p] * (q.skus[pairs[p][0]].peak_w - q.skus[pairs[p][0]].idle_w) * q.workloads[w].utilisation
+        for p, w in combos
+    ]
+    gives = [q.skus[pairs[p][0]].worth[w].value * q.workloads[w].utilisation for p, w in combos]
+    domains = {k: q.sites[k].domain or k for k in q.sites}
+    rows, low = [], []
+    for w, work in q.workloads.items():
+        for lost in {*domains.values()} if q.survive else {None}:
+            rows.append(
+                [g if v == w and domains[pairs[p][1]] != lost else 0.0 for (p, v), g in zip(combos, gives, strict=True)]
+            )
+            low.append(work.point[t])
+    demand = np.array(rows).reshape(len(low), len(combos))
+    share = np.array([[float(p == j) for p, _ in combos] for j in range(len(pairs))])
+    ready = [max(n - q.sites[k].spares, 0) for n, (_, k) in zip(installed, pairs, strict=True)]
+    whole = [j for j, (_, w) in enumerate(combos) if q.workloads[w].dedicated]
+    works = {w: [c / g for (_, v), c, g in zip(combos, cost, gives, strict=True) if v == w] for w in q.workloads}
+    least_work = sum(q.workloads[w].point[t] * min(each, default=0.0) for w, each in works.items())
+    found = math.inf
+    for active in sorted(
+        itertools.product(*(range(n + 1) for n in ready)),
+        key=lambda a: sum(n * w for n, w in zip(a, watt, strict=True)),
+    ):
+        rest = sum(n * w * q.skus[s].idle_w for n, w, (s, _) in zip(active, watt, pairs, strict=True))
+        if kept + rest + least_work >= found:
+            continue
+        if not combos:
+            if not any(low):
+                found = kept + rest
+            continue
+        if (demand @ np.array([active[p] for p, _ in combos], dtype=float) < np.array(low) - 1e-9).any():
+            continue  # not even if each server did all its work at once
+        for fixed in itertools.product(*(range(active[combos[j][0]] + 1) for j in whole)):
+            ends: list[tuple[float, float | None]] = [(0.0, None)] * len(combos)
+            for j, n in zip(whole, fixed, strict=True):
+                ends[j] = (n, n)
+            got = linprog(cost, A_ub=np.vstack([-demand, share]), b_ub=[*(-v for v in low), *active], bounds=ends)
+            if got.status == 0:
+                found = min(found, kept + rest + float(got.fun))
+    return found
