@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
-from enum import StrEnum
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from fleetmark import __version__
+from fleetmark import __version__, cli_plan, cli_profile, cli_reports
+from fleetmark.cli_common import (
+    INTERRUPTED,
+    OK,
+    ROOT,
+    SOME_FAILED,
+    USAGE,
+    AsFormat,
+    Format,
+    Root,
+    interruptible,
+)
 from fleetmark.model import FleetmarkError, Status
-
-OK, SOME_FAILED, USAGE, INTERRUPTED = 0, 1, 2, 3
 
 app = typer.Typer(
     help="Characterise servers: run the field's benchmarks over a fleet and read what they say.",
@@ -31,12 +38,6 @@ app = typer.Typer(
 )
 
 
-class Format(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-
-
-ROOT = Path(os.environ.get("FLEETMARK_RESULTS", "fleetmark-results"))
 Inventory = Annotated[
     list[str] | None,
     typer.Option(
@@ -54,10 +55,7 @@ Become = Annotated[bool, typer.Option("--become", "-b", help="Work as root on th
 WorkDir = Annotated[
     str | None, typer.Option(help="Where hosts keep tools and test files, in fleetmark-UID below it (unset: /var/tmp).")
 ]
-Root = Annotated[Path, typer.Option("--results", help="Where campaigns are kept; FLEETMARK_RESULTS sets it too.")]
-AsFormat = Annotated[Format, typer.Option("--format", help="json: nothing but JSON on stdout.")]
 Timeout = Annotated[float, typer.Option("--connect-timeout", help="Seconds to wait for a host to answer at first.")]
-Campaign = Annotated[str, typer.Argument(help="A campaign: its id, the beginning of one, a path, or last.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -131,13 +129,15 @@ def run(
     console = Console(stderr=as_ is Format.JSON)
     if inventory:
         threading.Thread(target=_load_reports, daemon=True).start()
-    with _interruptible("what is finished is kept and hosts may be at work: fleetmark run --resume last"):
+    with interruptible("what is finished is kept and hosts may be at work: fleetmark run --resume last"):
         if resume:
             archive = archives.find(root, resume)
             interrupted = campaign.resume(archive, options, console)
         else:
             archive, interrupted = campaign.run(options, console)
-        results = _show(archive, console, as_)
+        from fleetmark import reporting  # not before: the machine may be the one that is measured
+
+        results = reporting.campaign(archive, as_.value, console)
     status = _exit_status(list(results.outcomes["status"]), strict) if results.campaign.finished else SOME_FAILED
     raise typer.Exit(INTERRUPTED if interrupted else status)
 
@@ -157,19 +157,9 @@ def _until(text: str, least: int | None, most: int) -> Any:
     return Until(ci, max(6, least or min(10, most)), most)
 
 
-@contextlib.contextmanager
-def _interruptible(advice: str) -> Iterator[None]:
-    """Ctrl-C where nothing else is waiting for it ends in a sentence and status 3."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        Console(stderr=True).print(f"fleetmark: interrupted; {advice}", markup=False, highlight=False, soft_wrap=True)
-        raise typer.Exit(INTERRUPTED) from None
-
-
 def _load_reports() -> None:
     """Load what the end of a run needs while the hosts are at work; not on the machine being measured."""
-    for module in ("fleetmark.view", "reports.html", "reports.terminal"):
+    for module in ("fleetmark.reporting", "reports.html", "reports.terminal"):
         importlib.import_module(module)
     importlib.import_module("reports.charts").warm()
 
@@ -191,106 +181,8 @@ def _exit_status(statuses: Sequence[str], strict: bool) -> int:
     return OK if set(statuses) <= good and Status.PASSED.value in statuses else SOME_FAILED
 
 
-def _show(archive: Any, console: Console, as_: Format) -> Any:
-    """The summary of a campaign: the page beside its files, and the table (or JSON) here."""
-    from fleetmark.archive import write_atomic
-    from fleetmark.view import load_results
-    from reports import html, terminal
-
-    results = load_results(archive)
-    page = archive.path / "summary.html"
-    write_atomic(page, html.render(results))
-    if as_ is Format.JSON:
-        typer.echo(json.dumps(_as_json(results, page), indent=1))
-    else:
-        for part in terminal.summary(results, page.resolve()):
-            console.print(part)
-    return results
-
-
-def _as_json(results: Any, page: Path) -> dict[str, Any]:
-    from reports.view import footnotes
-
-    return {
-        "campaign": results.campaign.id,
-        "path": str(results.campaign.path),
-        "page": str(page.resolve()),
-        "finished": results.campaign.finished,
-        "notes": list(results.campaign.notes),
-        "footnotes": footnotes(results.measurements),
-        "outcomes": _records(results.outcomes),
-        "measurements": _records(results.measurements),
-    }
-
-
-def _records(frame: Any) -> list[dict[str, Any]]:
-    """Rows with every digit; a value that is missing is null."""
-    rows: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    return rows
-
-
-@app.command()
-def report(campaign: Campaign = "last", root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
-    """Show a campaign's summary again, and write its page anew.
-
-    Example: fleetmark report last
-    """
-    from fleetmark import archive as archives
-
-    _show(archives.find(root, campaign), Console(stderr=as_ is Format.JSON), as_)
-
-
-class CompareFormat(StrEnum):
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    MD = "md"
-
-
-@app.command()
-def compare(
-    candidate: Annotated[
-        list[str],
-        typer.Option("--candidate", "-c", help="Which machines: gen=genoa; site=ams,cpu.cores>=64; repeatable."),
-    ],
-    baseline: Annotated[str | None, typer.Option("--baseline", "-b", help="What they are worth so many of.")] = None,
-    reference: Annotated[
-        str | None, typer.Option(help="Against a pinned reference (NAME, or NAME@2) instead of a baseline.")
-    ] = None,
-    per: Annotated[
-        str, typer.Option(help="Share out per server, socket, core, thread, gpu, watt or money.")
-    ] = "server",
-    mix: Annotated[
-        str | None, typer.Option(help="Work mix, shares of server-hours: cpu-int=0.6,disk=0.4 or a YAML file.")
-    ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option(help="Only these, headlines or not: patterns over workload/case/metric.")
-    ] = None,
-    paired: Annotated[bool, typer.Option("--paired", help="Both sides are the same hosts, before and after.")] = False,
-    by: Annotated[str, typer.Option(help="What counts as one host: machines with the same submitter, say.")] = "host",
-    best: Annotated[bool, typer.Option("--best", help="Of each side, the best figure for each benchmark.")] = False,
-    root: Root = ROOT,
-    as_: Annotated[CompareFormat, typer.Option("--format", help="table, json, csv or md.")] = CompareFormat.TABLE,
-) -> None:
-    """Say how many baseline machines one candidate is worth, for which work, and how sure that is.
-
-    Example: fleetmark compare --baseline gen=icelake --candidate gen=genoa --per core
-    """
-    from fleetmark import comparing
-    from reports import comparison, comparison_terminal
-
-    asked = (root, baseline, candidate, reference, per, mix, tuple(only or ()), paired, by, best)
-    found = comparing.compare(*asked).found
-    if as_ is CompareFormat.TABLE:
-        for part in comparison_terminal.show(found):
-            Console().print(part)
-    else:
-        write = {"json": comparison.to_json, "csv": comparison.to_csv, "md": comparison.to_markdown}[as_]
-        typer.echo(write(found), nl=as_ is CompareFormat.JSON)
-    if as_ is CompareFormat.CSV:  # which has no place for them
-        said = [f"warning: {w}" for w in found.warnings] + [*found.notes, *comparison.footnotes(found)]
-        for sentence in said:
-            typer.echo(f"fleetmark: {sentence}", err=True)
+app.command()(cli_reports.report)
+app.command()(cli_reports.compare)
 
 
 @app.command("import")
@@ -394,7 +286,7 @@ def hosts(
     from fleetmark.preflight import WORK_DIR
 
     console = Console(stderr=as_ is Format.JSON)
-    with _interruptible("nothing was changed anywhere"):
+    with interruptible("nothing was changed anywhere"):
         asked = (tuple(inventory or ()), limit, suite, _settings(set_ or []), become)
         found = survey.survey(*asked, work_dir or WORK_DIR, connect_timeout, console)
     if as_ is Format.JSON:
@@ -459,6 +351,10 @@ def parse(
     if files:
         raise typer.Exit(reparse.files(what, files, command, Console(), as_ is Format.JSON))
     raise typer.Exit(reparse.campaign(what, root, Console(stderr=as_ is Format.JSON), as_ is Format.JSON))
+
+
+app.add_typer(cli_plan.app, name="plan")
+app.command("profile")(cli_profile.profile)
 
 
 def main() -> None:

@@ -1,0 +1,128 @@
+"""Where everything stands in the planner's input, and what is wrong there: all faults at once, each with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+
+from fleetmark.model import FleetmarkError
+from workloads.manifest import suggest
+
+MOST = 10  # faults told at once
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A place as the reader finds it: ``file``, ``line`` (from 1), and the ``column`` of a sheet."""
+
+    file: str
+    line: int = 0
+    column: str = ""
+
+    def __str__(self) -> str:
+        line = f" line {self.line}" if self.line else ""
+        return f"{self.file}{line}{f', column {self.column}' if self.column else ''}"
+
+
+@dataclass(slots=True)
+class Input:
+    """An input as read, before anything in it is believed: ``doc`` as YAML has it, and where each path stands.
+
+    ``files``: every file it is from, with its SHA-256.
+    """
+
+    doc: dict[str, Any]
+    places: Mapping[Path, Where]
+    files: Mapping[str, str]
+    faults: list[tuple[Where, str]] = field(default_factory=list)
+
+    def where(self, path: Path) -> Where:
+        """The place of ``path``, or of the nearest thing that holds it."""
+        while path and path not in self.places:
+            path = path[:-1]
+        return self.places.get(path) or Where(next(iter(self.files)))
+
+    def fault(self, path: Path, sentence: str) -> None:
+        """Say what is wrong at ``path``."""
+        where = self.where(path)
+        key = "" if where.column and self.places.get(path) else dotted(path)
+        made = (where, f"{key}: {sentence}" if key else sentence)
+        if made not in self.faults:
+            self.faults.append(made)
+
+    def stop(self) -> None:
+        """Raises FleetmarkError with every fault that was found, in the order of the files."""
+        if not self.faults:
+            return
+        order = {name: n for n, name in enumerate(self.files)}
+        self.faults.sort(key=lambda f: (order.get(f[0].file, 0), f[0].line))
+        told = [f"{where}: {sentence}" for where, sentence in self.faults[:MOST]]
+        if len(self.faults) > MOST:
+            told.append(f"and {len(self.faults) - MOST} more faults")
+        raise FleetmarkError("\n".join(told))
+
+    def refused(self, error: ValidationError, model: type[BaseModel]) -> None:
+        """Take over what pydantic found, in words."""
+        for one in error.errors(include_url=False):
+            loc = one["loc"]
+            if one["type"] == "missing":
+                self.fault(self._real(loc[:-1]), f"{loc[-1]} is missing")
+            else:
+                self.fault(self._real(loc), _sentence(one, model))
+
+    def _real(self, loc: Sequence[str | int]) -> Path:
+        """``loc`` without the parts that stand only in the model, not in the file."""
+        made: list[str | int] = []
+        at: Any = self.doc
+        for part in loc:
+            if _has(at, part):
+                at = at[part]
+                made.append(part)
+        return tuple(made)
+
+
+def _has(at: Any, part: str | int) -> bool:
+    if isinstance(at, list):
+        return isinstance(part, int) and part < len(at)
+    return isinstance(at, Mapping) and part in at
+
+
+def dotted(path: Path) -> str:
+    """``skus.genoa.price``, ``fleet[2].age``."""
+    text = "".join(f"[{p + 1}]" if isinstance(p, int) else f".{p}" for p in path)
+    return text.removeprefix(".")
+
+
+def _sentence(one: Any, model: type[BaseModel]) -> str:
+    kind, loc = one["type"], one["loc"]
+    if kind == "extra_forbidden":
+        keys = sorted(_keys(model, loc[:-1]))
+        return f"there is no such key{suggest(str(loc[-1]), keys)}; there are {', '.join(keys)}"
+    if kind in ("dict_type", "mapping_type", "model_type", "model_attributes_type"):
+        return "keys and values are expected here"
+    if kind == "list_type":
+        return "a list is expected here"
+    if kind == "too_short":
+        return "needs at least one"
+    text = str(one["msg"]).removeprefix("Value error, ")
+    return text[:1].lower() + text[1:] if kind not in ("value_error",) else text
+
+
+def _keys(model: Any, loc: Sequence[str | int]) -> set[str]:
+    """The keys of the part of ``model`` at ``loc``."""
+    if isinstance(model, type) and issubclass(model, BaseModel):
+        fields = {f.alias or name: f.annotation for name, f in model.model_fields.items()}
+        if not loc:
+            return set(fields)
+        return _keys(fields.get(str(loc[0])), loc[1:])
+    inner = [_keys(part, loc[1:] if _keyed(model) else loc) for part in get_args(model)]
+    return set().union(*inner)
+
+
+def _keyed(annotation: Any) -> bool:
+    return getattr(annotation, "__origin__", None) in (dict, list, Mapping)

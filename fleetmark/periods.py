@@ -1,0 +1,113 @@
+"""Planning periods: quarters, months, halves and years by name, and durations as whole numbers of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LENGTHS = {"year": 1.0, "half": 0.5, "quarter": 0.25, "month": 1 / 12}  # in years
+_NAMES = {
+    "quarter": re.compile(r"(\d{4})-?Q([1-4])"),
+    "half": re.compile(r"(\d{4})-?H([12])"),
+    "month": re.compile(r"(\d{4})-(0[1-9]|1[0-2])"),
+    "year": re.compile(r"(\d{4})"),
+}
+_HOW = "write 2027-Q1 (quarter), 2027-H1 (half), 2027-01 (month) or 2027 (year)"
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*", re.IGNORECASE)
+_NEAR = 1e-9  # rounding of a duration, in periods
+_YEARS = {**LENGTHS, "week": 7 / 365.25, "day": 1 / 365.25}
+MOST = 240
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A period of the calendar: its ``length`` by name, and its ``number`` since the year 0."""
+
+    length: str
+    number: int
+
+    @property
+    def name(self) -> str:
+        """As people write it: ``2027-Q1``."""
+        a_year = round(1 / LENGTHS[self.length])
+        year, part = divmod(self.number, a_year)
+        return {
+            "quarter": f"{year:04}-Q{part + 1}",
+            "half": f"{year:04}-H{part + 1}",
+            "month": f"{year:04}-{part + 1:02}",
+            "year": f"{year:04}",
+        }[self.length]
+
+
+def place(name: str) -> Place | None:
+    """Where a period named in one of the ways of this module stands; None for any other name."""
+    for length, pattern in _NAMES.items():
+        if match := pattern.fullmatch(name):
+            part = int(match[2]) - 1 if length != "year" else 0
+            return Place(length, int(match[1]) * round(1 / LENGTHS[length]) + part)
+    return None
+
+
+def sequence(start: str, count: int, length: str | None = None) -> tuple[list[str], float]:
+    """``count`` names from ``start`` on, and how long each is in years. Raises ValueError for what is no period."""
+    first = place(start)
+    if first is None:
+        raise ValueError(f"{start!r} is no period: {_HOW}")
+    if length and first.length != length:
+        raise ValueError(f"{start!r} is a {first.length}, not a {length}: {_HOW}")
+    return [Place(first.length, first.number + n).name for n in range(count)], LENGTHS[first.length]
+
+
+def in_order(names: Sequence[str], length: str | None = None) -> float:
+    """The length in years of periods given by name. Raises ValueError where one is out of order, or stands twice.
+
+    Names that are no periods of the calendar (``launch``, ``year 2``) need their common ``length``.
+    """
+    twice = next((n for i, n in enumerate(names) if n in names[:i]), None)
+    if twice is not None:
+        raise ValueError(f"period {twice} stands twice")
+    places = [place(n) for n in names]
+    known = [p for p in places if p]
+    if len(known) < len(names):
+        odd = next(n for n, p in zip(names, places, strict=True) if p is None)
+        if length is None:
+            raise ValueError(f"{odd!r} is no period: {_HOW}, or say how long each is: length: quarter")
+        return LENGTHS[length]
+    own = known[0].length
+    if length not in (None, own):
+        raise ValueError(f"{names[0]!r} is a {own}, not a {length}")
+    for n, (one, two) in enumerate(itertools.pairwise(known)):
+        a, b = names[n], names[n + 1]
+        if two.length != own:
+            raise ValueError(f"{b} is a {two.length}, {a} a {own}: all periods are of one length")
+        if two.number != one.number + 1:
+            expected = Place(own, one.number + 1).name
+            raise ValueError(f"{b} is out of order: {expected} comes after {a}")
+    return LENGTHS[own]
+
+
+def duration(value: object) -> tuple[float, str]:
+    """``2 quarters`` as (2, "quarter"), ``3`` as (3, "period"). Raises ValueError for anything else."""
+    how = "write 2 (periods), 2 quarters, 6 months, 10 weeks or 5 years"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        amount, unit = float(value), "period"
+    else:
+        match = _DURATION.fullmatch(str(value))
+        unit = match[2].lower() if match else ""
+        unit = "half" if unit in ("halve", "half-year") else unit
+        if not match or unit not in (*_YEARS, "period"):
+            raise ValueError(f"{value!r} is no duration: {how}")
+        amount = float(match[1])
+    if not 0 <= amount < 1e4:
+        raise ValueError(f"{value!r} is no duration: {how}")
+    return amount, unit
+
+
+def whole(span: tuple[float, str], years: float, *, up: bool) -> int:
+    """A duration in periods of that many ``years``; one that is not whole is rounded ``up``, or down."""
+    amount, unit = span
+    periods = amount if unit == "period" else amount * _YEARS[unit] / years
+    return math.ceil(periods - _NEAR) if up else math.floor(periods + _NEAR)
