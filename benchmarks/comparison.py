@@ -17,8 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fleetmark import __version__
 from fleetmark.archive import MEASUREMENT_SCHEMA
 
+CLASSES, UNITS, SCALES = ("cpu-int", "mem-bw", "disk", "net"), ("1", "B/s", "1/s", "B/s"), (1.0, 1e9, 1e4, 1e8)
 BLOCK = 500  # hosts written at once
 READ = "import sys, pyarrow.parquet as pq; pq.read_table(sys.argv[1], columns=['host', 'workload', 'case', 'metric', 'value'])"
 
@@ -28,8 +30,16 @@ def record(root: Path, hosts: int, metrics: int, repeats: int) -> Path:
     folder = root / "20260101T000000-large"
     folder.mkdir()
     names = [f"h{n}" for n in range(hosts)]
-    listed = [{"name": n, "labels": {"gen": "ab"[i % 2]}} for i, n in enumerate(names)]
-    (folder / "campaign.json").write_text(json.dumps({"schema": 1, "hosts": listed}))
+    listed = [{"name": n, "generation": "ab"[i % 2], "labels": {"gen": "ab"[i % 2]}} for i, n in enumerate(names)]
+    about = {
+        "schema": 1,
+        "created": "2026-01-01T00:00:00Z",
+        "suite": "large",
+        "seed": 1,
+        "command": ["fleetmark", "run"],
+    }
+    about |= {"versions": {"fleetmark": __version__}, "workloads": [f"w{n}" for n in range(-(-metrics // 20))]}
+    (folder / "campaign.json").write_text(json.dumps({**about, "hosts": listed}))
     rng = np.random.default_rng(1)
     schema = pa.schema(
         [
@@ -44,11 +54,19 @@ def record(root: Path, hosts: int, metrics: int, repeats: int) -> Path:
         "workload": [f"w{m // 20}" for m in metric],
         "case": [f"case-{m % 20 // 5}" for m in metric],
         "metric": [f"m{m % 5}" for m in metric],
-        "class": [("cpu-int", "mem-bw", "disk", "net")[m // 20 % 4] for m in metric],
+        "class": [CLASSES[m // 20 % 4] for m in metric],
+        "unit": [UNITS[m // 20 % 4] for m in metric],
         "repeat": repeat,
     }
-    fixed = {"campaign": folder.name, "subject": "host", "labels": "{}", "unit": "1/s", "better": "higher"}
-    fixed |= {"time": "2026-01-01T00:00:00Z", "tool_version": "1", "status": "passed", "standing": "", "raw": "raw/x"}
+    fixed = {"campaign": folder.name, "subject": "host", "labels": "{}", "better": "higher"}
+    fixed |= {
+        "time": "2026-01-01T00:00:00Z",
+        "tool_version": "1",
+        "status": "passed",
+        "standing": "",
+        "raw": "raw/x",
+        "members": "",
+    }
     flags = {"headline": True, "bits": False}
     with pq.ParquetWriter(path, schema, compression="zstd") as out:
         for first in range(0, hosts, BLOCK):
@@ -59,7 +77,8 @@ def record(root: Path, hosts: int, metrics: int, repeats: int) -> Path:
             columns = {k: np.tile(v, len(block)) for k, v in of_host.items()}
             columns |= {k: pa.repeat(v, many) for k, v in (fixed | flags).items()}
             columns["host"] = np.repeat([names[i] for i in block], rows)
-            columns["value"] = np.exp(own + rng.normal(0, 0.01, many)) * np.tile(1.0 + metric, len(block)) * speed
+            level = np.tile((1.0 + metric) * [SCALES[m // 20 % 4] for m in metric], len(block))
+            columns["value"] = np.exp(own + rng.normal(0, 0.01, many)) * level * speed
             out.write_table(pa.table({k: columns[k] for k in schema.names}, schema=schema))
     return path
 

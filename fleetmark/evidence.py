@@ -5,36 +5,52 @@ In what comes of it a side of the comparison is a generation, so whatever shows 
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
-from fleetmark import __version__
+from fleetmark import __version__, reference, telemetry
 from fleetmark.archive import Archive
 from fleetmark.comparing import Compared
-from fleetmark.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
+from fleetmark.model import FleetmarkError
+from fleetmark.results import MEASUREMENT_COLUMNS, OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results, stacked
+from fleetmark.said import said
 from fleetmark.selection import Machine
 from fleetmark.view import load_results, read_measurements
+
+_LEAST_RUNS = 12  # of a campaign, whose telemetry is read
 
 
 def gather(root: Path, compared: Compared, command: Sequence[str], created: str) -> tuple[Results, tuple[Results, ...]]:
     """What was measured on the machines of ``compared``: over all campaigns, and campaign by campaign.
 
-    ``command`` and ``created`` (ISO 8601, UTC) are those of the comparison itself.
+    ``command`` and ``created`` (ISO 8601, UTC) are those of the comparison itself. A pinned reference has no machines
+    here: what it was made of may be gone. Raises FleetmarkError where a campaign is damaged.
     """
-    titles = {(m.campaign, m.host): side for side, machines in compared.machines.items() for m in machines}
     names = _names(compared)
+    of: dict[str, dict[str, dict[str, Machine]]] = {}  # campaign, side, host
+    for side, machines in compared.machines.items():
+        for m in machines:
+            of.setdefault(m.campaign, {}).setdefault(side, {})[m.host] = m
+    runs = max(_LEAST_RUNS, telemetry.MOST_RUNS // max(1, len(of)))
     parts = []
-    for campaign in sorted({c for c, _ in titles}):
-        found = (
-            _imported(root, campaign, compared)
-            if _is_import(root, campaign)
-            else load_results(Archive(root / campaign))
+    for campaign, sides in sorted(of.items()):
+        archive, chosen = Archive(root / campaign), {h: m for hosts in sides.values() for h, m in hosts.items()}
+        results = (
+            _imported(archive, campaign, list(chosen.values()))
+            if (archive.path / "import.json").exists()
+            else load_results(archive, {h: m.facts for h, m in chosen.items()}, runs)
         )
-        mine = {host: names[campaign, host] for c, host in titles if c == campaign}
-        parts.append(_restricted(found, mine, {h: titles[campaign, h] for h in mine}))
+        called = [
+            _restricted(results, side, {h: names[side, campaign, h] for h in hosts}) for side, hosts in sides.items()
+        ]
+        part = _merged(results.campaign, called)
+        t = results.telemetry  # whose runs count once, however many sides have them
+        parts.append(replace(part, telemetry=replace(part.telemetry, read=t.read, there=t.there, damaged=t.damaged)))
     about = CampaignInfo(
         id="comparison",
         created=created,
@@ -47,41 +63,75 @@ def gather(root: Path, compared: Compared, command: Sequence[str], created: str)
         wall_s=0.0,
         workloads=tuple(dict.fromkeys(w for p in parts for w in p.campaign.workloads)),
     )
-    hosts = {h.name: h for p in parts for h in p.hosts}  # the latest facts of a host speak for it
-    whole = Results(
+    whole = _merged(about, parts)
+    hosts = {h.name: h for h in whole.hosts}  # the latest facts of a host speak for it
+    return replace(whole, hosts=tuple(hosts.values())), tuple(parts)
+
+
+def _merged(about: CampaignInfo, parts: Sequence[Results]) -> Results:
+    """Several sides or campaigns as one."""
+    return Results(
         about,
-        tuple(hosts.values()),
-        pd.concat([p.outcomes for p in parts], ignore_index=True),
-        pd.concat([p.measurements for p in parts], ignore_index=True),
+        tuple(h for p in parts for h in p.hosts),
+        stacked([p.outcomes for p in parts]),
+        stacked([p.measurements for p in parts]),
+        telemetry.together([p.telemetry for p in parts]),
     )
-    return whole, tuple(parts)
 
 
-def _names(compared: Compared) -> dict[tuple[str, str], str]:
-    """(campaign, host) to a name that stands on one side only: the same host before and after is two here."""
+def pinned(root: Path, name: str) -> Results:
+    """A pinned reference as a campaign without hosts: where the baseline's figures are from."""
+    found = reference.load(root, name)
+    file = root / "references" / f"{found.name}.{found.version}.json"
+    info = CampaignInfo(
+        id=found.side.title,
+        created=found.created,
+        suite="",
+        seed=0,
+        command=("fleetmark", "reference", "save", found.name, "--from", found.selector),
+        fleetmark_version=__version__,
+        path=file.resolve(),
+        finished=True,
+        wall_s=0.0,
+        notes=(
+            said(
+                "The baseline is pinned: the mean of {n} hosts that {what} selected.",
+                n=found.hosts,
+                what=found.selector,
+            ),
+        ),
+        hashes={file.name: hashlib.sha256(file.read_bytes()).hexdigest()},
+    )
+    return Results(info, (), _nothing(OUTCOME_COLUMNS), _nothing(MEASUREMENT_COLUMNS))
+
+
+def _nothing(columns: Sequence[str]) -> pd.DataFrame:
+    return pd.DataFrame({name: pd.Series(dtype=object) for name in columns})
+
+
+def _names(compared: Compared) -> dict[tuple[str, str, str], str]:
+    """(side, campaign, host) to a name that stands on one side only: the same host before and after is two here, and so
+    is one that two candidates have."""
     sides: dict[str, set[str]] = {}
     for side, machines in compared.machines.items():
         for m in machines:
             sides.setdefault(compared.names[m.campaign, m.host], set()).add(side)
     return {
-        (m.campaign, m.host): f"{name} ({side})" if len(sides[name]) > 1 else name
+        (side, m.campaign, m.host): f"{name} ({side})" if len(sides[name]) > 1 else name
         for side, machines in compared.machines.items()
         for m in machines
         for name in [compared.names[m.campaign, m.host]]
     }
 
 
-def _is_import(root: Path, campaign: str) -> bool:
-    return (root / campaign / "import.json").exists()
-
-
-def _imported(root: Path, campaign: str, compared: Compared) -> Results:
+def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> Results:
     """An imported table as a campaign that nobody ran."""
-    archive = Archive(root / campaign)
-    about = json.loads((archive.path / "import.json").read_text())
-    machines: dict[str, Machine] = {
-        m.host: m for ms in compared.machines.values() for m in ms if m.campaign == campaign
-    }
+    file = archive.path / "import.json"
+    try:
+        about = json.loads(file.read_text())
+        about = {name: about[name] for name in ("created", "kind", "source", "fleetmark", "notes", "sha256")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FleetmarkError(f"{file}: damaged ({error!r}); delete {file.parent} and import again") from error
     measurements = read_measurements(archive)
     info = CampaignInfo(
         id=campaign,
@@ -97,25 +147,42 @@ def _imported(root: Path, campaign: str, compared: Compared) -> Results:
         notes=tuple(about["notes"]),
         hashes={about["source"]: about["sha256"]},
     )
-    hosts = tuple(
-        HostInfo(name, labels=m.labels, reason="imported figures come without facts") for name, m in machines.items()
-    )
-    outcomes = pd.DataFrame({name: pd.Series(dtype=object) for name in OUTCOME_COLUMNS})
-    return Results(info, hosts, outcomes, measurements)
+    reason = said("imported figures come without facts")
+    hosts = tuple(HostInfo(m.host, labels=m.labels, reason=reason) for m in machines)
+    return Results(info, hosts, _nothing(OUTCOME_COLUMNS), measurements)
 
 
-def _restricted(found: Results, names: Mapping[str, str], sides: Mapping[str, str]) -> Results:
-    """``found`` for the hosts in ``names`` alone, called as it says; a pair's subject follows."""
-    m = found.measurements[found.measurements["host"].isin(list(names))]
-    host = m["host"].map(names)
-    subject = m["subject"]
-    if any(old != new for old, new in names.items()):
-        pairs = {s: ">".join(names.get(end, end) for end in s.split(">")) for s in subject.unique() if ">" in s}
-        subject = subject.map(lambda s: pairs.get(s, s))
-    o = found.outcomes[found.outcomes["host"].isin(list(names))]
+def _restricted(found: Results, side: str, names: Mapping[str, str]) -> Results:
+    """``found`` for the hosts in ``names`` alone, called as it says, as those of ``side``; a pair's subject follows."""
+    m = _called(found.measurements, names)
     hosts = tuple(
-        HostInfo(names[h.name], sides[h.name], h.labels, h.facts, h.reachable, h.reason, h.address)
+        HostInfo(names[h.name], side, h.labels, h.facts, h.reachable, h.reason, h.address)
         for h in found.hosts
         if h.name in names
     )
-    return Results(found.campaign, hosts, o.assign(host=o["host"].map(names)), m.assign(host=host, subject=subject))
+    t = found.telemetry
+    meanwhile = replace(
+        t,
+        samples=_of(t.samples, names),
+        extremes=_of(t.extremes, names),
+    )
+    return Results(found.campaign, hosts, _of(found.outcomes, names), m, meanwhile)
+
+
+def _of(frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    kept = frame[frame["host"].isin(list(names))]
+    return kept.assign(host=kept["host"].map(names))
+
+
+def _called(measurements: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    """The measurements of the hosts in ``names`` alone, called as it says, text as categories."""
+    kept = measurements[measurements["host"].isin(list(names))]
+    if all(old == new for old, new in names.items()):
+        return kept
+    host = kept["host"].astype("category").cat.remove_unused_categories()
+    subject = kept["subject"].astype("category").cat.remove_unused_categories()
+    called = [">".join(names.get(end, end) for end in s.split(">")) if ">" in s else s for s in subject.cat.categories]
+    return kept.assign(
+        host=host.cat.rename_categories([names[h] for h in host.cat.categories]),
+        subject=subject.cat.rename_categories(called),
+    )

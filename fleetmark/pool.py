@@ -204,10 +204,9 @@ def _power(
         mine = drawn.reindex(place).set_axis(values.index)
         source = source.where(amount.notna(), mine["source"].astype(object).fillna(""))
         amount = amount.fillna(mine["log"])
+    metered = set(power["record"])
     labels = {
-        n: math.log(w)
-        for n, m in enumerate(chosen)
-        if n not in set(power["record"]) and (w := _positive(m.labels.get("watts")))
+        n: math.log(w) for n, m in enumerate(chosen) if n not in metered and (w := _positive(m.labels.get("watts")))
     }
     by_label = values["record"].map(labels).astype(float)
     source = source.where(by_label.isna(), "the label watts")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
+from pandas.api.types import union_categoricals
 
 from fleetmark.facts import Facts
 
@@ -44,6 +45,10 @@ MEASUREMENT_COLUMNS = (
 )
 
 
+TELEMETRY_COLUMNS = ("host", "workload", "case", "repeat", "t", "column", "value")  # t: seconds since the run began
+EXTREME_COLUMNS = ("host", "workload", "case", "repeat", "column", "min", "mean", "max")
+
+
 @dataclass(frozen=True, slots=True)
 class CampaignInfo:
     """One campaign: what was asked for, and what is needed to ask for it again."""
@@ -76,16 +81,38 @@ class HostInfo:
     address: str | None = None  # where SSH goes
 
 
+def _no_rows(columns: Sequence[str]) -> pd.DataFrame:
+    numbers = dict.fromkeys(("t", "value", "min", "mean", "max"), "float64") | {"repeat": "int64"}
+    return pd.DataFrame({name: pd.Series(dtype=numbers.get(name, "object")) for name in columns})
+
+
+@dataclass(frozen=True, slots=True)
+class Telemetry:
+    """The hosts while they measured, of as many runs as were read.
+
+    ``samples`` has TELEMETRY_COLUMNS, thinned; ``extremes`` EXTREME_COLUMNS, over all samples of a run. Columns are those
+    of the archive, with ``power_w`` for what the host drew. ``read`` runs of ``there``; ``damaged``: files that could
+    not be read.
+    """
+
+    samples: pd.DataFrame = field(default_factory=lambda: _no_rows(TELEMETRY_COLUMNS))
+    extremes: pd.DataFrame = field(default_factory=lambda: _no_rows(EXTREME_COLUMNS))
+    read: int = 0
+    there: int = 0
+    damaged: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Results:
     """A campaign's content. ``outcomes`` has OUTCOME_COLUMNS, one row per (host, workload, case, repeat), every one
-    of them; ``measurements`` has MEASUREMENT_COLUMNS. Nobody changes either frame in place.
+    of them; ``measurements`` has MEASUREMENT_COLUMNS, text perhaps as categories. Nobody changes either frame in place.
     """
 
     campaign: CampaignInfo
     hosts: tuple[HostInfo, ...]
     outcomes: pd.DataFrame
     measurements: pd.DataFrame
+    telemetry: Telemetry = field(default_factory=Telemetry)
 
     def __post_init__(self) -> None:
         for name, frame, columns in (
@@ -95,3 +122,14 @@ class Results:
             missing = [c for c in columns if c not in frame.columns]
             if missing:
                 raise ValueError(f"{name} of campaign {self.campaign.id} lack the columns {', '.join(missing)}")
+
+
+def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """``frames`` of the same columns below one another; columns that are categories in all of them stay so."""
+    given = [f for f in frames if not f.empty] or list(frames[:1])
+    if len(given) == 1:
+        return given[0].reset_index(drop=True)
+    coded = [c for c in given[0].columns if all(isinstance(f[c].dtype, pd.CategoricalDtype) for f in given)]
+    made = {c: union_categoricals([f[c] for f in given]) for c in coded}
+    rest = pd.concat([f.drop(columns=coded) for f in given], ignore_index=True)
+    return rest.assign(**made)[list(given[0].columns)]

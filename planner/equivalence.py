@@ -126,9 +126,7 @@ def _over(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], pairing: Pairi
     return welch(x.tolist(), y.tolist(), extra=extra)
 
 
-def _resampled(
-    x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], pairing: Pairing
-) -> tuple[float, float] | None:
+def _resampled(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], pairing: Pairing) -> tuple[float, float] | None:
     if pairing is Pairing.SAME_HOSTS:
         return bootstrap.paired_percentiles((y - x).tolist(), CONFIDENCE)
     return None if pairing is Pairing.PINNED else bootstrap.percentiles(x.tolist(), y.tolist(), CONFIDENCE)

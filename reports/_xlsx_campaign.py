@@ -109,7 +109,7 @@ def _scored(view: View) -> pd.DataFrame:
 
 
 def _layout(view: View, measured: pd.DataFrame) -> _Layout:
-    metrics = list(dict.fromkeys(_keys(view.merged)))
+    metrics = _keys(view.merged[METRIC].drop_duplicates())
     columns = {host.name: n for n, host in enumerate(view.hosts, _FIRST_COLUMN)}
     generations: dict[str, tuple[int, int]] = {}
     for host in view.hosts:
@@ -126,7 +126,7 @@ def _layout(view: View, measured: pd.DataFrame) -> _Layout:
 
 
 def _keys(frame: pd.DataFrame) -> list[_Key]:
-    return list(zip(*(frame[c].astype(str) for c in METRIC), strict=True)) if len(frame) else []
+    return list(zip(*(frame[c].astype(str).tolist() for c in METRIC), strict=True)) if len(frame) else []
 
 
 def _raw(sheet: Sheet, measured: pd.DataFrame, live: bool, report: Report) -> None:
@@ -205,7 +205,7 @@ def _medians(sheet: Sheet, layout: _Layout, raw: Sheet) -> None:
         key = _keys(rows.iloc[:1])[0]
         row, form = layout.metrics[key], form_for(rows["median"].tolist(), key[METRIC.index("unit")])
         _about(sheet, row, key, str(rows["better"].iloc[0]))
-        for host, median in zip(rows["host"], rows["median"], strict=True):
+        for host, median in zip(rows["host"].tolist(), rows["median"].tolist(), strict=True):
             formula = _median(raw, layout.ranges.get((key, host), ()))
             if formula:
                 sheet.formula(row, layout.columns[host], f"={formula}", float(median), form)
@@ -275,13 +275,9 @@ def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet) -> None:
     row = _FIRST_ROW
     names = {column: host for host, column in layout.columns.items()}
     head = _FIRST_ROW - 1
-    medians = dict(
-        zip(
-            zip(_keys(layout.view.merged), layout.view.merged["host"], strict=True),
-            layout.view.merged["median"],
-            strict=True,
-        )
-    )
+    merged = layout.view.merged
+    of, medians = merged["host"].tolist(), merged["median"].tolist()
+    places = merged.groupby(METRIC, sort=False).indices
     for key, about in zip(_keys(found), found.to_dict("records"), strict=True):
         _about(sheet, row, key, str(about["better"]))
         generation = str(about["generation"])
@@ -297,7 +293,8 @@ def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet) -> None:
             sheet.formula(row, 12, f"=SMALL({cells},{high})", float(about["hi"]), form)
         if not math.isnan(about["cv"]):
             sheet.formula(row, 13, f"=STDEV({cells})/ABS(AVERAGE({cells}))", float(about["cv"]), PERCENT)
-        there = {names[c]: medians[key, names[c]] for c in range(first, last + 1) if (key, names[c]) in medians}
+        every = {of[n]: medians[n] for n in places[key].tolist()}
+        there = {names[c]: every[names[c]] for c in range(first, last + 1) if names[c] in every}
         for column, end, pick in ((14, "MIN", min), (15, "MAX", max)):
             name = pick(there, key=there.__getitem__)
             shown = f"INDEX({hosts.span(head, first, head, last)},MATCH({end}({cells}),{cells},0))"

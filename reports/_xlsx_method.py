@@ -51,6 +51,13 @@ def method(found: Comparison) -> Sequence[tuple[Said, Said]]:
             ),
         ),
         (
+            said("Many benchmarks"),
+            said(
+                "Each ratio is judged by itself: of 100 benchmarks without a difference, about 5 will look better or "
+                "worse."
+            ),
+        ),
+        (
             said("Coverage"),
             said(
                 "A benchmark that one side lacks costs its weight. Below 80% there is no headline; below 100% the "

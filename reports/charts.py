@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 import vl_convert
@@ -18,7 +19,8 @@ from reports import format as fmt
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 MANY_ROWS = 24  # above this, strips show generations instead of hosts
-MANY_LINES = 12  # above this, lines show generations instead of hosts
+MANY_DOTS = 200  # hosts above which a strip's dots become boxes
+MANY_LINES = 12  # above this, and of several hosts of several generations, lines show generations instead of hosts
 MANY_CELLS = 40  # hosts above which a matrix of pairs is no longer drawn
 _WIDTH = 400
 
@@ -140,6 +142,46 @@ def strip(
     }
 
 
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A row's figures in the axis's unit: lowest, 5%, 25%, median, 75%, 95%, highest."""
+
+    name: str
+    generation: str
+    quantiles: Sequence[float]
+
+
+def boxes(rows: Sequence[Box], colours: Mapping[str, str], axis: str) -> Spec:
+    """A box per row over its middle half, whiskers over nine tenths, a tick at the median, dots at both ends."""
+    names = [row.name for row in rows]
+    fields = ("low", "q5", "q25", "q50", "q75", "q95", "high")
+    y: Spec = {"field": "r", "type": "nominal", "sort": names, "title": None, "scale": {"domain": names}}
+    y |= {"axis": {"grid": True, "ticks": False, "domain": False, "labelPadding": 8}}
+    x: Spec = {"type": "quantitative", "title": axis, "axis": {"tickCount": 5, "grid": False}}
+    x |= {"scale": {"domain": _domain([v for row in rows for v in row.quantiles]), "nice": False, "zero": False}}
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    colour = {"color": {"field": "g", "type": "nominal", "scale": scale, "legend": None}}
+
+    def part(mark: Spec, start: str, end: str | None = None) -> Spec:
+        ends = {"x": {**x, "field": start}} | ({"x2": {"field": end}} if end else {})
+        return {"mark": mark, "encoding": {"y": y, **ends, **({} if mark["type"] == "tick" else colour)}}
+
+    return {
+        "width": _WIDTH,
+        "height": {"step": 26},
+        "data": {
+            "values": [{"r": r.name, "g": r.generation, **dict(zip(fields, r.quantiles, strict=True))} for r in rows]
+        },
+        "layer": [
+            part({"type": "rule"}, "q5", "q95"),
+            part({"type": "bar", "height": 13, "opacity": 0.55}, "q25", "q75"),
+            part({"type": "point", "filled": True, "size": 16}, "low"),
+            part({"type": "point", "filled": True, "size": 16}, "high"),
+            part({"type": "tick", "thickness": 2, "size": 17, "color": "currentColor"}, "q50"),
+        ],
+    }
+
+
 def _domain(values: Sequence[float]) -> list[float]:
     """Around all values, and at least 2% to both sides of their middle: noise must not look like a difference."""
     if not values:
@@ -149,7 +191,16 @@ def _domain(values: Sequence[float]) -> list[float]:
     return [lo - room, hi + room] if hi > lo or room > 0 else [lo - 1, hi + 1]
 
 
-# --- a figure against a size or a depth ------------------------------------------------------------------------------
+# --- a figure against another, or against time -----------------------------------------------------------------------
+
+
+class Across(Enum):
+    """What the x axis of a curve is: how it is scaled and labelled."""
+
+    SIZE = "bytes, log2"
+    COUNT = "a count such as a queue depth, log2"
+    SECONDS = "time from 0"
+    LOAD = "another figure; lines go through their points in the order in which these stand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,27 +214,19 @@ class Line:
 
 
 def curve(
-    lines: Sequence[Line], x_title: str, y_title: str, *, size: bool, marks: Sequence[tuple[float, str, str]] = ()
+    lines: Sequence[Line], x_title: str, y_title: str, across: Across, marks: Sequence[tuple[float, str, str]] = ()
 ) -> Spec:
-    """Lines over a log2 x axis: sizes in bytes, or a count such as a queue depth.
-
-    ``marks`` are (x, text, colour): upright rules, where a cache ends, say.
-    """
+    """Lines over one x axis. ``marks`` are (x, text, colour): upright rules, where a cache ends, say."""
     xs = sorted({p[0] for line in lines for p in line.points})
     ys = [v for line in lines for p in line.points for v in p[1:] if math.isfinite(v)]
     log = min(ys) > 0 and max(ys) / min(ys) >= 4
-    x_axis: Spec = {"values": xs, "format": "d"}
-    if size:
-        powers = range(math.ceil(math.log2(xs[0])), math.floor(math.log2(xs[-1])) + 1, 4)
-        steps = ((30, "GiB"), (20, "MiB"), (10, "KiB"))
-        label = " : ".join(f"datum.value >= {2**e} ? datum.value / {2**e} + ' {unit}'" for e, unit in steps)
-        x_axis = {"values": [2.0**e for e in powers], "labelExpr": f"{label} : datum.value + ' B'"}
-    x: Spec = {"field": "x", "type": "quantitative", "title": x_title, "axis": {**x_axis, "grid": False}}
-    x |= {"scale": {"type": "log", "base": 2, "domain": [xs[0], xs[-1]], "nice": False}}
+    x: Spec = {"field": "x", "type": "quantitative", "title": x_title, **_x_scale(xs, across)}
     y: Spec = {"field": "y", "type": "quantitative", "title": y_title, "axis": {"tickCount": 6, "format": ".6~g"}}
     # On a log scale: room above for what is written at the marks.
     room = [min(ys) / 1.15, max(ys) * (1.8 if marks else 1.15)]
-    y |= {"scale": {"type": "log", "domain": room, "nice": False} if log else {"zero": True}}
+    close = across is Across.SECONDS and max(ys) - min(ys) < 0.5 * max(ys)  # a clock that sags by 5% must be seen to
+    scale: Spec = {"domain": _domain(ys), "nice": False, "zero": False} if close else {"zero": True}
+    y |= {"scale": {"type": "log", "domain": room, "nice": False} if log else scale}
 
     names = [line.name for line in lines]
     legend: Spec = {"orient": "top", "title": None, "columns": 4}
@@ -191,14 +234,16 @@ def curve(
     keyed: Spec = {"field": "s", "type": "nominal", "legend": legend if len(lines) > 1 else None}
     colour = {**keyed, "scale": {"domain": names, "range": [line.colour for line in lines]}}
     dash = {**keyed, "scale": {"domain": names, "range": [DASHES[line.dash % len(DASHES)] for line in lines]}}
-    points = [{"s": line.name, "x": p[0], "y": p[1]} for line in lines for p in line.points]
+    points = [{"s": line.name, "x": p[0], "y": p[1], "i": i} for line in lines for i, p in enumerate(line.points)]
+    in_order = {"order": {"field": "i", "type": "quantitative"}} if across is Across.LOAD else {}
     band = [
         {"s": line.name, "x": p[0], "lo": p[2], "hi": p[3]}
         for line in lines
         for p in line.points
         if math.isfinite(p[2]) and p[2] < p[3]
     ]
-    dots = {"size": 28, "filled": True} if len(xs) <= 12 else False
+    few = len(xs) <= 12 or across is Across.LOAD
+    dots = {"size": 28, "filled": True} if few else False
     layers: list[Spec] = [
         *_marks(marks, x),
         {
@@ -209,10 +254,26 @@ def curve(
         {
             "data": {"values": points},
             "mark": {"type": "line", "strokeWidth": 1.6, "point": dots},
-            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash},
+            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, **in_order},
         },
     ]
     return {"width": _WIDTH, "height": 210, "layer": layers}
+
+
+def _x_scale(xs: Sequence[float], across: Across) -> Spec:
+    """Scale and axis of x."""
+    if across is Across.LOAD:
+        return {"scale": {"zero": True}, "axis": {"tickCount": 6, "format": ".6~g", "grid": False}}
+    if across is Across.SECONDS:
+        return {"scale": {"domain": [0, xs[-1]], "nice": False}, "axis": {"tickCount": 6, "grid": False}}
+    axis: Spec = {"values": list(xs), "format": "d"}
+    if across is Across.SIZE:
+        powers = range(math.ceil(math.log2(xs[0])), math.floor(math.log2(xs[-1])) + 1, 4)
+        steps = ((30, "GiB"), (20, "MiB"), (10, "KiB"))
+        label = " : ".join(f"datum.value >= {2**e} ? datum.value / {2**e} + ' {unit}'" for e, unit in steps)
+        axis = {"values": [2.0**e for e in powers], "labelExpr": f"{label} : datum.value + ' B'"}
+    scale = {"type": "log", "base": 2, "domain": [xs[0], xs[-1]], "nice": False}
+    return {"scale": scale, "axis": {**axis, "grid": False}}
 
 
 def _marks(marks: Sequence[tuple[float, str, str]], x: Spec) -> Iterator[Spec]:
@@ -244,8 +305,13 @@ def caches(hosts: Sequence[HostInfo], colours: Mapping[str, str]) -> list[tuple[
 # --- pairs of hosts --------------------------------------------------------------------------------------------------
 
 
-def matrix(hosts: Sequence[str], cells: Sequence[tuple[str, str, float, str]], unit: str) -> Spec:
-    """A heat map from rows to columns; ``cells`` are (from, to, value, value as text). What is missing stays blank."""
+def matrix(
+    hosts: Sequence[str], cells: Sequence[tuple[str, str, float, str]], unit: str, ends_said: tuple[str, str]
+) -> Spec:
+    """A heat map from rows to columns; ``cells`` are (from, to, value, value as text). What is missing stays blank.
+
+    ``ends_said``: the titles of rows and columns.
+    """
     side = min(_WIDTH, max(26, 44 if len(hosts) <= 12 else 14) * len(hosts))
     values = [c[2] for c in cells]
     lo, hi = min(values), max(values)
@@ -256,10 +322,10 @@ def matrix(hosts: Sequence[str], cells: Sequence[tuple[str, str, float, str]], u
         "x": {
             "field": "b",
             **axis,
-            "title": "to",
+            "title": ends_said[1],
             "axis": {"orient": "top", "labelAngle": -45, "ticks": False, "domain": False, "labelLimit": 90},
         },
-        "y": {"field": "a", **axis, "title": "from", "axis": {"ticks": False, "domain": False}},
+        "y": {"field": "a", **axis, "title": ends_said[0], "axis": {"ticks": False, "domain": False}},
     }
     legend = {"title": unit, "titleLimit": 0, "gradientLength": min(side, 160)}
     colour: Spec = {

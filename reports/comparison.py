@@ -19,6 +19,7 @@ from planner.equivalence import Equivalence, Pairing
 from planner.ratio import CONFIDENCE, Ratio
 
 MOST_NAMED = 12  # hosts in a note, of those that a class does without
+WIDE = 0.5  # of the ratio: an interval that reaches further is no longer about even, and no ± would tell its ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +168,20 @@ def extent(row: Row) -> str:
 
 
 def plus_minus(row: Row) -> str:
-    """Half the interval in per cent of the ratio: ``±2.1%``."""
-    if row.ratio is None or row.lo is None or row.hi is None:
+    """Half the interval in per cent of the ratio: ``±2.1%``; of a wide one the factor that it reaches either way:
+    ``×÷3.4``. Empty where there is none, or no end to it.
+    """
+    half = half_width(row)
+    if half is None or row.hi is None or row.ratio is None:
         return ""
-    return f"±{significant((row.hi - row.lo) / 2 / row.ratio * 100, 2)}%"
+    return f"±{significant(half * 100, 2)}%" if half < WIDE else f"×÷{significant(row.hi / row.ratio, 2)}"
+
+
+def half_width(row: Row) -> float | None:
+    """Half the interval as a part of the ratio; None where there is none, or no end to it."""
+    if row.ratio is None or row.lo is None or row.hi is None or math.isinf(row.hi):
+        return None
+    return (row.hi - row.lo) / 2 / row.ratio
 
 
 def p_value(row: Row) -> str:
@@ -224,6 +235,25 @@ def shortened(found: Comparison) -> Comparison:
         warnings=[changed(w, told) for w in found.warnings],
         notes=[said("all sides: {terms}", terms=",".join(shared)), *(changed(n, told) for n in found.notes)],
     )
+
+
+def how_to_read(found: Comparison) -> list[str]:
+    """What the columns of the tables say, for forms without a page on the method."""
+    told: list[str] = [
+        said(
+            "ratio: how many of {baseline} one is worth, of a class with the range of its benchmarks; ±: half the "
+            "{confidence:.0%} interval over hosts (×÷: the factor that a wide one reaches either way); n: hosts",
+            baseline=found.baseline,
+            confidence=CONFIDENCE,
+        )
+    ]
+    if found.per != "server":
+        told.append(
+            said("Ratios are per {per}; the figures beside them are those of whole servers.", per=word(found.per))
+        )
+    if found.pairing is Pairing.SAME_HOSTS:
+        told.append(said("Figures are means over all hosts of a side, ratios over those measured on both."))
+    return told
 
 
 def question(found: Comparison) -> str:

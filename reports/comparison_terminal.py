@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from planner.comparison import Comparison
-from planner.ratio import CONFIDENCE, Verdict
+from planner.ratio import Verdict
 from reports import format as fmt
 from reports.comparison import (
     Row,
@@ -16,6 +16,7 @@ from reports.comparison import (
     figure,
     footnotes,
     hosts,
+    how_to_read,
     named,
     p_value,
     plus_minus,
@@ -52,13 +53,8 @@ def show(found: Comparison) -> list[RenderableType]:
             parts.append(Text())
     if len(found.candidates) > 1:
         parts += [_conversions(found, every), Text()]
-    parts += [Text(fmt.clean(note), style="dim") for note in [*found.notes, *footnotes(found)]]
-    legend = (
-        f"ratio: how many of {found.baseline} one is worth, a class's with the range of its benchmarks before it; "
-        f"±: half the {CONFIDENCE:.0%} interval over hosts"
-    )
-    parts.append(Text(fmt.clean(legend), style="dim"))
-    return parts
+    notes = [*found.notes, *footnotes(found), *how_to_read(found)]
+    return [*parts, *(Text(fmt.clean(note), style="dim") for note in notes)]
 
 
 def _table(found: Comparison, mine: list[Row], title: str) -> Table:

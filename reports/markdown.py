@@ -61,7 +61,8 @@ def _comparison(found: Comparison, rows: Sequence[of.Row], _: Language) -> Itera
         values = [of.value(v, row.unit) for v in (row.baseline_value, row.candidate_value)]
         numbers = [of.figure(row.ratio), of.plus_minus(row), of.p_value(row), of.hosts(found, row)]
         yield _row([_(of.named(row.benchmark, row)), *values, *numbers, _(word(row.verdict) or row.note)])
-    yield from ("", *(f"- {_text(_(note))}" for note in [*found.notes, *of.footnotes(found)]), "")
+    notes = [*found.notes, *of.footnotes(found), *of.how_to_read(found)]
+    yield from ("", *(f"- {_text(_(note))}" for note in notes), "")
 
 
 def _headline(row: of.Row, _: Language) -> str:

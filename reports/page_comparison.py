@@ -16,20 +16,22 @@ from planner.equivalence import WHOLE
 from planner.ratio import Verdict
 from reports import charts, forest
 from reports import format as fmt
-from reports.comparison import Row, extent, figure, footnotes, hosts, p_value, plus_minus, question
+from reports.comparison import Row, extent, figure, footnotes, half_width, hosts, p_value, plus_minus, question
 from reports.report import Report
 from reports.view import View
 
 SIGNS = {Verdict.BETTER: "▲", Verdict.WORSE: "▼", Verdict.SAME: "=", Verdict.CANNOT_TELL: "?"}
 _GREY = "#8C8C8C"
+_HUGE = 1e6  # a ratio from which on its digits say nothing
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
     """A row of a class's table, its figures as they are printed; a class's headline has no ``baseline``.
 
-    ``factor``: what one of ``unit`` is in the base unit ``row.unit``. ``again``: the benchmark's name stands above.
-    ``plot`` is the ratio on its table's axis, ``key`` the candidate's mark; both are SVG.
+    ``half``: what a column of ± sorts by. ``factor``: what one of ``unit`` is in the base unit ``row.unit``. ``again``:
+    the benchmark's name stands above. ``plot`` is the ratio on its table's axis, ``key`` the candidate's mark; both are
+    SVG.
     """
 
     row: Row
@@ -39,6 +41,7 @@ class Line:
     p: str
     n: str
     sign: str
+    half: float | None = None
     extent: str = ""
     baseline: str = ""
     candidate: str = ""
@@ -64,15 +67,15 @@ class ClassTable:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """What is said of one candidate first. ``of_mix``: the headline for the user's mix; ``least`` and ``most``: the
-    ends of the other headlines, empty where there is none.
+    lowest and the highest of the other headlines, None where there is none.
     """
 
     candidate: str
     key: str
     of_mix: Line | None
     heads: Sequence[Line]
-    least: str
-    most: str
+    least: Line | None
+    most: Line | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,7 @@ class Face:
     footnotes: Sequence[str]
     gaps: Sequence[Gap]
     hosts_out: Sequence[HostOut]
+    mix: Sequence[tuple[str, str]]  # class, its share
 
     @property
     def not_compared(self) -> int:
@@ -168,6 +172,7 @@ def _face(
             for name, e in c.classes.items()
             for host, why in e.hosts_out.items()
         ],
+        _mix(found),
     )
 
 
@@ -176,9 +181,18 @@ def _answer(
 ) -> Answer:
     mine = [heads[candidate, name] for name in classes if (candidate, name) in heads]
     of_mix = next((line for line in mine if line.row.class_ == WORK_MIX), None)
-    known = sorted(line.row.ratio for line in mine if line.row.ratio is not None and line is not of_mix)
-    least, most = (figure(known[0]), figure(known[-1])) if known else ("", "")
+    known = sorted((line for line in mine if line.ratio and line is not of_mix), key=lambda line: line.row.ratio or 0.0)
+    least, most = (known[0], known[-1]) if known else (None, None)
     return Answer(candidate, _key(candidate, marks), of_mix, mine, least, most)
+
+
+def _mix(found: Comparison) -> list[tuple[str, str]]:
+    """The work mix that was given: each class with its share of the server-hours."""
+    wanted = next((c.classes[WORK_MIX].wanted for c in found.candidates if WORK_MIX in c.classes), {})
+    shares: dict[str, float] = defaultdict(float)
+    for title, share in wanted.items():
+        shares[str(found.benchmarks.loc[title, "class"])] += share
+    return [(name, fmt.percent(share)) for name, share in shares.items()]
 
 
 def _must_know(found: Comparison, row: Row) -> bool:
@@ -263,17 +277,17 @@ def _lines(
 
 def _line(found: Comparison, row: Row, shown: fmt.Shown | None, marks: Mapping[str, tuple[str, int]]) -> Line:
     decimals = _decimals(row.ratio, row.lo, row.hi)
-    unbounded = row.lo is not None and row.hi is not None and not math.isfinite(row.hi)
     interval = "" if row.lo is None or row.hi is None else f"{_fixed(row.lo, decimals)}–{_fixed(row.hi, decimals)}"
     a, b = row.baseline_value, row.candidate_value
     return Line(
         row,
         _fixed(row.ratio, decimals),
         interval,
-        "" if unbounded else plus_minus(row),
+        plus_minus(row),
         p_value(row),
         hosts(found, row),
         SIGNS[Verdict(row.verdict)] if row.verdict else "",
+        half=half_width(row),
         extent=extent(row) if row.lowest is not None and figure(row.lowest) != figure(row.highest) else "",
         baseline=shown.number(a) if shown and a is not None else "",
         candidate=shown.number(b) if shown and b is not None else "",
@@ -316,7 +330,11 @@ def _fixed(value: float | None, decimals: int | None) -> str:
         return ""
     if not math.isfinite(value):
         return "∞"
-    return significant(value, 3) if decimals is None else f"{value:,.{decimals}f}"
+    if decimals is None:
+        return significant(value, 3)
+    # An end far from its ratio: neither a false 0 nor a row of digits.
+    plain = 10.0 ** (1 - decimals) <= value < _HUGE
+    return f"{value:,.{decimals}f}" if plain else significant(value, 2)
 
 
 def _key(candidate: str, marks: Mapping[str, tuple[str, int]]) -> str:

@@ -67,15 +67,16 @@ def view(results: Results, first: Sequence[str] = ()) -> View:
     hosts.sort(key=lambda h: (generations.index(h.generation or ""), fmt.natural(h.name)))
     as_printed = [str(m) for m in results.measurements["metric"].unique()]
     orders = {"metric": as_printed, "workload": results.campaign.workloads, "generation": generations}
-    stats = summary.per_host(results.measurements)
-    merged = summary.merge_pairs(stats, generation)
+    stats = in_order(summary.per_host(results.measurements), orders)
+    paired = summary.merge_pairs(stats, generation)
+    merged = stats if paired is stats else in_order(paired, orders)
     return View(
         results,
         tuple(hosts),
         generation,
         tuple(generations),
-        stats=in_order(stats, orders),
-        merged=in_order(merged, orders),
+        stats=stats,
+        merged=merged,
         generational=in_order(summary.per_generation(merged, generation), orders),
         absent=absences(results),
     )

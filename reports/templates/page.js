@@ -83,7 +83,7 @@ const visible2 = (node) => node.textContent.replace(/\s+/g, " ").trim();
 // --- Units: figures in the units people read, or in base units with as many digits.
 let base = false;
 function baseText(text, factor) {
-  return text.replace(/\d[\d,]*(\.\d+)?(e[+-]?\d+)?/g, (found) => {
+  return text.replace(/\d+(?:,\d{3})*(\.\d+)?(e[+-]?\d+)?/g, (found) => {
     const value = Number(found.replace(/,/g, ""));
     if (!value) return found;
     const digits = Math.max(2, found.replace(/e.*/, "").replace(/[^\d]/g, "").replace(/^0+/, "").length);

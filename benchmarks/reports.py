@@ -1,0 +1,139 @@
+"""How long every form of a report takes over a large record, its size and peak memory, and how soon the page can be used.
+
+``python -m benchmarks.reports [HOSTS] [METRICS] [REPEATS]`` (1000 300 5), then 10,000 hosts x 200 metrics as a workbook.
+Every figure is a headline, every host has facts and every run an outcome, as in a campaign that was run; there are no raw
+files, so no telemetry is read. Each form is made by a process of its own, from the command line on. The page is opened
+in headless Chromium where that and Playwright are installed.
+
+Beside the workbook stands the figure published for SuperBench's ``result summary`` to XLSX of 10,000 nodes, 161 s and
+870 MB: it was measured elsewhere, on another machine, and SuperBench is not on PyPI to be measured here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks.comparison import record
+from fleetmark.archive import Archive
+from tests.reports import sample
+
+FLEETMARK = [sys.executable, "-c", "from fleetmark.cli import main; main()"]
+SUPERBENCH = (161.0, 870.0)  # s, MB
+PAGE_LIMIT_MS = 120_000
+
+
+def campaign(root: Path, hosts: int, metrics: int, repeats: int) -> None:
+    """The record of ``benchmarks.comparison``, and what a run leaves beside it: facts, and the journal."""
+    path = record(root, hosts, metrics, repeats)
+    archive = Archive(path.parent)
+    kinds = (replace(sample.OLD, name="a"), replace(sample.NEW, name="b"))
+    for number in range(hosts):
+        archive.save_facts(f"h{number}", sample.facts(f"h{number}", kinds[number % 2], number), {})
+    cases = sorted({(f"w{m // 20}", f"case-{m % 20 // 5}") for m in range(metrics)})
+    event = {"t": "2026-01-01T01:00:00.000Z", "e": "outcome", "subject": "host", "status": "passed", "reason": ""}
+    event |= {"started": "2026-01-01T00:59:00.000Z", "wall_s": 59.123456, "foreign_cores": 0.0123, "notes": []}
+    with (path.parent / "journal.jsonl").open("w") as out:
+        for number in range(hosts):
+            for workload, case in cases:
+                for repeat in range(repeats):
+                    about = {"host": f"h{number}", "workload": workload, "case": case, "repeat": repeat}
+                    out.write(json.dumps(event | about) + "\n")
+        out.write(json.dumps({"t": "2026-01-01T01:00:01.000Z", "e": "ended", "owed": 0}) + "\n")
+
+
+def measured(argv: list[str]) -> tuple[float, float, float]:
+    """Wall seconds, CPU seconds and peak resident memory (MB) of one command, which must succeed."""
+    before = time.perf_counter()
+    process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - before
+    if status:
+        raise SystemExit(f"{' '.join(argv[3:])} ended with status {os.waitstatus_to_exitcode(status)}")
+    return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000
+
+
+def forms(root: Path) -> None:
+    """Every form of a comparison and of the campaign's own report."""
+    compared = ["compare", "-b", "gen=a", "-c", "gen=b"]
+    for verb in (compared, ["report", "last"]):
+        for kind in ("html", "pdf", "xlsx"):
+            file = root / f"{verb[0]}.{kind}"
+            wall, cpu, memory = measured([*FLEETMARK, *verb, f"--{kind}", str(file), "--results", str(root)])
+            size = file.stat().st_size / 1e6
+            print(
+                f"{verb[0]} --{kind}: {wall:.1f} s ({cpu:.1f} s of CPU), {size:.1f} MB, peak {memory:.0f} MB",
+                flush=True,
+            )
+        page(root / f"{verb[0]}.html")
+
+
+def page(file: Path) -> None:
+    """Opens the page in Chromium: until the load event, until it answers, and how long the first sort takes."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        chromium = None
+    if chromium is None:
+        print("no Chromium, or no Playwright: the page was not opened")
+        return
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        opened = browser.new_page(viewport={"width": 1280, "height": 800})
+        before = time.perf_counter()
+        opened.goto(file.as_uri(), timeout=PAGE_LIMIT_MS)
+        opened.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+        usable = time.perf_counter() - before
+        loaded = opened.evaluate("() => performance.getEntriesByType('navigation')[0].loadEventEnd") / 1000
+        ms = opened.evaluate(SORT)
+        rows = opened.evaluate("() => document.querySelectorAll('tr').length")
+        browser.close()
+    sort = "no table to sort" if ms is None else f"first sort of its longest table {ms / 1000:.2f} s"
+    print(
+        f"{file.name} in Chromium: load event {loaded:.2f} s, answers {usable:.2f} s, {sort}, {rows:,} rows", flush=True
+    )
+
+
+# Milliseconds from the press of a head of the longest table that sorts to the next frame; null where none sorts.
+SORT = """() => new Promise(done => {
+  const heads = [...document.querySelectorAll('table.sortable th button')];
+  if (!heads.length) return done(null);
+  const rows = h => h.closest('table').rows.length;
+  const head = heads.reduce((a, b) => rows(b) > rows(a) ? b : a);
+  const before = performance.now();
+  head.click();
+  requestAnimationFrame(() => setTimeout(() => done(performance.now() - before)));
+})"""
+
+
+def main() -> None:
+    given = [int(a) for a in sys.argv[1:]]
+    hosts, metrics, repeats = given or (1000, 300, 5)
+    with tempfile.TemporaryDirectory() as folder:
+        campaign(Path(folder), hosts, metrics, repeats)
+        print(f"{hosts} hosts x {metrics} metrics x {repeats} repeats", flush=True)
+        forms(Path(folder))
+    if given:
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        campaign(Path(folder), 10_000, 200, 1)
+        file = Path(folder) / "summary.xlsx"
+        wall, _, memory = measured([*FLEETMARK, "report", "last", "--xlsx", str(file), "--results", folder])
+        print(
+            f"10000 hosts x 200 metrics, report --xlsx: {wall:.1f} s, peak {memory:.0f} MB, {file.stat().st_size / 1e6:.1f} MB"
+        )
+        print(
+            f"published for SuperBench, result summary, 10000 nodes, xlsx: {SUPERBENCH[0]:.0f} s, {SUPERBENCH[1]:.0f} MB"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,255 @@
+"""Charts: true to the figures behind them, told apart by more than colour, few enough, in the reader's language."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fleetmark.results import Results, Telemetry
+from reports import charts, figures
+from reports.charts import Across, Box, Chart, Line
+from reports.language import Language, language
+from reports.view import View, view
+from tests.reports import sample
+
+SIZES = [2.0**k for k in range(12, 20)]
+
+
+def made(results: Results, first: tuple[str, ...] = (), of: Language | None = None) -> figures.Figures:
+    return figures.figures(view(results, first), of)
+
+
+def specs(seen: View, kind: str) -> list[figures.Drawn]:
+    """The specifications of one kind, before they are drawn."""
+    return list(getattr(figures, f"_{kind}")(seen, Language()))
+
+
+def words(chart: Chart) -> list[str]:
+    root = ET.fromstring(chart.svg)
+    return [e.text or "" for e in root.iter() if e.tag.endswith("text")]
+
+
+def rows(**columns: Any) -> pd.DataFrame:
+    """Measurements of one campaign; columns that are not given are as usual."""
+    usual: dict[str, Any] = {"campaign": "c1", "subject": "host", "labels": "{}", "repeat": 0, "better": "lower"}
+    usual |= {"class": "mem-latency", "headline": False, "bits": False, "time": "", "tool_version": "1", "raw": ""}
+    return pd.DataFrame({**usual, "status": "passed", "standing": "", **columns})
+
+
+def with_rows(results: Results, frame: pd.DataFrame) -> Results:
+    return replace(results, measurements=frame)
+
+
+@pytest.fixture(scope="module")
+def six() -> Results:
+    return sample.six()
+
+
+# --- what there is ---------------------------------------------------------------------------------------------------
+
+
+def test_every_chart_is_well_formed_vector_graphics_without_clashing_ids(six: Results) -> None:
+    found = made(six)
+    assert {kind: bool(drawn) for kind, drawn in found.items()} == {
+        **dict.fromkeys(("strips", "curves", "depths", "pairs"), True),
+        **dict.fromkeys(("loaded", "telemetry"), False),
+    }
+    assert found.left_out == {}
+    ids = [i for drawn in found.values() for c in drawn for i in re.findall(r' id="([^"]+)"', c.svg)]
+    assert len(ids) == len(set(ids))
+    for chart in (c for drawn in found.values() for c in drawn):
+        assert ET.fromstring(chart.svg).tag.endswith("svg")
+        assert "<image" not in chart.svg and chart.title and chart.note
+
+
+def test_generations_stand_and_are_coloured_in_the_order_that_is_given(six: Results) -> None:
+    seen = view(six, ("icelake",))
+    assert seen.generations[0] == "icelake"
+    (curve, *_) = [d.spec() for d in specs(seen, "curves")]
+    scale = curve["layer"][-1]["encoding"]["color"]["scale"]
+    assert dict(zip(scale["domain"], scale["range"], strict=True)) == {
+        "icelake": charts.COLOURS[0],
+        "genoa": charts.COLOURS[1],
+    }
+    dashes = curve["layer"][-1]["encoding"]["strokeDash"]["scale"]["range"]
+    assert dashes[0] != dashes[1]
+
+
+def test_a_line_of_several_hosts_is_their_median_within_their_range(six: Results) -> None:
+    seen = view(six)
+    (drawn,) = [d for d in specs(seen, "depths") if "read_iops" in d.title]
+    points = drawn.spec()["layer"][-1]["data"]["values"]
+    band = drawn.spec()["layer"][-2]["data"]["values"]
+    mine = seen.merged[(seen.merged["case"] == "randread-4k-qd32") & (seen.merged["metric"] == "read_iops")]
+    values = [m for h, m in zip(mine["host"], mine["median"], strict=True) if seen.generation[h] == "icelake"]
+    (point,) = [p for p in points if p["x"] == 32 and p["s"] == "icelake"]
+    (ends,) = [p for p in band if p["x"] == 32 and p["s"] == "icelake"]
+    factor = point["y"] / float(np.median(values))
+    assert factor == pytest.approx(1e-3)
+    assert (ends["lo"], ends["hi"]) == (pytest.approx(min(values) * factor), pytest.approx(max(values) * factor))
+
+
+def test_hosts_of_one_generation_have_a_line_each() -> None:
+    results = sample.six()
+    alone = replace(results, hosts=tuple(replace(h, generation=None) for h in results.hosts))
+    (drawn, *_) = specs(view(alone), "curves")
+    names = {p["s"] for p in drawn.spec()["layer"][-1]["data"]["values"]}
+    assert names == {"ice-a", "ice-b", "ice-c", "gen-a"}  # lmbench could not run on gen-b, gen-c never answered
+    assert "A line per host" in drawn.note
+
+
+# --- many hosts ------------------------------------------------------------------------------------------------------
+
+
+def test_very_many_hosts_are_boxes_over_their_quantiles() -> None:
+    rng = np.random.default_rng(5)
+    values = {f"h{i}": [float(v)] for i, v in enumerate(rng.normal(100e9, 3e9, charts.MANY_DOTS + 1))}
+    seen = view(sample.tiny(values, generations={h: "old" if int(h[1:]) % 2 else "new" for h in values}))
+    (drawn,) = specs(seen, "strips")
+    boxes = {b["r"]: b for b in drawn.spec()["data"]["values"]}
+    mine = [v[0] / 1e9 for h, v in values.items() if int(h[1:]) % 2]
+    assert boxes["old"]["q50"] == pytest.approx(np.median(mine))
+    assert (boxes["old"]["low"], boxes["old"]["high"]) == (pytest.approx(min(mine)), pytest.approx(max(mine)))
+    assert boxes["old"]["q5"] == pytest.approx(np.quantile(mine, 0.05))
+    (chart,) = made(seen.results)["strips"]
+    assert len(chart.svg) < 10_000
+
+
+def test_a_page_holds_so_many_charts_and_names_the_others() -> None:
+    frame = pd.concat(
+        [sample.tiny({"h1": [1.0, 2.0], "h2": [3.0, 4.0]}).measurements.assign(case=f"{n}t") for n in range(70)]
+    )
+    results = with_rows(sample.tiny({"h1": [1.0], "h2": [1.0]}), frame)
+    found = made(results)
+    assert len(found["strips"]) == figures.MOST
+    assert [*(c.title for c in found["strips"]), *found.left_out["strips"]] == [
+        f"stream {n}t: triad" for n in range(70)
+    ]
+
+
+def test_curves_that_hold_a_headline_come_first() -> None:
+    labels = [f'{{"size":"{int(size)}"}}' for size in SIZES]
+    usual = {"host": "h1", "workload": "w", "metric": "latency", "value": 1e-9, "unit": "s"}
+    frame = pd.concat([rows(**usual, labels=labels, case=f"c{n:02}", headline=n == 69) for n in range(70)])
+    found = made(with_rows(sample.tiny({"h1": [1.0]}), frame))
+    assert found["curves"][0].title == "w c69: latency"
+    assert len(found["curves"]) == figures.MOST and len(found.left_out["curves"]) == 70 - figures.MOST
+
+
+def test_three_hundred_headlines_of_many_hosts_take_little_time() -> None:
+    base = sample.tiny({f"h{n}": [1.0 + n / 1000] for n in range(300)})
+    frame = pd.concat([base.measurements.assign(case=f"{n}t") for n in range(300)])
+    seen = view(with_rows(base, frame))
+    before = time.process_time()
+    found = figures.figures(seen)
+    took = time.process_time() - before
+    assert len(found["strips"]) == figures.MOST_BOXES and len(found.left_out["strips"]) == 300 - figures.MOST_BOXES
+    assert took < 15, f"{took:.1f} s"  # about 1 s on an idle core
+
+
+# --- latency under load ----------------------------------------------------------------------------------------------
+
+
+def loaded(host: str, bandwidth: float) -> pd.DataFrame:
+    points = [(d, bandwidth / (1 + d / 100), (90 + 100 / (1 + d / 50)) * 1e-9) for d in (0, 8, 50, 100, 500, 2000)]
+    usual = {"host": host, "workload": "mlc", "case": "loaded_latency"}
+    return pd.concat(
+        rows(**usual, metric=[m], value=[v], unit=[u]).assign(labels=f'{{"delay":"{d:05d}"}}')
+        for d, moved, latency in points
+        for m, v, u in (("loaded_latency", latency, "s"), ("loaded_bandwidth", moved, "B/s"))
+    )
+
+
+def test_loaded_latency_stands_against_the_bandwidth_of_the_same_delay() -> None:
+    results = sample.tiny({"a": [1.0], "b": [1.0]}, generations={"a": "old", "b": "new"})
+    results = with_rows(results, pd.concat([loaded("a", 1e11), loaded("b", 2e11)]))
+    (drawn,) = specs(view(results), "loaded")
+    points = [p for p in drawn.spec()["layer"][-1]["data"]["values"] if p["s"] == "b"]
+    assert (points[0]["x"], points[0]["y"]) == (pytest.approx(200), pytest.approx(190))
+    assert [p["x"] for p in points] == sorted((p["x"] for p in points), reverse=True)  # in the order of the delays
+    (chart,) = made(results)["loaded"]
+    assert "loaded_bandwidth, GB/s (higher is better)" in words(
+        chart
+    ) and "loaded_latency, ns (lower is better)" in words(chart)
+
+
+def test_a_delay_without_its_bandwidth_is_no_point() -> None:
+    frame = loaded("a", 1e11)
+    frame = frame[~((frame["metric"] == "loaded_bandwidth") & (frame["labels"] == '{"delay":"00000"}'))]
+    (drawn,) = specs(view(with_rows(sample.tiny({"a": [1.0]}), frame)), "loaded")
+    assert len(drawn.spec()["layer"][-1]["data"]["values"]) == 5
+
+
+# --- telemetry -------------------------------------------------------------------------------------------------------
+
+
+def test_telemetry_is_the_median_over_a_hosts_runs_of_the_longest_case() -> None:
+    results = sample.tiny({"a": [1.0], "b": [1.0]}, generations={"a": "old", "b": "new"})
+    samples = pd.DataFrame(
+        [
+            (host, "stream", case, repeat, float(t), "temp_c_max", 40.0 + t + 10 * repeat + 5 * (host == "b"))
+            for host in "ab"
+            for case, seconds in (("1t", 20), ("2t", 60))
+            for repeat in range(3)
+            for t in range(1, seconds + 1)
+        ],
+        columns=["host", "workload", "case", "repeat", "t", "column", "value"],
+    )
+    results = replace(results, telemetry=Telemetry(samples=samples, read=12, there=40))
+    (drawn,) = specs(view(results), "telemetry")
+    assert drawn.title == "stream 2t: temperature during the runs" and "12 of 40 runs" in drawn.note
+    points = {(p["s"], p["x"]): p["y"] for p in drawn.spec()["layer"][-1]["data"]["values"]}
+    assert (points["a", 30.0], points["b", 60.0]) == (pytest.approx(80), pytest.approx(115))
+    (chart,) = made(results)["telemetry"]
+    assert "hottest CPU sensor, °C" in words(chart)
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def test_axes_speak_the_language_and_numbers_stay(six: Results) -> None:
+    chinese = made(six, of=language("zh-CN"))
+    english = made(six)
+    for kind in ("strips", "curves", "depths"):
+        of_ours, theirs = words(english[kind][0]), words(chinese[kind][0])
+        assert any("is better" in w for w in of_ours) and not any("is better" in w for w in theirs)
+        numbers = [w for w in of_ours if re.fullmatch(r"[\d.,]+( [KMG]iB)?", w)]
+        assert numbers and set(numbers) <= set(theirs)
+
+
+def test_hostile_names_are_text(six: Results) -> None:
+    evil = "<script>\u202e"
+    found = made(sample.renamed(six, {"ice-a": evil}))
+    assert "<script" not in "".join(c.svg for drawn in found.values() for c in drawn)
+    assert any(w == "<script><U+202E>" for c in found["strips"] for w in words(c))
+
+
+def test_a_flat_clock_is_not_blown_up_and_a_sagging_one_is_seen() -> None:
+    def domain(values: list[float]) -> tuple[float, float]:
+        line = Line("h", "#000", 0, [(float(i), v, math.nan, math.nan) for i, v in enumerate(values)])
+        scale = charts.curve([line], "s", "GHz", Across.SECONDS)["layer"][-1]["encoding"]["y"]["scale"]
+        return tuple(scale["domain"])
+
+    flat, sagging = domain([3.0, 3.0001, 3.0]), domain([3.0, 2.85, 2.7])
+    assert flat[1] - flat[0] >= 0.05 * 3 * 0.5 and sagging[0] < 2.7 and sagging[0] > 2.5
+
+
+def test_boxes_draw_what_they_are_given() -> None:
+    spec = charts.boxes([Box("a", "a", (1, 2, 3, 4, 5, 6, 7))], {"a": "#0072B2"}, "GB/s")
+    svg = charts.to_svg(spec, 7)
+    assert "GB/s" in svg and 'fill="#0072B2"' in svg
+
+
+def test_nothing_measured_gives_no_chart(tmp_path: Path) -> None:
+    empty = sample.tiny({})
+    found = made(with_rows(empty, empty.measurements))
+    assert not any(found.values()) and found.left_out == {}

@@ -1,0 +1,353 @@
+"""What stands behind a report: campaigns as tables, side by side; older files, damaged ones, telemetry, large ones."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from benchmarks.comparison import record as large
+from fleetmark import comparing, evidence, journal
+from fleetmark.archive import Archive
+from fleetmark.model import FleetmarkError
+from fleetmark.results import Results, stacked
+from fleetmark.view import load_results, read_measurements
+from reports import report
+from tests.records import IOPS, MCF, TRIAD, Bench, record
+
+WHEN = "2026-11-21T00:00:00Z"
+HOSTS = {"a1": {"gen": "old"}, "a2": {"gen": "old"}, "b1": {"gen": "new"}, "b2": {"gen": "new"}}
+SPEED = {"a1": 1.0, "a2": 1.01, "b1": 2.0, "b2": 2.02}
+
+
+def campaign(root: Path, name: str = "c1", benches: tuple[Bench, ...] = (TRIAD, IOPS)) -> Archive:
+    measured = {(h, b): [SPEED[h] * 1e9 * (1 + r / 100) for r in range(3)] for h in HOSTS for b in benches}
+    return record(root, name, HOSTS, measured)
+
+
+def compared(root: Path, **asked: Any) -> comparing.Compared:
+    given: dict[str, Any] = {"baseline": "gen=old", "pinned": None, "paired": False} | asked
+    return comparing.compare(root, given["baseline"], ["gen=new"], given["pinned"], "server", None, (), given["paired"])
+
+
+def gathered(root: Path, **asked: Any) -> tuple[Results, tuple[Results, ...]]:
+    return evidence.gather(root, compared(root, **asked), ["fleetmark", "compare"], WHEN)
+
+
+def rewritten(archive: Archive, change: Any) -> None:
+    """The campaign's measurements, as ``change`` makes them."""
+    file = archive.path / "measurements.parquet"
+    pq.write_table(change(pq.read_table(file)), file)
+
+
+def ran(archive: Archive, outcomes: list[Mapping[str, Any]]) -> None:
+    usual = {
+        "workload": "stream",
+        "case": "all-cores",
+        "repeat": 0,
+        "subject": "host",
+        "status": "passed",
+        "reason": "",
+    }
+    usual |= {"started": "2026-11-01T00:00:00Z", "wall_s": 9.0, "foreign_cores": 0.01, "notes": []}
+    held = archive.writable()
+    for outcome in outcomes:
+        held.note("outcome", sync=False, **{**usual, **outcome})
+    held.note("ended", owed=0)
+    held.close()
+
+
+# --- sides -----------------------------------------------------------------------------------------------------------
+
+
+def test_sides_are_generations_and_the_baseline_stands_first(tmp_path: Path) -> None:
+    campaign(tmp_path)
+    found = compared(tmp_path)
+    whole, parts = evidence.gather(tmp_path, found, ["fleetmark", "compare"], WHEN)
+    assert {h.name: h.generation for h in whole.hosts} == {
+        "a1": "gen=old",
+        "a2": "gen=old",
+        "b1": "gen=new",
+        "b2": "gen=new",
+    }
+    made = report.of_comparison(found.found, found.turned, whole, parts)
+    assert made.view.generations == ("gen=old", "gen=new")
+    assert made.date == WHEN
+    medians = made.view.generational.set_index(["metric", "generation"])["median"]
+    assert medians["triad", "gen=new"] == pytest.approx(2.01 * 1.01e9)
+
+
+def test_a_host_before_and_after_is_two(tmp_path: Path) -> None:
+    campaign(tmp_path, "before"), campaign(tmp_path, "after")
+    asked = comparing.compare(tmp_path, "campaign=before", ["campaign=after"], None, "server", None, (), True)
+    whole, parts = evidence.gather(tmp_path, asked, [], WHEN)
+    assert sorted(h.name for h in whole.hosts)[:2] == ["a1 (campaign=after)", "a1 (campaign=before)"]
+    assert set(whole.measurements["host"]) == {h.name for h in whole.hosts}
+    assert len(whole.measurements) == sum(len(p.measurements) for p in parts) == 48
+
+
+def test_a_host_that_two_candidates_have_stands_on_both_sides(tmp_path: Path) -> None:
+    campaign(tmp_path)
+    asked = comparing.compare(tmp_path, "gen=old", ["gen=new", "host=b1"], None, "server", None, (), False)
+    whole, (part,) = evidence.gather(tmp_path, asked, [], WHEN)
+    sides = {h.name: h.generation for h in whole.hosts}
+    assert sides["b1 (gen=new)"] == "gen=new" and sides["b1 (host=b1)"] == "host=b1" and sides["b2"] == "gen=new"
+    assert whole.measurements.groupby("host", observed=True).size().to_dict() == dict.fromkeys(sides, 6)
+    assert part.campaign.id == "c1"
+
+
+def test_pairs_follow_their_hosts_names(tmp_path: Path) -> None:
+    link = Bench("iperf3", "tcp-1", "bitrate", "B/s", "higher", "net", subject="a1>a2")
+    back = Bench("iperf3", "tcp-1", "bitrate", "B/s", "higher", "net", subject="a2>a1")
+    for name in ("before", "after"):
+        record(tmp_path, name, HOSTS, {("a1", link): [1e9] * 3, ("a2", back): [1e9] * 3})
+    asked = comparing.compare(tmp_path, "campaign=before", ["campaign=after"], None, "server", None, (), True)
+    whole, _ = evidence.gather(tmp_path, asked, [], WHEN)
+    assert "a1 (campaign=after)>a2 (campaign=after)" in set(whole.measurements["subject"])
+    seen = report.of_comparison(asked.found, asked.turned, whole, ()).view
+    assert set(seen.merged["subject"]) == {"to campaign=before", "to campaign=after"}
+
+
+def test_a_pinned_reference_has_no_machines_and_says_where_it_is_from(tmp_path: Path) -> None:
+    campaign(tmp_path)
+    comparing.pin(tmp_path, "ref", "gen=old")
+    found = compared(tmp_path, baseline=None, pinned="ref")
+    whole, parts = evidence.gather(tmp_path, found, [], WHEN)
+    assert {h.generation for h in whole.hosts} == {"gen=new"}
+    pinned = evidence.pinned(tmp_path, "ref")
+    made = report.of_comparison(found.found, found.turned, whole, (*parts, pinned))
+    assert made.view.generations == ("gen=new",)
+    assert [c.id for c in made.campaigns] == ["c1", "ref@1"]
+    file = tmp_path / "references" / "ref.1.json"
+    assert made.campaigns[1].hashes == {"ref.1.json": hashlib.sha256(file.read_bytes()).hexdigest()}
+    assert "gen=old" in made.campaigns[1].notes[0]
+
+
+def test_figures_have_the_hash_of_their_file(tmp_path: Path) -> None:
+    archive = campaign(tmp_path)
+    file = archive.path / "campaign.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "sha256": {"stream.yml": "ab" * 32}}))
+    _, (part,) = gathered(tmp_path)
+    data = (archive.path / "measurements.parquet").read_bytes()
+    assert part.campaign.hashes == {"measurements.parquet": hashlib.sha256(data).hexdigest(), "stream.yml": "ab" * 32}
+
+
+# --- older and damaged files -----------------------------------------------------------------------------------------
+
+
+def test_campaigns_of_several_schema_versions_go_together_and_it_is_said(tmp_path: Path) -> None:
+    campaign(tmp_path, "new")
+    old = campaign(tmp_path, "old", (MCF,))
+    rewritten(old, lambda t: t.drop_columns(["standing", "members", "tool_version"]))
+    whole, parts = gathered(tmp_path)
+    assert len(whole.measurements) == 36
+    (note,) = [n for p in parts for n in p.campaign.notes]
+    assert "old" in note and "without standing" in note and "fleetmark parse" in note
+    assert set(whole.measurements.loc[whole.measurements["workload"] == "spec_cpu2017", "standing"]) == {""}
+
+
+def test_missing_values_of_text_are_empty_not_nan(tmp_path: Path) -> None:
+    archive = campaign(tmp_path)
+
+    def blank(table: Any) -> Any:
+        frame = table.to_pandas().astype({"labels": object})
+        frame.loc[0, "labels"] = None
+        return table.set_column(table.schema.get_field_index("labels"), "labels", [frame["labels"].tolist()])
+
+    rewritten(archive, blank)
+    assert set(read_measurements(archive)["labels"]) == {"{}"}
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("campaign.json", "{", "campaign.json: cannot be read"),
+        ("campaign.json", '{"schema": 1, "hosts": []}', "campaign.json: lacks created, suite"),
+        ("campaign.json", '{"schema": 7}', "schema 7 is not one this version"),
+        ("journal.jsonl", '{"t": "2026-11-01T00:00:00Z"}\n{"t": 1}\n', "is no event"),
+        ("journal.jsonl", '{"t": "2026-11-01", "e": "outcome", "host": "a1"}\n', "an outcome lacks"),
+        ("journal.jsonl", '{"t": "soon", "e": "ended", "owed": 0}\n', "ends at 'soon', which is no moment"),
+        ("journal.jsonl", 'nonsense\n{"t": "x", "e": "ended", "owed": 0}\n', "journal.jsonl line 1: not JSON"),
+        ("facts/a1.json", "{}", "facts/a1.json: not facts of this version"),
+        ("measurements.parquet", "PAR1", "no whole Parquet file"),
+    ],
+)
+def test_a_damaged_file_is_one_sentence(tmp_path: Path, file: str, text: str, said: str) -> None:
+    archive = campaign(tmp_path)
+    (archive.path / file).write_text(text)
+    with pytest.raises(FleetmarkError) as refused:
+        load_results(archive)
+    assert said in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_host_list_of_another_shape_is_one_sentence(tmp_path: Path) -> None:
+    archive = campaign(tmp_path)
+    file = archive.path / "campaign.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "hosts": ["a1"]}))
+    with pytest.raises(FleetmarkError, match="damaged"):
+        load_results(archive)
+
+
+def test_a_file_without_its_figures_is_refused(tmp_path: Path) -> None:
+    archive = campaign(tmp_path)
+    rewritten(archive, lambda t: t.drop_columns(["value", "unit"]))
+    with pytest.raises(FleetmarkError, match=r"lacks the columns unit, value; `fleetmark parse`"):
+        load_results(archive)
+
+
+def test_a_damaged_import_is_one_sentence(tmp_path: Path) -> None:
+    campaign(tmp_path)
+    found = compared(tmp_path)
+    file = tmp_path / "c1" / "import.json"  # as a file that was imported has it
+    file.write_text('{"kind": "table"}')
+    with pytest.raises(FleetmarkError, match=r"import.json: damaged .* import again"):
+        evidence.gather(tmp_path, found, [], WHEN)
+
+
+# --- the journal -----------------------------------------------------------------------------------------------------
+
+
+def test_the_last_word_on_a_run_counts(tmp_path: Path) -> None:
+    archive = campaign(tmp_path)
+    ran(archive, [{"host": "a1", "status": "lost"}, {"host": "a2"}, {"host": "a1", "notes": ["again"]}])
+    frame, others, last = journal.read(archive)
+    assert frame.set_index("host")["status"].to_dict() == {"a1": "passed", "a2": "passed"}
+    assert frame.set_index("host")["notes"].to_dict() == {"a1": ["again"], "a2": []}
+    assert [e["e"] for e in others] == ["ended"] and last == others[-1]["t"]
+
+
+def test_both_ways_of_reading_a_journal_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = campaign(tmp_path)
+    skipped = {"host": "b1", "case": "*", "status": "skipped", "reason": "needs gcc", "started": "", "wall_s": None}
+    ran(archive, [{"host": "a1"}, skipped | {"foreign_cores": None}, {"host": "a2", "foreign_cores": 2}])
+    quick = journal.read(archive)
+    monkeypatch.setattr(journal, "_at_once", lambda _: None)
+    slow = journal.read(archive)
+    assert quick[1:] == slow[1:]
+    pd.testing.assert_frame_equal(quick[0], slow[0], check_dtype=False)
+
+
+def test_a_line_cut_off_by_a_crash_is_passed_over(tmp_path: Path) -> None:
+    archive = campaign(tmp_path)
+    ran(archive, [{"host": "a1"}])
+    file = archive.path / "journal.jsonl"
+    file.write_text(file.read_text() + '{"t": "2026-11-01T00:0')
+    assert journal.read(archive)[0]["host"].tolist() == ["a1"]
+
+
+# --- telemetry -------------------------------------------------------------------------------------------------------
+
+
+def sampled(archive: Archive, host: str, workload: str, case: str, repeat: int, seconds: int = 300) -> None:
+    """What the agent leaves of a run: one that heats up."""
+    t = list(range(1, seconds + 1))
+    columns: dict[str, list[Any]] = {
+        "t": t,
+        "clock_hz_mean": [3e9 - s * 1e6 for s in t],
+        "temp_c_max": [40.0 + s / 10 for s in t],
+    }
+    columns |= {
+        "power_w:package-0": [100.0] * seconds,
+        "power_w:package-1": [101.0] * seconds,
+        "cpu_steal": [0.25] * seconds,
+    }
+    columns["load1"] = [None] * seconds
+    ends = {
+        n: {"min": min(v), "mean": sum(v) / seconds, "max": max(v)}
+        for n, v in columns.items()
+        if n not in ("t", "load1")
+    }
+    step = {"workload": workload, "case": case, "repeat": repeat, "subject": "host"}
+    doc = {"telemetry": {"samples": columns, "summary": ends}}
+    archive.save_step(host, step, {"result.json": json.dumps(doc).encode()})
+
+
+def test_telemetry_of_headlines_is_read_and_summarised(tmp_path: Path) -> None:
+    archive = campaign(tmp_path)
+    ran(archive, [{"host": h, "repeat": r, "foreign_cores": 1.5 * (h == "b2")} for h in HOSTS for r in range(3)])
+    for host in HOSTS:
+        for repeat in range(3):
+            sampled(archive, host, "stream", "all-cores", repeat)
+    found = compared(tmp_path)
+    whole, parts = evidence.gather(tmp_path, found, [], WHEN)
+    told = whole.telemetry
+    assert (told.read, told.there, told.damaged) == (12, 12, ())
+    assert set(told.samples["column"]) == {"clock_hz_mean", "temp_c_max", "power_w", "cpu_steal"}
+    assert told.samples.groupby(["host", "repeat", "column"]).size().max() <= 120
+    assert set(told.samples.loc[told.samples["column"] == "power_w", "value"]) == {201.0}
+    old, new = report.of_comparison(found.found, found.turned, whole, parts).conditions
+    assert (old.generation, old.workload, old.runs, old.read) == ("gen=old", "stream", 6, 6)
+    assert (old.clock_hz, old.hottest_c, old.power_w, old.steal) == (pytest.approx(3e9 - 150.5e6), 70.0, 201.0, 0.25)
+    assert (old.lowest_clock_hz, old.foreign_cores, new.foreign_cores) == (None, 0.0, 1.5)
+    assert "at worst 1.5" in parts[0].campaign.notes[0]
+
+
+def test_telemetry_is_read_of_some_runs_spread_over_all_hosts(tmp_path: Path) -> None:
+    archive = campaign(tmp_path)
+    ran(archive, [{"host": h, "repeat": r} for h in HOSTS for r in range(30)])
+    for host in HOSTS:
+        for repeat in range(30):
+            sampled(archive, host, "stream", "all-cores", repeat, seconds=5)
+    told = load_results(archive, telemetry_runs=20).telemetry
+    assert (told.read, told.there) == (20, 120)
+    assert told.extremes.drop_duplicates(["host", "repeat"]).groupby("host").size().tolist() == [5, 5, 5, 5]
+
+
+def test_a_damaged_result_is_said_and_a_missing_one_is_not_there(tmp_path: Path) -> None:
+    archive = campaign(tmp_path)
+    ran(archive, [{"host": h} for h in HOSTS])
+    sampled(archive, "a1", "stream", "all-cores", 0)
+    folder = archive.path / "raw" / "a2" / "stream" / "all-cores" / "0"
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text('{"telemetry": {"samples": []')
+    results = load_results(archive)
+    assert (results.telemetry.read, results.telemetry.there) == (1, 4)
+    (note,) = results.campaign.notes
+    assert str(folder / "result.json") in note
+
+
+def test_without_telemetry_there_is_none(tmp_path: Path) -> None:
+    archive = campaign(tmp_path)
+    ran(archive, [{"host": "a1", "foreign_cores": None}])
+    results = load_results(archive)
+    assert results.telemetry.samples.empty
+    (condition,) = report.of_campaign(results).conditions
+    assert (condition.runs, condition.read, condition.clock_hz, condition.foreign_cores) == (1, 0, None, None)
+
+
+# --- size ------------------------------------------------------------------------------------------------------------
+
+
+def test_stacked_frames_keep_their_categories() -> None:
+    one = pd.DataFrame({"x": pd.Categorical(["a", "b"]), "y": [1, 2]})
+    two = pd.DataFrame({"x": pd.Categorical(["c", "a"]), "y": [3, 4]})
+    both = stacked([one, two])
+    assert isinstance(both["x"].dtype, pd.CategoricalDtype)
+    assert both.astype({"x": object}).to_numpy().tolist() == [["a", 1], ["b", 2], ["c", 3], ["a", 4]]
+    assert stacked([one, two.astype({"x": object})])["x"].tolist() == ["a", "b", "c", "a"]
+
+
+def test_three_hundred_thousand_rows_take_little_time_and_room(tmp_path: Path) -> None:
+    large(tmp_path, 200, 300, 5)
+    found = comparing.compare(tmp_path, "gen=a", ["gen=b"], None, "server", None, (), False)
+    before = time.process_time()
+    whole, parts = evidence.gather(tmp_path, found, [], WHEN)
+    made = report.of_comparison(found.found, found.turned, whole, parts)
+    took = time.process_time() - before
+    assert len(whole.measurements) == 300_000 and len(made.view.stats) == 60_000
+    assert whole.measurements.memory_usage(deep=True).sum() < 300_000 * 50
+    assert took < 10, f"{took:.1f} s"  # about 0.7 s on an idle core
+    row = made.view.generational.iloc[0]
+    values = whole.measurements
+    mine = values[(values["host"] == "h0") & (values["workload"] == row["workload"]) & (values["case"] == row["case"])]
+    stats = made.view.stats.set_index(["host", "workload", "case", "metric"])["median"]
+    expected = mine.loc[mine["metric"] == row["metric"], "value"].median()
+    assert math.isclose(stats["h0", row["workload"], row["case"], row["metric"]], expected, rel_tol=1e-12)
