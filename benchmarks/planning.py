@@ -57,7 +57,7 @@ def question(workloads: int, skus: int, sites: int, periods: int, servers: float
     demand, fleet = {}, []
     domains = max(sites // 2, 3)
     for w, share in zip(works, shares, strict=True):
-        growth = rng.uniform(1.0, 1.06)
+        growth = rng.uniform(1.02, 1.08)
         season = 1 + 0.06 * np.sin(np.arange(periods) * np.pi / 2 + rng.uniform(0, 6))
         able = [s for s, kind in kinds.items() if w in kind.worth]
         per_server = float(np.mean([kinds[s].worth[w].value for s in able]))
@@ -67,8 +67,9 @@ def question(workloads: int, skus: int, sites: int, periods: int, servers: float
         demand[w] = Workload(
             w, "units", tuple(map(float, points)), (0.0,) * periods, use, sites=frozenset(map(str, here))
         )
+        lost = max(sum(j % domains == d for j in range(len(here))) for d in range(domains))  # sites of one domain
         for s in able[:2]:  # what is there serves today's demand, with one domain gone
-            each = 1.25 * points[0] / use / kinds[s].worth[w].value / len(able[:2]) / (len(here) * (1 - 1.6 / domains))
+            each = 1.15 * points[0] / use / kinds[s].worth[w].value / len(able[:2]) / (len(here) - lost)
             limit = kinds[s].age_limit or 0
             fleet += [
                 Cohort(s, str(k), int(np.ceil(each)) + int(j % 2), int(rng.integers(0, limit - 4)))

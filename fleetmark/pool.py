@@ -117,7 +117,7 @@ def side(
     means, shared, benchmarks, remarks, used = _titled(values, keys, hosts)
     parts = _parts(used, keys, chosen, names)
     if best:
-        means = pd.DataFrame([means.max()], [f"best of {len(means)}"])
+        means = pd.DataFrame([means.max()], [f"best of {len(means)} of {title}"])  # the other side's is another
     worked = set(zip(benchmarks["workload"], benchmarks["case"], strict=True))
     failed = {f"{w} {c}": why for w, c, _, why in found.left_out if (w, c) not in worked}
     return Side(title, means, benchmarks, shared if per != "server" else None, traits, notes + remarks, failed, parts)

@@ -90,9 +90,9 @@ def _no_rows(columns: Sequence[str]) -> pd.DataFrame:
 class Telemetry:
     """The hosts while they measured, of as many runs as were read.
 
-    ``samples`` has TELEMETRY_COLUMNS, thinned; ``extremes`` EXTREME_COLUMNS, over all samples of a run. Columns are those
-    of the archive, with ``power_w`` for what the host drew. ``read`` runs of ``there``; ``damaged``: files that could
-    not be read.
+    ``samples`` has TELEMETRY_COLUMNS, thinned; ``extremes`` EXTREME_COLUMNS, over all samples of a run. Columns are
+    those of the archive, with ``power_w`` for what the host drew. ``read`` runs of ``there``; ``damaged``: files that
+    could not be read.
     """
 
     samples: pd.DataFrame = field(default_factory=lambda: _no_rows(TELEMETRY_COLUMNS))

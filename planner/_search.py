@@ -29,7 +29,7 @@ from fleetmark.said import said
 from planner._milp import Floats, Model
 
 Marks = npt.NDArray[np.bool_]
-SMALL = 1500  # integers up to which the whole programme is tried at once
+SMALL = 600  # integers up to which the whole programme is tried at once
 KERNEL_GAP = 0.3  # share of the gap allowed that the restricted programme may use up
 KERNEL_TIME = 0.5  # share of the time that it may use up
 IN_USE = (

@@ -293,7 +293,7 @@ def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet) -> None:
             sheet.formula(row, 12, f"=SMALL({cells},{high})", float(about["hi"]), form)
         if not math.isnan(about["cv"]):
             sheet.formula(row, 13, f"=STDEV({cells})/ABS(AVERAGE({cells}))", float(about["cv"]), PERCENT)
-        every = {of[n]: medians[n] for n in places[key].tolist()}
+        every = {of[n]: medians[n] for n in np.asarray(places[key])}
         there = {names[c]: every[names[c]] for c in range(first, last + 1) if names[c] in every}
         for column, end, pick in ((14, "MIN", min), (15, "MAX", max)):
             name = pick(there, key=there.__getitem__)

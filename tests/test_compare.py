@@ -248,6 +248,19 @@ def test_one_host_a_side_makes_no_claim(root: Path) -> None:
     assert "within-host only" in row["note"]
 
 
+def test_the_columns_are_explained_where_there_is_no_page_on_the_method(root: Path) -> None:
+    for form in ("table", "md"):
+        asked = ("compare", "--baseline", "gen=old", "--candidate", "gen=new", "--per", "core", "--format", form)
+        told = " ".join(run(root, *asked).split())
+        assert "half the 95% interval over hosts" in told
+        assert "Ratios are per core; the figures beside them are those of whole servers." in told
+
+
+def test_the_best_of_either_side_is_no_host_of_both(root: Path) -> None:
+    asked = ("compare", "--baseline", "gen=old", "--candidate", "gen=new", "--best", "--format", "json")
+    assert json.loads(run(root, *asked))["warnings"] == []
+
+
 def test_before_and_after_on_the_same_hosts(tmp_path: Path) -> None:
     before = fleet("a", noise=0.1)
     after = {key: [v * 1.05 for v in values] for key, values in before.items()}

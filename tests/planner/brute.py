@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 from planner.capacity import Cohort, Question, Site, Sku, Workload, Worth
 
 HOURS = 8766
-LARGEST = 10**6
+LARGEST = 10**5
 
 
 def small(seed: int) -> Question:
@@ -191,8 +191,8 @@ def least(q: Question) -> float:
     return onward(0, ages, tuple(() for _ in pairs), (0.0,) * len(q.sites))
 
 
-def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple[int, ...]) -> float:
-    """What a period costs with these servers: support, space and the cheapest energy that serves the demand."""
+def _room(q: Question, pairs: list[tuple[str, str]], installed: tuple[int, ...]) -> bool:
+    """Whether the sites have power, rack units and ports for these servers."""
     for k, site in q.sites.items():
         here = [(q.skus[s], n) for (s, place), n in zip(pairs, installed, strict=True) if place == k]
         for limit, load in (
@@ -201,7 +201,14 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
             (site.ports, sum(n * sku.ports for sku, n in here)),
         ):
             if limit is not None and load > limit + 1e-9:
-                return math.inf
+                return False
+    return True
+
+
+def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple[int, ...]) -> float:
+    """What a period costs with these servers: support, space and the cheapest energy that serves the demand."""
+    if not _room(q, pairs, installed):
+        return math.inf
     kept = sum(n * (q.skus[s].support + q.skus[s].space) * q.years for n, (s, _) in zip(installed, pairs, strict=True))
     watt = []
     for _, k in pairs:

@@ -363,7 +363,38 @@ def test_one_host_a_side_has_no_interval(tmp_path: Path) -> None:
     words = " ".join(page.words.split())
     assert "within-host only: one host says nothing of its fleet" in words
     assert page.table_row("stream all-cores triad")[5:9] == ["", "", "1+1", "? cannot tell"]
-    assert "One gen=new is worth 2.00 gen=old in mem-bw." in words and "no interval" in words
+    assert "One gen=new is worth 2.00 gen=old in mem-bw (no interval)." in words
+
+
+def test_the_first_sentence_has_the_intervals_of_its_ends(three: Report, page: Page) -> None:
+    words = " ".join(page.words.split())
+    heads = {r.class_: r for r in three.rows if r.candidate == "gen=genoa" and not r.benchmark and r.ratio}
+    ends = sorted(heads.values(), key=lambda r: r.ratio or 0.0)
+    found = re.search(r"One gen=genoa is worth [\d.]+ to .*?95% CI: ([\d.]+)–([\d.]+) in (\S+), ([\d.]+)–([\d.]+) in (\S+)\.", words)  # fmt: skip
+    assert found is not None
+    assert (found[3], found[6]) == (ends[0].class_, ends[-1].class_)
+    told = [float(found[n]) for n in (1, 2, 4, 5)]
+    assert told == pytest.approx([ends[0].lo, ends[0].hi, ends[-1].lo, ends[-1].hi], rel=0.01)
+
+
+def test_one_host_a_side_is_said_beside_the_range(tmp_path: Path) -> None:
+    words = " ".join(two(tmp_path, {TRIAD: [[1e10]], MCF: [[100.0]]}, {TRIAD: [[2e10]], MCF: [[300.0]]}).words.split())
+    assert (
+        "One gen=new is worth 2.00 to 3.00 gen=old, depending on the class of work. No interval: one host says" in words
+    )
+
+
+def test_an_interval_without_bounds_worth_having(tmp_path: Path) -> None:
+    """Two hosts that differ a millionfold: neither ± that reaches below 0, nor a false 0, nor a row of digits."""
+    page = two(tmp_path, {TRIAD: [[1e3], [1e6]]}, {TRIAD: [[1e9], [1e3]]})
+    row = page.table_row("stream all-cores triad")
+    assert re.fullmatch(r"×÷[\d.]+e\+\d+", row[5])
+    assert re.search(r"One gen=new is worth 32 gen=old in mem-bw \(95% CI [\d.]+e-\d+–[\d.]+e\+\d+\)", " ".join(page.words.split()))  # fmt: skip
+
+
+def test_only_what_was_asked_about_is_said_to_be_compared(tmp_path: Path) -> None:
+    words = two(tmp_path, {TRIAD: [[1e9], [1e9]]}, {TRIAD: [[2e9], [2e9]]}, only=("stream/*",)).words
+    assert "Every benchmark that was asked about was compared" in words
 
 
 def test_a_mix_is_the_first_answer(tmp_path: Path) -> None:
@@ -372,6 +403,7 @@ def test_a_mix_is_the_first_answer(tmp_path: Path) -> None:
     words = " ".join(two(tmp_path, old, new, mix="mem-bw=0.5,cpu-int=0.5").words.split())
     assert re.search(r"One gen=new is worth 2\.\d+ gen=old for the given mix of work \(95% CI", words)
     assert "equal work" in words
+    assert "mem-bw 50%, cpu-int 50%. Shares are of server-hours" in words
 
 
 def test_nothing_with_a_headline(tmp_path: Path) -> None:
@@ -414,7 +446,7 @@ def test_a_language(three: Report) -> None:
     words = " ".join(Page(text).words.split())
     assert '<html lang="zh-CN">' in text
     assert "换算表" in words and "Conversion table" not in words
-    assert "<gen=icelake> 1.04–1.90: gen=genoa" in words  # in the order of the translation, and escaped
+    assert re.search(r"<gen=icelake> 1\.0\d+–1\.90: gen=genoa", words)  # in the order of the translation, and escaped
 
 
 # --- a folder of the user's own --------------------------------------------------------------------------------------

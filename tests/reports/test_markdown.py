@@ -79,6 +79,7 @@ def test_a_comparison_has_a_table_per_class_and_says_where_it_is_from(report: Re
     assert "not comparable with published SPEC results" in html
     assert "<code>fleetmark compare -b gen=old -c gen=new</code>" in html
     assert "<code>20261101T000000-a</code>" in html and "SHA-256" in html
+    assert "half the 95% interval over hosts" in html
     assert text.endswith("\n") and "\n\n\n" not in text
 
 

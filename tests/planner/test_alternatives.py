@@ -1,0 +1,147 @@
+"""The next best plans, and what a plan stands at: by hand, and against solving again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks import planning
+from planner.alternatives import alternatives, trades
+from planner.capacity import TRADES, Plan, Question, Site
+from planner.checks import check
+from planner.prices import shadow_prices
+from planner.solve import solve
+from tests.planner.questions import ask, sku, work
+
+
+def exact(question: Question) -> Plan:
+    found = solve(question, gap=0)
+    assert isinstance(found, Plan)
+    return found
+
+
+def three() -> Question:
+    """100 units: of a 100 at 5, of b 50 at 11, of c 25 at 24: 500, 550, 600."""
+    skus = [
+        sku("a", {"web": 1.0}, 5.0, peak_w=100.0, rack_units=1.0),
+        sku("b", {"web": 2.0}, 11.0, peak_w=150.0, rack_units=1.0, embodied=10.0),
+        sku("c", {"web": 4.0}, 24.0, peak_w=200.0, rack_units=2.0),
+    ]
+    return ask([work("web", 100.0)], skus, [Site("ams"), Site("fra")])
+
+
+def test_the_next_best_lack_what_the_better_ones_buy() -> None:
+    question = three()
+    plan = exact(question)
+    assert plan.objective == pytest.approx(500)
+    first, second = alternatives(question, plan)
+    assert (str(first.name), first.extra, first.least) == ("without a", pytest.approx(50), pytest.approx(50))
+    assert (str(second.name), second.extra) == ("without a, b", pytest.approx(100))
+    assert list(first.trades) == list(TRADES)
+    wanted = {"purchases": 50, "running": 0, "servers": -50, "peak_w": -2500, "rack_units": -50, "carbon_kg": 500}
+    assert first.trades == pytest.approx(wanted)
+    for other in (first, second):
+        assert check(question, other.plan) == []
+        assert other.extra == pytest.approx(other.plan.objective - plan.objective)
+    assert trades(question, plan)["servers"] == 100
+    assert [a.name for a in alternatives(question, plan, most=1)] == [first.name]
+
+
+def test_where_only_one_server_will_do_sites_tell_plans_apart() -> None:
+    sites = [Site("ams", energy_price=0.1), Site("fra", energy_price=0.2), Site("lon", energy_price=0.3)]
+    one = sku("s", {"web": 1.0}, 100.0, idle_w=100.0, peak_w=100.0)
+    question = ask([work("web", 3.0)], [one], sites)
+    first, second = alternatives(question, exact(question))
+    kwh = 3 * 8766 * 0.1
+    assert (str(first.name), first.extra) == ("without s at ams", pytest.approx(0.1 * kwh))
+    assert (str(second.name), second.extra) == ("without s at ams, s at fra", pytest.approx(0.2 * kwh))
+
+
+def test_there_may_be_no_other_way() -> None:
+    for demand in (3.0, 0.0):
+        question = ask([work("web", demand)], [sku("s", {"web": 1.0}, 1.0)], [Site("ams")])
+        assert alternatives(question, exact(question)) == []
+
+
+def test_alternatives_of_a_question_of_some_size_hold() -> None:
+    question = planning.question(3, 5, 3, 5, 300, seed=1)
+    plan = solve(question)
+    assert isinstance(plan, Plan)
+    found = alternatives(question, plan, seconds=30)
+    assert found
+    bought = {(s, k) for s, k, n in zip(*(plan.stock[c] for c in ("sku", "site", "buy")), strict=True) if n}
+    for other in found:
+        assert check(question, other.plan) == []
+        theirs = {(s, k) for s, k, n in zip(*(other.plan.stock[c] for c in ("sku", "site", "buy")), strict=True) if n}
+        assert bought - theirs
+        assert other.least <= other.extra
+        assert other.plan.objective >= plan.bound
+
+
+def test_a_demand_is_worth_what_a_server_of_it_costs() -> None:
+    question = ask([work("web", 10.0)], [sku("s", {"web": 2.0}, 100.0)], [Site("ams")])
+    (found,) = shadow_prices(question, exact(question))
+    assert (str(found.name), found.unit, found.more) == ("demand of web in 2027", "units", 2.0)
+    assert found.saves == pytest.approx(50)  # 100 for a server that serves 2
+    assert not found.relaxed
+
+
+def test_power_is_worth_the_cheaper_servers_it_has_room_for() -> None:
+    """Cheap servers draw 300 W, dear ones 100 W. 300 W more make room for a cheap one in the place of a dear one and
+    of 200 W that nothing else could use.
+    """
+    skus = [sku("cheap", {"web": 1.0}, 100.0, peak_w=300.0), sku("dear", {"web": 1.0}, 250.0, peak_w=100.0)]
+    question = ask([work("web", 10.0, 5.0)], skus, [Site("ams", power_w=1800.0)])
+    plan = exact(question)
+    assert plan.objective == pytest.approx(4 * 100 + 6 * 250)
+    found = {str(b.name): b for b in shadow_prices(question, plan)}
+    power = found["power at ams in 2027"]
+    assert (power.unit, power.more) == ("W", 300.0)
+    more = exact(replace(question, sites={"ams": Site("ams", power_w=2100.0)}))
+    assert power.saves == pytest.approx((plan.objective - more.objective) / 300)
+    assert power.saves == pytest.approx(0.5)
+    assert "power at ams in 2028" not in found  # half of it is free then
+
+
+def test_budgets_rack_units_and_ports_have_their_prices() -> None:
+    skus = [
+        sku("cheap", {"web": 1.0}, 100.0, rack_units=2.0, ports=3, support=10.0),
+        sku("dear", {"web": 1.0}, 250.0, rack_units=1.0, ports=1),
+    ]
+    for site, name, unit, more, saves in (
+        (Site("ams", rack_units=14.0), "rack units at ams in 2027", "rack units", 2.0, 140.0),
+        (Site("ams", ports=18.0), "ports at ams in 2027", "ports", 3.0, 140.0 / 3),
+    ):
+        question = ask([work("web", 10.0)], skus, [site])
+        found = {str(b.name): b for b in shadow_prices(question, exact(question))}[name]
+        assert (found.unit, found.more) == (unit, more)
+        assert found.saves == pytest.approx(saves)
+    thrifty = [sku("cheap", {"web": 1.0}, 100.0, support=90.0), sku("dear", {"web": 1.0}, 150.0)]
+    question = ask([work("web", 10.0)], thrifty, [Site("ams")], budget=[1200.0])
+    found = {str(b.name): b for b in shadow_prices(question, exact(question))}["budget of 2027"]
+    assert (found.unit, found.more) == ("EUR", 150.0)
+    assert found.saves == pytest.approx((3 * 90 - 3 * 50) / 150)  # three more of the dear ones
+    narrow = replace(question, budget=[], sites={"ams": Site("ams", budget=1200.0)})
+    assert "budget of ams" in {str(b.name) for b in shadow_prices(narrow, exact(narrow))}
+
+
+def test_the_margin_counts_and_the_most_weighty_are_kept() -> None:
+    question = ask([work("web", 10.0, 20.0)], [sku("s", {"web": 2.0}, 100.0)], [Site("ams")], discount=0.1)
+    plan = solve(question, gap=0, margin={"web": [1.0, 2.0]})
+    assert isinstance(plan, Plan)
+    assert plan.objective == pytest.approx(5 * 100 + 15 * 100 / 1.1)
+    found = shadow_prices(question, plan)
+    last = {str(b.name): b for b in found}["demand of web in 2028"]
+    assert last.more == 1.0  # doubled by its margin, it is what a server gives
+    assert last.saves == pytest.approx(100 / 1.1)
+    assert len(shadow_prices(question, plan, most=1)) == 1
+
+
+def test_without_time_the_relaxation_tells() -> None:
+    question = planning.question(3, 5, 3, 5, 300, seed=1)
+    plan = solve(question)
+    assert isinstance(plan, Plan)
+    found = shadow_prices(question, plan, most=3, seconds=0.0)
+    assert len(found) == 3
+    assert all(b.relaxed and b.saves is not None and b.saves > 0 for b in found)

@@ -1,0 +1,142 @@
+"""Questions without a plan: the limits that are named, against ones made by hand and against trying every set."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import pytest
+
+from benchmarks import planning
+from fleetmark.model import FleetmarkError
+from planner import limits as of
+from planner.capacity import Cohort, Conflict, Plan, Question, Site
+from planner.solve import best, refuse, solve
+from tests.planner.brute import small
+from tests.planner.questions import ask, sku, work
+
+
+def why(question: Question, **more: float) -> Conflict:
+    found = solve(question, **more)  # type: ignore[arg-type]
+    assert isinstance(found, Conflict)
+    return found
+
+
+def possible(question: Question) -> bool:
+    return best(question, gap=0, seconds=20, margin={}) is not None
+
+
+def names(found: Conflict) -> set[str]:
+    return {str(limit.name) for limit in found.limits}
+
+
+def relaxations(found: Conflict) -> dict[str, tuple[float | None, str]]:
+    return {str(limit.name): (limit.relax, limit.unit) for limit in found.limits}
+
+
+def test_power_against_demand() -> None:
+    """10 units need 10 servers of 300 W where there are 2500 W: 8 fit."""
+    one = sku("s", {"web": 1.0}, 100.0, peak_w=300.0)
+    found = why(ask([work("web", 4.0, 10.0)], [one], [Site("ams", power_w=2500.0)]))
+    assert found.smallest
+    told = relaxations(found)
+    assert set(told) == {"power at ams", "demand of web in 2028"}
+    assert told["power at ams"] == (pytest.approx(500, rel=1e-4), "W")
+    assert told["demand of web in 2028"] == (pytest.approx(2, rel=1e-4), "units")
+    assert {str(limit.name): limit.cost for limit in found.limits} == pytest.approx(
+        {"power at ams": 1000.0, "demand of web in 2028": 800.0}
+    )
+
+
+def test_each_kind_of_limit_is_named_and_relaxed() -> None:
+    one = sku("s", {"web": 1.0}, 100.0, peak_w=10.0, rack_units=2.0, ports=2)
+    for site, name, relax, unit in (
+        (Site("ams", rack_units=7.0), "rack units at ams", 1.0, "rack units"),
+        (Site("ams", ports=5.0), "ports at ams", 3.0, "ports"),
+        (Site("ams", budget=320.0), "budget of ams", 80.0, "EUR"),
+    ):
+        told = relaxations(why(ask([work("web", 4.0)], [one], [site])))
+        assert told == {
+            name: (pytest.approx(relax, rel=1e-4), unit),
+            "demand of web in 2027": (pytest.approx(1, abs=1.001), "units"),
+        }
+    poor = ask([work("web", 4.0)], [one], [Site("ams")], budget=[250.0])
+    assert relaxations(why(poor))["budget of 2027"] == (pytest.approx(150, rel=1e-4), "EUR")
+    late = ask([work("web", 1.0, 1.0)], [replace(one, lead=1)], [Site("ams")])
+    assert relaxations(why(late))["lead time of s"] == (1.0, "periods")
+    old = sku("old", {"web": 1.0}, age_limit=4)
+    aged = ask([work("web", 2.0, 2.0, 2.0)], [old], [Site("ams")], fleet=[Cohort("old", "ams", 2, 2)])
+    assert relaxations(why(aged))["age limit of old"] == (1.0, "periods")
+    crowded = ask([work("web", 4.0)], [one], [Site("ams", rack_units=9.0, spares=2)])
+    assert relaxations(why(crowded))["spares at ams"] == (2.0, "servers")
+    bulk = ask([work("web", 1.0)], [replace(one, minimum_order=5)], [Site("ams", budget=320.0)])
+    assert relaxations(why(bulk))["minimum order of s"] == (2.0, "servers")
+
+
+def test_survival_and_the_sites_of_a_workload() -> None:
+    one = sku("s", {"web": 1.0}, 100.0)
+    question = ask([work("web", 4.0, sites=frozenset({"ams"}))], [one], [Site("ams"), Site("fra")], survive=True)
+    told = relaxations(why(question))
+    assert set(told) == {"survival of a lost failure domain", "sites of web", "demand of web in 2027"}
+    assert told["survival of a lost failure domain"] == (1.0, "failure domains")
+    assert told["sites of web"] == (1.0, "more sites")
+
+
+def test_two_separate_troubles_are_not_solved_by_easing_one() -> None:
+    skus = [sku("a", {"web": 1.0}, 100.0, lead=1), sku("b", {"db": 1.0}, 100.0, lead=1)]
+    found = why(ask([work("web", 4.0, 4.0), work("db", 4.0, 4.0)], skus, [Site("ams")]))
+    assert names(found) in (
+        {"demand of web in 2027", "lead time of a"},
+        {"demand of db in 2027", "lead time of b"},
+    )
+    assert [(limit.relax, limit.cost) for limit in found.limits] == [(None, None)] * 2
+
+
+def test_the_margin_is_in_the_demand() -> None:
+    one = sku("s", {"web": 1.0}, 100.0)
+    found = why(ask([work("web", 4.0)], [one], [Site("ams", budget=400.0)]), margin={"web": 1.5})  # type: ignore[arg-type]
+    told = relaxations(found)
+    assert told["budget of ams"] == (pytest.approx(200, rel=1e-4), "EUR")
+    assert told["demand of web in 2027"] == (pytest.approx(4 / 3, rel=1e-4), "units")
+
+
+def test_named_limits_cannot_hold_together_but_any_fewer_can() -> None:
+    """Small questions: irreducible, no smaller set in conflict, and the relaxations suffice, none less does."""
+    seen = 0
+    for seed in range(60):
+        question = small(seed)
+        try:
+            refuse(question, {})
+        except FleetmarkError:
+            continue
+        found = solve(question, gap=0)
+        if isinstance(found, Plan):
+            continue
+        seen += 1
+        every = of.limits(question)
+        mine = [limit for limit in every if of.name(question, limit) in names(found)]
+        assert len(mine) == len(found.limits), f"seed {seed}"
+        assert not possible(of.without(question, set(every) - set(mine))), f"seed {seed}"
+        for limit in mine:
+            assert possible(of.without(question, set(every) - set(mine) | {limit})), f"seed {seed}: {limit}"
+        if found.smallest and len(every) < 7:
+            for fewer in itertools.combinations(every, len(mine) - 1):
+                assert possible(of.without(question, set(every) - set(fewer))), f"seed {seed}: {fewer}"
+        for limit, told in zip(
+            mine, sorted(found.limits, key=lambda t: [of.name(question, m) for m in mine].index(t.name)), strict=True
+        ):
+            alone = possible(of.without(question, [limit]))
+            assert (told.relax is not None) == alone, f"seed {seed}: {limit}"
+            if told.relax is not None and limit[0] in of.AMOUNTS:
+                assert possible(of.loosened(question, limit, told.relax)), f"seed {seed}: {limit}"
+                assert not possible(of.loosened(question, limit, told.relax * 0.99)), f"seed {seed}: {limit}"
+    assert seen > 10
+
+
+def test_a_question_of_some_size_gets_its_conflict_in_time() -> None:
+    question = planning.question(4, 6, 4, 6, 400, seed=1)
+    sites = {k: replace(site, power_w=(site.power_w or 0) * 0.12) for k, site in question.sites.items()}
+    found = why(replace(question, sites=sites), seconds=30)
+    assert any(name.startswith("power at") for name in names(found))
+    assert any(name.startswith("demand of") for name in names(found))
+    assert len(found.limits) < 15
