@@ -75,7 +75,7 @@ def question(workloads: int, skus: int, sites: int, periods: int, servers: float
                 Cohort(s, str(k), int(np.ceil(each)) + int(j % 2), int(rng.integers(0, limit - 4)))
                 for j, k in enumerate(here)
             ]
-    room = servers * 3.5 / sites
+    room = servers * 4.5 / sites
     return Question(
         currency="EUR",
         date="2027-01-01",

@@ -86,11 +86,14 @@ def _quantiles(
     given: Demand, unit: str, names: Sequence[str], found: Input, path: Path
 ) -> tuple[list[float], list[float]]:
     assert given.quantiles is not None
+    known = len(found.faults)
     columns = {
         key: _plain(per_period(series, names, found, (*path, key), True), unit, found, (*path, key))
         for key, series in given.quantiles.items()
     }
     points, sigmas = [0.0] * len(names), [0.0] * len(names)
+    if len(found.faults) > known:  # what is missing would be told again as a quantile of 0
+        return points, sigmas
     for n, name in enumerate(names):
         try:
             points[n], sigmas[n] = spread({rank(key): values[n] for key, values in columns.items()})

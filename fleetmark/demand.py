@@ -116,13 +116,14 @@ def _may_survive(name: str, workload: Written, doc: Document, found: Input) -> N
 
 
 def _somebody_runs_it(doc: Document, found: Input) -> None:
-    there = {c.sku for c in doc.fleet if c.count}
-    for name in doc.workloads:
+    for name, workload in doc.workloads.items():
         able = [n for n, s in doc.skus.items() if name in s.worth]
+        there = {c.sku for c in doc.fleet if c.count and (not workload.sites or c.site in workload.sites)}
         if not able:
             found.fault(("workloads", name), "no SKU has a worth for it: nothing can run it")
         elif all(doc.skus[n].price is None and n not in there for n in able):
-            said_ = f"runs on {', '.join(able)} only, which is neither sold nor in the fleet"
+            where = f" at {', '.join(workload.sites)}, where it may run" if workload.sites else ""
+            said_ = f"runs on {', '.join(able)} only, which is neither sold nor in the fleet{where}"
             found.fault(("workloads", name), said_)
 
 

@@ -10,6 +10,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fleetmark import periods
+from fleetmark._demand_amounts import currency
 from fleetmark._workbook_cells import Area, Cells, Value
 from fleetmark.model import FleetmarkError
 from fleetmark.said import said
@@ -46,10 +48,11 @@ def read(path: Path) -> Question:
 def _question(cells: Cells, digest: str) -> Question | None:
     """The question, None with faults where there is none."""
     settings = {c.field: cells.single(c) for c in tables.settings()}
-    currency = cells.single(Column("question_currency", said("currency"), _NAME))
+    money = cells.single(Column("question_currency", said("currency"), _NAME))
     years = cells.single(Column("question_years", said("length of a period"), Rule(said("years"), above=True)))
     _date(cells, settings["date"])
-    names, budget = _periods(cells)
+    _currency(cells, money)
+    names, budget = _periods(cells, years)
     cells.stop()
 
     skus = _named(cells, tables.skus(), "SKU", lambda v: v)
@@ -64,16 +67,15 @@ def _question(cells: Cells, digest: str) -> Question | None:
     demand = {c.name: _matrix(cells, c, list(work), names) for c in (tables.MEDIAN, tables.SIGMA)}
     why = _why(cells)
     source = _source(cells)
-    for name, (row, area, _) in work.items():
-        if not cells.faults and not any(name in worth for worth in worths.values()):
-            told = f"{name} runs on no SKU: give it an equivalence in the tab that has the range worth_value"
-            cells.fault(area.sheet, area.cell(row), told)
+    if not cells.faults:
+        _somebody_runs_it(cells, work, skus, worths, fleet, runs)
+        _survivable(cells, settings["survive"] == YES, sites, runs)
     if cells.faults:
         return None
 
     given = {k: v for k, v in settings.items() if k != "survive"}
     return Question(
-        currency=str(currency),
+        currency=str(money),
         periods=tuple(names),
         years=_float(years),
         workloads={
@@ -120,7 +122,17 @@ def _date(cells: Cells, value: Value | None) -> None:
         cells.fault(area.sheet, area.cell(area.row), f"{value!r} is not a date: write 2027-01-31")
 
 
-def _periods(cells: Cells) -> tuple[list[str], list[float | None]]:
+def _currency(cells: Cells, value: Value | None) -> None:
+    area = cells.area("question_currency", "the currency")
+    if value is None or area is None:
+        return
+    try:
+        currency(value)
+    except ValueError as error:
+        cells.fault(area.sheet, area.cell(area.row), str(error))
+
+
+def _periods(cells: Cells, years: Value | None) -> tuple[list[str], list[float | None]]:
     area = cells.area("period_name", "the table of periods")
     (column,) = tables.periods()
     money = cells.area(column.name, f"the column {column.title}")
@@ -128,9 +140,22 @@ def _periods(cells: Cells) -> tuple[list[str], list[float | None]]:
         return [], []
     names = [cells.value(area, row, area.col, Column("period_name", said("period"), _NAME)) for row in _rows(area)]
     budget = [cells.value(money, row, money.col, column) for row in _rows(money)]
-    if len(set(names)) < len(names):
-        cells.fault(area.sheet, area.cell(area.row), "a period stands there twice")
+    if None not in names:
+        _in_order(cells, area, [str(n) for n in names], years)
     return [str(n) for n in names], [None if b is None else _float(b) for b in budget]
+
+
+def _in_order(cells: Cells, area: Area, names: Sequence[str], years: Value | None) -> None:
+    """A fault for periods that do not follow one another, or are not as long as is said; names of one's own may be."""
+    dated = all(map(periods.place, names))
+    try:
+        length = periods.in_order(names, None if dated else "year")  # any length: these names say nothing of theirs
+    except ValueError as error:
+        cells.fault(area.sheet, area.cell(area.row), str(error))
+        return
+    if dated and years is not None and not math.isclose(length, _float(years)):
+        told = f"{names[0]} is {length:g} years long, the length of a period says {years:g}"
+        cells.fault(area.sheet, area.cell(area.row), told)
 
 
 def _rows(area: Area) -> range:
@@ -181,6 +206,45 @@ def _worths(cells: Cells, skus: Sequence[str], workloads: Sequence[str]) -> dict
         same = before is not None and (value, se, df) == before[:3]
         made[sku][workload] = Worth(value, se, df, before[3] if before and same else f"given in {cells.path.name}")
     return made
+
+
+def _somebody_runs_it(
+    cells: Cells,
+    work: Mapping[str, tuple[int, Area, dict[str, Any]]],
+    skus: Mapping[str, tuple[int, Area, dict[str, Any]]],
+    worths: Mapping[str, Mapping[str, Worth]],
+    fleet: Sequence[Cohort],
+    runs: Mapping[str, frozenset[str]],
+) -> None:
+    """A fault for every workload that no server can run, or none that is sold or in place where it may run."""
+    worth = cells.area("worth_value", "the equivalences")
+    for name, (row, area, _) in work.items():
+        able = [sku for sku, given in worths.items() if name in given]
+        bound = runs.get(name, frozenset())
+        there = {c.sku for c in fleet if c.count and (not bound or c.site in bound)}
+        if not able:
+            sheet = worth.sheet if worth else "Equivalence"
+            cells.fault(area.sheet, area.cell(row), f"{name} runs on no SKU: give it an equivalence in sheet {sheet}")
+        elif all(skus[sku][2]["price"] is None and sku not in there for sku in able):
+            where = f" at {', '.join(sorted(bound))}, where it may run" if bound else ""
+            told = f"{name} runs on {', '.join(able)} only, which is neither sold nor in place{where}"
+            cells.fault(area.sheet, area.cell(row), told)
+
+
+def _survivable(
+    cells: Cells, survive: bool, sites: Mapping[str, tuple[int, Area, Site]], runs: Mapping[str, frozenset[str]]
+) -> None:
+    """A fault where one failure domain holds all the sites, or all that a workload may run at."""
+    area = cells.area("site_domain", "the failure domains")
+    if not survive or area is None:
+        return
+    for who, names in {"": frozenset(sites), **{w: bound for w, bound in runs.items() if bound}}.items():
+        domains = {sites[n][2].domain or n for n in names}
+        if len(domains) == 1:
+            of = f"the sites that {who} may run at" if who else "the sites"
+            told = f"all {of} are in one failure domain ({domains.pop()}), whose loss shall be survived"
+            cells.fault(area.sheet, area.cell(sites[min(names)][0]), told)
+            return
 
 
 def _planned(cells: Cells) -> dict[tuple[str, str], tuple[float | None, float | None, float, str]]:

@@ -2,7 +2,8 @@
 
 Cost is that of the relaxation with fractions of servers, so that an input can be moved in the time of a linear
 programme; it lies a little below the plan's own, and differences of it are what an input does to the whole plan,
-substitution of one SKU by another included. Margins stay as they are.
+substitution of one SKU by another included. Margins stay as they are, but that of a workload whose demand or worth is
+moved over what is believed of it: the margin is there for just that, and both together would count the doubt twice.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ class _Input:
     known: bool
     rank: float
     moved: Callable[[bool], Question]  # to its high end?
+    covers: str = ""  # the workload whose margin is there for this input's doubt
 
 
 def tornado(
@@ -71,11 +73,18 @@ def tornado(
     if base is None:
         return []
     begin, found = clock(), []
+    bases: dict[str, float | None] = {"": base}
     for one in sorted(_inputs(question, plan), key=lambda i: -i.rank)[:most]:
         if clock() - begin > seconds:
             break
-        low, high = (_relaxed(one.moved(end), plan.margin) for end in (False, True))
-        changes = [None if cost is None else cost - base for cost in (low, high)]
+        margin = {w: m for w, m in plan.margin.items() if w != one.covers}
+        if one.covers not in bases:
+            bases[one.covers] = _relaxed(question, margin)
+        before = bases[one.covers]
+        if before is None:  # a smaller demand cannot do without a plan, but the solver may give up
+            continue
+        low, high = (_relaxed(one.moved(end), margin) for end in (False, True))
+        changes = [None if cost is None else cost - before for cost in (low, high)]
         found.append(Effect(one.name, one.low, one.high, one.known, *changes))
     return sorted(found, key=lambda e: -e.size)
 
@@ -116,7 +125,8 @@ def _demand(q: Question, name: str, share: float) -> _Input:
         return _with_workload(q, name, point=tuple(p * f for p, f in zip(w.point, factors, strict=True)))
 
     low, high = (math.exp(-last), math.exp(last)) if known else (1 - STEP, 1 + STEP)
-    return _Input(said("demand of {workload}", workload=name), low, high, known, share * (high - low), moved)
+    covers = name if known else ""
+    return _Input(said("demand of {workload}", workload=name), low, high, known, share * (high - low), moved, covers)
 
 
 def _utilisation(q: Question, name: str, share: float) -> _Input:
@@ -143,7 +153,7 @@ def _worth(q: Question, sku: str, workload: str, share: float) -> _Input:
         return replace(q, skus=dict(q.skus) | {sku: replace(s, worth=worth)})
 
     name = said("worth of {sku} for {workload}", sku=sku, workload=workload)
-    return _Input(name, low, high, known, share * (high - low), moved)
+    return _Input(name, low, high, known, share * (high - low), moved, workload if known else "")
 
 
 def _price(q: Question, sku: str, share: float) -> _Input:

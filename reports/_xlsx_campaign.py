@@ -26,6 +26,7 @@ _FIRST_ROW = 4
 _ABOUT = ("workload", "case", "metric", "subject", "labels", "standing", "unit", "better")
 _FIRST_COLUMN = len(_ABOUT)
 _MOST_PARTS = 200
+_MOST_MEDIANS = 500_000  # figures of hosts; above, a workbook is no place to work on them
 _RAW = ("workload", "case", "metric", "subject", "labels", "standing", "host", "repeat", "value", "unit")
 _REST = ("tool_version", "time", "raw")
 _VALUE = _RAW.index("value")
@@ -61,9 +62,10 @@ def render(report: Report) -> bytes:
     live = len(measured) <= LIVE
     layout = _layout(report.view, measured if live else measured.iloc[:0])
     _raw(raw, measured, live, report)
-    _medians(hosts, layout, raw)
+    few = len(report.view.merged) <= _MOST_MEDIANS
+    _medians(hosts, layout, raw, few)
     _spreads(spread, layout, raw)
-    _headlines(headlines, layout, hosts)
+    _headlines(headlines, layout, hosts if few else None)
     failed.top(said("What did not pass, and why"))
     _xlsx_pages.excluded(failed, report, _FIRST_ROW - 1)
     facts.top(said("Hosts side by side"), _xlsx_pages.ALIKE)
@@ -198,9 +200,12 @@ def _matrix(sheet: Sheet, layout: _Layout) -> None:
     sheet.filtered(_FIRST_ROW - 1, _FIRST_ROW + len(layout.metrics) - 1, len(heads), frozen_columns=3)
 
 
-def _medians(sheet: Sheet, layout: _Layout, raw: Sheet) -> None:
-    sheet.top(said("Median of each metric on each host"), said("Figures keep their base unit; formats scale them."))
-    merged = layout.view.merged
+def _medians(sheet: Sheet, layout: _Layout, raw: Sheet, few: bool) -> None:
+    title, merged = said("Median of each metric on each host"), layout.view.merged
+    if not few:
+        sheet.top(title, _too_many(merged))
+        return
+    sheet.top(title, said("Figures keep their base unit; formats scale them."))
     for _, rows in merged.groupby(METRIC, sort=False):
         key = _keys(rows.iloc[:1])[0]
         row, form = layout.metrics[key], form_for(rows["median"].tolist(), key[METRIC.index("unit")])
@@ -225,10 +230,7 @@ def _spreads(sheet: Sheet, layout: _Layout, raw: Sheet) -> None:
     title = said("Coefficient of variation of each metric on each host")
     merged = layout.view.merged
     if len(merged) > MOST_SHOWN:
-        text = said(
-            "{n} figures are too many to stand here; Headlines has the spread over hosts.", n=f"{len(merged):,}"
-        )
-        sheet.top(title, text)
+        sheet.top(title, _too_many(merged))
         return
     text = said(
         "Standard deviation over mean: of the repeats; of the pairs' medians where the subject is a generation."
@@ -251,8 +253,28 @@ def _spreads(sheet: Sheet, layout: _Layout, raw: Sheet) -> None:
     sheet.scale(rows[0], _FIRST_COLUMN, rows[1], last)
 
 
-def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet) -> None:
-    """A row per headline metric and generation: median over hosts, its interval or range, the hosts at the ends."""
+def _ends(layout: _Layout) -> dict[tuple[_Key, str], tuple[str, str]]:
+    """The hosts with the lowest and the highest median of each metric and generation, of equals the leftmost."""
+    of = {h.name: h.generation or "" for h in layout.view.hosts}
+    merged = layout.view.merged[[*METRIC, "host", "median"]]
+    merged = merged.assign(generation=merged["host"].map(of), column=merged["host"].map(layout.columns))
+    merged = merged.sort_values("column", kind="stable", ignore_index=True)
+    medians = merged.groupby([*METRIC, "generation"], sort=False, observed=True)["median"]
+    low, high = (merged.loc[rows, [*METRIC, "generation", "host"]] for rows in (medians.idxmin(), medians.idxmax()))
+    return {
+        (key, str(generation)): (str(a), str(b))
+        for key, generation, a, b in zip(_keys(low), low["generation"], low["host"], high["host"], strict=True)
+    }
+
+
+def _too_many(figures: pd.DataFrame) -> str:
+    return said("{n} figures are too many to stand here; Headlines has the spread over hosts.", n=f"{len(figures):,}")
+
+
+def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet | None) -> None:
+    """A row per headline metric and generation: median over hosts, its interval or range, the hosts at the ends; live
+    where the tab ``hosts`` has the figures.
+    """
     sheet.top(
         said("Headlines per generation"),
         said("Median over hosts. From and to: interval of the median (95%) from 6 hosts on, below that the range."),
@@ -272,33 +294,38 @@ def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet) -> None:
         *(Head(said("from"), "", 16), Head(said("to"), "", 16), Head(said("variation"), "%", 11)),
         *(Head(said("lowest"), said("host"), 16), Head(said("highest"), said("host"), 16)),
     ]
-    row = _FIRST_ROW
-    names = {column: host for host, column in layout.columns.items()}
-    head = _FIRST_ROW - 1
-    merged = layout.view.merged
-    of, medians = merged["host"].tolist(), merged["median"].tolist()
-    places = merged.groupby(METRIC, sort=False).indices
+    row, head = _FIRST_ROW, _FIRST_ROW - 1
+    ends = _ends(layout)
     for key, about in zip(_keys(found), found.to_dict("records"), strict=True):
         _about(sheet, row, key, str(about["better"]))
         generation = str(about["generation"])
-        first, last = layout.generations[generation]
-        cells = hosts.span(layout.metrics[key], first, layout.metrics[key], last)
-        form = form_for([float(about["median"])], str(about["unit"]))
         sheet.text(row, 8, layout.view.title_of(generation))
-        sheet.formula(row, 9, f"=COUNT({cells})", int(about["n"]), INTEGER)
-        sheet.formula(row, 10, f"=MEDIAN({cells})", float(about["median"]), form, "key")
-        if about["n"] > 1:
-            low, high, _ = order_interval(int(about["n"])) or (1, int(about["n"]), math.nan)
-            sheet.formula(row, 11, f"=SMALL({cells},{low})", float(about["lo"]), form)
-            sheet.formula(row, 12, f"=SMALL({cells},{high})", float(about["hi"]), form)
-        if not math.isnan(about["cv"]):
-            sheet.formula(row, 13, f"=STDEV({cells})/ABS(AVERAGE({cells}))", float(about["cv"]), PERCENT)
-        every = {of[n]: medians[n] for n in np.asarray(places[key])}
-        there = {names[c]: every[names[c]] for c in range(first, last + 1) if names[c] in every}
-        for column, end, pick in ((14, "MIN", min), (15, "MAX", max)):
-            name = pick(there, key=there.__getitem__)
-            shown = f"INDEX({hosts.span(head, first, head, last)},MATCH({end}({cells}),{cells},0))"
-            sheet.formula(row, column, f"={shown}", name)
+        form = form_for([float(about["median"])], str(about["unit"]))
+        n = int(about["n"])
+        low, high, _ = order_interval(n) or (1, n, math.nan)
+        cells = names = ""
+        if hosts is not None:
+            first, last = layout.generations[generation]
+            cells = hosts.span(layout.metrics[key], first, layout.metrics[key], last)
+            names = hosts.span(head, first, head, last)
+        figures: list[tuple[str, int | float | str, str, str]] = [
+            (f"COUNT({cells})", n, INTEGER, "computed"),
+            (f"MEDIAN({cells})", float(about["median"]), form, "key"),
+            (f"SMALL({cells},{low})", float(about["lo"]), form, "computed"),
+            (f"SMALL({cells},{high})", float(about["hi"]), form, "computed"),
+            (f"STDEV({cells})/ABS(AVERAGE({cells}))", float(about["cv"]), PERCENT, "computed"),
+            (f"INDEX({names},MATCH(MIN({cells}),{cells},0))", ends[key, generation][0], "", "computed"),
+            (f"INDEX({names},MATCH(MAX({cells}),{cells},0))", ends[key, generation][1], "", "computed"),
+        ]
+        for column, (formula, value, shape, role) in enumerate(figures, 9):
+            if isinstance(value, float) and math.isnan(value):
+                continue  # of a single host
+            if hosts is not None:
+                sheet.formula(row, column, f"={formula}", value, shape, role)
+            elif isinstance(value, str):
+                sheet.text(row, column, value)
+            else:
+                sheet.number(row, column, value, shape, "value")
         row += 1
     sheet.heads(head, heads)
     sheet.filtered(head, row - 1, len(heads), frozen_columns=3)

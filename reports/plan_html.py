@@ -54,6 +54,7 @@ def render(
         "report": this,
         "campaign": this,
         "faces": [],
+        "scales": False,  # every figure has one unit, in its head
         "embedded": Embedded("", {}, False, 0),
         "sections": _sections(v, futures, tornado),
         "v": v,

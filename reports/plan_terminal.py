@@ -28,7 +28,7 @@ def show(v: PlanView, futures: Futures | None, tornado: Sequence[Effect]) -> lis
     parts += _part("retire", _orders(v, v.retired, buy=False))
     parts += _part(f"cost, {q.currency}", [_costs(v)])
     parts += _part("capacity against demand", [_supply(v, futures)])
-    parts += _part("sites", [_sites(v)])
+    parts += _part("sites, the most in any period", [_sites(v)])
     parts += _part(
         "what binds, and what one unit more of it (of a demand: less) would save", list(_bindings(q, v.bindings))
     )
@@ -156,14 +156,16 @@ def _futures(v: PlanView, found: Futures, tornado: Sequence[Effect]) -> Iterator
     table = _table("servers needed, last period", "p50", "p90", "p95", "in the plan", "short in")
     for row in last.to_dict("records"):
         sizes = [f"{row[f'servers_{p}']:,.0f}" for p in ("p50", "p90", "p95")]
-        table.add_row(clean(row["workload"]), *sizes, f"{row['servers']:,.0f}", f"{row['shortfall']:.1%}")
+        table.add_row(clean(row["workload"]), *sizes, f"{row['servers']:,.1f}", f"{row['shortfall']:.1%}")
     yield table
     moving = [e for e in tornado if e.size > 0][:MOST]
     if moving:
         yield Text(
-            "  what the cost hangs on, each input moved alone over its range (5 to 95%, or ±10% where none is known)"
+            "  what the cost hangs on: it changes by so much where one input alone lies at the low or high end of its "
+            "range (5 and 95%, or ±10% where none is known)"
         )
-        table = _table("", "from", "to", f"changes cost by, {v.question.currency}", "to")
+        money = v.question.currency
+        table = _table("", "low end", "high end", f"at low end, {money}", f"at high end, {money}")
         for e in moving:
             ends = ["no plan" if x is None else f"{x:+,.0f}" for x in (e.at_low, e.at_high)]
             table.add_row(f"  {clean(e.name)}", f"x {e.low:.3g}", f"x {e.high:.3g}", *ends)
@@ -184,10 +186,12 @@ def conflict(q: Question, found: Conflict) -> list[RenderableType]:
     parts: list[RenderableType] = [Text(head, style="bold red")]
     for limit in found.limits:
         if limit.relax is None:
-            way = "nothing is gained by changing it alone"
+            way = "nothing is gained by changing it alone: what is left is still in conflict"
         else:
             cost = f"; the plan then costs {limit.cost:,.0f} {q.currency}" if limit.cost is not None else ""
-            way = f"alone it has to give way by {limit.relax:,.4g} {limit.unit}{cost}"
+            by, unit = (limit.relax / 1000, "kW") if limit.unit == "W" else (limit.relax, limit.unit)
+            figure = f"{by:,.0f}" if by >= 1e4 else significant(by, 4)
+            way = f"alone it has to give way by {figure} {unit}{cost}"
         parts.append(Text(f"  {clean(limit.name)}: {clean(way)}"))
     if not found.smallest:
         parts.append(Text("  (a smaller set of limits in conflict may exist)", style="dim"))

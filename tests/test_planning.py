@@ -167,7 +167,8 @@ def test_a_demand_that_comes_before_any_server_can(tmp_path: Path) -> None:
 def test_without_a_plan_no_document_is_written(tmp_path: Path) -> None:
     (tmp_path / "demand.yml").write_text(changed("[100, 110, 120, 130]", "[400, 400, 400, 400]"))
     page = tmp_path / "plan.html"
-    assert run(str(tmp_path / "demand.yml"), "--html", str(page)).exit_code == SOME_FAILED
+    result = run(str(tmp_path / "demand.yml"), "--html", str(page))
+    assert result.exit_code == SOME_FAILED and "no document was written" in result.stderr
     assert not page.exists()
 
 
@@ -222,10 +223,12 @@ def test_it_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:
 
 def test_a_conflict_in_words(tmp_path: Path) -> None:
     q = asked(tmp_path, SMALL)
-    found = Conflict([Limit("power at ams", 42.0, "kW", 3.1e6), Limit("demand of web in 2027-Q2", None, "servers")])
+    limits = [Limit("power at ams", 42_000.0, "W", 3.1e6), Limit("demand of web in 2027-Q2", None, "servers")]
+    found = Conflict([*limits, Limit("budget of ams", 12_345_678.0, "EUR")])
     text = " ".join(str(part) for part in plan_terminal.conflict(q, found))
-    assert "2 limits cannot hold together" in text
-    assert "power at ams: alone it has to give way by 42 kW; the plan then costs 3,100,000 EUR" in text
+    assert "3 limits cannot hold together" in text
+    assert "power at ams: alone it has to give way by 42.00 kW; the plan then costs 3,100,000 EUR" in text
+    assert "budget of ams: alone it has to give way by 12,345,678 EUR" in text
     assert "nothing is gained by changing it alone" in text
     assert "a smaller set" in text
 

@@ -303,7 +303,7 @@ byId("filter").addEventListener("input", (event) => {
   }, 120);
 });
 byId("show-all").addEventListener("click", () => { hidden.clear(); apply(); tell(""); byId("filter").focus(); });
-byId("units").addEventListener("change", (event) => {
+byId("units")?.addEventListener("change", (event) => {
   base = event.target.value === "base";
   units(document);
   tell(base ? words.base : words.scaled);

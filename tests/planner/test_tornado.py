@@ -80,6 +80,17 @@ def test_an_end_without_a_plan_comes_first() -> None:
     assert by_name(found)["demand of web"].at_high is None and by_name(found)["demand of web"].at_low is not None
 
 
+def test_a_margin_is_not_counted_on_top_of_the_doubt_it_is_for() -> None:
+    """110 servers fit, for a demand of 100 or 108.6 servers, but not for 108.6 and the margin."""
+    q = replace(question(), sites={"a": Site("a", rack_units=115)})
+    of = by_name(tornado(q, replace(plan(), margin={"web": 1.1})))
+    up = math.exp(1.6449 * 0.05)
+    assert of["demand of web"].at_high == pytest.approx(1e6 * (up - 1), rel=1e-3)
+    assert of["worth of cheap for web"].at_low == pytest.approx(1e6 * (math.exp(1.6449 * SE) - 1), rel=1e-3)
+    assert of["price of cheap"].at_high == pytest.approx(1.1e5)  # a price is paid for the margin too
+    assert of["utilisation of web"].at_low is None  # and servers that do less need it still
+
+
 def test_energy_and_few_inputs_in_little_time() -> None:
     q = question()
     hot = {n: replace(s, idle_w=100, peak_w=100) for n, s in q.skus.items()}
