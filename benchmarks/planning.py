@@ -13,6 +13,7 @@ import time
 
 import numpy as np
 
+from fleetmark.model import FleetmarkError
 from planner._milp import build
 from planner.capacity import Cohort, Question, Site, Sku, Workload, Worth
 from planner.solve import best
@@ -124,10 +125,13 @@ def main() -> None:
             model = build(asked, {})
             size = f"{model.rows.shape[1]:,} | {model.rows.shape[0]:,} | {int(model.whole.sum()):,}"
             clock, cpu = time.monotonic(), time.process_time()
-            plan = best(asked, gap=given.gap, seconds=given.seconds, margin={})
+            try:
+                plan = best(asked, gap=given.gap, seconds=given.seconds, margin={})
+                found = "none exists |" if plan is None else f"{plan.objective:,.0f} | {plan.gap:.3%}"
+            except FleetmarkError:
+                found = "none in time |"
             clock, cpu = time.monotonic() - clock, time.process_time() - cpu
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-            found = "no plan |" if plan is None else f"{plan.objective:,.0f} | {plan.gap:.3%}"
             print(
                 f"| {servers:,.0f} | {seed} | {size} | {found} | {clock:.1f} | {cpu:.1f} | {memory:.0f} |", flush=True
             )

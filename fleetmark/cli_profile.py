@@ -8,6 +8,7 @@ import typer
 from rich.console import Console
 
 from fleetmark.cli_common import ROOT, AsFormat, Format, Root
+from fleetmark.model import FleetmarkError
 
 
 def profile(
@@ -36,6 +37,8 @@ def profile(
     from fleetmark import profiling
     from reports import profile_terminal
 
+    if baseline and not machine:
+        raise FleetmarkError(f"--baseline {baseline}: against which machines? Name them by --machine gen=turin")
     wanted = profiling.upgrades(upgrade or ())
     found = profiling.profile(root, target, resource, select)
     gains = profiling.gains_of(found, wanted)

@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,9 @@ Marks = npt.NDArray[np.bool_]
 SMALL = 600  # integers up to which the whole programme is tried at once
 KERNEL_GAP = 0.3  # share of the gap allowed that the restricted programme may use up
 KERNEL_TIME = 0.5  # share of the time that it may use up
+PERIOD_TIME = 10.0  # seconds for making the orders of one period whole where rounding will not do
+RESERVES = (3.0, 0.0)  # servers for which rounding leaves room in later periods
+ROOM = ("power", "rack units", "ports", "budget")  # limits by period
 IN_USE = (
     0.5,
     2.0,
@@ -173,41 +176,76 @@ def _restricted(model: Model, kernel: Floats, gap: float, seconds: float) -> Flo
 
 
 def _rounded(model: Model, relaxed: Floats, kernel: Floats, gap: float, end: float) -> Floats | None:
-    """A plan from the relaxation by rounding, or None where that leads nowhere."""
-    shape, none = model.shape, np.zeros_like(model.whole)
-    whole = none.copy()
-    whole[shape.at("a", np.flatnonzero(shape.dedicated))] = True
+    """A plan from the relaxation by rounding, or None where that leads nowhere. A reserve in later periods makes up
+    for what rounding earlier ones costs; where there is no room for one, it is tried without.
+    """
+    enough = float(model.cost @ relaxed) * (1 + gap * KERNEL_GAP)
+    values, lower, upper = min(
+        _settings(model, relaxed, kernel, enough, end),
+        key=lambda made: np.inf if made[0] is None else float(model.cost @ made[0]),
+    )
+    for reserve in RESERVES:
+        plan = None if values is None else _by_period(model, values, lower.copy(), upper.copy(), reserve, end)
+        if plan is not None:
+            return _rest(model, plan, end)
+    return None
+
+
+def _settings(
+    model: Model, relaxed: Floats, kernel: Floats, enough: float, end: float
+) -> list[tuple[Floats | None, Floats, Floats]]:
+    """Relaxations with spares and orders settled by what ``relaxed`` does, and their ends; one of them where it costs
+    no more than ``enough``.
+    """
+    shape = model.shape
     active, orders = shape.part(relaxed, "n"), shape.part(relaxed, "x")
-    tried: list[tuple[float, int, Floats | None, Floats, Floats]] = []
+    least = np.array([shape.skus[p].minimum_order for p in shape.ordered])
+    z, y = shape.at("z"), shape.at("y")
+    made: list[tuple[Floats | None, Floats, Floats]] = []
     for above in IN_USE if shape.spared else IN_USE[-1:]:
         lower, upper = model.lower.copy(), kernel.copy()
-        z, y = shape.at("z"), shape.at("y")
         lower[z] = upper[z] = active[shape.spared] > above + WHOLE
-        least = np.array([shape.skus[p].minimum_order for p in shape.ordered])
         lower[y] = upper[y] = orders[shape.ordered] > least[:, None] * min(above, 0.5) + WHOLE
-        got = highs(model, whole=none, lower=lower, upper=upper, seconds=end - time.monotonic())
-        tried.append((got.cost, len(tried), got.values, lower, upper))
-        if got.cost <= (model.cost @ relaxed) * (1 + gap * KERNEL_GAP):
+        got = highs(model, whole=np.zeros_like(model.whole), lower=lower, upper=upper, seconds=end - time.monotonic())
+        made.append((got.values, lower, upper))
+        if got.cost <= enough:
             break
-    _, _, values, lower, upper = min(tried, key=lambda one: one[:2])
-    for t in range(shape.periods):
-        if values is None or time.monotonic() > end:
+    return made
+
+
+def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reserve: float, end: float) -> Floats | None:
+    """Orders made whole period by period; later ones, still fractions, make up for it. ``lower`` and ``upper`` are
+    changed. ``reserve``: servers for which later periods are left without room and money.
+    """
+    shape, none = model.shape, np.zeros_like(model.whole)
+    when = np.array([int(label[-1]) if label[0] in ROOM else -1 for label in model.labels])
+    if reserve:
+        tight = replace(model, high=model.high - reserve * (when > 0))
+        got = highs(tight, whole=none, lower=lower, upper=upper, seconds=end - time.monotonic())
+        if got.values is None:
             return None
+        values = got.values
+    for t in range(shape.periods):
         x = shape.at("x")[:, t]
         if (np.abs(values[x] - np.round(values[x])) > WHOLE).any():
-            nearest = lower.copy(), upper.copy()
-            nearest[0][x] = nearest[1][x] = np.round(values[x])
-            got = highs(model, whole=none, lower=nearest[0], upper=nearest[1], seconds=end - time.monotonic())
+            now = replace(model, high=model.high - reserve * (when > t))
+            low, high = lower.copy(), upper.copy()
+            low[x] = high[x] = np.round(values[x])
+            got = highs(now, whole=none, lower=low, upper=high, seconds=end - time.monotonic())
             if got.values is None:  # then the best of rounding up or down
                 some = none.copy()
                 some[x] = True
-                got = highs(model, whole=some, lower=lower, upper=upper, gap=1e-4, seconds=end - time.monotonic())
+                seconds = min(end - time.monotonic(), PERIOD_TIME)
+                got = highs(now, whole=some, lower=lower, upper=upper, gap=1e-4, seconds=seconds)
+            if got.values is None or time.monotonic() > end:
+                return None
             values = got.values
-        if values is not None:
-            lower[x] = upper[x] = np.round(values[x])
-    if values is not None and whole.any():
-        values = highs(model, whole=whole, lower=lower, upper=upper, gap=1e-4, seconds=end - time.monotonic()).values
-    return None if values is None else _rest(model, values, end)
+        lower[x] = upper[x] = np.round(values[x])
+    if not shape.dedicated.any():
+        return values
+    whole = none.copy()
+    whole[shape.at("a", np.flatnonzero(shape.dedicated))] = True
+    return highs(model, whole=whole, lower=lower, upper=upper, gap=1e-4, seconds=end - time.monotonic()).values
 
 
 def _rest(model: Model, values: Floats, end: float) -> Floats | None:

@@ -22,9 +22,6 @@ from scipy import stats
 from fleetmark.model import FleetmarkError
 from planner._futures import Draws, Fleet, needed, sample
 from planner.capacity import HOURS, Conflict, Margin, Plan, Question
-from planner.tornado import Effect, tornado
-
-__all__ = ["Effect", "Futures", "futures", "margined", "sample", "tornado"]
 
 Floats = npt.NDArray[np.float64]
 Solve = Callable[..., Plan | Conflict]  # called as solve(question, margin=...)

@@ -34,12 +34,6 @@ def render(report: Report) -> str:
     return _written([*parts, *_problems(report.problems, _), *_provenance(report, _)])
 
 
-def of_comparison(found: Comparison) -> str:
-    """A comparison alone, in English: a table per candidate and class."""
-    short = of.shortened(found)
-    return _written(_comparison(short, of.rows(short), Language()))
-
-
 def _written(lines: Iterable[str]) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 

@@ -18,6 +18,7 @@ from reports.plan_view import Order, PlanView, Supply, price_of, trades
 
 MOST = 8  # of what is listed: limits, effects
 MOST_ROWS = 40
+OTHERS = 2  # next best plans that are looked for
 
 
 def show(v: PlanView, futures: Futures | None, tornado: Sequence[Effect]) -> list[RenderableType]:
@@ -145,6 +146,9 @@ def _alternatives(v: PlanView, others: Sequence[Alternative]) -> Iterator[Text]:
         yield Text(f"  {clean(other.name)}: {other.extra:+,.0f} {v.question.currency} ({part:+.2%})")
         told = ", ".join(f"{name} {figure}" for name, figure in trades(other, v.question.currency))
         yield Text(f"    {told or 'the same in purchases, power and space'}", style="dim")
+    if v.bought() and len(others) < OTHERS:
+        told = "no other" if others else "none"
+        yield Text(f"  {told} that does without something bought: there is none, or --seconds is short", style="dim")
 
 
 def _futures(v: PlanView, found: Futures, tornado: Sequence[Effect]) -> Iterator[RenderableType]:

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from fleetmark.profiling import Foretold, Profiled
 from fleetmark.units import human, scale_for, significant
-from planner.bottleneck import THROTTLES, Gain, Upgrade, gains
+from planner.bottleneck import MOST_CONDITION, THROTTLES, Gain, Profile, Upgrade, gains
 from planner.ratio import Ratio
 
 MORE = 1.2  # what a resource is multiplied by to say what more of it gives
@@ -85,10 +85,20 @@ def _resources(found: Profiled) -> Table:
         least, most = float(p.rates[:, i].min()), float(p.rates[:, i].max())
         scale = scale_for(most, r.unit)
         rates = f"{significant(least * scale.factor)} to {significant(most * scale.factor)} {scale.unit}".rstrip()
-        lo, hi = p.intervals[name]
+        ends = _interval(p, name)
         known = ("unknown", "unknown") if p.refused else (f"{p.shares[name]:.0%}", _gain(gain[name]))
-        table.add_row(Text(name), rates, _demand(p.demand[name], r.unit), known[0], f"{lo:.0%} to {hi:.0%}", known[1])
+        table.add_row(Text(name), rates, _demand(p.demand[name], r.unit), known[0], _percent(ends), known[1])
     return table
+
+
+def _interval(p: Profile, name: str) -> tuple[float, float] | tuple[None, None]:
+    """A share's, None where rates rise and fall together: fits then agree on a share by chance, not by evidence."""
+    return p.intervals[name] if p.condition <= MOST_CONDITION else (None, None)
+
+
+def _percent(ends: tuple[float | None, float | None]) -> str:
+    lo, hi = ends
+    return "–" if lo is None or hi is None else f"{lo:.0%} to {hi:.0%}"
 
 
 def _work(unit: str) -> str:
@@ -177,8 +187,8 @@ def to_json(found: Profiled, upgrades: Sequence[Gain], told: Sequence[Foretold])
                 "mean": float(mean),
                 "demand": p.demand[name],
                 "share": None if p.refused else p.shares[name],
-                "lo": p.intervals[name][0],
-                "hi": p.intervals[name][1],
+                "lo": _interval(p, name)[0],
+                "hi": _interval(p, name)[1],
             }
             for (name, r), mean in zip(found.resources.items(), p.rates_of(None), strict=True)
         ],

@@ -195,6 +195,15 @@ def test_a_demand_that_nothing_can_run(tmp_path: Path) -> None:
     ]
     text = changed("price: 12000", "price: not sold").replace("count: 200", "count: 0")
     assert "neither sold nor in the fleet" in refused(tmp_path, text)[0]
+    text = changed("price: 12000", "price: not sold").replace("utilisation: 65%", "utilisation: 65%\n    sites: [fra]")
+    wanted = "neither sold nor in the fleet at fra, where it may run"
+    assert [said for said in refused(tmp_path, text) if "workloads.web" in said and wanted in said]
+
+
+def test_what_is_missing_is_told_once(tmp_path: Path) -> None:
+    text = changed("[100, 110, 120, 130]", "{p50: [100, 110, 120], p90: [120, 130, 140, 150]}")
+    (said,) = refused(tmp_path, text)
+    assert said.endswith("workloads.web.demand.p50: has 3 figures for 4 periods (2027-Q1 to 2027-Q4)")
 
 
 def test_all_faults_are_told_at_once_in_the_order_of_the_file(tmp_path: Path) -> None:

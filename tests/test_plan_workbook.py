@@ -218,7 +218,33 @@ def test_several_at_once_but_not_all(tmp_path: Path) -> None:
 def test_a_demand_that_nothing_can_run(tmp_path: Path) -> None:
     edit: Edit = {(f"worth_{field}", i, 0): None for field in ("sku", "workload", "value", "se", "df") for i in (0, 2)}
     told = refused(tmp_path, changed(edit))
-    assert "sheet Utilisation, A6: web runs on no SKU" in told
+    assert "sheet Utilisation, A6: web runs on no SKU: give it an equivalence in sheet Equivalence" in told
+
+
+def test_a_demand_whose_servers_are_neither_sold_nor_where_it_may_run(tmp_path: Path) -> None:
+    q, _ = written()
+    edit: Edit = {("sku_price", i, 0): None for i in range(len(q.skus))}
+    edit |= {("fleet_count", i, 0): 0 for i in range(len(q.fleet))}
+    told = refused(tmp_path, changed(edit))
+    assert "sheet Utilisation, A6: web runs on old, new only, which is neither sold nor in place" in told
+    assert "in place at ams, fra, where it may run" in told
+
+
+def test_periods_follow_one_another_and_are_as_long_as_is_said(tmp_path: Path) -> None:
+    edit: Edit = {("period_name", 0, 0): "2027-Q2", ("period_name", 1, 0): "2027-Q1"}
+    assert "sheet Inputs, G6: 2027-Q1 is out of order: 2027-Q3 comes after 2027-Q2" in refused(tmp_path, changed(edit))
+    told = refused(tmp_path, changed({("period_name", 1, 0): "2027-Q1"}))
+    assert "sheet Inputs, G6: period 2027-Q1 stands twice" in told
+    told = refused(tmp_path, changed({("question_years", 0, 0): 1}))
+    assert "sheet Inputs, G6: 2027-Q1 is 0.25 years long, the length of a period says 1" in told
+    own = asked(tmp_path, {("period_name", i, 0): f"phase {i + 1}" for i in range(6)})
+    assert own.periods[:2] == ("phase 1", "phase 2")
+
+
+def test_survival_needs_a_second_failure_domain(tmp_path: Path) -> None:
+    q, _ = written()
+    told = refused(tmp_path, changed({("site_domain", i, 0): "europe" for i in range(len(q.sites))}))
+    assert "sheet Sites, B6: all the sites are in one failure domain (europe), whose loss shall be survived" in told
 
 
 def _without(name: str) -> Callable[[Any], None]:

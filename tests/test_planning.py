@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -60,11 +61,14 @@ def test_the_example_keeps_every_limit(doc: Any) -> None:
 
 
 def test_the_example_is_worth_reading(doc: Any) -> None:
+    assert doc["futures"]["seed"] == 3  # not the futures that margins were chosen by
     assert doc["futures"]["shortfall"] <= 0.06  # 5% was asked for, of 2000 futures; these are 500
     assert doc["alternatives"]
     assert all(a["extra"] >= -doc["plan"]["objective"] * 0.01 for a in doc["alternatives"])
     assert any("power" in b["name"] for b in doc["binding"])
-    assert doc["tornado"][0]["name"] == "demand of web"
+    assert {e["name"] for e in doc["tornado"][:2]} == {"demand of web", "utilisation of web"}
+    demand_of_web = next(e for e in doc["tornado"] if e["name"] == "demand of web")
+    assert demand_of_web["at_high"] > 0 > demand_of_web["at_low"]  # the plan meets such a demand: there is one for it
     last = doc["futures"]["table"][-1]
     assert last["servers_p50"] <= last["servers_p90"] <= last["servers_p95"]
 
@@ -87,6 +91,7 @@ def test_the_page_is_whole_and_fetches_nothing(example: tuple[Path, Result], doc
         assert f'<section id="{part}"' in page
     assert page.count("<svg") >= 2 + 1 + 2 + 1  # demand, costs, power, what the cost hangs on
     assert "2026-12-24" in page
+    assert 'id="units"' not in page and 'id="filter"' in page  # figures here have one unit
     assert doc["question"]["source"]["demand.yml"] in page
 
 
@@ -219,6 +224,13 @@ def _same_but_harmless(tmp_path: Path) -> Any:
 def test_it_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:
     text = shown(answered(asked(tmp_path, changed("[100, 110, 120, 130]", "[100, 110, 140, 140]"))))
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_fewer_next_best_plans_than_were_looked_for_is_said(tmp_path: Path) -> None:
+    found = answered(asked(tmp_path, changed("[100, 110, 120, 130]", "[100, 110, 140, 140]")))
+    assert found.plan is not None and found.plan.stock["buy"].any()
+    assert "  none that does without something bought" in shown(replace(found, alternatives=()))
+    assert "  no other that does without something bought" in shown(replace(found, alternatives=found.alternatives[:1]))
 
 
 def test_a_conflict_in_words(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from fleetmark import profiling
 from fleetmark.model import FleetmarkError
+from reports.profile_terminal import to_json
 from tests.records import MCF, NULL, TRIAD, Bench, record
 from tests.test_compare import refused, run
 
@@ -108,6 +110,14 @@ def test_what_cannot_be_told_is_not(root: Path) -> None:
     assert "cannot tell what nginx tls rps is short of" in refused(root, *asked, "--upgrade", "mem=2")
 
 
+def test_rates_that_rise_and_fall_together_leave_no_interval(root: Path) -> None:
+    """Fits to machines of one proportion may agree to the percent, on a share that is chance."""
+    found = profiling.profile(root, FIT[2], [FIT[4], FIT[6]], None)
+    alike = replace(found, profile=replace(found.profile, condition=35.0, refused=["they rise and fall together"]))
+    assert [(r["lo"], r["hi"]) for r in json.loads(to_json(alike, [], []))["resources"]] == [(None, None)] * 2
+    assert all(r["lo"] < r["hi"] for r in json.loads(to_json(found, [], []))["resources"])
+
+
 def test_a_throttled_machine_is_one_of_its_own(root: Path) -> None:
     """The same host, slowed down: its figures do not mix with those before, and settle what was not known."""
     rng = np.random.default_rng(9)
@@ -166,6 +176,7 @@ def test_a_worth_for_the_planner(root: Path) -> None:
         ((*FIT[1:], "--upgrade", "gpu=2"), "gpu is no resource of the profile"),
         ((*FIT[1:], "--upgrade", "mem=-2"), "a factor of -2"),
         ((*FIT[1:], "-m", "gen=naples"), "matches no machine"),
+        ((*FIT[1:], "-b", "gen=icelake"), "--baseline gen=icelake: against which machines?"),
     ],
 )
 def test_bad_input_is_one_sentence(root: Path, words: tuple[str, ...], said: str) -> None:

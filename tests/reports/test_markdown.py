@@ -12,7 +12,6 @@ from markdown_it import MarkdownIt
 from fleetmark import comparing, evidence
 from fleetmark.model import Status
 from reports import markdown
-from reports.comparison import shortened
 from reports.language import language
 from reports.report import Report, of_campaign, of_comparison
 from tests.records import GCC, IOPS, MCF, TRIAD, record
@@ -81,13 +80,6 @@ def test_a_comparison_has_a_table_per_class_and_says_where_it_is_from(report: Re
     assert "<code>20261101T000000-a</code>" in html and "SHA-256" in html
     assert "half the 95% interval over hosts" in html
     assert text.endswith("\n") and "\n\n\n" not in text
-
-
-def test_a_comparison_alone_is_the_same_without_its_origin(tmp_path: Path, report: Report) -> None:
-    assert report.comparison is not None
-    alone = markdown.of_comparison(report.comparison)
-    assert markdown.render(report).startswith(alone.rstrip("\n"))
-    assert shortened(report.comparison) is report.comparison
 
 
 def test_a_campaign_says_how_it_went_and_what_to_do() -> None:
