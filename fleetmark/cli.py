@@ -359,6 +359,8 @@ app.command("profile")(cli_profile.profile)
 
 def main() -> None:
     """The program: FleetmarkError ends in its one sentence and status 2."""
+    # Arrow's own pool gives memory back page by page: a quarter of the time of a large report.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     try:
         app()
     except FleetmarkError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -79,6 +80,14 @@ def _date(text: str | None) -> str | None:
     return utc((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
+def _ahead(documents: Documents) -> None:
+    """Start the chart engine, which takes half a second, beside the reading of figures."""
+    if documents.paths.keys() & {"html", "pdf"}:
+        from reports import charts
+
+        threading.Thread(target=charts.warm, daemon=True).start()
+
+
 def write(of: Report, documents: Documents, console: Console) -> None:
     """Make every document, then write them, and say so."""
     made = {}
@@ -120,6 +129,7 @@ def campaign(archive: Archive, form: str, console: Console, documents: Documents
     from reports import html, markdown, terminal
 
     wanted = documents or Documents()
+    _ahead(wanted)
     results = load_results(archive)
     of = report.of_campaign(results, wanted.language, wanted.date)
     page = wanted.paths.get("html")
@@ -200,6 +210,7 @@ def comparison(question: Question, form: str, console: Console, documents: Docum
     from reports import comparison as flat
     from reports import comparison_terminal, markdown
 
+    _ahead(documents)
     q = question
     turn = "html" in documents.paths
     of = (q.root, q.baseline, q.candidates, q.reference, q.per, q.mix, q.only, q.paired, q.by, q.best, turn)
