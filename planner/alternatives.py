@@ -22,9 +22,9 @@ MOST_TRIED = 40  # combinations of what is left out whose relaxation is looked a
 
 
 def alternatives(question: Question, plan: Plan, most: int = 2, *, seconds: float = 60.0) -> list[Alternative]:
-    """The ``most`` cheapest plans each of which lacks a SKU that the plan buys, and one that each alternative before it
-    buys; where there are no more of these, the same of SKUs at sites. Dearer by ``extra``; never empty of purchases
-    that the plan makes by anything but need: each is itself the cheapest without what it leaves out.
+    """The ``most`` cheapest other plans, made differently: each lacks a SKU that the plan buys, and one that each
+    alternative before it buys. Where there are no more of these, the same of SKUs at sites. Fewer where there is no
+    other way, or ``seconds`` do not suffice.
     """
     end = time.monotonic() + seconds
     found: list[Alternative] = []
