@@ -82,7 +82,7 @@ def _merged(about: CampaignInfo, parts: Sequence[Results]) -> Results:
 def pinned(root: Path, name: str) -> Results:
     """A pinned reference as a campaign without hosts: where the baseline's figures are from."""
     found = reference.load(root, name)
-    file = root / "references" / f"{found.name}.{found.version}.json"
+    file = reference.SHELF.path(root, found.name, found.version)
     info = CampaignInfo(
         id=found.side.title,
         created=found.created,

@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +16,9 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from fleetmark import __version__, pool
-from fleetmark.archive import utc, write_atomic
+from fleetmark import pool
 from fleetmark.model import Better, FleetmarkError
+from fleetmark.pinned import Shelf
 from fleetmark.said import said
 from fleetmark.selection import Machine, choose, told_apart
 from planner import bottleneck
@@ -28,12 +26,9 @@ from planner.bottleneck import Gain, Profile, Upgrade
 from planner.capacity import Worth
 from planner.comparison import Side
 from planner.ratio import CONFIDENCE
-from workloads.manifest import suggest
 
-SCHEMA = 1
 THROTTLE = "throttle"  # the label of a machine that was slowed down on purpose: it is a machine of its own
-_NAME = re.compile(r"[A-Za-z0-9][\w-]{0,60}", re.ASCII)
-_FILE = re.compile(r"(.+)\.(\d+)\.json")
+SHELF = Shelf("profile", "checkout-2026", "fleetmark profile … --save NAME", "fit the profile again")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,16 +179,8 @@ def rates_of(root: Path, selector: str, resources: Mapping[str, Resource]) -> di
 
 def save(root: Path, name: str, found: Profiled) -> Profiled:
     """Keep it under ``name``, as its next version. Raises FleetmarkError for a bad name."""
-    if not _NAME.fullmatch(name):
-        raise FleetmarkError(f"profile {name!r}: a name is letters, digits, - and _, such as checkout-2026")
-    version = 1 + max((v for n, v in _there(root) if n == name), default=0)
     p = found.profile
-    doc = {
-        "schema": SCHEMA,
-        "name": name,
-        "version": version,
-        "created": utc(),
-        "fleetmark": __version__,
+    content = {
         "target": found.target,
         "unit": found.unit,
         "select": found.select,
@@ -218,10 +205,7 @@ def save(root: Path, name: str, found: Profiled) -> Profiled:
         "alike": [_text(q) for q in p.alike],
         "drawn": [[_text(q), list(d)] for q, d in p.drawn],
     }
-    folder = root / "profiles"
-    folder.mkdir(parents=True, exist_ok=True)
-    write_atomic(folder / f"{name}.{version}.json", json.dumps(doc))
-    return _made(doc)
+    return _made(SHELF.save(root, name, content))
 
 
 def _text(value: float) -> float | str:
@@ -231,26 +215,7 @@ def _text(value: float) -> float | str:
 
 def load(root: Path, name: str) -> Profiled:
     """The profile ``name`` (its latest version) or ``name@2``. Raises FleetmarkError where there is none."""
-    base, at, wanted = name.partition("@")
-    versions = sorted(v for n, v in _there(root) if n == base)
-    if not versions or (at and wanted not in map(str, versions)):
-        known = sorted({n for n, _ in _there(root)})
-        have = f"{base} has versions {', '.join(map(str, versions))}" if versions else f"there are {', '.join(known)}"
-        hint = have if known else "there is none yet: fleetmark profile … --save NAME"
-        raise FleetmarkError(f"no profile {name!r}{suggest(base, known) if not versions else ''}; {hint}")
-    path = root / "profiles" / f"{base}.{wanted or versions[-1]}.json"
-    try:
-        doc = json.loads(path.read_text())
-        if doc["schema"] != SCHEMA:
-            raise FleetmarkError(f"{path}: schema {doc['schema']} is not one this version reads ({SCHEMA})")
-        return _made(doc)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise FleetmarkError(f"{path}: damaged ({error!r}); fit the profile again") from error
-
-
-def _there(root: Path) -> list[tuple[str, int]]:
-    found = (_FILE.fullmatch(p.name) for p in (root / "profiles").glob("*.json"))
-    return [(m[1], int(m[2])) for m in found if m]
+    return SHELF.read(SHELF.find(root, name), _made)
 
 
 def _made(doc: Mapping[str, Any]) -> Profiled:

@@ -53,12 +53,6 @@ class Ratio:
             return Verdict.SAME if self.lo >= 1 - SAME else Verdict.WORSE
         return Verdict.SAME if self.lo >= 1 - SAME and self.hi <= 1 + SAME else Verdict.CANNOT_TELL
 
-    def divided(self, factor: float) -> Ratio:
-        """Per unit of something of which B has ``factor`` times as many as A (cores, watts, money)."""
-        lo, hi = (None if end is None else end / factor for end in (self.lo, self.hi))
-        p = None if self.p is None or factor != 1 else self.p  # it was about 1, which is another place now
-        return Ratio(self.value / factor, lo, hi, p, self.hosts, self.df)
-
 
 def welch(a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE, extra: float = 0.0) -> Ratio:
     """exp(mean b - mean a) with Welch's t interval over hosts; ``extra`` is variance to add to that of the difference.

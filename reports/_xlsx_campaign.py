@@ -32,6 +32,13 @@ _REST = ("tool_version", "time", "raw")
 _VALUE = _RAW.index("value")
 
 _Key = tuple[str, ...]
+_POINT = (
+    Head(said("workload")),
+    Head(said("case")),
+    Head(said("metric")),
+    Head(said("subject")),
+    Head(said("labels")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +162,7 @@ def _raw(sheet: Sheet, measured: pd.DataFrame, live: bool, report: Report) -> No
             else:
                 sheet.text(n, column, "" if value == "{}" else value)
     heads = [
-        *(
-            Head(said("workload")),
-            Head(said("case")),
-            Head(said("metric")),
-            Head(said("subject")),
-            Head(said("labels")),
-        ),
+        *_POINT,
         *(Head(said("standing")), Head(said("host")), Head(said("repeat"), said("from 0"), 9)),
         *(Head(said("value"), said("base unit"), 16), Head(said("unit"))),
         *(Head(said("tool version")), Head(said("time")), Head(said("raw file"))),
@@ -184,13 +185,7 @@ def _about(sheet: Sheet, row: int, key: _Key, better: str) -> None:
 
 def _matrix(sheet: Sheet, layout: _Layout) -> None:
     heads = [
-        *(
-            Head(said("workload")),
-            Head(said("case")),
-            Head(said("metric")),
-            Head(said("subject")),
-            Head(said("labels")),
-        ),
+        *_POINT,
         *(Head(said("standing"), "", 10), Head(said("unit"), "", 8), Head(said("direction"), "", 10)),
     ]
     heads += [Head(h.name, "", 16) for h in layout.view.hosts]
@@ -282,13 +277,7 @@ def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet | None) -> None:
     found = layout.view.generational
     found = found[found["headline"].astype(bool)] if found["headline"].astype(bool).any() else found
     heads = [
-        *(
-            Head(said("workload")),
-            Head(said("case")),
-            Head(said("metric")),
-            Head(said("subject")),
-            Head(said("labels")),
-        ),
+        *_POINT,
         *(Head(said("standing"), "", 10), Head(said("unit"), "", 8), Head(said("direction"), "", 10)),
         *(Head(said("generation")), Head(said("hosts"), "", 8), Head(said("median"), "", 16)),
         *(Head(said("from"), "", 16), Head(said("to"), "", 16), Head(said("variation"), "%", 11)),

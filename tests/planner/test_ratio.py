@@ -84,8 +84,3 @@ def test_paired_differences_forget_what_hosts_differ_in() -> None:
 )
 def test_verdicts(lo: float, hi: float, verdict: Verdict) -> None:
     assert Ratio(1.0, lo, hi, 0.5, (3, 3)).verdict is verdict
-
-
-def test_per_core() -> None:
-    found = Ratio(4.0, 3.8, 4.2, 0.001, (3, 3)).divided(2)
-    assert (found.value, found.lo, found.hi, found.p) == (2.0, 1.9, 2.1, None)
