@@ -1,7 +1,7 @@
 """Whether comparisons find a ratio that is known: SSH hosts throttled to a known share, measured and compared by the real pipeline.
 
 ``python -m benchmarks.throttles [--runs 20] [cpu] [net] [disk]`` (root; about a minute a run and kind).
-Namespace hosts, three a side: CPU by a cgroup quota (truth 0.5; a system call timed over 4 s), network by tc (truth 0.25,
+Namespace hosts, three a side: CPU by a cgroup quota (truth 0.5; a system call timed over 6 s), network by tc (truth 0.25,
 iperf3), disk by the io limit (truth 0.5, fio with direct I/O). CPU is measured on one host of each side at once, each of
 less than a core: what the machine's neighbours take, both miss. Network and disk are measured one host or pair at a time. A
 run: so many repeats on each host, then ``fleetmark compare`` of both sides; the point's error and whether its interval
@@ -41,7 +41,11 @@ class Kind:
 
 
 def _cpu(percent: int) -> Callable[[Fleet, str], None]:
-    return lambda fleet, host: fleet.cpu(host, percent, 20_000)
+    def throttle(fleet: Fleet, host: str) -> None:
+        fleet.cpu(host, percent)
+        fleet.exec(host, ["sh", "-c", f"taskset -acp {int(host[1:]) % 2} $(pgrep -xo sshd)"])
+
+    return throttle
 
 
 def _net(rate: str) -> Callable[[Fleet, str], None]:
@@ -54,12 +58,12 @@ def _disk(mb: int) -> Callable[[Fleet, str], None]:
 
 KINDS = {
     "cpu": Kind(
-        "lmbench:\n    set: {syscalls: ['null'], samples: 1, enough: 4, path: LMBENCH}\n    cases: [lat_syscall-null]\n",
-        "lmbench/lat_syscall-null/null",
+        "fio:\n    set: {ioengine: 'null', direct: no, size: 64MiB, runtime: 10, rand: [randread], rand_iodepth: [1]}\n    cases: [randread-*]\n",
+        "fio/randread-*/read_iops",
         0.5,
-        _cpu(80),
-        _cpu(40),
-        ("h1,h4", "h5,h2", "h3,h6"),
+        _cpu(30),
+        _cpu(15),
+        ("h1,h2,h3,h4,h5,h6",),
     ),
     "net": Kind(
         'iperf3:\n    set: {duration: 4, omit: 1, streams: [1], udp_rate: ""}\n',

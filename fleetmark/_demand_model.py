@@ -262,7 +262,7 @@ class Sku(_Part):
 
 
 class Site(_Part):
-    """A place for servers; what is left out is no limit."""
+    """A place for servers; what is left out is no limit, and all of it may be."""
 
     power: Watts | None = None
     rack_units: Number | None = None
@@ -272,6 +272,11 @@ class Site(_Part):
     spares: Whole = 0
     energy_price: Number | None = None
     pue: Annotated[float, plain(1, 10)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare(cls, value: object) -> Any:
+        return {} if value is None else value
 
 
 class Cohort(_Part):

@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 from urllib.parse import quote
 
+from pydantic_core import from_json
+
 from fleetmark.facts import Facts
 from fleetmark.model import FleetmarkError
 
@@ -209,7 +211,7 @@ class Archive:
         found = {}
         for file in sorted((self.path / "facts").glob("*.json")):
             try:
-                facts = Facts.model_validate(json.loads(file.read_text())["facts"])
+                facts = Facts.model_validate(from_json(file.read_bytes())["facts"])
             except (ValueError, KeyError) as error:
                 raise FleetmarkError(f"{file}: not facts of this version: {str(error).splitlines()[0]}") from error
             found[file.stem] = facts

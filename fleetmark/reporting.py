@@ -143,7 +143,7 @@ def campaign(archive: Archive, form: str, console: Console, documents: Documents
     elif form == "md":
         typer.echo(markdown.render(of), nl=False)
     else:
-        for part in terminal.summary(results, page and page.resolve()):
+        for part in terminal.summary(of, page and page.resolve()):
             console.print(part)
     return results
 

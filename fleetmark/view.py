@@ -21,6 +21,7 @@ from fleetmark.results import CampaignInfo, HostInfo, Results, stacked
 from fleetmark.said import said
 from planner.scores import Rule, scores
 from planner.stability import FOREIGN_CORES
+from planner.summary import codes
 
 SHOWN = 6  # unstable cases named one by one
 _KINDS = {"str": "object", "int": "int64", "float": "float64", "bool": "bool"}
@@ -215,7 +216,8 @@ def _info(
     notes: list[str],
 ) -> CampaignInfo:
     ended = [e for e in events if e["e"] == "ended"]
-    pairs = measurements[["workload", "tool_version"]].drop_duplicates()
+    told = ["workload", "tool_version"]
+    pairs = measurements[told].iloc[np.unique(codes(measurements, told), return_index=True)[1]]
     versions = {
         workload: ", ".join(sorted(v for v in rows if v))
         for workload, rows in pairs.astype(object).groupby("workload")["tool_version"]

@@ -9,7 +9,7 @@ tolerances are absolute.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -22,6 +22,8 @@ from planner.capacity import Margin, Question
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Label = tuple[str | int, ...]
+Caps = Mapping[tuple[str, str], int]
+"""(sku, site), or (sku, "") for all sites together, to the most servers bought over all periods."""
 NEAR = 1e-9  # a count this close above a whole number is that number
 
 
@@ -30,11 +32,11 @@ class Shape:
 
     ``pairs``: (sku, site) of x, d, i, n. ``combos``: (pair, workload) of a. ``gives``: (workload, site) of g.
     ``spared`` and ``ordered``: pairs of z and y. ``wanted``: workload to demand by period, its margin in.
-    ``start``: servers in place, per pair. ``banned``: (sku, site) that nothing is bought for.
+    ``start``: servers in place, per pair.
     """
 
-    def __init__(self, q: Question, margin: Margin, banned: Collection[tuple[str, str]]) -> None:
-        self.question, self.banned = q, frozenset(banned)
+    def __init__(self, q: Question, margin: Margin, caps: Caps) -> None:
+        self.question, self.caps = q, caps
         self.periods = len(q.periods)
         there = {(c.sku, c.site) for c in q.fleet if c.count}
         self.pairs = [(s, k) for s in q.skus for k in q.sites if (s, k) in there or self.sold(s, k)]
@@ -68,7 +70,8 @@ class Shape:
     def sold(self, sku: str, site: str) -> bool:
         """Whether it can be bought there in time to be of use."""
         s = self.question.skus[sku]
-        return s.price is not None and s.lead < self.periods and (sku, site) not in self.banned
+        left_out = 0 in (self.caps.get((sku, site)), self.caps.get((sku, "")))
+        return s.price is not None and s.lead < self.periods and not left_out
 
     def at(self, block: str, which: npt.ArrayLike | None = None) -> Ints:
         """Columns of a block's variables over all periods: (how many, periods), or (periods,) for a single one."""
@@ -166,9 +169,9 @@ class Model:
     scale: float
 
 
-def build(question: Question, margin: Margin, banned: Collection[tuple[str, str]] = ()) -> Model:
-    """The programme of a question, demands multiplied by ``margin``; nothing is bought for ``banned`` (sku, site)."""
-    shape = Shape(question, margin, banned)
+def build(question: Question, margin: Margin, caps: Caps | None = None) -> Model:
+    """The programme of a question, demands multiplied by ``margin``, purchases within ``caps``."""
+    shape = Shape(question, margin, caps or {})
     cost = _money(shape)
     scale = float(cost.max(initial=0.0)) / 1000 or 1.0
     upper, whole = np.full(shape.total, np.inf), np.zeros(shape.total, dtype=bool)
@@ -372,3 +375,7 @@ def _limits(rows: _Rows, shape: Shape) -> None:
         if money is not None:
             r = rows.add([("budget", t)], -np.inf, money / unit["money"], unit["money"])
             rows.put(r, x[:, t], load["money"])
+    for (sku, place), most in shape.caps.items():
+        capped = [p for p, (s, k) in enumerate(shape.pairs) if s == sku and place in ("", k)]
+        if most and capped:
+            rows.put(rows.add([("cap", sku, place)], -np.inf, float(most)), x[capped].ravel(), 1.0)

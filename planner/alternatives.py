@@ -1,41 +1,46 @@
-"""The next best plans that are made differently: without something that the better ones buy."""
+"""The next best plans that are made differently: without something that the better ones buy, or with half of it."""
 
 from __future__ import annotations
 
 import itertools
 import math
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from fleetmark.said import said
-from planner._milp import build
+from planner._milp import Caps, build
 from planner._search import highs
 from planner.capacity import TRADES, Alternative, Plan, Question
 from planner.costs import carbon
 from planner.solve import best
 
-Bans = frozenset[tuple[str, str]]
+Choice = frozenset[tuple[str, str]]
+"""(SKU, site), or (SKU, "") for all sites together, of which less is bought."""
 LEAST_GAP = 0.002
-MOST_TRIED = 40  # combinations of what is left out whose relaxation is looked at
+MOST_TRIED = 40  # choices whose relaxation is looked at
+WAYS = ("sku", "site", "half")
 
 
 def alternatives(question: Question, plan: Plan, most: int = 2, *, seconds: float = 60.0) -> list[Alternative]:
     """The ``most`` cheapest other plans, made differently: each lacks a SKU that the plan buys, and one that each
-    alternative before it buys. Where there are no more of these, the same of SKUs at sites. Fewer where there is no
-    other way, or ``seconds`` do not suffice.
+    alternative before it buys. Where there are no more of these, the same of SKUs at sites; then those that buy at
+    most half as many of a SKU. Fewer where there is no other way, or ``seconds`` do not suffice.
     """
     end = time.monotonic() + seconds
     found: list[Alternative] = []
-    for by_site in (False, True):
+    halves = {key: count // 2 for key, count in _bought(plan, "half").items()}
+    for way in WAYS:
         while len(found) < most and time.monotonic() < end:
-            others = [plan, *(a.plan for a in found)]
-            left_out = [_bought(p, by_site) for p in others]
-            if not left_out[0] or (by_site and len(question.sites) == 1):
+            counts = [_bought(p, way) for p in (plan, *(a.plan for a in found))]
+            caps = halves if way == "half" else dict.fromkeys(itertools.chain(*counts), 0)
+            above = [[key for key, count in bought.items() if count > caps.get(key, count)] for bought in counts]
+            if not above[0] or (way == "site" and len(question.sites) == 1):
                 break
             share = (end - time.monotonic()) / (most - len(found))
-            nearest = _cheapest(question, plan, _hitting(left_out), share)
+            nearest = _cheapest(question, plan, _hitting(above), caps, share)
             if nearest is None:
                 break
             found.append(nearest)
@@ -59,13 +64,16 @@ def trades(question: Question, plan: Plan) -> dict[str, float]:
     return dict(zip(TRADES, values, strict=True))
 
 
-def _bought(plan: Plan, by_site: bool) -> set[tuple[str, str]]:
-    """(SKU, site) that the plan buys, or (SKU, "") for all sites together."""
+def _bought(plan: Plan, way: str) -> dict[tuple[str, str], int]:
+    """(SKU, site), or (SKU, "") for all sites together, to how many the plan buys over all periods."""
     some = plan.stock[plan.stock["buy"] > 0]
-    return {(s, k if by_site else "") for s, k in zip(some["sku"], some["site"], strict=True)}
+    counts: Counter[tuple[str, str]] = Counter()
+    for sku, site, count in zip(some["sku"], some["site"], some["buy"], strict=True):
+        counts[sku, site if way == "site" else ""] += int(count)
+    return counts
 
 
-def _hitting(sets: Sequence[Iterable[tuple[str, str]]]) -> list[Bans]:
+def _hitting(sets: Sequence[Iterable[tuple[str, str]]]) -> list[Choice]:
     """The smallest choices that have something of each set."""
     choices = {
         frozenset(choice) for choice in itertools.islice(itertools.product(*map(sorted, sets)), 100 * MOST_TRIED)
@@ -74,18 +82,21 @@ def _hitting(sets: Sequence[Iterable[tuple[str, str]]]) -> list[Bans]:
     return sorted(least, key=lambda c: (len(c), sorted(c)))[:MOST_TRIED]
 
 
-def _cheapest(question: Question, plan: Plan, choices: Sequence[Bans], seconds: float) -> Alternative | None:
-    """The cheapest plan that leaves out one of the choices, in the order of what their relaxations cost."""
+def _cheapest(
+    question: Question, plan: Plan, choices: Sequence[Choice], most: Caps, seconds: float
+) -> Alternative | None:
+    """The cheapest plan that buys no more than ``most`` of what one of the choices names. They are taken in the order
+    of what their relaxations cost."""
     end = time.monotonic() + seconds
     bounds: list[tuple[float, int]] = []
     for j, choice in enumerate(choices):
-        model = build(question, plan.margin, _banned(question, choice))
+        model = build(question, plan.margin, {key: most[key] for key in choice})
         if not len(model.cost):
             continue
         relaxed = highs(model, whole=np.zeros_like(model.whole), seconds=max(end - time.monotonic(), 1.0))
         if not relaxed.infeasible:
             bounds.append((relaxed.bound * model.scale, j))
-    nearest: tuple[Plan, Bans] | None = None
+    nearest: tuple[Plan, Choice] | None = None
     least = math.inf
     for bound, j in sorted(bounds):
         left = end - time.monotonic()
@@ -97,7 +108,7 @@ def _cheapest(question: Question, plan: Plan, choices: Sequence[Bans], seconds: 
             gap=max(plan.gap, LEAST_GAP),
             seconds=max(left, 1.0),
             margin=plan.margin,
-            banned=_banned(question, choices[j]),
+            caps={key: most[key] for key in choices[j]},
         )
         if made is None:
             continue
@@ -108,9 +119,8 @@ def _cheapest(question: Question, plan: Plan, choices: Sequence[Bans], seconds: 
         return None
     made, choice = nearest
     before, after = trades(question, plan), trades(question, made)
-    names = [said("{sku} at {site}", sku=s, site=k) if k else s for s, k in sorted(choice)]
     return Alternative(
-        name=said("without {what}", what=", ".join(names)),
+        name=_name({key: most[key] for key in sorted(choice)}),
         plan=made,
         extra=made.objective - plan.objective,
         least=min(least, made.objective) - plan.objective,
@@ -118,5 +128,9 @@ def _cheapest(question: Question, plan: Plan, choices: Sequence[Bans], seconds: 
     )
 
 
-def _banned(q: Question, choice: Bans) -> Bans:
-    return frozenset((s, place) for s, k in choice for place in ([k] if k else q.sites))
+def _name(caps: Caps) -> str:
+    names = {(s, k): said("{sku} at {site}", sku=s, site=k) if k else s for s, k in caps}
+    if any(caps.values()):
+        what = ", ".join(said("{n} {sku}", n=most, sku=names[key]) for key, most in caps.items())
+        return said("with at most {what}", what=what)
+    return said("without {what}", what=", ".join(names.values()))

@@ -233,12 +233,14 @@ class Alternative:
 class Limit:
     """A limit in a conflict: its ``name`` in words; the least by which it would have to give way alone (``relax``, in
     ``unit``; None where that does not help or could not be found); ``cost``: present value of the plan it then allows.
+    ``beside``: limits that are in conflict even where this one is no limit at all, where that was found out.
     """
 
     name: str
     relax: float | None
     unit: str
     cost: float | None = None
+    beside: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,8 @@ def conflict(question: Question, *, margin: Margin, seconds: float = 60.0) -> Co
     for j, limit in enumerate(sorted(least, key=rank.__getitem__, reverse=True)):
         share = max(end - time.monotonic(), 1.0) / (len(least) - j)
         relax, cost = _relaxation(question, margin, limit, share)
-        told.append(Limit(of.name(question, limit), relax, of.unit(question, limit), cost))
+        beside = _beside(question, margin, limit, share / 2) if relax is None else []
+        told.append(Limit(of.name(question, limit), relax, of.unit(question, limit), cost, beside))
     return Conflict(told, smallest and sure)
 
 
@@ -153,6 +154,16 @@ def _smaller(every: Sequence[Label], least: Sequence[Label], oracle: _Oracle) ->
                 if answer is False:
                     return list(some), True
     return None, True
+
+
+def _beside(question: Question, margin: Margin, limit: Label, seconds: float) -> list[str]:
+    """Limits in conflict in a question that lacks ``limit``, by name; none where it has a plan, or time ran out."""
+    oracle = _Oracle(of.without(question, [limit]), margin, time.monotonic() + seconds)
+    if oracle.possible(()) is not False:
+        return []
+    every = [other for other in of.limits(question) if other != limit]
+    keep, proven = _irreducible(every, _priced(oracle.question, margin, seconds), oracle)
+    return [of.name(question, other) for other in keep] if proven else []
 
 
 def _relaxation(question: Question, margin: Margin, limit: Label, seconds: float) -> tuple[float | None, float | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 
@@ -12,11 +13,13 @@ from planner._milp import Label, Model, build
 from planner._search import highs, search
 from planner.capacity import Binding, Margin, Plan, Question
 from planner.limits import AMOUNTS, SITE, duals, loosened, name, stands_for, unit
+from planner.limits import amount as of_amount
 
 TELLS = 0.2  # a saving is told where it is known to within this share of it, or of what the relaxation says it is
 AIM = 0.05  # share of what the relaxation says is saved that the gaps may come to
 TIGHTEST, LOOSEST = 1e-6, 1e-3  # of those gaps
 MOST = 8
+WIDEST = 0.1  # of a limit, by which it may be changed to tell its worth from what the plan misses of the best
 SHARE = 0.4  # of the time that the unchanged question may take
 
 
@@ -24,8 +27,9 @@ def shadow_prices(question: Question, plan: Plan, *, most: int = MOST, seconds: 
     """Of the limits that count in the relaxation the ``most`` weighty, with what a server's worth more of each saves.
 
     Both the question and its neighbour are solved anew, to a gap far below the plan's: what the plan misses of the best
-    must not pass for the limit's worth. Where that takes too long, the saving is that of the relaxation. In order of
-    what the step saves, those without a saving last.
+    must not pass for the limit's worth. Where that gap is wide, more than one server's worth is tried, a tenth of the
+    limit at most. Where that does not tell either, the saving is that of the relaxation. In order of what a
+    server's worth saves, those without a saving last.
     """
     end = time.monotonic() + seconds
     model = build(question, plan.margin)
@@ -39,25 +43,27 @@ def shadow_prices(question: Question, plan: Plan, *, most: int = MOST, seconds: 
     before = _solved(model, gap, SHARE * seconds)
     found = []
     for j, label in enumerate(weighty):
-        step = steps[label]
+        missed = 0.0 if before is None else (before[0] - before[1]) / model.scale
+        times = _times(missed, expected[label], steps[label], of_amount(question, stands_for(label)))
+        step, hoped = times * steps[label], times * expected[label] * model.scale
         changed = _loosened(question, plan.margin, label, step)
         share = max(end - time.monotonic(), 0.0) / (len(weighty) - j)
         saves, rough = None, False
-        close = before is not None and before[0] - before[1] <= 2 * TELLS * expected[label] * model.scale
-        if before is not None and close and share > 0:
-            after = _solved(changed, gap, share)
+        if before is not None and before[0] - before[1] <= 2 * TELLS * hoped and share > 0:
+            after = _solved(changed, min(max(gap, AIM * hoped / before[0]), LOOSEST), share)
             if after is not None:
                 saved = before[0] - after[0]
                 error = before[0] - before[1] + after[0] - after[1]
-                if error <= TELLS * max(saved, expected[label] * model.scale):
+                if error <= TELLS * max(saved, hoped):
                     saves = max(saved, 0.0)
         if saves is None:
             bare = highs(changed, whole=np.zeros_like(changed.whole), seconds=max(share, 1.0))
             if bare.values is not None:
                 saves, rough = max(relaxed[0] * model.scale - bare.cost * changed.scale, 0.0), True
         per_unit = None if saves is None else saves / step
-        found.append(Binding(_name(question, label), unit(question, label), step, per_unit, rough))
-    return sorted(found, key=lambda b: -1.0 if b.saves is None else b.saves * b.more, reverse=True)
+        weight = -1.0 if per_unit is None else per_unit * steps[label]
+        found.append((weight, Binding(_name(question, label), unit(question, label), step, per_unit, rough)))
+    return [binding for _, binding in sorted(found, key=lambda each: -each[0])]
 
 
 def _solved(model: Model, gap: float, seconds: float) -> tuple[float, float] | None:
@@ -67,6 +73,13 @@ def _solved(model: Model, gap: float, seconds: float) -> tuple[float, float] | N
         return None
     cost = float(model.cost @ got.values) * model.scale
     return cost, min(got.bound * model.scale, cost)
+
+
+def _times(missed: float, expected: float, step: float, limit: float) -> int:
+    """How many steps to take at once, so that ``missed`` of the best does not hide what they save."""
+    if expected <= 0:
+        return 1
+    return max(min(math.ceil(2 * missed / (TELLS * expected)), int(WIDEST * limit / step)), 1)
 
 
 def _name(q: Question, label: Label) -> str:

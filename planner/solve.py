@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
 from fleetmark.model import FleetmarkError
 from fleetmark.said import said
-from planner._milp import Floats, Model, build
+from planner._milp import Caps, Floats, Model, build
 from planner._search import search
 from planner.capacity import Conflict, Margin, Plan, Question
 from planner.checks import check
@@ -46,11 +46,11 @@ def best(
     gap: float,
     seconds: float,
     margin: Margin,
-    banned: Collection[tuple[str, str]] = (),
+    caps: Caps | None = None,
 ) -> Plan | None:
-    """As ``solve``, but None where there is no plan, and nothing is bought for ``banned`` (sku, site)."""
+    """As ``solve``, but None where there is no plan, and no more is bought than ``caps`` allow."""
     began = time.monotonic()
-    model = build(question, margin, banned)
+    model = build(question, margin, caps)
     found = search(model, gap, seconds)
     if found is None:
         return None

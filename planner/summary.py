@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
 
@@ -49,11 +49,12 @@ def per_host(measurements: pd.DataFrame) -> pd.DataFrame:
     for one value), ``interval`` (an Interval: what lo and hi are), ``coverage`` of it (NaN unless ORDER), ``cv``
     (sample standard deviation over mean; NaN for one value or mean 0), ``over`` ("repeats"). Values stay in base
     units. What did not pass or is not a finite number is left out, so a key without any such value has no row.
+    Text is categories where it was.
     """
     counts = (measurements["status"] == Status.PASSED) & np.isfinite(measurements["value"].astype(float))
     scored = measurements.loc[counts, [*METRIC, "host", *_ABOUT, "value"]]
     result = _figures(scored, [*METRIC, "host"])
-    return result[[*METRIC, "host", *_ABOUT, *_FIGURES]].assign(over="repeats")
+    return _over(result[[*METRIC, "host", *_ABOUT, *_FIGURES]], "repeats")
 
 
 def merge_pairs(stats: pd.DataFrame, generation: Mapping[str, str | None]) -> pd.DataFrame:
@@ -68,16 +69,18 @@ def merge_pairs(stats: pd.DataFrame, generation: Mapping[str, str | None]) -> pd
     if not pair.any():
         return stats
     pairs = stats[pair].assign(subject=subject[pair], value=stats["median"])
-    result = _figures(pairs, [*METRIC, "host"]).assign(over="pairs")
+    result = _over(_figures(pairs, [*METRIC, "host"]), "pairs")
     both = pd.concat([stats[~pair], result[list(stats.columns)]], ignore_index=True)
-    return both.sort_values([*METRIC, "host"], ignore_index=True)
+    return both.iloc[np.argsort(codes(both, [*METRIC, "host"]), kind="stable")].reset_index(drop=True)
 
 
 def pair_subjects(frame: pd.DataFrame, generation: Mapping[str, str | None]) -> pd.Series:
     """The ``subject`` of each row of ``frame`` (which has ``host`` too) as ``merge_pairs`` names it; same index."""
-    codes, subjects = pd.factorize(frame["subject"])
-    made = np.array(subjects, dtype=object)[codes]
-    pairs = np.flatnonzero(np.array([">" in s for s in subjects] or [False])[codes])
+    code, subjects = pd.factorize(frame["subject"])
+    pairs = np.flatnonzero(np.array([">" in s for s in subjects] or [False])[code])
+    if not len(pairs):
+        return frame["subject"]
+    made = np.array(subjects, dtype=object)[code]
     names: dict[tuple[str, str], str] = {}
     for host, subject in dict.fromkeys(zip(frame["host"].iloc[pairs], made[pairs], strict=True)):
         other = peer(host, subject, generation)
@@ -107,7 +110,7 @@ def per_generation(stats: pd.DataFrame, generation: Mapping[str, str | None]) ->
     of = {h: generation.get(h) or "" for h in stats["host"].unique()}
     frame = stats.assign(value=stats["median"], generation=stats["host"].map(of))
     columns = [*METRIC, "generation", *_ABOUT, *_FIGURES, "low_host", "low", "high_host", "high"]
-    return _figures(frame, [*METRIC, "generation"])[columns]
+    return plain(_figures(frame, [*METRIC, "generation"])[columns])
 
 
 def status_counts(outcomes: pd.DataFrame) -> dict[Status, int]:
@@ -121,9 +124,11 @@ def _figures(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     if frame.empty:
         names = [*keys, *_ABOUT, *_FIGURES, "low_host", "low", "high_host", "high"]
         return pd.DataFrame({name: pd.Series(dtype=_EMPTY.get(name, "object")) for name in dict.fromkeys(names)})
-    code = _codes(frame, keys)
+    code = codes(frame, keys)
     value = frame["value"].to_numpy(dtype=float)
-    order = np.lexsort((value, code))
+    order = np.argsort(code, kind="stable")
+    if (np.diff(code[order]) == 0).any():
+        order = np.lexsort((value, code))
     value, code = value[order], code[order]
     first = np.flatnonzero(np.r_[True, code[1:] != code[:-1]])
     n = np.diff(np.r_[first, len(code)])
@@ -137,20 +142,31 @@ def _figures(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
         cv = np.sqrt(squares / (n - 1)) / np.abs(mean)
 
     result = frame.iloc[order[first]].reset_index(drop=True)
-    result = result.assign(**{name: _plain(result[name]) for name in result.select_dtypes("category").columns})
     return result.assign(
         n=n,
         median=(value[first + (n - 1) // 2] + value[first + n // 2]) / 2,
         lo=np.where(alone, np.nan, value[first + lo_rank - 1]),
         hi=np.where(alone, np.nan, value[first + hi_rank - 1]),
-        interval=np.where(alone, Interval.NONE, np.where(np.isnan(coverage), Interval.RANGE, Interval.ORDER)),
+        interval=_category(np.where(alone, 2, np.where(np.isnan(coverage), 1, 0)), list(Interval)),
         coverage=coverage,
         cv=np.where(alone | (mean == 0), np.nan, cv),
-        low_host=_plain(frame["host"].iloc[order[first]]),
+        low_host=frame["host"].iloc[order[first]].array,
         low=value[first],
-        high_host=_plain(frame["host"].iloc[order[last]]),
+        high_host=frame["host"].iloc[order[last]].array,
         high=value[last],
     )
+
+
+def _over(stats: pd.DataFrame, what: str) -> pd.DataFrame:
+    return stats.assign(over=_category(np.full(len(stats), _OVER.index(what)), _OVER))
+
+
+_OVER = ["repeats", "pairs"]
+
+
+def _category(code: npt.NDArray[np.int64], names: Sequence[str]) -> pd.Categorical:
+    """Millions of words, each kept once."""
+    return pd.Categorical.from_codes(code, categories=pd.Index([str(n) for n in names], dtype=object))
 
 
 _EMPTY = {"n": "int64", "headline": "bool", "bits": "bool"} | dict.fromkeys(
@@ -158,43 +174,45 @@ _EMPTY = {"n": "int64", "headline": "bool", "bits": "bool"} | dict.fromkeys(
 )
 
 
-def _plain(column: pd.Series) -> pd.Series:
-    """The values themselves, where they may be categories, numbered from 0."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        names = column.cat.categories.to_numpy(object)
-        return pd.Series(names[column.cat.codes.to_numpy()], dtype=object)
-    return column.reset_index(drop=True)
+def plain(frame: pd.DataFrame) -> pd.DataFrame:
+    """``frame`` with text as itself where it may be categories."""
+    return frame.astype(dict.fromkeys(frame.select_dtypes("category").columns, object))
 
 
-def _codes(frame: pd.DataFrame, keys: Sequence[str]) -> npt.NDArray[np.int64]:
-    """A number per row that is equal where all ``keys`` are, and orders as they do."""
+def codes(
+    frame: pd.DataFrame,
+    keys: Sequence[str],
+    rank: Callable[[str, Sequence[str]], Sequence[int]] | None = None,
+) -> npt.NDArray[np.int64]:
+    """A number per row that is equal where all ``keys`` are, and orders as they do, the first before the second.
+
+    ``rank``: of a column's name and its different values to where each stands; they stand by value without it.
+    """
     code, size = np.zeros(len(frame), dtype=np.int64), 1
     for key in keys:
-        part, count = _ordered(frame[key])
+        part, values = pd.factorize(frame[key])
+        names = list(values)
+        if rank is None:
+            place = np.empty(len(names), dtype=np.int64)
+            place[np.argsort(np.array(names, dtype=object))] = np.arange(len(names))
+        else:
+            place = np.array(rank(key, names), dtype=np.int64)
+        count = max(len(names), 1)
         if size * count > _MOST:  # compressed, so that the product never outgrows 64 bits
             code = np.unique(code, return_inverse=True)[1]
             size = len(frame)
-        code, size = code * count + part, size * count
+        code, size = code * count + place[part], size * count
     return code
 
 
 _MOST = 1 << 62
 
 
-def _ordered(column: pd.Series) -> tuple[npt.NDArray[np.int64], int]:
-    """A column as numbers that order as its values do, and how many there may be (at least 1)."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        names = column.cat.categories
-        rank = np.empty(len(names), dtype=np.int64)
-        rank[np.argsort(names.to_numpy(object))] = np.arange(len(names))
-        return rank[column.cat.codes.to_numpy()], max(len(names), 1)
-    part, values = pd.factorize(column, sort=True)
-    return part.astype(np.int64), max(len(values), 1)
-
-
 def _ranks(n: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Per group of ``n`` values: ranks of lo and hi, and the coverage (NaN where they are min and max)."""
-    sizes, where = np.unique(n, return_inverse=True)
+    sizes = np.flatnonzero(np.bincount(n))
+    where = np.zeros(sizes.max(initial=0) + 1, dtype=np.int64)
+    where[sizes] = np.arange(len(sizes))
     found = [order_interval(int(size)) or (1, int(size), math.nan) for size in sizes]
-    lo, hi, coverage = (np.array(column)[where] for column in zip(*found, strict=True))
+    lo, hi, coverage = (np.array(column)[where[n]] for column in zip(*found, strict=True))
     return lo, hi, coverage

@@ -12,12 +12,12 @@ import pandas as pd
 from fleetmark.model import Status
 from fleetmark.said import Said, said
 from fleetmark.words import word
-from planner.summary import METRIC, order_interval, pair_subjects
+from planner.summary import METRIC, order_interval, pair_subjects, plain
 from reports import _xlsx_pages
 from reports import format as fmt
 from reports._xlsx_hosts import MOST_SHOWN
 from reports._xlsx_pages import Prose
-from reports._xlsx_sources import LIVE, plain
+from reports._xlsx_sources import LIVE
 from reports.report import Report
 from reports.view import View
 from reports.workbook import COLOURS, INTEGER, MOST_FORMULA, PERCENT, Book, Head, Sheet, form_for
@@ -201,7 +201,7 @@ def _medians(sheet: Sheet, layout: _Layout, raw: Sheet, few: bool) -> None:
         sheet.top(title, _too_many(merged))
         return
     sheet.top(title, said("Figures keep their base unit; formats scale them."))
-    for _, rows in merged.groupby(METRIC, sort=False):
+    for _, rows in merged.groupby(METRIC, sort=False, observed=True):
         key = _keys(rows.iloc[:1])[0]
         row, form = layout.metrics[key], form_for(rows["median"].tolist(), key[METRIC.index("unit")])
         _about(sheet, row, key, str(rows["better"].iloc[0]))
@@ -251,7 +251,7 @@ def _spreads(sheet: Sheet, layout: _Layout, raw: Sheet) -> None:
 def _ends(layout: _Layout) -> dict[tuple[_Key, str], tuple[str, str]]:
     """The hosts with the lowest and the highest median of each metric and generation, of equals the leftmost."""
     of = {h.name: h.generation or "" for h in layout.view.hosts}
-    merged = layout.view.merged[[*METRIC, "host", "median"]]
+    merged = plain(layout.view.merged[[*METRIC, "host", "median"]])
     merged = merged.assign(generation=merged["host"].map(of), column=merged["host"].map(layout.columns))
     merged = merged.sort_values("column", kind="stable", ignore_index=True)
     medians = merged.groupby([*METRIC, "generation"], sort=False, observed=True)["median"]
@@ -284,13 +284,14 @@ def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet | None) -> None:
         *(Head(said("lowest"), said("host"), 16), Head(said("highest"), said("host"), 16)),
     ]
     row, head = _FIRST_ROW, _FIRST_ROW - 1
-    ends = _ends(layout)
+    ends = {} if hosts is None else _ends(layout)
     for key, about in zip(_keys(found), found.to_dict("records"), strict=True):
         _about(sheet, row, key, str(about["better"]))
         generation = str(about["generation"])
         sheet.text(row, 8, layout.view.title_of(generation))
         form = form_for([float(about["median"])], str(about["unit"]))
         n = int(about["n"])
+        lowest, highest = ends.get((key, generation), (about["low_host"], about["high_host"]))
         low, high, _ = order_interval(n) or (1, n, math.nan)
         cells = names = ""
         if hosts is not None:
@@ -303,8 +304,8 @@ def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet | None) -> None:
             (f"SMALL({cells},{low})", float(about["lo"]), form, "computed"),
             (f"SMALL({cells},{high})", float(about["hi"]), form, "computed"),
             (f"STDEV({cells})/ABS(AVERAGE({cells}))", float(about["cv"]), PERCENT, "computed"),
-            (f"INDEX({names},MATCH(MIN({cells}),{cells},0))", ends[key, generation][0], "", "computed"),
-            (f"INDEX({names},MATCH(MAX({cells}),{cells},0))", ends[key, generation][1], "", "computed"),
+            (f"INDEX({names},MATCH(MIN({cells}),{cells},0))", lowest, "", "computed"),
+            (f"INDEX({names},MATCH(MAX({cells}),{cells},0))", highest, "", "computed"),
         ]
         for column, (formula, value, shape, role) in enumerate(figures, 9):
             if isinstance(value, float) and math.isnan(value):

@@ -11,6 +11,7 @@ import pandas as pd
 from fleetmark.model import Status
 from fleetmark.readings import KEY, PAIRS
 from planner.comparison import Side
+from planner.summary import plain
 from reports import format as fmt
 from reports.report import Report
 
@@ -71,11 +72,6 @@ def sources(report: Report, titles: Sequence[str]) -> Sources:
         of_host = found.setdefault((row["side"], row["title"]), {}).setdefault(str(row["place"]), [])
         of_host.append(Part(int(at[0]), int(at[-1]), bool(row["median"])))
     return Sources(rows, found, count)
-
-
-def plain(frame: pd.DataFrame) -> pd.DataFrame:
-    """With columns of text as plain objects, whatever they were kept as."""
-    return frame.astype({c: object for c in frame.columns if not pd.api.types.is_numeric_dtype(frame[c].dtype)})
 
 
 def _used(title: str, side: Side) -> pd.DataFrame | None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from fleetmark.facts import Facts
+from fleetmark.facts import Cache, Dimm, Disk, Facts, Gpu, PcieLink
 from fleetmark.results import HostInfo
 from fleetmark.said import count, joined, said
 from fleetmark.units import human
@@ -44,15 +45,15 @@ class SideBySide:
 
 def side_by_side(hosts: Sequence[HostInfo]) -> SideBySide:
     """Compare the facts of ``hosts``, which come in the order in which they shall stand."""
-    names = [name for name, _ in _ROWS]
+    names = [name for name, _, _ in _ROWS]
+    written: list[dict[Hashable, str]] = [{} for _ in _ROWS]  # what hosts share is put into words once
     alike: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     unseen = []
     for host in hosts:
         if host.facts is None:
             unseen.append((host.name, host.reason or said("no facts were collected")))
             continue
-        texts = tuple(fmt.clean(read(host.facts) or "") for _, read in _ROWS)
-        alike[host.generation or "", texts].append(host.name)
+        alike[host.generation or "", tuple(_texts(host.facts, written))].append(host.name)
     # Within a generation the most common configuration comes first.
     order = list(dict.fromkeys(generation for generation, _ in alike))
     kinds = sorted(alike.items(), key=lambda kind: (order.index(kind[0][0]), -len(kind[1])))
@@ -74,6 +75,14 @@ def side_by_side(hosts: Sequence[HostInfo]) -> SideBySide:
     )
 
 
+def _texts(facts: Facts, written: Sequence[dict[Hashable, str]]) -> Iterator[str]:
+    for (_, read, say), known in zip(_ROWS, written, strict=True):
+        part = read(facts)
+        if part not in known:
+            known[part] = fmt.clean(say(part) or "")
+        yield known[part]
+
+
 def _odd(text: str, counts: Counter[str]) -> bool:
     return len(counts) > 1 and counts[text] * 2 <= counts.total()
 
@@ -92,27 +101,26 @@ def _yes(value: bool | None) -> str:
     return "" if value is None else said("on") if value else said("off")
 
 
-def _cores(f: Facts) -> str:
-    cpu = f.cpu
+def _cores(sockets: int | None, cores: int | None, threads: int | None) -> str:
     return joined(
         [
-            None if cpu.sockets is None else count(cpu.sockets, "socket"),
-            None if cpu.cores is None else count(cpu.cores, "core"),
-            None if cpu.threads is None else count(cpu.threads, "thread"),
+            None if sockets is None else count(sockets, "socket"),
+            None if cores is None else count(cores, "core"),
+            None if threads is None else count(threads, "thread"),
         ]
     )
 
 
-def _caches(f: Facts) -> str:
+def _caches(caches: Sequence[Cache]) -> str:
     kinds = {"data": "d", "instruction": "i"}
     return ", ".join(
         f"L{c.level}{kinds.get(c.type, '')} {c.instances} × {fmt.size(c.size)}"
-        for c in sorted(f.cpu.caches, key=lambda c: (c.level, c.type))
+        for c in sorted(caches, key=lambda c: (c.level, c.type))
     )
 
 
-def _dimms(f: Facts) -> str:
-    full = [d for d in f.dimms if d.size != 0]
+def _dimms(dimms: Sequence[Dimm]) -> str:
+    full = [d for d in dimms if d.size != 0]
     there = _tally(
         _join(
             fmt.size(d.size) if d.size else "?",
@@ -122,11 +130,11 @@ def _dimms(f: Facts) -> str:
         )
         for d in full
     )
-    empty = len(f.dimms) - len(full)
+    empty = len(dimms) - len(full)
     return joined([there, said("{slots} empty", slots=count(empty, "slot")) if empty else None], "; ")
 
 
-def _disks(f: Facts) -> str:
+def _disks(disks: Sequence[Disk]) -> str:
     return _tally(
         _join(
             d.model or d.name,
@@ -134,23 +142,26 @@ def _disks(f: Facts) -> str:
             d.transport,
             said("rotating") if d.rotational else None,
         )
-        for d in f.disks
+        for d in disks
     )
 
 
-def _nics(f: Facts) -> str:
+_Link = tuple[str, float | None, int | None, str | None]  # driver or name, speed, MTU, state
+
+
+def _nics(links: Iterable[_Link]) -> str:
     return _tally(
         _join(
-            n.driver or n.name,
-            human(n.speed, "B/s", bits=True) if n.speed else None,
-            f"MTU {n.mtu}" if n.mtu else None,
-            n.state if n.state != "up" else None,
+            name,
+            human(speed, "B/s", bits=True) if speed else None,
+            f"MTU {mtu}" if mtu else None,
+            state if state != "up" else None,
         )
-        for n in f.nics
+        for name, speed, mtu, state in links
     )
 
 
-def _gpus(f: Facts) -> str:
+def _gpus(gpus: Sequence[Gpu]) -> str:
     return _tally(
         _join(
             g.name,
@@ -158,11 +169,11 @@ def _gpus(f: Facts) -> str:
             f"PCIe {g.pcie_gen} x{g.pcie_width}" if g.pcie_gen and g.pcie_width else None,
             f"{g.power_limit:g} W" if g.power_limit else None,
         )
-        for g in f.gpus
+        for g in gpus
     )
 
 
-def _slow_links(f: Facts) -> str:
+def _slow_links(links: Sequence[PcieLink]) -> str:
     return joined(
         said(
             "{name} ({address}): {speed} of {best} GT/s, x{width} of x{widest}",
@@ -173,7 +184,7 @@ def _slow_links(f: Facts) -> str:
             width=p.width,
             widest=p.max_width,
         )
-        for p in f.pcie
+        for p in links
         if _below(p.speed, p.max_speed) or _below(p.width, p.max_width)
     )
 
@@ -182,56 +193,53 @@ def _below(is_: float | None, could_be: float | None) -> bool:
     return is_ is not None and could_be is not None and is_ < could_be
 
 
-def _clock(f: Facts) -> str:
-    if f.skew is None:
+def _clock(skew: float | None) -> str:
+    if skew is None:
         return ""
-    if abs(f.skew) <= 1:
+    if abs(skew) <= 1:
         return said("within 1 s of the controller's")
-    seconds = f"{abs(f.skew):.0f}"
-    if f.skew > 0:
+    seconds = f"{abs(skew):.0f}"
+    if skew > 0:
         return said("{seconds} s ahead of the controller's", seconds=seconds)
     return said("{seconds} s behind the controller's", seconds=seconds)
 
 
-def _memory(f: Facts) -> str:
+def _memory(size: int | None) -> str:
     # Hosts alike differ by some pages in what the kernel keeps for itself.
-    return f"{f.memory / 2**30:,.0f} GiB" if f.memory else ""
+    return f"{size / 2**30:,.0f} GiB" if size else ""
 
 
-def _numa(f: Facts) -> str:
-    return count(len(f.numa), "node") if f.numa else ""
+def _itself(text: str | None) -> str | None:
+    return text
 
 
-def _tools(f: Facts) -> str:
-    return ", ".join(sorted(name for name, path in f.tools.items() if path is None))
-
-
-_ROWS: tuple[tuple[str, Callable[[Facts], str | None]], ...] = (
-    (said("Server"), lambda f: _join(f.vendor, f.product)),
-    (said("Virtualisation"), lambda f: f.virtualisation),
-    (said("CPU"), lambda f: f.cpu.model),
-    (said("Cores"), _cores),
-    (said("Maximum clock"), lambda f: human(f.cpu.max_hz, "Hz") if f.cpu.max_hz else None),
-    (said("Caches"), _caches),
-    (said("NUMA"), _numa),
-    (said("Memory"), _memory),
-    (said("DIMMs"), _dimms),
-    (said("Disks"), _disks),
-    (said("Network"), _nics),
-    (said("GPUs"), _gpus),
-    (said("PCIe below its best"), _slow_links),
-    (said("BIOS"), lambda f: f.bios),
-    (said("Microcode"), lambda f: f.cpu.microcode),
-    (said("System"), lambda f: f.os),
-    (said("Kernel"), lambda f: f.kernel),
-    (said("Governor"), lambda f: f.governor),
-    (said("Boost"), lambda f: _yes(f.boost)),
-    (said("SMT"), lambda f: _yes(f.smt)),
-    (said("Transparent huge pages"), lambda f: f.thp),
-    (said("Clock source"), lambda f: f.clocksource),
-    (said("Clock"), _clock),
-    (said("Mitigations"), lambda f: "; ".join(f"{k}: {v}" for k, v in sorted(f.mitigations.items()))),
-    (said("Working folder on"), lambda f: f.work_fs),
-    (said("Tools absent"), _tools),
-    (said("Could not be read"), lambda f: "; ".join(f.notes)),
+# A row's name, the part of the facts that it tells, and that part in words.
+_ROWS: tuple[tuple[str, Callable[[Facts], Hashable], Callable[[Any], str | None]], ...] = (
+    (said("Server"), lambda f: (f.vendor, f.product), lambda of: _join(*of)),
+    (said("Virtualisation"), lambda f: f.virtualisation, _itself),
+    (said("CPU"), lambda f: f.cpu.model, _itself),
+    (said("Cores"), lambda f: (f.cpu.sockets, f.cpu.cores, f.cpu.threads), lambda of: _cores(*of)),
+    (said("Maximum clock"), lambda f: f.cpu.max_hz, lambda hz: human(hz, "Hz") if hz else None),
+    (said("Caches"), lambda f: f.cpu.caches, _caches),
+    (said("NUMA"), lambda f: len(f.numa), lambda nodes: count(nodes, "node") if nodes else None),
+    (said("Memory"), lambda f: f.memory, _memory),
+    (said("DIMMs"), lambda f: f.dimms, _dimms),
+    (said("Disks"), lambda f: f.disks, _disks),
+    (said("Network"), lambda f: tuple((n.driver or n.name, n.speed, n.mtu, n.state) for n in f.nics), _nics),
+    (said("GPUs"), lambda f: f.gpus, _gpus),
+    (said("PCIe below its best"), lambda f: f.pcie, _slow_links),
+    (said("BIOS"), lambda f: f.bios, _itself),
+    (said("Microcode"), lambda f: f.cpu.microcode, _itself),
+    (said("System"), lambda f: f.os, _itself),
+    (said("Kernel"), lambda f: f.kernel, _itself),
+    (said("Governor"), lambda f: f.governor, _itself),
+    (said("Boost"), lambda f: f.boost, _yes),
+    (said("SMT"), lambda f: f.smt, _yes),
+    (said("Transparent huge pages"), lambda f: f.thp, _itself),
+    (said("Clock source"), lambda f: f.clocksource, _itself),
+    (said("Clock"), lambda f: f.skew, _clock),
+    (said("Mitigations"), lambda f: tuple(sorted(f.mitigations.items())), lambda m: "; ".join(map(": ".join, m))),
+    (said("Working folder on"), lambda f: f.work_fs, _itself),
+    (said("Tools absent"), lambda f: tuple(sorted(n for n, path in f.tools.items() if path is None)), ", ".join),
+    (said("Could not be read"), lambda f: f.notes, "; ".join),
 )

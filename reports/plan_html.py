@@ -98,7 +98,7 @@ def _sections(v: PlanView, futures: Futures | None, tornado: Sequence[Effect]) -
         (True, "capacity", said("Capacity")),
         (True, "costs", said("Costs")),
         (True, "sites", said("Sites")),
-        (bool(v.bindings or v.alternatives), "limits", said("What binds, and what else")),
+        (bool(v.bindings or v.alternatives or v.others_missing), "limits", said("What binds, and what else")),
         (futures is not None or bool(tornado), "futures", said("How sure it is")),
         (True, "inputs", said("Inputs")),
         (True, "provenance", said("Provenance")),

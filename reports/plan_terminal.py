@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from rich import box
@@ -18,7 +19,7 @@ from reports.plan_view import Order, PlanView, Supply, price_of, trades
 
 MOST = 8  # of what is listed: limits, effects
 MOST_ROWS = 40
-OTHERS = 2  # next best plans that are looked for
+_MANY = re.compile(r"\b(server|machine|host|node|unit|port|domain)s$")
 
 
 def show(v: PlanView, futures: Futures | None, tornado: Sequence[Effect]) -> list[RenderableType]:
@@ -134,7 +135,8 @@ def _bindings(q: Question, bindings: Sequence[Binding]) -> Iterator[Text]:
         saves, unit = price_of(b)
         price = "not known: not solved in time"
         if saves is not None:
-            price = f"{'about ' if b.relaxed else ''}{significant(saves, 3)} {q.currency} per {unit}"
+            one = _MANY.sub(r"\1", unit)
+            price = f"{'about ' if b.relaxed else ''}{significant(saves, 3)} {q.currency} per {one}"
         yield Text(f"  {clean(b.name)}: {clean(price)}")
     if len(bindings) > MOST:
         yield Text(f"  and {len(bindings) - MOST} more")
@@ -143,12 +145,12 @@ def _bindings(q: Question, bindings: Sequence[Binding]) -> Iterator[Text]:
 def _alternatives(v: PlanView, others: Sequence[Alternative]) -> Iterator[Text]:
     for other in others:
         part = other.extra / v.plan.objective if v.plan.objective else 0.0
-        yield Text(f"  {clean(other.name)}: {other.extra:+,.0f} {v.question.currency} ({part:+.2%})")
+        proven = "" if other.least >= 0 else ", not proven to be dearer"
+        yield Text(f"  {clean(other.name)}: {other.extra:+,.0f} {v.question.currency} ({part:+.2%}){proven}")
         told = ", ".join(f"{name} {figure}" for name, figure in trades(other, v.question.currency))
         yield Text(f"    {told or 'the same in purchases, power and space'}", style="dim")
-    if v.bought() and len(others) < OTHERS:
-        told = "no other" if others else "none"
-        yield Text(f"  {told} that does without something bought: there is none, or --seconds is short", style="dim")
+    if v.others_missing:
+        yield Text(f"  {v.others_missing}", style="dim")
 
 
 def _futures(v: PlanView, found: Futures, tornado: Sequence[Effect]) -> Iterator[RenderableType]:
@@ -190,7 +192,8 @@ def conflict(q: Question, found: Conflict) -> list[RenderableType]:
     parts: list[RenderableType] = [Text(head, style="bold red")]
     for limit in found.limits:
         if limit.relax is None:
-            way = "nothing is gained by changing it alone: what is left is still in conflict"
+            others = " and ".join(limit.beside) or "the others"
+            way = f"nothing is gained by changing it alone: {others} still cannot hold together"
         else:
             cost = f"; the plan then costs {limit.cost:,.0f} {q.currency}" if limit.cost is not None else ""
             by, unit = (limit.relax / 1000, "kW") if limit.unit == "W" else (limit.relax, limit.unit)

@@ -63,6 +63,9 @@ class Load:
     port_limit: float | None
 
 
+OTHERS = 2  # next best plans that are looked for
+
+
 @dataclass(frozen=True, slots=True)
 class PlanView:
     """A plan in rows. ``costs``: kind to (undiscounted by year, present value); ``years``: their names."""
@@ -88,6 +91,13 @@ class PlanView:
     def bought_said(self) -> str:
         """The same in words: ``16 genoa, 395 turin``."""
         return joined(said("{n} {sku}", n=f"{n:,}", sku=clean(sku)) for sku, n in self.bought().items())
+
+    @property
+    def others_missing(self) -> Said | None:
+        """What to say where fewer next best plans were found than are looked for; None where there are enough."""
+        if not self.orders or len(self.alternatives) >= OTHERS:
+            return None
+        return said("No other plan was found that buys less of something: there is none, or the time was too short.")
 
     def in_year(self, number: int) -> float:
         """All costs of a year, undiscounted."""

@@ -16,8 +16,9 @@ from fleetmark.model import Status
 from fleetmark.results import Results
 from planner.summary import METRIC, status_counts
 from reports import format as fmt
-from reports.problems import WORST_FIRST, Problem, problems, resume_command
-from reports.view import View, by_metric, footnotes, headlines, legend, spread, view
+from reports.problems import WORST_FIRST, Problem, resume_command
+from reports.report import Report
+from reports.view import View, by_metric, footnotes, headlines, legend, spread
 
 MOST_PROBLEMS = 6
 MOST_METRICS = 40  # headlines; more would scroll what matters off the screen
@@ -30,10 +31,9 @@ _STYLE = {
 }
 
 
-def summary(results: Results, page: Path | None = None) -> list[RenderableType]:
+def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
     """What to print at the end of a run, in order, for 80 columns and wider. ``page``: where the HTML page lies."""
-    seen = view(results)
-    found = problems(results)
+    seen, found, results = report.view, report.problems, report.view.results
     shown: list[RenderableType] = []
     figures = headlines(seen.generational if len(seen.hosts) > 1 else seen.merged)
     if not figures.empty:
@@ -72,7 +72,8 @@ def _table(view: View, figures: pd.DataFrame) -> Table:
     table.add_column("spread", justify="right", no_wrap=True)
     table.add_column("n", justify="right", no_wrap=True)
     case: tuple[str, ...] = ()
-    points = figures.groupby(METRIC[:4])["labels"].nunique()  # where a case has one point, its name says it all
+    # where a case has one point, its name says it all
+    points = figures.groupby(METRIC[:4], observed=True)["labels"].nunique()
     for key, rows, shown in islice(by_metric(figures), MOST_METRICS):
         title = "" if case == key[:2] else f"{fmt.clean(key[0])} {fmt.clean(key[1])}"
         case = key[:2]

@@ -86,14 +86,15 @@ def in_order(frame: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.Dat
     """Rows as people read: columns of ``orders`` in that order, all else in natural order (64 before 128)."""
     if frame.empty:
         return frame
-    ranks = []
-    for name in [*summary.METRIC, *(c for c in ("generation", "host") if c in frame)]:
-        codes, values = pd.factorize(frame[name])
+
+    def rank(name: str, values: Sequence[str]) -> list[int]:
         given = {value: position for position, value in enumerate(orders.get(name, ()))}
         order = sorted(values, key=lambda v: (given.get(v, len(given)), v == "", fmt.natural(v)))
-        rank = {value: position for position, value in enumerate(order)}
-        ranks.append(np.array([rank[v] for v in values])[codes])
-    return frame.iloc[np.lexsort(ranks[::-1])].reset_index(drop=True)
+        place = {value: position for position, value in enumerate(order)}
+        return [place[v] for v in values]
+
+    keys = [*summary.METRIC, *(c for c in ("generation", "host") if c in frame)]
+    return frame.iloc[np.argsort(summary.codes(frame, keys, rank), kind="stable")].reset_index(drop=True)
 
 
 def groups(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
@@ -121,7 +122,7 @@ def headlines(frame: pd.DataFrame) -> pd.DataFrame:
     chosen = frame[frame["headline"].astype(bool)]
     chosen = frame if chosen.empty else chosen
     split = {text: curve_point(text) for text in chosen["labels"].unique()}
-    sized = chosen[chosen["labels"].isin([text for text, point in split.items() if point is not None])]
+    sized = summary.plain(chosen[chosen["labels"].isin([text for text, point in split.items() if point is not None])])
     if sized.empty:
         return chosen
     parts = sized["labels"].map(split)

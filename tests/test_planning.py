@@ -229,8 +229,10 @@ def test_it_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:
 def test_fewer_next_best_plans_than_were_looked_for_is_said(tmp_path: Path) -> None:
     found = answered(asked(tmp_path, changed("[100, 110, 120, 130]", "[100, 110, 140, 140]")))
     assert found.plan is not None and found.plan.stock["buy"].any()
-    assert "  none that does without something bought" in shown(replace(found, alternatives=()))
-    assert "  no other that does without something bought" in shown(replace(found, alternatives=found.alternatives[:1]))
+    for few in (0, 1):
+        assert "  No other plan was found that buys less" in shown(
+            replace(found, alternatives=found.alternatives[:few])
+        )
 
 
 def test_a_conflict_in_words(tmp_path: Path) -> None:

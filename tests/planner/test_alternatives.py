@@ -58,6 +58,20 @@ def test_where_only_one_server_will_do_sites_tell_plans_apart() -> None:
     assert (str(second.name), second.extra) == ("without s at ams, s at fra", pytest.approx(0.2 * kwh))
 
 
+def test_what_cannot_be_left_out_is_halved() -> None:
+    """80 of a and 10 of b: b alone has too few ports, a alone too little power, and so has 10 of b halved."""
+    skus = [
+        sku("a", {"web": 1.0}, 5.0, peak_w=100.0),
+        sku("b", {"web": 2.0}, 11.0, peak_w=150.0, ports=3),
+    ]
+    question = ask([work("web", 100.0)], skus, [Site("ams", power_w=9500.0, ports=120.0)])
+    plan = exact(question)
+    assert plan.objective == pytest.approx(80 * 5 + 10 * 11)
+    (other,) = alternatives(question, plan)
+    assert (str(other.name), other.extra) == ("with at most 40 a", pytest.approx(40 * 5 + 30 * 11 - plan.objective))
+    assert check(question, other.plan) == []
+
+
 def test_there_may_be_no_other_way() -> None:
     for demand in (3.0, 0.0):
         question = ask([work("web", demand)], [sku("s", {"web": 1.0}, 1.0)], [Site("ams")])

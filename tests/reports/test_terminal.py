@@ -12,6 +12,7 @@ from rich.console import Console
 
 from fleetmark.model import Better, Status
 from fleetmark.results import Results
+from reports import report
 from reports.terminal import summary
 from tests.reports import sample
 
@@ -19,7 +20,7 @@ from tests.reports import sample
 def shown(results: Results, width: int = 80, page: str = "results/c1/report.html") -> str:
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=False)
-    for part in summary(results, Path(page)):
+    for part in summary(report.of_campaign(results), Path(page)):
         console.print(part)
     return out.getvalue()
 
