@@ -1,4 +1,4 @@
-"""The next best plans that are made differently: without something that the better ones buy, or with half of it."""
+"""The next best plans that are made differently: without something that the better ones buy, or with less of it."""
 
 from __future__ import annotations
 
@@ -21,26 +21,28 @@ Choice = frozenset[tuple[str, str]]
 """(SKU, site), or (SKU, "") for all sites together, of which less is bought."""
 LEAST_GAP = 0.002
 MOST_TRIED = 40  # choices whose relaxation is looked at
-WAYS = ("sku", "site", "half")
+SHARES = (0.0, 0.5, 0.75, 0.9)  # that may be bought of what the better plans buy
 
 
 def alternatives(question: Question, plan: Plan, most: int = 2, *, seconds: float = 60.0) -> list[Alternative]:
     """The ``most`` cheapest other plans, made differently: each lacks a SKU that the plan buys, and one that each
     alternative before it buys. Where there are no more of these, the same of SKUs at sites; then those that buy at
-    most half as many of a SKU. Fewer where there is no other way, or ``seconds`` do not suffice.
+    most half as many, at most three quarters, nine tenths, as any of the better plans that buy it. Fewer where there is
+    no other way, or ``seconds`` do not suffice.
     """
     end = time.monotonic() + seconds
     found: list[Alternative] = []
-    halves = {key: count // 2 for key, count in _bought(plan, "half").items()}
-    for way in WAYS:
+    for share, by_site in itertools.product(SHARES, (False, True) if len(question.sites) > 1 else (False,)):
         while len(found) < most and time.monotonic() < end:
-            counts = [_bought(p, way) for p in (plan, *(a.plan for a in found))]
-            caps = halves if way == "half" else dict.fromkeys(itertools.chain(*counts), 0)
-            above = [[key for key, count in bought.items() if count > caps.get(key, count)] for bought in counts]
-            if not above[0] or (way == "site" and len(question.sites) == 1):
-                break
-            share = (end - time.monotonic()) / (most - len(found))
-            nearest = _cheapest(question, plan, _hitting(above), caps, share)
+            counts = [_bought(p, by_site) for p in (plan, *(a.plan for a in found))]
+            caps = {
+                key: int(share * min(count[key] for count in counts if key in count))
+                for key in dict.fromkeys(itertools.chain(*counts))
+            }
+            above = [[key for key, count in bought.items() if count > caps[key]] for bought in counts]
+            if not above[0]:
+                return found
+            nearest = _cheapest(question, plan, _hitting(above), caps, (end - time.monotonic()) / (most - len(found)))
             if nearest is None:
                 break
             found.append(nearest)
@@ -64,12 +66,12 @@ def trades(question: Question, plan: Plan) -> dict[str, float]:
     return dict(zip(TRADES, values, strict=True))
 
 
-def _bought(plan: Plan, way: str) -> dict[tuple[str, str], int]:
+def _bought(plan: Plan, by_site: bool) -> dict[tuple[str, str], int]:
     """(SKU, site), or (SKU, "") for all sites together, to how many the plan buys over all periods."""
     some = plan.stock[plan.stock["buy"] > 0]
     counts: Counter[tuple[str, str]] = Counter()
     for sku, site, count in zip(some["sku"], some["site"], some["buy"], strict=True):
-        counts[sku, site if way == "site" else ""] += int(count)
+        counts[sku, site if by_site else ""] += int(count)
     return counts
 
 
