@@ -1,9 +1,11 @@
 """Whether comparisons find a ratio that is known: SSH hosts throttled to a known share, measured and compared by the real pipeline.
 
 ``python -m benchmarks.throttles [--runs 20] [cpu] [net] [disk]`` (root; about a minute a run and kind).
-Namespace hosts, three a side: CPU by a cgroup quota (truth 0.5; a system call timed over 6 s), network by tc (truth 0.25,
-iperf3), disk by the io limit (truth 0.5, fio with direct I/O). CPU is measured on one host of each side at once, each of
-less than a core: what the machine's neighbours take, both miss. Network and disk are measured one host or pair at a time. A
+Namespace hosts, three a side: CPU by a cgroup quota (truth 0.5; fio with its null engine, which moves nothing and counts
+how often it would have in 10 s by the clock), network by tc (truth 0.25, iperf3), disk by the io limit (truth 0.5, fio
+with direct I/O). CPU is measured on all hosts at once, which together want less than the machine has: what its
+neighbours take, all miss. A host is on one CPU, in the second half of a run on the other: they differ, and processes
+that wake on several CPUs lose a part of their quota. Network and disk are measured one host or pair at a time. A
 run: so many repeats on each host, then ``fleetmark compare`` of both sides; the point's error and whether its interval
 covers the truth.
 """
@@ -11,20 +13,18 @@ covers the truth.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import csv
 import io
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.fleet.hosts import Fleet
 
-FETCH = Path(__file__).parents[1] / "playbooks/roles/lmbench/files/fetch.sh"
 PROGRAM = [sys.executable, "-c", "from fleetmark.cli import main; main()"]
 
 
@@ -38,14 +38,11 @@ class Kind:
     full: Callable[[Fleet, str], None]
     less: Callable[[Fleet, str], None]
     groups: Sequence[str]  # hosts measured at once; the first three are the baseline
+    pinned: bool = False  # every other host to each of two CPUs, the other way round in the next group's turn
 
 
 def _cpu(percent: int) -> Callable[[Fleet, str], None]:
-    def throttle(fleet: Fleet, host: str) -> None:
-        fleet.cpu(host, percent)
-        fleet.exec(host, ["sh", "-c", f"taskset -acp {int(host[1:]) % 2} $(pgrep -xo sshd)"])
-
-    return throttle
+    return lambda fleet, host: fleet.cpu(host, percent)
 
 
 def _net(rate: str) -> Callable[[Fleet, str], None]:
@@ -63,7 +60,8 @@ KINDS = {
         0.5,
         _cpu(30),
         _cpu(15),
-        ("h1,h2,h3,h4,h5,h6",),
+        ("h1,h2,h3,h4,h5,h6",) * 2,
+        pinned=True,
     ),
     "net": Kind(
         'iperf3:\n    set: {duration: 4, omit: 1, streams: [1], udp_rate: ""}\n',
@@ -84,14 +82,15 @@ KINDS = {
 }
 
 
-def one(kind: Kind, fleet: Fleet, folder: Path, lmbench: Path, repeats: int) -> tuple[float, bool]:
+def one(kind: Kind, fleet: Fleet, folder: Path, repeats: int) -> tuple[float, bool]:
     """One comparison of throttled hosts: the point's error, and whether the interval holds the truth."""
     suite = folder / "throttle.yml"
-    suite.write_text(
-        f"about: throttled\nrepeats: {repeats}\nworkloads:\n  {kind.suite.replace('LMBENCH', str(lmbench))}"
-    )
+    suite.write_text(f"about: throttled\nrepeats: {repeats}\nworkloads:\n  {kind.suite}")
     results = ["--results", str(folder / "results")]
-    for group in kind.groups:
+    for turn, group in enumerate(kind.groups):
+        if kind.pinned:
+            for n, host in enumerate(fleet.names):
+                fleet.exec(host, ["sh", "-c", f"taskset -acp {(n + turn) % 2} $(pgrep -xo sshd)"])
         fleetmark("run", "-i", str(fleet.inventory), "--limit", group, "-s", str(suite), "--work-dir", "/srv", *results)
     told = fleetmark(
         "compare", "-b", "host=h[123]", "-c", "host=h[456]", "--only", kind.only, "--format", "csv", *results
@@ -100,15 +99,6 @@ def one(kind: Kind, fleet: Fleet, folder: Path, lmbench: Path, repeats: int) -> 
     ratio, lo, hi = (float(row[k]) for k in ("ratio", "lo", "hi"))
     print(f"  {ratio:.4f} [{lo:.4f}, {hi:.4f}]", flush=True)
     return ratio / kind.truth - 1, lo <= kind.truth <= hi
-
-
-@contextlib.contextmanager
-def lmbench_here() -> Iterator[Path]:
-    """lmbench's programs as its role fetches them, in a folder that hosts see: they reach no mirror themselves."""
-    with tempfile.TemporaryDirectory(dir="/var/lib") as folder:
-        Path(folder).chmod(0o755)
-        subprocess.run(["bash", FETCH, f"{folder}/lmbench"], check=True, capture_output=True)
-        yield Path(folder) / "lmbench"
 
 
 def fleetmark(*words: str) -> str:
@@ -127,12 +117,12 @@ def main() -> None:
     for name in given.kinds or list(KINDS):
         print(f"{name}: truth {KINDS[name].truth}", flush=True)
         errors, covered = [], 0
-        with lmbench_here() as lmbench, Fleet(6, upper="disk") as fleet:
+        with Fleet(6, upper="disk") as fleet:
             for host in fleet.names:
                 (KINDS[name].full if host <= "h3" else KINDS[name].less)(fleet, host)
             for _ in range(given.runs):
                 with tempfile.TemporaryDirectory() as folder:
-                    error, holds = one(KINDS[name], fleet, Path(folder), lmbench, given.repeats)
+                    error, holds = one(KINDS[name], fleet, Path(folder), given.repeats)
                 errors.append(error)
                 covered += holds
         worst = max(errors, key=abs)

@@ -101,6 +101,7 @@ def pinned(root: Path, name: str) -> Results:
             ),
         ),
         hashes={file.name: hashlib.sha256(file.read_bytes()).hexdigest()},
+        pinned=True,
     )
     return Results(info, (), _nothing(OUTCOME_COLUMNS), _nothing(MEASUREMENT_COLUMNS))
 

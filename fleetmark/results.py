@@ -66,6 +66,7 @@ class CampaignInfo:
     tool_versions: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
     hashes: Mapping[str, str] = field(default_factory=dict)  # a file that figures rest on to its SHA-256
+    pinned: bool = False  # no campaign, but a reference that was kept of some
 
 
 @dataclass(frozen=True, slots=True)

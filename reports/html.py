@@ -119,6 +119,7 @@ def _context(report: Report, medium: Medium) -> dict[str, Any]:
         "view": view,
         "campaign": report.campaign,
         "campaigns": [(c, shlex.join(c.command)) for c in report.campaigns],
+        "measured_in": sum(not c.pinned for c in report.campaigns),
         "command_line": shlex.join(report.campaign.command),
         "problems": report.problems,
         "coverage": page_figures.coverage(view),

@@ -138,6 +138,7 @@ def test_a_pinned_reference_makes_documents_too(root: Path) -> None:
     run(root, "compare", "--reference", "ref", "-c", "gen=new", "--html", "a.html", "--xlsx", "a.xlsx")
     text = Path("a.html").read_text()
     assert "ref@1" in text and "The baseline is pinned" in text
+    assert "1 campaign" in text and "2 campaigns" not in text  # the reference is none
 
 
 def test_one_host_a_side_and_a_missing_class(root: Path) -> None:
