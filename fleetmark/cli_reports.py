@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from fleetmark.cli_common import ROOT, Root, interruptible
+from fleetmark.cli_common import ROOT, Root, at_one_go, interruptible
 
 Html = Annotated[Path | None, typer.Option("--html", help="Write one page that needs nothing else.")]
 Pdf = Annotated[Path | None, typer.Option("--pdf", help="Write it for paper.")]
@@ -55,7 +55,7 @@ def report(
     from fleetmark import archive as archives
     from fleetmark import reporting
 
-    with interruptible(_NOTHING):
+    with interruptible(_NOTHING), at_one_go():
         documents = reporting.asked({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
         console = Console(stderr=as_ is not ReportFormat.TABLE)
         reporting.campaign(archives.find(root, campaign), as_.value, console, documents)
@@ -98,7 +98,7 @@ def compare(
     """
     from fleetmark import reporting
 
-    with interruptible(_NOTHING):
+    with interruptible(_NOTHING), at_one_go():
         documents = reporting.asked({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
         question = reporting.Question(
             *(root, baseline, candidate, reference, per, mix, tuple(only or ()), paired, by, best)
