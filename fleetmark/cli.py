@@ -358,13 +358,16 @@ app.command("profile")(cli_profile.profile)
 
 
 def main() -> None:
-    """The program: FleetmarkError ends in its one sentence and status 2."""
+    """The program: FleetmarkError, and a file or folder that may not be touched, end in one sentence and status 2."""
     # Arrow's own pool gives memory back page by page: a quarter of the time of a large report.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     try:
         app()
-    except FleetmarkError as error:
-        Console(stderr=True).print(f"fleetmark: {error}", style="bold", markup=False, highlight=False, soft_wrap=True)
+    except (FleetmarkError, PermissionError) as error:
+        told = str(error)
+        if isinstance(error, PermissionError) and error.filename:
+            told = f"{error.filename}: permission denied; choose another place, or become a user who may"
+        Console(stderr=True).print(f"fleetmark: {told}", style="bold", markup=False, highlight=False, soft_wrap=True)
         sys.exit(USAGE)
     except BrokenPipeError:  # `fleetmark … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

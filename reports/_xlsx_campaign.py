@@ -84,7 +84,12 @@ def render(report: Report) -> bytes:
     prose.pair(said("Runs"), ", ".join(f"{int(counts[s]):,} {book.words(word(s))}" for s in Status if s in counts))
     prose.pair(said("Measurements that passed"), f"{len(measured):,}")
     prose.tabs(
-        {sheet.name: text for sheet, text in zip((headlines, hosts, spread, raw, failed, facts), _TABS, strict=True)}
+        {
+            sheet.name: text
+            for sheet, text in zip(
+                (headlines, hosts, spread, raw, failed, facts), _TABS if live else _TABS_OF_VALUES, strict=True
+            )
+        }
     )
     _xlsx_pages.provenance(prose, report)
     return book.bytes()
@@ -97,6 +102,13 @@ _TABS: Sequence[Said] = (
     said("Every measurement that passed, with the file it was read from."),
     said("What was left out or did not pass, and why."),
     said("How the hosts are made and configured, side by side."),
+)
+_TABS_OF_VALUES: Sequence[Said] = (
+    said("The headline metrics per generation: median over hosts with its spread, as values."),
+    said("The median of every metric on every host, as values, where there are not too many."),
+    said("The coefficient of variation behind each of those medians, where there are not too many."),
+    said("Where every measurement is: they are too many to stand here."),
+    *_TABS[4:],
 )
 
 

@@ -56,6 +56,23 @@ def test_what_makes_no_sense_is_refused_in_one_sentence(tmp_path: Path, words: l
     assert not list(tmp_path.iterdir()), "nothing is begun"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["report", "last", "--html", "closed/a.html"], ["plan", "closed/d.yml"], ["campaigns", "--results", "closed/x"]],
+)
+def test_a_folder_of_somebody_else_is_named(tmp_path: Path, words: list[str]) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o000)
+    bare: list[str] = []
+    if os.geteuid() == 0:  # root, but bound by permissions as anybody
+        os.chown(closed, 65534, 65534)
+        bare = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    done = subprocess.run([*bare, FLEETMARK, *words], capture_output=True, text=True, cwd=tmp_path, timeout=120)
+    assert (done.returncode, done.stdout) == (USAGE, "")
+    assert "permission denied" in done.stderr.lower() and "closed" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_a_malformed_inventory_names_its_file(tmp_path: Path) -> None:
     (tmp_path / "hosts.yml").write_text("all:\n  hosts:\n   h1: [\n")
     done = fleetmark("run", "-i", "hosts.yml", cwd=tmp_path)
