@@ -158,10 +158,7 @@ def _figures(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 
 
 def _over(stats: pd.DataFrame, what: str) -> pd.DataFrame:
-    return stats.assign(over=_category(np.full(len(stats), _OVER.index(what)), _OVER))
-
-
-_OVER = ["repeats", "pairs"]
+    return stats.assign(over=_category(np.zeros(len(stats), dtype=np.int64), [what]))
 
 
 def _category(code: npt.NDArray[np.int64], names: Sequence[str]) -> pd.Categorical:
