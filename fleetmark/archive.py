@@ -208,14 +208,15 @@ class Archive:
 
     def facts(self) -> dict[str, Facts]:
         """Host name to facts, for the hosts that gave them."""
-        found = {}
-        for file in sorted((self.path / "facts").glob("*.json")):
-            try:
-                facts = Facts.model_validate(from_json(file.read_bytes())["facts"])
-            except (ValueError, KeyError) as error:
-                raise FleetmarkError(f"{file}: not facts of this version: {str(error).splitlines()[0]}") from error
-            found[file.stem] = facts
-        return {name: found[safe_name(name)] for name in self.host_names() if safe_name(name) in found}
+        return {name: facts for name in self.host_names() if (facts := self.facts_of(name)) is not None}
+
+    def facts_of(self, host: str) -> Facts | None:
+        """The host's facts, None where it gave none. Raises FleetmarkError for a file that holds no such thing."""
+        file = self.path / "facts" / f"{safe_name(host)}.json"
+        try:
+            return Facts.model_validate(from_json(file.read_bytes())["facts"]) if file.exists() else None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise FleetmarkError(f"{file}: not facts of this version: {str(error).splitlines()[0]}") from error
 
     def host_names(self) -> list[str]:
         return [h["name"] for h in self.campaign()["hosts"]]

@@ -67,7 +67,7 @@ def _at_once(archive: Archive) -> _Read | None:
     others = [json.loads(lines[n]) for n in np.flatnonzero(~outcome.to_numpy())]
     told = table.filter(outcome)
     some = pc.any(pc.greater(pc.list_value_length(told.column("notes")), 0)).as_py()
-    notes = told.column("notes").to_pylist() if some else [[]] * told.num_rows
+    notes = told.column("notes").to_pylist() if some else [()] * told.num_rows
     frame = told.drop_columns(["notes"]).to_pandas().assign(notes=pd.Series(notes, dtype=object))[_COLUMNS]
     return frame, others, json.loads(lines[-1]).get("t", "")
 

@@ -6,7 +6,7 @@ import fnmatch
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fleetmark import importing, readings
-from fleetmark.archive import Archive, campaigns, safe_name
+from fleetmark.archive import Archive, campaigns
 from fleetmark.facts import Facts
 from fleetmark.model import Better, FleetmarkError
 from fleetmark.said import count, said
@@ -37,24 +37,12 @@ def machines(root: Path) -> list[Machine]:
             for host in asked["hosts"]:
                 labels, name = host["labels"], str(host["name"])
                 address = str(host.get("address") or "")
-                found.append(Machine(archive.id, name, labels, _facts_of(archive, name), address))
+                found.append(Machine(archive.id, name, labels, cache(partial(archive.facts_of, name)), address))
         except (KeyError, TypeError, AttributeError) as error:
             raise FleetmarkError(
                 f"{archive.path / 'campaign.json'}: damaged ({error!r}); restore it, or move the campaign elsewhere"
             ) from error
     return found + importing.machines(root)
-
-
-def _facts_of(archive: Archive, host: str) -> Any:
-    @cache
-    def read() -> Facts | None:
-        file = archive.path / "facts" / f"{safe_name(host)}.json"
-        try:
-            return Facts.model_validate(json.loads(file.read_text())["facts"]) if file.exists() else None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise FleetmarkError(f"{file}: not facts of this version: {str(error).splitlines()[0]}") from error
-
-    return read
 
 
 def side(

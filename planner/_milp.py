@@ -32,7 +32,7 @@ class Shape:
 
     ``pairs``: (sku, site) of x, d, i, n. ``combos``: (pair, workload) of a. ``gives``: (workload, site) of g.
     ``spared`` and ``ordered``: pairs of z and y. ``wanted``: workload to demand by period, its margin in.
-    ``start``: servers in place, per pair.
+    ``start``: servers in place, per pair. ``caps``: the most bought, where that is asked; of 0 there is no pair to buy.
     """
 
     def __init__(self, q: Question, margin: Margin, caps: Caps) -> None:
@@ -351,7 +351,7 @@ def _demand(rows: _Rows, shape: Shape) -> None:
 
 
 def _limits(rows: _Rows, shape: Shape) -> None:
-    """Power, rack units and ports of sites; money for purchases by site and by period."""
+    """Power, rack units and ports of sites; money for purchases by site and by period; caps on purchases."""
     q, x, i = shape.question, shape.at("x"), shape.at("i")
     load = {
         "power": np.array([s.peak_w for s in shape.skus]),

@@ -216,7 +216,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Another plan, the cheapest that lacks something the better ones buy. ``name`` says what, in words.
+    """Another plan, the cheapest that lacks something the better ones buy, or has less of it. ``name`` says of what.
 
     ``extra``: present value above the plan's; ``least``: what the bounds prove of it (negative: that it is dearer at
     all is not proven, both being within their gaps). ``trades``: difference to the plan in each of ``TRADES``.

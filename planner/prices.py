@@ -12,8 +12,7 @@ from fleetmark.said import said
 from planner._milp import Label, Model, build
 from planner._search import highs, search
 from planner.capacity import Binding, Margin, Plan, Question
-from planner.limits import AMOUNTS, SITE, duals, loosened, name, stands_for, unit
-from planner.limits import amount as of_amount
+from planner.limits import AMOUNTS, SITE, amount, duals, loosened, name, stands_for, unit
 
 TELLS = 0.2  # a saving is told where it is known to within this share of it, or of what the relaxation says it is
 AIM = 0.05  # share of what the relaxation says is saved that the gaps may come to
@@ -44,18 +43,13 @@ def shadow_prices(question: Question, plan: Plan, *, most: int = MOST, seconds: 
     found = []
     for j, label in enumerate(weighty):
         missed = 0.0 if before is None else (before[0] - before[1]) / model.scale
-        times = _times(missed, expected[label], steps[label], of_amount(question, stands_for(label)))
+        times = _times(missed, expected[label], steps[label], amount(question, stands_for(label)))
         step, hoped = times * steps[label], times * expected[label] * model.scale
         changed = _loosened(question, plan.margin, label, step)
         share = max(end - time.monotonic(), 0.0) / (len(weighty) - j)
         saves, rough = None, False
-        if before is not None and before[0] - before[1] <= 2 * TELLS * hoped and share > 0:
-            after = _solved(changed, min(max(gap, AIM * hoped / before[0]), LOOSEST), share)
-            if after is not None:
-                saved = before[0] - after[0]
-                error = before[0] - before[1] + after[0] - after[1]
-                if error <= TELLS * max(saved, hoped):
-                    saves = max(saved, 0.0)
+        if before is not None and share > 0:
+            saves = _saved(before, changed, hoped, max(gap, AIM * hoped / max(before[0], 1e-9)), share)
         if saves is None:
             bare = highs(changed, whole=np.zeros_like(changed.whole), seconds=max(share, 1.0))
             if bare.values is not None:
@@ -64,6 +58,17 @@ def shadow_prices(question: Question, plan: Plan, *, most: int = MOST, seconds: 
         weight = -1.0 if per_unit is None else per_unit * steps[label]
         found.append((weight, Binding(_name(question, label), unit(question, label), step, per_unit, rough)))
     return [binding for _, binding in sorted(found, key=lambda each: -each[0])]
+
+
+def _saved(before: tuple[float, float], changed: Model, hoped: float, gap: float, seconds: float) -> float | None:
+    """What the change saves of ``before`` (present value, bound), None where what both miss of the best may hide it."""
+    if before[0] - before[1] > 2 * TELLS * hoped:
+        return None
+    after = _solved(changed, min(gap, LOOSEST), seconds)
+    if after is None:
+        return None
+    saved, error = before[0] - after[0], before[0] - before[1] + after[0] - after[1]
+    return max(saved, 0.0) if error <= TELLS * max(saved, hoped) else None
 
 
 def _solved(model: Model, gap: float, seconds: float) -> tuple[float, float] | None:

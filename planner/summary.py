@@ -127,7 +127,7 @@ def _figures(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     code = codes(frame, keys)
     value = frame["value"].to_numpy(dtype=float)
     order = np.argsort(code, kind="stable")
-    if (np.diff(code[order]) == 0).any():
+    if (np.diff(code[order]) == 0).any():  # else no value has another to stand beside
         order = np.lexsort((value, code))
     value, code = value[order], code[order]
     first = np.flatnonzero(np.r_[True, code[1:] != code[:-1]])
