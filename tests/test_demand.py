@@ -404,6 +404,9 @@ def test_a_worth_foretold_by_a_profile(tmp_path: Path, profiled: Path) -> None:
     assert "skus.genoa.worth.web: " in refused(tmp_path, changed("web: 1.83", f"web: {missing}"), profiled)[0]
 
 
+# Periods
+
+
 def test_names_of_periods() -> None:
     assert periods.sequence("2027-Q3", 3) == (["2027-Q3", "2027-Q4", "2028-Q1"], 0.25)
     assert periods.sequence("2027-11", 3) == (["2027-11", "2027-12", "2028-01"], 1 / 12)

@@ -117,6 +117,3 @@ def test_sheets_as_a_spreadsheet_of_another_country_saves_them(tmp_path: Path) -
     for sheet in folder.iterdir():
         sheet.write_text("\ufeff" + sheet.read_text().replace(",", ";"), encoding="utf-8")
     assert same(demand.read(folder, tmp_path), demand.read(file, tmp_path))
-
-
-# Periods
