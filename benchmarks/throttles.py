@@ -1,13 +1,13 @@
 """Whether comparisons find a ratio that is known: SSH hosts throttled to a known share, measured and compared by the real pipeline.
 
 ``python -m benchmarks.throttles [--runs 20] [cpu] [net] [disk]`` (root; about a minute a run and kind).
-Namespace hosts, three a side: CPU by a cgroup quota (truth 0.5; fio with its null engine, which moves nothing and counts
-how often it would have in 10 s by the clock), network by tc (truth 0.25, iperf3), disk by the io limit (truth 0.5, fio
-with direct I/O). CPU is measured on all hosts at once, which together want less than the machine has: what its
-neighbours take, all miss. A host is on one CPU, in the second half of a run on the other: they differ, and processes
-that wake on several CPUs lose a part of their quota. Network and disk are measured one host or pair at a time. A
-run: so many repeats on each host, then ``fleetmark compare`` of both sides; the point's error and whether its interval
-covers the truth.
+Namespace hosts, half of them a side: CPU by a cgroup quota (truth 0.5; fio with its null engine, which moves nothing and
+counts how often it would have in 10 s by the clock), network by tc (truth 0.25, iperf3), disk by the io limit (truth 0.5,
+fio with direct I/O). CPU is measured on one host of each side at once on the same CPU, and on another pair on the next:
+what neighbours of the machine take, both sides miss; together they want less than a CPU has. A quota's period is 300 ms:
+what a process loses as it is stopped and begun again, it loses three times less often. Network and disk are measured one
+host or pair at a time. A run: so many repeats on each host, then ``fleetmark compare`` of both sides; the point's error
+and whether its interval covers the truth.
 """
 
 from __future__ import annotations
@@ -37,12 +37,17 @@ class Kind:
     truth: float
     full: Callable[[Fleet, str], None]
     less: Callable[[Fleet, str], None]
-    groups: Sequence[str]  # hosts measured at once; the first three are the baseline
-    pinned: bool = False  # every other host to each of two CPUs, the other way round in the next group's turn
+    groups: Sequence[str]  # hosts measured at once; the first half of all is the baseline
 
 
 def _cpu(percent: int) -> Callable[[Fleet, str], None]:
-    return lambda fleet, host: fleet.cpu(host, percent)
+    """That share of one CPU: every other host is on the same one."""
+
+    def throttle(fleet: Fleet, host: str) -> None:
+        fleet.cpu(host, percent, period_us=300_000)
+        fleet.exec(host, ["sh", "-c", f"taskset -acp {int(host[1:]) % 2} $(pgrep -xo sshd)"])
+
+    return throttle
 
 
 def _net(rate: str) -> Callable[[Fleet, str], None]:
@@ -55,13 +60,12 @@ def _disk(mb: int) -> Callable[[Fleet, str], None]:
 
 KINDS = {
     "cpu": Kind(
-        "fio:\n    set: {ioengine: 'null', direct: no, size: 64MiB, runtime: 10, rand: [randread], rand_iodepth: [1]}\n    cases: [randread-*]\n",
+        "fio:\n    set: {ioengine: 'null', direct: no, size: 64MiB, ramp: 1, runtime: 10, rand: [randread], rand_iodepth: [1]}\n    cases: [randread-*]\n",
         "fio/randread-*/read_iops",
         0.5,
-        _cpu(30),
-        _cpu(15),
-        ("h1,h2,h3,h4,h5,h6",) * 2,
-        pinned=True,
+        _cpu(50),
+        _cpu(25),
+        ("h1,h2,h5,h6", "h3,h4,h7,h8"),
     ),
     "net": Kind(
         'iperf3:\n    set: {duration: 4, omit: 1, streams: [1], udp_rate: ""}\n',
@@ -87,18 +91,19 @@ def one(kind: Kind, fleet: Fleet, folder: Path, repeats: int) -> tuple[float, bo
     suite = folder / "throttle.yml"
     suite.write_text(f"about: throttled\nrepeats: {repeats}\nworkloads:\n  {kind.suite}")
     results = ["--results", str(folder / "results")]
-    for turn, group in enumerate(kind.groups):
-        if kind.pinned:
-            for n, host in enumerate(fleet.names):
-                fleet.exec(host, ["sh", "-c", f"taskset -acp {(n + turn) % 2} $(pgrep -xo sshd)"])
+    for group in kind.groups:
         fleetmark("run", "-i", str(fleet.inventory), "--limit", group, "-s", str(suite), "--work-dir", "/srv", *results)
-    told = fleetmark(
-        "compare", "-b", "host=h[123]", "-c", "host=h[456]", "--only", kind.only, "--format", "csv", *results
-    )
+    full, less = (f"host=h[{''.join(host[1:] for host in hosts)}]" for hosts in halves(fleet))
+    told = fleetmark("compare", "-b", full, "-c", less, "--only", kind.only, "--format", "csv", *results)
     (row,) = [r for r in csv.DictReader(io.StringIO(told)) if not r["benchmark"]]
     ratio, lo, hi = (float(row[k]) for k in ("ratio", "lo", "hi"))
     print(f"  {ratio:.4f} [{lo:.4f}, {hi:.4f}]", flush=True)
     return ratio / kind.truth - 1, lo <= kind.truth <= hi
+
+
+def halves(fleet: Fleet) -> tuple[Sequence[str], Sequence[str]]:
+    half = len(fleet.names) // 2
+    return fleet.names[:half], fleet.names[half:]
 
 
 def fleetmark(*words: str) -> str:
@@ -115,14 +120,15 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=4)
     given = parser.parse_args()
     for name in given.kinds or list(KINDS):
-        print(f"{name}: truth {KINDS[name].truth}", flush=True)
-        errors, covered = [], 0
-        with Fleet(6, upper="disk") as fleet:
-            for host in fleet.names:
-                (KINDS[name].full if host <= "h3" else KINDS[name].less)(fleet, host)
+        kind, errors, covered = KINDS[name], [], 0
+        print(f"{name}: truth {kind.truth}", flush=True)
+        with Fleet(len(",".join(kind.groups).split(",")), upper="disk") as fleet:
+            for throttle, hosts in zip((kind.full, kind.less), halves(fleet), strict=True):
+                for host in hosts:
+                    throttle(fleet, host)
             for _ in range(given.runs):
                 with tempfile.TemporaryDirectory() as folder:
-                    error, holds = one(KINDS[name], fleet, Path(folder), given.repeats)
+                    error, holds = one(kind, fleet, Path(folder), given.repeats)
                 errors.append(error)
                 covered += holds
         worst = max(errors, key=abs)

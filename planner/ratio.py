@@ -7,6 +7,7 @@ says that one B does the work of 1.83 A.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,9 +17,8 @@ from scipy import special  # its t distribution is that of scipy.stats, which ta
 
 CONFIDENCE = 0.95
 SAME = 0.01  # an interval that stays within this of 1 says that there is no difference worth having
-
-
 NOTHING = 1e-30  # a variance below it is rounding
+_LARGEST = math.log(sys.float_info.max)
 
 
 class Verdict(StrEnum):
@@ -63,11 +63,11 @@ def welch(a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE
     delta = float(y.mean() - x.mean())
     hosts = (len(x), len(y))
     if min(hosts) < 2:
-        return Ratio(math.exp(delta), None, None, None, hosts)
+        return Ratio(_exp(delta), None, None, None, hosts)
     va, vb = float(x.var(ddof=1)) / len(x), float(y.var(ddof=1)) / len(y)
     variance = va + vb
     if variance + extra < NOTHING:
-        return Ratio(math.exp(delta), math.exp(delta), math.exp(delta), 1.0 if delta == 0 else 0.0, hosts)
+        return Ratio(_exp(delta), _exp(delta), _exp(delta), 1.0 if delta == 0 else 0.0, hosts)
     share = va / variance if variance > NOTHING else 0.5
     df = 1 / (share**2 / (len(x) - 1) + (1 - share) ** 2 / (len(y) - 1))
     return _interval(delta, math.sqrt(variance + extra), df, confidence, hosts)
@@ -81,10 +81,10 @@ def paired(a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENC
     d = np.asarray(b, dtype=float) - np.asarray(a, dtype=float)
     delta, hosts = float(d.mean()), (len(d), len(d))
     if len(d) < 2:
-        return Ratio(math.exp(delta), None, None, None, hosts)
+        return Ratio(_exp(delta), None, None, None, hosts)
     variance = float(d.var(ddof=1)) / len(d) + extra
     if variance < NOTHING:
-        return Ratio(math.exp(delta), math.exp(delta), math.exp(delta), 1.0 if delta == 0 else 0.0, hosts)
+        return Ratio(_exp(delta), _exp(delta), _exp(delta), 1.0 if delta == 0 else 0.0, hosts)
     return _interval(delta, math.sqrt(variance), float(len(d) - 1), confidence, hosts)
 
 
@@ -93,17 +93,21 @@ def against(fixed: float, b: Sequence[float], confidence: float = CONFIDENCE, ex
     y = np.asarray(b, dtype=float)
     delta, hosts = float(y.mean()) - fixed, (1, len(y))
     if len(y) < 2:
-        return Ratio(math.exp(delta), None, None, None, hosts)
+        return Ratio(_exp(delta), None, None, None, hosts)
     variance = float(y.var(ddof=1)) / len(y) + extra
     if variance < NOTHING:
-        return Ratio(math.exp(delta), math.exp(delta), math.exp(delta), 1.0 if delta == 0 else 0.0, hosts)
+        return Ratio(_exp(delta), _exp(delta), _exp(delta), 1.0 if delta == 0 else 0.0, hosts)
     return _interval(delta, math.sqrt(variance), float(len(y) - 1), confidence, hosts)
 
 
 def _interval(delta: float, se: float, df: float, confidence: float, hosts: tuple[int, int]) -> Ratio:
     half = float(special.stdtrit(df, (1 + confidence) / 2)) * se
     p = 2 * float(special.stdtr(df, -abs(delta) / se))
-    return Ratio(math.exp(delta), math.exp(delta - half), math.exp(delta + half), p, hosts, df)
+    return Ratio(_exp(delta), _exp(delta - half), _exp(delta + half), p, hosts, df)
+
+
+def _exp(log: float) -> float:
+    return math.exp(log) if log < _LARGEST else math.inf
 
 
 @dataclass(frozen=True, slots=True)

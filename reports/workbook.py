@@ -395,10 +395,11 @@ def t_two_sided(t: str, df: str) -> str:
     return f"IF({square}<1,{near},BETADIST(({df})/(({df})+{square}),({df})/2,0.5))"
 
 
-def form_for(values: Sequence[float], unit: str) -> str:
+def form_for(values: Sequence[float], unit: str, width: float = math.inf) -> str:
     """A number format in which figures in a base unit read well: ``210.00 GB/s`` for 2.1e11 B/s.
 
-    The cell keeps the base unit. What is below 1 (seconds, mostly) reads as ``71.0E-9 s``.
+    The cell keeps the base unit. What is below 1 (seconds, mostly) reads as ``71.0E-9 s``. Where an interval of
+    ``width`` would be lost in three digits there is a fourth.
     """
     sizes = sorted(abs(v) for v in values if math.isfinite(v) and v)
     if not sizes:
@@ -409,7 +410,8 @@ def form_for(values: Sequence[float], unit: str) -> str:
     shown = scale.unit if unit != "B" else "B"
     if power < 0 or size * scale.factor < 1e-3 or (power == 0 and size >= 1e7):
         return f'{_ENGINEERING}" {unit}"' if unit != "1" else _ENGINEERING
-    digits = max(0, 2 - math.floor(math.log10(size * scale.factor))) if size else 0
+    least = 2 - math.floor(math.log10(size * scale.factor))
+    digits = max(0, least + (width * scale.factor < 4 * 10.0**-least))
     decimals = f"0.{'0' * min(digits, 6)}" if digits else "0"
     name = "" if shown in ("", "1") else f'" {shown.replace(chr(34), "")}"'
     return f"#,##{decimals}{',' * (power // 3)}{name}"
