@@ -131,9 +131,11 @@ class Fleet:
         """Limit reads and writes of the disk under /srv, B/s each; 0 lifts it."""
         self._call("io", host, str(bytes_per_s))
 
-    def rate(self, host: str, rate: str) -> None:
-        """Limit the host's link both ways, as tc writes it (``1gbit``); ``off`` lifts it."""
-        self._call("rate", host, rate)
+    def rate(self, host: str, rate: str, *, burst: int = 256 << 10) -> None:
+        """Limit the host's link both ways, as tc writes it (``1gbit``); ``off`` lifts it. ``burst``: bytes it may send
+        at once after a pause.
+        """
+        self._call("rate", host, rate, str(burst))
 
     def loss(self, host: str, percent: int) -> None:
         """Drop that part of the packets the host receives; 0 lifts it."""
