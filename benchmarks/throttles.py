@@ -2,13 +2,12 @@
 
 ``python -m benchmarks.throttles [--runs 20] [cpu] [net] [disk]`` (root; about a minute a run and kind).
 Namespace hosts, half of them a side: CPU by a cgroup quota (truth 0.5; fio with its null engine, which moves nothing and
-counts how often it would have in 3 s by the clock), network by tc (truth 0.25, iperf3), disk by the io limit (truth 0.5,
-fio with direct I/O). CPU is measured on one host of each side at once on the same CPU, and on another pair on the next:
-what neighbours of the machine take, both sides miss; together they want less than a CPU has. A quota's period is 300 ms:
-what a process loses as it is stopped and begun again, it loses three times less often. Two processes of fio differ by 2 or
-3% however long they run, so there are many short ones. What tc lets through while the machine stands still for up to
-50 ms, the hosts may send afterwards. Network and disk are measured one host or pair at a time. A run: so many repeats on
-each host, then ``fleetmark compare`` of both sides; the point's error and whether its interval covers the truth.
+counts how often it would have in 10 s by the clock, a hundred of the quota's periods), network by tc (truth 0.25, iperf3),
+disk by the io limit (truth 0.5, fio with direct I/O). CPU is measured on one host of each side at once on the same CPU, and
+on another pair on the next: what neighbours of the machine take, both sides miss; together they want less than a CPU has.
+What the network's hosts could not send while the machine stood still, 50 ms at most, they may send afterwards. Network and
+disk are measured one host or pair at a time. A run: so many repeats on each host, then ``fleetmark compare`` of both sides;
+the point's error and whether its interval covers the truth.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def _cpu(percent: int) -> Callable[[Fleet, str], None]:
     """That share of one CPU: every other host is on the same one."""
 
     def throttle(fleet: Fleet, host: str) -> None:
-        fleet.cpu(host, percent, period_us=300_000)
+        fleet.cpu(host, percent)
         fleet.exec(host, ["sh", "-c", f"taskset -acp {int(host[1:]) % 2} $(pgrep -xo sshd)"])
 
     return throttle
@@ -62,16 +61,16 @@ def _disk(mb: int) -> Callable[[Fleet, str], None]:
 
 KINDS = {
     "cpu": Kind(
-        "fio:\n    set: {ioengine: 'null', direct: no, size: 64MiB, ramp: 1, runtime: 3, rand: [randread], rand_iodepth: [1]}\n    cases: [randread-*]\n",
+        "fio:\n    set: {ioengine: 'null', direct: no, size: 64MiB, ramp: 1, runtime: 10, rand: [randread], rand_iodepth: [1]}\n    cases: [randread-*]\n",
         "fio/randread-*/read_iops",
         0.5,
         _cpu(50),
         _cpu(25),
         ("h1,h2,h5,h6", "h3,h4,h7,h8"),
-        repeats=6,
+        repeats=2,
     ),
     "net": Kind(
-        'iperf3:\n    set: {duration: 4, omit: 1, streams: [1], udp_rate: ""}\n',
+        'iperf3:\n    set: {duration: 3, omit: 1, streams: [1], udp_rate: ""}\n',
         "iperf3/tcp-1/bitrate",
         0.25,
         _net(400),
