@@ -2,9 +2,11 @@
 
 ``python -m benchmarks.throttles [--runs 20] [cpu] [net] [disk]`` (root; about a minute a run and kind).
 Namespace hosts, half of them a side: CPU by a cgroup quota (truth 0.5; fio with its null engine, which moves nothing and
-counts how often it would have in 10 s by the clock, a hundred of the quota's periods), network by tc (truth 0.25, iperf3),
+counts how often it would have in 10 s by the clock), network by tc (truth 0.25, iperf3),
 disk by the io limit (truth 0.5, fio with direct I/O). CPU is measured on one host of each side at once on the same CPU, and
 on another pair on the next: what neighbours of the machine take, both sides miss; together they want less than a CPU has.
+The quota's period is 300 ms: with the usual 100, a pause of the machine costs the side that wants more, and fio's own
+housekeeping the side that has less.
 What the network's hosts could not send while the machine stood still, 50 ms at most, they may send afterwards. Network and
 disk are measured one host or pair at a time. A run: so many repeats on each host, then ``fleetmark compare`` of both sides;
 the point's error and whether its interval covers the truth.
@@ -45,7 +47,7 @@ def _cpu(percent: int) -> Callable[[Fleet, str], None]:
     """That share of one CPU: every other host is on the same one."""
 
     def throttle(fleet: Fleet, host: str) -> None:
-        fleet.cpu(host, percent)
+        fleet.cpu(host, percent, period_us=300_000)
         fleet.exec(host, ["sh", "-c", f"taskset -acp {int(host[1:]) % 2} $(pgrep -xo sshd)"])
 
     return throttle
@@ -67,7 +69,7 @@ KINDS = {
         _cpu(50),
         _cpu(25),
         ("h1,h2,h5,h6", "h3,h4,h7,h8"),
-        repeats=2,
+        repeats=3,
     ),
     "net": Kind(
         'iperf3:\n    set: {duration: 3, omit: 1, streams: [1], udp_rate: ""}\n',

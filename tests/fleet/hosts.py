@@ -123,9 +123,9 @@ class Fleet:
         """Power on: same disk, same host keys, empty /tmp and /run. Returns when its sshd answers."""
         self._call("on", host)
 
-    def cpu(self, host: str, percent: int) -> None:
-        """Quota of the host in per cent of one core; 0 lifts it."""
-        self._call("cpu", host, str(percent))
+    def cpu(self, host: str, percent: int, *, period_us: int = 100_000) -> None:
+        """Quota of the host in per cent of one core, handed out anew every ``period_us``; 0 lifts it."""
+        self._call("cpu", host, str(percent), str(period_us))
 
     def io(self, host: str, bytes_per_s: int) -> None:
         """Limit reads and writes of the disk under /srv, B/s each; 0 lifts it."""
