@@ -1,15 +1,14 @@
 """Whether comparisons find a ratio that is known: SSH hosts throttled to a known share, measured and compared by the real pipeline.
 
-``python -m benchmarks.throttles [--runs 20] [cpu] [net] [disk]`` (root; about a minute a run and kind).
-Namespace hosts, half of them a side: CPU by a cgroup quota (truth 0.5; fio with its null engine, which moves nothing and
-counts how often it would have in 10 s by the clock), network by tc (truth 0.25, iperf3),
-disk by the io limit (truth 0.5, fio with direct I/O). CPU is measured on one host of each side at once on the same CPU, and
-on another pair on the next: what neighbours of the machine take, both sides miss; together they want less than a CPU has.
-The quota's period is 300 ms: with the usual 100, a pause of the machine costs the side that wants more, and fio's own
-housekeeping the side that has less.
-What the network's hosts could not send while the machine stood still, 50 ms at most, they may send afterwards. Network and
-disk are measured one host or pair at a time. A run: so many repeats on each host, then ``fleetmark compare`` of both sides;
-the point's error and whether its interval covers the truth.
+``python -m benchmarks.throttles [--runs 20] [cpu] [net] [disk]`` (root; one to two minutes a run and kind).
+Namespace hosts, half of them a side: CPU by a cgroup quota (truth 0.5; fio with its null engine, which moves nothing
+and counts how often it would have in 10 s by the clock), network by tc (truth 0.25, iperf3), disk by the io limit
+(truth 0.5, fio with direct I/O). CPU is measured on one host of each side at once on the same CPU, and on another pair
+on the next: what neighbours of the machine take, both sides miss; together they want less than a CPU has. The quota's
+period is 300 ms: with the usual 100, a pause of the machine costs the side that wants more, and fio's own housekeeping
+the side that has less. What the network's hosts could not send while the machine stood still, 50 ms at most, they may
+send afterwards. Network and disk are measured one host or pair at a time. A run: so many repeats on each host, then
+``fleetmark compare`` of both sides; the point's error and whether its interval covers the truth.
 """
 
 from __future__ import annotations
@@ -75,8 +74,8 @@ KINDS = {
         'iperf3:\n    set: {duration: 3, omit: 1, streams: [1], udp_rate: ""}\n',
         "iperf3/tcp-1/bitrate",
         0.25,
-        _net(400),
         _net(100),
+        _net(25),
         ("h1,h2,h3", "h4,h5,h6"),
     ),
     "disk": Kind(
