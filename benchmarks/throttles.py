@@ -7,8 +7,9 @@ and counts how often it would have in 10 s by the clock), network by tc (truth 0
 on the next: what neighbours of the machine take, both sides miss; together they want less than a CPU has. The quota's
 period is 300 ms: with the usual 100, a pause of the machine costs the side that wants more, and fio's own housekeeping
 the side that has less. What the network's hosts could not send while the machine stood still, 50 ms at most, they may
-send afterwards. Network and disk are measured one host or pair at a time. A run: so many repeats on each host, then
-``fleetmark compare`` of both sides; the point's error and whether its interval covers the truth.
+send afterwards. Network and disk are measured one host or pair at a time. What ran while the machine was stolen from is
+run again. A run: so many repeats on each host, then ``fleetmark compare`` of both sides; the point's error and whether
+its interval covers the truth.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import json
+import shutil
 import statistics
 import subprocess
 import sys
@@ -40,6 +43,7 @@ class Kind:
     less: Callable[[Fleet, str], None]
     groups: Sequence[str]  # hosts measured at once; the first half of all is the baseline
     repeats: int = 1
+    bearable: float = 0.05  # share of the machine that may be stolen during a step
 
 
 def _cpu(percent: int) -> Callable[[Fleet, str], None]:
@@ -69,6 +73,7 @@ KINDS = {
         _cpu(25),
         ("h1,h2,h5,h6", "h3,h4,h7,h8"),
         repeats=3,
+        bearable=1.0,  # both sides miss it
     ),
     "net": Kind(
         'iperf3:\n    set: {duration: 3, omit: 1, streams: [1], udp_rate: ""}\n',
@@ -95,13 +100,26 @@ def one(kind: Kind, fleet: Fleet, folder: Path) -> tuple[float, bool]:
     suite.write_text(f"about: throttled\nrepeats: {kind.repeats}\nworkloads:\n  {kind.suite}")
     results = ["--results", str(folder / "results")]
     for group in kind.groups:
-        fleetmark("run", "-i", str(fleet.inventory), "--limit", group, "-s", str(suite), "--work-dir", "/srv", *results)
+        while True:
+            words = ("run", "-i", str(fleet.inventory), "--limit", group, "-s", str(suite), "--work-dir", "/srv")
+            fleetmark(*words, *results)
+            campaign = max((folder / "results").glob("*"))
+            if (share := stolen(campaign)) <= kind.bearable:
+                break
+            print(f"  {group} once more: {share:.0%} of the machine was stolen during a step", flush=True)
+            shutil.rmtree(campaign)
     full, less = (f"host=h[{''.join(host[1:] for host in hosts)}]" for hosts in halves(fleet))
     told = fleetmark("compare", "-b", full, "-c", less, "--only", kind.only, "--format", "csv", *results)
     (row,) = [r for r in csv.DictReader(io.StringIO(told)) if not r["benchmark"]]
     ratio, lo, hi = (float(row[k]) for k in ("ratio", "lo", "hi"))
     print(f"  {ratio:.4f} [{lo:.4f}, {hi:.4f}]", flush=True)
     return ratio / kind.truth - 1, lo <= kind.truth <= hi
+
+
+def stolen(campaign: Path) -> float:
+    """The most that the hypervisor took during any step, as a share of the machine's CPU time."""
+    told = [json.loads(file.read_text()).get("telemetry") for file in campaign.glob("raw/*/*/*/*/result.json")]
+    return max(float(t["summary"]["cpu_steal"]["mean"]) for t in told if t)
 
 
 def halves(fleet: Fleet) -> tuple[Sequence[str], Sequence[str]]:
