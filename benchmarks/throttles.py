@@ -82,6 +82,7 @@ KINDS = {
         _net(100),
         _net(25),
         ("h1,h2,h3", "h4,h5,h6"),
+        bearable=0.15,  # it needs little
     ),
     "disk": Kind(
         "fio:\n    set: {runtime: 6, ramp: 2, size: 256MiB, seq: [read], rand: [randread], rand_iodepth: [8]}\n    cases: [read-*]\n",
