@@ -50,6 +50,7 @@ class Rejected:
 class _Case:
     values: dict[tuple[str, ...], dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
     foreign: dict[int, float] = field(default_factory=dict)
+    stolen: dict[int, float] = field(default_factory=dict)
     ended: set[int] = field(default_factory=set)
     passed: set[int] = field(default_factory=set)
 
@@ -83,12 +84,13 @@ class Adaptive:
                 case.values[row["case"], row["metric"], row["labels"]][step.repeat] = row["value"]
             if outcome.foreign_cores is not None:
                 case.foreign[step.repeat] = outcome.foreign_cores
-        for repeat, cores in disturbed(case.foreign, self.cpus.get(host, 1)).items():
-            if (host, step.workload, step.subject, repeat) not in self.rejected:
-                self.rejected.add((host, step.workload, step.subject, repeat))
-                yield Rejected(
-                    repeat, f"disturbed: {cores:.2f} cores of others' work above the usual during {step.case}"
-                )
+            if outcome.stolen_cores is not None:
+                case.stolen[step.repeat] = outcome.stolen_cores
+        for taken, what in ((case.foreign, "cores of others' work"), (case.stolen, "cores stolen by the hypervisor")):
+            for repeat, cores in disturbed(taken, self.cpus.get(host, 1)).items():
+                if (host, step.workload, step.subject, repeat) not in self.rejected:
+                    self.rejected.add((host, step.workload, step.subject, repeat))
+                    yield Rejected(repeat, f"disturbed: {cores:.2f} {what} above the usual during {step.case}")
         if key in self.done:
             return
         counting = sorted(r for r in case.passed if (host, step.workload, step.subject, r) not in self.rejected)

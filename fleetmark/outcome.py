@@ -16,7 +16,10 @@ from workloads import Manifest, load
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A step's end. ``rows`` fit ``archive.MEASUREMENT_SCHEMA``; what did not pass keeps its rows, marked."""
+    """A step's end. ``rows`` fit ``archive.MEASUREMENT_SCHEMA``; what did not pass keeps its rows, marked.
+
+    ``foreign_cores`` were kept busy by others on the host, ``stolen_cores`` by others beside a virtual one.
+    """
 
     status: Status
     reason: str
@@ -25,16 +28,19 @@ class Outcome:
     started: str = ""
     wall_s: float | None = None
     foreign_cores: float | None = None
+    stolen_cores: float | None = None
 
 
 def judge(archive: Archive, folder: Path) -> Outcome:
     """The outcome of the step whose raw files lie in ``folder``."""
     step = json.loads((folder / "step.json").read_text())
     result = archive.result(folder)
+    telemetry = result.get("telemetry") or {}
     times: dict[str, Any] = {
         "started": utc(result["started"]),
         "wall_s": result["wall_s"],
-        "foreign_cores": (result.get("telemetry") or {}).get("foreign_cores"),
+        "foreign_cores": telemetry.get("foreign_cores"),
+        "stolen_cores": telemetry.get("stolen_cores"),
     }
     if result["ended"] == "lost":
         return Outcome(Status.LOST, result["reason"], **times)

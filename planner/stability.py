@@ -51,7 +51,7 @@ def _steady(window: Sequence[float]) -> bool:
 
 
 def disturbed(foreign: Mapping[int, float], cpus: int) -> dict[int, float]:
-    """Of a case's repeats (to cores of others' work) those that stand out, with how much above the usual.
+    """Of a case's repeats (to cores that others had meanwhile) those that stand out, with how much above the usual.
 
     The usual is the case's median: kernel threads that work for the case count as others' work in every repeat.
     """

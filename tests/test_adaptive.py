@@ -101,6 +101,14 @@ def test_a_disturbed_block_does_not_count() -> None:
     assert isinstance(enough, Settled) and enough.repeats == 7 and enough.half_width == 0
 
 
+def test_time_stolen_from_a_virtual_machine_is_interference_too() -> None:
+    adaptive = Adaptive(Until(0.02, 6, 50), {"h1": 8})
+    events: list[object] = []
+    for n in range(5):
+        events += adaptive.heard("h1", step(n), replace(outcome(100), stolen_cores=0.1 if n != 3 else 0.9))
+    assert events == [Rejected(3, "disturbed: 0.80 cores stolen by the hypervisor above the usual during c")]
+
+
 def test_a_disturbed_pair_does_not_touch_other_pairs() -> None:
     adaptive = Adaptive(Until(0.02, 6, 50), {"h1": 8})
     for n in range(5):

@@ -87,6 +87,7 @@ def test_shares_and_foreign_cores(telemetry: ModuleType, host: Host) -> None:
     assert result["foreign_cores"] == pytest.approx((100 * TICK - 0.25) / result["wall_s"], abs=0.1)
     assert result["foreign_cores"] <= (100 * TICK - 0.25) / result["wall_s"] + 1e-4
     assert result["foreign_error_cores"] >= 3 * TICK / result["wall_s"] * 0.999
+    assert result["stolen_cores"] == pytest.approx(10 * TICK / result["wall_s"], rel=1e-3)
 
 
 def test_foreign_is_unknown_rather_than_zero(telemetry: ModuleType, host: Host) -> None:

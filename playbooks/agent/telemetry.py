@@ -5,9 +5,10 @@ to this user, is absent. It reads totals and a few sensors through files kept op
 which interrupts every core, and while the step runs nothing that asks a drive or a network card.
 
 How much others took: ``foreign_cores`` is the machine's CPU time (user, nice, system; from /proc/stat, proc(5)) less
-what the step's processes and this process took, over the wall time. Interrupts, waiting for I/O and time stolen by a
-hypervisor are not in it. Kernel threads count as foreign even where they work for the step; so do processes of the step
-that nobody waited for. /proc/stat counts in hundredths of a second: ``foreign_error_cores`` is what that leaves open.
+what the step's processes and this process took, over the wall time; what a hypervisor took is ``stolen_cores``.
+Interrupts and waiting for I/O are in neither. Kernel threads count as foreign even where they work for the step; so do
+processes of the step that nobody waited for. /proc/stat counts in hundredths of a second: ``foreign_error_cores`` is
+what that leaves open.
 """
 
 import glob
@@ -22,6 +23,7 @@ PATIENCE_S = 2.0  # for sensors that do not answer; the step's result must not w
 SHORTEST_S = 0.5  # below, hundredths of a second say nothing about others
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 TICKS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+STEAL = 1 + TICKS.index("steal")  # in a row, which begins with its time
 SENSORS = re.compile(r"Package id \d+|Tctl|Tdie|cpu.*|CPU.*")  # of coretemp, k10temp, zenpower, cpu_thermal
 NETWORK = {"rx_errors": 2, "rx_dropped": 3, "tx_errors": 10, "tx_dropped": 11}  # fields of /proc/net/dev
 
@@ -363,7 +365,7 @@ def between(before, after):
 
 
 def foreign(sources, rows, own, process, cpus):
-    """CPUs that others kept busy, and the error of that; None where it cannot be known."""
+    """CPUs that others kept busy, the error of that, and CPUs stolen by a hypervisor; None where it cannot be known."""
     found = {"wall_s": tidy(rows[-1][0] - rows[0][0]) if rows else None, "foreign_cores": None}
     if own is None or len(rows) < 2 or rows[-1][0] - rows[0][0] < SHORTEST_S:
         return found
@@ -374,6 +376,7 @@ def foreign(sources, rows, own, process, cpus):
     found["foreign_cores"] = tidy(max(0.0, busy - own - process) / wall)
     # Each of the three sums is cut to whole ticks; each CPU may be charged one tick too many or too few.
     found["foreign_error_cores"] = tidy((3 + cpus**0.5) * TICK_S / wall)
+    found["stolen_cores"] = tidy((change(rows[0][STEAL], rows[-1][STEAL], None) or 0) * TICK_S / wall)
     return found
 
 
