@@ -39,6 +39,7 @@ class Runner:
         with open(os.path.join(folder, "job.json")) as source:
             self.job = json.load(source)
         self.stopping = None
+        self.stopped_at = None
         self.followers = []
         self.last_followed = time.monotonic()
         self.wake_r, self.wake_w = os.pipe()
@@ -151,6 +152,7 @@ class Runner:
 
     def on_term(self, *_):
         self.stopping = "asked to stop"
+        self.stopped_at = self.stopped_at or time.monotonic()
 
     def drop_reserve(self):
         try:
@@ -161,6 +163,12 @@ class Runner:
     def check_stop(self):
         if self.stopping:
             raise Stop(self.stopping)
+
+    def leaves(self, step):
+        """Whether to end ``step`` because the job was asked to stop. One that serves others lets them go first: told of
+        the stop a moment later, they would take their server's end for a broken run.
+        """
+        return self.stopping and time.monotonic() - self.stopped_at >= (GRACE_S if step.get("serves") else 0)
 
     def order(self, step):
         """What the controller said about this step: (word, reason), or None yet."""
@@ -281,13 +289,13 @@ class Runner:
         self.tell("ready", step=step["id"])
         ended, reason = "timeout", "its lead did not say that it is over"
         while time.monotonic() - clock < step["timeout_s"]:
-            if self.stopping:
+            if self.leaves(step):
                 ended, reason = "stopped", self.stopping
                 break
             if (self.order(step) or ("",))[0] in ("cancel", "drop"):
                 ended, reason = "exit", None
                 break
-            self.sleep(min(60.0, step["timeout_s"]))
+            self.sleep(min(GRACE_S if self.stopping else 60.0, step["timeout_s"]))
         return {"ended": ended, "reason": reason, "rc": 0, "started": started, "wall_s": time.monotonic() - clock}
 
     def spawn(self, argv, env, scratch, out, prefix=""):
@@ -346,7 +354,7 @@ class Runner:
         cancelled = None
         while child.poll() is None:
             spent = time.monotonic() - clock
-            if self.stopping:
+            if self.leaves(step):
                 ended, reason = "stopped", self.stopping
             elif spent > step["timeout_s"]:
                 ended, reason = "timeout", "no end after %g s" % step["timeout_s"]

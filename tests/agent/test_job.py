@@ -123,6 +123,39 @@ def test_stopping_keeps_what_is_finished_and_cleans_up(tmp_path: Path) -> None:
     assert not (job.folder / "scratch").exists()
 
 
+def test_a_server_asked_to_stop_lets_its_client_go_first(tmp_path: Path) -> None:
+    """Its client, told of the stop a moment later, would take the server's end for a broken run."""
+    serving = step(0, ["sh", "-c", "sleep 1; echo served"], gate=True, serves=True)
+    job = Job(tmp_path, [serving, step(1, ["true"])])
+    job.start()
+    ended = {}
+    for doc, send in job.follow():
+        if doc["e"] == "wait":
+            send("go 00000")
+        if doc["e"] == "begin":
+            send("stop")
+        if doc["e"] == "end":
+            ended[doc["step"]] = unpack(doc)
+        if doc["e"] == "finish":
+            assert doc["state"].startswith("stopped")
+        last = doc
+    assert {i: r["files"]["stdout"] for i, r in ended.items()} == {"00000": "served\n"}
+    assert last == {"e": "over", "remaining": 1}
+
+
+@pytest.mark.parametrize("argv", [["sleep", "60"], []], ids=["a server", "a held host"])
+def test_a_server_asked_to_stop_does_not_wait_for_ever(tmp_path: Path, argv: list[str]) -> None:
+    job = Job(tmp_path, [step(0, argv, gate=True, serves=True)])
+    job.start()
+    for doc, send in job.follow(patience=15):
+        if doc["e"] == "wait":
+            send("go 00000")
+        if doc["e"] == "begin":
+            send("stop")
+        last = doc
+    assert last == {"e": "over", "remaining": 1}
+
+
 def test_a_held_host_runs_nothing_until_the_lead_is_over(tmp_path: Path) -> None:
     """What the lead's launcher started here, outside our own children, goes with the step."""
     marker = f"sleep 94{os.getpid()}"
