@@ -8,11 +8,12 @@ two agree to all digits that anyone prints. There is none then.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
+
+from planner.ratio import of_log
 
 LEAST_HOSTS, MOST_HOSTS = 10, 1000  # a side
 RESAMPLES = 2000
@@ -45,4 +46,4 @@ def _means(values: Sequence[float], rng: np.random.Generator) -> Draws:
 
 def _ends(delta: Draws, confidence: float) -> tuple[float, float]:
     lo, hi = np.quantile(delta, [(1 - confidence) / 2, (1 + confidence) / 2])
-    return math.exp(lo), math.exp(hi)
+    return of_log(float(lo)), of_log(float(hi))

@@ -18,7 +18,7 @@ import pandas as pd
 
 from fleetmark.said import said
 from planner import bootstrap
-from planner.ratio import CONFIDENCE, Ratio, against, paired, welch
+from planner.ratio import CONFIDENCE, Ratio, against, of_log, paired, welch
 
 WHOLE = 1 - 1e-9  # of the weight, but for rounding
 LEAST_COVERED = 0.8  # of the weight; below it there is no headline
@@ -113,7 +113,7 @@ def compare(
     unknown = (1 - covered) ** 2 * float(np.var(known, ddof=1)) if covered < WHOLE else 0.0
     ratio = _over(x @ w, y @ w, pairing, unknown)
     work = _equal_work(x, y, w, delta, pairing, unknown) if mix is not None else None
-    lowest, highest = math.exp(delta.min()), math.exp(delta.max())
+    lowest, highest = of_log(float(delta.min())), of_log(float(delta.max()))
     second = None if unknown else _resampled(x @ w, y @ w, pairing)
     return Equivalence(ratio, "", work, each, share, covered, lowest, highest, left_out, hosts_out, second, wanted)
 
@@ -141,12 +141,13 @@ def _equal_work(
     extra: float,
 ) -> Ratio:
     """1 / sum(w / r): the server-hours that the mix takes on A over those on B. Interval by the delta method."""
-    hours = w * np.exp(-delta)
+    hours = w * np.array([1 / of_log(d) for d in delta])
     share = hours / hours.sum()  # of the server-hours on B, and the gradient of the headline
     linear = _over(x @ share, y @ share, pairing, extra)
-    shift = 1 / float(hours.sum()) / linear.value
-    lo, hi = (None if end is None else end * shift for end in (linear.lo, linear.hi))
-    return Ratio(linear.value * shift, lo, hi, linear.p, linear.hosts, linear.df)
+    work = -math.log(hours.sum())
+    shift = work - math.log(linear.value)
+    lo, hi = (None if end is None else of_log(math.log(end) + shift) for end in (linear.lo, linear.hi))
+    return Ratio(of_log(work), lo, hi, linear.p, linear.hosts, linear.df)
 
 
 def _one(a: pd.Series, b: pd.Series, pairing: Pairing) -> Ratio:

@@ -7,7 +7,6 @@ says that one B does the work of 1.83 A.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -18,7 +17,7 @@ from scipy import special  # its t distribution is that of scipy.stats, which ta
 CONFIDENCE = 0.95
 SAME = 0.01  # an interval that stays within this of 1 says that there is no difference worth having
 NOTHING = 1e-30  # a variance below it is rounding
-_LARGEST = math.log(sys.float_info.max)
+_FARTHEST = math.log(1e300)  # beyond it neither floats nor sheets have room
 
 
 class Verdict(StrEnum):
@@ -32,8 +31,8 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """``value`` with its interval. ``lo`` and ``hi`` are None where one host a side forbids them; infinite where the
-    interval is unbounded. ``hosts``: how many stand behind each side.
+    """``value`` with its interval. ``lo`` and ``hi`` are None where one host a side forbids them. ``hosts``: how many
+    stand behind each side.
     """
 
     value: float
@@ -54,6 +53,11 @@ class Ratio:
         return Verdict.SAME if self.lo >= 1 - SAME and self.hi <= 1 + SAME else Verdict.CANNOT_TELL
 
 
+def of_log(log: float) -> float:
+    """exp(``log``), kept between 1e-300 and 1e300: hosts that differ wildly can give an interval of any width."""
+    return math.exp(min(max(log, -_FARTHEST), _FARTHEST))
+
+
 def welch(a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE, extra: float = 0.0) -> Ratio:
     """exp(mean b - mean a) with Welch's t interval over hosts; ``extra`` is variance to add to that of the difference.
 
@@ -63,11 +67,11 @@ def welch(a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE
     delta = float(y.mean() - x.mean())
     hosts = (len(x), len(y))
     if min(hosts) < 2:
-        return Ratio(_exp(delta), None, None, None, hosts)
+        return Ratio(of_log(delta), None, None, None, hosts)
     va, vb = float(x.var(ddof=1)) / len(x), float(y.var(ddof=1)) / len(y)
     variance = va + vb
     if variance + extra < NOTHING:
-        return Ratio(_exp(delta), _exp(delta), _exp(delta), 1.0 if delta == 0 else 0.0, hosts)
+        return Ratio(of_log(delta), of_log(delta), of_log(delta), 1.0 if delta == 0 else 0.0, hosts)
     share = va / variance if variance > NOTHING else 0.5
     df = 1 / (share**2 / (len(x) - 1) + (1 - share) ** 2 / (len(y) - 1))
     return _interval(delta, math.sqrt(variance + extra), df, confidence, hosts)
@@ -81,10 +85,10 @@ def paired(a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENC
     d = np.asarray(b, dtype=float) - np.asarray(a, dtype=float)
     delta, hosts = float(d.mean()), (len(d), len(d))
     if len(d) < 2:
-        return Ratio(_exp(delta), None, None, None, hosts)
+        return Ratio(of_log(delta), None, None, None, hosts)
     variance = float(d.var(ddof=1)) / len(d) + extra
     if variance < NOTHING:
-        return Ratio(_exp(delta), _exp(delta), _exp(delta), 1.0 if delta == 0 else 0.0, hosts)
+        return Ratio(of_log(delta), of_log(delta), of_log(delta), 1.0 if delta == 0 else 0.0, hosts)
     return _interval(delta, math.sqrt(variance), float(len(d) - 1), confidence, hosts)
 
 
@@ -93,21 +97,17 @@ def against(fixed: float, b: Sequence[float], confidence: float = CONFIDENCE, ex
     y = np.asarray(b, dtype=float)
     delta, hosts = float(y.mean()) - fixed, (1, len(y))
     if len(y) < 2:
-        return Ratio(_exp(delta), None, None, None, hosts)
+        return Ratio(of_log(delta), None, None, None, hosts)
     variance = float(y.var(ddof=1)) / len(y) + extra
     if variance < NOTHING:
-        return Ratio(_exp(delta), _exp(delta), _exp(delta), 1.0 if delta == 0 else 0.0, hosts)
+        return Ratio(of_log(delta), of_log(delta), of_log(delta), 1.0 if delta == 0 else 0.0, hosts)
     return _interval(delta, math.sqrt(variance), float(len(y) - 1), confidence, hosts)
 
 
 def _interval(delta: float, se: float, df: float, confidence: float, hosts: tuple[int, int]) -> Ratio:
     half = float(special.stdtrit(df, (1 + confidence) / 2)) * se
     p = 2 * float(special.stdtr(df, -abs(delta) / se))
-    return Ratio(_exp(delta), _exp(delta - half), _exp(delta + half), p, hosts, df)
-
-
-def _exp(log: float) -> float:
-    return math.exp(log) if log < _LARGEST else math.inf
+    return Ratio(of_log(delta), of_log(delta - half), of_log(delta + half), p, hosts, df)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -146,7 +145,7 @@ def _with(row: Row, ratio: Ratio | None) -> Row:
 
 def figure(value: float | None) -> str:
     """A ratio to three digits, empty for none."""
-    return "" if value is None else "∞" if math.isinf(value) else significant(value, 3)
+    return "" if value is None else significant(value, 3)
 
 
 def interval(ratio: Ratio) -> str:
@@ -169,7 +168,7 @@ def extent(row: Row) -> str:
 
 def plus_minus(row: Row) -> str:
     """Half the interval in per cent of the ratio: ``±2.1%``; of a wide one the factor that it reaches either way:
-    ``×÷3.4``. Empty where there is none, or no end to it.
+    ``×÷3.4``. Empty where there is none.
     """
     half = half_width(row)
     if half is None or row.hi is None or row.ratio is None:
@@ -178,8 +177,8 @@ def plus_minus(row: Row) -> str:
 
 
 def half_width(row: Row) -> float | None:
-    """Half the interval as a part of the ratio; None where there is none, or no end to it."""
-    if row.ratio is None or row.lo is None or row.hi is None or math.isinf(row.hi):
+    """Half the interval as a part of the ratio; None where there is none."""
+    if row.ratio is None or row.lo is None or row.hi is None:
         return None
     return (row.hi - row.lo) / 2 / row.ratio
 

@@ -32,9 +32,9 @@ class Axis:
 
 def axis_of(rows: Iterable[Ends]) -> Axis:
     """The axis on which all these ratios can be read; 1 is always on it."""
-    found = [row for row in rows if row[0] is not None and math.isfinite(row[0]) and row[0] > 0]
+    found = [row for row in rows if row[0] is not None]
     points = [r for r, _, _ in found if r is not None] or [1.0]
-    ends = [e for row in found for e in row[1:] if e is not None and math.isfinite(e) and e > 0]
+    ends = [e for row in found for e in row[1:] if e is not None]
     room = max(points) / min(points)
     far = max(_BEYOND, room)  # of a wide table, an interval as wide as it is no outlier
     lo = max(min([*ends, *points, 1 / _LEAST]), min(*points, 1.0) / far)

@@ -315,10 +315,10 @@ def _scales(found: Comparison, rows: Sequence[Row], bits: frozenset[tuple[str, s
 
 def _decimals(ratio: float | None, lo: float | None, hi: float | None) -> int | None:
     """Decimals that the interval supports: 2 to 4 significant digits, the last at most half of the half interval."""
-    if ratio is None or not math.isfinite(ratio) or ratio <= 0:
+    if ratio is None:
         return None
     two = 1 - math.floor(math.log10(ratio))
-    if lo is None or hi is None or not math.isfinite(hi - lo):
+    if lo is None or hi is None:
         return max(0, two + 1)
     half = (hi - lo) / 2
     wanted = two + 2 if half == 0 else -math.floor(math.log10(half / 2))
@@ -328,8 +328,6 @@ def _decimals(ratio: float | None, lo: float | None, hi: float | None) -> int | 
 def _fixed(value: float | None, decimals: int | None) -> str:
     if value is None:
         return ""
-    if not math.isfinite(value):
-        return "∞"
     if decimals is None:
         return significant(value, 3)
     # An end far from its ratio: neither a false 0 nor a row of digits.

@@ -325,6 +325,15 @@ def test_bad_input_is_one_sentence(root: Path, words: list[str], said: str) -> N
     assert said in refused(root, "compare", *words)
 
 
+def test_hosts_that_differ_wildly_fit_every_form(tmp_path: Path) -> None:
+    figures = {"a0": 1e-90, "a1": 2e14, "b0": 1e-80, "b1": 3e14}
+    measured = {(host, TRIAD): [value] for host, value in figures.items()}
+    record(tmp_path, "c1", labels(measured), measured)
+    ask = ("compare", "-b", "gen=old", "-c", "gen=new")
+    assert json.loads(run(tmp_path, *ask, "--format", "json"))["rows"][0]["hi"] == pytest.approx(1e300)
+    assert "cannot tell" in run(tmp_path, *ask, "--html", str(tmp_path / "a.html"), "--xlsx", str(tmp_path / "a.xlsx"))
+
+
 def test_long_selectors_are_named_by_what_tells_them_apart(root: Path) -> None:
     words = ("compare", "-b", "campaign=c1,gen=old", "-c", "campaign=c1,gen=new")
     table = run(root, *words)

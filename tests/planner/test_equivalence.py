@@ -47,6 +47,16 @@ def test_equal_work_is_the_ratio_of_server_hours() -> None:
     assert found.work and found.work.value == pytest.approx((jobs * t_a).sum() / (jobs * t_b).sum())
 
 
+def test_speedups_beyond_a_float_stay_finite() -> None:
+    a, b = side([[1e-290, 1e290], [1e-290, 1e290]]), side([[1e290, 1e-290], [1e290, 1e-290]], first=3)
+    found = compare(a, b, mix={"a": 0.5, "b": 0.5})
+    assert found.ratio and found.work
+    assert (found.lowest, found.highest) == pytest.approx((1e-300, 1e300))
+    assert found.ratio.value == pytest.approx(1)
+    assert found.work.value == pytest.approx(2e-300, rel=1e-6)
+    assert found.work.lo == found.work.hi == pytest.approx(1e-300)  # the share of the slower one is all there is
+
+
 def test_the_reference_machine_and_units_do_not_matter() -> None:
     rng = np.random.default_rng(1)
     a, b = (pd.DataFrame(rng.normal(m, 0.02, (4, 3)), [f"{m}{i}" for i in range(4)], list("abc")) for m in (0, 1))

@@ -56,6 +56,13 @@ def test_one_host_a_side_gives_no_interval() -> None:
     assert found.verdict is Verdict.CANNOT_TELL
 
 
+def test_hosts_that_differ_wildly_have_ends_that_a_sheet_can_hold() -> None:
+    """Two hosts e^300 apart: the interval reaches e^900 either way, beyond any float."""
+    found = welch([0, 300], [5, 305])
+    assert (found.value, found.lo, found.hi) == pytest.approx((math.exp(5), 1e-300, 1e300))
+    assert found.verdict is Verdict.CANNOT_TELL
+
+
 def test_hosts_that_agree_exactly() -> None:
     assert welch([0.0, 0.0], [1.0, 1.0]).lo == pytest.approx(math.e)
     assert welch([0.0, 0.0], [0.0, 0.0]).p == 1.0

@@ -139,3 +139,10 @@ def test_the_same_content_gives_the_same_bytes_and_fixed_text_is_translated() ->
 )
 def test_formats_scale_figures_that_keep_their_base_unit(figures: list[float], unit: str, shown: str) -> None:
     assert form_for(figures, unit) == shown
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"), [(5e9, '#,##0,,," GB/s"'), (3e9, '#,##0.0,,," GB/s"'), (0.0, '#,##0.0,,," GB/s"')]
+)
+def test_a_narrow_interval_has_a_fourth_digit(width: float, shown: str) -> None:
+    assert form_for([2.1e11], "B/s", width) == shown
