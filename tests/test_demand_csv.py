@@ -13,6 +13,13 @@ from tests.test_demand import SMALL, changed
 from workloads.manifest import read_yaml
 
 
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    file = tmp_path / "demand.yml"
+    file.write_text(SMALL)
+    return file
+
+
 def sheets(tmp_path: Path, source: Path, to: str = "sheets") -> Path:
     folder = tmp_path / to
     folder.mkdir()
@@ -72,10 +79,10 @@ def same(a: Question, b: Question) -> bool:
         ("settings.csv", "discount,8%", "currency,EUR", "settings.csv line 6: currency stands at line 2 already"),
     ],
 )  # fmt: skip
-def test_bad_sheets_name_line_and_column(tmp_path: Path, sheet: str, old: str, new: str, said: str) -> None:
-    file = tmp_path / "demand.yml"
-    file.write_text(SMALL)
-    folder = sheets(tmp_path, file)
+def test_bad_sheets_name_line_and_column(
+    tmp_path: Path, small: Path, sheet: str, old: str, new: str, said: str
+) -> None:
+    folder = sheets(tmp_path, small)
     text = (folder / sheet).read_text()
     assert old in text
     (folder / sheet).write_text(text.replace(old, new, 1))
@@ -84,10 +91,8 @@ def test_bad_sheets_name_line_and_column(tmp_path: Path, sheet: str, old: str, n
     assert any(told.startswith(said) for told in str(error.value).splitlines()), str(error.value)
 
 
-def test_sheets_that_are_not_there_or_not_known(tmp_path: Path) -> None:
-    file = tmp_path / "demand.yml"
-    file.write_text(SMALL)
-    folder = sheets(tmp_path, file)
+def test_sheets_that_are_not_there_or_not_known(tmp_path: Path, small: Path) -> None:
+    folder = sheets(tmp_path, small)
     (folder / "feet.csv").write_text("sku,site,count\n")
     with pytest.raises(FleetmarkError, match=r"feet.csv: no sheet of the planner"):
         demand.read(folder, tmp_path)
@@ -97,23 +102,19 @@ def test_sheets_that_are_not_there_or_not_known(tmp_path: Path) -> None:
         demand.read(folder, tmp_path)
 
 
-def test_periods_may_be_the_heads_of_the_demand(tmp_path: Path) -> None:
-    file = tmp_path / "demand.yml"
-    file.write_text(SMALL)
-    folder = sheets(tmp_path, file)
+def test_periods_may_be_the_heads_of_the_demand(tmp_path: Path, small: Path) -> None:
+    folder = sheets(tmp_path, small)
     settings = (folder / "settings.csv").read_text()
     (folder / "settings.csv").write_text("".join(r for r in settings.splitlines(True) if "periods" not in r))
-    assert same(demand.read(folder, tmp_path), demand.read(file, tmp_path))
+    assert same(demand.read(folder, tmp_path), demand.read(small, tmp_path))
     text = (folder / "demand.csv").read_text()
     (folder / "demand.csv").write_text(text.replace("2027-Q2,2027-Q3", "2027-Q3,2027-Q2"))
     with pytest.raises(FleetmarkError, match=r"demand.csv line 1.*2027-Q3 is out of order"):
         demand.read(folder, tmp_path)
 
 
-def test_sheets_as_a_spreadsheet_of_another_country_saves_them(tmp_path: Path) -> None:
-    file = tmp_path / "demand.yml"
-    file.write_text(SMALL)
-    folder = sheets(tmp_path, file)
+def test_sheets_as_a_spreadsheet_of_another_country_saves_them(tmp_path: Path, small: Path) -> None:
+    folder = sheets(tmp_path, small)
     for sheet in folder.iterdir():
         sheet.write_text("\ufeff" + sheet.read_text().replace(",", ";"), encoding="utf-8")
-    assert same(demand.read(folder, tmp_path), demand.read(file, tmp_path))
+    assert same(demand.read(folder, tmp_path), demand.read(small, tmp_path))
