@@ -10,7 +10,8 @@ first-run:
 
 test:
 	@scripts/prepare test
-	@$(VENV)/bin/python -m pytest
+	@$(VENV)/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile -m "not fleet and not alone"
+	@$(VENV)/bin/python -m pytest -m "fleet or alone"
 
 check:
 	@scripts/prepare test

@@ -285,7 +285,7 @@ def _handshake(
     host: Host, target: Target, wire: _Wire, known: Sequence[KnownKey], deadline: float, timeout: float
 ) -> paramiko.Transport:
     transport = paramiko.Transport(wire.sock)
-    transport.banner_timeout = transport.handshake_timeout = timeout
+    transport.banner_timeout = transport.handshake_timeout = timeout + 5  # the deadline below speaks first
     transport.auth_timeout = AUTH_TIMEOUT_S
     _prefer(transport, [key.type for key in known if not key.marker])
     done = threading.Event()

@@ -87,6 +87,7 @@ def test_results_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     assert "choose another place with --results" in done.stderr
 
 
+@pytest.mark.alone
 def test_this_machine_without_an_inventory(tmp_path: Path) -> None:
     done = fleetmark("run", "--suite", "selftest", "--set", "selftest.commands=2", "--format", "json", cwd=tmp_path)
     assert done.returncode == OK, done.stderr

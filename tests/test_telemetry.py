@@ -19,7 +19,10 @@ import pytest
 SCRIPT = Path(__file__).parents[1] / "playbooks" / "agent" / "telemetry.py"
 TICK = 1 / os.sysconf("SC_CLK_TCK")
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="telemetry is sampled on Linux hosts")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(sys.platform != "linux", reason="telemetry is sampled on Linux hosts"),
+]
 
 
 @pytest.fixture

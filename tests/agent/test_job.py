@@ -14,6 +14,8 @@ import pytest
 
 from tests.agent.job import AGENT, Job, step, unpack
 
+pytestmark = pytest.mark.alone
+
 
 def alive(marker: str) -> list[str]:
     """Processes whose command line holds ``marker``."""
