@@ -82,12 +82,6 @@ class Host:
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     unusable: str | None = None
 
-    def has(self, key: str, value: str) -> bool:
-        """Whether it carries the label ``key=value``; ``group=web`` asks for membership, ``host=h1`` for its name."""
-        if key in self.labels:
-            return self.labels[key] == value
-        return (key == "group" and value in self.groups) or (key == "host" and value == self.name)
-
 
 def load_inventory(
     sources: Sequence[str],

@@ -95,16 +95,6 @@ def test_ini() -> None:
     assert "secret" not in repr(host["d1"])
 
 
-def test_labels_select_hosts() -> None:
-    host = named(load_inventory([write("hosts.ini", INI)]))["d1"]
-    assert host.has("gen", "icelake")
-    assert host.has("group", "new")
-    assert host.has("host", "d1")
-    assert not host.has("gen", "genoa")
-    assert not host.has("group", "web")
-    assert not host.has("colour", "red")
-
-
 def test_yaml_and_peer_address() -> None:
     path = write(
         "hosts.yml",
