@@ -26,8 +26,8 @@ _PER_SECOND = {"nsec": 1e9, "usec": 1e6, "msec": 1e3, "sec": 1.0}
 _POWERS = ("", "K", "M", "G", "T", "P", "E")
 
 _NAME = r"^\s*(?P<name>read|write|trim|mixed)\s*: "
-_RATE = r"(?P<rate>[\d.,]+)\s*(?P<prefix>[kKMGTPE]?)(?P<binary>i?)(?:(?P<unit>B|bit)/s)?"  # no unit: "All clients"
-_IOPS = r"\s*(?P<iops>[\d.,]+?)\s*(?P<k>[kKMGTPE]?)\s*"
+_RATE = r"(?P<rate>[\d.]+)\s*(?P<prefix>[kKMGTPE]?)(?P<binary>i?)(?:(?P<unit>B|bit)/s)?"  # no unit: "All clients"
+_IOPS = r"\s*(?P<iops>[\d.]+)\s*(?P<k>[kKMGTPE]?)\s*"
 _VERSION = re.compile(r"^\s*(?:<[^>]*> )?fio[- ](?:fio[- ])?(\d\S*)$|^hostname=.*, fio=fio-([^\s,]+)")
 _JOB = re.compile(
     r"^(?:\s*<[^>]*> )?(?P<name>.*): \(groupid=(?P<group>\d{1,9}), jobs=\d{1,9}\): "
@@ -161,13 +161,13 @@ def put(values: dict[str, float], name: str, figure: float | None, per_unit: flo
 
 
 def _scaled(figure: str, prefix: str) -> float | None:
-    plain = number(figure.replace(",", ""))
+    plain = number(figure)
     return None if plain is None else plain * 1000 ** _POWERS.index(prefix.upper())
 
 
 def _rate(match: re.Match[str]) -> float | None:
     """B/s. In fio before 2.17 every prefix of a byte or bit rate means powers of 1024."""
-    plain = number(match["rate"].replace(",", ""))
+    plain = number(match["rate"])
     if plain is None:
         return None
     base = 1024 if match["binary"] or match.re in (_OLD_DIRECTION, _OLD_SUM) else 1000

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from fleetmark.model import FleetmarkError
 from fleetmark.said import said
 from planner._milp import Caps, build
 from planner._search import highs
@@ -105,13 +106,12 @@ def _cheapest(
         if (nearest is not None and bound >= nearest[0].objective) or left <= 0:
             least = min(least, bound)
             break
-        made = best(
-            question,
-            gap=max(plan.gap, LEAST_GAP),
-            seconds=max(left, 1.0),
-            margin=plan.margin,
-            caps={key: most[key] for key in choices[j]},
-        )
+        caps = {key: most[key] for key in choices[j]}
+        try:
+            made = best(question, gap=max(plan.gap, LEAST_GAP), seconds=max(left, 1.0), margin=plan.margin, caps=caps)
+        except FleetmarkError:  # time ran out: the plan itself and the alternatives found before are worth showing
+            least = min(least, bound)
+            continue
         if made is None:
             continue
         least = min(least, made.bound)

@@ -154,7 +154,12 @@ def margined(
     best, refused = (plan if search.above is not None else None), None
     for _ in range(_TRIES if best is None else 0):
         level = search.next()
-        found = _with_margin(question, solve, need, level)
+        try:
+            found = _with_margin(question, solve, need, level)
+        except FleetmarkError:  # time ran out: a plan that is dearer than need be is worth more than none
+            if best is None:
+                raise
+            break
         if isinstance(found, Conflict):
             refused, search.most = found, level
             continue

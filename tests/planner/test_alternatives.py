@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from benchmarks import planning
+from fleetmark.model import FleetmarkError
+from planner._milp import Caps
 from planner.alternatives import alternatives, trades
 from planner.capacity import TRADES, Plan, Question, Site
 from planner.checks import check
 from planner.prices import shadow_prices
-from planner.solve import solve
+from planner.solve import best, solve
 from tests.planner.questions import ask, sku, work
 
 
@@ -71,6 +74,23 @@ def test_what_cannot_be_left_out_is_halved() -> None:
     assert (str(first.name), first.extra) == ("with at most 40 a", pytest.approx(40 * 5 + 30 * 11 - plan.objective))
     assert (str(second.name), second.extra) == ("with at most 20 a", pytest.approx(20 * 5 + 40 * 11 - plan.objective))
     assert check(question, first.plan) == check(question, second.plan) == []
+
+
+def test_a_choice_that_takes_too_long_does_not_cost_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    question = three()
+    plan = exact(question)
+    tried = []
+
+    def late(question: Question, *, caps: Caps, **more: Any) -> Plan | None:
+        tried.append(caps)
+        if len(tried) in (1, 3):
+            raise FleetmarkError("no plan was found within 1 s")
+        return best(question, caps=caps, **more)
+
+    monkeypatch.setattr("planner.alternatives.best", late)
+    found = alternatives(question, plan)
+    assert len(tried) > 3 and len(found) == 2
+    assert all(check(question, a.plan) == [] and a.extra > -1e-6 for a in found)
 
 
 def test_there_may_be_no_other_way() -> None:

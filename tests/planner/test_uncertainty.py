@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -217,6 +218,30 @@ def margined_apart(q: Question, wanted: float) -> float:
         for i, (w, work) in enumerate(q.workloads.items())
     }
     return one_kind(q, margin).objective
+
+
+def test_time_that_runs_out_does_not_cost_the_plan_there_is() -> None:
+    q = question({"web": Workload("web", "x", (3000.0, 3500.0), (0.02, 0.03), 0.65)})
+    bought = margined(q, one_kind, 0.95)
+    assert isinstance(bought, Plan)
+    ends = []
+    for last in range(1, 9):
+        calls = itertools.count(1)
+
+        def solve(asked: Question, margin: Margin, last: int = last, calls: Iterator[int] = calls) -> Plan:
+            if next(calls) > last:
+                raise FleetmarkError("no plan was found within 60 s")
+            return one_kind(asked, margin)
+
+        try:
+            found = margined(q, solve, 0.95)
+        except FleetmarkError:
+            ends.append("none yet")
+            continue
+        assert isinstance(found, Plan) and found.objective >= bought.objective
+        assert futures(q, found, 20_000, seed=99).shortfall <= 0.055
+        ends.append("the same" if found.objective == bought.objective else "dearer")
+    assert list(dict.fromkeys(ends)) == ["none yet", "dearer", "the same"]
 
 
 def test_nothing_uncertain_needs_no_margin() -> None:
