@@ -46,18 +46,23 @@ def safe_name(name: str) -> str:
 
 
 def write_atomic(path: Path, data: bytes | str) -> None:
-    """``path`` holds all of ``data`` or what it held before. Raises FleetmarkError where it cannot be written."""
+    """``path``, or the file that it is a link to, holds all of ``data`` or what it held before. Raises FleetmarkError
+    where it cannot be written, and for a device or a pipe, which would be replaced.
+    """
     raw = data.encode() if isinstance(data, str) else data
     part = None
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name[:40]}.", delete=False) as out:
+        file = path.resolve()
+        if file.exists() and not file.is_file():
+            raise FleetmarkError(f"cannot write {path}: it is no plain file; give another name")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=f".{file.name[:40]}.", delete=False) as out:
             part = Path(out.name)
             out.write(raw)
             out.flush()
             os.fsync(out.fileno())
         part.chmod(0o644)
-        part.rename(path)
+        part.rename(file)
     except OSError as error:
         if part:
             part.unlink(missing_ok=True)

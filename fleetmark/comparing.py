@@ -134,8 +134,10 @@ def _mix(text: str) -> dict[str, float]:
     if text.endswith((".yml", ".yaml")):
         pairs: dict[str, Any] = read_yaml(Path(text))
     else:
-        parts = [part.rpartition("=") for part in text.split(",")]
-        pairs = {name.strip(): share for name, _, share in parts}
+        parts = [(name.strip(), share) for name, _, share in (part.rpartition("=") for part in text.split(","))]
+        pairs = dict(parts)
+        if twice := [name for n, (name, _) in enumerate(parts) if name in dict(parts[:n])]:
+            raise FleetmarkError(f"--mix {text}: {twice[0]} stands twice; give it one share")
     made = {}
     for name, share in pairs.items():
         try:

@@ -137,7 +137,7 @@ def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> R
     info = CampaignInfo(
         id=campaign,
         created=about["created"],
-        suite=about["kind"],
+        suite="",
         seed=0,
         command=("fleetmark", "import", about["kind"], about["source"]),
         fleetmark_version=about["fleetmark"],

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -88,7 +89,7 @@ def _one(root: Path, kind: str, path: Path) -> Import:
     about: dict[str, Any] = {
         "schema": SCHEMA,
         "kind": kind,
-        "source": str(path.absolute()),
+        "source": os.fsencode(path.absolute()).decode(errors="replace"),
         "sha256": sha256,
         "bytes": len(raw),
         "created": utc(),

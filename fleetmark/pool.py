@@ -29,7 +29,12 @@ TRAITS = ("round", "division", "availability", "precision", "accelerators", "cur
 
 
 def machines(root: Path) -> list[Machine]:
-    """Every host of every campaign under ``root``, and every machine of the tables imported there."""
+    """Every host of every campaign under ``root``, and every machine of the tables imported there.
+
+    Raises FleetmarkError where there is no such folder, and for a record that is damaged.
+    """
+    if not root.is_dir():
+        raise FleetmarkError(f"{root}: no such folder, so there is nothing on record; name another with --results")
     found = []
     for archive in campaigns(root):
         asked = Archive.open(archive.path).campaign()
@@ -127,7 +132,7 @@ def _wanted(title: str, only: Sequence[str]) -> bool:
 
 # What can be divided by: where it stands among facts or labels, and how it is read there.
 _PER: Mapping[str, Callable[[Machine, Facts | None], float | None]] = {
-    "socket": lambda m, f: f.cpu.sockets if f else None,
+    "socket": lambda m, f: f.cpu.sockets if f else _positive(m.labels.get("chips")),
     "core": lambda m, f: f.cpu.cores if f else _positive(m.labels.get("cores")),
     "thread": lambda m, f: f.cpu.threads if f else None,
     "gpu": lambda m, f: len(f.gpus) if f and f.gpus else _positive(m.labels.get("gpus")),
@@ -135,6 +140,7 @@ _PER: Mapping[str, Callable[[Machine, Facts | None], float | None]] = {
     "money": lambda m, f: _positive(m.labels.get("price")) if m.labels.get("currency") else None,
 }
 PER = ("server", *_PER)
+_LABELS = {"socket": "chips", "core": "cores", "gpu": "gpus", "watt": "watts", "money": "price"}
 _HINTS = {
     "watt": said("no power was measured during its runs; give it the label watts, from a meter, in the inventory"),
     "money": said("give it the labels price and currency (and price_date, term) in the inventory"),
@@ -158,8 +164,10 @@ def _amounts(
     unknown = amount.isna()
     if not unknown.any():
         return values.assign(per=amount), [], sources
-    hint = _HINTS.get(per, said("its facts do not tell"))
     without = [chosen[n] for n in sorted(set(values["record"][unknown]))]
+    hint, label = _HINTS.get(per, said("its facts do not tell")), without[0].labels.get(_LABELS.get(per, ""))
+    if label is not None and _positive(label) is None:
+        hint = said("its label {label} is {value}, which is no number above 0", label=_LABELS[per], value=label)
     if unknown.all():
         m = without[0]
         raise FleetmarkError(f"--per {per}: {m.host} ({m.campaign}) does not say how much it has: {hint}")
@@ -247,7 +255,9 @@ def _titled(
     values, cell, remarks = _official(values, cell, keys, names)
     about = values[["key", "column"]].drop_duplicates().merge(keys, left_on="key", right_index=True).groupby("column")
     benchmarks = about[["workload", "case", "metric", "better", "class"]].first()
-    benchmarks = benchmarks.assign(unit=about["unit"].agg(_joined), standing=about["standing"].agg(_joined))
+    benchmarks = benchmarks.assign(
+        unit=about[["unit", "better"]].apply(_units), standing=about["standing"].agg(_joined)
+    )
     sizes = values["key"].map(size)[values["by_name"]].groupby(values["column"]).agg(["min", "max"])
     benchmarks[["smallest", "largest"]] = sizes.reindex(benchmarks.index).to_numpy(float)
     benchmarks.index = pd.Index([names[n] for n in benchmarks.index], name="title")
@@ -315,6 +325,13 @@ def _official(
 def _title(key: Mapping[Any, Any], labels: str) -> str:
     where = "" if key["subject"] in ("host", "lo") else f" ({key['subject']})"
     return f"{key['workload']} {key['case']} {key['metric']}{where}{_label(labels)}"
+
+
+def _units(of: pd.DataFrame) -> str:
+    """The unit of a benchmark; several are named, and so is one with several directions: neither can be compared."""
+    if of["better"].nunique() == 1:
+        return _joined(of["unit"])
+    return _joined(of["unit"] + " (" + of["better"].map(lambda b: Better(b).told) + ")")
 
 
 def _joined(values: pd.Series) -> str:

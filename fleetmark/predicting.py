@@ -89,18 +89,20 @@ def predict(
     history = pd.DataFrame({name: side.means.mean() for name, (_, side) in sides.items()}).T
     about = _about([side for _, side in sides.values()])
     have = known.means.mean().dropna()
+    clash = _clashes([known, *(side for _, side in sides.values())])
     wanted = [t for t in history.columns if t not in have.index and _asked(str(t), targets)]
     if not wanted:
         raise FleetmarkError(f"{machine} has all that the record has{' of ' + ', '.join(targets) if targets else ''}")
     found = transfer(
-        history,
+        history.drop(columns=list(clash), errors="ignore"),
         {name: f for name, (f, _) in sides.items()},
-        {str(t): float(v) for t, v in have.items() if t in history.columns},
-        [str(t) for t in wanted],
+        {str(t): float(v) for t, v in have.items() if t in history.columns and t not in clash},
+        [str(t) for t in wanted if t not in clash],
         baseline="baseline" if base else None,
         level=level,
     )
-    return [Foretold(p, *about[t]) for t, p in found.items()]
+    found |= {str(t): Prediction(str(t), None, None, None, level, clash[t]) for t in wanted if t in clash}
+    return [Foretold(found[str(t)], *about[str(t)]) for t in wanted]
 
 
 def _kind(machine: Machine) -> str:
@@ -114,6 +116,18 @@ def _kind(machine: Machine) -> str:
 def _about(sides: Sequence[Side]) -> Mapping[str, tuple[str, str]]:
     found = pd.concat([s.benchmarks for s in sides])
     return {str(t): (str(u), str(b)) for t, u, b in zip(found.index, found["unit"], found["better"], strict=True)}
+
+
+def _clashes(sides: Sequence[Side]) -> Mapping[str, str]:
+    """Benchmarks whose figures do not go together, and why."""
+    found = {}
+    for title, of in pd.concat([s.benchmarks for s in sides]).groupby(level=0):
+        units, ways = (sorted(set(of[key])) for key in ("unit", "better"))
+        if len(units) > 1 or ", " in units[0]:
+            found[str(title)] = f"units clash: {', '.join(units)}"
+        elif len(ways) > 1:
+            found[str(title)] = f"directions clash: {' and '.join(Better(way).told for way in ways)}"
+    return found
 
 
 def _asked(title: str, patterns: Sequence[str]) -> bool:

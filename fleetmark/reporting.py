@@ -55,6 +55,8 @@ def asked(paths: Mapping[str, Path | None], lang: str, templates: Path | None, d
 def _can_be_written(kind: str, path: Path) -> None:
     if path.is_dir():
         raise FleetmarkError(f"--{kind} {path}: is a folder; give the file a name")
+    if path.exists() and not path.is_file():
+        raise FleetmarkError(f"--{kind} {path}: is no plain file; give another name")
     if not path.parent.is_dir():
         raise FleetmarkError(f"--{kind} {path}: there is no folder {path.parent}; make it first")
     try:

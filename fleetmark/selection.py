@@ -16,6 +16,7 @@ from fleetmark.model import FleetmarkError
 from workloads.manifest import suggest
 
 _TERM = re.compile(r"\s*([\w.-]+)\s*(>=|<=|!=|=|>|<)\s*(.*?)\s*", re.DOTALL)
+_NEXT = re.compile(r",(?=\s*[\w.-]+\s*[><!=])")  # other commas belong to the value: Gen11 (2.25 GHz, AMD EPYC 9634)
 _COMPARE: Mapping[str, Callable[[float, float], bool]] = {
     ">=": lambda a, b: a >= b,
     "<=": lambda a, b: a <= b,
@@ -39,11 +40,11 @@ class Machine:
     address: str = ""
 
     def values(self, key: str) -> list[str]:
-        """What stands under ``key``: a label, ``host``, ``campaign``, or a path into the facts (``gpus.name``)."""
-        if key in self.labels:
-            return [self.labels[key]]
+        """What stands under ``key``: ``host``, ``campaign``, a label, or a path into the facts (``gpus.name``)."""
         if key in ("host", "campaign"):
             return [self.host if key == "host" else self.campaign]
+        if key in self.labels:
+            return [self.labels[key]]
         if key.split(".", maxsplit=1)[0] in Facts.model_fields:
             return sorted(set(_leaves(self.facts(), key.split("."))))
         return []
@@ -72,11 +73,14 @@ class Term:
     def matches(self, machine: Machine) -> bool:
         found = machine.values(self.key)
         if self.operator == "=":
-            return any(fnmatch.fnmatchcase(v, self.value) for v in found)
+            return any(self._is(v) for v in found)
         if self.operator == "!=":
-            return not any(fnmatch.fnmatchcase(v, self.value) for v in found)
+            return not any(self._is(v) for v in found)
         limit = float(self.value)
         return any(_COMPARE[self.operator](number, limit) for v in found if (number := _number(v)) is not None)
+
+    def _is(self, value: str) -> bool:
+        return value == self.value or fnmatch.fnmatchcase(value, self.value)  # [MAXSUN] is a name and a pattern
 
 
 def _number(text: str) -> float | None:
@@ -89,7 +93,7 @@ def _number(text: str) -> float | None:
 def parse(text: str) -> tuple[Term, ...]:
     """The conditions of a selector, all of which must hold. Raises FleetmarkError saying how one is written."""
     terms = []
-    for part in text.split(","):
+    for part in _NEXT.split(text):
         match = _TERM.fullmatch(part)
         if not match or not match[3]:
             raise FleetmarkError(

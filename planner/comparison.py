@@ -176,13 +176,18 @@ def _explained(left_out: Mapping[str, str], known: pd.DataFrame, a: Side, b: Sid
 
 
 def _clashes(a: Side, b: Side) -> dict[str, str]:
-    """Benchmarks of both sides whose units differ, within a side or between them."""
+    """Benchmarks of both sides whose units or directions differ, within a side or between them."""
     found: dict[str, str] = {}
     for title in a.benchmarks.index.intersection(b.benchmarks.index):
-        units = [str(s.benchmarks.loc[title, "unit"]) for s in (a, b)]
+        units, ways = ([str(s.benchmarks.loc[title, key]) for s in (a, b)] for key in ("unit", "better"))
         if units[0] != units[1] or ", " in units[0]:
             found[str(title)] = said(
                 "units clash: {one} on the baseline, {other} on the candidate", one=units[0], other=units[1]
+            )
+        elif ways[0] != ways[1]:
+            one, other = (Better(way).told for way in ways)
+            found[str(title)] = said(
+                "directions clash: {one} on the baseline, {other} on the candidate", one=one, other=other
             )
     return found
 
@@ -291,6 +296,8 @@ def _nothing_shared(a: Side, candidates: Sequence[Side], per: str, found: Sequen
     if per != "server" and known & {str(t) for t in a.benchmarks.index}:
         why = next((w for c in found for w in c.excluded.values()), "none has an amount on both sides")
         return f"--per {per}: nothing of {'; '.join(sorted(known)[:3])} … can be shared out on both sides: {why}"
+    for title, why in (item for c in found for item in c.excluded.items()):
+        return f"{a.title} and {candidates[0].title} share no benchmark that can be compared; {title}: {why}"
     mine = "; ".join(map(str, a.benchmarks.index[:3]))
     theirs = "; ".join(str(t) for c in candidates for t in c.benchmarks.index[:3])
     return f"{a.title} and {candidates[0].title} share no benchmark: the one has {mine}, …; the other {theirs}, …"

@@ -79,7 +79,8 @@ def _campaign(prose: Prose, c: CampaignInfo) -> None:
     prose.heading(said("Campaign {id}", id=c.id))
     prose.pair(said("Run it again"), command(c.command), "code")
     prose.pair(said("Files"), str(c.path), "code")
-    prose.pair(said("Suite, seed"), f"{c.suite}, {c.seed}")
+    if c.suite:
+        prose.pair(said("Suite, seed"), f"{c.suite}, {c.seed}")
     begun = joined([fmt.moment(c.created), fmt.duration(c.wall_s), None if c.finished else said("not finished")])
     prose.pair(said("Begun, took"), begun)
     prose.pair("Fleetmark", c.fleetmark_version)

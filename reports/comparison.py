@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -17,7 +17,8 @@ from planner.comparison import CLASH, Candidate, Comparison
 from planner.equivalence import Equivalence, Pairing
 from planner.ratio import CONFIDENCE, Ratio
 
-MOST_NAMED = 12  # hosts in a note, of those that a class does without
+MOST_NAMED = 4  # hosts in a note, of those that a class does without for one reason
+MOST_REASONS = 4
 WIDE = 0.5  # of the ratio: an interval that reaches further is no longer about even, and no ± would tell its ends
 
 
@@ -93,9 +94,11 @@ def _headline(candidate: Candidate, name: str, e: Equivalence) -> Row:
     elif e.work:
         parts.append(said("equal work {ratio}", ratio=interval(e.work)))
     if e.hosts_out:
-        names = [_out(h, why) for h, why in e.hosts_out.items()]
-        more = [said("and {n} more", n=len(names) - MOST_NAMED)] if len(names) > MOST_NAMED else []
-        parts.append(said("without {hosts}", hosts=joined([*names[:MOST_NAMED], *more])))
+        reasons: dict[str, list[str]] = {}
+        for host, why in e.hosts_out.items():
+            reasons.setdefault(why, []).append(host)
+        names = [_out(joined(_some(hosts, MOST_NAMED)), why) for why, hosts in reasons.items()]
+        parts.append(said("without {hosts}", hosts=joined(_some(names, MOST_REASONS))))
     note = joined(parts, "; ")
     standings = {s for t in e.weights for s in candidate.standing.get(t, "").split(", ") if s}
     standing = ", ".join(sorted(standings))
@@ -106,6 +109,11 @@ def _headline(candidate: Candidate, name: str, e: Equivalence) -> Row:
 
 def _out(host: str, why: str) -> str:
     return said("{host} ({why})", host=host, why=why)
+
+
+def _some(names: Sequence[str], most: int) -> list[str]:
+    more = [said("and {n} more", n=len(names) - most)] if len(names) > most else []
+    return [*names[:most], *more]
 
 
 def _benchmark(

@@ -28,6 +28,7 @@ from reports.comparison import (
 
 _STYLE = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.SAME: "cyan", Verdict.CANNOT_TELL: "yellow"}
 MOST_OUT = 8
+MOST_HEAD = 12  # characters of a side's name over its column; of a longer one, the part it plays
 
 
 def show(found: Comparison) -> list[RenderableType]:
@@ -41,6 +42,8 @@ def show(found: Comparison) -> list[RenderableType]:
         parts.append(Text())
     for candidate in found.candidates:
         mine = [r for r in every if r.candidate == candidate.title]
+        if len(found.candidates) > 1 and len(candidate.title) > MOST_HEAD:
+            parts.append(Text(f"candidate {fmt.clean(candidate.title)}", style="bold"))
         parts += [_table(found, mine, candidate.title), Text()]
         said = [r for r in mine if r.note and not r.benchmark]
         parts += [Text(f"{r.class_}: {fmt.clean(r.note)}") for r in said] + ([Text()] if said else [])
@@ -60,8 +63,9 @@ def show(found: Comparison) -> list[RenderableType]:
 def _table(found: Comparison, mine: list[Row], title: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("class, benchmark", overflow="fold")
-    for side in (found.baseline, title):
-        table.add_column(fmt.clean(side), justify="right", overflow="fold", max_width=18)
+    for side, part in ((found.baseline, "baseline"), (title, "candidate")):
+        shown = fmt.clean(side) if len(side) <= MOST_HEAD else part
+        table.add_column(shown, justify="right", overflow="fold")
     for column in ("ratio", "±", "p", "n"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)

@@ -50,7 +50,9 @@ def _comparison(found: Comparison, rows: Sequence[of.Row], _: Language) -> Itera
                 f"### {_text(row.candidate)}: {_text(_(of.named(row.class_, row)))}: {_text(_headline(row, _))}",
                 "",
             )
-            yield from (_line(_(row.note)), "", *_head(heads, "lrrrrrrl"))
+            yield from (_line(_(row.note)), "")
+            if any(r.benchmark and (r.candidate, r.class_) == (row.candidate, row.class_) for r in rows):
+                yield from _head(heads, "lrrrrrrl")
             continue
         values = [of.value(v, row.unit) for v in (row.baseline_value, row.candidate_value)]
         numbers = [of.figure(row.ratio), of.plus_minus(row), of.p_value(row), of.hosts(found, row)]

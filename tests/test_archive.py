@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,17 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
         write_atomic(file / "below a file", "second")
     assert file.read_text() == "first"
     assert [p.name for p in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_link_is_followed_and_what_is_no_file_stays(tmp_path: Path) -> None:
+    (tmp_path / "page.html").touch()
+    (tmp_path / "link.html").symlink_to("page.html")
+    write_atomic(tmp_path / "link.html", "through")
+    assert (tmp_path / "page.html").read_text() == "through" and (tmp_path / "link.html").is_symlink()
+    os.mkfifo(tmp_path / "pipe.html")
+    with pytest.raises(FleetmarkError, match=r"pipe.html: it is no plain file"):
+        write_atomic(tmp_path / "pipe.html", "lost")
+    assert (tmp_path / "pipe.html").is_fifo()
 
 
 def test_a_step_that_comes_twice_is_kept_as_it_first_was(archive: Archive) -> None:

@@ -313,6 +313,7 @@ def test_every_form_says_the_same(root: Path) -> None:
         (["--reference", "", "-c", "gen=new"], "no reference ''"),
         (["--reference", "x@²", "-c", "gen=new"], "there is none yet"),
         (["-b", "gen=old", "-c", "gen=new", "--mix", ""], "is no share"),
+        (["-b", "gen=old", "-c", "gen=new", "--mix", "disk=0.5,disk=0.5"], "disk stands twice; give it one share"),
         (["-b", "gen=old", "-c", "gen=new", "--mix", "disk=-1,mem-bw=2"], "gives disk -1: a share is a number from 0"),
         (["-b", "gen=old", "-c", "gen=new", "--mix", "disk=nan"], "gives disk nan: a share is a number"),
         (["-b", "gen=old", "-c", "gen=new", "--only", "fio/*", "--only", "x*"], "--only x* matches no benchmark"),
@@ -323,6 +324,32 @@ def test_every_form_says_the_same(root: Path) -> None:
 )
 def test_bad_input_is_one_sentence(root: Path, words: list[str], said: str) -> None:
     assert said in refused(root, "compare", *words)
+
+
+def test_a_mix_in_yaml_with_a_class_twice(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "mix.yml").write_text("disk: 0.5\nmem-bw: 0.5\ndisk: 0.5\n")
+    said = refused(root, "compare", "-b", "gen=old", "-c", "gen=new", "--mix", str(tmp_path / "mix.yml"))
+    assert "mix.yml line 3: not YAML: disk stands twice" in said
+
+
+def test_no_such_record_names_the_folder(tmp_path: Path) -> None:
+    said = refused(tmp_path / "absent", "compare", "-b", "gen=old", "-c", "gen=new")
+    assert said.startswith(f"{tmp_path / 'absent'}: no such folder")
+
+
+def test_hosts_that_lack_a_benchmark_are_named_by_what_they_lack(tmp_path: Path) -> None:
+    measured = {k: v for k, v in fleet(count=8).items() if k[0] not in ("a1", "a2", "b3") or k[1] != GCC}
+    record(tmp_path, "c1", labels(measured), measured)
+    note = of(compared(tmp_path), "cpu-int")["note"]
+    assert note == "without a1, a2, b3 (has no spec_cpu2017 502.gcc_r base_ratio)"
+
+
+def test_a_label_that_is_no_number_is_shown(tmp_path: Path) -> None:
+    measured = fleet(count=2)
+    hosts = {h: {**about, "watts": "300W"} for h, about in labels(measured).items()}
+    record(tmp_path, "c1", hosts, measured)
+    said = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "watt")
+    assert "its label watts is 300W, which is no number above 0" in said
 
 
 def test_hosts_that_differ_wildly_fit_every_form(tmp_path: Path) -> None:
@@ -364,6 +391,21 @@ def test_units_must_agree(tmp_path: Path) -> None:
     row = of(compared(tmp_path), "disk", "fio randread-4k-qd32 read_iops")
     assert row["ratio"] == "" and row["note"] == "units clash: 1/s on the baseline, B/s on the candidate"
     assert (row["unit"], row["baseline_value"], row["candidate_value"]) == ("", "", "")
+
+
+def test_directions_must_agree(tmp_path: Path) -> None:
+    """Two tables that disagree on which way is better: the first word must not stand for both."""
+    other = replace(IOPS, better="lower")
+    hosts = {"a": {"gen": "old"}, "a2": {"gen": "old"}, "b": {"gen": "new"}, "b2": {"gen": "new"}}
+    triad = {(h, TRIAD): [1e9] for h in hosts}
+    record(tmp_path, "c1", hosts, {**triad, ("a", IOPS): [2.0], ("a2", IOPS): [2.1], ("b", other): [4.0]})
+    record(tmp_path, "c2", hosts, {("b2", other): [4.1]})
+    note = of(compared(tmp_path), "disk", "fio randread-4k-qd32 read_iops")["note"]
+    assert note == "directions clash: higher is better on the baseline, lower is better on the candidate"
+    assert "directions clash" in refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--only", "fio/*")
+    record(tmp_path, "c3", {"a3": {"gen": "old"}}, {("a3", other): [2.2]})
+    note = of(compared(tmp_path), "disk", "fio randread-4k-qd32 read_iops")["note"]
+    assert note.startswith("units clash: 1/s (higher is better), 1/s (lower is better) on the baseline, 1/s on")
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
@@ -149,6 +152,33 @@ def test_bad_input_is_one_sentence(tmp_path: Path, kind: str, content: str | Non
         file.write_text(content)
     assert said in refused(tmp_path, "import", kind, str(file))
     assert not (tmp_path / "imports").exists()
+
+
+def test_columns_that_a_selector_has_other_words_for(tmp_path: Path) -> None:
+    file = tmp_path / "t.csv"
+    file.write_text("machine,benchmark,value,unit,host,campaign,gen\na,x,1,score,h,c,g\n".replace("score", "GB/s"))
+    assert "the column host is left out: in a selector, host stands for the machine" in run(
+        tmp_path, "import", "table", str(file)
+    )
+    (machine,) = importing.machines(tmp_path)
+    assert dict(machine.labels) == {"gen": "g"} and machine.values("host") == ["a"]
+
+
+def test_a_moment_beyond_the_calendar_and_a_workbook(tmp_path: Path) -> None:
+    far = pa.table({"machine": ["a"], "benchmark": ["x"], "value": [1.0], "unit": ["s"], "at": pa.array([10**15])})
+    far = far.set_column(4, "at", far["at"].cast(pa.timestamp("s")))
+    pq.write_table(far, tmp_path / "far.parquet")
+    assert "far.parquet: Parquet that" in refused(tmp_path, "import", "table", str(tmp_path / "far.parquet"))
+    (tmp_path / "t.xlsx").write_bytes(b"PK\x03\x04 and so on")
+    assert "save its sheet as CSV" in refused(tmp_path, "import", "table", str(tmp_path / "t.xlsx"))
+
+
+def test_a_name_that_is_no_text(tmp_path: Path, tidy: Path) -> None:
+    odd = Path(os.fsdecode(bytes(tmp_path) + b"/odd\xff.csv"))
+    odd.write_bytes(tidy.read_bytes())
+    run(tmp_path, "import", "table", str(odd))
+    (made,) = (tmp_path / "imports").iterdir()
+    assert json.loads((made / "import.json").read_text())["source"].endswith("/odd\ufffd.csv")
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:

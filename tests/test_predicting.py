@@ -52,6 +52,19 @@ def test_ratios_against_a_baseline(root: Path) -> None:
     assert "541.leela_r" in run(root, "predict", "-m", "gen=g12", "-b", "gen=g0")
 
 
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [({"unit": "B/s"}, "units clash: 1, B/s"), ({"better": "lower"}, "directions clash: higher is better and low")],
+)
+def test_figures_that_do_not_go_together_are_not_mixed(root: Path, change: dict[str, str], why: str) -> None:
+    other = replace(LEELA, **change)
+    record(root, "d", {"x": {"gen": "gx"}}, {("x", other): [3.0], ("x", MCF): [5.0], ("x", GCC): [6.0]})
+    found = {f["benchmark"]: f for f in json.loads(run(root, "predict", "-m", "gen=g12", "--format", "json"))}
+    leela = found["spec_cpu2017 541.leela_r base_ratio"]
+    assert leela["value"] is None and leela["why"].startswith(why)
+    assert found["lmbench lat_syscall-null null"]["value"]
+
+
 def test_a_short_record_cannot_tell(tmp_path: Path) -> None:
     hosts = {f"m{n}": {"gen": f"g{n}"} for n in range(3)}
     measured: dict[tuple[str, Bench], list[float]] = {(h, TRIAD): [1e9] for h in hosts}

@@ -15,6 +15,7 @@ def machine(name: str, cores: int = 16, **labels: str) -> Machine:
     return Machine("c1", name, labels, lambda: facts(cpu=Cpu(model="EPYC 9554", cores=cores), gpus=gpus))
 
 
+ODD = [machine("[a]", system="Gen11 (2.25 GHz, AMD EPYC 9634)"), machine("a", host="b", system="[MAXSUN] 48G")]
 FLEET = [machine("h1", gen="ice", site="ams"), machine("h2", 64, gen="genoa"), machine("x3", 96, gen="genoa")]
 
 
@@ -37,6 +38,21 @@ FLEET = [machine("h1", gen="ice", site="ams"), machine("h2", 64, gen="genoa"), m
 )
 def test_selectors(text: str, chosen: list[str]) -> None:
     assert [m.host for m in choose(FLEET, text)] == chosen
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [
+        ("system=Gen11 (2.25 GHz, AMD EPYC 9634)", ["[a]"]),
+        ("host=?a?, system=Gen11 (2.25 GHz, AMD EPYC 9634),campaign=c1", ["[a]"]),
+        ("system=[MAXSUN] 48G", ["a"]),
+        ("host=[a]", ["[a]", "a"]),  # a name, and a pattern
+        ("host!=[a]b", ["[a]", "a"]),
+        ("host=a", ["a"]),  # whatever its label of that name says
+    ],
+)
+def test_values_with_the_marks_of_selectors(text: str, chosen: list[str]) -> None:
+    assert [m.host for m in choose(ODD, text)] == chosen
 
 
 @pytest.mark.parametrize(

@@ -280,11 +280,22 @@ def read_model(path: Path, model: type[T], **more: Any) -> T:
     return _validate(path, model, {**more, **read_yaml(path)})
 
 
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice, of which PyYAML would keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for n, key in enumerate(keys):
+            if key.value in {k.value for k in keys[:n]}:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value} stands twice", key.start_mark)
+        return super().construct_mapping(node, deep)
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """A YAML file's keys and values. Raises FleetmarkError naming the file and what is wrong."""
     try:
         text = path.read_text()
-        raw = yaml.safe_load(text)
+        raw = yaml.load(text, _Loader)
     except OSError as error:
         raise FleetmarkError(f"{path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -109,8 +109,8 @@ class Collector:
         }
         rows = [replace(row, machine=names[key]) for key, row in self._rows]
         if several := sum(n > 1 for n in self._repeats.values()):
-            what = "benchmark has" if several == 1 else "benchmarks have"
-            self.notes.append(f"{several} {what} several results of one machine: their mean counts")
+            what = "benchmark of a machine has" if several == 1 else "benchmarks of a machine have"
+            self.notes.append(f"{several:,} {what} several results, which count as repeats")
         return Table(machines, rows, read, dict(self.left_out), tuple(self.notes))
 
     def _names(self) -> dict[tuple[str, tuple[str, ...]], str]:
@@ -176,6 +176,8 @@ def records(raw: bytes) -> Records:
     Raises FleetmarkError where it is damaged, or has no rows.
     """
     raw = unpacked(raw)
+    if raw.startswith(b"PK\x03\x04"):
+        raise FleetmarkError("an archive or a workbook, not a table; save its sheet as CSV, or unpack it")
     if raw.startswith(b"PAR1"):
         found = _parquet(raw)
     else:
@@ -194,7 +196,7 @@ def _parquet(raw: bytes) -> Records:
     try:
         table = pq.read_table(io.BytesIO(raw))
         made = [(f"row {n}", {k: _plain(v) for k, v in row.items()}) for n, row in enumerate(table.to_pylist(), 1)]
-    except (pa.ArrowException, OSError, ValueError) as error:
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         said = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         raise FleetmarkError(f"Parquet that is damaged or not whole ({said}); fetch the file again") from error
     return Records("Parquet", list(table.column_names), made)

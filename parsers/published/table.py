@@ -19,6 +19,7 @@ from parsers.published import Collector, Records, Row, Table, figure, records, s
 
 REQUIRED = ("machine", "benchmark", "value", "unit")
 OPTIONAL = ("metric", "better", "class", "repeat", "workload", "standing")
+_MEANT = {"host": "machine", "campaign": "import"}  # words of a selector that are no labels
 _LARGE = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {f"{p}i": 1024.0**n for n, p in enumerate("KMGTPE", 1)}
 _SMALL = {"m": 1e-3, "u": 1e-6, "\N{MICRO SIGN}": 1e-6, "\N{GREEK SMALL LETTER MU}": 1e-6, "n": 1e-9}
@@ -87,6 +88,9 @@ def read(raw: bytes, name: str = "") -> Table:
     columns = _columns(found)
     further = {c.strip(): c for c in found.columns if c.strip() and c not in columns.values()}
     made = Collector()
+    for column in sorted(further.keys() & _MEANT.keys()):
+        del further[column]
+        made.notes.append(f"the column {column} is left out: in a selector, {column} stands for the {_MEANT[column]}")
     labels: dict[str, dict[str, tuple[str, str]]] = {}
     seen: dict[tuple[object, ...], tuple[str, float]] = {}
     ways: dict[tuple[object, ...], tuple[str, Better]] = {}
