@@ -61,7 +61,8 @@ def sshd(fleet: Fleet, host: str, *lines: str) -> Iterator[None]:
     def configure(text: str) -> None:
         old = fleet.exec(host, ["cat", "/run/sshd.pid"]).stdout.strip()
         fleet.exec(host, ["tee", file], input=text)
-        again = "kill $0; while [ -d /proc/$0 ]; do sleep 0.02; done; /usr/sbin/sshd"
+        listens = "until [ -s /run/sshd.pid ]; do sleep 0.02; done"  # sshd listens before it writes this
+        again = f"kill $0; while [ -d /proc/$0 ]; do sleep 0.02; done; rm -f /run/sshd.pid; /usr/sbin/sshd && {listens}"
         fleet.exec(host, ["sh", "-c", again, old])
 
     configure("\n".join(lines) + "\n" + before)
