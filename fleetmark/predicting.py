@@ -126,7 +126,7 @@ def _clashes(sides: Sequence[Side]) -> Mapping[str, str]:
         if len(units) > 1 or ", " in units[0]:
             found[str(title)] = f"units clash: {', '.join(units)}"
         elif len(ways) > 1:
-            found[str(title)] = f"directions clash: {' and '.join(Better(way).told for way in ways)}"
+            found[str(title)] = f"directions clash: {' and '.join(Better(way).told or way for way in ways)}"
     return found
 
 

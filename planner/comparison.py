@@ -185,7 +185,7 @@ def _clashes(a: Side, b: Side) -> dict[str, str]:
                 "units clash: {one} on the baseline, {other} on the candidate", one=units[0], other=units[1]
             )
         elif ways[0] != ways[1]:
-            one, other = (Better(way).told for way in ways)
+            one, other = (Better(way).told or way for way in ways)
             found[str(title)] = said(
                 "directions clash: {one} on the baseline, {other} on the candidate", one=one, other=other
             )
