@@ -18,7 +18,7 @@ from fleetmark import pool
 from fleetmark.model import Better, FleetmarkError
 from fleetmark.selection import Machine, choose
 from fleetmark.units import human
-from planner.comparison import Side
+from planner.comparison import Side, at_odds
 from planner.transfer import Prediction, transfer
 
 _KIND = ("platform", "system", "processor")  # labels of imported tables that name a kind of machine
@@ -123,10 +123,9 @@ def _clashes(sides: Sequence[Side]) -> Mapping[str, str]:
     found = {}
     for title, of in pd.concat([s.benchmarks for s in sides]).groupby(level=0):
         units, ways = (sorted(set(of[key])) for key in ("unit", "better"))
-        if len(units) > 1 or ", " in units[0]:
-            found[str(title)] = f"units clash: {', '.join(units)}"
-        elif len(ways) > 1:
-            found[str(title)] = f"directions clash: {' and '.join(Better(way).told or way for way in ways)}"
+        if what := at_odds(units, ways):
+            told = units if what == "units" else [Better(way).told or way for way in ways]
+            found[str(title)] = f"{what} clash: {', '.join(told)}"
     return found
 
 

@@ -15,7 +15,7 @@ from fleetmark.said import count, joined, said
 from fleetmark.words import word
 from planner.equivalence import Equivalence, Pairing, compare
 
-CLASH = "units clash"  # how the reason begins where two figures share no unit
+CLASH = ("units clash", "directions clash")  # how the reason begins where figures cannot stand side by side
 APART = 4  # times one size another, from which on their figures are of different things (one in cache, say)
 RATES = ("B/s", "1/s", "FLOP/s", "1")  # what can be shared out over cores, watts or money; a latency cannot
 WORK_MIX = "work mix"  # the class of a comparison over a mix that the user gave
@@ -175,20 +175,30 @@ def _explained(left_out: Mapping[str, str], known: pd.DataFrame, a: Side, b: Sid
     return made
 
 
+def at_odds(units: Sequence[str], ways: Sequence[str]) -> str:
+    """What keeps figures of a benchmark apart: ``units``, ``directions``, or nothing. A side at odds with itself has
+    several units in one, with commas.
+    """
+    if len(set(units)) > 1 or ", " in units[0]:
+        return "units"
+    return "directions" if len(set(ways)) > 1 else ""
+
+
 def _clashes(a: Side, b: Side) -> dict[str, str]:
     """Benchmarks of both sides whose units or directions differ, within a side or between them."""
     found: dict[str, str] = {}
     for title in a.benchmarks.index.intersection(b.benchmarks.index):
         units, ways = ([str(s.benchmarks.loc[title, key]) for s in (a, b)] for key in ("unit", "better"))
-        if units[0] != units[1] or ", " in units[0]:
-            found[str(title)] = said(
-                "units clash: {one} on the baseline, {other} on the candidate", one=units[0], other=units[1]
-            )
-        elif ways[0] != ways[1]:
-            one, other = (Better(way).told or way for way in ways)
-            found[str(title)] = said(
-                "directions clash: {one} on the baseline, {other} on the candidate", one=one, other=other
-            )
+        match at_odds(units, ways):
+            case "units":
+                found[str(title)] = said(
+                    "units clash: {one} on the baseline, {other} on the candidate", one=units[0], other=units[1]
+                )
+            case "directions":
+                one, other = (Better(way).told or way for way in ways)
+                found[str(title)] = said(
+                    "directions clash: {one} on the baseline, {other} on the candidate", one=one, other=other
+                )
     return found
 
 

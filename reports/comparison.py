@@ -74,7 +74,7 @@ def _of(found: Comparison, candidate: Candidate) -> Iterator[Row]:
                 yield _benchmark(found, candidate, title, None, None, why)
     for title, why in candidate.excluded.items():
         row = _benchmark(found, candidate, title, None, None, why)
-        if why.startswith(CLASH):  # its values share no unit to be shown in
+        if why.startswith(CLASH):  # its values cannot be shown side by side
             row = replace(row, unit="", baseline_value=None, candidate_value=None)
         yield row
 

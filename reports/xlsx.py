@@ -123,7 +123,7 @@ class _Workbook:
                 sheet.text(row, at["benchmark"], title, "strong")
                 sheet.text(row, at["unit"], about["unit"])
                 sheet.text(row, at["direction"], word(str(about["better"])))
-                if not candidate.excluded.get(title, "").startswith(CLASH):  # which share no unit to be shown in
+                if not candidate.excluded.get(title, "").startswith(CLASH):  # which cannot stand side by side
                     self._means(row, title, candidate.title)
                 sheet.text(row, at["standing"], word(candidate.standing.get(title, "")))
                 sheet.text(row, at["note"], left_out.get(title, ""), "note")

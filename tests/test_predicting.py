@@ -54,7 +54,7 @@ def test_ratios_against_a_baseline(root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "why"),
-    [({"unit": "B/s"}, "units clash: 1, B/s"), ({"better": "lower"}, "directions clash: higher is better and low")],
+    [({"unit": "B/s"}, "units clash: 1, B/s"), ({"better": "lower"}, "directions clash: higher is better, low")],
 )
 def test_figures_that_do_not_go_together_are_not_mixed(root: Path, change: dict[str, str], why: str) -> None:
     other = replace(LEELA, **change)
