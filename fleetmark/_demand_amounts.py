@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Discriminator, Tag
 
 from fleetmark import periods
-from fleetmark.units import parse_seconds
+from fleetmark.base.units import parse_seconds
 
 NOT_SOLD = "not sold"
 _LARGEST = 1e15

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from fleetmark.model import FleetmarkError
+from fleetmark.base.measurement import FleetmarkError
 from workloads.manifest import suggest
 
 MOST = 10  # faults told at once

@@ -16,7 +16,7 @@ from scipy.stats import norm
 from fleetmark._demand_amounts import Quantity
 from fleetmark._demand_model import Demand, Growth, Start, rank
 from fleetmark._demand_places import Input, Path
-from fleetmark.model import FleetmarkError
+from fleetmark.base.measurement import FleetmarkError
 from workloads.manifest import suggest
 
 

@@ -15,9 +15,9 @@ from scipy.stats import norm, t
 from fleetmark import comparing, pool, profiling, reference, selection
 from fleetmark._demand_amounts import Quantity
 from fleetmark._demand_model import Chosen, Compared, Measured, Pinned, Profile, Workload, Worth
+from fleetmark.base.measurement import Better, FleetmarkError
+from fleetmark.base.text import said
 from fleetmark.comparing import Compared as Comparison
-from fleetmark.model import Better, FleetmarkError
-from fleetmark.said import said
 from planner import capacity
 from planner.comparison import WORK_MIX
 from planner.ratio import CONFIDENCE, Ratio

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fleetmark.model import Status
+from fleetmark.base.measurement import Status
 from fleetmark.outcome import Outcome
 from fleetmark.steps import Step
 from planner.curves import CURVE, curve_point

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fleetmark.model import FleetmarkError
+from fleetmark.base.measurement import FleetmarkError
 
 # What these say must be plain words, and whole: no colours, no log file that would hold passwords.
 _QUIET = {

@@ -20,11 +20,11 @@ from rich.console import Console
 from fleetmark import __version__
 from fleetmark.adaptive import Adaptive, Until
 from fleetmark.archive import Archive, safe_name, utc
+from fleetmark.base.facts import Facts
+from fleetmark.base.measurement import Status
 from fleetmark.drive import Drive, Run, about, said
-from fleetmark.facts import Facts
 from fleetmark.inventory import Host, load_inventory
 from fleetmark.launch import PLAYBOOKS, launch
-from fleetmark.model import Status
 from fleetmark.outcome import Outcome, rebuild
 from fleetmark.plan import Settings, make_plan, probes, settings_of
 from fleetmark.preflight import WORK_DIR, Checked, check_hosts

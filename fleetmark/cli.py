@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 
 from fleetmark import __version__, cli_plan, cli_profile, cli_reports
+from fleetmark.base.measurement import FleetmarkError, Status
 from fleetmark.cli_common import (
     INTERRUPTED,
     OK,
@@ -26,7 +27,6 @@ from fleetmark.cli_common import (
     Root,
     interruptible,
 )
-from fleetmark.model import FleetmarkError, Status
 
 app = typer.Typer(
     help="Characterise servers: run the field's benchmarks over a fleet and read what they say.",

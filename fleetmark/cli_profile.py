@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from fleetmark.base.measurement import FleetmarkError
 from fleetmark.cli_common import ROOT, AsFormat, Format, Root
-from fleetmark.model import FleetmarkError
 
 
 def profile(

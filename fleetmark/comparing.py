@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark import pool, reference
-from fleetmark.model import FleetmarkError
+from fleetmark.base.measurement import FleetmarkError
 from fleetmark.selection import Machine, choose, told_apart
 from planner.comparison import Comparison, Side, comparison
 from planner.equivalence import LEAST_MACHINES, Pairing

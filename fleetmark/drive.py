@@ -21,7 +21,7 @@ from typing import Any
 
 from fleetmark.adaptive import Adaptive, Rejected, Settled
 from fleetmark.archive import Archive
-from fleetmark.model import Status
+from fleetmark.base.measurement import Status
 from fleetmark.outcome import Outcome, judge
 from fleetmark.progress import Progress
 from fleetmark.reach import Channel, Reach, ReachError

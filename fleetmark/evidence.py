@@ -15,10 +15,10 @@ import pandas as pd
 
 from fleetmark import __version__, reference, telemetry
 from fleetmark.archive import Archive
+from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.text import said
 from fleetmark.comparing import Compared
-from fleetmark.model import FleetmarkError
 from fleetmark.results import MEASUREMENT_COLUMNS, OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results, stacked
-from fleetmark.said import said
 from fleetmark.selection import Machine
 from fleetmark.view import load_results, read_measurements
 

@@ -24,8 +24,8 @@ from rich.text import Text
 
 from fleetmark import __version__
 from fleetmark.archive import Archive, utc, write_atomic
-from fleetmark.facts import Facts
-from fleetmark.model import FleetmarkError, Status
+from fleetmark.base.facts import Facts
+from fleetmark.base.measurement import FleetmarkError, Status
 from fleetmark.selection import Machine
 from parsers.published import Table, mlperf, spec, table
 from workloads.manifest import suggest

@@ -10,7 +10,7 @@ from typing import Any
 
 import parsers
 from fleetmark.archive import Archive, utc
-from fleetmark.model import Better, FleetmarkError, Measurement, Parsed, ParseError, Status
+from fleetmark.base.measurement import Better, FleetmarkError, Measurement, Parsed, ParseError, Status
 from workloads import Manifest, load
 
 

@@ -6,8 +6,8 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from fleetmark.base.measurement import FleetmarkError
 from fleetmark.inventory import Host
-from fleetmark.model import FleetmarkError
 from fleetmark.resolve import Resolved, cases_of, make_step, words
 from fleetmark.steps import Exchange, HostPlan, Step
 from workloads import Choice, Manifest

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from fleetmark import __version__
 from fleetmark.archive import utc, write_atomic
-from fleetmark.model import FleetmarkError
+from fleetmark.base.measurement import FleetmarkError
 from workloads.manifest import suggest
 
 SCHEMA = 1

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fleetmark.facts import Facts
+from fleetmark.base.facts import Facts
+from fleetmark.base.measurement import FleetmarkError
 from fleetmark.gangs import plan_gangs
 from fleetmark.inventory import Host
-from fleetmark.model import FleetmarkError
 from fleetmark.pairs import plan_pairs
 from fleetmark.resolve import Resolved, cases_of, make_step, nodes_of, resolve, words
 from fleetmark.steps import Exchange, HostPlan, Plan, Step

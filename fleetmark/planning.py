@@ -15,7 +15,7 @@ from rich.text import Text
 
 from fleetmark import demand, demand_csv
 from fleetmark.archive import utc, write_atomic
-from fleetmark.model import FleetmarkError
+from fleetmark.base.measurement import FleetmarkError
 from fleetmark.reporting import Documents
 from planner.alternatives import alternatives
 from planner.capacity import Alternative, Binding, Conflict, Plan, Question

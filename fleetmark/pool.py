@@ -15,11 +15,11 @@ import pandas as pd
 
 from fleetmark import importing, readings
 from fleetmark.archive import Archive, campaigns
-from fleetmark.facts import Facts
-from fleetmark.model import Better, FleetmarkError
-from fleetmark.said import count, said
+from fleetmark.base.facts import Facts
+from fleetmark.base.measurement import Better, FleetmarkError
+from fleetmark.base.text import count, said
+from fleetmark.base.words import word
 from fleetmark.selection import Machine, told_apart
-from fleetmark.words import word
 from planner.comparison import Side
 from planner.curves import CURVE
 

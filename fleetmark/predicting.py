@@ -15,9 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark import pool
-from fleetmark.model import Better, FleetmarkError
+from fleetmark.base.measurement import Better, FleetmarkError
+from fleetmark.base.units import human
 from fleetmark.selection import Machine, choose
-from fleetmark.units import human
 from planner.comparison import Side, at_odds
 from planner.transfer import Prediction, transfer
 

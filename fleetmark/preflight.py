@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from fleetmark.facts import Facts
+from fleetmark.base.facts import Facts
+from fleetmark.base.measurement import FleetmarkError
 from fleetmark.inventory import Host
 from fleetmark.launch import agent_source
-from fleetmark.model import FleetmarkError
 from fleetmark.reach import Reach, connect
 from parsers.facts import normalise
 

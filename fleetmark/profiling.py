@@ -17,9 +17,9 @@ import pandas as pd
 from scipy import stats
 
 from fleetmark import pool
-from fleetmark.model import Better, FleetmarkError
+from fleetmark.base.measurement import Better, FleetmarkError
+from fleetmark.base.text import said
 from fleetmark.pinned import Shelf
-from fleetmark.said import said
 from fleetmark.selection import Machine, choose, told_apart
 from planner import bottleneck
 from planner.bottleneck import Gain, Profile, Upgrade

@@ -12,7 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from fleetmark.model import Status
+from fleetmark.base.measurement import Status
 
 MAX_TROUBLES = 8
 MAX_ROWS = 24  # a terminal's worth; hosts in trouble and at work come first

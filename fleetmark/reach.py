@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from fleetmark.base.measurement import FleetmarkError
 from fleetmark.inventory import Host
-from fleetmark.model import FleetmarkError
 
 SUDO_TIMEOUT_S = 30.0  # sudo's own delays after a wrong password, and slow directories, included
 _KEEP_ERRORS = 64 * 1024  # bytes of stderr a long-lived process leaves for a later question

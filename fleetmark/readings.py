@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fleetmark.model import Better, FleetmarkError, Status
+from fleetmark.base.measurement import Better, FleetmarkError, Status
 
 KEY = ("workload", "case", "metric", "subject", "labels", "unit", "better", "class", "standing")
 PAIRS = "pairs"  # the subject of what a host measured against others of its side

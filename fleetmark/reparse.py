@@ -19,10 +19,10 @@ import parsers
 import parsers.facts
 import workloads
 from fleetmark import archive as archives
+from fleetmark.base.measurement import FleetmarkError, Measurement, ParseError
+from fleetmark.base.units import human
 from fleetmark.drive import said
-from fleetmark.model import FleetmarkError, Measurement, ParseError
 from fleetmark.outcome import judge, rebuild
-from fleetmark.units import human
 
 
 def files(tool: str, paths: Sequence[Path], command: str, console: Console, as_json: bool) -> int:

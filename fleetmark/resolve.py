@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from fleetmark.facts import Facts
+from fleetmark.base.facts import Facts
 from fleetmark.steps import Deployment, Step
 from workloads import Choice, Manifest
 from workloads.manifest import Case

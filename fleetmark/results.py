@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 from pandas.api.types import union_categoricals
 
-from fleetmark.facts import Facts
+from fleetmark.base.facts import Facts
 
 OUTCOME_COLUMNS = (
     "host",

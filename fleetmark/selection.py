@@ -11,8 +11,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
-from fleetmark.facts import Facts
-from fleetmark.model import FleetmarkError
+from fleetmark.base.facts import Facts
+from fleetmark.base.measurement import FleetmarkError
 from workloads.manifest import suggest
 
 _TERM = re.compile(r"\s*([\w.-]+)\s*(>=|<=|!=|=|>|<)\s*(.*?)\s*", re.DOTALL)

@@ -11,12 +11,12 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fleetmark.facts import Facts
+from fleetmark.base.facts import Facts
+from fleetmark.base.units import human
 from fleetmark.inventory import Host, load_inventory
 from fleetmark.plan import Settings, make_plan, probes, settings_of
 from fleetmark.preflight import check_hosts
 from fleetmark.resolve import is_present
-from fleetmark.units import human
 from workloads import load_suite
 
 SKEW_SHOWN_S = 1.0

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.archive import Archive
-from fleetmark.model import Status
+from fleetmark.base.measurement import Status
 from fleetmark.results import EXTREME_COLUMNS, TELEMETRY_COLUMNS, Telemetry, stacked
 
 MOST_RUNS = 300  # whose samples are read, over all campaigns of a report

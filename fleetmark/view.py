@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import workloads
 from fleetmark import journal, telemetry
 from fleetmark.archive import MEASUREMENT_SCHEMA, Archive
-from fleetmark.facts import Facts
-from fleetmark.model import FleetmarkError
+from fleetmark.base.facts import Facts
+from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.text import said
 from fleetmark.results import CampaignInfo, HostInfo, Results, stacked
-from fleetmark.said import said
 from planner.scores import Rule, scores
 from planner.stability import FOREIGN_CORES
 from planner.summary import codes

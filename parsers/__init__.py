@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import BinaryIO
 
-from fleetmark.model import FleetmarkError, Parsed
+from fleetmark.base.measurement import FleetmarkError, Parsed
 
 
 def tools() -> list[str]:

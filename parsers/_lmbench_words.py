@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import PurePosixPath
 
-from fleetmark.model import Better, Measurement
+from fleetmark.base.measurement import Better, Measurement
 
 LONGEST = 1000  # characters of a line worth reading
 NUMBER = r"[0-9]{1,15}(?:\.[0-9]{0,12})?"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from fleetmark.model import Better, Measurement
+from fleetmark.base.measurement import Better, Measurement
 from parsers._mlperf_inference_run import TOOL
 from parsers._text import number
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fleetmark.model import Better, Measurement
+from fleetmark.base.measurement import Better, Measurement
 from parsers._mlperf_inference_accuracy import CASE as ACCURACY
 from parsers._mlperf_inference_run import NANO, TOOL, better, hint, percentile, says_interactive
 from parsers._text import dig, number, objects

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from fleetmark.model import Better, Measurement
+from fleetmark.base.measurement import Better, Measurement
 from parsers._text import number
 
 TOOL = "mlperf_inference"

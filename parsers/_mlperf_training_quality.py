@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fleetmark.model import Better
+from fleetmark.base.measurement import Better
 from parsers import _mlperf_training_rules as rules
 from parsers._mlperf_training_run import Eval, Run, plain, same
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fleetmark.model import Better
+from fleetmark.base.measurement import Better
 
 
 @dataclass(frozen=True, slots=True)

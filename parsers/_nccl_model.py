@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from fleetmark.model import Better
+from fleetmark.base.measurement import Better
 
 METRICS: dict[str, tuple[str, Better]] = {
     "busbw": ("B/s", Better.HIGHER),

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from fleetmark.model import Measurement, Parsed
+from fleetmark.base.measurement import Measurement, Parsed
 from parsers._nccl_checks import disagreements
 from parsers._nccl_model import METRICS, Row, Run
 

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from fleetmark.model import Better, Measurement, Parsed, ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed, ParseError
 from parsers._fio_text import ALL_CLIENTS, COMPLAINT, FATAL, Job, new_job, percentile_name, put, read_normal, read_terse
 from parsers._text import Document, Found, decode, dig, find_json, matches, number, numbered, objects
 

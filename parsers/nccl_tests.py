@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fleetmark.model import Parsed
+from fleetmark.base.measurement import Parsed
 from parsers._nccl_read import read
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from fleetmark.model import Better, Measurement, Parsed, ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed, ParseError
 
 _LINE = re.compile(r"(\d+\.\d+) (\d+\.\d+)\s*", re.ASCII)
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fleetmark.model import Parsed
+from fleetmark.base.measurement import Parsed
 from parsers._spec_checks import CPU2017, read
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fleetmark.model import Parsed
+from fleetmark.base.measurement import Parsed
 from parsers._spec_checks import CPU2026, read
 
 

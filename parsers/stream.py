@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from fleetmark.model import Better, Measurement, Parsed, ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed, ParseError
 from parsers._text import decode, numbered
 
 _TOOL = "stream"

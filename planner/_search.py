@@ -24,8 +24,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from fleetmark.model import FleetmarkError
-from fleetmark.said import said
+from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.text import said
 from planner._milp import Floats, Model
 
 Marks = npt.NDArray[np.bool_]

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from fleetmark.model import FleetmarkError
-from fleetmark.said import said
+from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.text import said
 from planner._milp import Caps, build
 from planner._search import highs
 from planner.capacity import TRADES, Alternative, Plan, Question

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, stats
 
-from fleetmark.model import FleetmarkError
-from fleetmark.said import said
+from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.text import said
 from planner.ratio import CONFIDENCE, Ratio
 
 Floats = npt.NDArray[np.float64]

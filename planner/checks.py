@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fleetmark.said import said
+from fleetmark.base.text import said
 from planner.capacity import Cohort, Plan, Question, Sku
 from planner.costs import costs
 

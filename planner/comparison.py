@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from fleetmark.model import Better, FleetmarkError
-from fleetmark.said import count, joined, said
-from fleetmark.words import word
+from fleetmark.base.measurement import Better, FleetmarkError
+from fleetmark.base.text import count, joined, said
+from fleetmark.base.words import word
 from planner.equivalence import Equivalence, Pairing, compare
 
 CLASH = ("units clash", "directions clash")  # how the reason begins where figures cannot stand side by side

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fleetmark.said import said
+from fleetmark.base.text import said
 from planner import bootstrap
 from planner.ratio import CONFIDENCE, Ratio, against, of_log, paired, welch
 

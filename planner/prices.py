@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fleetmark.said import said
+from fleetmark.base.text import said
 from planner._milp import Label, Model, build
 from planner._search import highs, search
 from planner.capacity import Binding, Margin, Plan, Question

@@ -16,9 +16,9 @@ import math
 
 from scipy import integrate, special
 
-from fleetmark.model import FleetmarkError
-from fleetmark.said import said
-from fleetmark.units import human
+from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.text import said
+from fleetmark.base.units import human
 
 CAP = 0.85  # above it small errors of load or service time are large errors of latency
 _TOLERANCE = 1e-7  # of the utilisation found

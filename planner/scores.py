@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fleetmark.model import Status
+from fleetmark.base.measurement import Status
 from planner.olympic import olympic_mean
 
 _SAME = ["campaign", "host", "subject", "workload", "unit", "better", "class"]

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from fleetmark.model import FleetmarkError
-from fleetmark.said import said
+from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.text import said
 from planner._milp import Caps, Floats, Model, build
 from planner._search import search
 from planner.capacity import Conflict, Margin, Plan, Question

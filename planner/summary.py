@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fleetmark.model import Status
+from fleetmark.base.measurement import Status
 
 METRIC = ["workload", "case", "metric", "subject", "labels", "standing", "unit"]
 _ABOUT = ["better", "class", "headline", "bits"]

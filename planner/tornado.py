@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from scipy import optimize, stats
 
-from fleetmark.said import said
+from fleetmark.base.text import said
 from planner._milp import build
 from planner.capacity import Margin, Plan, Question
 from planner.queueing import CAP

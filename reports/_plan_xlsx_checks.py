@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetmark.said import Said, joined, said
+from fleetmark.base.text import Said, joined, said
 from planner.queueing import CAP
 from reports import plan_tables as tables
 from reports._plan_xlsx_inputs import columns_at

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fleetmark.said import Said, said
+from fleetmark.base.text import Said, said
 from planner.capacity import KINDS
 from reports import format as fmt
 from reports import plan_tables as tables

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fleetmark.said import said
+from fleetmark.base.text import said
 from planner.capacity import HOURS
 from planner.queueing import CAP
 from reports import plan_tables as tables

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fleetmark.said import Said, said
+from fleetmark.base.text import Said, said
 from reports._plan_xlsx_numbers import Numbers
 from reports.workbook import Book, Head, Sheet, cell
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fleetmark.said import Said, said
+from fleetmark.base.text import Said, said
 from reports import plan_tables as tables
 from reports._plan_xlsx_inputs import columns_at
 from reports._plan_xlsx_layout import Block, Places, headed, named, right_aligned

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from fleetmark.said import Said, said
+from fleetmark.base.text import Said, said
 from planner.capacity import KINDS
 from reports import plan_tables as tables
 from reports._plan_xlsx_inputs import columns_at

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from fleetmark.said import Said, said
+from fleetmark.base.text import Said, said
 from planner.capacity import KINDS, TRADES, Alternative, Binding
 from planner.tornado import Effect
 from planner.uncertainty import Futures

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from fleetmark.model import Status
-from fleetmark.said import Said, said
-from fleetmark.words import word
+from fleetmark.base.measurement import Status
+from fleetmark.base.text import Said, said
+from fleetmark.base.words import word
 from planner.summary import METRIC, order_interval, pair_subjects, plain
 from reports import _xlsx_pages
 from reports import format as fmt

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from fleetmark.said import Said, joined, said
-from fleetmark.words import word
+from fleetmark.base.text import Said, joined, said
+from fleetmark.base.words import word
 from planner.comparison import WORK_MIX, Candidate
 from planner.equivalence import LEAST_COVERED, MIX_SENSITIVE, WHOLE, Equivalence, Pairing
 from planner.ratio import Ratio

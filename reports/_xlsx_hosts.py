@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from fleetmark.model import Better
-from fleetmark.said import said
-from fleetmark.words import word
+from fleetmark.base.measurement import Better
+from fleetmark.base.text import said
+from fleetmark.base.words import word
 from reports._xlsx_grid import FIRST_COLUMN, FIRST_ROW, Grid
 from reports._xlsx_sources import Part, Sources
 from reports.workbook import INTEGER, LOG, MOST_FORMULA, Head, Sheet, cell, form_for

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fleetmark.said import Said, said
+from fleetmark.base.text import Said, said
 from planner.comparison import Comparison
 from planner.equivalence import Pairing
 

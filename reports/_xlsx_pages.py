@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
+from fleetmark.base.text import Said, joined, said
+from fleetmark.base.words import word
 from fleetmark.results import CampaignInfo
-from fleetmark.said import Said, joined, said
-from fleetmark.words import word
 from reports import format as fmt
 from reports.hosts import side_by_side
 from reports.report import Report

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fleetmark.said import said
-from fleetmark.words import word
+from fleetmark.base.text import said
+from fleetmark.base.words import word
 from planner.equivalence import Pairing
 from planner.ratio import NOTHING, Ratio, Verdict
 from reports.workbook import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from fleetmark.model import Status
+from fleetmark.base.measurement import Status
 from fleetmark.readings import KEY, PAIRS
 from planner.comparison import Side
 from planner.summary import plain

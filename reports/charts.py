@@ -11,7 +11,7 @@ from typing import Any
 
 import vl_convert
 
-from fleetmark.facts import Facts
+from fleetmark.base.facts import Facts
 from fleetmark.results import HostInfo
 from reports import format as fmt
 

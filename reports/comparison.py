@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from fleetmark.model import Standing
-from fleetmark.said import changed, joined, said
-from fleetmark.units import human, significant
-from fleetmark.words import word
+from fleetmark.base.measurement import Standing
+from fleetmark.base.text import changed, joined, said
+from fleetmark.base.units import human, significant
+from fleetmark.base.words import word
 from planner.comparison import CLASH, Candidate, Comparison
 from planner.equivalence import Equivalence, Pairing
 from planner.ratio import CONFIDENCE, Ratio

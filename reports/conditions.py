@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from fleetmark.model import Status
+from fleetmark.base.measurement import Status
 from reports.view import View
 
 _OF = ["generation", "workload"]

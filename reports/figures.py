@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fleetmark.model import Status
-from fleetmark.said import joined, said
-from fleetmark.words import word
+from fleetmark.base.measurement import Status
+from fleetmark.base.text import joined, said
+from fleetmark.base.words import word
 from planner import summary
 from planner.curves import CURVE, curve_point
 from reports import charts

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from fleetmark import said
-from fleetmark.model import Better
-from fleetmark.units import scale_for, significant
+from fleetmark.base import text as said
+from fleetmark.base.measurement import Better
+from fleetmark.base.units import scale_for, significant
 
 count = said.count  # numbers with their nouns belong here too
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fleetmark.facts import Cache, Dimm, Disk, Facts, Gpu, PcieLink
+from fleetmark.base.facts import Cache, Dimm, Disk, Facts, Gpu, PcieLink
+from fleetmark.base.text import count, joined, said
+from fleetmark.base.units import human
 from fleetmark.results import HostInfo
-from fleetmark.said import count, joined, said
-from fleetmark.units import human
 from reports import format as fmt
 
 MOST = 12  # columns; further configurations are named, not shown

@@ -16,9 +16,9 @@ import jinja2
 import jinja2.sandbox
 from markupsafe import Markup, escape
 
-from fleetmark.model import FleetmarkError, Status
-from fleetmark.said import Said, said
-from fleetmark.words import word
+from fleetmark.base.measurement import FleetmarkError, Status
+from fleetmark.base.text import Said, said
+from fleetmark.base.words import word
 from planner import summary
 from reports import charts, page_figures
 from reports import format as fmt

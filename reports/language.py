@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fleetmark.model import FleetmarkError
-from fleetmark.said import Said
+from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.text import Said
 from workloads.manifest import read_yaml, suggest
 
 _HERE = Path(__file__).parent / "languages"

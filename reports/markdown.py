@@ -6,8 +6,8 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from fleetmark.said import count, joined
-from fleetmark.words import word
+from fleetmark.base.text import count, joined
+from fleetmark.base.words import word
 from planner.comparison import Comparison
 from planner.summary import status_counts
 from reports import comparison as of

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from fleetmark.units import significant
+from fleetmark.base.units import significant
 from planner.comparison import WORK_MIX, Comparison
 from planner.equivalence import WHOLE
 from planner.ratio import Verdict

@@ -9,9 +9,9 @@ from typing import Any
 
 import pandas as pd
 
-from fleetmark.model import Status
+from fleetmark.base.measurement import Status
+from fleetmark.base.text import said
 from fleetmark.results import HostInfo, Results
-from fleetmark.said import said
 from planner import summary
 from reports import format as fmt
 from reports.problems import WORST_FIRST

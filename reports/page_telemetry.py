@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fleetmark.said import Said, said
+from fleetmark.base.text import Said, said
 from reports import format as fmt
 from reports.conditions import Condition
 

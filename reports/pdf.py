@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from fleetmark.model import FleetmarkError
+from fleetmark.base.measurement import FleetmarkError
 from reports import html
 from reports.report import Report
 

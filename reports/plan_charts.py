@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fleetmark.said import said
+from fleetmark.base.text import said
 from planner.tornado import Effect
 from planner.uncertainty import Futures
 from reports import format as fmt

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetmark import __version__
-from fleetmark.said import Said, said
+from fleetmark.base.text import Said, said
 from planner.tornado import Effect
 from planner.uncertainty import Futures
 from reports import plan_charts

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fleetmark.said import Said, said
+from fleetmark.base.text import Said, said
 from planner.queueing import CAP
 
 MOST = 1e15

@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fleetmark.units import significant
+from fleetmark.base.units import significant
 from planner.capacity import Alternative, Binding, Conflict, Question
 from planner.tornado import Effect
 from planner.uncertainty import Futures

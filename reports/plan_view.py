@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from fleetmark.said import Said, joined, said
+from fleetmark.base.text import Said, joined, said
 from planner.capacity import KINDS, Alternative, Binding, Plan, Question
 from reports.format import clean
 

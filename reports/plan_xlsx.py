@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fleetmark import __version__
-from fleetmark.said import said
+from fleetmark.base.text import said
 from planner.capacity import Alternative, Binding, Plan, Question
 from planner.tornado import Effect
 from planner.uncertainty import Futures

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import pandas as pd
 
 from fleetmark.archive import safe_name
-from fleetmark.model import Status
+from fleetmark.base.measurement import Status
+from fleetmark.base.text import said
 from fleetmark.results import HostInfo, Results
-from fleetmark.said import said
 from reports import format as fmt
 
 WORST_FIRST = (Status.FAILED, Status.LOST, Status.INVALID, Status.SKIPPED)

@@ -11,8 +11,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fleetmark.base.units import human, scale_for, significant
 from fleetmark.profiling import Foretold, Profiled
-from fleetmark.units import human, scale_for, significant
 from planner.bottleneck import MOST_CONDITION, THROTTLES, Gain, Profile, Upgrade, gains
 from planner.ratio import Ratio
 

@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from fleetmark.model import Status
+from fleetmark.base.measurement import Status
 from fleetmark.results import Results
 from planner.summary import METRIC, status_counts
 from reports import format as fmt

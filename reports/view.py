@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fleetmark.model import Standing, Status
+from fleetmark.base.measurement import Standing, Status
+from fleetmark.base.text import joined, said
 from fleetmark.results import HostInfo, Results
-from fleetmark.said import joined, said
 from planner import summary
 from planner.curves import CURVE, curve_point
 from reports import format as fmt

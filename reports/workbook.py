@@ -19,9 +19,9 @@ from typing import Any
 import xlsxwriter
 from xlsxwriter.utility import xl_rowcol_to_cell
 
-from fleetmark.model import FleetmarkError
-from fleetmark.said import Said
-from fleetmark.units import scale_for
+from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.text import Said
+from fleetmark.base.units import scale_for
 from reports import format as fmt
 
 MOST_TEXT = 32_767  # characters in a cell

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fleetmark.model import Better
-from fleetmark.said import Said, said
-from fleetmark.words import word
+from fleetmark.base.measurement import Better
+from fleetmark.base.text import Said, said
+from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
 from planner.equivalence import LEAST_COVERED
 from planner.ratio import CONFIDENCE, SAME, Ratio

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fleetmark.archive import Archive
-from fleetmark.facts import Cpu, Facts
+from fleetmark.base.facts import Cpu, Facts
 from tests.test_plan import facts
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from fleetmark.adaptive import Adaptive, Rejected, Settled, Until
-from fleetmark.model import Status
+from fleetmark.base.measurement import Status
 from fleetmark.outcome import Outcome
 from fleetmark.steps import Step
 

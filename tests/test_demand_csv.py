@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fleetmark import demand, demand_csv
-from fleetmark.model import FleetmarkError
+from fleetmark.base.measurement import FleetmarkError
 from planner.capacity import Question
 from tests.test_demand import SMALL, changed
 from workloads.manifest import read_yaml

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from fleetmark.base.measurement import FleetmarkError
 from fleetmark.inventory import Host, load_inventory, this_machine
-from fleetmark.model import FleetmarkError
 
 
 @pytest.fixture(autouse=True)

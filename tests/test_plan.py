@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from fleetmark.facts import Cache, Cpu, Disk, Facts, NumaNode
+from fleetmark.base.facts import Cache, Cpu, Disk, Facts, NumaNode
+from fleetmark.base.measurement import FleetmarkError
 from fleetmark.inventory import Host
-from fleetmark.model import FleetmarkError
 from fleetmark.plan import make_plan, settings_of
 from fleetmark.resolve import is_present
 from fleetmark.steps import Plan, Step

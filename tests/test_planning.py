@@ -13,9 +13,9 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from fleetmark import demand, planning
+from fleetmark.base.measurement import FleetmarkError
 from fleetmark.cli import app
 from fleetmark.cli_common import OK, SOME_FAILED
-from fleetmark.model import FleetmarkError
 from planner.capacity import Conflict, Limit, Question
 from reports import plan_html, plan_terminal
 from reports.plan_view import view

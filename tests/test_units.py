@@ -2,8 +2,8 @@
 
 import pytest
 
-from fleetmark.model import FleetmarkError
-from fleetmark.units import human, parse_bytes, parse_seconds, significant
+from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.units import human, parse_bytes, parse_seconds, significant
 
 
 @pytest.mark.parametrize(

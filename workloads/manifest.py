@@ -11,8 +11,8 @@ from typing import Any, Literal, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from fleetmark.model import BASE_UNITS, Better, FleetmarkError
-from fleetmark.units import parse_bytes, parse_seconds
+from fleetmark.base.measurement import BASE_UNITS, Better, FleetmarkError
+from fleetmark.base.units import parse_bytes, parse_seconds
 
 HERE = Path(__file__).parent
 T = TypeVar("T", bound=BaseModel)

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import Field
 
-from fleetmark.model import FleetmarkError
+from fleetmark.base.measurement import FleetmarkError
 from workloads.manifest import HERE, _Part, load, read_model, suggest
 
 SUITES = HERE / "suites"

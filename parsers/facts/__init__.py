@@ -12,7 +12,7 @@ import importlib
 import pkgutil
 from typing import Any
 
-from fleetmark.model import FleetmarkError
+from fleetmark.base.measurement import FleetmarkError
 from parsers.facts._normalise import normalise
 
 __all__ = ["normalise", "parse", "tools"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fleetmark.model import FleetmarkError, ParseError
-from fleetmark.units import parse_bytes
+from fleetmark.base.measurement import FleetmarkError, ParseError
+from fleetmark.base.units import parse_bytes
 from parsers._text import find_json
 
 MAX_ID = 1 << 16  # no host has a CPU or node number beyond this; a longer range is damaged text

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from fleetmark.model import FleetmarkError, Measurement, Standing
+from fleetmark.base.measurement import FleetmarkError, Measurement, Standing
 from parsers._text import decode, number
 
 _LARGEST = 1 << 30  # bytes, unpacked

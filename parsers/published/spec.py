@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fleetmark.model import Better, FleetmarkError, Measurement, Parsed, ParseError, Standing
+from fleetmark.base.measurement import Better, FleetmarkError, Measurement, Parsed, ParseError, Standing
 from parsers import spec_cpu2017, spec_cpu2026
 from parsers._text import decode
 from parsers.published import Cells, Collector, Records, Row, Table, figure, records, some, unpacked, words

@@ -14,7 +14,7 @@ import difflib
 import re
 from collections.abc import Mapping
 
-from fleetmark.model import Better, FleetmarkError, Measurement, Standing
+from fleetmark.base.measurement import Better, FleetmarkError, Measurement, Standing
 from parsers.published import Collector, Records, Row, Table, figure, records, some, words
 
 REQUIRED = ("machine", "benchmark", "value", "unit")

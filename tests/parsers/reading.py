@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import parsers
-from fleetmark.model import Measurement, Parsed
+from fleetmark.base.measurement import Measurement, Parsed
 
 FIXTURES = Path(__file__).parent / "fixtures"
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import parsers
-from fleetmark.model import Better, Parsed, ParseError
+from fleetmark.base.measurement import Better, Parsed, ParseError
 from tests import corpus
 from tests.parsers.reading import FIXTURES, cases, find, identities, read, value, values
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fleetmark.model import Better, Parsed, ParseError
+from fleetmark.base.measurement import Better, Parsed, ParseError
 from parsers import _mlc_words as words
 from parsers.mlc import parse
 from tests import corpus

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fleetmark.model import Better, Parsed, ParseError, Standing
+from fleetmark.base.measurement import Better, Parsed, ParseError, Standing
 from parsers.mlperf_inference import parse
 from tests import corpus
 from tests.parsers.reading import FIXTURES, cases, find, identities, read, value

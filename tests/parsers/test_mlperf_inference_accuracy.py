@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from fleetmark.model import Better, Parsed, ParseError, Standing
+from fleetmark.base.measurement import Better, Parsed, ParseError, Standing
 from parsers.mlperf_inference import parse
 from tests.parsers.reading import cases, read, value
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fleetmark.model import Better, Parsed, ParseError, Standing
+from fleetmark.base.measurement import Better, Parsed, ParseError, Standing
 from parsers import _mlperf_training_rules as rules
 from parsers.mlperf_training import parse, parse_stream
 from planner.olympic import RUNS

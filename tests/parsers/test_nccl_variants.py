@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fleetmark.model import Better, ParseError
+from fleetmark.base.measurement import Better, ParseError
 from parsers.nccl_variants import parse
 from tests import corpus
 from tests.parsers.reading import FIXTURES, cases, find, identities, read, value, values

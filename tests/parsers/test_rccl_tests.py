@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fleetmark.model import Parsed, ParseError
+from fleetmark.base.measurement import Parsed, ParseError
 from parsers import nccl_tests
 from parsers.rccl_tests import parse
 from tests import corpus

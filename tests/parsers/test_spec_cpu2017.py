@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fleetmark.model import Better, Parsed, ParseError, Standing
+from fleetmark.base.measurement import Better, Parsed, ParseError, Standing
 from parsers.spec_cpu2017 import parse
 from parsers.spec_cpu2026 import parse as parse_2026
 from tests import corpus

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fleetmark.model import Better, Parsed, ParseError
+from fleetmark.base.measurement import Better, Parsed, ParseError
 from parsers.stream import parse
 from tests import corpus
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleetmark.model import FleetmarkError
+from fleetmark.base.measurement import FleetmarkError
 from planner.queueing import erlang_c, mean_wait, takes_longer, utilisation_for, waits_longer
 
 

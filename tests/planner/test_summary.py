@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleetmark.model import Status
+from fleetmark.base.measurement import Status
 from planner.summary import Interval, merge_pairs, order_interval, per_generation, per_host, status_counts
 from tests.reports import sample
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fleetmark.facts import Cache, Cpu, Dimm, Disk, Facts, Nic, NumaNode
-from fleetmark.model import Better, Status
+from fleetmark.base.facts import Cache, Cpu, Dimm, Disk, Facts, Nic, NumaNode
+from fleetmark.base.measurement import Better, Status
 from fleetmark.results import MEASUREMENT_COLUMNS, OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetmark.model import Better, FleetmarkError, Status
+from fleetmark.base.measurement import Better, FleetmarkError, Status
 from fleetmark.results import HostInfo, Results
 from reports import html
 from reports.format import clean, fit, labels, natural

@@ -13,17 +13,17 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from fleetmark.model import Better, FleetmarkError, Standing, Status
+from fleetmark.base.measurement import Better, FleetmarkError, Standing, Status
+from fleetmark.base.text import changed, count, joined, said
+from fleetmark.base.words import word
 from fleetmark.pool import PER
-from fleetmark.said import changed, count, joined, said
-from fleetmark.words import word
 from planner.comparison import WORK_MIX
 from planner.ratio import Verdict
 from reports import format as fmt
 from reports.language import ENGLISH, Language, language, languages
 
 HOUSE = Path(__file__).parents[2]
-SOURCES = [p for room in ("fleetmark", "planner", "reports") for p in sorted((HOUSE / room).glob("*.py"))]
+SOURCES = [p for room in ("fleetmark", "planner", "reports") for p in sorted((HOUSE / room).rglob("*.py"))]
 TEMPLATES = sorted((HOUSE / "reports" / "templates").glob("*.j2"))
 
 
@@ -37,15 +37,15 @@ def in_source(path: Path) -> Iterator[str]:
     ours = {
         alias.asname or alias.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module == "fleetmark.said"
+        if isinstance(node, ast.ImportFrom) and node.module == "fleetmark.base.text"
         for alias in node.names
     }
     modules = {"fmt"} | {
         alias.asname or alias.name
         for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module == "fleetmark"
+        if isinstance(node, ast.ImportFrom) and node.module == "fleetmark.base"
         for alias in node.names
-        if alias.name == "said"
+        if alias.name == "text"
     }
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):

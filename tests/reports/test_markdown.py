@@ -10,7 +10,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from fleetmark import comparing, evidence
-from fleetmark.model import Status
+from fleetmark.base.measurement import Status
 from reports import markdown
 from reports.language import language
 from reports.report import Report, of_campaign, of_comparison

@@ -18,7 +18,7 @@ import pytest
 from PIL import Image
 
 from fleetmark import comparing, evidence
-from fleetmark.model import FleetmarkError, Status
+from fleetmark.base.measurement import FleetmarkError, Status
 from fleetmark.results import Results
 from reports import html, pdf
 from reports.language import language

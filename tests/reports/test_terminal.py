@@ -10,7 +10,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from fleetmark.model import Better, Status
+from fleetmark.base.measurement import Better, Status
 from fleetmark.results import Results
 from reports import report
 from reports.terminal import summary

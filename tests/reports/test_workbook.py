@@ -9,8 +9,8 @@ import openpyxl
 import pytest
 from scipy import stats
 
-from fleetmark.model import FleetmarkError
-from fleetmark.said import said
+from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.text import said
 from reports.workbook import (
     GENERAL,
     MOST_COLUMNS,

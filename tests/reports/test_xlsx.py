@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from fleetmark import comparing, evidence
-from fleetmark.model import Status
-from fleetmark.said import Said
+from fleetmark.base.measurement import Status
+from fleetmark.base.text import Said
 from planner.equivalence import compare
 from reports import _xlsx_hosts, _xlsx_sources, xlsx
 from reports.language import Language

@@ -7,8 +7,8 @@ import pytest
 
 import parsers
 import workloads
+from fleetmark.base.measurement import FleetmarkError
 from fleetmark.launch import PLAYBOOKS
-from fleetmark.model import FleetmarkError
 from workloads.manifest import Manifest, Parameter, read_model
 from workloads.template import evaluate
 

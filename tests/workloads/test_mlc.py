@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from fleetmark.facts import Cpu, NumaNode
+from fleetmark.base.facts import Cpu, NumaNode
+from fleetmark.base.measurement import FleetmarkError
 from fleetmark.launch import PLAYBOOKS
-from fleetmark.model import FleetmarkError
 from fleetmark.plan import settings_of
 from fleetmark.steps import HostPlan
 from parsers.mlc import parse

@@ -20,9 +20,9 @@ from typing import Any
 
 import pytest
 
-from fleetmark.facts import Cache, Cpu, Gpu, NumaNode
+from fleetmark.base.facts import Cache, Cpu, Gpu, NumaNode
+from fleetmark.base.measurement import FleetmarkError
 from fleetmark.launch import PLAYBOOKS
-from fleetmark.model import FleetmarkError
 from fleetmark.plan import settings_of
 from fleetmark.steps import HostPlan, Step
 from tests.test_plan import GiB, plan, suite

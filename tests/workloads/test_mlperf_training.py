@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from fleetmark.base.measurement import FleetmarkError
 from fleetmark.launch import PLAYBOOKS
-from fleetmark.model import FleetmarkError
 from fleetmark.plan import settings_of
 from fleetmark.steps import HostPlan, Step
 from parsers.mlperf_training import parse

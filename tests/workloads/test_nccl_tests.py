@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from fleetmark.facts import Gpu
+from fleetmark.base.facts import Gpu
+from fleetmark.base.measurement import FleetmarkError
 from fleetmark.inventory import Host
-from fleetmark.model import FleetmarkError
 from fleetmark.plan import make_plan, settings_of
 from fleetmark.steps import HostPlan, Plan
 from tests.test_plan import facts

@@ -17,10 +17,10 @@ import pytest
 import yaml
 
 import workloads
-from fleetmark.facts import Facts
+from fleetmark.base.facts import Facts
+from fleetmark.base.measurement import FleetmarkError
 from fleetmark.inventory import Host
 from fleetmark.launch import PLAYBOOKS
-from fleetmark.model import FleetmarkError
 from fleetmark.plan import make_plan, settings_of
 from fleetmark.steps import HostPlan
 from tests.corpus import ROOT as CORPUS

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fleetmark.model import ParseError
+from fleetmark.base.measurement import ParseError
 from parsers.facts import parse
 from tests import corpus
 

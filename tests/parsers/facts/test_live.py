@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from fleetmark.facts import Facts
+from fleetmark.base.facts import Facts
 from parsers.facts import normalise
 
 SCRIPT = Path(__file__).parents[3] / "playbooks" / "agent" / "facts.py"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fleetmark.model import Better, FleetmarkError, Standing
+from fleetmark.base.measurement import Better, FleetmarkError, Standing
 from parsers.published import Table, mlperf
 from tests.corpus import ROOT
 

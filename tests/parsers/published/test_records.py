@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleetmark.model import FleetmarkError
+from fleetmark.base.measurement import FleetmarkError
 from parsers.published import figure, mlperf, records, spec, table, words
 
 CSV = b"machine,benchmark,value,unit\nh1,linpack,2.5,GFLOP/s\nh2,linpack,5,GFLOP/s\n"

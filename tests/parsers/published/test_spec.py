@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetmark.model import FleetmarkError, Standing
+from fleetmark.base.measurement import FleetmarkError, Standing
 from parsers.published import Table, spec
 from tests.corpus import ROOT
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetmark.model import Better, FleetmarkError, Standing
+from fleetmark.base.measurement import Better, FleetmarkError, Standing
 from parsers.published import Table, table
 
 

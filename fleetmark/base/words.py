@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fleetmark.said import Said, joined, said
+from fleetmark.base.text import Said, joined, said
 
 _WORDS: dict[str, Said] = {
-    # how a run ended (fleetmark.model.Status), or why a value that passed is none to use
+    # how a run ended (fleetmark.base.measurement.Status), or why a value that passed is none to use
     "passed": said("passed"),
     "failed": said("failed"),
     "invalid": said("invalid"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from fleetmark.said import said
+from fleetmark.base.text import said
 
 
 class FleetmarkError(Exception):

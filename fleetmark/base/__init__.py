@@ -1,0 +1,1 @@
+"""What everything else stands on: errors, measurements, facts, units, sentences; imports nothing else of Fleetmark."""
