@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import parsers
-from fleetmark.base.measurement import ParseError
+from fleetmark.base.errors import ParseError
 
 HEAD = {
     "loadgen_version": "6.0.17 @ 0123456789",

@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from planner._milp import build
 from planner.capacity import Cohort, Question, Site, Sku, Workload, Worth
 from planner.solve import best

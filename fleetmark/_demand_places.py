@@ -8,8 +8,7 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from fleetmark.base.measurement import FleetmarkError
-from workloads.manifest import suggest
+from fleetmark.base.errors import FleetmarkError, suggest
 
 MOST = 10  # faults told at once
 

@@ -16,8 +16,7 @@ from scipy.stats import norm
 from fleetmark._demand_amounts import Quantity
 from fleetmark._demand_model import Demand, Growth, Start, rank
 from fleetmark._demand_places import Input, Path
-from fleetmark.base.measurement import FleetmarkError
-from workloads.manifest import suggest
+from fleetmark.base.errors import FleetmarkError, suggest
 
 
 def per_period(given: Any, names: Sequence[str], found: Input, path: Path, needed: bool) -> list[Any]:

@@ -15,13 +15,13 @@ from scipy.stats import norm, t
 from fleetmark import comparing, pool, profiling, reference, selection
 from fleetmark._demand_amounts import Quantity
 from fleetmark._demand_model import Chosen, Compared, Measured, Pinned, Profile, Workload, Worth
-from fleetmark.base.measurement import Better, FleetmarkError
+from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.base.measurement import Better
 from fleetmark.base.text import said
 from fleetmark.comparing import Compared as Comparison
 from planner import capacity
 from planner.comparison import WORK_MIX
 from planner.ratio import CONFIDENCE, Ratio
-from workloads.manifest import suggest
 
 _SERVERS = re.compile(r"(.+?)\s+(?:servers?|machines?|hosts?|nodes?)")
 _PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}

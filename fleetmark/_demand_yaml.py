@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from fleetmark._demand_places import Input, Path, Where, dotted
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 
 MOST_NODES = 200_000  # an alias that names itself often enough would fill any memory
 

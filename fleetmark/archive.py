@@ -23,8 +23,8 @@ from urllib.parse import quote
 
 from pydantic_core import from_json
 
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import FleetmarkError
 
 SCHEMA = 1
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 
 # What these say must be plain words, and whole: no colours, no log file that would hold passwords.
 _QUIET = {

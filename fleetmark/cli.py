@@ -15,7 +15,8 @@ import typer
 from rich.console import Console
 
 from fleetmark import __version__, cli_plan, cli_profile, cli_reports
-from fleetmark.base.measurement import FleetmarkError, Status
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Status
 from fleetmark.cli_common import (
     INTERRUPTED,
     OK,

@@ -15,11 +15,11 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark import pool, reference
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.base.yaml import read_yaml
 from fleetmark.selection import Machine, choose, told_apart
 from planner.comparison import Comparison, Side, comparison
 from planner.equivalence import LEAST_MACHINES, Pairing
-from workloads.manifest import read_yaml, suggest
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,10 @@ from fleetmark._demand_model import Workload as Written
 from fleetmark._demand_places import Input
 from fleetmark._demand_series import demand, per_period
 from fleetmark._demand_worth import Record
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.text import said
 from planner.capacity import Cohort, Question, Site, Sku, Workload, Worth
 from planner.queueing import utilisation_for
-from workloads.manifest import suggest
 
 EXAMPLE = Path(__file__).parent / "demand_example.yml"
 

@@ -18,8 +18,7 @@ from pydantic import BaseModel
 
 from fleetmark._demand_model import QUANTILE, Cohort, Document, Site, Sku, Workload, Worth
 from fleetmark._demand_places import Input, Path, Where
-from fleetmark.base.measurement import FleetmarkError
-from workloads.manifest import suggest
+from fleetmark.base.errors import FleetmarkError, suggest
 
 SHEETS = ("settings.csv", "demand.csv", "skus.csv", "sites.csv", "worth.csv", "fleet.csv")
 _OPTIONAL = ("fleet.csv",)

@@ -15,7 +15,7 @@ import pandas as pd
 
 from fleetmark import __version__, reference, telemetry
 from fleetmark.archive import Archive
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import said
 from fleetmark.comparing import Compared
 from fleetmark.results import MEASUREMENT_COLUMNS, OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results, stacked

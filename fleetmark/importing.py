@@ -24,11 +24,11 @@ from rich.text import Text
 
 from fleetmark import __version__
 from fleetmark.archive import Archive, utc, write_atomic
+from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import FleetmarkError, Status
+from fleetmark.base.measurement import Status
 from fleetmark.selection import Machine
 from parsers.published import Table, mlperf, spec, table
-from workloads.manifest import suggest
 
 SCHEMA = 1
 FOLDER = "imports"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fleetmark.ask_ansible import Listed, complaint, list_inventory, sentences, template
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 
 GENERATION = "fleetmark_generation"  # icelake: label ``gen``
 LABELS = "fleetmark_labels"  # {rack: r12, role: db}

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from fleetmark.archive import Archive
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.results import OUTCOME_COLUMNS
 
 KEY = ("host", "workload", "case", "repeat", "subject")

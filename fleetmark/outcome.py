@@ -10,7 +10,8 @@ from typing import Any
 
 import parsers
 from fleetmark.archive import Archive, utc
-from fleetmark.base.measurement import Better, FleetmarkError, Measurement, Parsed, ParseError, Status
+from fleetmark.base.errors import FleetmarkError, ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed, Status
 from workloads import Manifest, load
 
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.inventory import Host
 from fleetmark.resolve import Resolved, cases_of, make_step, words
 from fleetmark.steps import Exchange, HostPlan, Step

@@ -14,8 +14,7 @@ from typing import Any, TypeVar
 
 from fleetmark import __version__
 from fleetmark.archive import utc, write_atomic
-from fleetmark.base.measurement import FleetmarkError
-from workloads.manifest import suggest
+from fleetmark.base.errors import FleetmarkError, suggest
 
 SCHEMA = 1
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{0,60}", re.ASCII)

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import FleetmarkError
 from fleetmark.gangs import plan_gangs
 from fleetmark.inventory import Host
 from fleetmark.pairs import plan_pairs

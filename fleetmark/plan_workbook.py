@@ -13,12 +13,11 @@ from typing import Any, TypeVar
 from fleetmark import periods
 from fleetmark._demand_amounts import currency
 from fleetmark._workbook_cells import Area, Cells, Value
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.text import said
 from planner.capacity import Cohort, Question, Site, Sku, Workload, Worth
 from reports import plan_tables as tables
 from reports.plan_tables import YES, Column, Rule
-from workloads.manifest import suggest
 
 T = TypeVar("T")
 _NAME = Rule(said("a name"), text=True)

@@ -15,7 +15,8 @@ from rich.text import Text
 
 from fleetmark import demand, demand_csv
 from fleetmark.archive import utc, write_atomic
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.yaml import read_yaml
 from fleetmark.reporting import Documents
 from planner.alternatives import alternatives
 from planner.capacity import Alternative, Binding, Conflict, Plan, Question
@@ -23,7 +24,6 @@ from planner.prices import shadow_prices
 from planner.solve import solve
 from planner.tornado import Effect, tornado
 from planner.uncertainty import Futures, futures, margined
-from workloads.manifest import read_yaml
 
 Say = Callable[[str], None]
 SEEDS_OF_MARGINS = 2  # from the seed on, by which margins are chosen: a plan looks better in those than it is

@@ -15,8 +15,9 @@ import pandas as pd
 
 from fleetmark import importing, readings
 from fleetmark.archive import Archive, campaigns
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import Better, FleetmarkError
+from fleetmark.base.measurement import Better
 from fleetmark.base.text import count, said
 from fleetmark.base.words import word
 from fleetmark.selection import Machine, told_apart

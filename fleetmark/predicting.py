@@ -15,7 +15,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark import pool
-from fleetmark.base.measurement import Better, FleetmarkError
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Better
 from fleetmark.base.units import human
 from fleetmark.selection import Machine, choose
 from planner.comparison import Side, at_odds

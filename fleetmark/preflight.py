@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import FleetmarkError
 from fleetmark.inventory import Host
 from fleetmark.launch import agent_source
 from fleetmark.reach import Reach, connect

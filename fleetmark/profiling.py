@@ -17,7 +17,8 @@ import pandas as pd
 from scipy import stats
 
 from fleetmark import pool
-from fleetmark.base.measurement import Better, FleetmarkError
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Better
 from fleetmark.base.text import said
 from fleetmark.pinned import Shelf
 from fleetmark.selection import Machine, choose, told_apart

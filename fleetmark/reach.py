@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.inventory import Host
 
 SUDO_TIMEOUT_S = 30.0  # sudo's own delays after a wrong password, and slow directories, included

@@ -15,7 +15,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from fleetmark.base.measurement import Better, FleetmarkError, Status
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Better, Status
 
 KEY = ("workload", "case", "metric", "subject", "labels", "unit", "better", "class", "standing")
 PAIRS = "pairs"  # the subject of what a host measured against others of its side

@@ -19,7 +19,8 @@ import parsers
 import parsers.facts
 import workloads
 from fleetmark import archive as archives
-from fleetmark.base.measurement import FleetmarkError, Measurement, ParseError
+from fleetmark.base.errors import FleetmarkError, ParseError
+from fleetmark.base.measurement import Measurement
 from fleetmark.base.units import human
 from fleetmark.drive import said
 from fleetmark.outcome import judge, rebuild

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 
 MAX_RESULT_BYTES = 8 << 20  # of a step's result.json: 600 samples of some 50 sensors are 0.5 MiB
 

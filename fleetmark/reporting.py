@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.text import Text
 
 from fleetmark.archive import Archive, utc, write_atomic
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.results import Results
 from fleetmark.view import load_results
 from reports import report

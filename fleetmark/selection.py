@@ -11,9 +11,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel
 
+from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import FleetmarkError
-from workloads.manifest import suggest
 
 _TERM = re.compile(r"\s*([\w.-]+)\s*(>=|<=|!=|=|>|<)\s*(.*?)\s*", re.DOTALL)
 _NEXT = re.compile(r",(?=\s*[\w.-]+\s*[><!=])")  # other commas belong to the value: Gen11 (2.25 GHz, AMD EPYC 9634)

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import workloads
 from fleetmark import journal, telemetry
 from fleetmark.archive import MEASUREMENT_SCHEMA, Archive
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import FleetmarkError
 from fleetmark.base.text import said
 from fleetmark.results import CampaignInfo, HostInfo, Results, stacked
 from planner.scores import Rule, scores

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import BinaryIO
 
-from fleetmark.base.measurement import FleetmarkError, Parsed
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Parsed
 
 
 def tools() -> list[str]:

@@ -14,7 +14,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from fleetmark.base.measurement import Better, Measurement, Parsed, ParseError
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed
 from parsers._lmbench_words import LONGEST, base, repeats
 from parsers._text import numbered
 

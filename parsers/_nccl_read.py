@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fleetmark.base.measurement import Parsed, ParseError
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Parsed
 from parsers._nccl_json import Files, read_csv, read_files
 from parsers._nccl_lines import Line, complaint, lines
 from parsers._nccl_model import Run, collective

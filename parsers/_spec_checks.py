@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from fleetmark.base.measurement import Better, Measurement, Parsed, ParseError, Standing
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed, Standing
 from parsers._spec_csv import read_csv
 from parsers._spec_log import read_log
 from parsers._spec_model import CHECKED_ONLY, FINISHED, NO_ENERGY, NO_FAILURE, TUNES, Report, Run, Score, spelled

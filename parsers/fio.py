@@ -18,7 +18,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from fleetmark.base.measurement import Better, Measurement, Parsed, ParseError
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed
 from parsers._fio_text import ALL_CLIENTS, COMPLAINT, FATAL, Job, new_job, percentile_name, put, read_normal, read_terse
 from parsers._text import Document, Found, decode, dig, find_json, matches, number, numbered, objects
 

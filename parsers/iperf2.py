@@ -19,7 +19,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from fleetmark.base.measurement import Better, Measurement, Parsed, ParseError
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed
 from parsers._iperf2_rows import FAILURE, Stream, Test, final, read_csv, read_text
 from parsers._iperf3_text import weighted_mean
 from parsers._text import decode, matches, numbered

@@ -17,7 +17,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from fleetmark.base.measurement import Better, Measurement, Parsed, ParseError
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed
 from parsers._iperf3_text import ERROR, NO_SUMMARY, Run, datagrams, read_text, settle, weighted_mean
 from parsers._text import Found, decode, dig, every, find_json, matches, number, numbered, objects
 

@@ -25,7 +25,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fleetmark.base.measurement import Better, Measurement, Parsed, ParseError
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed
 from parsers import _mlc_words as words
 from parsers._mlc_words import CACHES, IDLE, LOADED, MATRIX, MOST, PEAK, Options
 from parsers._text import decode, numbered

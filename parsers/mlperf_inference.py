@@ -29,7 +29,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import BinaryIO
 
-from fleetmark.base.measurement import Measurement, Parsed, ParseError, Standing
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Measurement, Parsed, Standing
 from parsers._mllog import MARK, DamagedError, Lines, records
 from parsers._mlperf_inference_accuracy import CASE as ACCURACY
 from parsers._mlperf_inference_accuracy import AccuracyReader

@@ -26,7 +26,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import BinaryIO
 
-from fleetmark.base.measurement import Better, Measurement, Parsed, ParseError, Standing
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed, Standing
 from parsers._mllog import DamagedError, Lines
 from parsers._mlperf_training_lines import Reader
 from parsers._mlperf_training_quality import groups, unit_of

@@ -21,7 +21,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from fleetmark.base.measurement import Parsed, ParseError
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Parsed
 from parsers._nccl_checks import is_rate
 from parsers._nccl_json import Files, read_files, read_records
 from parsers._nccl_lines import Line, complaint, lines

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from fleetmark.base.measurement import Better, Measurement, Parsed, ParseError
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed
 
 _LINE = re.compile(r"(\d+\.\d+) (\d+\.\d+)\s*", re.ASCII)
 

@@ -16,7 +16,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from fleetmark.base.measurement import Better, Measurement, Parsed, ParseError
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed
 from parsers._text import decode, numbered
 
 _TOOL = "stream"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import said
 from planner._milp import Caps, build
 from planner._search import highs

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from fleetmark.base.measurement import Better, FleetmarkError
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Better
 from fleetmark.base.text import count, joined, said
 from fleetmark.base.words import word
 from planner.equivalence import Equivalence, Pairing, compare

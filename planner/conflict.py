@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from planner import limits as of
 from planner._milp import Label, build
 from planner._search import highs, search

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 from scipy.optimize import linprog
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import said
 from planner._milp import Floats, Label, Model
 from planner.capacity import Question, Site, Sku, Workload

@@ -16,7 +16,7 @@ import math
 
 from scipy import integrate, special
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import said
 from fleetmark.base.units import human
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from planner._transfer_votes import LEAST_FAMILIES, Codes, Floats, Joined, Vote, join, reach, vote
 from planner.ratio import Ratio
 

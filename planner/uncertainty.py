@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from planner._futures import Draws, Fleet, needed, sample
 from planner.capacity import HOURS, Conflict, Margin, Plan, Question
 

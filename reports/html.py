@@ -16,7 +16,8 @@ import jinja2
 import jinja2.sandbox
 from markupsafe import Markup, escape
 
-from fleetmark.base.measurement import FleetmarkError, Status
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Status
 from fleetmark.base.text import Said, said
 from fleetmark.base.words import word
 from planner import summary

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.text import Said
-from workloads.manifest import read_yaml, suggest
+from fleetmark.base.yaml import read_yaml
 
 _HERE = Path(__file__).parent / "languages"
 ENGLISH = "en"

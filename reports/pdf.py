@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from reports import html
 from reports.report import Report
 

@@ -19,7 +19,7 @@ from typing import Any
 import xlsxwriter
 from xlsxwriter.utility import xl_rowcol_to_cell
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import Said
 from fleetmark.base.units import scale_for
 from reports import format as fmt

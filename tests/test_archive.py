@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fleetmark.archive import Archive, campaigns, find, safe_name, write_atomic
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 
 
 def step(**more: Any) -> dict[str, Any]:

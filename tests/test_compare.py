@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fleetmark import cli
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from tests.records import GCC, IOPS, MCF, NULL, TRIAD, Bench, record
 
 BASE = {TRIAD: 280e9, IOPS: 7e5, NULL: 120e-9, MCF: 5.2, GCC: 6.1}

@@ -7,7 +7,7 @@ import pytest
 
 from fleetmark import demand, periods
 from fleetmark._demand_series import spread
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from planner.capacity import Question
 from tests import test_profiling
 from tests.records import IOPS, MCF, NULL, TRIAD, record

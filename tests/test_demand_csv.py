@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from fleetmark import demand, demand_csv
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.yaml import read_yaml
 from planner.capacity import Question
 from tests.test_demand import SMALL, changed
-from workloads.manifest import read_yaml
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pytest
 from benchmarks.comparison import record as large
 from fleetmark import comparing, evidence, journal
 from fleetmark.archive import Archive
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.results import Results, stacked
 from fleetmark.view import load_results, read_measurements
 from reports import report

@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fleetmark import cli, importing, pool
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.selection import choose
 from tests.corpus import ROOT
 from tests.records import IOPS, record

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.inventory import Host, load_inventory, this_machine
 
 

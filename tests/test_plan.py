@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cache, Cpu, Disk, Facts, NumaNode
-from fleetmark.base.measurement import FleetmarkError
 from fleetmark.inventory import Host
 from fleetmark.plan import make_plan, settings_of
 from fleetmark.resolve import is_present

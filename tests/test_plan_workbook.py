@@ -15,7 +15,7 @@ import pytest
 from openpyxl.utils import get_column_letter
 from openpyxl.utils.cell import range_boundaries
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.plan_workbook import read
 from planner.capacity import Cohort, Question, Worth
 from reports import plan_xlsx

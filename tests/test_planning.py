@@ -13,7 +13,7 @@ from rich.console import Console
 from typer.testing import CliRunner, Result
 
 from fleetmark import demand, planning
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.cli import app
 from fleetmark.cli_common import OK, SOME_FAILED
 from planner.capacity import Conflict, Limit, Question

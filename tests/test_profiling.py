@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fleetmark import profiling
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from reports.profile_terminal import to_json
 from tests.records import MCF, NULL, TRIAD, Bench, record
 from tests.test_compare import refused, run

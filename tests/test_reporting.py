@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fleetmark import cli, reporting
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from tests.records import IOPS, MCF, TRIAD, Bench, record
 
 COMPARE = ("compare", "--baseline", "gen=old", "--candidate", "gen=new")

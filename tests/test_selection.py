@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cpu, Gpu
-from fleetmark.base.measurement import FleetmarkError
 from fleetmark.selection import Machine, choose, parse, told_apart
 from tests.test_plan import facts
 

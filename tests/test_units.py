@@ -2,7 +2,7 @@
 
 import pytest
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.units import human, parse_bytes, parse_seconds, significant
 
 

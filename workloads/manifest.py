@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from fleetmark.base.measurement import BASE_UNITS, Better, FleetmarkError
+from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.base.measurement import BASE_UNITS, Better
 from fleetmark.base.units import parse_bytes, parse_seconds
+from fleetmark.base.yaml import read_yaml
 
 HERE = Path(__file__).parent
 T = TypeVar("T", bound=BaseModel)
@@ -237,12 +237,6 @@ class Manifest(_Part):
         return made
 
 
-def suggest(word: str, known: Mapping[str, Any] | list[str]) -> str:
-    """`` (did you mean X?)`` where one of ``known`` is near ``word``, else nothing."""
-    near = difflib.get_close_matches(word, list(known), 1)
-    return f" (did you mean {near[0]}?)" if near else ""
-
-
 def names() -> list[str]:
     """All workloads there are, sorted."""
     return sorted(p.stem for p in HERE.glob("*.yml"))
@@ -278,33 +272,6 @@ def _overlay(base: Any, over: Any) -> Any:
 def read_model(path: Path, model: type[T], **more: Any) -> T:
     """A YAML file as ``model``. Raises FleetmarkError naming file, place and what is wrong."""
     return _validate(path, model, {**more, **read_yaml(path)})
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice, of which PyYAML would keep the last."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        for n, key in enumerate(keys):
-            if key.value in {k.value for k in keys[:n]}:
-                raise yaml.constructor.ConstructorError(None, None, f"{key.value} stands twice", key.start_mark)
-        return super().construct_mapping(node, deep)
-
-
-def read_yaml(path: Path) -> dict[str, Any]:
-    """A YAML file's keys and values. Raises FleetmarkError naming the file and what is wrong."""
-    try:
-        text = path.read_text()
-        raw = yaml.load(text, _Loader)
-    except OSError as error:
-        raise FleetmarkError(f"{path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f" line {mark.line + 1}" if mark else ""
-        raise FleetmarkError(f"{path}{line}: not YAML: {getattr(error, 'problem', None) or error}") from error
-    if not isinstance(raw, dict):
-        raise FleetmarkError(f"{path}: expected keys and values, got {type(raw).__name__}")
-    return raw
 
 
 def _validate(path: Path, model: type[T], values: Mapping[str, Any]) -> T:

@@ -8,8 +8,8 @@ from typing import Any
 
 from pydantic import Field
 
-from fleetmark.base.measurement import FleetmarkError
-from workloads.manifest import HERE, _Part, load, read_model, suggest
+from fleetmark.base.errors import FleetmarkError, suggest
+from workloads.manifest import HERE, _Part, load, read_model
 
 SUITES = HERE / "suites"
 

@@ -16,7 +16,7 @@ from typing import Any
 from jinja2 import StrictUndefined, TemplateError, Undefined
 from jinja2.sandbox import SandboxedEnvironment
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 
 KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
 

@@ -1,4 +1,4 @@
-"""The words everyone in the house speaks: measurement, status, and the errors that end in one sentence."""
+"""Measurements: a number with its unit and direction, how a run ended, and what a figure's owners would call it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from fleetmark.base.text import said
-
-
-class FleetmarkError(Exception):
-    """Something the user can mend. The message is one clear sentence: what, where, what to do."""
 
 
 class Better(StrEnum):
@@ -97,17 +93,3 @@ class Parsed:
     invalid: str | None = None
     notes: tuple[str, ...] = ()
     standing: Standing | None = None
-
-
-class ParseError(FleetmarkError):
-    """Output that holds no measurement: names the tool, the line and what was expected there."""
-
-    def __init__(self, tool: str, expected: str, *, line: int | None = None, got: str | None = None) -> None:
-        self.tool, self.expected, self.line, self.got = tool, expected, line, got
-        where = f" line {line}" if line is not None else ""
-        found = f", got {_clip(got)!r}" if got is not None else ""
-        super().__init__(f"{tool}{where}: expected {expected}{found}")
-
-
-def _clip(text: str, width: int = 120) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"

@@ -12,7 +12,7 @@ import importlib
 import pkgutil
 from typing import Any
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from parsers.facts._normalise import normalise
 
 __all__ = ["normalise", "parse", "tools"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fleetmark.base.measurement import FleetmarkError, ParseError
+from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.units import parse_bytes
 from parsers._text import find_json
 

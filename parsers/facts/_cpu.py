@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from typing import Any
 
+from fleetmark.base.errors import ParseError
 from fleetmark.base.facts import Cache, Cpu, NumaNode
-from fleetmark.base.measurement import ParseError
 from parsers.facts import lscpu, numactl
 from parsers.facts._common import id_list, integer, known, size
 from parsers.facts._raw import Raw

@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from typing import Any
 
+from fleetmark.base.errors import ParseError
 from fleetmark.base.facts import Dimm, Disk, Gpu, Nic, PcieLink
-from fleetmark.base.measurement import ParseError
 from parsers.facts import lsblk, lspci, nvidia_smi, rocm_smi
 from parsers.facts._common import integer, known, leading
 from parsers.facts._raw import Raw

@@ -9,8 +9,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import FleetmarkError
 from parsers._text import dig
 from parsers.facts import dmidecode
 from parsers.facts._common import integer, known, leading

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from fleetmark.base.measurement import FleetmarkError, ParseError
+from fleetmark.base.errors import FleetmarkError, ParseError
 from parsers._text import dig
 
 # Command -> what is unknown without it, and the package that brings it.

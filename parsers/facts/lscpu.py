@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import Any
 
-from fleetmark.base.measurement import ParseError
+from fleetmark.base.errors import ParseError
 from parsers._text import decode, objects
 from parsers.facts._common import document, id_list, integer, known, leading, size
 

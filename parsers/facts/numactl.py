@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from fleetmark.base.measurement import ParseError
+from fleetmark.base.errors import ParseError
 from parsers._text import decode
 from parsers.facts._common import id_list
 

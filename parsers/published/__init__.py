@@ -18,7 +18,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from fleetmark.base.measurement import FleetmarkError, Measurement, Standing
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Measurement, Standing
 from parsers._text import decode, number
 
 _LARGEST = 1 << 30  # bytes, unpacked

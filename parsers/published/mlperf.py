@@ -20,7 +20,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fleetmark.base.measurement import Better, FleetmarkError, Measurement, Standing
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Better, Measurement, Standing
 from parsers.published import Cells, Collector, Records, Row, Table, figure, records, some, words
 
 _SCENARIOS = {name.lower(): name for name in ("Offline", "Server", "Interactive", "SingleStream", "MultiStream")}

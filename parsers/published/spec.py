@@ -17,7 +17,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fleetmark.base.measurement import Better, FleetmarkError, Measurement, Parsed, ParseError, Standing
+from fleetmark.base.errors import FleetmarkError, ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed, Standing
 from parsers import spec_cpu2017, spec_cpu2026
 from parsers._text import decode
 from parsers.published import Cells, Collector, Records, Row, Table, figure, records, some, unpacked, words

@@ -14,7 +14,8 @@ import difflib
 import re
 from collections.abc import Mapping
 
-from fleetmark.base.measurement import Better, FleetmarkError, Measurement, Standing
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Better, Measurement, Standing
 from parsers.published import Collector, Records, Row, Table, figure, records, some, words
 
 REQUIRED = ("machine", "benchmark", "value", "unit")

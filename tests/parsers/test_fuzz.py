@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parsers
-from fleetmark.base.measurement import Parsed, ParseError
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Parsed
 from parsers._text import decode
 from tests import corpus
 from tests.parsers.reading import FIXTURES

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 import parsers
-from fleetmark.base.measurement import Better, Parsed, ParseError
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Parsed
 from tests import corpus
 from tests.parsers.reading import FIXTURES, cases, find, identities, read, value, values
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from fleetmark.base.measurement import Better, ParseError
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better
 from parsers.lmbench import parse
 from tests import corpus
 from tests.parsers.reading import FIXTURES, cases, find, read, value

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from fleetmark.base.measurement import Better, Parsed, ParseError
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Parsed
 from parsers import _mlc_words as words
 from parsers.mlc import parse
 from tests import corpus

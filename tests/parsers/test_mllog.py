@@ -10,7 +10,7 @@ import tracemalloc
 import pytest
 
 import parsers
-from fleetmark.base.measurement import ParseError
+from fleetmark.base.errors import ParseError
 from parsers._mllog import LONGEST, Lines, entries
 from parsers.mlperf_inference import parse, parse_stream
 from tests.parsers.reading import FIXTURES, value

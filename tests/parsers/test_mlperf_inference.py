@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from fleetmark.base.measurement import Better, Parsed, ParseError, Standing
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Parsed, Standing
 from parsers.mlperf_inference import parse
 from tests import corpus
 from tests.parsers.reading import FIXTURES, cases, find, identities, read, value

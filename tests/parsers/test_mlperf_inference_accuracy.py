@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from fleetmark.base.measurement import Better, Parsed, ParseError, Standing
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Parsed, Standing
 from parsers.mlperf_inference import parse
 from tests.parsers.reading import cases, read, value
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from fleetmark.base.measurement import Better, Parsed, ParseError, Standing
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Parsed, Standing
 from parsers import _mlperf_training_rules as rules
 from parsers.mlperf_training import parse, parse_stream
 from planner.olympic import RUNS

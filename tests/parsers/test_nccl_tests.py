@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from fleetmark.base.measurement import Better, Parsed, ParseError
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Parsed
 from parsers.nccl_tests import parse
 from tests import corpus
 from tests.parsers.reading import FIXTURES, cases, find, find_all, identities, read, value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetmark.base.measurement import ParseError
+from fleetmark.base.errors import ParseError
 from parsers.nccl_tests import parse
 from tests.parsers.reading import FIXTURES
 from tests.parsers.test_nccl_tests import HEADING, error, parsed, raw

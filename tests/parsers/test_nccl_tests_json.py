@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fleetmark.base.measurement import ParseError
+from fleetmark.base.errors import ParseError
 from parsers.nccl_tests import parse
 from tests.parsers.reading import cases, read, value
 from tests.parsers.test_nccl_tests import ONE, SECRETS, TOOL, notes, parsed, raw

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from fleetmark.base.measurement import Parsed, ParseError
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Parsed
 from parsers import nccl_tests
 from parsers.rccl_tests import parse
 from tests import corpus

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from fleetmark.base.measurement import ParseError
+from fleetmark.base.errors import ParseError
 from parsers import parse
 
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from fleetmark.base.measurement import Better, Parsed, ParseError, Standing
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Parsed, Standing
 from parsers.spec_cpu2017 import parse
 from parsers.spec_cpu2026 import parse as parse_2026
 from tests import corpus

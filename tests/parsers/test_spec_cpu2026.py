@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from fleetmark.base.measurement import ParseError, Standing
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Standing
 from parsers.spec_cpu2017 import parse as parse_2017
 from parsers.spec_cpu2026 import parse
 from tests import corpus

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from fleetmark.base.measurement import Better, Parsed, ParseError
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Parsed
 from parsers.stream import parse
 from tests import corpus
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks import planning
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from planner._milp import Caps
 from planner.alternatives import alternatives, trades
 from planner.capacity import TRADES, Plan, Question, Site

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import planning
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from planner import limits as of
 from planner.capacity import Cohort, Conflict, Plan, Question, Site
 from planner.solve import best, refuse, solve

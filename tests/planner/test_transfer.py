@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from benchmarks import transfer as published
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from planner._transfer_votes import reach, vote
 from planner.ratio import Verdict
 from planner.transfer import LEAST_MACHINES, TOGETHER, Prediction, leave_family_out, transfer

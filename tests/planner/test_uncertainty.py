@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy import optimize, stats
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from planner._futures import Fleet, needed, sample
 from planner._sharing import Servers, possible
 from planner.capacity import Conflict, Limit, Margin, Plan, Question, Site, Sku, Workload, Worth

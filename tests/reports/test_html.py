@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from fleetmark.base.measurement import Better, FleetmarkError, Status
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Better, Status
 from fleetmark.results import HostInfo, Results
 from reports import html
 from reports.format import clean, fit, labels, natural

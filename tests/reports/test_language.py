@@ -13,7 +13,8 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from fleetmark.base.measurement import Better, FleetmarkError, Standing, Status
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Better, Standing, Status
 from fleetmark.base.text import changed, count, joined, said
 from fleetmark.base.words import word
 from fleetmark.pool import PER

@@ -18,7 +18,8 @@ import pytest
 from PIL import Image
 
 from fleetmark import comparing, evidence
-from fleetmark.base.measurement import FleetmarkError, Status
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Status
 from fleetmark.results import Results
 from reports import html, pdf
 from reports.language import language

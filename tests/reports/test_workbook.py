@@ -9,7 +9,7 @@ import openpyxl
 import pytest
 from scipy import stats
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import said
 from reports.workbook import (
     GENERAL,

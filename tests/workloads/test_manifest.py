@@ -7,7 +7,7 @@ import pytest
 
 import parsers
 import workloads
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.launch import PLAYBOOKS
 from workloads.manifest import Manifest, Parameter, read_model
 from workloads.template import evaluate

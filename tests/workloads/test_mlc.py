@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cpu, NumaNode
-from fleetmark.base.measurement import FleetmarkError
 from fleetmark.launch import PLAYBOOKS
 from fleetmark.plan import settings_of
 from fleetmark.steps import HostPlan

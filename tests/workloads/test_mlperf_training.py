@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.launch import PLAYBOOKS
 from fleetmark.plan import settings_of
 from fleetmark.steps import HostPlan, Step

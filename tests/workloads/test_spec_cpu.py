@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 import workloads
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import FleetmarkError
 from fleetmark.inventory import Host
 from fleetmark.launch import PLAYBOOKS
 from fleetmark.plan import make_plan, settings_of

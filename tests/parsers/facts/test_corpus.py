@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fleetmark.base.measurement import ParseError
+from fleetmark.base.errors import ParseError
 from parsers.facts import parse
 from tests import corpus
 

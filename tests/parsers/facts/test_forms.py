@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fleetmark.base.measurement import FleetmarkError, ParseError
+from fleetmark.base.errors import FleetmarkError, ParseError
 from parsers.facts import parse, tools
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.facts import Cpu, Facts, NumaNode
-from fleetmark.base.measurement import FleetmarkError, ParseError
 from parsers.facts import normalise, parse
 
 DATA = Path(__file__).parent / "data"

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import FleetmarkError, ParseError
 from parsers.facts import normalise, parse, tools
 from tests import corpus
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from fleetmark.base.measurement import Better, FleetmarkError, Standing
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Better, Standing
 from parsers.published import Table, mlperf
 from tests.corpus import ROOT
 

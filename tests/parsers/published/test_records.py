@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fleetmark.base.measurement import FleetmarkError
+from fleetmark.base.errors import FleetmarkError
 from parsers.published import figure, mlperf, records, spec, table, words
 
 CSV = b"machine,benchmark,value,unit\nh1,linpack,2.5,GFLOP/s\nh2,linpack,5,GFLOP/s\n"

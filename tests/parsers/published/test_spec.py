@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fleetmark.base.measurement import FleetmarkError, Standing
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Standing
 from parsers.published import Table, spec
 from tests.corpus import ROOT
 

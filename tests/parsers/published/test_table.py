@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from fleetmark.base.measurement import Better, FleetmarkError, Standing
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Better, Standing
 from parsers.published import Table, table
 
 

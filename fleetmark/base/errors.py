@@ -1,0 +1,31 @@
+"""Errors that end in one clear sentence, and what such sentences share."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+
+class FleetmarkError(Exception):
+    """Something the user can mend. The message is one clear sentence: what, where, what to do."""
+
+
+class ParseError(FleetmarkError):
+    """Output that holds no measurement: names the tool, the line and what was expected there."""
+
+    def __init__(self, tool: str, expected: str, *, line: int | None = None, got: str | None = None) -> None:
+        self.tool, self.expected, self.line, self.got = tool, expected, line, got
+        where = f" line {line}" if line is not None else ""
+        found = f", got {_clip(got)!r}" if got is not None else ""
+        super().__init__(f"{tool}{where}: expected {expected}{found}")
+
+
+def _clip(text: str, width: int = 120) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def suggest(word: str, known: Mapping[str, Any] | list[str]) -> str:
+    """`` (did you mean X?)`` where one of ``known`` is near ``word``, else nothing."""
+    near = difflib.get_close_matches(word, list(known), 1)
+    return f" (did you mean {near[0]}?)" if near else ""

@@ -1,0 +1,37 @@
+"""YAML files as keys and values, with every fault in one sentence."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fleetmark.base.errors import FleetmarkError
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice, of which PyYAML would keep the last."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
+        for n, key in enumerate(keys):
+            if key.value in {k.value for k in keys[:n]}:
+                raise yaml.constructor.ConstructorError(None, None, f"{key.value} stands twice", key.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """A YAML file's keys and values. Raises FleetmarkError naming the file and what is wrong."""
+    try:
+        text = path.read_text()
+        raw = yaml.load(text, _Loader)
+    except OSError as error:
+        raise FleetmarkError(f"{path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f" line {mark.line + 1}" if mark else ""
+        raise FleetmarkError(f"{path}{line}: not YAML: {getattr(error, 'problem', None) or error}") from error
+    if not isinstance(raw, dict):
+        raise FleetmarkError(f"{path}: expected keys and values, got {type(raw).__name__}")
+    return raw
