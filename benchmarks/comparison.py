@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fleetmark import __version__
-from fleetmark.archive import MEASUREMENT_SCHEMA
+from fleetmark.record.archive import MEASUREMENT_SCHEMA
 
 CLASSES, UNITS, SCALES = ("cpu-int", "mem-bw", "disk", "net"), ("1", "B/s", "1/s", "B/s"), (1.0, 1e9, 1e4, 1e8)
 BLOCK = 500  # hosts written at once

@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.comparison import record
-from fleetmark.archive import Archive
+from fleetmark.record.archive import Archive
 from tests.reports import sample
 
 FLEETMARK = [sys.executable, "-c", "from fleetmark.cli import main; main()"]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from fleetmark.base.text import Said, joined, said
 from fleetmark.base.words import word
-from fleetmark.results import CampaignInfo
+from fleetmark.record.results import CampaignInfo
 from reports import format as fmt
 from reports.hosts import side_by_side
 from reports.report import Report

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.measurement import Status
-from fleetmark.readings import KEY, PAIRS
+from fleetmark.record.readings import KEY, PAIRS
 from planner.comparison import Side
 from planner.summary import plain
 from reports import format as fmt

@@ -12,7 +12,7 @@ from typing import Any
 import vl_convert
 
 from fleetmark.base.facts import Facts
-from fleetmark.results import HostInfo
+from fleetmark.record.results import HostInfo
 from reports import format as fmt
 
 # Okabe & Ito's colour-blind safe set, those first that stand out on white and on near-black alike.

@@ -10,7 +10,7 @@ from typing import Any
 from fleetmark.base.facts import Cache, Dimm, Disk, Facts, Gpu, PcieLink
 from fleetmark.base.text import count, joined, said
 from fleetmark.base.units import human
-from fleetmark.results import HostInfo
+from fleetmark.record.results import HostInfo
 from reports import format as fmt
 
 MOST = 12  # columns; further configurations are named, not shown

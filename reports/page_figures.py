@@ -11,7 +11,7 @@ import pandas as pd
 
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import said
-from fleetmark.results import HostInfo, Results
+from fleetmark.record.results import HostInfo, Results
 from planner import summary
 from reports import format as fmt
 from reports.problems import WORST_FIRST

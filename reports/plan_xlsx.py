@@ -1,7 +1,7 @@
 """The plan as a workbook that planners go on working in: inputs, live formulas, the solver's decisions, checks.
 
 Change a price, a demand or an equivalence, and sizing, power, cost and checks follow. What the solver decided stays as
-it was; ``fleetmark.plan_workbook`` reads the inputs back for another solve.
+it was; ``fleetmark.demand.workbook`` reads the inputs back for another solve.
 """
 
 from __future__ import annotations

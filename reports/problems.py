@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from fleetmark.archive import safe_name
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import said
-from fleetmark.results import HostInfo, Results
+from fleetmark.record.archive import safe_name
+from fleetmark.record.results import HostInfo, Results
 from reports import format as fmt
 
 WORST_FIRST = (Status.FAILED, Status.LOST, Status.INVALID, Status.SKIPPED)

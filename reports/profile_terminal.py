@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark.base.units import human, scale_for, significant
-from fleetmark.profiling import Foretold, Profiled
+from fleetmark.record.profiles import Foretold, Profiled
 from planner.bottleneck import MOST_CONDITION, THROTTLES, Gain, Profile, Upgrade, gains
 from planner.ratio import Ratio
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fleetmark.results import CampaignInfo, Results
+from fleetmark.record.results import CampaignInfo, Results
 from planner.comparison import Comparison, Side
 from reports.comparison import Row, rows, shortened
 from reports.conditions import Condition, conditions
@@ -60,7 +60,7 @@ def of_comparison(
     language: Language | None = None,
     sides: Mapping[str, Side] | None = None,
 ) -> Report:
-    """The report on a comparison; ``whole`` and ``parts`` as ``fleetmark.evidence.gather`` gives them."""
+    """The report on a comparison; ``whole`` and ``parts`` as ``fleetmark.record.evidence.gather`` gives them."""
     short = shortened(found)
     names = dict(
         zip(

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark.base.measurement import Status
-from fleetmark.results import Results
+from fleetmark.record.results import Results
 from planner.summary import METRIC, status_counts
 from reports import format as fmt
 from reports.problems import WORST_FIRST, Problem, resume_command

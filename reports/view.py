@@ -11,7 +11,7 @@ import pandas as pd
 
 from fleetmark.base.measurement import Standing, Status
 from fleetmark.base.text import joined, said
-from fleetmark.results import HostInfo, Results
+from fleetmark.record.results import HostInfo, Results
 from planner import summary
 from planner.curves import CURVE, curve_point
 from reports import format as fmt

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from fleetmark.archive import Archive
 from fleetmark.base.facts import Cpu, Facts
+from fleetmark.record.archive import Archive
 from tests.test_plan import facts
 
 

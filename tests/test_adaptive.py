@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from fleetmark.adaptive import Adaptive, Rejected, Settled, Until
 from fleetmark.base.measurement import Status
-from fleetmark.outcome import Outcome
-from fleetmark.steps import Step
+from fleetmark.campaign.adaptive import Adaptive, Rejected, Settled, Until
+from fleetmark.campaign.outcome import Outcome
+from fleetmark.campaign.steps import Step
 
 
 def step(repeat: int, case: str = "c", subject: str = "host") -> Step:

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from fleetmark.archive import Archive, campaigns, find, safe_name, write_atomic
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.record.archive import Archive, campaigns, find, safe_name, write_atomic
 
 
 def step(**more: Any) -> dict[str, Any]:

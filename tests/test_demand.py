@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from fleetmark import demand, periods
-from fleetmark._demand_series import spread
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.demand import periods
+from fleetmark.demand import question as demand
+from fleetmark.demand.series import spread
 from planner.capacity import Question
 from tests import test_profiling
 from tests.records import IOPS, MCF, NULL, TRIAD, record
@@ -307,7 +308,7 @@ def test_a_comparison_by_name(tmp_path: Path, on_record: Path) -> None:
     ],
 )
 def test_other_ways_to_name_one(tmp_path: Path, on_record: Path, worth: str, value: float) -> None:
-    from fleetmark import comparing
+    from fleetmark.record import compare as comparing
 
     comparing.pin(on_record, "icelake-2026", "gen=icelake")
     got = read(tmp_path, changed("web: 1.83", f"web: {worth}"), on_record).skus["genoa"].worth["web"]

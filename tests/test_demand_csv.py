@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fleetmark import demand, demand_csv
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.yaml import read_yaml
+from fleetmark.demand import csv as demand_csv
+from fleetmark.demand import question as demand
 from planner.capacity import Question
 from tests.test_demand import SMALL, changed
 

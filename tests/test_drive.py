@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from fleetmark.archive import Archive
-from fleetmark.drive import Drive, Run
-from fleetmark.progress import Cell, Progress
-from fleetmark.reach import Channel, Reach
-from fleetmark.steps import Exchange, Step
+from fleetmark.campaign.drive import Drive, Run
+from fleetmark.campaign.progress import Cell, Progress
+from fleetmark.campaign.steps import Exchange, Step
+from fleetmark.hosts.reach import Channel, Reach
+from fleetmark.record.archive import Archive
 
 
 class Wire:

@@ -15,11 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.comparison import record as large
-from fleetmark import comparing, evidence, journal
-from fleetmark.archive import Archive
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.results import Results, stacked
-from fleetmark.view import load_results, read_measurements
+from fleetmark.record import compare as comparing
+from fleetmark.record import evidence, journal
+from fleetmark.record.archive import Archive
+from fleetmark.record.results import Results, stacked
+from fleetmark.record.view import load_results, read_measurements
 from reports import report
 from tests.records import IOPS, MCF, TRIAD, Bench, record
 

@@ -9,14 +9,14 @@ from typing import Any, cast
 import pytest
 from rich.console import Console
 
-from fleetmark.archive import Archive
-from fleetmark.drive import Drive, Run
-from fleetmark.gangs import plan_gangs
-from fleetmark.inventory import Host
-from fleetmark.progress import Cell, Progress
-from fleetmark.reach import Channel, Reach
-from fleetmark.resolve import Resolved, resolve
-from fleetmark.steps import Exchange, HostPlan
+from fleetmark.campaign.drive import Drive, Run
+from fleetmark.campaign.groups import plan_gangs
+from fleetmark.campaign.progress import Cell, Progress
+from fleetmark.campaign.resolve import Resolved, resolve
+from fleetmark.campaign.steps import Exchange, HostPlan
+from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.reach import Channel, Reach
+from fleetmark.record.archive import Archive
 from tests.test_drive import Wire, orders, step, tell
 from tests.test_plan import facts
 from workloads import Choice, Manifest

@@ -15,9 +15,11 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
-from fleetmark import cli, importing, pool
+from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.selection import choose
+from fleetmark.record import imports as importing
+from fleetmark.record import pool
+from fleetmark.record.select import choose
 from tests.corpus import ROOT
 from tests.records import IOPS, record
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.inventory import Host, load_inventory, this_machine
+from fleetmark.hosts.inventory import Host, load_inventory, this_machine
 
 
 @pytest.fixture(autouse=True)

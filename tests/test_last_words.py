@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetmark.outcome import _last_words
+from fleetmark.campaign.outcome import _last_words
 
 RULE = "-" * 74
 

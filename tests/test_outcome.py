@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fleetmark.outcome import _power
+from fleetmark.campaign.outcome import _power
 
 RAPL = {
     "power_w:package-0": {"mean": 180.0},

@@ -4,7 +4,7 @@ from itertools import chain, combinations
 
 import pytest
 
-from fleetmark.pairs import rounds, sample_rounds
+from fleetmark.campaign.pairs import rounds, sample_rounds
 
 
 @pytest.mark.parametrize("count", range(2, 34))

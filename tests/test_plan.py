@@ -9,10 +9,10 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cache, Cpu, Disk, Facts, NumaNode
-from fleetmark.inventory import Host
-from fleetmark.plan import make_plan, settings_of
-from fleetmark.resolve import is_present
-from fleetmark.steps import Plan, Step
+from fleetmark.campaign.resolve import is_present
+from fleetmark.campaign.schedule import make_plan, settings_of
+from fleetmark.campaign.steps import Plan, Step
+from fleetmark.hosts.inventory import Host
 from workloads import load_suite
 
 GiB = 1 << 30

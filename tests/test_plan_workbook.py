@@ -16,7 +16,7 @@ from openpyxl.utils import get_column_letter
 from openpyxl.utils.cell import range_boundaries
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.plan_workbook import read
+from fleetmark.demand.workbook import read
 from planner.capacity import Cohort, Question, Worth
 from reports import plan_xlsx
 from tests import sheets

@@ -12,10 +12,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner, Result
 
-from fleetmark import demand, planning
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.cli import app
-from fleetmark.cli_common import OK, SOME_FAILED
+from fleetmark.cli.common import OK, SOME_FAILED
+from fleetmark.demand import question as demand
+from fleetmark.verbs import plan as planning
 from planner.capacity import Conflict, Limit, Question
 from reports import plan_html, plan_terminal
 from reports.plan_view import view

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fleetmark import profiling
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.record import profiles as profiling
 from reports.profile_terminal import to_json
 from tests.records import MCF, NULL, TRIAD, Bench, record
 from tests.test_compare import refused, run

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from fleetmark import cli, reporting
+from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.verbs import report as reporting
 from tests.records import IOPS, MCF, TRIAD, Bench, record
 
 COMPARE = ("compare", "--baseline", "gen=old", "--candidate", "gen=new")
@@ -187,8 +188,8 @@ def test_a_campaign_where_nothing_passed_has_its_documents(root: Path, status: s
 def test_what_could_not_be_written_is_refused_first(
     root: Path, verb: tuple[str, ...], words: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fleetmark.comparing.compare", None)  # nothing of the work has begun
-    monkeypatch.setattr("fleetmark.reporting.load_results", None)
+    monkeypatch.setattr("fleetmark.record.compare.compare", None)  # nothing of the work has begun
+    monkeypatch.setattr("fleetmark.verbs.report.load_results", None)
     assert said in refused(root, *verb, *words)
 
 

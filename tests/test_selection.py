@@ -6,7 +6,7 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cpu, Gpu
-from fleetmark.selection import Machine, choose, parse, told_apart
+from fleetmark.record.select import Machine, choose, parse, told_apart
 from tests.test_plan import facts
 
 

@@ -23,7 +23,7 @@ _WORDS: dict[str, Said] = {
     # which way a metric improves (Better)
     "higher": said("higher"),
     "lower": said("lower"),
-    # what a comparison is per (fleetmark.pool.PER)
+    # what a comparison is per (fleetmark.record.pool.PER)
     "server": said("server"),
     "socket": said("socket"),
     "core": said("core"),

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from fleetmark.inventory import Host, load_inventory
-from fleetmark.reach import LinkLost, Reach, ReachError, connect
+from fleetmark.hosts.inventory import Host, load_inventory
+from fleetmark.hosts.reach import LinkLost, Reach, ReachError, connect
 from tests.fleet.hosts import Fleet
 
 pytestmark = pytest.mark.fleet

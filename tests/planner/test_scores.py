@@ -7,7 +7,7 @@ import math
 import pandas as pd
 import pytest
 
-from fleetmark.results import MEASUREMENT_COLUMNS
+from fleetmark.record.results import MEASUREMENT_COLUMNS
 from planner.scores import Rule, scores
 
 # Peak ratios of a published 256-copy SPECrate2017_int result; their mean was published as 812.

@@ -7,7 +7,8 @@ import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fleetmark import comparing, evidence
+from fleetmark.record import compare as comparing
+from fleetmark.record import evidence
 from reports import report
 from reports.language import Language
 from tests import records

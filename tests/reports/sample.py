@@ -14,7 +14,7 @@ import pandas as pd
 
 from fleetmark.base.facts import Cache, Cpu, Dimm, Disk, Facts, Nic, NumaNode
 from fleetmark.base.measurement import Better, Status
-from fleetmark.results import MEASUREMENT_COLUMNS, OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
+from fleetmark.record.results import MEASUREMENT_COLUMNS, OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 NEEDS_LMBENCH = "needs lmbench: no compiler on the host; install gcc and make there, or put a build into tools/lmbench"

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fleetmark.results import Results, Telemetry
+from fleetmark.record.results import Results, Telemetry
 from reports import charts, figures
 from reports.charts import Across, Box, Chart, Line
 from reports.language import Language, language

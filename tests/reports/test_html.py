@@ -16,7 +16,7 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
-from fleetmark.results import HostInfo, Results
+from fleetmark.record.results import HostInfo, Results
 from reports import html
 from reports.format import clean, fit, labels, natural
 from reports.hosts import side_by_side

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from fleetmark import comparing, evidence
 from fleetmark.base.measurement import Status
+from fleetmark.record import compare as comparing
+from fleetmark.record import evidence
 from reports import markdown
 from reports.language import language
 from reports.report import Report, of_campaign, of_comparison

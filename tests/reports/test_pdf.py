@@ -17,10 +17,11 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from fleetmark import comparing, evidence
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Status
-from fleetmark.results import Results
+from fleetmark.record import compare as comparing
+from fleetmark.record import evidence
+from fleetmark.record.results import Results
 from reports import html, pdf
 from reports.language import language
 from reports.report import Report, of_campaign, of_comparison

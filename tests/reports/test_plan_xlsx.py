@@ -15,7 +15,7 @@ import pytest
 from openpyxl.utils import get_column_letter
 from openpyxl.utils.cell import range_boundaries
 
-from fleetmark import plan_workbook
+from fleetmark.demand import workbook as plan_workbook
 from planner.capacity import TRADES, Alternative, Binding, Cohort, Plan, Question, Site, Sku, Workload, Worth
 from planner.tornado import Effect
 from planner.uncertainty import Futures

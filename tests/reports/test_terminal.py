@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from fleetmark.base.measurement import Better, Status
-from fleetmark.results import Results
+from fleetmark.record.results import Results
 from reports import report
 from reports.terminal import summary
 from tests.reports import sample

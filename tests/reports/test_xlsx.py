@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fleetmark import comparing, evidence
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import Said
+from fleetmark.record import compare as comparing
+from fleetmark.record import evidence
 from planner.equivalence import compare
 from reports import _xlsx_hosts, _xlsx_sources, xlsx
 from reports.language import Language

@@ -11,9 +11,9 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Gpu
-from fleetmark.inventory import Host
-from fleetmark.plan import make_plan, settings_of
-from fleetmark.steps import HostPlan, Plan
+from fleetmark.campaign.schedule import make_plan, settings_of
+from fleetmark.campaign.steps import HostPlan, Plan
+from fleetmark.hosts.inventory import Host
 from tests.test_plan import facts
 from workloads import Suite, load_suite
 

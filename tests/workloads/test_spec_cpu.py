@@ -19,10 +19,10 @@ import yaml
 import workloads
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.inventory import Host
-from fleetmark.launch import PLAYBOOKS
-from fleetmark.plan import make_plan, settings_of
-from fleetmark.steps import HostPlan
+from fleetmark.campaign.launch import PLAYBOOKS
+from fleetmark.campaign.schedule import make_plan, settings_of
+from fleetmark.campaign.steps import HostPlan
+from fleetmark.hosts.inventory import Host
 from tests.corpus import ROOT as CORPUS
 from tests.standins.spec_cpu import medium
 from tests.standins.spec_cpu.specconfig import Config, Wrong

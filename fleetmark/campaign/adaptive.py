@@ -1,0 +1,131 @@
+"""Repeats until they suffice: which cases are done, which blocks were disturbed, and what never settled."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fleetmark.base.measurement import Status
+from fleetmark.campaign.outcome import Outcome
+from fleetmark.campaign.steps import Step
+from planner.curves import CURVE, curve_point
+from planner.stability import disturbed, half_width, warm_up
+
+CHECK_EVERY = 5  # repeats: looking more often would cost coverage
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """What was asked: the half-width of the median's interval (a part of it), and how few and how many repeats."""
+
+    ci: float
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A case that gets no more repeats on this host: its interval is narrow ``enough``, or will not become so.
+
+    ``repeats`` were run, those in ``warm_up`` do not count; ``half_width`` is None where there is no interval.
+    """
+
+    repeats: int
+    half_width: float | None
+    warm_up: tuple[int, ...]
+    enough: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A repeat of all the workload's cases on this host that others' work disturbed."""
+
+    repeat: int
+    reason: str
+
+
+@dataclass(slots=True)
+class _Case:
+    values: dict[tuple[str, ...], dict[int, float]] = field(default_factory=lambda: defaultdict(dict))
+    foreign: dict[int, float] = field(default_factory=dict)
+    stolen: dict[int, float] = field(default_factory=dict)
+    ended: set[int] = field(default_factory=set)
+    passed: set[int] = field(default_factory=set)
+
+
+class Adaptive:
+    """Hears every outcome and says what follows from it."""
+
+    def __init__(self, until: Until, cpus: dict[str, int]) -> None:
+        self.until, self.cpus = until, cpus
+        self.cases: dict[tuple[str, str, str, str], _Case] = defaultdict(_Case)
+        self.rejected: set[tuple[str, str, str, int]] = set()
+        self.done: set[tuple[str, str, str, str]] = set()
+
+    def remember(self, journal: Iterable[Mapping[str, Any]]) -> None:
+        """What an earlier run of the campaign decided stays decided."""
+        for e in journal:
+            if e["e"] == "rejected":
+                self.rejected.add((e["host"], e["workload"], e["subject"], e["repeat"]))
+            elif e["e"] in ("enough", "unstable"):
+                self.done.add((e["host"], e["workload"], e["case"], e["subject"]))
+
+    def heard(self, host: str, step: Step, outcome: Outcome) -> Iterator[Settled | Rejected]:
+        """What the end of ``step`` changes: a block rejected, a case that is done or will not settle."""
+        key = (host, step.workload, step.case, step.subject)
+        case = self.cases[key]
+        case.ended.add(step.repeat)
+        if outcome.status is Status.PASSED:
+            case.passed.add(step.repeat)
+            mine = [r for r in outcome.rows if r["subject"] == step.subject]
+            for row in [r for r in mine if r["headline"]] or mine:  # of a case without headlines all its figures
+                case.values[row["case"], row["metric"], row["labels"]][step.repeat] = row["value"]
+            if outcome.foreign_cores is not None:
+                case.foreign[step.repeat] = outcome.foreign_cores
+            if outcome.stolen_cores is not None:
+                case.stolen[step.repeat] = outcome.stolen_cores
+        for taken, what in ((case.foreign, "cores of others' work"), (case.stolen, "cores stolen by the hypervisor")):
+            for repeat, cores in disturbed(taken, self.cpus.get(host, 1)).items():
+                if (host, step.workload, step.subject, repeat) not in self.rejected:
+                    self.rejected.add((host, step.workload, step.subject, repeat))
+                    yield Rejected(repeat, f"disturbed: {cores:.2f} {what} above the usual during {step.case}")
+        if key in self.done:
+            return
+        counting = sorted(r for r in case.passed if (host, step.workload, step.subject, r) not in self.rejected)
+        capped = len(case.ended) >= self.until.most
+        hopeless = not case.passed and len(case.ended) >= self.until.least
+        due = len(counting) >= self.until.least and (len(counting) - self.until.least) % CHECK_EVERY == 0
+        if not (due or capped or hopeless):
+            return
+        widths = [self._width(series, counting) for series in _deciding(case)]
+        warm = counting[: max((start for _, start, _ in widths), default=0)]
+        known = [width for width, _, _ in widths if width is not None]
+        enough = (
+            len(known) == len(widths) > 0
+            and max(known) <= self.until.ci
+            and min(n for _, _, n in widths) >= min(self.until.least, self.until.most)
+        )
+        if enough or capped or hopeless:
+            self.done.add(key)
+            yield Settled(len(case.ended), max(known, default=None), tuple(warm), enough)
+
+    def _width(self, series: dict[int, float], counting: list[int]) -> tuple[float | None, int, int]:
+        """Half-width after the warm-up, how long that was, and how many values are left."""
+        values = [series[r] for r in counting if r in series]
+        start = warm_up(values)
+        return half_width(values[start:]), start, len(values) - start
+
+
+def _deciding(case: _Case) -> list[dict[int, float]]:
+    """The series that decide: all of a few points, the largest size of a curve."""
+    by_metric: dict[tuple[str, str], list[tuple[float, dict[int, float]]]] = defaultdict(list)
+    for (name, metric, labels), series in case.values.items():
+        point = curve_point(labels)
+        by_metric[name, metric].append((point[1] if point else 0.0, series))
+    found = []
+    for points in by_metric.values():
+        largest = max(size for size, _ in points)
+        found += [series for size, series in points if len(points) < CURVE or size == largest]
+    return found

@@ -1,0 +1,182 @@
+"""What became of a finished step: its status, the reason, and the rows it gives to the measurements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import parsers
+from fleetmark.base.errors import FleetmarkError, ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed, Status
+from fleetmark.record.archive import Archive, utc
+from workloads import Manifest, load
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A step's end. ``rows`` fit ``archive.MEASUREMENT_SCHEMA``; what did not pass keeps its rows, marked.
+
+    ``foreign_cores`` were kept busy by others on the host, ``stolen_cores`` by others beside a virtual one.
+    """
+
+    status: Status
+    reason: str
+    rows: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[str, ...] = ()
+    started: str = ""
+    wall_s: float | None = None
+    foreign_cores: float | None = None
+    stolen_cores: float | None = None
+
+
+def judge(archive: Archive, folder: Path) -> Outcome:
+    """The outcome of the step whose raw files lie in ``folder``."""
+    step = json.loads((folder / "step.json").read_text())
+    result = archive.result(folder)
+    telemetry = result.get("telemetry") or {}
+    times: dict[str, Any] = {
+        "started": utc(result["started"]),
+        "wall_s": result["wall_s"],
+        "foreign_cores": telemetry.get("foreign_cores"),
+        "stolen_cores": telemetry.get("stolen_cores"),
+    }
+    if result["ended"] == "lost":
+        return Outcome(Status.LOST, result["reason"], **times)
+    broken = _why_broken(archive, folder, result)
+    try:
+        manifest = load(step["workload"])
+        raw = archive.open_raw(folder, step["output"])
+        if raw is None:
+            raise ParseError(manifest.tool, f"a file {step['output']}, and the run left none")
+        with raw:
+            parsed = parsers.parse_file(manifest.tool, raw, step["argv"])
+    except FleetmarkError as error:
+        if result["ended"] == "error":  # it never began: there is nothing to read
+            return Outcome(Status.FAILED, broken, **times)
+        return Outcome(Status.FAILED, f"{broken}; {error}" if broken else str(error), **times)
+    status, reason = Status.PASSED, ""
+    if parsed.invalid and result["ended"] == "exit":  # it says so itself, and may say it by its exit status too
+        status, reason = Status.INVALID, f"{parsed.invalid} ({broken})" if broken else parsed.invalid
+    elif broken:
+        status, reason = Status.FAILED, broken
+    rows = tuple(_rows(archive, folder, step, result, parsed, manifest, status))
+    return Outcome(status, reason, rows, parsed.notes, **times)
+
+
+def _why_broken(archive: Archive, folder: Path, result: Mapping[str, Any]) -> str:
+    """Why a run that did not end well did not, in its own last words; empty for one that did."""
+    if result["ended"] != "exit":
+        return str(result.get("reason") or result["ended"])
+    code = result["rc"]
+    if code == 0:
+        return ""
+    said = ((archive.read(folder, "stderr") or b"").strip() or (archive.read(folder, "stdout") or b"").strip()).decode(
+        errors="replace"
+    )
+    how = f"killed by signal {-code}" if code < 0 else f"exit status {code}"
+    return f"{how}: {_last_words(said)[:200]}"
+
+
+def _last_words(said: str) -> str:
+    """The last line; of a launcher (mpirun) that explains itself between rules the last one outside them."""
+    plain: list[str] = []
+    framed: list[str] = []
+    inside = False
+    for line in filter(None, map(str.strip, said.splitlines())):
+        if len(line) > 20 and set(line) == {"-"}:
+            inside = not inside
+        else:
+            (framed if inside else plain).append(line)
+    return (plain[-1:] or framed[:1] or ["it said nothing"])[0]
+
+
+def _rows(
+    archive: Archive,
+    folder: Path,
+    step: Mapping[str, Any],
+    result: Mapping[str, Any],
+    parsed: Parsed,
+    manifest: Manifest,
+    status: Status,
+) -> list[dict[str, Any]]:
+    power = _power((result.get("telemetry") or {}).get("summary") or {})
+    several = len({m.case for m in parsed.measurements}) > 1
+    rows = []
+    for m in [*parsed.measurements, *([power] if power else [])]:
+        metric = manifest.metrics.get(m.metric)
+        rows.append(
+            {
+                "campaign": archive.id,
+                "host": step["host"],
+                "subject": _subject(step["subject"], m.subject),
+                "workload": manifest.name,
+                "case": f"{step['case']}/{m.case}" if several and m is not power else step["case"],
+                "metric": m.metric,
+                "labels": json.dumps(dict(sorted(m.labels.items())), separators=(",", ":")),
+                "repeat": step["repeat"],
+                "value": float(m.value),
+                "unit": m.unit,
+                "better": m.better.value,
+                "class": (metric and metric.class_) or step.get("class_") or manifest.class_,
+                "headline": m.metric in step["headline"] and m.subject == "host",
+                "bits": bool(metric and metric.bits),
+                "time": utc(result["started"]),
+                "tool_version": parsed.version or "",
+                "raw": str((folder / step["output"]).relative_to(archive.path)),
+                "status": status.value,
+                "standing": parsed.standing.value if parsed.standing else "",
+                "members": json.dumps(step["members"]) if step.get("members") else "",
+            }
+        )
+    return rows
+
+
+def _power(summary: Mapping[str, Any]) -> Measurement | None:
+    """What the host drew during the run, on average: by a meter of the whole server, else of the platform, else RAPL's
+    sum of packages and memory, which leaves out all else. The source is a label: different ones do not compare.
+    """
+    means = {name.removeprefix("power_w:"): s["mean"] for name, s in summary.items() if name.startswith("power_w:")}
+    rapl = [watts for name, watts in means.items() if name.startswith("package")]
+    for source, watts in (("meter", means.get("power_meter")), ("psys", means.get("psys")), ("rapl", sum(rapl))):
+        if watts:
+            labels = {"source": source}
+            return Measurement("telemetry", "power", "power", float(watts), "W", Better.LOWER, labels=labels)
+    return None
+
+
+def _subject(planned: str, parsed: str) -> str:
+    """What was measured: the parser's word within the plan's (a stream of a pair, say)."""
+    if parsed == "host" or planned == "host":
+        return planned if parsed == "host" else parsed
+    return f"{planned} {parsed}"
+
+
+def rebuild(archive: Archive) -> list[Mapping[str, Any]]:
+    """Every row again from raw: what the parsers say today of what was measured then."""
+    uncounted = _uncounted(archive)
+    mine = [(folder, step) for folder, step in archive.steps() if not step.get("serves")]
+    return [row for folder, step in mine for row in counted(judge(archive, folder).rows, step, uncounted)]
+
+
+def counted(
+    rows: Sequence[Mapping[str, Any]], step: Mapping[str, Any], uncounted: Mapping[tuple[Any, ...], str]
+) -> list[Mapping[str, Any]]:
+    """Rows of ``step`` with the word for why they are not scored, where they passed and do not count."""
+    block = (step["host"], step["workload"], step["subject"], step["repeat"])
+    word = uncounted.get(block) or uncounted.get((*block, step["case"]))
+    return [{**row, "status": word} if word and row["status"] == Status.PASSED else row for row in rows]
+
+
+def _uncounted(archive: Archive) -> dict[tuple[Any, ...], str]:
+    """Blocks (host, workload, subject, repeat) that others' work disturbed, and with their case those of a warm-up."""
+    found: dict[tuple[Any, ...], str] = {}
+    for e in archive.journal():
+        if e["e"] == "rejected":
+            found[e["host"], e["workload"], e["subject"], e["repeat"]] = "disturbed"
+        elif e["e"] in ("enough", "unstable"):
+            for repeat in e["warm_up"]:
+                found[e["host"], e["workload"], e["subject"], repeat, e["case"]] = "warm-up"
+    return found

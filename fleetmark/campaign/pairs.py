@@ -1,0 +1,108 @@
+"""Which hosts meet when, and what they do then: rounds of disjoint pairs, so that no host is in two at once. Pure."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.campaign.resolve import Resolved, cases_of, make_step, words
+from fleetmark.campaign.steps import Exchange, HostPlan, Step
+from fleetmark.hosts.inventory import Host
+from workloads import Choice, Manifest
+from workloads.manifest import Case
+from workloads.template import evaluate
+
+Round = tuple[tuple[str, str], ...]
+
+
+def rounds(hosts: Sequence[str]) -> list[Round]:
+    """Every pair of ``hosts`` exactly once by the circle method: N - 1 rounds for an even number, N for an odd one.
+
+    Each round's pairs share no host (Kirkman's round-robin tournament).
+    """
+    if len(hosts) < 2:
+        return []
+    ring: list[str | None] = [*hosts] if len(hosts) % 2 == 0 else [*hosts, None]
+    made = []
+    for _ in range(len(ring) - 1):
+        half = len(ring) // 2
+        met = zip(ring[:half], reversed(ring[half:]), strict=True)
+        made.append(tuple((a, b) for a, b in met if a is not None and b is not None))
+        ring = [ring[0], ring[-1], *ring[1:-1]]
+    return made
+
+
+def sample_rounds(every: Sequence[Round], count: int, seed: int) -> list[Round]:
+    """``count`` of the rounds, chosen by ``seed``: each host meets about that many others."""
+    if count >= len(every):
+        return list(every)
+    return random.Random(f"{seed}/rounds").sample(list(every), count)
+
+
+def plan_pairs(
+    manifest: Manifest,
+    able: Sequence[tuple[Host, Resolved]],
+    plans: Mapping[str, HostPlan],
+    choice: Choice,
+    times: int,
+    seed: int,
+    seen: set[str],
+) -> list[Exchange]:
+    """Rounds of disjoint pairs; in a pair every repeat runs every case in both directions, in an order of its own."""
+    by_name = {host.name: (host, resolved) for host, resolved in able}
+    wanted = str(able[0][1].context["pairs"])
+    every = rounds(sorted(by_name))
+    if wanted == "auto":
+        chosen = every if len(by_name) <= 8 else sample_rounds(every, 4, seed)
+    else:
+        chosen = every if wanted == "all" else sample_rounds(every, int(wanted), seed)
+    exchanges = []
+    for pairs in chosen:
+        for a, b in pairs:
+            rng = random.Random(f"{seed}/{a}/{b}/{manifest.name}")
+            work = [
+                (client, server, case, context)
+                for client, server in ((a, b), (b, a))
+                for case, context in cases_of(by_name[client][1], choice, seen, peer=by_name[server][0].peer_address)
+            ]
+            for repeat in range(times):
+                for client, server, case, context in rng.sample(work, len(work)):
+                    exchanges.append(_exchange(manifest, case, context, plans[client], plans[server], repeat))
+    return exchanges
+
+
+def _exchange(
+    manifest: Manifest, case: Case, context: Mapping[str, Any], client: HostPlan, server: HostPlan, repeat: int
+) -> Exchange:
+    if case.serve is None:
+        raise FleetmarkError(f"{manifest.name}: case {case.name}: a pair workload needs `serve`")
+    where = f"{manifest.name}: serve"
+    measure = make_step(
+        case,
+        context,
+        manifest,
+        id=f"{len(client.steps):05d}",
+        repeat=repeat,
+        gate=True,
+        subject=f"{client.host}>{server.host}",
+    )
+    serving = Step(
+        id=f"{len(server.steps):05d}",
+        workload=manifest.name,
+        case=measure.case,
+        repeat=repeat,
+        argv=words(case.serve.argv, context, where),
+        env={},
+        expect_s=measure.expect_s,
+        timeout_s=measure.timeout_s + 30,
+        gate=True,
+        port=int(evaluate(case.serve.port, context, where)),
+        serves=True,
+        ends=case.serve.ends,
+        subject=measure.subject,
+    )
+    client.steps.append(measure)
+    server.steps.append(serving)
+    return Exchange(server.host, serving.id, client.host, measure.id)

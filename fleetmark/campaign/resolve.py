@@ -1,0 +1,116 @@
+"""A workload on one host: its parameters, needs, cases and commands, worked out against the host's facts. Pure."""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from fleetmark.base.facts import Facts
+from fleetmark.campaign.steps import Deployment, Step
+from workloads import Choice, Manifest
+from workloads.manifest import Case
+from workloads.template import evaluate
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A workload with its parameters worked out on one host."""
+
+    manifest: Manifest
+    context: Mapping[str, Any]
+    deployment: Deployment | None
+
+
+def resolve(manifest: Manifest, settings: Mapping[str, Any], facts: Facts, campaign: str) -> Resolved | str:
+    """The workload on this host, or why the host cannot run it."""
+    context: dict[str, Any] = {"facts": facts, "campaign": campaign}
+    for key, parameter in manifest.parameters.items():
+        if key in settings:
+            context[key] = settings[key]
+        else:
+            where = f"{manifest.name}.{key}"
+            context[key] = parameter.coerce(evaluate(parameter.default, context, where), where)
+    params = {k: context[k] for k in manifest.parameters}
+    for need in manifest.needs:
+        if not evaluate(need.that, context, f"{manifest.name}: needs"):
+            return f"needs {evaluate(need.say, context, f'{manifest.name}: needs')}"
+    deployment = None
+    deploy = manifest.deploy
+    if deploy:
+        provides = str(evaluate(deploy.provides, context, f"{manifest.name}: deploy"))
+        tools = f"{facts.work_dir}/tools"
+        tool = f"{tools}/{provides}" if "/" in provides and not provides.startswith("/") else provides
+        context |= {"tool": tool, "tool_dir": str(PurePosixPath(tool).parent)}
+        if evaluate(deploy.when, context, f"{manifest.name}: deploy"):
+            needs_root = evaluate(deploy.root, context, f"{manifest.name}: deploy")
+            if needs_root and not facts.root and not is_present(provides, facts):
+                return f"needs {_how_to_get(provides, deploy.packages, facts)}"
+            deployment = Deployment(manifest.name, provides, str(PurePosixPath(tool).parent), params, deploy.packages)
+    return Resolved(manifest, context, deployment)
+
+
+def is_present(provides: str, facts: Facts) -> bool:
+    """Whether the host already has what a deployment would give it."""
+    return provides in facts.cached or bool(facts.tools.get(provides))
+
+
+def _how_to_get(provides: str, packages: Mapping[str, Sequence[str]], facts: Facts) -> str:
+    install = {"debian": "apt-get install", "rhel": "dnf install", "suse": "zypper install", "alpine": "apk add"}
+    family = facts.os_family or ""
+    wanted = " ".join(packages.get(family, ())) or provides
+    manual = f"sudo {install[family]} {wanted}" if family in install else f"install {wanted}"
+    return f"{wanted}: {manual}, or let Fleetmark do it as root (--become)"
+
+
+def cases_of(resolved: Resolved, choice: Choice, seen: set[str], **more: Any) -> list[tuple[Case, dict[str, Any]]]:
+    """The workload's cases on this host that the suite chose, each with the context its command is worked out in."""
+    found = []
+    for case in resolved.manifest.cases:
+        where = f"{resolved.manifest.name}: cases"
+        axes = {k: evaluate(v, resolved.context, where) for k, v in case.foreach.items()}
+        for point in itertools.product(*axes.values()):
+            context = {**resolved.context, **more, **dict(zip(axes, point, strict=True))}
+            if not evaluate(case.when, context, where):
+                continue
+            context["case"] = str(evaluate(case.name, context, where))
+            seen.add(context["case"])
+            if not choice.cases or any(fnmatch.fnmatch(context["case"], p) for p in choice.cases):
+                found.append((case, context))
+    return found
+
+
+def nodes_of(case: Case, context: Mapping[str, Any]) -> int:
+    """How many hosts run the case together."""
+    return int(evaluate(case.nodes, context, f"{context['case']}: nodes"))
+
+
+def make_step(case: Case, context: Mapping[str, Any], manifest: Manifest, **more: Any) -> Step:
+    context = {**context, "repeat": more["repeat"]}
+    where = f"{manifest.name} {context['case']}"
+    expect = float(evaluate(case.expect, context, where))
+    timeout = evaluate(case.timeout, context, where)
+    return Step(
+        workload=manifest.name,
+        case=context["case"],
+        headline=case.headline or tuple(name for name, m in manifest.metrics.items() if m.headline),
+        argv=words(case.argv, context, where),
+        env={k: str(evaluate(v, context, where)) for k, v in case.env.items()},
+        expect_s=expect,
+        timeout_s=float(timeout) if timeout is not None else 60 + 5 * expect,
+        output=case.output,
+        class_=str(evaluate(case.class_, context, where) or ""),
+        files=case.files,
+        exclusive=words(case.exclusive, context, where),
+        **more,
+    )
+
+
+def words(parts: Sequence[Any], context: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """An argument vector; a part whose expression comes to nothing is left out, a list gives as many words."""
+    values = [evaluate(p, context, where) for p in parts]
+    flat = [word for v in values for word in (v if isinstance(v, list) else [v])]
+    return tuple(str(word) for word in flat if word is not None and word != "")

@@ -1,0 +1,346 @@
+"""A campaign from beginning to end: check the hosts, plan, archive, launch, follow; and what is left after a cut."""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import importlib.metadata
+import os
+import platform
+import secrets
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from fleetmark import __version__
+from fleetmark.base.facts import Facts
+from fleetmark.base.measurement import Status
+from fleetmark.campaign.adaptive import Adaptive, Until
+from fleetmark.campaign.drive import Drive, Run, about, said
+from fleetmark.campaign.launch import PLAYBOOKS, launch
+from fleetmark.campaign.outcome import Outcome, rebuild
+from fleetmark.campaign.progress import Cell, Progress
+from fleetmark.campaign.resolve import is_present
+from fleetmark.campaign.schedule import Settings, make_plan, probes, settings_of
+from fleetmark.campaign.steps import Exchange, HostPlan, Plan, Step
+from fleetmark.hosts.inventory import Host, load_inventory
+from fleetmark.hosts.preflight import WORK_DIR, Checked, check_hosts
+from fleetmark.record.archive import Archive, safe_name, utc
+from workloads import load_suite
+from workloads.manifest import files as manifest_files
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line asked for."""
+
+    suite: str
+    inventory: tuple[str, ...] = ()
+    limit: str | None = None
+    settings: Settings | None = None
+    repeats: int | None = None
+    seed: int | None = None
+    become: bool = False
+    work_dir: str = WORK_DIR
+    root: Path = Path("fleetmark-results")
+    connect_timeout_s: float = 10.0
+    patience_s: float = 120.0
+    until: Until | None = None
+
+
+def run(options: Options, console: Console) -> tuple[Archive, bool]:
+    """A new campaign, driven to its end, and whether the user interrupted it (what was finished is kept).
+
+    Raises FleetmarkError before any host is touched when what was asked makes no sense.
+    """
+    suite = load_suite(options.suite)
+    settings = options.settings or {}
+    settings_of(suite, settings)  # bad settings are refused here
+    seed = options.seed if options.seed is not None else secrets.randbelow(2**31)
+    hosts = _hosts(options)
+    checked = _check(hosts, options, console)
+    try:
+        name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{suite.name}-{secrets.token_hex(2)}"
+        able = [(c.host, c.facts) for c in checked if c.facts]
+        repeats = options.until.most if options.until else options.repeats
+        plan = make_plan(able, suite, settings, campaign=name, seed=seed, repeats=repeats)
+        asked = _campaign(options, name, seed, hosts, plan)
+        archive = Archive.create(options.root, name, asked).writable()
+        for c in checked:
+            if c.facts:
+                archive.save_facts(c.host.name, c.facts, c.raw or {})
+                archive.save_job(c.host.name, _job(asked, plan.hosts[c.host.name], c.facts))
+        _note_known(archive, checked, plan)
+        interrupted = _drive(archive, options, console, checked, plan.exchanges)
+    finally:
+        _hang_up(checked)
+    return archive, interrupted
+
+
+def resume(archive: Archive, options: Options, console: Console) -> bool:
+    """Go on with a campaign: collect what hosts finished meanwhile, follow what runs, start what is owed."""
+    archive.writable()
+    asked = archive.campaign()
+    options = replace(
+        options,
+        suite=asked["suite"],
+        inventory=options.inventory or tuple(asked["inventory"]),
+        limit=asked["limit"],
+        become=asked["become"],
+        work_dir=asked["work_dir"],
+        until=Until(**asked["until"]) if asked.get("until") else None,
+    )
+    for folder, _ in list(archive.steps()):
+        if archive.result(folder)["ended"] == "lost":
+            archive.set_aside(folder)
+    exchanges = tuple(Exchange(**e) for e in asked["exchanges"])
+    owed = owed_steps(archive, exchanges)
+    hosts = [h for h in _hosts(options) if owed.get(h.name)]
+    checked = _check(hosts, options, console)
+    for name in sorted(set(owed) - {h.name for h in hosts}):
+        _note_lost(archive, archive.job(name), owed[name], "it is in the inventory no longer")
+    archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
+    try:
+        return _drive(archive, options, console, checked, exchanges)
+    finally:
+        _hang_up(checked)
+
+
+def owed_steps(archive: Archive, exchanges: Sequence[Exchange]) -> dict[str, set[str]]:
+    """Host to the ids of the steps still to be had from it. A server's step is owed as long as its client's is."""
+    settled = {
+        (e["host"], e["workload"], e["case"], e["repeat"], e["subject"])
+        for e in archive.journal()
+        if e["e"] == "outcome" and e["status"] != Status.LOST.value
+    }
+    ended = ("enough", "unstable")
+    enough = {(e["host"], i) for e in archive.journal() if e["e"] in ended for i in e["steps"]}
+    owed: dict[str, set[str]] = {}
+    for host in archive.host_names():
+        for step in (archive.job(host) or {"steps": []})["steps"]:
+            key = (host, step["workload"], step["case"], step["repeat"], step["subject"])
+            if not step["serves"] and key not in settled and (host, step["id"]) not in enough:
+                owed.setdefault(host, set()).add(step["id"])
+    for e in exchanges:
+        if e.client_step in owed.get(e.client, ()):
+            owed.setdefault(e.server, set()).add(e.server_step)
+    return owed
+
+
+def _hosts(options: Options) -> list[Host]:
+    hosts = load_inventory(list(options.inventory), options.limit)
+    return [replace(h, become=True) for h in hosts] if options.become else hosts
+
+
+def _check(hosts: Sequence[Host], options: Options, console: Console) -> list[Checked]:
+    with console.status(f"asking {len(hosts)} host{'s' * (len(hosts) != 1)} what they are"):
+        return check_hosts(hosts, probes(), work_dir=options.work_dir, timeout_s=options.connect_timeout_s)
+
+
+def _hang_up(checked: Sequence[Checked]) -> None:
+    for c in checked:
+        if c.reach:
+            c.reach.close()
+
+
+def _campaign(options: Options, name: str, seed: int, hosts: Sequence[Host], plan: Plan) -> dict[str, Any]:
+    """What was asked for, as ``campaign.json`` keeps it: enough to understand it, and to ask for it again."""
+    inventory = [str(Path(i).resolve()) if Path(i).exists() else i for i in options.inventory]
+    manifests = {path.stem: _digest(path) for w in plan.settings for path in manifest_files(w)}
+    return {
+        "id": name,
+        "created": utc(),
+        "suite": str(Path(options.suite).resolve()) if Path(options.suite).is_file() else options.suite,
+        "workloads": list(plan.settings),
+        "settings": plan.settings,
+        "repeats": options.repeats,
+        "until": asdict(options.until) if options.until else None,
+        "seed": seed,
+        "command": _command(options, seed),
+        "owner": f"{_user()}@{socket.gethostname()}",
+        "inventory": inventory,
+        "limit": options.limit,
+        "become": options.become,
+        "work_dir": options.work_dir,
+        "hosts": [
+            {"name": h.name, "address": h.address, "generation": h.labels.get("gen"), "labels": dict(h.labels)}
+            for h in hosts
+        ],
+        "exchanges": [asdict(e) for e in plan.exchanges],
+        "versions": {
+            "fleetmark": __version__,
+            "python": platform.python_version(),
+            "ansible-core": importlib.metadata.version("ansible-core"),
+            "ansible-runner": importlib.metadata.version("ansible-runner"),
+        },
+        "sha256": manifests | {f"agent/{p.name}": _digest(p) for p in sorted((PLAYBOOKS / "agent").glob("*.py"))},
+    }
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a uid without a name, as in containers
+        return str(os.getuid())
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _command(options: Options, seed: int) -> list[str]:
+    """The command line that asks for the same again, seed included."""
+    words = ["fleetmark", "run"]
+    for source in options.inventory:
+        words += ["-i", source]
+    if options.limit:
+        words += ["--limit", options.limit]
+    words += ["--suite", options.suite, "--seed", str(seed)]
+    if options.until:
+        words += ["--until-ci", f"{options.until.ci:.4%}", "--max-repeats", str(options.until.most)]
+    if options.repeats:
+        words += ["--repeats", str(options.repeats)]
+    for workload, settings in (options.settings or {}).items():
+        for parameter, value in settings.items():
+            words += ["--set", f"{workload}.{parameter}={value}"]
+    if options.become:
+        words.append("--become")
+    if options.work_dir != WORK_DIR:
+        words += ["--work-dir", options.work_dir]
+    return words
+
+
+def _job(asked: Mapping[str, Any], plan: HostPlan, facts: Facts) -> dict[str, Any]:
+    """One host's job as it travels there."""
+    return {
+        "schema": 1,
+        "campaign": asked["id"],
+        "owner": asked["owner"],
+        "created": asked["created"],
+        "host": plan.host,
+        "work": facts.work_dir,
+        "interval_s": 1.0,
+        "steps": [asdict(s) for s in plan.steps],
+        "deploy": [asdict(d) for d in plan.deploy],
+        "skipped": plan.skipped,
+        "refused": [asdict(no) for no in plan.refused],
+    }
+
+
+def _note_known(archive: Archive, checked: Sequence[Checked], plan: Plan) -> None:
+    """Outcomes that are known before anything runs: unreachable hosts, and what hosts cannot run."""
+    nothing: dict[str, Any] = {"case": "*", "repeat": 0, "subject": "host"}
+    for c in checked:
+        name = c.host.name
+        if not c.facts:
+            archive.note("unreachable", host=name, reason=c.reason)
+            for workload in plan.settings:
+                lost = said(Outcome(Status.LOST, f"unreachable: {c.reason}"))
+                archive.note("outcome", host=name, workload=workload, **nothing, **lost)
+            continue
+        for workload, why in plan.hosts[name].skipped.items():
+            archive.note("outcome", host=name, workload=workload, **nothing, **said(Outcome(Status.SKIPPED, why)))
+        for no in plan.hosts[name].refused:
+            failed = said(Outcome(Status.FAILED, no.reason))
+            archive.note("outcome", host=name, workload=no.workload, **{**nothing, "case": no.case}, **failed)
+
+
+def _drive(
+    archive: Archive, options: Options, console: Console, checked: Sequence[Checked], exchanges: Sequence[Exchange]
+) -> bool:
+    """Launch and follow whatever is owed, to the end or an interruption (then True); the measurements are written."""
+    asked = archive.campaign()
+    owed = owed_steps(archive, exchanges)
+    runs, variables, jobs = [], {}, {}
+    with Progress(console, asked["workloads"], f"campaign {archive.id}") as progress:
+        for c in checked:
+            name = c.host.name
+            job = archive.job(name)
+            if not c.facts or not c.reach or not job:
+                progress.add(name, {}, 0.0)
+                progress.trouble(name, f"unreachable: {c.reason}")
+                _note_lost(archive, job, owed.get(name, set()), f"unreachable: {c.reason}")
+                continue
+            steps = [Step.from_json(s) for s in job["steps"] if s["id"] in owed.get(name, ())]
+            progress.add(name, _cells(steps, job["skipped"]), sum(s.expect_s for s in steps))
+            for workload, why in job["skipped"].items():
+                progress.say(name, f"{workload} skipped: {why}")
+            for no in job.get("refused", ()):
+                progress.say(name, f"{no['workload']} {no['case']} {no['reason']}")
+            if steps:
+                # The host's name too: a machine that goes by two is refused as busy rather than mixed up.
+                folder = f"{c.facts.work_dir}/jobs/{archive.id}/{safe_name(name)}"
+                pending = {s.id for s in steps}
+                settled = frozenset(s["id"] for s in job["steps"]) - pending
+                runs.append(
+                    Run(
+                        name,
+                        c.reach,
+                        c.facts.python,
+                        c.host.become,
+                        folder,
+                        {s.id: s for s in steps},
+                        pending,
+                        settled=settled,
+                    )
+                )
+                variables[name] = _variables(c.host, c.reach.is_root, c.facts, job, steps)
+                jobs[name] = {**job, "folder": folder, "steps": [asdict(s) for s in steps]}
+        adaptive = None
+        if options.until:
+            cpus = {c.host.name: c.facts.cpu.threads or 1 for c in checked if c.facts}
+            adaptive = Adaptive(options.until, cpus)
+        drive = Drive(archive, runs, exchanges, progress, options.patience_s, adaptive)
+        drive.replay(archive)
+        interrupted = False
+        try:
+            if runs:
+                drive.launch(lambda hear: launch(options.inventory, variables, jobs, hear, lambda: drive.abandoned))
+            drive.run()
+        except KeyboardInterrupt:
+            console.print("stopping the hosts' jobs; what is finished is kept (again to leave at once)")
+            drive.stop()
+            interrupted = True
+        finally:
+            drive.abandoned = True
+    archive.write_measurements(rebuild(archive))
+    archive.note("ended", owed=sum(map(len, owed_steps(archive, ()).values())))
+    return interrupted
+
+
+def _note_lost(archive: Archive, job: Mapping[str, Any] | None, owed: set[str], why: str) -> None:
+    """What is still owed by a host that cannot be asked for it."""
+    for step in (job or {"steps": []})["steps"]:
+        if step["id"] in owed and not step["serves"]:
+            lost = said(Outcome(Status.LOST, why))
+            archive.note("outcome", host=job and job["host"], **about(Step.from_json(step)), **lost)
+
+
+def _cells(steps: Sequence[Step], skipped: Mapping[str, str]) -> dict[str, Cell]:
+    cells = {w: Cell(0, skipped=why) for w, why in skipped.items()}
+    for step in steps:
+        if not step.serves:
+            cells.setdefault(step.workload, Cell(0)).total += 1
+    return cells
+
+
+def _variables(
+    host: Host, already_root: bool, facts: Facts, job: Mapping[str, Any], steps: Sequence[Step]
+) -> dict[str, Any]:
+    """What the playbook needs to know of a host beside what the user's inventory says."""
+    wanted = {s.workload for s in steps}
+    made = {
+        "fm_deploy": [d for d in job["deploy"] if d["workload"] in wanted and not is_present(d["provides"], facts)],
+        "fm_work": facts.work_dir,
+        "fm_os_family": facts.os_family or "",
+        "fm_python": facts.python,
+        "fm_become": host.become and not already_root,  # for root, Ansible would ask for a sudo that nobody needs
+    }
+    if host.connection == "local":
+        made["ansible_connection"] = "local"
+    return made

@@ -1,0 +1,137 @@
+"""From suite, settings and facts to every command that will run, on which host, in which order. Touches no host."""
+
+from __future__ import annotations
+
+import fnmatch
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.facts import Facts
+from fleetmark.campaign.groups import plan_gangs
+from fleetmark.campaign.pairs import plan_pairs
+from fleetmark.campaign.resolve import Resolved, cases_of, make_step, nodes_of, resolve, words
+from fleetmark.campaign.steps import Exchange, HostPlan, Plan, Step
+from fleetmark.hosts.inventory import Host
+from workloads import Manifest, Suite, load, names
+from workloads.manifest import Case
+from workloads.template import evaluate
+
+Settings = Mapping[str, Mapping[str, Any]]  # workload -> parameter -> value, as typed on the command line
+
+
+def settings_of(suite: Suite, given: Settings) -> dict[str, dict[str, Any]]:
+    """Suite settings overlaid with the command line's, typed. Raises FleetmarkError before any host is touched."""
+    chosen = suite.chosen()
+    for name in given:
+        if name not in chosen:
+            load(name)  # an unknown workload is the likelier mistake
+            raise FleetmarkError(f"--set {name}.…: suite {suite.name} does not run {name}; it runs {', '.join(chosen)}")
+    merged = {}
+    for name, choice in chosen.items():
+        manifest = load(name)
+        merged[name] = manifest.check_settings(choice.set, f"suite {suite.name}")
+        merged[name] |= manifest.check_settings(given.get(name, {}), "--set")
+        _refuse_early(manifest, merged[name])
+    return merged
+
+
+def _refuse_early(manifest: Manifest, settings: Mapping[str, Any]) -> None:
+    """Settings that contradict each other whatever the host says."""
+    values = {k: settings.get(k, p.default) for k, p in manifest.parameters.items()}
+    for need in manifest.needs:
+        if need.refuse and not evaluate(need.that, values, f"{manifest.name}: needs"):
+            raise FleetmarkError(f"{manifest.name} needs {evaluate(need.say, values, f'{manifest.name}: needs')}")
+
+
+def probes() -> list[str]:
+    """Every command whose presence some workload asks about, for the facts to look up."""
+    found: set[str] = set()
+    for manifest in map(load, names()):
+        found.update(manifest.probes)
+        if manifest.deploy and "{" not in manifest.deploy.provides and "/" not in manifest.deploy.provides:
+            found.add(manifest.deploy.provides)
+    return sorted(found)
+
+
+def make_plan(
+    hosts: Sequence[tuple[Host, Facts]],
+    suite: Suite,
+    settings: Settings,
+    *,
+    campaign: str,
+    seed: int,
+    repeats: int | None,
+) -> Plan:
+    """Resolve every workload of ``suite`` on every host that answered.
+
+    Raises FleetmarkError when a case pattern of the suite matches no case on any host.
+    """
+    merged = settings_of(suite, settings)
+    plans = {host.name: HostPlan(host.name) for host, _ in hosts}
+    exchanges: list[Exchange] = []
+    seen: dict[str, set[str]] = {name: set() for name in merged}
+    ready: dict[str, list[tuple[Host, Resolved]]] = {}
+    for name in merged:
+        for host, facts in hosts:
+            resolved = resolve(load(name), merged[name], facts, campaign)
+            if isinstance(resolved, str):
+                plans[host.name].skipped[name] = resolved
+                continue
+            if resolved.deployment:
+                plans[host.name].deploy.append(resolved.deployment)
+            ready.setdefault(name, []).append((host, resolved))
+    for name, able in ready.items():
+        choice, manifest = suite.chosen()[name], load(name)
+        times = repeats or choice.repeats or suite.repeats
+        if manifest.scope == "pair" and len(able) > 1:
+            exchanges += plan_pairs(manifest, able, plans, choice, times, seed, seen[name])
+        else:
+            for host, resolved in able:
+                context = {"peer": "127.0.0.1", "hosts": len(able)}
+                cases = [c for c in cases_of(resolved, choice, seen[name], **context) if nodes_of(*c) == 1]
+                _plan_host(manifest, cases, plans[host.name], times, f"{seed}/{host.name}/{name}")
+            exchanges += plan_gangs(manifest, able, plans, choice, times, seed, seen[name])
+        for plan in plans.values():
+            _mark_last(plan.steps, name)
+    for name, choice in suite.chosen().items():
+        for pattern in choice.cases:
+            if seen[name] and not fnmatch.filter(seen[name], pattern):
+                known = ", ".join(sorted(seen[name]))
+                raise FleetmarkError(f"suite {suite.name}: {name}: no case matches {pattern!r}; there are {known}")
+    return Plan(plans, tuple(exchanges), merged)
+
+
+def _plan_host(
+    manifest: Manifest, cases: Sequence[tuple[Case, Mapping[str, Any]]], plan: HostPlan, times: int, seed: str
+) -> None:
+    """Randomised complete blocks: each repeat runs every case once, in an order of its own."""
+    rng = random.Random(seed)
+    for repeat in range(times):
+        for case, context in rng.sample(cases, len(cases)):
+            serve = None
+            if case.serve:
+                where = f"{manifest.name}: serve"
+                port = int(evaluate(case.serve.port, context, where))
+                serve = {"argv": list(words(case.serve.argv, context, where)), "port": port, "ends": case.serve.ends}
+            plan.steps.append(
+                make_step(
+                    case,
+                    context,
+                    manifest,
+                    id=f"{len(plan.steps):05d}",
+                    repeat=repeat,
+                    serve=serve,
+                    subject="lo" if manifest.scope == "pair" else "host",
+                )
+            )
+
+
+def _mark_last(steps: list[Step], workload: str) -> None:
+    """After a workload's last step on a host its scratch files go."""
+    for at in range(len(steps) - 1, -1, -1):
+        if steps[at].workload == workload:
+            steps[at] = replace(steps[at], last=True)
+            return

@@ -1,0 +1,368 @@
+"""The command line: every verb reads its words, calls the room that does the work, and shows what came of it."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from fleetmark import __version__
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Status
+from fleetmark.cli import plan as cli_plan
+from fleetmark.cli import profile as cli_profile
+from fleetmark.cli import reports as cli_reports
+from fleetmark.cli.common import INTERRUPTED, OK, ROOT, SOME_FAILED, USAGE, AsFormat, Format, Root, interruptible
+
+app = typer.Typer(
+    help="Characterise servers: run the field's benchmarks over a fleet and read what they say.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    add_completion=False,
+    epilog="Exit status: 0 all that ran passed, 1 something failed or is missing, 2 wrong use or input, 3 interrupted.",
+)
+
+
+Inventory = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--inventory", "-i", help="Ansible inventory (file, directory, script or h1,h2,); none: this machine."
+    ),
+]
+Limit = Annotated[str | None, typer.Option("--limit", "-l", help="Only these hosts or groups (an Ansible pattern).")]
+SuiteName = Annotated[
+    str, typer.Option("--suite", "-s", help="quick, standard, thorough, or the path of your own YAML.")
+]
+Set = Annotated[
+    list[str] | None, typer.Option("--set", metavar="W.P=V", help="Set workload.parameter=value; lists with commas.")
+]
+Become = Annotated[bool, typer.Option("--become", "-b", help="Work as root on the hosts, by sudo.")]
+WorkDir = Annotated[
+    str | None, typer.Option(help="Where hosts keep tools and test files, in fleetmark-UID below it (unset: /var/tmp).")
+]
+Timeout = Annotated[float, typer.Option("--connect-timeout", help="Seconds to wait for a host to answer at first.")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False) -> None:
+    if version:
+        typer.echo(f"fleetmark {__version__}")
+        raise typer.Exit(OK)
+
+
+@app.command()
+def run(
+    inventory: Inventory = None,
+    suite: Annotated[
+        str | None, typer.Option("--suite", "-s", help="quick (if unset), standard, thorough, or the path of your own.")
+    ] = None,
+    limit: Limit = None,
+    set_: Set = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Repeats of every case; at least so many, with --until-ci.")
+    ] = None,
+    until_ci: Annotated[
+        str | None, typer.Option(help="Repeat each case until the interval of its median is within this: 2%.")
+    ] = None,
+    max_repeats: Annotated[
+        int, typer.Option(min=6, help="With --until-ci: at most so many; then it is unstable.")
+    ] = 50,
+    seed: Annotated[int | None, typer.Option(help="Seed of the order of runs; recorded either way.")] = None,
+    become: Become = False,
+    work_dir: WorkDir = None,
+    root: Root = ROOT,
+    resume: Annotated[str | None, typer.Option(help="Go on with this campaign (id, path, or last).")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Skipped measurements count as missing: exit 1.")] = False,
+    connect_timeout: Timeout = 10.0,
+    patience: Annotated[float, typer.Option(help="Seconds a host may be silent in mid-run before it is lost.")] = 120.0,
+    as_: AsFormat = Format.TABLE,
+) -> None:
+    """Deploy, run, archive, parse and show a suite, on this machine or a fleet.
+
+    Examples: fleetmark run; fleetmark run -i hosts.yml -s standard --set fio.size=8GiB; fleetmark run --resume last
+    """
+    from fleetmark.campaign import run as campaign
+    from fleetmark.hosts.preflight import WORK_DIR
+    from fleetmark.record import archive as archives
+
+    fixed = {
+        "--suite": suite,
+        "--set": set_,
+        "--repeats": repeats,
+        "--until-ci": until_ci,
+        "--seed": seed,
+        "--limit": limit,
+        "-b": become or None,
+    }
+    given = [name for name, value in {**fixed, "--work-dir": work_dir}.items() if value is not None]
+    if resume and given:
+        raise FleetmarkError(f"{given[0]} with --resume: a campaign goes on as planned; begin a new one for changes")
+    options = campaign.Options(
+        suite=suite or "quick",
+        inventory=tuple(inventory or ()),
+        limit=limit,
+        settings=_settings(set_ or []),
+        repeats=repeats,
+        seed=seed,
+        become=become,
+        work_dir=work_dir or WORK_DIR,
+        root=root,
+        connect_timeout_s=connect_timeout,
+        patience_s=patience,
+        until=_until(until_ci, repeats, max_repeats) if until_ci else None,
+    )
+    console = Console(stderr=as_ is Format.JSON)
+    if inventory:
+        threading.Thread(target=_load_reports, daemon=True).start()
+    with interruptible("what is finished is kept and hosts may be at work: fleetmark run --resume last"):
+        if resume:
+            archive = archives.find(root, resume)
+            interrupted = campaign.resume(archive, options, console)
+        else:
+            archive, interrupted = campaign.run(options, console)
+        from fleetmark.verbs import report as reporting  # not before: the machine may be the one that is measured
+
+        results = reporting.campaign(archive, as_.value, console)
+    status = _exit_status(list(results.outcomes["status"]), strict) if results.campaign.finished else SOME_FAILED
+    raise typer.Exit(INTERRUPTED if interrupted else status)
+
+
+def _until(text: str, least: int | None, most: int) -> Any:
+    """``2%`` or ``0.02`` as what repeats go on until."""
+    from fleetmark.campaign.adaptive import Until
+
+    try:
+        ci = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        ci = 0.0
+    if not 0 < ci < 1:
+        raise FleetmarkError(f"--until-ci {text}: write it as 2% (of the median), between 0 and 100%")
+    if least and least > most:
+        raise FleetmarkError(f"--repeats {least} is more than --max-repeats {most}")
+    return Until(ci, max(6, least or min(10, most)), most)
+
+
+def _load_reports() -> None:
+    """Load what the end of a run needs while the hosts are at work; not on the machine being measured."""
+    for module in ("fleetmark.verbs.report", "reports.html", "reports.terminal"):
+        importlib.import_module(module)
+    importlib.import_module("reports.charts").warm()
+
+
+def _settings(words: Sequence[str]) -> dict[str, dict[str, str]]:
+    """``fio.size=4GiB`` and its like, by workload; what they mean is for the manifests to say."""
+    found: dict[str, dict[str, str]] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        workload, dot, parameter = name.partition(".")
+        if not (equals and dot and workload and parameter):
+            raise FleetmarkError(f"--set {word}: write it as workload.parameter=value, such as --set fio.size=4GiB")
+        found.setdefault(workload, {})[parameter] = value
+    return found
+
+
+def _exit_status(statuses: Sequence[str], strict: bool) -> int:
+    good = {Status.PASSED.value} if strict else {Status.PASSED.value, Status.SKIPPED.value}
+    return OK if set(statuses) <= good and Status.PASSED.value in statuses else SOME_FAILED
+
+
+app.command()(cli_reports.report)
+app.command()(cli_reports.compare)
+
+
+@app.command("import")
+def import_(
+    kind: Annotated[str, typer.Argument(help="What the files are: mlperf, spec or table.")],
+    files: Annotated[list[Path], typer.Argument(help="Published tables, or your own tidy ones; .gz too.")],
+    root: Root = ROOT,
+    as_: AsFormat = Format.TABLE,
+) -> None:
+    """Take published results (MLPerf, SPEC) or a tidy table of your own on record, to compare machines with.
+
+    Examples: fleetmark import mlperf summary_results.json; fleetmark import table figures.csv
+    """
+    from fleetmark.record import imports as importing
+
+    done, failed = importing.files(root, kind, files)
+    if as_ is Format.JSON:
+        typer.echo(json.dumps(importing.as_json(done), indent=1))
+    else:
+        for part in importing.said(done):
+            Console().print(part, soft_wrap=True)
+    for sentence in failed:
+        typer.echo(f"fleetmark: {sentence}", err=True)
+    raise typer.Exit(USAGE if failed else OK)
+
+
+@app.command()
+def predict(
+    machine: Annotated[str, typer.Option("--machine", "-m", help="Whose figures are wanted: host=new1; gen=turin.")],
+    target: Annotated[list[str] | None, typer.Option(help="Only these benchmarks: patterns over their titles.")] = None,
+    baseline: Annotated[str | None, typer.Option("--baseline", "-b", help="Machines that ratios are against.")] = None,
+    family: Annotated[str, typer.Option(help="The label that tells families of machines apart.")] = "gen",
+    level: Annotated[float, typer.Option(min=0.5, max=0.99, help="Of the intervals.")] = 0.9,
+    root: Root = ROOT,
+    as_: AsFormat = Format.TABLE,
+) -> None:
+    """Say what a machine would show on benchmarks that it was not measured on, by the machines on record.
+
+    Example: fleetmark predict --machine host=new1 --baseline gen=icelake
+    """
+    from fleetmark.verbs import predict as predicting
+
+    found = predicting.predict(root, machine, tuple(target or ()), baseline, family, level)
+    if as_ is Format.JSON:
+        typer.echo(json.dumps([f.as_json() for f in found], indent=1))
+    else:
+        for part in predicting.table(found):
+            Console().print(part)
+
+
+references = typer.Typer(help="Pinned reference machines, which scores are against for good.", no_args_is_help=True)
+app.add_typer(references, name="reference")
+
+
+@references.command("save")
+def reference_save(
+    name: Annotated[str, typer.Argument(help="What to call it.")],
+    selector: Annotated[str, typer.Option("--from", help="The machines whose mean it is: gen=icelake.")],
+    root: Root = ROOT,
+) -> None:
+    """Pin what these machines measured, and the weights of benchmarks, under a name; again: its next version.
+
+    Example: fleetmark reference save icelake-2026 --from gen=icelake
+    """
+    from fleetmark.record import compare as comparing
+
+    typer.echo(comparing.pin(root, name, selector))
+
+
+@references.command("list")
+def reference_list(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
+    """List the references there are, every version.
+
+    Example: fleetmark reference list
+    """
+    from fleetmark.record import compare as comparing
+
+    found = comparing.listed(root)
+    if as_ is Format.JSON:
+        typer.echo(json.dumps(found, indent=1))
+    else:
+        Console().print(comparing.table(found))
+
+
+@app.command()
+def hosts(
+    inventory: Inventory = None,
+    suite: SuiteName = "quick",
+    limit: Limit = None,
+    set_: Set = None,
+    become: Become = False,
+    work_dir: WorkDir = None,
+    connect_timeout: Timeout = 10.0,
+    as_: AsFormat = Format.TABLE,
+) -> None:
+    """Say who answers, what each host is, and what a suite would skip there and why; installs nothing.
+
+    Example: fleetmark hosts -i hosts.yml --suite standard
+    """
+    from fleetmark.hosts.preflight import WORK_DIR
+    from fleetmark.verbs import hosts as survey
+
+    console = Console(stderr=as_ is Format.JSON)
+    with interruptible("nothing was changed anywhere"):
+        asked = (tuple(inventory or ()), limit, suite, _settings(set_ or []), become)
+        found = survey.survey(*asked, work_dir or WORK_DIR, connect_timeout, console)
+    if as_ is Format.JSON:
+        typer.echo(json.dumps([entry.as_json() for entry in found], indent=1))
+    else:
+        console.print(survey.table(found, console.width))
+    raise typer.Exit(OK if all(entry.facts for entry in found) else SOME_FAILED)
+
+
+@app.command()
+def workloads(
+    name: Annotated[str | None, typer.Argument(help="One workload, in full.")] = None, as_: AsFormat = Format.TABLE
+) -> None:
+    """Show the workloads and suites there are, or one workload with its cases, parameters and metrics.
+
+    Example: fleetmark workloads fio
+    """
+    import workloads as shelf
+    from fleetmark.verbs import catalogue
+
+    found = [shelf.load(name)] if name else [shelf.load(n) for n in shelf.names()]
+    if as_ is Format.JSON:
+        docs = [m.model_dump(mode="json", by_alias=True) for m in found]
+        typer.echo(json.dumps(docs[0] if name else docs, indent=1))
+        return
+    for part in catalogue.one(found[0]) if name else catalogue.overview(found):
+        Console(markup=False, highlight=False).print(part)
+
+
+@app.command()
+def campaigns(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
+    """List the campaigns under a results root.
+
+    Example: fleetmark campaigns --results /data/fleetmark
+    """
+    from fleetmark.record import archive as archives
+    from fleetmark.verbs import catalogue
+
+    found = [catalogue.campaign_line(a) for a in archives.campaigns(root)]
+    if as_ is Format.JSON:
+        typer.echo(json.dumps(found, indent=1))
+    elif found:
+        Console().print(catalogue.campaign_table(found))
+    else:
+        Console().print(f"no campaigns under {root}; `fleetmark run` makes one, --results looks elsewhere")
+
+
+@app.command()
+def parse(
+    what: Annotated[str, typer.Argument(help="A tool (fio, stream, lscpu, ...), or a campaign to parse again.")],
+    files: Annotated[list[Path] | None, typer.Argument(help="The tool's output; - is stdin.")] = None,
+    command: Annotated[str, typer.Option(help="The command line that made it, where the output does not say.")] = "",
+    root: Root = ROOT,
+    as_: AsFormat = Format.TABLE,
+) -> None:
+    """Read tools' output from anywhere: one object a measurement, base units. With a campaign: rebuild it from raw.
+
+    Examples: fleetmark parse fio out.json --format json; fleetmark parse last
+    """
+    from fleetmark.verbs import parse as reparse
+
+    if files:
+        raise typer.Exit(reparse.files(what, files, command, Console(), as_ is Format.JSON))
+    raise typer.Exit(reparse.campaign(what, root, Console(stderr=as_ is Format.JSON), as_ is Format.JSON))
+
+
+app.add_typer(cli_plan.app, name="plan")
+app.command("profile")(cli_profile.profile)
+
+
+def main() -> None:
+    """The program: FleetmarkError, and a file or folder that may not be touched, end in one sentence and status 2."""
+    # Arrow's own pool gives memory back page by page: a quarter of the time of a large report.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    try:
+        app()
+    except (FleetmarkError, PermissionError) as error:
+        told = str(error)
+        if isinstance(error, PermissionError) and error.filename:
+            told = f"{error.filename}: permission denied; choose another place, or become a user who may"
+        Console(stderr=True).print(f"fleetmark: {told}", style="bold", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(USAGE)
+    except BrokenPipeError:  # `fleetmark … | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(OK)

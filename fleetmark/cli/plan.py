@@ -1,0 +1,89 @@
+"""``fleetmark plan``: what to buy, where and when."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from typer.core import TyperGroup
+
+from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible
+from fleetmark.cli.reports import Date, Html, Lang, Templates, Xlsx
+
+
+class _Plan(TyperGroup):
+    """A group in which ``plan FILE`` is ``plan solve FILE``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, "--help"):
+            args = ["solve", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_Plan,
+    help="From a demand forecast to what to buy, where and when. `fleetmark plan FILE` is `fleetmark plan solve FILE`.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command()
+def solve(
+    file: Annotated[
+        Path | None, typer.Argument(help="The question: a YAML file, or a folder of CSV sheets (docs/planning.md).")
+    ] = None,
+    workbook: Annotated[Path | None, typer.Option("--from", help="The question as an edited workbook has it.")] = None,
+    xlsx: Xlsx = None,
+    html: Html = None,
+    gap: Annotated[float, typer.Option(min=0, max=0.5, help="How far above the best plan the cost may lie.")] = 0.01,
+    seconds: Annotated[
+        float, typer.Option(min=1, help="The most to spend on one solve; a quarter of it on what binds.")
+    ] = 60.0,
+    draws: Annotated[int, typer.Option(min=100, max=100_000, help="Futures to simulate.")] = 2000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the futures.")] = 1,
+    lang: Lang = "en",
+    templates: Templates = None,
+    date: Date = None,
+    root: Root = ROOT,
+    as_: AsFormat = Format.TABLE,
+) -> None:
+    """Find the cheapest plan that meets demand within every limit, and say how sure it is.
+
+    Examples: fleetmark plan demand.yml --xlsx plan.xlsx; fleetmark plan --from plan.xlsx; fleetmark plan sheets/
+    """
+    from fleetmark.verbs import plan as planning
+    from fleetmark.verbs import report as reporting
+
+    progress = Console(stderr=True)
+    with interruptible("no document was written"):
+        documents = reporting.asked({"html": html, "xlsx": xlsx}, lang, templates, date)
+        question = planning.question(file, workbook, root)
+        answer = planning.answer(question, planning.Effort(gap, seconds, draws, seed), progress)
+        made = planning.Made(documents.date)
+        if as_ is Format.JSON:
+            typer.echo(planning.as_json(answer, made))
+        else:
+            for part in planning.show(answer):
+                Console().print(part)
+        planning.write(answer, documents, made, progress)
+    raise typer.Exit(OK if answer.plan else SOME_FAILED)
+
+
+@app.command()
+def init(
+    to: Annotated[Path, typer.Argument(help="A YAML file, or a folder for CSV sheets (no .yml at its end).")] = Path(
+        "demand.yml"
+    ),
+) -> None:
+    """Write an example to begin with; it runs as it is, without anything on record.
+
+    Examples: fleetmark plan init; fleetmark plan init sheets/
+    """
+    from fleetmark.verbs import plan as planning
+
+    for path in planning.init(to):
+        typer.echo(f"wrote {path}")
+    typer.echo(f"`fleetmark plan {to}` solves it")

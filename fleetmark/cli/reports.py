@@ -1,0 +1,106 @@
+"""``fleetmark report`` and ``fleetmark compare``: what was measured, and what it is worth, on screen and on paper."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from fleetmark.cli.common import ROOT, Root, at_one_go, interruptible
+
+Html = Annotated[Path | None, typer.Option("--html", help="Write one page that needs nothing else.")]
+Pdf = Annotated[Path | None, typer.Option("--pdf", help="Write it for paper.")]
+Xlsx = Annotated[Path | None, typer.Option("--xlsx", help="Write a workbook to go on with.")]
+Lang = Annotated[str, typer.Option("--lang", help="The language of documents: en, zh-CN.")]
+Templates = Annotated[
+    Path | None,
+    typer.Option("--templates", help="A folder with your logo.svg, colours.css, extra.html.j2, templates."),
+]
+Date = Annotated[str | None, typer.Option("--date", help="The date to print: 2026-11-21; else SOURCE_DATE_EPOCH, now.")]
+Campaign = Annotated[str, typer.Argument(help="A campaign: its id, the beginning of one, a path, or last.")]
+_NOTHING = "no document was written"
+
+
+class ReportFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    MD = "md"
+
+
+class CompareFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    MD = "md"
+
+
+def report(
+    campaign: Campaign = "last",
+    html: Html = None,
+    pdf: Pdf = None,
+    xlsx: Xlsx = None,
+    lang: Lang = "en",
+    templates: Templates = None,
+    date: Date = None,
+    root: Root = ROOT,
+    as_: Annotated[ReportFormat, typer.Option("--format", help="table, json or md.")] = ReportFormat.TABLE,
+) -> None:
+    """Show a campaign's summary again, and write its page anew, or the documents asked for.
+
+    Examples: fleetmark report last; fleetmark report last --pdf report.pdf --xlsx report.xlsx --lang zh-CN
+    """
+    from fleetmark.record import archive as archives
+    from fleetmark.verbs import report as reporting
+
+    with interruptible(_NOTHING), at_one_go():
+        documents = reporting.asked({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
+        console = Console(stderr=as_ is not ReportFormat.TABLE)
+        reporting.campaign(archives.find(root, campaign), as_.value, console, documents)
+
+
+def compare(
+    candidate: Annotated[
+        list[str],
+        typer.Option("--candidate", "-c", help="Which machines: gen=genoa; site=ams,cpu.cores>=64; repeatable."),
+    ],
+    baseline: Annotated[str | None, typer.Option("--baseline", "-b", help="What they are worth so many of.")] = None,
+    reference: Annotated[
+        str | None, typer.Option(help="Against a pinned reference (NAME, or NAME@2) instead of a baseline.")
+    ] = None,
+    per: Annotated[
+        str, typer.Option(help="Share out per server, socket, core, thread, gpu, watt or money.")
+    ] = "server",
+    mix: Annotated[
+        str | None, typer.Option(help="Work mix, shares of server-hours: cpu-int=0.6,disk=0.4 or a YAML file.")
+    ] = None,
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only these, headlines or not: patterns over workload/case/metric.")
+    ] = None,
+    paired: Annotated[bool, typer.Option("--paired", help="Both sides are the same hosts, before and after.")] = False,
+    by: Annotated[str, typer.Option(help="What counts as one host: machines with the same submitter, say.")] = "host",
+    best: Annotated[bool, typer.Option("--best", help="Of each side, the best figure for each benchmark.")] = False,
+    html: Html = None,
+    pdf: Pdf = None,
+    xlsx: Xlsx = None,
+    lang: Lang = "en",
+    templates: Templates = None,
+    date: Date = None,
+    root: Root = ROOT,
+    as_: Annotated[CompareFormat, typer.Option("--format", help="table, json, csv or md.")] = CompareFormat.TABLE,
+) -> None:
+    """Say how many baseline machines one candidate is worth, for which work, and how sure that is.
+
+    Examples: fleetmark compare --baseline gen=icelake --candidate gen=genoa --per core;
+    fleetmark compare -b gen=icelake -c gen=genoa --html genoa.html --pdf genoa.pdf --xlsx genoa.xlsx
+    """
+    from fleetmark.verbs import report as reporting
+
+    with interruptible(_NOTHING), at_one_go():
+        documents = reporting.asked({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
+        question = reporting.Question(
+            *(root, baseline, candidate, reference, per, mix, tuple(only or ()), paired, by, best)
+        )
+        reporting.comparison(question, as_.value, Console(stderr=as_ is not CompareFormat.TABLE), documents)

@@ -1,0 +1,195 @@
+"""How amounts are written in a planner's input: numbers, shares, watts, times, money, figures for every period."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BeforeValidator, Discriminator, Tag
+
+from fleetmark.base.units import parse_seconds
+from fleetmark.demand import periods
+
+NOT_SOLD = "not sold"
+_LARGEST = 1e15
+_AMOUNT = re.compile(r"\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?)\s*(.*?)\s*", re.IGNORECASE | re.DOTALL)
+_WATTS = {"": 1.0, "w": 1.0, "kw": 1e3, "mw": 1e6}
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number and the unit that was written beside it, empty where none was."""
+
+    value: float
+    unit: str = ""
+
+
+def _split(value: object) -> tuple[float, str]:
+    """A number as YAML or a sheet gives it, and what stands behind it."""
+    if value is None:
+        raise ValueError("is empty: give a number, or leave the key out where it is optional")
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value), ""
+    match = _AMOUNT.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        raise ValueError(f"{_shown(value)} is no number")
+    return float(match[1]), match[2]
+
+
+def _shown(value: object) -> str:
+    text = repr(value) if isinstance(value, str) else f"{value}"
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def _within(value: float, least: float, most: float, above: bool = False) -> float:
+    if not math.isfinite(value):
+        raise ValueError(f"{value} is no number to plan with")
+    if value < least or (above and value == least):
+        raise ValueError(f"{value:g} is {'not above' if above else 'below'} {least:g}")
+    if value > most:
+        raise ValueError(f"{value:g} is above {most:g}")
+    return value
+
+
+def plain(least: float = 0.0, most: float = _LARGEST, *, above: bool = False) -> BeforeValidator:
+    def read(value: object) -> float:
+        number, rest = _split(value)
+        if rest:
+            raise ValueError(f"{_shown(value)} is no plain number: write it without separators, unit or currency")
+        return _within(number, least, most, above)
+
+    return BeforeValidator(read)
+
+
+def whole(least: int = 0, most: int = 10**9) -> BeforeValidator:
+    def read(value: object) -> int:
+        number, rest = _split(value)
+        if rest or not number.is_integer():
+            raise ValueError(f"{_shown(value)} is no whole number")
+        return int(_within(number, least, most))
+
+    return BeforeValidator(read)
+
+
+def share(least: float = 0.0, most: float = 1.0, *, above: bool = False) -> BeforeValidator:
+    def read(value: object) -> float:
+        number, rest = _split(value)
+        if rest not in ("", "%"):
+            raise ValueError(f"{_shown(value)} is no share: write 8% or 0.08")
+        return _within(number / 100 if rest else number, least, most, above)
+
+    return BeforeValidator(read)
+
+
+def _watts(value: object) -> float:
+    number, unit = _split(value)
+    if unit.lower() not in _WATTS:
+        raise ValueError(f"{_shown(value)} is no power: write 450 W, 120 kW or 1.2 MW")
+    return _within(number * _WATTS[unit.lower()], 0, _LARGEST)
+
+
+def _seconds(value: object) -> float:
+    if value is None or isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError("is no time: write 50ms, 0.2s or 30")
+    return _within(parse_seconds(value.replace(" ", "") if isinstance(value, str) else value), 0, _LARGEST, True)
+
+
+def _span(value: object) -> tuple[float, str]:
+    if value is None:
+        raise ValueError("is empty: write 2 quarters, 6 months, or a number of periods")
+    return periods.duration(value)
+
+
+def _quantity(value: object) -> Quantity:
+    number, unit = _split(value)
+    return Quantity(_within(number, 0, _LARGEST), " ".join(unit.split()))
+
+
+def positive(value: object) -> Quantity:
+    made = _quantity(value)
+    _within(made.value, 0, _LARGEST, True)
+    return made
+
+
+def price(value: object) -> float | None:
+    if isinstance(value, str) and value.strip().lower() == NOT_SOLD:
+        return None
+    number, rest = _split(value)
+    if rest:
+        raise ValueError(f"{_shown(value)} is no price: a plain number in the currency of the file, or `{NOT_SOLD}`")
+    return _within(number, 0, _LARGEST)
+
+
+def _limit(value: object) -> float | None:
+    """Money, or that there is no limit."""
+    if isinstance(value, str) and value.strip().lower() == "none":
+        return None
+    number, rest = _split(value)
+    if rest:
+        raise ValueError(f"{_shown(value)} is no sum of money: a plain number, or none")
+    return _within(number, 0, _LARGEST)
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        raise ValueError(f"{value} is how YAML reads yes, no, on and off: put the word in quotes")
+    if value is None or isinstance(value, Mapping | list | tuple) or not str(value).strip():
+        raise ValueError(f"{_shown(value)} is no text" if value else "is empty")
+    return str(value).strip()
+
+
+def yes(value: object) -> bool:
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if str(value).lower() not in words:
+        raise ValueError(f"{_shown(value)} is neither yes nor no")
+    return words[str(value).lower()]
+
+
+def date(value: object) -> str:
+    try:
+        return datetime.date.fromisoformat(str(value)).isoformat()
+    except ValueError:
+        raise ValueError(f"{_shown(value)} is no date: write 2027-01-31") from None
+
+
+def currency(value: object) -> str:
+    if not re.fullmatch(r"[A-Z]{3}", str(value)):
+        raise ValueError(f"{_shown(value)} is no currency: write its three letters (ISO 4217), EUR or USD")
+    return str(value)
+
+
+def texts(value: object) -> object:
+    """A list of names; one name, or several with commas, for a cell of a sheet."""
+    return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+Number = Annotated[float, plain()]
+Positive = Annotated[float, plain(above=True)]
+Whole = Annotated[int, whole()]
+Share = Annotated[float, share()]
+Watts = Annotated[float, BeforeValidator(_watts)]
+Seconds = Annotated[float, BeforeValidator(_seconds)]
+Span = Annotated[tuple[float, str], BeforeValidator(_span)]
+Amount = Annotated[Quantity, BeforeValidator(_quantity)]
+Text = Annotated[str, BeforeValidator(_text)]
+Yes = Annotated[bool, BeforeValidator(yes)]
+Limit = Annotated[float | None, BeforeValidator(_limit)]
+
+
+def _shape(value: object) -> str:
+    return "list" if isinstance(value, list | tuple) else "map" if isinstance(value, Mapping) else "one"
+
+
+# A figure for every period: one for all, a list in their order, or by their names.
+Series = Annotated[
+    Annotated[Amount, Tag("one")] | Annotated[list[Amount], Tag("list")] | Annotated[dict[str, Amount], Tag("map")],
+    Discriminator(_shape),
+]
+Limits = Annotated[
+    Annotated[Limit, Tag("one")] | Annotated[list[Limit], Tag("list")] | Annotated[dict[str, Limit], Tag("map")],
+    Discriminator(_shape),
+]

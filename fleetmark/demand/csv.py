@@ -1,0 +1,320 @@
+"""The planner's input as a folder of CSV sheets: read with line and column of every cell, and written.
+
+``settings.csv`` (key, value), ``demand.csv``, ``skus.csv``, ``sites.csv``, ``worth.csv``, ``fleet.csv``; keys below
+keys are columns with a dot (``power.idle``). An empty cell is a key left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path as File
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.demand.document import QUANTILE, Cohort, Document, Site, Sku, Workload, Worth
+from fleetmark.demand.places import Input, Path, Where
+
+SHEETS = ("settings.csv", "demand.csv", "skus.csv", "sites.csv", "worth.csv", "fleet.csv")
+_OPTIONAL = ("fleet.csv",)
+_MOST_BYTES = 50_000_000
+
+
+def _columns(model: type[BaseModel], *without: str) -> list[str]:
+    """The keys of a part of the document as column heads."""
+    made = []
+    for name, field in model.model_fields.items():
+        if name in without:
+            continue
+        inner = next((t for t in (field.annotation, *get_args(field.annotation)) if _is_part(t)), None)
+        head = field.alias or name
+        made += [f"{head}.{c}" for c in _columns(inner, "quantiles", "names")] if inner else [head]
+    return made
+
+
+def _is_part(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+_SETTINGS = _columns(Document, "workloads", "skus", "sites", "fleet")
+_WORKLOAD = _columns(Workload, "demand")
+_DEMAND = ("workload", "quantile", "start", "growth", *_WORKLOAD)
+_SKUS = ("sku", *_columns(Sku, "worth"))
+_SITES = ("site", *_columns(Site))
+_WORTH = ("sku", "workload", *_columns(Worth))
+_FLEET = tuple(_columns(Cohort))
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    line: int
+    cells: Mapping[str, str]  # without the empty ones
+
+
+class _Folder:
+    """Reads the sheets of a folder into one document."""
+
+    def __init__(self, folder: File) -> None:
+        self.folder = folder
+        self.files: dict[str, str] = {}
+        self.places: dict[Path, Where] = {}
+        self.input = Input({}, self.places, self.files)
+
+    def rows(self, name: str, known: Sequence[str], needed: Sequence[str]) -> tuple[list[str], list[_Row]]:
+        """The heads and rows of one sheet; heads that are not ``known`` are faults unless they are for the caller."""
+        file = self.folder / name
+        try:
+            if file.stat().st_size > _MOST_BYTES:
+                raise FleetmarkError(f"{file}: larger than {_MOST_BYTES:,} bytes: no sheet of the planner")
+            raw = file.read_bytes()
+            text = raw.decode("utf-8-sig")
+        except OSError as error:
+            raise FleetmarkError(f"{file}: {error.strerror}; the sheets are {', '.join(SHEETS)}") from error
+        except UnicodeDecodeError as error:
+            raise FleetmarkError(f"{file}: not UTF-8 text: save the sheet as CSV UTF-8") from error
+        self.files[name] = hashlib.sha256(raw).hexdigest()
+        head = text.partition("\n")[0]
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=";" if ";" in head and "," not in head else ",")
+        rows: list[_Row] = []
+        try:
+            heads = [cell.strip() for cell in next(reader, [])]
+            for cells in reader:
+                found = {h: c.strip() for h, c in zip(heads, cells, strict=False) if c.strip()}
+                if any(c.strip() for c in cells[len(heads) :]):
+                    self.fault(Where(name, reader.line_num), f"has {len(cells)} cells under {len(heads)} heads")
+                if found:
+                    rows.append(_Row(reader.line_num, found))
+        except csv.Error as error:
+            raise FleetmarkError(f"{name} line {reader.line_num}: not CSV: {error}") from error
+        for twice in sorted({h for h in heads if heads.count(h) > 1}):
+            self.fault(Where(name, 1, twice), "stands twice among the heads")
+        for lacking in [n for n in needed if n not in heads]:
+            self.fault(Where(name, 1), f"has no column {lacking}; its columns are {', '.join(known)}")
+        return heads, rows
+
+    def fault(self, where: Where, sentence: str) -> None:
+        self.input.faults.append((where, sentence))
+
+    def known(self, name: str, heads: Sequence[str], known: Sequence[str]) -> None:
+        for head in heads:
+            if head not in known and not _latency(head):
+                self.fault(
+                    Where(name, 1, head), f"there is no such column{suggest(head, list(known))}; {', '.join(known)}"
+                )
+
+    def put(self, doc: dict[str, Any], path: Path, where: Where, value: str) -> None:
+        """``value`` at ``path`` of the document, and where it stands."""
+        at: Any = doc
+        for n, part in enumerate(path[:-1]):
+            self.places.setdefault(path[: n + 1], Where(where.file, where.line))
+            at = at.setdefault(part, {}) if isinstance(at, dict) else at[part]
+        at[path[-1]] = value
+        self.places[path] = where
+
+    def table(self, doc: dict[str, Any], name: str, top: str, key: str, known: Sequence[str]) -> None:
+        """A sheet with a row per thing, named in its column ``key``."""
+        heads, rows = self.rows(name, known, [key])
+        self.known(name, heads, known)
+        doc[top] = {}
+        for row in rows:
+            here = Where(name, row.line)
+            if key not in row.cells:
+                self.fault(here, f"{key} is empty")
+                continue
+            path: Path = (top, row.cells[key])
+            if path in self.places:
+                self.fault(here, f"{key} {row.cells[key]} stands at line {self.places[path].line} already")
+                continue
+            self.places[path] = here
+            doc[top][row.cells[key]] = {}
+            for head, value in row.cells.items():
+                if head != key and head in known:
+                    self.put(doc, (*path, *head.split(".")), Where(name, row.line, head), value)
+
+    def worth(self, doc: dict[str, Any]) -> None:
+        name = "worth.csv"
+        heads, rows = self.rows(name, _WORTH, ["sku", "workload"])
+        self.known(name, heads, _WORTH)
+        for sku in doc["skus"].values():
+            sku["worth"] = {}
+        for row in rows:
+            here, lacking = Where(name, row.line), [k for k in ("sku", "workload") if k not in row.cells]
+            sku, workload = row.cells.get("sku", ""), row.cells.get("workload", "")
+            path: Path = ("skus", sku, "worth", workload)
+            if lacking:
+                self.fault(here, f"{' and '.join(lacking)} is empty")
+            elif sku not in doc["skus"]:
+                known = list(doc["skus"])
+                self.fault(
+                    Where(name, row.line, "sku"), f"no SKU {sku!r}{suggest(sku, known)} in skus.csv: {', '.join(known)}"
+                )
+            elif path in self.places:
+                self.fault(here, f"{sku} for {workload} stands at line {self.places[path].line} already")
+            else:
+                self.places[path] = here
+                doc["skus"][sku]["worth"][workload] = {}
+                for head, value in row.cells.items():
+                    if head in _WORTH[2:]:
+                        self.put(doc, (*path, *head.split(".")), Where(name, row.line, head), value)
+
+    def fleet(self, doc: dict[str, Any]) -> None:
+        name = "fleet.csv"
+        doc["fleet"] = []
+        if not (self.folder / name).exists():
+            return
+        heads, rows = self.rows(name, _FLEET, ["sku", "site", "count"])
+        self.known(name, heads, _FLEET)
+        for n, row in enumerate(rows):
+            self.places["fleet", n] = Where(name, row.line)
+            doc["fleet"].append({})
+            for head, value in row.cells.items():
+                if head in _FLEET:
+                    self.put(doc, ("fleet", n, head), Where(name, row.line, head), value)
+
+    def settings(self, doc: dict[str, Any]) -> None:
+        name = "settings.csv"
+        _, rows = self.rows(name, ("key", "value"), ["key", "value"])
+        for row in rows:
+            key, value = row.cells.get("key", ""), row.cells.get("value")
+            path: Path = tuple(key.split(".", 1))
+            if key not in _SETTINGS and path[0] != "budget":
+                said = f"there is no setting {key!r}{suggest(key, _SETTINGS)}; there are {', '.join(_SETTINGS)}"
+                self.fault(Where(name, row.line, "key"), said)
+            elif path in self.places:
+                self.fault(Where(name, row.line), f"{key} stands at line {self.places[path].line} already")
+            elif value is not None:
+                if path[0] == "budget" and isinstance(doc.get("budget"), str):
+                    self.fault(Where(name, row.line), "the budget is given for all periods already")
+                else:
+                    self.put(doc, path, Where(name, row.line, "value"), value)
+
+    def demand(self, doc: dict[str, Any]) -> None:
+        """A row per workload, or one for each quantile of its demand; periods are columns."""
+        name = "demand.csv"
+        heads, rows = self.rows(name, (*_DEMAND, "the periods"), ["workload", "unit"])
+        periods = [h for h in heads if h and h not in _DEMAND and not _latency(h)]
+        if "periods" not in doc and periods:
+            doc["periods"] = periods
+            self.places["periods",] = Where(name, 1)
+            self.places.update({("periods", n): Where(name, 1, p) for n, p in enumerate(periods)})
+        doc["workloads"] = {}
+        for row in rows:
+            here, workload = Where(name, row.line), row.cells.get("workload")
+            if workload is None:
+                self.fault(here, "workload is empty")
+                continue
+            path: Path = ("workloads", workload)
+            self.places.setdefault(path, here)
+            made = doc["workloads"].setdefault(workload, {"demand": {}})
+            self.places.setdefault((*path, "demand"), here)
+            rank = row.cells.get("quantile")
+            if rank is not None and not QUANTILE.fullmatch(rank):
+                self.fault(Where(name, row.line, "quantile"), f"{rank!r} is no quantile: write p50 or p90")
+                continue
+            for head, value in row.cells.items():
+                where = Where(name, row.line, head)
+                if head in periods:
+                    target = (*path, "demand", *([rank] if rank else []), head)
+                elif head in ("start", "growth"):
+                    target = (*path, "demand", head, *([rank] if rank else []))
+                elif head in _WORKLOAD or _latency(head):
+                    target = (*path, *head.split("."))
+                else:
+                    continue
+                if target in self.places and target != path:
+                    self.fault(where, f"stands at line {self.places[target].line} already")
+                    continue
+                self.put(doc, target, where, value)
+            made.setdefault("demand", {})
+
+
+def _latency(head: str) -> bool:
+    return head.startswith("slo.") and QUANTILE.fullmatch(head.removeprefix("slo.")) is not None
+
+
+def read(folder: File) -> Input:
+    """The document in the sheets of ``folder``; what is wrong with the sheets themselves is among its faults.
+
+    Raises FleetmarkError where a sheet is missing or is no CSV.
+    """
+    odd = sorted(p.name for p in folder.glob("*.csv") if p.name not in SHEETS)
+    if odd:
+        raise FleetmarkError(f"{folder / odd[0]}: no sheet of the planner; they are {', '.join(SHEETS)}")
+    made, doc = _Folder(folder), dict[str, Any]()
+    made.settings(doc)
+    made.demand(doc)
+    made.table(doc, "skus.csv", "skus", "sku", _SKUS)
+    made.table(doc, "sites.csv", "sites", "site", _SITES)
+    made.worth(doc)
+    made.fleet(doc)
+    made.input.doc.update(doc)
+    return made.input
+
+
+def sheets(doc: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
+    """A valid document (as ``Input.doc`` has it) as the text of its sheets; ``names``: of its periods."""
+    tops = {k: v for k, v in doc.items() if k not in ("workloads", "skus", "sites", "fleet")}
+    if isinstance(tops.get("periods"), list):
+        tops.pop("periods")  # the heads of demand.csv name them
+    if isinstance(tops.get("budget"), list):
+        tops["budget"] = dict(zip(names, tops["budget"], strict=True))
+    settings = [{"key": key, "value": value} for key, value in _flat(tops)]
+    skus = [{"sku": k, **dict(_flat({n: v for n, v in s.items() if n != "worth"}))} for k, s in doc["skus"].items()]
+    worths = [
+        {"sku": sku, "workload": workload, **(dict(_flat(w)) if isinstance(w, Mapping) else {"value": w})}
+        for sku, s in doc["skus"].items()
+        for workload, w in s["worth"].items()
+    ]
+    made = {
+        "settings.csv": _written(("key", "value"), settings),
+        "demand.csv": _written((*_DEMAND, *names), list(_demand(doc["workloads"], names))),
+        "skus.csv": _written(_SKUS, skus),
+        "sites.csv": _written(_SITES, [{"site": k, **dict(_flat(s or {}))} for k, s in doc["sites"].items()]),
+        "worth.csv": _written(_WORTH, worths),
+    }
+    return made | ({"fleet.csv": _written(_FLEET, doc["fleet"])} if doc.get("fleet") else {})
+
+
+def _demand(workloads: Mapping[str, Any], names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for name, workload in workloads.items():
+        about = dict(_flat({k: v for k, v in workload.items() if k != "demand"}))
+        rows: dict[str, dict[str, Any]] = {}
+        demand = workload["demand"]
+        parts = demand if isinstance(demand, Mapping) else {"": demand}
+        if isinstance(demand, Mapping) and set(demand) <= set(names):
+            parts = {"": demand}
+        for part, value in parts.items():
+            if part in ("start", "growth"):
+                for rank, one in (value if isinstance(value, Mapping) else {"": value}).items():
+                    rows.setdefault(rank, {})[part] = one
+            elif isinstance(value, Mapping):
+                rows.setdefault(part, {}).update(value)
+            else:
+                values = value if isinstance(value, list) else [value] * len(names)
+                rows.setdefault(part, {}).update(zip(names, values, strict=True))
+        for n, (rank, cells) in enumerate(rows.items()):
+            yield {"workload": name, "quantile": rank, **cells, **(about if n == 0 else {})}
+
+
+def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{key}.{inner}", v) for inner, v in _flat(value))
+        else:
+            yield key, ", ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def _written(heads: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
+    """A sheet with those of the ``heads`` that have values, and any further ones the rows bring."""
+    used = dict.fromkeys(key for row in rows for key, value in row.items() if value not in ("", None))
+    shown = [h for h in heads if h in used] + [h for h in used if h not in heads]
+    out = io.StringIO()
+    writer = csv.DictWriter(out, shown or list(heads), extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({k: "" if v is None else v for k, v in row.items()} for row in rows)
+    return out.getvalue()

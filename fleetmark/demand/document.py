@@ -1,0 +1,342 @@
+"""The planner's input as a typed document: which keys there are, and what each may be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from fleetmark.demand import periods
+from fleetmark.demand.amounts import (
+    Amount,
+    Limits,
+    Number,
+    Quantity,
+    Seconds,
+    Series,
+    Span,
+    Text,
+    Watts,
+    Whole,
+    Yes,
+    currency,
+    date,
+    plain,
+    positive,
+    price,
+    share,
+    texts,
+    whole,
+)
+from planner.queueing import CAP
+
+QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+
+def _quantiles(value: object) -> Any:
+    """``p50`` and its like as (0.5, ...), sorted out of the other keys into ``quantiles``."""
+    if not isinstance(value, Mapping):
+        return value
+    ranks = {k: v for k, v in value.items() if QUANTILE.fullmatch(str(k))}
+    return {**{k: v for k, v in value.items() if k not in ranks}, **({"quantiles": ranks} if ranks else {})}
+
+
+def rank(key: str) -> float:
+    """``p90`` as 0.9."""
+    match = QUANTILE.fullmatch(key)
+    assert match is not None
+    return float(match[1]) / 100
+
+
+class Start(_Part):
+    """A figure, or its quantiles."""
+
+    value: Amount | None = None
+    quantiles: Mapping[str, Amount] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _either(cls, value: object) -> Any:
+        return _quantiles(value) if isinstance(value, Mapping) else {"value": value}
+
+
+class Growth(_Part):
+    """Growth a year, or its quantiles."""
+
+    value: Annotated[float, share(-0.99, 100)] | None = None
+    quantiles: Mapping[str, Annotated[float, share(-0.99, 100)]] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _either(cls, value: object) -> Any:
+        return _quantiles(value) if isinstance(value, Mapping) else {"value": value}
+
+
+class Demand(_Part):
+    """``point``: a figure for every period; ``start`` and ``growth``; or ``quantiles`` of every period."""
+
+    point: Series | None = None
+    start: Start | None = None
+    growth: Growth | None = None
+    quantiles: Mapping[str, Series] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _which(cls, value: object) -> Any:
+        made = _quantiles(value)
+        known = {"start", "growth", "quantiles"}
+        if not isinstance(value, Mapping) or (value and not known & set(made) and _by_period(value)):
+            return {"point": value}
+        return made
+
+    @model_validator(mode="after")
+    def _one(self) -> Demand:
+        ways = [self.point is not None, self.start is not None or self.growth is not None, bool(self.quantiles)]
+        if sum(ways) != 1:
+            raise ValueError("give one of: a figure for every period, start and growth, or quantiles (p50, p90)")
+        if self.start is None and self.growth is not None:
+            raise ValueError("start is missing: what the demand is in the first period")
+        return self
+
+
+def _by_period(value: Mapping[object, object]) -> bool:
+    return all(isinstance(v, str | int | float) for v in value.values())
+
+
+class Slo(_Part):
+    """A latency that must be kept: its quantile (``p99: 50ms``) or ``mean``, and what the service is like."""
+
+    quantiles: Mapping[str, Seconds] | None = None
+    mean: Seconds | None = None
+    service_time: Seconds
+    service_cv: Number = 1.0
+    arrival_cv: Number = 1.0
+    slots: Annotated[int, whole(1, 100_000)]
+    wait: Yes = False  # the latency is that of the queue alone, without the service
+
+    @model_validator(mode="before")
+    @classmethod
+    def _ranks(cls, value: object) -> Any:
+        return _quantiles(value)
+
+    @model_validator(mode="after")
+    def _one(self) -> Slo:
+        if (self.mean is None) == (self.quantiles is None) or len(self.quantiles or {"": 0}) != 1:
+            raise ValueError("give one latency: p99 (or another quantile), or mean")
+        return self
+
+
+class Workload(_Part):
+    """Work that is wanted, period by period."""
+
+    unit: Text
+    demand: Demand
+    utilisation: Annotated[float, share(0, CAP, above=True)] | None = None
+    slo: Slo | None = None
+    sites: Annotated[tuple[Text, ...], BeforeValidator(texts)] = ()
+    dedicated: Yes = False
+    reference: Text | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Workload:
+        if (self.utilisation is None) == (self.slo is None):
+            raise ValueError(f"give utilisation (above 0, up to {CAP:.0%}) or slo, one of them")
+        return self
+
+
+class Power(_Part):
+    """What a server draws."""
+
+    idle: Watts
+    peak: Watts
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Power:
+        if self.peak < self.idle:
+            raise ValueError(f"peak ({self.peak:g} W) is below idle ({self.idle:g} W)")
+        return self
+
+
+class Chosen(_Part):
+    """Machines held against others: a class, a benchmark or a mix of what both ran."""
+
+    candidate: Text
+    class_: Text | None = Field(default=None, alias="class")
+    benchmark: Text | None = None
+    mix: Text | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Chosen:
+        if sum(v is not None for v in (self.class_, self.benchmark, self.mix)) != 1:
+            raise ValueError("give one of class (cpu-int), benchmark (fio/*/read_iops) and mix (cpu-int=0.6,disk=0.4)")
+        return self
+
+
+class Compared(Chosen):
+    """As ``fleetmark compare`` has it; the baseline is the workload's ``reference`` unless one is given."""
+
+    baseline: Text | None = None
+
+
+class Pinned(Chosen):
+    """The same against a pinned reference, ``NAME`` or ``NAME@2``."""
+
+    name: Text
+
+
+class Measured(_Part):
+    """A rate a server was measured to reach."""
+
+    select: Text
+    benchmark: Text
+
+
+class Profile(_Part):
+    """A saved demand vector, and the machines whose rates it is put to; ``baseline`` as in Compared."""
+
+    name: Text
+    select: Text
+    baseline: Text | None = None
+
+
+class Worth(_Part):
+    """What one server is worth for a workload: ``value``, or where it is to be taken from."""
+
+    value: Annotated[Quantity, BeforeValidator(positive)] | None = None
+    lo: Annotated[float, plain(above=True)] | None = None
+    hi: Annotated[float, plain(above=True)] | None = None
+    df: Annotated[float, plain(above=True)] | None = None
+    error: Annotated[float, share(0, 1)] | None = None
+    compare: Compared | None = None
+    reference: Pinned | None = None
+    measured: Measured | None = None
+    profile: Profile | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare(cls, value: object) -> Any:
+        return value if isinstance(value, Mapping) else {"value": value}
+
+    @model_validator(mode="after")
+    def _one(self) -> Worth:
+        ways = [self.value, self.compare, self.reference, self.measured, self.profile]
+        if sum(w is not None for w in ways) != 1:
+            raise ValueError("give one of value, compare, reference, measured and profile")
+        if (self.lo is None) != (self.hi is None):
+            raise ValueError("lo and hi go together: the ends of the 95% interval")
+        if self.lo is not None and self.value is None:
+            raise ValueError("lo and hi go with value; a worth on record has an interval of its own")
+        if self.lo is not None and self.error is not None:
+            raise ValueError("error says what lo and hi say; give one of them")
+        if self.df is not None and self.value is None:
+            raise ValueError("df goes with value; a worth on record has its own")
+        if self.lo is not None and self.hi is not None and self.value is not None:
+            value = self.value.value
+            if not self.lo <= value <= self.hi:
+                raise ValueError(f"the value {value:g} is not within {self.lo:g} to {self.hi:g}")
+        return self
+
+
+class Sku(_Part):
+    """A server that can be bought, or is in place."""
+
+    price: Annotated[float | None, BeforeValidator(price)]
+    power: Power
+    rack_units: Number
+    gpus: Whole = 0
+    ports: Whole = 1
+    lead: Span = (0.0, "period")
+    support: Number = 0.0
+    space: Number = 0.0
+    migration: Number = 0.0
+    minimum_order: Whole = 0
+    age_limit: Span | None = None
+    embodied: Number = 0.0
+    worth: Mapping[str, Worth]
+
+
+class Site(_Part):
+    """A place for servers; what is left out is no limit, and all of it may be."""
+
+    power: Watts | None = None
+    rack_units: Number | None = None
+    ports: Number | None = None
+    budget: Number | None = None
+    domain: Text | None = None
+    spares: Whole = 0
+    energy_price: Number | None = None
+    pue: Annotated[float, plain(1, 10)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare(cls, value: object) -> Any:
+        return {} if value is None else value
+
+
+class Cohort(_Part):
+    """Servers in place."""
+
+    sku: Text
+    site: Text
+    count: Whole
+    age: Span = (0.0, "period")
+
+
+class Periods(_Part):
+    """``start`` and ``count``, or all ``names``; ``length`` where the names are none of the calendar."""
+
+    start: Text | None = None
+    count: Annotated[int, whole(1, periods.MOST)] | None = None
+    names: Annotated[list[Text], Field(min_length=1, max_length=periods.MOST)] | None = None
+    length: Literal["month", "quarter", "half", "year"] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare(cls, value: object) -> Any:
+        return {"names": value} if isinstance(value, list) else value
+
+    @model_validator(mode="after")
+    def _one(self) -> Periods:
+        if (self.names is None) == (self.start is None) or (self.start is None) != (self.count is None):
+            raise ValueError("give start and count (start: 2027-Q1, count: 8), or a list of names")
+        self.resolved()
+        return self
+
+    def resolved(self) -> tuple[list[str], float]:
+        """The names, and the length of each in years."""
+        if self.names is not None:
+            return list(self.names), periods.in_order(self.names, self.length)
+        assert self.start is not None and self.count is not None
+        return periods.sequence(self.start, self.count, self.length)
+
+
+class Carbon(_Part):
+    """``price``: money per tonne CO2e; ``grid``: kg CO2e per kWh."""
+
+    price: Number
+    grid: Number
+
+
+class Document(_Part):
+    """The whole file."""
+
+    currency: Annotated[str, BeforeValidator(currency)]
+    date: Annotated[str, BeforeValidator(date)]
+    periods: Periods
+    discount: Annotated[float, share(0, 1)]
+    energy_price: Number
+    pue: Annotated[float, plain(1, 10)]
+    carbon: Carbon | None = None
+    survive: Yes = False
+    quantile: Annotated[float, share(0.5, 0.999)] = 0.95
+    budget: Limits | None = None
+    workloads: Annotated[Mapping[str, Workload], Field(min_length=1)]
+    skus: Annotated[Mapping[str, Sku], Field(min_length=1)]
+    sites: Annotated[Mapping[str, Site], Field(min_length=1)]
+    fleet: list[Cohort] = []

@@ -1,0 +1,133 @@
+"""Demand period by period from what a planner wrote: points, growth or quantiles, as medians and spreads of logarithms.
+
+Demand is taken as log-normal: ``p50`` is its median, and ``sigma``, the standard deviation of its natural logarithm,
+is the least-squares slope of the logarithms of the quantiles over the normal deviates of their ranks.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scipy.stats import norm
+
+from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.demand.amounts import Quantity
+from fleetmark.demand.document import Demand, Growth, Start, rank
+from fleetmark.demand.places import Input, Path
+
+
+def per_period(given: Any, names: Sequence[str], found: Input, path: Path, needed: bool) -> list[Any]:
+    """One figure for every period; what does not fit the periods is a fault. None stands where there is none.
+
+    ``given``: one for all, a list in their order, or by name; with ``needed`` none may be missing.
+    """
+    if isinstance(given, list):
+        if len(given) != len(names):
+            found.fault(path, f"has {len(given)} figures for {len(names)} periods ({names[0]} to {names[-1]})")
+        return [*given, *[None] * len(names)][: len(names)]
+    if isinstance(given, Mapping):
+        for odd in [k for k in given if k not in names]:
+            said = f"{odd!r} is none of the periods{suggest(odd, list(names))}: {names[0]} to {names[-1]}"
+            found.fault((*path, odd), said)
+        lacking = [n for n in names if n not in given]
+        if lacking and needed:
+            found.fault(path, f"says nothing of {', '.join(lacking[:4])}{', …' if len(lacking) > 4 else ''}")
+        return [given.get(n) for n in names]
+    return [given] * len(names)
+
+
+def spread(values: Mapping[float, float]) -> tuple[float, float]:
+    """Median and sigma of the log-normal distribution with these quantiles (rank to value).
+
+    Raises FleetmarkError where they fall with rank, or one is 0 and another is not.
+    """
+    ranked = sorted(values.items())
+    for (low, a), (high, b) in itertools.pairwise(ranked):
+        if b < a:
+            raise FleetmarkError(f"p{high * 100:g} ({b:g}) is below p{low * 100:g} ({a:g})")
+    if ranked[-1][1] == 0:
+        return 0.0, 0.0
+    if ranked[0][1] == 0:
+        raise FleetmarkError("a quantile is 0 where another is not: no log-normal demand has such quantiles")
+    logs = {float(norm.ppf(r)): math.log(v) for r, v in ranked}
+    if 0.0 in logs:
+        middle = logs.pop(0.0)
+        slope = sum(z * (y - middle) for z, y in logs.items()) / (sum(z * z for z in logs) or 1.0)
+    else:
+        if len(logs) < 2:
+            raise FleetmarkError("one quantile that is not p50 does not give a median: give p50 too, or another")
+        z0, y0 = sum(logs) / len(logs), sum(logs.values()) / len(logs)
+        slope = sum((z - z0) * (y - y0) for z, y in logs.items()) / sum((z - z0) ** 2 for z in logs)
+        middle = y0 - slope * z0
+    return values.get(0.5, math.exp(middle)), max(0.0, slope)
+
+
+def demand(
+    given: Demand, unit: str, names: Sequence[str], years: float, found: Input, path: Path
+) -> tuple[list[float], list[float]]:
+    """Median and sigma of every period, in the workload's ``unit``; faults where that cannot be made out."""
+    none = [0.0] * len(names)
+    if given.point is not None:
+        return _plain(per_period(given.point, names, found, path, True), unit, found, path), none
+    if given.quantiles:
+        return _quantiles(given, unit, names, found, path)
+    assert given.start is not None
+    start, at_start = _start(given.start, unit, found, (*path, "start"))
+    growth, a_year = _growth(given.growth, found, (*path, "growth")) if given.growth else (0.0, 0.0)
+    ages = [n * years for n in range(len(names))]
+    return [start * math.exp(growth * t) for t in ages], [math.hypot(at_start, a_year * t) for t in ages]
+
+
+def _quantiles(
+    given: Demand, unit: str, names: Sequence[str], found: Input, path: Path
+) -> tuple[list[float], list[float]]:
+    assert given.quantiles is not None
+    known = len(found.faults)
+    columns = {
+        key: _plain(per_period(series, names, found, (*path, key), True), unit, found, (*path, key))
+        for key, series in given.quantiles.items()
+    }
+    points, sigmas = [0.0] * len(names), [0.0] * len(names)
+    if len(found.faults) > known:  # what is missing would be told again as a quantile of 0
+        return points, sigmas
+    for n, name in enumerate(names):
+        try:
+            points[n], sigmas[n] = spread({rank(key): values[n] for key, values in columns.items()})
+        except FleetmarkError as error:
+            found.fault(path, f"{name}: {error}")  # the others are likely to have the same fault
+            break
+    return points, sigmas
+
+
+def _start(given: Start, unit: str, found: Input, path: Path) -> tuple[float, float]:
+    if given.value is not None:
+        return _plain([given.value], unit, found, path)[0], 0.0
+    return _spread(
+        {k: _plain([q], unit, found, (*path, k))[0] for k, q in (given.quantiles or {}).items()}, found, path
+    )
+
+
+def _growth(given: Growth, found: Input, path: Path) -> tuple[float, float]:
+    """The logarithm of growth a year, and its sigma."""
+    if given.value is not None:
+        return math.log1p(given.value), 0.0
+    median, sigma = _spread({k: 1 + g for k, g in (given.quantiles or {}).items()}, found, path)
+    return math.log(median or 1.0), sigma
+
+
+def _spread(values: Mapping[str, float], found: Input, path: Path) -> tuple[float, float]:
+    try:
+        return spread({rank(k): v for k, v in values.items()})
+    except FleetmarkError as error:
+        found.fault(path, str(error))
+        return 0.0, 0.0
+
+
+def _plain(values: Sequence[Quantity | None], unit: str, found: Input, path: Path) -> list[float]:
+    odd = sorted({q.unit for q in values if q and q.unit and q.unit != unit})
+    if odd:
+        found.fault(path, f"is in {', '.join(odd)}, the unit of the workload is {unit}")
+    return [q.value if q else 0.0 for q in values]

@@ -1,0 +1,356 @@
+"""The planner's question out of an edited workbook (``reports.plan_xlsx`` wrote it): inputs only, each checked."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.base.text import said
+from fleetmark.demand import periods
+from fleetmark.demand.amounts import currency
+from fleetmark.demand.cells import Area, Cells, Value
+from planner.capacity import Cohort, Question, Site, Sku, Workload, Worth
+from reports import plan_tables as tables
+from reports.plan_tables import YES, Column, Rule
+
+T = TypeVar("T")
+_NAME = Rule(said("a name"), text=True)
+
+
+def read(path: Path) -> Question:
+    """The question that the inputs of a workbook ask, as ``fleetmark plan --from`` takes it.
+
+    Inputs are found by the names of their ranges; new rows of SKUs, sites, servers in place and equivalences count.
+    ``source`` is the original's with the workbook and its SHA-256. A spreadsheet keeps 16 significant digits.
+    Raises FleetmarkError naming sheet and cell of everything that is wrong, ten at once.
+    """
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise FleetmarkError(f"{path}: cannot be read: {error.strerror}") from None
+    cells = Cells(path, raw)
+    try:
+        made = _question(cells, hashlib.sha256(raw).hexdigest())
+    finally:
+        cells.close()
+    cells.stop()
+    assert made is not None
+    return made
+
+
+def _question(cells: Cells, digest: str) -> Question | None:
+    """The question, None with faults where there is none."""
+    settings = {c.field: cells.single(c) for c in tables.settings()}
+    money = cells.single(Column("question_currency", said("currency"), _NAME))
+    years = cells.single(Column("question_years", said("length of a period"), Rule(said("years"), above=True)))
+    _date(cells, settings["date"])
+    _currency(cells, money)
+    names, budget = _periods(cells, years)
+    cells.stop()
+
+    skus = _named(cells, tables.skus(), "SKU", lambda v: v)
+    sites = _named(cells, tables.sites(), "site", lambda v: Site(**{**v, "domain": v["domain"] or ""}))
+    work = _named(cells, tables.workloads(), "workload", lambda v: v)
+    for name, (row, area, v) in skus.items():
+        if v["idle_w"] > v["peak_w"]:
+            cells.fault(area.sheet, area.cell(row), f"{name} draws more idle than at its peak; one of them is wrong")
+    worths = _worths(cells, list(skus), list(work))
+    fleet = _fleet(cells, list(skus), list(sites))
+    runs = _runs(cells, sites, list(work))
+    demand = {c.name: _matrix(cells, c, list(work), names) for c in (tables.MEDIAN, tables.SIGMA)}
+    why = _why(cells)
+    source = _source(cells)
+    if not cells.faults:
+        _somebody_runs_it(cells, work, skus, worths, fleet, runs)
+        _survivable(cells, settings["survive"] == YES, sites, runs)
+    if cells.faults:
+        return None
+
+    given = {k: v for k, v in settings.items() if k != "survive"}
+    return Question(
+        currency=str(money),
+        periods=tuple(names),
+        years=_float(years),
+        workloads={
+            name: Workload(
+                name,
+                v["unit"],
+                demand[tables.MEDIAN.name][name],
+                demand[tables.SIGMA.name][name],
+                v["utilisation"],
+                why.get((name, v["utilisation"]), f"given in {cells.path.name}"),
+                runs.get(name, frozenset()),
+                v["dedicated"] == YES,
+            )
+            for name, (_, _, v) in work.items()
+        },
+        skus={name: Sku(worth=worths.get(name, {}), **v) for name, (_, _, v) in skus.items()},
+        sites={name: site for name, (_, _, site) in sites.items()},
+        fleet=fleet,
+        survive=settings["survive"] == YES,
+        budget=tuple(budget) if any(b is not None for b in budget) else (),
+        source={**source, cells.path.name: digest},
+        **_settings(given),
+    )
+
+
+def _settings(given: Mapping[str, Value | None]) -> dict[str, Any]:
+    known = {f.name for f in fields(Question)}
+    assert set(given) <= known
+    return dict(given)
+
+
+def _float(value: Value | None) -> float:
+    assert isinstance(value, int | float)
+    return float(value)
+
+
+def _date(cells: Cells, value: Value | None) -> None:
+    area = cells.area("question_date", "the date")
+    if value is None or area is None:
+        return
+    try:
+        datetime.date.fromisoformat(str(value))
+    except ValueError:
+        cells.fault(area.sheet, area.cell(area.row), f"{value!r} is not a date: write 2027-01-31")
+
+
+def _currency(cells: Cells, value: Value | None) -> None:
+    area = cells.area("question_currency", "the currency")
+    if value is None or area is None:
+        return
+    try:
+        currency(value)
+    except ValueError as error:
+        cells.fault(area.sheet, area.cell(area.row), str(error))
+
+
+def _periods(cells: Cells, years: Value | None) -> tuple[list[str], list[float | None]]:
+    area = cells.area("period_name", "the table of periods")
+    (column,) = tables.periods()
+    money = cells.area(column.name, f"the column {column.title}")
+    if area is None or money is None:
+        return [], []
+    names = [cells.value(area, row, area.col, Column("period_name", said("period"), _NAME)) for row in _rows(area)]
+    budget = [cells.value(money, row, money.col, column) for row in _rows(money)]
+    if None not in names:
+        _in_order(cells, area, [str(n) for n in names], years)
+    return [str(n) for n in names], [None if b is None else _float(b) for b in budget]
+
+
+def _in_order(cells: Cells, area: Area, names: Sequence[str], years: Value | None) -> None:
+    """A fault for periods that do not follow one another, or are not as long as is said; names of one's own may be."""
+    dated = all(map(periods.place, names))
+    try:
+        length = periods.in_order(names, None if dated else "year")  # any length: these names say nothing of theirs
+    except ValueError as error:
+        cells.fault(area.sheet, area.cell(area.row), str(error))
+        return
+    if dated and years is not None and not math.isclose(length, _float(years)):
+        told = f"{names[0]} is {length:g} years long, the length of a period says {years:g}"
+        cells.fault(area.sheet, area.cell(area.row), told)
+
+
+def _rows(area: Area) -> range:
+    return range(area.row, area.last_row + 1)
+
+
+def _named(
+    cells: Cells, columns: Sequence[Column], what: str, make: Callable[[dict[str, Any]], T]
+) -> dict[str, tuple[int, Area, T]]:
+    """Name to row, area and what the row makes."""
+    made: dict[str, tuple[int, Area, T]] = {}
+    for row, area, values in cells.table(columns):
+        name = str(values["name"])
+        if name in made:
+            cells.fault(area.sheet, area.cell(row), f"{what} {name!r} stands there already, in row {made[name][0]}")
+            continue
+        made[name] = (row, area, make(dict(values)))
+    return made
+
+
+def _known(cells: Cells, area: Area, row: int, name: str, what: str, among: Sequence[str], offset: int = 0) -> bool:
+    """Whether there is something of that name; a fault where not."""
+    if name in among:
+        return True
+    if name in cells.suspect:
+        return False
+    there = f"there are {', '.join(among)}" if among else "there are none"
+    cells.fault(
+        area.sheet, area.cell(row, area.col + offset), f"no {what} {name!r}{suggest(name, list(among))}; {there}"
+    )
+    return False
+
+
+def _worths(cells: Cells, skus: Sequence[str], workloads: Sequence[str]) -> dict[str, dict[str, Worth]]:
+    kept = _planned(cells)
+    made: dict[str, dict[str, Worth]] = {name: {} for name in skus}
+    for row, area, v in cells.table(tables.worths()):
+        sku, workload = str(v["sku"]), str(v["workload"])
+        good = _known(cells, area, row, sku, "SKU", skus)
+        if not (_known(cells, area, row, workload, "workload", workloads, 1) and good):
+            continue
+        if workload in made[sku]:
+            cells.fault(area.sheet, area.cell(row), f"{sku} has an equivalence for {workload} already, further up")
+            continue
+        value, se = _float(v["value"]), _float(v["se"])
+        df = math.inf if v["df"] is None else _float(v["df"])
+        before = kept.get((sku, workload))
+        same = before is not None and (value, se, df) == before[:3]
+        made[sku][workload] = Worth(value, se, df, before[3] if before and same else f"given in {cells.path.name}")
+    return made
+
+
+def _somebody_runs_it(
+    cells: Cells,
+    work: Mapping[str, tuple[int, Area, dict[str, Any]]],
+    skus: Mapping[str, tuple[int, Area, dict[str, Any]]],
+    worths: Mapping[str, Mapping[str, Worth]],
+    fleet: Sequence[Cohort],
+    runs: Mapping[str, frozenset[str]],
+) -> None:
+    """A fault for every workload that no server can run, or none that is sold or in place where it may run."""
+    worth = cells.area("worth_value", "the equivalences")
+    for name, (row, area, _) in work.items():
+        able = [sku for sku, given in worths.items() if name in given]
+        bound = runs.get(name, frozenset())
+        there = {c.sku for c in fleet if c.count and (not bound or c.site in bound)}
+        if not able:
+            sheet = worth.sheet if worth else "Equivalence"
+            cells.fault(area.sheet, area.cell(row), f"{name} runs on no SKU: give it an equivalence in sheet {sheet}")
+        elif all(skus[sku][2]["price"] is None and sku not in there for sku in able):
+            where = f" at {', '.join(sorted(bound))}, where it may run" if bound else ""
+            told = f"{name} runs on {', '.join(able)} only, which is neither sold nor in place{where}"
+            cells.fault(area.sheet, area.cell(row), told)
+
+
+def _survivable(
+    cells: Cells, survive: bool, sites: Mapping[str, tuple[int, Area, Site]], runs: Mapping[str, frozenset[str]]
+) -> None:
+    """A fault where one failure domain holds all the sites, or all that a workload may run at."""
+    area = cells.area("site_domain", "the failure domains")
+    if not survive or area is None:
+        return
+    for who, names in {"": frozenset(sites), **{w: bound for w, bound in runs.items() if bound}}.items():
+        domains = {sites[n][2].domain or n for n in names}
+        if len(domains) == 1:
+            of = f"the sites that {who} may run at" if who else "the sites"
+            told = f"all {of} are in one failure domain ({domains.pop()}), whose loss shall be survived"
+            cells.fault(area.sheet, area.cell(sites[min(names)][0]), told)
+            return
+
+
+def _planned(cells: Cells) -> dict[tuple[str, str], tuple[float | None, float | None, float, str]]:
+    """What worths were, and from where, when the workbook was made."""
+    names = ("sku", "workload", "value", "se", "df", "source")
+    found = {n: cells.area(f"planned_{n}", f"the column {n} of the worths as planned") for n in names}
+    areas = {n: a for n, a in found.items() if a is not None}
+    if len(areas) < len(names):
+        return {}
+    made = {}
+    for row in _rows(areas["sku"]):
+        sku, workload = (cells.column(areas[n], row) for n in ("sku", "workload"))
+        df = cells.kept(areas["df"], row)
+        made[sku, workload] = (
+            cells.kept(areas["value"], row),
+            cells.kept(areas["se"], row),
+            math.inf if df is None else df,
+            cells.column(areas["source"], row),
+        )
+    return made
+
+
+def _why(cells: Cells) -> dict[tuple[str, float], str]:
+    """(workload, utilisation as planned) to why it is that."""
+    names = ("workload_name", "workload_planned", "workload_why")
+    areas = [cells.area(n, f"the column {n}") for n in names]
+    name, used, why = areas
+    if name is None or used is None or why is None:
+        return {}
+    found = {}
+    for row in _rows(name):
+        share = cells.kept(used, row)
+        if share is not None:
+            found[cells.column(name, row), share] = cells.column(why, row)
+    return found
+
+
+def _fleet(cells: Cells, skus: Sequence[str], sites: Sequence[str]) -> tuple[Cohort, ...]:
+    made = []
+    for row, area, v in cells.table(tables.fleet()):
+        good = _known(cells, area, row, str(v["sku"]), "SKU", skus)
+        if _known(cells, area, row, str(v["site"]), "site", sites, 1) and good:
+            made.append(Cohort(**v))  # type: ignore[arg-type]  # the table's rules are those of the class
+    return tuple(made)
+
+
+def _runs(
+    cells: Cells, sites: Mapping[str, tuple[int, Area, Site]], workloads: Sequence[str]
+) -> dict[str, frozenset[str]]:
+    """Workload to the sites it is bound to; all its cells empty: none."""
+    area = cells.area("site_runs", "where workloads may run")
+    if area is None:
+        return {}
+    made = {}
+    rule = Column("runs", said("may run there"), tables.RUNS)
+    for col in range(area.col, area.last_col + 1):
+        head = cells.column(Area(area.sheet, area.row, col, area.row, col), area.row - 1).split("\n")[0]
+        if not _known(cells, Area(area.sheet, area.row, col, area.row, col), area.row - 1, head, "workload", workloads):
+            continue
+        given = {name: cells.value(area, row, col, rule) for name, (row, _, _) in sites.items()}
+        made[head] = frozenset(name for name, value in given.items() if value == YES)
+        if not made[head] and any(given.values()):
+            told = f"{head} may run nowhere: write {YES} at one site, or empty the column for anywhere"
+            cells.fault(area.sheet, area.cell(area.row, col), told)
+    missing = [w for w in workloads if w not in made]
+    if missing:
+        cells.fault(area.sheet, area.cell(area.row), f"there is no column for {', '.join(missing)}")
+    return made
+
+
+def _matrix(
+    cells: Cells, column: Column, workloads: Sequence[str], periods: Sequence[str]
+) -> dict[str, tuple[float, ...]]:
+    """Workload to its figure in every period."""
+    area = cells.area(column.name, str(column.title))
+    of = cells.area(f"{column.name}_of", f"the workloads of {column.title}")
+    if area is None or of is None:
+        return {}
+    if area.last_col - area.col + 1 != len(periods):
+        told = f"{column.title} has {area.last_col - area.col + 1} periods, the table of periods {len(periods)}"
+        cells.fault(area.sheet, area.cell(area.row), told)
+        return {}
+    made = {}
+    for row in _rows(area):
+        name = cells.column(of, row)
+        if not name and all(cells.empty(area, row, col) for col in range(area.col, area.last_col + 1)):
+            continue  # an empty row that was inserted
+        if _known(cells, of, row, name, "workload", workloads):
+            values = [cells.value(area, row, col, column) for col in range(area.col, area.last_col + 1)]
+            made[name] = tuple(math.nan if v is None else _float(v) for v in values)
+    for name in workloads:
+        if name not in made:
+            told = (
+                f"there is no row for {name}; workloads cannot be added here, they belong in the file of the question"
+            )
+            cells.fault(area.sheet, area.cell(area.row), f"{column.title}: {told}")
+    return made
+
+
+def _source(cells: Cells) -> dict[str, str]:
+    """Where the question that the workbook was made of came from."""
+    area = cells.area("question_source", "where the question is from")
+    if area is None:
+        return {}
+    made = {}
+    for row in range(area.row + 1, area.last_row + 1):
+        name = cells.column(area, row)
+        if name:
+            made[name] = cells.column(Area(area.sheet, row, area.col + 1, row, area.col + 1), row)
+    return made

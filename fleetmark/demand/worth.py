@@ -1,0 +1,249 @@
+"""What one server of a SKU is worth for a workload: as given, or taken from the record by the name of a comparison."""
+
+from __future__ import annotations
+
+import fnmatch
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from scipy.stats import norm, t
+
+from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.base.measurement import Better
+from fleetmark.base.text import said
+from fleetmark.demand.amounts import Quantity
+from fleetmark.demand.document import Chosen, Compared, Measured, Pinned, Profile, Workload, Worth
+from fleetmark.record import compare as comparing
+from fleetmark.record import pool
+from fleetmark.record import profiles as profiling
+from fleetmark.record import references as reference
+from fleetmark.record import select as selection
+from fleetmark.record.compare import Compared as Comparison
+from planner import capacity
+from planner.comparison import WORK_MIX
+from planner.ratio import CONFIDENCE, Ratio
+
+_SERVERS = re.compile(r"(.+?)\s+(?:servers?|machines?|hosts?|nodes?)")
+_PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+_RATE = re.compile(r"([kMGTP]?)(B/s|bit/s|FLOP/s)")
+_BINARY = {"KiB/s": 2.0**10, "MiB/s": 2.0**20, "GiB/s": 2.0**30, "TiB/s": 2.0**40}
+_EVENTS = re.compile(r"(?:([kMGTP]) )?([^/]*)/(s|min|h)")
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def base(unit: str) -> tuple[str, float] | None:
+    """A rate's base unit and how many of it one ``unit`` is: ``GB/s`` is ("B/s", 1e9).
+
+    None for what is no rate. ``k jobs/min`` counts in "1/s".
+    """
+    if unit in _BINARY:
+        return "B/s", _BINARY[unit]
+    if match := _RATE.fullmatch(unit):
+        return ("B/s", _PREFIX[match[1]] / 8) if match[2] == "bit/s" else (match[2], _PREFIX[match[1]])
+    match = _EVENTS.fullmatch(unit)
+    return ("1/s", _PREFIX[match[1] or ""] / _SECONDS[match[3]]) if match else None
+
+
+@dataclass(slots=True)
+class Record:
+    """The record under ``root``, asked once for each comparison. ``campaigns``: those that a worth was taken from;
+    ``warnings``: what the comparisons said."""
+
+    root: Path
+    campaigns: set[str] = field(default_factory=set)
+    warnings: list[str] = field(default_factory=list)
+    _known: dict[Any, Comparison] = field(default_factory=dict)
+    _machines: list[selection.Machine] | None = None
+
+    def worth(self, given: Worth, workload: Workload) -> capacity.Worth:
+        """``given`` in the unit of ``workload``. Raises FleetmarkError where it is in another, or not on record."""
+        if given.value is not None:
+            return _given(given, given.value, workload.unit)
+        if given.measured is not None:
+            return self._measured(given.measured, workload.unit, given.error)
+        if given.profile is not None:
+            return self._profiled(given.profile, workload)
+        chosen = given.compare or given.reference
+        assert chosen is not None
+        if not _SERVERS.fullmatch(workload.unit):
+            raise FleetmarkError(
+                f"a comparison says how many servers one is worth, the demand is in {workload.unit}: give the worth as "
+                "measured, or the demand in servers of the baseline (unit: icelake servers)"
+            )
+        if isinstance(chosen, Pinned):
+            return self._compared(chosen, None, self._pinned(chosen.name, workload), given.error)
+        assert isinstance(chosen, Compared)
+        return self._compared(chosen, _baseline(chosen, workload), None, given.error)
+
+    def _compared(
+        self, chosen: Chosen, baseline: str | None, pinned: str | None, error: float | None
+    ) -> capacity.Worth:
+        only = (chosen.benchmark,) if chosen.benchmark else ()
+        key = (baseline, pinned, chosen.candidate, only, chosen.mix)
+        if key not in self._known:
+            self._known[key] = comparing.compare(
+                self.root, baseline, [chosen.candidate], pinned, "server", chosen.mix, only, False
+            )
+            self._noted(self._known[key])
+        found = self._known[key]
+        ratio, name = _headline(found, chosen)
+        against = baseline or pinned or ""
+        source = said(
+            "compared with {baseline}: {candidate}, {what}", baseline=against, candidate=chosen.candidate, what=name
+        )
+        return _of_ratio(ratio, error, source)
+
+    def _noted(self, found: Comparison) -> None:
+        self.campaigns |= {m.campaign for machines in found.machines.values() for m in machines}
+        self.warnings += [w for w in found.found.warnings if w not in self.warnings]
+
+    def _pinned(self, name: str, workload: Workload) -> str:
+        pinned = reference.load(self.root, name)
+        whole = f"{pinned.name}@{pinned.version}"
+        if workload.reference is not None:
+            same = workload.reference in (pinned.name, whole)
+        else:
+            same = _named(workload.unit, pinned.selector) or _name(workload.unit).lower() in pinned.name.lower()
+        if not same:
+            raise _apart(whole, workload)
+        return whole
+
+    def _measured(self, asked: Measured, unit: str, error: float | None) -> capacity.Worth:
+        chosen = selection.choose(self._all(), asked.select)
+        side = pool.side(self.root, asked.select, chosen, only=[asked.benchmark])
+        if len(side.benchmarks) != 1:
+            titles = pool.some(map(str, side.means))
+            raise FleetmarkError(
+                f"{asked.benchmark} is {len(side.benchmarks)} benchmarks of {asked.select}: {titles}; "
+                "narrow it to one (workload/case/metric)"
+            )
+        title, about = next(iter(side.benchmarks.to_dict("index").items()))
+        if about["better"] != Better.HIGHER:
+            raise FleetmarkError(f"{title} is no rate ({about['unit']}, {about['better']} is better)")
+        wanted = base(unit)
+        if wanted is None or wanted[0] != about["unit"]:
+            raise FleetmarkError(f"{title} is in {about['unit']}, the demand is in {unit}: they do not match")
+        logs = side.means[title].dropna()
+        value = math.exp(float(logs.mean())) / wanted[1]
+        se = float(logs.std(ddof=1)) / math.sqrt(len(logs)) if len(logs) > 1 else error
+        if se is None:
+            raise FleetmarkError(f"{title} is of one host: give its standard error (error: 5%), or measure another")
+        self.campaigns |= {m.campaign for m in chosen}
+        source = said(
+            "measured: {benchmark} of {machines}, {n} hosts", benchmark=title, machines=asked.select, n=len(logs)
+        )
+        return capacity.Worth(value, se, float(len(logs) - 1) if len(logs) > 1 else math.inf, source)
+
+    def _profiled(self, asked: Profile, workload: Workload) -> capacity.Worth:
+        if _SERVERS.fullmatch(workload.unit):
+            return profiling.worth(self.root, asked.name, asked.select, _baseline(asked, workload))
+        unit, wanted = profiling.load(self.root, asked.name).unit, base(workload.unit)
+        if wanted is None or wanted[0] != unit:
+            raise FleetmarkError(
+                f"profile {asked.name} is in {unit}, the demand is in {workload.unit}: they do not match"
+            )
+        found = profiling.worth(self.root, asked.name, asked.select)
+        return replace(found, value=found.value / wanted[1])
+
+    def _all(self) -> Sequence[selection.Machine]:
+        if self._machines is None:
+            self._machines = pool.machines(self.root)
+        return self._machines
+
+
+def _given(given: Worth, value: Quantity, unit: str) -> capacity.Worth:
+    factor = _factor(value.unit, unit) if value.unit else 1.0
+    df = given.df or math.inf
+    if given.lo is None or given.hi is None:
+        return capacity.Worth(value.value * factor, given.error or 0.0, df, said("given"))
+    source = said("given, 95% interval {lo} to {hi}", lo=f"{given.lo:g}", hi=f"{given.hi:g}")
+    return capacity.Worth(value.value * factor, _error(given.lo, given.hi, df), df, source)
+
+
+def _factor(written: str, wanted: str) -> float:
+    """How many ``wanted`` one ``written`` is."""
+    if written == wanted:
+        return 1.0
+    a, b = base(written), base(wanted)
+    counted = {m[2] for u in (written, wanted) if (m := _EVENTS.fullmatch(u))}  # requests are no transactions
+    if a is None or b is None or a[0] != b[0] or (a[0] == "1/s" and len(counted) > 1):
+        raise FleetmarkError(f"the worth is in {written}, the demand in {wanted}: they do not match")
+    return a[1] / b[1]
+
+
+def _error(lo: float, hi: float, df: float) -> float:
+    """The standard error of the logarithm behind a 95% interval."""
+    rank = (1 + CONFIDENCE) / 2
+    deviate = float(norm.ppf(rank)) if math.isinf(df) else float(t.ppf(rank, df))
+    return math.log(hi / lo) / 2 / deviate
+
+
+def _of_ratio(ratio: Ratio, error: float | None, source: str) -> capacity.Worth:
+    if ratio.lo is None or ratio.hi is None:
+        if error is None:
+            raise FleetmarkError(
+                f"{source}: one host a side, so nobody knows how sure {ratio.value:.3g} is; measure another, or give "
+                "its standard error (error: 5%)"
+            )
+        return capacity.Worth(ratio.value, error, math.inf, source)
+    if error is not None:
+        raise FleetmarkError(f"{source} has an interval of its own: leave out error")
+    df = ratio.df or math.inf
+    hosts = said("{source}; {a}+{b} hosts", source=source, a=ratio.hosts[0], b=ratio.hosts[1])
+    return capacity.Worth(ratio.value, _error(ratio.lo, ratio.hi, df), df, hosts)
+
+
+def _headline(found: Comparison, chosen: Chosen) -> tuple[Ratio, str]:
+    """The ratio that was asked for, and what it is called."""
+    classes = found.found.candidates[0].classes
+    name = chosen.class_ or WORK_MIX
+    if chosen.benchmark:
+        measured = [n for n, e in classes.items() if e.each]
+        if len(measured) > 1:
+            raise FleetmarkError(f"{chosen.benchmark} is of several classes ({', '.join(measured)}): narrow it")
+        name = measured[0]
+    if name not in classes:
+        raise FleetmarkError(
+            f"no class {name!r}{suggest(name, list(classes))} in common; there are {', '.join(classes)}"
+        )
+    ratio = classes[name].work if chosen.mix else classes[name].ratio
+    if ratio is None:
+        raise FleetmarkError(f"{chosen.candidate}, {name}: no ratio: {classes[name].why}")
+    return ratio, chosen.benchmark or (f"mix {chosen.mix}" if chosen.mix else name)
+
+
+def _baseline(chosen: Compared | Profile, workload: Workload) -> str:
+    baseline = chosen.baseline or workload.reference
+    if baseline is None:
+        raise FleetmarkError(
+            f"compared with what? The demand is in {workload.unit}: say which machines those are by the workload's "
+            "reference (reference: gen=icelake)"
+        )
+    if workload.reference is not None and baseline != workload.reference:
+        raise _apart(baseline, workload)
+    if workload.reference is None and not _named(workload.unit, baseline):
+        raise _apart(baseline, workload)
+    return baseline
+
+
+def _apart(baseline: str, workload: Workload) -> FleetmarkError:
+    meant = f" ({workload.reference})" if workload.reference else ""
+    hint = "" if workload.reference else "; where they are the same, say so by the workload's reference"
+    return FleetmarkError(f"the worth is in servers of {baseline}, the demand in {workload.unit}{meant}{hint}")
+
+
+def _name(unit: str) -> str:
+    match = _SERVERS.fullmatch(unit)
+    return match[1] if match else unit
+
+
+def _named(unit: str, selector: str) -> bool:
+    """Whether a unit of ``icelake servers`` is of the machines that ``gen=icelake`` selects."""
+    return any(
+        term.operator == "=" and fnmatch.fnmatchcase(_name(unit).lower(), term.value.lower())
+        for term in selection.parse(selector)
+    )

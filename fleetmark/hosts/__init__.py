@@ -1,0 +1,1 @@
+"""Which hosts there are, how commands run on them, and what they are."""

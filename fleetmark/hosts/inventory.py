@@ -1,0 +1,272 @@
+"""Which hosts there are: Ansible inventories as people have them, read by Ansible itself, as typed hosts."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+import socket
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.hosts.ansible import Listed, complaint, list_inventory, sentences, template
+
+GENERATION = "fleetmark_generation"  # icelake: label ``gen``
+LABELS = "fleetmark_labels"  # {rack: r12, role: db}
+PEER_ADDRESS = "fleetmark_address"  # where the other hosts find this one, when that is not ansible_host
+
+# Ansible's names for one setting; of several that are set, the last counts, as in its ssh plugin.
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "address": ("ansible_host", "ansible_ssh_host"),
+    "port": ("ansible_port", "ansible_ssh_port"),
+    "user": ("ansible_user", "ansible_ssh_user"),
+    "password": ("ansible_password", "ansible_ssh_pass", "ansible_ssh_password"),
+    "key_file": ("ansible_private_key_file", "ansible_ssh_private_key_file"),
+    "timeout": ("ansible_timeout", "ansible_ssh_timeout"),
+    "ssh_args": ("ansible_ssh_args",),
+    "ssh_common_args": ("ansible_ssh_common_args",),
+    "ssh_extra_args": ("ansible_ssh_extra_args",),
+    "host_key_checking": ("ansible_host_key_checking", "ansible_ssh_host_key_checking"),
+    "connection": ("ansible_connection",),
+    "python": ("ansible_python_interpreter",),
+    "become": ("ansible_become",),
+    "become_user": ("ansible_become_user",),
+    "become_method": ("ansible_become_method",),
+    "become_password": ("ansible_sudo_pass", "ansible_become_pass", "ansible_become_password"),
+}
+# The same settings where ansible.cfg or ANSIBLE_* says them for all hosts.
+_SETTINGS: Mapping[str, str] = {
+    "port": "port",
+    "user": "remote_user",
+    "key_file": "private_key_file",
+    "timeout": "timeout",
+    "ssh_args": "ssh_args",
+    "ssh_common_args": "ssh_common_args",
+    "ssh_extra_args": "ssh_extra_args",
+    "host_key_checking": "host_key_checking",
+    "connection": "DEFAULT_TRANSPORT",
+    "python": "INTERPRETER_PYTHON",
+    "become": "DEFAULT_BECOME",
+    "become_user": "DEFAULT_BECOME_USER",
+    "become_method": "DEFAULT_BECOME_METHOD",
+}
+_log = logging.getLogger(__name__)
+_SSH = frozenset({"ssh", "smart", "paramiko", "paramiko_ssh"})
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """One server, and all that reaching it takes.
+
+    ``address`` is where SSH goes (a name of the user's SSH configuration will do), ``peer_address`` where other hosts
+    find it. ``ssh_args`` are options of OpenSSH's command line. ``unusable`` says why Fleetmark cannot work with it.
+    """
+
+    name: str
+    address: str
+    peer_address: str
+    connection: Literal["ssh", "local"] = "ssh"
+    port: int | None = None
+    user: str | None = None
+    key_file: str | None = None
+    ssh_args: tuple[str, ...] = ()
+    password: str | None = field(default=None, repr=False)
+    become: bool = False
+    become_password: str | None = field(default=None, repr=False)
+    python: str | None = None
+    groups: tuple[str, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    unusable: str | None = None
+
+
+def load_inventory(
+    sources: Sequence[str],
+    limit: str | None = None,
+    warn: Callable[[str], None] = _log.warning,
+) -> list[Host]:
+    """The hosts of these Ansible inventories (file, directory, script or ``h1,h2,``), in order; none: this machine.
+
+    ansible.cfg, ``ANSIBLE_*``, group_vars and vaults count as they do for Ansible, run from the current folder.
+    ``warn`` hears what Ansible only warns about.
+
+    Raises FleetmarkError for an inventory that is missing, malformed or empty, and for a limit that leaves nothing.
+    """
+    if not sources:
+        host = this_machine()
+        if limit not in (None, "all", "localhost", host.name):
+            raise FleetmarkError(f"--limit {limit} matches nothing: without -i there is only this machine")
+        return [host]
+    for source in sources:
+        if "," not in source and not Path(source).expanduser().exists():
+            raise FleetmarkError(
+                f"no inventory {source}: no such file or directory (hosts by name end in a comma: -i {source},)"
+            )
+    listed, settings = list_inventory(sources, limit)
+    for source in sources:
+        # Of a directory Ansible takes what it can read: what it cannot is a warning.
+        if Path(source).expanduser().is_file() and (why := complaint(source, listed.warnings)):
+            raise FleetmarkError(why)
+    if not listed.hosts:
+        raise FleetmarkError(_nothing(sources, limit, listed))
+    for warning in sentences(listed.warnings):
+        warn(warning)
+    passwords = {
+        "password": _password_file(settings.get("CONNECTION_PASSWORD_FILE")),
+        "become_password": _password_file(settings.get("BECOME_PASSWORD_FILE")),
+    }
+    defaults = {k: settings[v] for k, v in _SETTINGS.items() if settings.get(v) not in (None, "")}
+    defaults |= {k: v for k, v in passwords.items() if v}
+    variables, failed = _templated(sources, limit, listed.hosts)
+    return [_host(name, variables[name], defaults, listed.groups_of(name), failed.get(name)) for name in listed.hosts]
+
+
+def this_machine() -> Host:
+    """The machine this runs on, reached without SSH."""
+    return Host(socket.gethostname(), "localhost", "localhost", connection="local")
+
+
+def _nothing(sources: Sequence[str], limit: str | None, listed: Listed) -> str:
+    where = ", ".join(sources)
+    whole = list_inventory(sources, None)[0] if limit else listed
+    if limit and whole.hosts:
+        groups = sorted(set(whole.groups) - {"all", "ungrouped"})
+        there = f"hosts {_some(list(whole.hosts))}" + (f"; groups {_some(groups)}" if groups else "")
+        return f"--limit {limit} matches no host in {where}, which has {there}"
+    return f"{where}: no hosts in this inventory{''.join(f'; {s}' for s in sentences(listed.warnings))}"
+
+
+def _some(names: Sequence[str], most: int = 12) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _templated(
+    sources: Sequence[str], limit: str | None, hosts: Mapping[str, Mapping[str, Any]]
+) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, str]]:
+    """The hosts' variables, those that matter here worked out by Ansible where they are templates or vaulted."""
+    ours = [name for names in _NAMES.values() for name in names] + [GENERATION, LABELS, PEER_ADDRESS]
+    open_names = [n for n in ours if any(_needs_ansible(v.get(n)) for v in hosts.values())]
+    if not open_names:
+        return hosts, {}
+    values, failed = template(sources, limit, open_names)
+    worked_out = {
+        host: {**variables, **{k: v for k, v in values.get(host, {}).items() if v is not None}}
+        for host, variables in hosts.items()
+    }
+    return worked_out, failed
+
+
+def _needs_ansible(value: Any) -> bool:
+    if isinstance(value, dict):
+        return "__ansible_vault" in value or any(_needs_ansible(v) for v in value.values())
+    return isinstance(value, str) and any(mark in value for mark in ("{{", "{%", "{#"))
+
+
+def _host(
+    name: str, variables: Mapping[str, Any], defaults: Mapping[str, Any], groups: tuple[str, ...], failed: str | None
+) -> Host:
+    said = dict(defaults)
+    for key, names in _NAMES.items():
+        given = [variables[n] for n in names if variables.get(n) is not None]
+        if given:
+            said[key] = given[-1]
+    address = str(said.get("address", name))
+    connection = str(said.get("connection", "ssh")).removeprefix("ansible.builtin.")
+    python = str(said.get("python", "auto"))
+    return Host(
+        name=name,
+        address=address,
+        peer_address=str(variables.get(PEER_ADDRESS, address)),
+        connection="local" if connection == "local" else "ssh",
+        port=_port(name, said.get("port")),
+        user=_text(said.get("user")),
+        key_file=_text(said.get("key_file")),
+        ssh_args=_ssh_args(name, said),
+        password=_text(said.get("password")),
+        become=_true(said.get("become")),
+        become_password=_text(said.get("become_password")),
+        python=None if python.startswith("auto") else python,
+        groups=groups,
+        labels=_labels(name, variables),
+        unusable=failed or _unusable(connection, said),
+    )
+
+
+def _unusable(connection: str, said: Mapping[str, Any]) -> str | None:
+    if connection not in _SSH | {"local"}:
+        return f"ansible_connection is {connection}; Fleetmark reaches hosts by ssh or local"
+    if not _true(said.get("become")):
+        return None
+    if (method := said.get("become_method", "sudo")) not in ("sudo", "ansible.builtin.sudo"):
+        return f"ansible_become_method is {method}; Fleetmark becomes root by sudo"
+    if (user := said.get("become_user", "root")) != "root":
+        return f"ansible_become_user is {user}; Fleetmark becomes root or nobody"
+    return None
+
+
+def _ssh_args(name: str, said: Mapping[str, Any]) -> tuple[str, ...]:
+    """In the order in which Ansible passes them: of a repeated option OpenSSH takes the first."""
+    args = _split(name, said.get("ssh_args"))
+    if "host_key_checking" in said and not _true(said["host_key_checking"]):
+        args += ["-o", "StrictHostKeyChecking=no"]
+    if "timeout" in said:
+        args += ["-o", f"ConnectTimeout={said['timeout']}"]
+    return (*args, *_split(name, said.get("ssh_common_args")), *_split(name, said.get("ssh_extra_args")))
+
+
+def _split(name: str, words: Any) -> list[str]:
+    try:
+        return [w for w in shlex.split(str(words or "")) if w.strip()]
+    except ValueError as error:
+        raise FleetmarkError(f"{name}: its SSH arguments {words!r} do not parse: {error}") from None
+
+
+def _port(name: str, value: Any) -> int | None:
+    if value is None:
+        return None
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        raise FleetmarkError(f"{name}: ansible_port is {value!r}, not a number") from None
+
+
+def _labels(name: str, variables: Mapping[str, Any]) -> Mapping[str, str]:
+    given = variables.get(LABELS, {})
+    if not isinstance(given, dict):
+        raise FleetmarkError(f"{name}: {LABELS} is {given!r}; write a mapping, such as {{rack: r12, role: db}}")
+    labels = {str(k): _label(name, f"{LABELS}.{k}", v) for k, v in given.items()}
+    if variables.get(GENERATION) is not None:
+        labels["gen"] = _label(name, GENERATION, variables[GENERATION])
+    return labels
+
+
+def _label(name: str, what: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str | int | float):
+        raise FleetmarkError(f"{name}: {what} is {value!r}; a label is one word or number")
+    return str(value)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _true(value: Any) -> bool:
+    """Ansible's idea of yes."""
+    return value is True or str(value).strip().lower() in ("yes", "true", "on", "y", "t", "1", "1.0")
+
+
+def _password_file(path: str | None) -> str | None:
+    """Ansible's password files: a script prints the password, any other file holds it."""
+    if not path:
+        return None
+    try:
+        if os.access(path, os.X_OK):
+            return subprocess.run([path], capture_output=True, text=True, check=True).stdout.strip()
+        return Path(path).expanduser().read_text().strip()
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise FleetmarkError(f"password file {path}: {error}") from None

@@ -1,0 +1,97 @@
+"""Before anything is installed: which hosts answer, and what they are. A dead host costs its timeout once."""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.facts import Facts
+from fleetmark.campaign.launch import agent_source
+from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.reach import Reach, connect
+from parsers.facts import normalise
+
+PARALLEL = 64
+FACTS_TIMEOUT_S = 60.0
+WORK_DIR = "/var/tmp"  # fleetmark-UID below it is ours; survives a reboot, which /tmp may not
+
+_PLAIN_PATH = re.compile(r"/[\w./+@:~-]+", re.ASCII)
+
+# The first Python that Fleetmark's agent runs on reads its program from stdin; platform-python is RHEL 8's. An older
+# one leaves stdin alone and ends with 126, then the next is tried: to ask first would cost every host one Python more.
+_FIND_PYTHON = """
+run='import sys
+if sys.version_info < (3, 6): sys.exit(126)
+exec(compile(sys.stdin.read(), "facts.py", "exec"))'
+for p in "$1" python3 /usr/bin/python3 /usr/libexec/platform-python; do
+  [ -n "$p" ] && command -v "$p" >/dev/null 2>&1 || continue
+  "$p" -c "$run" "$2"
+  status=$?
+  [ $status = 126 ] || exit $status
+done
+echo "no Python 3.6 or later" >&2; exit 127
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One host after the preflight: its facts, or why there are none. ``reach`` stays open for what comes next."""
+
+    host: Host
+    reach: Reach | None = None
+    facts: Facts | None = None
+    raw: dict[str, Any] | None = None
+    reason: str | None = None
+
+
+def check_hosts(
+    hosts: Sequence[Host],
+    probes: Sequence[str],
+    *,
+    work_dir: str = WORK_DIR,
+    timeout_s: float = 10.0,
+    heard: Callable[[Checked], None] = lambda _: None,
+) -> list[Checked]:
+    """Facts of every host, in the order given; ``heard`` is called as each answers or gives up."""
+
+    def one(host: Host) -> Checked:
+        checked = _check(host, probes, work_dir, timeout_s)
+        heard(checked)
+        return checked
+
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # a host takes three descriptors, a bastion more
+    with ThreadPoolExecutor(max_workers=min(PARALLEL, len(hosts) or 1)) as pool:
+        return list(pool.map(one, hosts))
+
+
+def _check(host: Host, probes: Sequence[str], work_dir: str, timeout_s: float) -> Checked:
+    reach = None
+    try:
+        reach = connect(host, timeout_s=timeout_s)
+        options = json.dumps({"probe": list(probes), "work": f"{work_dir.rstrip('/')}/fleetmark-{{uid}}"})
+        argv = ["sh", "-c", _FIND_PYTHON, "sh", host.python or "", options]
+        ran = reach.run(argv, stdin=agent_source("facts.py"), timeout=FACTS_TIMEOUT_S, sudo=host.become)
+        now = time.time()
+        if ran.rc != 0:
+            words = ran.err.decode(errors="replace").strip().splitlines() or [f"exit status {ran.rc}"]
+            hint = "; install python3 or set ansible_python_interpreter" if ran.rc == 127 else ""
+            raise FleetmarkError(f"{words[-1]}{hint}")
+        doc = json.loads(ran.out.strip().rpartition(b"\n")[2])  # a login script may have talked first
+        for path in (doc["python"], doc["work"]):  # they go into Ansible, which would evaluate what a host makes up
+            if not _PLAIN_PATH.fullmatch(path):
+                raise FleetmarkError(f"it names a path that Fleetmark does not trust: {path!r}")
+        facts = normalise(doc, skew=doc["time"] - now, root=doc["euid"] == 0, work_dir=doc["work"])
+    except (FleetmarkError, ValueError, KeyError, TypeError) as error:
+        if reach:
+            reach.close()
+        said = str(error) if isinstance(error, FleetmarkError) else f"facts came back garbled: {error!r}"
+        return Checked(host, reason=" ".join(said.split()).removeprefix(f"{host.name}: "))
+    return Checked(host, reach, facts, doc)

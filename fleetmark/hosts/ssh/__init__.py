@@ -1,0 +1,1 @@
+"""SSH to a host: where the connection goes, logging in, and the connection itself."""

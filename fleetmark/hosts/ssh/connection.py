@@ -1,0 +1,412 @@
+"""SSH to one host over one paramiko connection, checked against known_hosts, that notices when its peer is gone."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import functools
+import hashlib
+import logging
+import select
+import shlex
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import fabric
+import paramiko
+
+from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.reach import Channel, LinkLost, Reach, ReachError
+from fleetmark.hosts.ssh.auth import authenticate, words_of
+from fleetmark.hosts.ssh.target import KnownKey, Target, known_keys, resolve
+
+CONNECT_TIMEOUT_S = 10.0
+AUTH_TIMEOUT_S = 30.0
+DEAD_AFTER_S = 15  # a peer that acknowledges nothing for so long is gone
+QUIET_S = 5  # silence after which it is asked for a sign of life
+_AT_ONE_JUMP = 8  # handshakes at a time: sshd begins to drop them at 10 (MaxStartups)
+
+logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # what it has to say, we say as errors
+
+
+class SshReach(Reach):
+    """A host over SSH. Several threads may use it at once; all share its one connection."""
+
+    def __init__(self, host: Host, timeout_s: float | None = None) -> None:
+        super().__init__(host)
+        self._timeout_s = timeout_s
+        self._lock = threading.Lock()
+        self._connection: fabric.Connection | None = None
+        self._attempts = 0
+        self._failure: ReachError | None = None
+
+    @functools.cached_property
+    def target(self) -> Target:
+        """Where OpenSSH would go. Raises ReachError."""
+        return resolve(self.host)
+
+    @property
+    def is_root(self) -> bool:
+        return self.target.user == "root"
+
+    def close(self) -> None:
+        with self._lock:
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        if self._connection:
+            self._connection.close()
+            self._connection = None
+
+    def _start(self, argv: Sequence[str]) -> Channel:
+        transport = self._connected()
+        try:
+            session = transport.open_session(timeout=CONNECT_TIMEOUT_S)
+            return _SshChannel(self.host.name, transport, session, shlex.join(argv))
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            if not transport.is_active():
+                raise LinkLost(f"{self.host.name}: the connection was lost: {words_of(error)}") from None
+            raise ReachError(
+                f"{self.host.name}: it grants no further session: {words_of(error)} (MaxSessions?)"
+            ) from None
+
+    def _connected(self) -> paramiko.Transport:
+        before = self._attempts
+        with self._lock:
+            if self._connection and self._connection.is_connected:
+                return _transport(self._connection)
+            if self._failure and self._attempts != before:
+                raise self._failure  # of the attempt we waited for: a dead host costs its timeout once
+            self._hang_up()
+            self._failure = None
+            try:
+                timeout = self._timeout_s or self.target.timeout or CONNECT_TIMEOUT_S
+                connection = fabric.Connection(
+                    self.target.hostname, user=self.target.user, port=self.target.port, config=_NO_CONFIG
+                )
+                connection.client = _CheckedClient(self.host, self.target, timeout)
+                connection.open()
+                self._connection = connection
+            except ReachError as error:
+                self._failure = error
+                raise
+            finally:
+                self._attempts += 1
+            return _transport(connection)
+
+
+def _transport(connection: fabric.Connection) -> paramiko.Transport:
+    transport: paramiko.Transport = connection.transport
+    return transport
+
+
+# Where to go and whom to trust is OpenSSH's own word (``ssh -G``), not fabric's reading of its files.
+_NO_CONFIG = fabric.Config(ssh_config=paramiko.SSHConfig())
+
+
+class _CheckedClient(paramiko.SSHClient):
+    """What fabric connects with: host keys checked and keys offered as the user's SSH configuration says."""
+
+    def __init__(self, host: Host, target: Target, timeout: float) -> None:
+        super().__init__()
+        self._connect = functools.partial(_link, host, target, timeout)
+        self._link: _Link | None = None
+
+    def connect(self, *_: Any, **__: Any) -> None:
+        self._link = self._connect()
+        self._transport = self._link.transport
+
+    def close(self) -> None:
+        if self._link:
+            self._link.close()
+        super().close()
+
+
+@dataclass(slots=True)
+class _Link:
+    """An authenticated connection and what it rests on."""
+
+    transport: paramiko.Transport
+    wire: _Wire
+
+    def close(self) -> None:
+        self.wire.hang_up()  # wakes the thread that reads it, which ends by itself
+        self.transport.close()
+        self.transport.join(1.0)
+        self.wire.close()
+
+
+@dataclass(slots=True)
+class _Wire:
+    """A socket to the host's sshd: a TCP connection, or the streams of a proxy command."""
+
+    sock: socket.socket
+    proxy: subprocess.Popen[bytes] | None = None
+    said: IO[bytes] | None = None  # the proxy's stderr
+
+    def hang_up(self) -> None:
+        with contextlib.suppress(OSError):  # it may be gone already
+            self.sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self.sock.close()
+        if self.proxy and self.said:
+            try:
+                self.proxy.wait(1.0)
+            except subprocess.TimeoutExpired:
+                self.proxy.terminate()
+                self.proxy.wait()
+            self.said.close()
+
+    def complaint(self) -> str:
+        """What the proxy said on stderr, in one line."""
+        if not self.said:
+            return ""
+        self.said.seek(0)
+        lines = [line.strip() for line in self.said.read().decode(errors="replace").splitlines()]
+        return "; ".join(line for line in lines if line)[-300:]
+
+
+def _link(host: Host, target: Target, timeout: float) -> _Link:
+    door = _door(target.through) if target.proxy else contextlib.nullcontext()
+    with door:
+        deadline = time.monotonic() + timeout
+        wire = _proxied(target) if target.proxy else _dialled(host, target, timeout)
+        try:
+            known = known_keys(target)
+            transport = _handshake(host, target, wire, known, deadline, timeout)
+            try:
+                trusted = _check_key(host, target, known, transport.get_remote_server_key())
+                authenticate(host, target, transport, password=host.password if trusted else None)
+            except BaseException:
+                transport.close()
+                raise
+        except BaseException:
+            wire.hang_up()
+            wire.close()
+            raise
+    if target.proxy:
+        threading.Thread(target=_watch, args=(transport,), daemon=True).start()
+    return _Link(transport, wire)
+
+
+@functools.cache
+def _door(through: str) -> threading.Semaphore:
+    return threading.Semaphore(_AT_ONE_JUMP)
+
+
+def _dialled(host: Host, target: Target, timeout: float) -> _Wire:
+    """A TCP connection; several addresses of one name share the time."""
+    try:
+        found = socket.getaddrinfo(target.hostname, target.port, target.family, socket.SOCK_STREAM)
+    except OSError as error:
+        why = f"its name {target.hostname} does not resolve ({error.strerror})"
+        raise ReachError(f"{host.name}: {why}; check ansible_host or the SSH configuration") from None
+    deadline = time.monotonic() + timeout
+    refused: OSError | None = None
+    for number, (family, kind, protocol, _, address) in enumerate(found):
+        patience = max(0.1, (deadline - time.monotonic()) / (len(found) - number))
+        try:
+            try:
+                sock = _call(family, kind, protocol, address, patience)
+            except ConnectionResetError:  # passing trouble: a link that just came back, a listener under load
+                sock = _call(family, kind, protocol, address, patience)
+        except OSError as error:
+            refused = error
+            continue
+        _notice_death(sock)
+        return _Wire(sock)
+    where = f"{target.hostname} port {target.port}"
+    if isinstance(refused, ConnectionRefusedError):
+        raise ReachError(f"{host.name}: {where} refuses connections; does sshd run there?")
+    if isinstance(refused, TimeoutError):
+        raise ReachError(
+            f"{host.name}: {where} did not answer within {timeout:g} s; is it up, and is this its address?"
+        )
+    raise ReachError(f"{host.name}: {where} cannot be reached: {words_of(refused)}")
+
+
+def _call(family: int, kind: int, protocol: int, address: Any, timeout: float) -> socket.socket:
+    sock = socket.socket(family, kind, protocol)
+    sock.settimeout(timeout)
+    try:
+        sock.connect(address)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+def _notice_death(sock: socket.socket) -> None:
+    """Have the kernel notice a dead peer: its probes, unlike SSH's own, wake no process on a host that measures."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    wanted = {"TCP_KEEPIDLE": QUIET_S, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": DEAD_AFTER_S * 1000}
+    for name, value in wanted.items():
+        if hasattr(socket, name):  # not every system has them all
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def _proxied(target: Target) -> _Wire:
+    ours, theirs = socket.socketpair()
+    said = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the wire
+    with theirs:
+        # In a session of its own: without a terminal, nothing in there can stop to ask a question.
+        proxy = subprocess.Popen(
+            ["/bin/sh", "-c", target.proxy or ""],
+            stdin=theirs.fileno(),
+            stdout=theirs.fileno(),
+            stderr=said,
+            start_new_session=True,
+        )
+    return _Wire(ours, proxy, said)
+
+
+def _watch(transport: paramiko.Transport) -> None:
+    """End a connection whose far end is silent. Behind a proxy the kernel knows only the way to the proxy."""
+    while transport.is_active():
+        patience = threading.Timer(DEAD_AFTER_S, transport.close)
+        patience.daemon = True
+        patience.start()
+        with contextlib.suppress(paramiko.SSHException, EOFError, OSError):  # then it is dead already
+            transport.global_request("keepalive@openssh.com", wait=True)
+        patience.cancel()
+        time.sleep(QUIET_S)
+
+
+def _handshake(
+    host: Host, target: Target, wire: _Wire, known: Sequence[KnownKey], deadline: float, timeout: float
+) -> paramiko.Transport:
+    transport = paramiko.Transport(wire.sock)
+    transport.banner_timeout = transport.handshake_timeout = timeout + 5  # the deadline below speaks first
+    transport.auth_timeout = AUTH_TIMEOUT_S
+    _prefer(transport, [key.type for key in known if not key.marker])
+    done = threading.Event()
+    transport.start_client(event=done)
+    done.wait(max(0.1, deadline - time.monotonic()))
+    if done.is_set() and transport.is_active():
+        return transport
+    error = transport.get_exception()
+    transport.close()
+    if target.proxy:
+        time.sleep(0.05 if done.is_set() else 0)  # a proxy that ended has its last words written
+        if words := wire.complaint():
+            raise ReachError(f"{host.name}: no way through {target.through}: {words}")
+    where = f"{target.hostname} port {target.port}" + (f" (through {target.through})" if target.through else "")
+    if not done.is_set():
+        raise ReachError(
+            f"{host.name}: {where} did not answer within {timeout:g} s; is it up, and is this its address?"
+        )
+    raise ReachError(f"{host.name}: {where} does not speak SSH with us: {words_of(error)}")
+
+
+def _prefer(transport: paramiko.Transport, types: Sequence[str]) -> None:
+    """Ask first for the kinds of host key that known_hosts has: a server shows only one."""
+    options = transport.get_security_options()
+    wanted = {"rsa-sha2-512", "rsa-sha2-256", *types} if "ssh-rsa" in types else set(types)
+    first = [kind for kind in options.key_types if kind in wanted]
+    options.key_types = (*first, *(kind for kind in options.key_types if kind not in wanted))
+
+
+def _check_key(host: Host, target: Target, known: Sequence[KnownKey], key: paramiko.PKey) -> bool:
+    """As StrictHostKeyChecking demands; nobody is here to be asked, so ``ask`` is ``yes``. Raises ReachError.
+
+    False for a host that goes under a false key with checking off: ssh would not tell it a password, nor do we.
+    """
+    blob, kind = key.asbytes(), key.get_name()
+    print_ = "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
+    for revoked in (k for k in known if k.marker == "@revoked" and k.blob == blob):
+        raise ReachError(f"{host.name}: its host key {print_} is revoked in {revoked.file}")
+    plain = [k for k in known if not k.marker]
+    if any(k.blob == blob for k in plain):
+        return True
+    changed = next((k for k in plain if k.type == kind), None)
+    if target.strict == "no":
+        return changed is None
+    if changed:
+        raise ReachError(
+            f"{host.name}: its host key CHANGED to {print_}: another machine answers, or it was installed anew; in the "
+            f"latter case run ssh-keygen -R '{target.key_name}' -f {changed.file} and log in once with ssh"
+        )
+    file = target.known_hosts[0] if target.known_hosts else Path("~/.ssh/known_hosts").expanduser()
+    if target.strict == "accept-new":
+        _remember(host, target, file, key)
+        return True
+    by_authority = any(k.marker == "@cert-authority" for k in known)
+    why = "is known by a certificate authority only, which Fleetmark cannot check" if by_authority else "is not known"
+    raise ReachError(
+        f"{host.name}: its host key ({kind} {print_}) {why}; log in once with ssh, or, where the network is trusted, "
+        f"run ssh-keyscan -p {target.port} {target.hostname} >> {file}"
+    )
+
+
+def _remember(host: Host, target: Target, file: Path, key: paramiko.PKey) -> None:
+    name = paramiko.HostKeys.hash_host(target.key_name) if target.hash_known_hosts else target.key_name
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with file.open("a") as lines:  # one short write: other programs append too
+            lines.write(f"{name} {key.get_name()} {key.get_base64()}\n")
+    except OSError as error:
+        raise ReachError(f"{host.name}: its new host key cannot be kept in {file}: {error.strerror}") from None
+
+
+class _SshChannel(Channel):
+    def __init__(self, host: str, transport: paramiko.Transport, session: paramiko.Channel, command: str) -> None:
+        super().__init__(host)
+        self._transport = transport
+        self._session = session
+        self._poll = select.poll()
+        self._poll.register(session.fileno(), select.POLLIN)
+        session.exec_command(command)
+
+    def write(self, data: bytes) -> None:
+        try:
+            self._session.sendall(data)
+        except OSError:
+            self._if_lost()
+            raise ReachError(f"{self.host}: the process ended") from None
+
+    def end_input(self) -> None:
+        try:
+            self._session.shutdown_write()
+        except (EOFError, OSError):
+            self._if_lost()
+
+    def wait(self, timeout: float | None = None) -> int:
+        if not self._session.status_event.wait(timeout):
+            raise TimeoutError(f"{self.host}: the process still runs")
+        if self._session.exit_status == -1:  # no status came: a signal ended it, or the link went away
+            self._if_lost()
+        return self._session.exit_status
+
+    def close(self) -> None:
+        with contextlib.suppress(EOFError, OSError):  # the link is gone: so is the channel
+            self._session.close()
+
+    def _fill(self, timeout: float | None) -> bool:
+        if not self._poll.poll(None if timeout is None else timeout * 1000):
+            return False
+        over = self._session.eof_received or self._session.closed  # asked first: data comes before the end
+        while self._session.recv_ready():
+            self._out += self._session.recv(1 << 20)
+        while self._session.recv_stderr_ready():
+            self._err += self._session.recv_stderr(1 << 20)
+        if over:
+            if not self._session.eof_received:
+                self._if_lost()
+            self._ended = True
+        return True
+
+    def _if_lost(self) -> None:
+        """Raise LinkLost if it is. Channels learn of it a moment before the connection says so."""
+        self._transport.join(0.2)
+        if not self._transport.is_alive():
+            error = self._transport.get_exception()
+            raise LinkLost(f"{self.host}: the connection was lost" + (f": {words_of(error)}" if error else ""))

@@ -1,0 +1,196 @@
+"""Where an SSH connection goes and what it must be checked against, as the user's own OpenSSH resolves and knows it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import getpass
+import os
+import re
+import shlex
+import socket
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.reach import ReachError
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One host after OpenSSH's configuration had its say (ssh_config(5) names the settings).
+
+    ``strict`` is ``yes``, ``accept-new`` or ``no``. ``proxy`` is a shell command whose standard streams are the
+    connection, ``through`` names it for people. ``timeout`` is ConnectTimeout in seconds, where it is set.
+    """
+
+    hostname: str
+    port: int
+    user: str
+    family: socket.AddressFamily
+    key_name: str  # what the host is called in known_hosts
+    key_names: tuple[str, ...]  # the same and what OpenSSH looks for after it
+    known_hosts: tuple[Path, ...]  # the user's first
+    strict: str
+    hash_known_hosts: bool
+    identities: tuple[Path, ...]
+    identities_only: bool
+    agent: str | None  # socket
+    proxy: str | None
+    through: str
+    timeout: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class KnownKey:
+    """A line of known_hosts that matches a host; ``marker`` is empty, ``@revoked`` or ``@cert-authority``."""
+
+    marker: str
+    type: str
+    blob: bytes
+    file: Path
+
+
+def resolve(host: Host) -> Target:
+    """Ask ``ssh -G``: Match, Include, canonical names, -F and -o all count. Raises ReachError with ssh's words."""
+    argv = ["ssh", "-G"]
+    if host.port is not None:
+        argv += ["-o", f"Port={host.port}"]
+    if host.user is not None:
+        argv += ["-o", f'User="{host.user}"']
+    if host.key_file is not None:
+        argv += ["-o", f'IdentityFile="{Path(host.key_file).expanduser()}"']
+    try:
+        done = subprocess.run(
+            [*argv, *host.ssh_args, "--", host.address],
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    except FileNotFoundError:
+        raise ReachError(f"{host.name}: this machine has no ssh; install OpenSSH's client") from None
+    if done.returncode:
+        words = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
+        raise ReachError(f"{host.name}: ssh refuses its configuration: {words[-1]}")
+    said: dict[str, list[str]] = {}
+    for line in done.stdout.splitlines():
+        key, _, value = line.partition(" ")
+        said.setdefault(key, []).append(value)
+    return _target(host, said)
+
+
+def _target(host: Host, said: Mapping[str, Sequence[str]]) -> Target:
+    def one(key: str, default: str = "") -> str:
+        value = said.get(key, (default,))[0]
+        return default if value == "none" else value
+
+    hostname, port, user = one("hostname", host.address), int(one("port", "22")), one("user")
+    alias = one("hostkeyalias")
+    bracketed = f"[{hostname.lower()}]:{port}" if port != 22 else hostname.lower()
+    tokens = _tokens(hostname, host.address, port, user, alias)
+    jump, command = one("proxyjump"), one("proxycommand")
+    timeout = one("connecttimeout")
+    return Target(
+        hostname=hostname,
+        port=port,
+        user=user,
+        family={"inet": socket.AF_INET, "inet6": socket.AF_INET6}.get(one("addressfamily"), socket.AF_UNSPEC),
+        key_name=alias or bracketed,
+        key_names=(alias,) if alias else tuple(dict.fromkeys((bracketed, hostname.lower()))),
+        known_hosts=tuple(_files(said, ("userknownhostsfile", "globalknownhostsfile"))),
+        strict={"accept-new": "accept-new", "no": "no", "off": "no", "false": "no"}.get(
+            one("stricthostkeychecking"), "yes"
+        ),
+        hash_known_hosts=one("hashknownhosts") == "yes",
+        identities=tuple(Path(_expand(f, tokens)).expanduser() for f in said.get("identityfile", ()) if f != "none"),
+        identities_only=one("identitiesonly") == "yes",
+        agent=_agent(said.get("identityagent", ["SSH_AUTH_SOCK"])[0], tokens),
+        proxy=_jump(host, jump, hostname, port, timeout) if jump else _expand(command, tokens) or None,
+        through=jump or command,
+        timeout=float(timeout) if timeout else None,
+    )
+
+
+def _jump(host: Host, jump: str, hostname: str, port: int, timeout: str) -> str:
+    """ProxyJump as ssh does it: another ssh, which reads the same configuration for the jump host.
+
+    Options of the command line other than -F do not reach jump hosts: ssh(1), -J.
+    """
+    *before, last = jump.split(",")
+    words = ["exec ssh -o BatchMode=yes -o ClearAllForwardings=no"]
+    words += [f"-o ConnectTimeout={timeout}"] if timeout else []
+    words += [f"-F {shlex.quote(file)}" for file in _config_file(host.ssh_args)]
+    words += [f"-J {shlex.quote(','.join(before))}"] if before else []
+    words.append(f"-W {shlex.quote(f'[{hostname}]:{port}')}")
+    words.append(shlex.quote(last if last.startswith("ssh://") else f"ssh://{last}"))
+    return " ".join(words)
+
+
+def _config_file(args: Sequence[str]) -> list[str]:
+    found = [args[n + 1] for n, word in enumerate(args[:-1]) if word == "-F"]
+    return (found + [word[2:] for word in args if word.startswith("-F") and len(word) > 2])[:1]
+
+
+def _tokens(hostname: str, original: str, port: int, user: str, alias: str) -> Mapping[str, str]:
+    here = socket.gethostname()
+    return {
+        "%": "%",
+        "h": hostname,
+        "n": original,
+        "p": str(port),
+        "r": user,
+        "u": getpass.getuser(),
+        "d": str(Path.home()),
+        "i": str(os.getuid()),
+        "k": alias or hostname,
+        "l": here,
+        "L": here.partition(".")[0],
+    }
+
+
+def _expand(text: str, tokens: Mapping[str, str]) -> str:
+    return re.sub(r"%(.)", lambda m: tokens.get(m[1], m[0]), text)
+
+
+def _agent(setting: str, tokens: Mapping[str, str]) -> str | None:
+    if setting == "none":
+        return None
+    if setting == "SSH_AUTH_SOCK":
+        return os.environ.get("SSH_AUTH_SOCK") or None
+    return str(Path(os.path.expandvars(_expand(setting, tokens))).expanduser())
+
+
+def _files(said: Mapping[str, Sequence[str]], keys: Iterable[str]) -> Iterable[Path]:
+    for key in keys:
+        # ssh -G separates files by blanks and quotes none: a file begins where a path does.
+        for file in re.split(r" (?=[/~])", said.get(key, ("",))[0]):
+            if file and file != "none":
+                yield Path(file).expanduser()
+
+
+def known_keys(target: Target) -> list[KnownKey]:
+    """The keys that known_hosts holds for this host, found by ssh-keygen: hashed names, patterns and markers count.
+
+    A host on another port is looked for without the port too, where it is not known with it, as ssh does.
+    """
+    files = [file for file in target.known_hosts if file.is_file()]
+    for name in target.key_names:
+        if found := [key for file in files for key in _look_up(name, file)]:
+            return found
+    return []
+
+
+def _look_up(name: str, file: Path) -> Iterable[KnownKey]:
+    done = subprocess.run(["ssh-keygen", "-F", name, "-f", str(file)], capture_output=True, text=True, check=False)
+    for line in done.stdout.splitlines():
+        words = line.split()
+        marker = words.pop(0) if words and words[0].startswith("@") else ""
+        if len(words) < 3 or words[0].startswith("#"):
+            continue
+        try:
+            yield KnownKey(marker, words[1], base64.b64decode(words[2], validate=True), file)
+        except binascii.Error:
+            continue  # ssh too passes over a line it cannot read

@@ -1,0 +1,191 @@
+"""Everything on record behind a comparison: the measurements, facts and outcomes of its machines, side by side.
+
+In what comes of it a side of the comparison is a generation, so whatever shows a campaign shows a comparison too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from fleetmark import __version__
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.text import said
+from fleetmark.record import references as reference
+from fleetmark.record import telemetry
+from fleetmark.record.archive import Archive
+from fleetmark.record.compare import Compared
+from fleetmark.record.results import MEASUREMENT_COLUMNS, OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results, stacked
+from fleetmark.record.select import Machine
+from fleetmark.record.view import load_results, read_measurements
+
+_LEAST_RUNS = 12  # of a campaign, whose telemetry is read
+
+
+def gather(root: Path, compared: Compared, command: Sequence[str], created: str) -> tuple[Results, tuple[Results, ...]]:
+    """What was measured on the machines of ``compared``: over all campaigns, and campaign by campaign.
+
+    ``command`` and ``created`` (ISO 8601, UTC) are those of the comparison itself. A pinned reference has no machines
+    here: what it was made of may be gone. Raises FleetmarkError where a campaign is damaged.
+    """
+    names = _names(compared)
+    of: dict[str, dict[str, dict[str, Machine]]] = {}  # campaign, side, host
+    for side, machines in compared.machines.items():
+        for m in machines:
+            of.setdefault(m.campaign, {}).setdefault(side, {})[m.host] = m
+    runs = max(_LEAST_RUNS, telemetry.MOST_RUNS // max(1, len(of)))
+    parts = []
+    for campaign, sides in sorted(of.items()):
+        archive, chosen = Archive(root / campaign), {h: m for hosts in sides.values() for h, m in hosts.items()}
+        results = (
+            _imported(archive, campaign, list(chosen.values()))
+            if (archive.path / "import.json").exists()
+            else load_results(archive, {h: m.facts for h, m in chosen.items()}, runs)
+        )
+        called = [
+            _restricted(results, side, {h: names[side, campaign, h] for h in hosts}) for side, hosts in sides.items()
+        ]
+        part = _merged(results.campaign, called)
+        t = results.telemetry  # whose runs count once, however many sides have them
+        parts.append(replace(part, telemetry=replace(part.telemetry, read=t.read, there=t.there, damaged=t.damaged)))
+    about = CampaignInfo(
+        id="comparison",
+        created=created,
+        suite="",
+        seed=0,
+        command=command,
+        fleetmark_version=__version__,
+        path=root.resolve(),
+        finished=True,
+        wall_s=0.0,
+        workloads=tuple(dict.fromkeys(w for p in parts for w in p.campaign.workloads)),
+    )
+    whole = _merged(about, parts)
+    hosts = {h.name: h for h in whole.hosts}  # the latest facts of a host speak for it
+    return replace(whole, hosts=tuple(hosts.values())), tuple(parts)
+
+
+def _merged(about: CampaignInfo, parts: Sequence[Results]) -> Results:
+    """Several sides or campaigns as one."""
+    return Results(
+        about,
+        tuple(h for p in parts for h in p.hosts),
+        stacked([p.outcomes for p in parts]),
+        stacked([p.measurements for p in parts]),
+        telemetry.together([p.telemetry for p in parts]),
+    )
+
+
+def pinned(root: Path, name: str) -> Results:
+    """A pinned reference as a campaign without hosts: where the baseline's figures are from."""
+    found = reference.load(root, name)
+    file = reference.SHELF.path(root, found.name, found.version)
+    info = CampaignInfo(
+        id=found.side.title,
+        created=found.created,
+        suite="",
+        seed=0,
+        command=("fleetmark", "reference", "save", found.name, "--from", found.selector),
+        fleetmark_version=__version__,
+        path=file.resolve(),
+        finished=True,
+        wall_s=0.0,
+        notes=(
+            said(
+                "The baseline is pinned: the mean of {n} hosts that {what} selected.",
+                n=found.hosts,
+                what=found.selector,
+            ),
+        ),
+        hashes={file.name: hashlib.sha256(file.read_bytes()).hexdigest()},
+        pinned=True,
+    )
+    return Results(info, (), _nothing(OUTCOME_COLUMNS), _nothing(MEASUREMENT_COLUMNS))
+
+
+def _nothing(columns: Sequence[str]) -> pd.DataFrame:
+    return pd.DataFrame({name: pd.Series(dtype=object) for name in columns})
+
+
+def _names(compared: Compared) -> dict[tuple[str, str, str], str]:
+    """(side, campaign, host) to a name that stands on one side only: the same host before and after is two here, and so
+    is one that two candidates have."""
+    sides: dict[str, set[str]] = {}
+    for side, machines in compared.machines.items():
+        for m in machines:
+            sides.setdefault(compared.names[m.campaign, m.host], set()).add(side)
+    return {
+        (side, m.campaign, m.host): f"{name} ({side})" if len(sides[name]) > 1 else name
+        for side, machines in compared.machines.items()
+        for m in machines
+        for name in [compared.names[m.campaign, m.host]]
+    }
+
+
+def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> Results:
+    """An imported table as a campaign that nobody ran."""
+    file = archive.path / "import.json"
+    try:
+        about = json.loads(file.read_text())
+        about = {name: about[name] for name in ("created", "kind", "source", "fleetmark", "notes", "sha256")}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise FleetmarkError(f"{file}: damaged ({error!r}); delete {file.parent} and import again") from error
+    measurements = read_measurements(archive)
+    info = CampaignInfo(
+        id=campaign,
+        created=about["created"],
+        suite="",
+        seed=0,
+        command=("fleetmark", "import", about["kind"], about["source"]),
+        fleetmark_version=about["fleetmark"],
+        path=archive.path.resolve(),
+        finished=True,
+        wall_s=0.0,
+        workloads=tuple(sorted(measurements["workload"].unique())),
+        notes=tuple(about["notes"]),
+        hashes={about["source"]: about["sha256"]},
+    )
+    reason = said("imported figures come without facts")
+    hosts = tuple(HostInfo(m.host, labels=m.labels, reason=reason) for m in machines)
+    return Results(info, hosts, _nothing(OUTCOME_COLUMNS), measurements)
+
+
+def _restricted(found: Results, side: str, names: Mapping[str, str]) -> Results:
+    """``found`` for the hosts in ``names`` alone, called as it says, as those of ``side``; a pair's subject follows."""
+    m = _called(found.measurements, names)
+    hosts = tuple(
+        HostInfo(names[h.name], side, h.labels, h.facts, h.reachable, h.reason, h.address)
+        for h in found.hosts
+        if h.name in names
+    )
+    t = found.telemetry
+    meanwhile = replace(
+        t,
+        samples=_of(t.samples, names),
+        extremes=_of(t.extremes, names),
+    )
+    return Results(found.campaign, hosts, _of(found.outcomes, names), m, meanwhile)
+
+
+def _of(frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    kept = frame[frame["host"].isin(list(names))]
+    return kept.assign(host=kept["host"].map(names))
+
+
+def _called(measurements: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
+    """The measurements of the hosts in ``names`` alone, called as it says, text as categories."""
+    kept = measurements[measurements["host"].isin(list(names))]
+    if all(old == new for old, new in names.items()):
+        return kept
+    host = kept["host"].astype("category").cat.remove_unused_categories()
+    subject = kept["subject"].astype("category").cat.remove_unused_categories()
+    called = [">".join(names.get(end, end) for end in s.split(">")) if ">" in s else s for s in subject.cat.categories]
+    return kept.assign(
+        host=host.cat.rename_categories([names[h] for h in host.cat.categories]),
+        subject=subject.cat.rename_categories(called),
+    )

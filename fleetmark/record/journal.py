@@ -1,0 +1,85 @@
+"""A campaign's journal as tables: how every run ended, and the other events; read at once where it is large."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.record.archive import Archive
+from fleetmark.record.results import OUTCOME_COLUMNS
+
+KEY = ("host", "workload", "case", "repeat", "subject")
+_TEXT = ("e", "host", "workload", "case", "subject", "status", "reason", "started")
+_SCHEMA = pa.schema(
+    [(name, pa.string()) for name in _TEXT]
+    + [
+        ("repeat", pa.int64()),
+        ("wall_s", pa.float64()),
+        ("foreign_cores", pa.float64()),
+        ("notes", pa.list_(pa.string())),
+    ]
+)
+_COLUMNS = [*OUTCOME_COLUMNS, "subject", "notes"]
+
+
+_Read = tuple[pd.DataFrame, list[dict[str, Any]], str]
+
+
+def read(archive: Archive) -> _Read:
+    """The last word on every run (OUTCOME_COLUMNS, subject, notes), all other events, oldest first, and the moment of
+    the last of all (ISO 8601; empty where nothing happened yet).
+
+    Raises FleetmarkError where the journal is damaged.
+    """
+    frame, others, moment = _at_once(archive) or _one_by_one(archive)
+    file = archive.path / "journal.jsonl"
+    try:
+        datetime.fromisoformat(moment or "2000-01-01")
+    except (TypeError, ValueError) as error:
+        raise FleetmarkError(f"{file}: ends at {moment!r}, which is no moment: it was edited or damaged") from error
+    if frame[list(KEY)].isna().any(axis=None) or frame["status"].isna().any():
+        raise FleetmarkError(f"{file}: an outcome lacks what it is of: it was edited or damaged")
+    last = frame.drop_duplicates(list(KEY), keep="last", ignore_index=True)
+    return last.astype({"repeat": "int64"}).fillna({"reason": "", "started": ""}), others, moment
+
+
+def _at_once(archive: Archive) -> _Read | None:
+    """By Arrow's reader; None where it is not all as expected, which is then for the slow one to judge."""
+    file = archive.path / "journal.jsonl"
+    options = pj.ParseOptions(explicit_schema=_SCHEMA, unexpected_field_behavior="ignore")
+    try:
+        raw = file.read_bytes()
+        table = pj.read_json(pa.BufferReader(raw), parse_options=options)
+    except (pa.ArrowException, OSError):
+        return None
+    lines = raw.splitlines()
+    if not lines or len(lines) != table.num_rows or table.column("e").null_count:
+        return None
+    outcome = pc.equal(table.column("e"), "outcome")
+    others = [json.loads(lines[n]) for n in np.flatnonzero(~outcome.to_numpy())]
+    told = table.filter(outcome)
+    some = pc.any(pc.greater(pc.list_value_length(told.column("notes")), 0)).as_py()
+    notes = told.column("notes").to_pylist() if some else [()] * told.num_rows
+    frame = told.drop_columns(["notes"]).to_pandas().assign(notes=pd.Series(notes, dtype=object))[_COLUMNS]
+    return frame, others, json.loads(lines[-1]).get("t", "")
+
+
+def _one_by_one(archive: Archive) -> _Read:
+    outcomes: list[dict[str, Any]] = []
+    others: list[dict[str, Any]] = []
+    moment = ""
+    for event in archive.journal():
+        if not isinstance(event, dict) or not {"e", "t"} <= event.keys():
+            raise FleetmarkError(f"{archive.path / 'journal.jsonl'}: {event!r} is no event: it was edited or damaged")
+        (outcomes if event["e"] == "outcome" else others).append(event)
+        moment = event["t"]
+    frame = pd.DataFrame(outcomes, columns=_COLUMNS)
+    return frame.astype({"wall_s": "float64", "foreign_cores": "float64"}), others, moment

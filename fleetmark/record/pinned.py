@@ -1,0 +1,77 @@
+"""Documents kept by name and version under the results root: a new version never touches an old one.
+
+``references/NAME.VERSION.json``, ``profiles/NAME.VERSION.json``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from fleetmark import __version__
+from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.record.archive import utc, write_atomic
+
+SCHEMA = 1
+_NAME = re.compile(r"[A-Za-z0-9][\w-]{0,60}", re.ASCII)
+_FILE = re.compile(r"(.+)\.(\d+)\.json")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """One kind of document: what it is called (``word``; its folder is the plural), an ``example`` of a name, the
+    command that makes one (``made_by``), and what to do where one is ``damaged``.
+    """
+
+    word: str
+    example: str
+    made_by: str
+    damaged: str
+
+    def path(self, root: Path, name: str, version: int | str) -> Path:
+        """Where that version lies."""
+        return root / f"{self.word}s" / f"{name}.{version}.json"
+
+    def there(self, root: Path) -> list[tuple[str, int]]:
+        """Every (name, version)."""
+        found = (_FILE.fullmatch(p.name) for p in (root / f"{self.word}s").glob("*.json"))
+        return [(m[1], int(m[2])) for m in found if m]
+
+    def save(self, root: Path, name: str, content: Mapping[str, Any]) -> dict[str, Any]:
+        """Keep ``content`` as the next version of ``name``; the whole document. FleetmarkError for a bad name."""
+        if not _NAME.fullmatch(name):
+            raise FleetmarkError(f"{self.word} {name!r}: a name is letters, digits, - and _, such as {self.example}")
+        version = 1 + max((v for n, v in self.there(root) if n == name), default=0)
+        head = {"schema": SCHEMA, "name": name, "version": version, "created": utc(), "fleetmark": __version__}
+        doc = head | dict(content)
+        path = self.path(root, name, version)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, json.dumps(doc, indent=1))
+        return doc
+
+    def find(self, root: Path, name: str) -> Path:
+        """``name`` (its latest version) or ``name@2``. Raises FleetmarkError where there is none."""
+        base, at, wanted = name.partition("@")
+        versions = sorted(v for n, v in self.there(root) if n == base)
+        if not versions or (at and wanted not in map(str, versions)):
+            known = sorted({n for n, _ in self.there(root)})
+            numbers = ", ".join(map(str, versions))
+            have = f"{base} has versions {numbers}" if versions else f"there are {', '.join(known)}"
+            hint = have if known else f"there is none yet: {self.made_by}"
+            raise FleetmarkError(f"no {self.word} {name!r}{suggest(base, known) if not versions else ''}; {hint}")
+        return self.path(root, base, wanted or versions[-1])
+
+    def read(self, path: Path, made: Callable[[Mapping[str, Any]], T]) -> T:
+        """The document at ``path`` as ``made`` takes it. Raises FleetmarkError for a damaged one."""
+        try:
+            doc = json.loads(path.read_text())
+            if doc["schema"] != SCHEMA:
+                raise FleetmarkError(f"{path}: schema {doc['schema']} is not one this version reads ({SCHEMA})")
+            return made(doc)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise FleetmarkError(f"{path}: damaged ({error!r}); {self.damaged}") from error

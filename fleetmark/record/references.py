@@ -1,0 +1,85 @@
+"""Pinned reference machines: figures and weights kept by name and version, so that scores never drift.
+
+``references/NAME.VERSION.json`` under the results root. A new version never touches an old one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from fleetmark.record.pinned import Shelf
+from fleetmark.record.select import Machine
+from planner.comparison import Side
+from planner.equivalence import pinned_weights
+
+SHELF = Shelf("reference", "icelake-2026", "fleetmark reference save NAME --from gen=…", "pin the reference again")
+_SIZES = ["smallest", "largest"]  # which an older file lacks, as it lacks traits
+_ABOUT = ["workload", "case", "metric", "unit", "better", "class", "standing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """A pinned machine: ``side`` has one row, ``weights`` the share of each benchmark within its class."""
+
+    name: str
+    version: int
+    created: str
+    selector: str
+    hosts: int
+    side: Side
+    weights: Mapping[str, float]
+
+
+def save(root: Path, name: str, side: Side, records: Sequence[Machine], kinds: pd.DataFrame | None = None) -> Reference:
+    """Pin the mean of ``side``'s machines under ``name``, as its next version. Raises FleetmarkError for a bad name.
+
+    ``kinds``: a row per kind of machine on record, for telling which benchmarks are redundant.
+    """
+    weights = pinned_weights(side.means, side.benchmarks["class"], kinds)
+    rows = [
+        {"title": title, "mean": float(side.means[title].mean()), "hosts": int(side.means[title].count())}
+        | {key: about[key] for key in _ABOUT}
+        | {key: None if math.isnan(about[key]) else about[key] for key in _SIZES}
+        | {"weight": weights[str(title)]}
+        for title, about in side.benchmarks.to_dict("index").items()
+    ]
+    content = {
+        "selector": side.title,
+        "records": [{"campaign": m.campaign, "host": m.host} for m in records],
+        "hosts": len(side.means),
+        "traits": {key: list(values) for key, values in side.traits.items()},
+        "benchmarks": rows,
+    }
+    return _made(SHELF.save(root, name, content))
+
+
+def load(root: Path, name: str) -> Reference:
+    """The reference ``name`` (its latest version) or ``name@2``. Raises FleetmarkError where there is none."""
+    return SHELF.read(SHELF.find(root, name), _made)
+
+
+def references(root: Path) -> list[Reference]:
+    """Every version of every reference, by name."""
+    return [SHELF.read(SHELF.path(root, n, v), _made) for n, v in sorted(SHELF.there(root))]
+
+
+def _made(doc: Mapping[str, Any]) -> Reference:
+    rows = pd.DataFrame(doc["benchmarks"]).set_index("title")
+    sizes = rows.reindex(columns=_SIZES).astype(float)
+    title = f"{doc['name']}@{doc['version']}"
+    means = pd.DataFrame([rows["mean"].to_dict()], index=[title])
+    return Reference(
+        doc["name"],
+        doc["version"],
+        doc["created"],
+        doc["selector"],
+        doc["hosts"],
+        Side(title, means, rows[_ABOUT].join(sizes), traits=doc.get("traits", {})),
+        {str(t): float(w) for t, w in rows["weight"].items()},
+    )

@@ -1,0 +1,116 @@
+"""What hosts were like while they measured: samples kept beside raw runs, of a bounded number of runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fleetmark.base.measurement import Status
+from fleetmark.record.archive import Archive
+from fleetmark.record.results import EXTREME_COLUMNS, TELEMETRY_COLUMNS, Telemetry, stacked
+
+MOST_RUNS = 300  # whose samples are read, over all campaigns of a report
+MOST_SAMPLES = 120  # kept of each column of a run
+_MOST_BYTES = 64 << 20  # of result.json, over all runs of a campaign
+_PLAIN = ("cpu_busy", "cpu_steal", "clock_hz_mean", "clock_hz_min", "temp_c_max")
+_Run = tuple[str, str, str, int]  # host, workload, case, repeat
+
+
+def read(archive: Archive, outcomes: pd.DataFrame, measurements: pd.DataFrame, most: int = MOST_RUNS) -> Telemetry:
+    """The telemetry of at most ``most`` runs that passed, those of headline cases, spread evenly over the hosts of each
+    workload. ``outcomes`` with the column ``subject``."""
+    if not (archive.path / "raw").is_dir():
+        return Telemetry()
+    runs = _of_headlines(outcomes, measurements)
+    samples: list[tuple[Any, ...]] = []
+    extremes: list[tuple[Any, ...]] = []
+    damaged, read_, size = [], 0, 0
+    for host, workload, case, repeat, subject in _spread(runs, most):
+        step = {"workload": workload, "case": case, "repeat": repeat, "subject": subject}
+        file = archive.raw_dir(host, step) / "result.json"
+        try:
+            size += file.stat().st_size
+            if size > _MOST_BYTES:
+                break
+            found = json.loads(file.read_bytes())["telemetry"] or {}
+            of_run = _columns(found.get("samples") or {})
+            seconds = [float(t) for t in (found.get("samples") or {}).get("t") or []]
+            rows, ends = _rows((host, workload, case, repeat), seconds, of_run, found.get("summary") or {})
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            damaged.append(str(file))
+            continue
+        samples += rows
+        extremes += ends
+        read_ += bool(ends)
+    return Telemetry(
+        pd.DataFrame(samples, columns=list(TELEMETRY_COLUMNS)) if samples else Telemetry().samples,
+        pd.DataFrame(extremes, columns=list(EXTREME_COLUMNS)) if extremes else Telemetry().extremes,
+        read_,
+        len(runs),
+        tuple(damaged),
+    )
+
+
+def together(parts: Sequence[Telemetry]) -> Telemetry:
+    """Several campaigns' as one."""
+    return Telemetry(
+        stacked([Telemetry().samples, *(p.samples for p in parts)]),
+        stacked([Telemetry().extremes, *(p.extremes for p in parts)]),
+        sum(p.read for p in parts),
+        sum(p.there for p in parts),
+        tuple(name for p in parts for name in p.damaged),
+    )
+
+
+def _of_headlines(outcomes: pd.DataFrame, measurements: pd.DataFrame) -> pd.DataFrame:
+    """What ran and passed, of the cases that have a headline; of all cases where none has."""
+    ran = outcomes[(outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")]
+    heads = measurements.loc[measurements["headline"].astype(bool), ["workload", "case"]].drop_duplicates()
+    wanted = {f"{w}\n{str(c).split('/', maxsplit=1)[0]}" for w, c in heads.itertuples(index=False)}
+    mine = (ran["workload"] + "\n" + ran["case"]).isin(list(wanted))
+    return ran[mine] if mine.any() else ran
+
+
+def _spread(runs: pd.DataFrame, most: int) -> Iterator[tuple[str, str, str, int, str]]:
+    """At most ``most`` of ``runs``: as many of each workload, evenly over its hosts, cases and repeats."""
+    columns = ["host", "workload", "case", "repeat", "subject"]
+    order = runs.sort_values(["workload", "host", "case", "repeat", "subject"], kind="stable")[columns]
+    share = max(1, most // max(1, order["workload"].nunique()))
+    for _, rows in order.groupby("workload", sort=True):
+        picked = np.unique(np.linspace(0, len(rows) - 1, min(share, len(rows))).round().astype(int))
+        yield from rows.iloc[picked].itertuples(index=False, name=None)
+
+
+def _columns(samples: Mapping[str, Sequence[float | None]]) -> dict[str, Sequence[float | None]]:
+    """The columns that are shown; what the host drew as ``power_w``, by the source that ``power`` is measured by."""
+    made = {name: samples[name] for name in _PLAIN if name in samples}
+    power = {n.removeprefix("power_w:"): v for n, v in samples.items() if n.startswith("power_w:")}
+    packages = [v for n, v in power.items() if n.startswith("package")]
+    if whole := power.get("power_meter") or power.get("psys"):
+        made["power_w"] = whole
+    elif packages:
+        made["power_w"] = [None if None in row else sum(row) for row in zip(*packages, strict=True)]
+    return made
+
+
+def _rows(
+    run: _Run, seconds: Sequence[float], columns: Mapping[str, Sequence[float | None]], summary: Mapping[str, Any]
+) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """A run's samples, thinned, and the extremes of each column: the host's own where it told them."""
+    step = max(1, -(-len(seconds) // MOST_SAMPLES))
+    samples, ends = [], []
+    for name, values in columns.items():
+        known = [float(v) for v in values if v is not None]
+        if not known:
+            continue
+        own = summary.get(name) or {"min": min(known), "mean": sum(known) / len(known), "max": max(known)}
+        ends.append((*run, name, float(own["min"]), float(own["mean"]), float(own["max"])))
+        both = list(zip(seconds, values, strict=True))[::step]
+        samples += [(*run, t, name, float(v)) for t, v in both if v is not None]
+    return samples, ends

@@ -1,0 +1,274 @@
+"""A campaign's archive as the results that planner and reports work on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Container, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import workloads
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.facts import Facts
+from fleetmark.base.text import said
+from fleetmark.record import journal, telemetry
+from fleetmark.record.archive import MEASUREMENT_SCHEMA, Archive
+from fleetmark.record.results import CampaignInfo, HostInfo, Results, stacked
+from planner.scores import Rule, scores
+from planner.stability import FOREIGN_CORES
+from planner.summary import codes
+
+SHOWN = 6  # unstable cases named one by one
+_KINDS = {"str": "object", "int": "int64", "float": "float64", "bool": "bool"}
+
+
+def load_results(
+    archive: Archive,
+    facts: Mapping[str, Callable[[], Facts | None]] | None = None,
+    telemetry_runs: int = telemetry.MOST_RUNS,
+) -> Results:
+    """Everything a campaign holds, finished or not; of the hosts in ``facts`` alone where that is given.
+
+    ``facts``: host to what reads its facts. ``telemetry_runs``: of how many runs at most samples are read.
+    Raises FleetmarkError where a file of the campaign is damaged.
+    """
+    asked = _asked(archive)
+    outcomes, events, last = journal.read(archive)
+    measurements, said_of_file = _measurements(archive, facts)
+    measurements = _with_scores(measurements)
+    if facts is not None:
+        outcomes = outcomes[outcomes["host"].isin(list(facts))].reset_index(drop=True)
+    notes = [*said_of_file, *_disturbances(outcomes), *_adapted(events, asked.get("until"))]
+    meanwhile = telemetry.read(archive, outcomes, measurements, telemetry_runs)
+    if meanwhile.damaged:
+        first, more = meanwhile.damaged[0], len(meanwhile.damaged)
+        notes.append(said("The telemetry of {n} runs cannot be read, first {file}.", n=more, file=first))
+    info = _info(archive, asked, events, last or asked["created"], measurements, notes)
+    return Results(info, _hosts(archive, asked, events, facts), outcomes, measurements, meanwhile)
+
+
+_ASKED = ("created", "suite", "seed", "command", "versions", "workloads", "hosts")
+
+
+def _asked(archive: Archive) -> dict[str, Any]:
+    """What campaign.json holds. Raises FleetmarkError where something is missing or of another kind."""
+    file, asked = archive.path / "campaign.json", Archive.open(archive.path).campaign()
+    lacking = [name for name in _ASKED if name not in asked]
+    if lacking:
+        raise FleetmarkError(f"{file}: lacks {', '.join(lacking)}; restore it, or leave the campaign out")
+    try:
+        datetime.fromisoformat(asked["created"])
+        for host in asked["hosts"]:
+            dict(host["labels"], **{str(host["name"]): host["name"]})
+        _ = asked["versions"]["fleetmark"]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FleetmarkError(f"{file}: damaged ({error!r}); restore it, or leave the campaign out") from error
+    return asked
+
+
+def _disturbances(outcomes: pd.DataFrame) -> list[str]:
+    """What else was busy on the hosts while they measured, in one sentence; empty where nothing was."""
+    disturbed = outcomes[outcomes["foreign_cores"] > FOREIGN_CORES]
+    if disturbed.empty:
+        return []
+    worst = disturbed.sort_values("foreign_cores").iloc[-1]
+    return [
+        said(
+            "Something else was busy during {n} of {of} runs (more than {limit} cores; at worst {worst}, {workload} "
+            "{case} on {host}): repeat on an idle host before trusting small differences.",
+            n=len(disturbed),
+            of=len(outcomes),
+            limit=f"{FOREIGN_CORES:g}",
+            worst=f"{worst['foreign_cores']:.1f}",
+            workload=worst["workload"],
+            case=worst["case"],
+            host=worst["host"],
+        )
+    ]
+
+
+def _adapted(events: list[dict[str, Any]], until: dict[str, Any] | None) -> list[str]:
+    """How repeating until the intervals were narrow went: what never settled, and what was rejected."""
+    if not until:
+        return []
+    of: dict[str, list[dict[str, Any]]] = {"enough": [], "unstable": [], "rejected": []}
+    for event in events:
+        of.setdefault(event["e"], []).append(event)
+    width = f"±{until['ci']:.2g}"
+    notes: list[str] = [
+        said(
+            "Repeated until the interval of each median was within {width}: {n} cases.",
+            width=width,
+            n=len(of["enough"]),
+        )
+    ]
+    for e in of["unstable"][:SHOWN]:
+        half = e["half_width"]
+        notes.append(
+            said(
+                "Unstable: {workload} {case} on {host}: {width} after {n} repeats.",
+                workload=e["workload"],
+                case=e["case"],
+                host=e["host"],
+                width=said("no interval") if half is None else f"±{half:.1%}",
+                n=e["repeats"],
+            )
+        )
+    if len(of["unstable"]) > SHOWN:
+        notes.append(said("And {n} more unstable cases: see journal.jsonl.", n=len(of["unstable"]) - SHOWN))
+    if of["rejected"]:
+        first = of["rejected"][0]
+        notes.append(
+            said(
+                "Rejected {n} blocks, kept and not counted; the first: {workload} repeat {repeat} on {host}, {reason}.",
+                n=len(of["rejected"]),
+                **{name: first[name] for name in ("workload", "repeat", "host", "reason")},
+            )
+        )
+    return notes
+
+
+_TEXT = [name for name, kind in MEASUREMENT_SCHEMA.items() if kind == "str"]
+_ABSENT: Mapping[str, Any] = {"labels": "{}", "subject": "host", "repeat": 0, "bits": False}  # else empty
+_TELLING = ("standing", "class")  # without which a figure may be taken for another kind of figure
+_NEEDED = {"host", "workload", "case", "metric", "value", "unit", "better", "headline", "status"}
+
+
+def read_measurements(archive: Archive) -> pd.DataFrame:
+    """MEASUREMENT_SCHEMA's columns; without rows where nothing was measured yet."""
+    return _measurements(archive)[0]
+
+
+def _measurements(archive: Archive, hosts: Container[str] | None = None) -> tuple[pd.DataFrame, list[str]]:
+    """The measurements (of ``hosts``, where given), text as categories; and what has to be said of the file.
+
+    Raises FleetmarkError for a file that is no whole Parquet file, or lacks a column that nothing goes without.
+    """
+    file = archive.path / "measurements.parquet"
+    if not file.exists():
+        return pd.DataFrame({name: pd.Series(dtype=_KINDS[kind]) for name, kind in MEASUREMENT_SCHEMA.items()}), []
+    mend = "`fleetmark parse` makes it anew from raw"
+    try:
+        names = set(pq.read_schema(file).names)
+        if lacking := sorted(_NEEDED - names):
+            raise FleetmarkError(f"{file}: lacks the columns {', '.join(lacking)}; {mend}")
+        there = [name for name in MEASUREMENT_SCHEMA if name in names]
+        with pq.ParquetFile(file, read_dictionary=[name for name in there if name in _TEXT]) as whole:
+            frame = whole.read(columns=there).unify_dictionaries().to_pandas()
+    except (pa.ArrowException, OSError) as error:
+        raise FleetmarkError(f"{file}: no whole Parquet file ({str(error).splitlines()[0]}); {mend}") from error
+    if hosts is not None:
+        chosen = [name in hosts for name in frame["host"].cat.categories]
+        if not all(chosen):
+            frame = frame[np.array(chosen)[frame["host"].cat.codes]].reset_index(drop=True)
+    lacking = [name for name in MEASUREMENT_SCHEMA if name not in there]
+    for name in lacking:
+        given = _ABSENT.get(name, archive.id if name == "campaign" else "")
+        frame[name] = pd.Categorical([given] * len(frame)) if name in _TEXT else given
+    for name in _TEXT:
+        if frame[name].hasnans:
+            empty = _ABSENT.get(name, "")
+            column = frame[name] if empty in frame[name].cat.categories else frame[name].cat.add_categories([empty])
+            frame[name] = column.fillna(empty)
+    notes: list[str] = []
+    if missing := [name for name in lacking if name in _TELLING]:
+        notes.append(
+            said(
+                "The figures of {campaign} were kept by an earlier version, without {columns}: `fleetmark parse` makes "
+                "them anew.",
+                campaign=archive.id,
+                columns=", ".join(missing),
+            )
+        )
+    return frame[list(MEASUREMENT_SCHEMA)], notes
+
+
+def _with_scores(measurements: pd.DataFrame) -> pd.DataFrame:
+    """The measurements, and behind them the scores that their workloads' manifests define."""
+    known = set(workloads.names())
+    rules = {
+        name: [Rule(title, s.metric, s.mean, s.cases) for title, s in workloads.load(name).scores.items()]
+        for name in measurements["workload"].unique()
+        if name in known
+    }
+    rules = {name: found for name, found in rules.items() if found}
+    rows = measurements[measurements["workload"].isin(list(rules))]
+    made = scores(rows.astype(dict.fromkeys(_TEXT, object)), rules)
+    return measurements if made.empty else stacked([measurements, made.astype(_types(measurements))])
+
+
+def _types(frame: pd.DataFrame) -> dict[str, Any]:
+    """For a frame that shall be stacked with ``frame``: which of its columns are categories."""
+    return {name: "category" for name in frame.columns if isinstance(frame[name].dtype, pd.CategoricalDtype)}
+
+
+def _info(
+    archive: Archive,
+    asked: dict[str, Any],
+    events: list[dict[str, Any]],
+    last: str,
+    measurements: pd.DataFrame,
+    notes: list[str],
+) -> CampaignInfo:
+    ended = [e for e in events if e["e"] == "ended"]
+    told = ["workload", "tool_version"]
+    pairs = measurements[told].iloc[np.unique(codes(measurements, told), return_index=True)[1]]
+    versions = {
+        workload: ", ".join(sorted(v for v in rows if v))
+        for workload, rows in pairs.astype(object).groupby("workload")["tool_version"]
+    }
+    return CampaignInfo(
+        id=archive.id,
+        created=asked["created"],
+        suite=asked["suite"],
+        seed=asked["seed"],
+        command=asked["command"],
+        fleetmark_version=asked["versions"]["fleetmark"],
+        path=archive.path.resolve(),
+        finished=bool(ended) and ended[-1]["owed"] == 0,
+        wall_s=(_moment(last) - _moment(asked["created"])).total_seconds(),
+        workloads=asked["workloads"],
+        notes=notes,
+        tool_versions={w: v for w, v in versions.items() if v} | asked["versions"],
+        hashes=_hashes(archive, asked),
+    )
+
+
+def _moment(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _hashes(archive: Archive, asked: dict[str, Any]) -> dict[str, str]:
+    """SHA-256 of the figures, and of the manifests and programs that the campaign was run by."""
+    file = archive.path / "measurements.parquet"
+    own = {file.name: hashlib.sha256(file.read_bytes()).hexdigest()} if file.exists() else {}
+    return own | {str(name): str(value) for name, value in (asked.get("sha256") or {}).items()}
+
+
+def _hosts(
+    archive: Archive,
+    asked: dict[str, Any],
+    events: list[dict[str, Any]],
+    facts: Mapping[str, Callable[[], Facts | None]] | None,
+) -> tuple[HostInfo, ...]:
+    found = archive.facts() if facts is None else {host: of for host, read in facts.items() if (of := read())}
+    gone = {e["host"]: e["reason"] for e in events if e["e"] == "unreachable"}
+    return tuple(
+        HostInfo(
+            name=h["name"],
+            address=h.get("address"),
+            generation=h.get("generation"),
+            labels=h["labels"],
+            facts=found.get(h["name"]),
+            reachable=h["name"] in found,
+            reason=gone.get(h["name"]),
+        )
+        for h in asked["hosts"]
+        if facts is None or h["name"] in facts
+    )

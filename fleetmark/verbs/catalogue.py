@@ -1,0 +1,93 @@
+"""What there is to choose from: workloads and suites, and the campaigns of a results root."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fleetmark.record.archive import Archive
+from workloads import Manifest, load_suite, suite_names
+
+
+def overview(manifests: Sequence[Manifest]) -> list[RenderableType]:
+    """Workloads, then suites, a line each."""
+    shelf = _table("workload", "class", "scope", "measures")
+    for m in manifests:
+        shelf.add_row(m.name, m.class_, m.scope, m.about)
+    suites = _table("suite", "repeats", "workloads", "for")
+    for name in suite_names():
+        suite = load_suite(name)
+        suites.add_row(name, str(suite.repeats), ", ".join(suite.workloads), suite.about)
+    return [shelf, Text(""), suites, Text("\nfleetmark workloads NAME shows one in full.", style="dim")]
+
+
+def one(m: Manifest) -> list[RenderableType]:
+    """One workload in full: what it measures, its cases, parameters and metrics."""
+    cases = _table("case", "about", "command")
+    for c in m.cases:
+        command = next((str(word) for word in c.argv if "{{" not in str(word)), "")  # the rest depends on the host
+        cases.add_row(Text(c.name), Text(c.about), Text(command))
+    parameters = _table("parameter", "type", "default", "about")
+    for name, p in m.parameters.items():
+        kind = f"{p.type}, ..." if p.many else p.type
+        about = p.about + (f" ({', '.join(map(str, p.choices))})" if p.choices else "")
+        parameters.add_row(Text(f"{m.name}.{name}"), kind, Text(_default(p.default)), Text(about))
+    metrics = _table("metric", "unit", "better", "about")
+    for name, metric in m.metrics.items():
+        metrics.add_row(
+            Text(name, style="bold" if metric.headline else ""), metric.unit, metric.better.value, metric.about
+        )
+    head = Text.assemble((m.title, "bold"), f"  {m.class_}, {m.scope} scope\n{m.about}\n")
+    foot = Text(f"\nlicence: {m.licence}\ncite: {m.citation}", style="dim")
+    gap = Text("")
+    return [head, cases, gap, parameters, gap, metrics, foot]
+
+
+def _default(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(map(str, value))
+    text = str(value)
+    return "from facts" if "facts." in text else text
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for number, name in enumerate(columns):
+        table.add_column(name, no_wrap=number == 0, overflow="fold")
+    return table
+
+
+def campaign_line(archive: Archive) -> dict[str, Any]:
+    """What the list says of one campaign."""
+    asked = archive.campaign()
+    last = {}
+    ended = None
+    for e in archive.journal():
+        if e["e"] == "outcome":
+            last[e["host"], e["workload"], e["case"], e["repeat"], e["subject"]] = e["status"]
+        elif e["e"] == "ended":
+            ended = e
+    return {
+        "campaign": archive.id,
+        "created": asked["created"],
+        "suite": asked["suite"],
+        "hosts": len(asked["hosts"]),
+        "statuses": dict(Counter(last.values())),
+        "finished": bool(ended and not ended["owed"]),
+        "path": str(archive.path),
+    }
+
+
+def campaign_table(lines: Sequence[dict[str, Any]]) -> Table:
+    """The list as people read it."""
+    table = _table("campaign", "created", "suite", "hosts", "outcomes", "")
+    for line in lines:
+        counts = ", ".join(f"{n} {status}" for status, n in line["statuses"].items())
+        state = "" if line["finished"] else "unfinished: --resume"
+        table.add_row(line["campaign"], line["created"][:16], line["suite"], str(line["hosts"]), counts, state)
+    return table

@@ -1,0 +1,148 @@
+"""``fleetmark parse``: output from anywhere to measurements, and a campaign's measurements again from its raw files."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import parsers
+import parsers.facts
+import workloads
+from fleetmark.base.errors import FleetmarkError, ParseError
+from fleetmark.base.measurement import Measurement
+from fleetmark.base.units import human
+from fleetmark.campaign.drive import said
+from fleetmark.campaign.outcome import judge, rebuild
+from fleetmark.record import archive as archives
+
+
+def files(tool: str, paths: Sequence[Path], command: str, console: Console, as_json: bool) -> int:
+    """Parse every file; the exit status is 1 when one of them held nothing, and the others are still shown."""
+    if tool not in parsers.tools() and tool in parsers.facts.tools():
+        return _facts(tool, paths)
+    parsers.find(tool)  # a wrong name is the first thing to say
+    found: list[dict[str, Any]] = []
+    failed = 0
+    for path in paths:
+        try:
+            with _open(path) as file:
+                parsed = parsers.parse_file(tool, file, shlex.split(command))
+        except ParseError as error:
+            failed += 1
+            typer.echo(f"{path}: {error}", err=True)
+            continue
+        footnote = parsed.standing and parsed.standing.footnote
+        for remark in filter(None, [parsed.invalid and f"invalid: {parsed.invalid}", *parsed.notes, footnote]):
+            typer.echo(f"{path}: {remark}", err=True)
+        more = {
+            "tool_version": parsed.version,
+            "invalid": parsed.invalid,
+            "standing": parsed.standing,
+            "file": str(path),
+        }
+        found += [{**_as_dict(m), **more} for m in parsed.measurements]
+    if as_json:
+        typer.echo(json.dumps(found, indent=1))
+    elif found:
+        console.print(_table(tool, found))
+    return 1 if failed else 0
+
+
+def _facts(tool: str, paths: Sequence[Path]) -> int:
+    """What a fact tool's output says of a host is no measurement: it is printed as JSON either way."""
+    failed = 0
+    docs = []
+    for path in paths:
+        try:
+            with _open(path) as file:
+                docs.append(parsers.facts.parse(tool, file.read()))
+        except ParseError as error:
+            failed += 1
+            typer.echo(f"{path}: {error}", err=True)
+    typer.echo(json.dumps(docs[0] if len(docs) == 1 else docs, indent=1))
+    return 1 if failed else 0
+
+
+@contextlib.contextmanager
+def _open(path: Path) -> Iterator[BinaryIO]:
+    if str(path) == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        with path.open("rb") as file:
+            yield file
+    except OSError as error:
+        raise FleetmarkError(f"{path}: {error.strerror}") from error
+
+
+def _as_dict(m: Measurement) -> dict[str, Any]:
+    return {
+        "workload": m.workload,
+        "case": m.case,
+        "subject": m.subject,
+        "metric": m.metric,
+        "value": m.value,
+        "unit": m.unit,
+        "better": m.better.value,
+        "labels": dict(m.labels),
+    }
+
+
+def _table(tool: str, found: Sequence[dict[str, Any]]) -> Table:
+    metrics = workloads.load(tool).metrics if tool in workloads.names() else {}
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("case", "subject", "metric", "labels"):
+        table.add_column(name, overflow="fold")
+    table.add_column("value", justify="right", no_wrap=True)
+    for row in found:
+        labels = ", ".join(f"{k}={v}" for k, v in row["labels"].items())
+        bits = row["metric"] in metrics and metrics[row["metric"]].bits
+        value = human(row["value"], row["unit"], bits=bits, digits=4) + (
+            f" {row['standing']}" if row["standing"] else ""
+        )
+        table.add_row(*map(Text, (row["case"], row["subject"], row["metric"], labels, value)))
+    return table
+
+
+def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
+    """Rebuild a campaign's measurements from raw, with the parsers of today; an outcome that changed is journaled."""
+    if name in parsers.tools() or name in parsers.facts.tools():
+        raise FleetmarkError(f"fleetmark parse {name}: which file? Give the tool's output, or - for stdin")
+    archive = archives.find(root, name).writable()
+    try:
+        before = {_key(e): e for e in archive.journal() if e["e"] == "outcome"}
+        changed = 0
+        for folder, step in archive.steps():
+            if step["serves"]:
+                continue
+            outcome = judge(archive, folder)
+            was = before.get(_key(step))
+            if was is None or (was["status"], was["reason"]) != (outcome.status.value, outcome.reason):
+                changed += 1
+                keys = ("host", "workload", "case", "repeat", "subject")
+                archive.note("outcome", **{k: step[k] for k in keys}, **said(outcome))
+        rows = rebuild(archive)
+        path = archive.write_measurements(rows)
+    finally:
+        archive.close()
+    if as_json:
+        typer.echo(
+            json.dumps({"campaign": archive.id, "measurements": len(rows), "changed": changed, "path": str(path)})
+        )
+    else:
+        console.print(f"{len(rows)} measurements in {path}; {changed} outcomes changed", soft_wrap=True, markup=False)
+    return 0
+
+
+def _key(event: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(event[k] for k in ("host", "workload", "case", "repeat", "subject"))

@@ -1,0 +1,204 @@
+"""``fleetmark plan``: from a question on disk to a plan, what is next best, what binds, and how sure it all is."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.yaml import read_yaml
+from fleetmark.demand import csv as demand_csv
+from fleetmark.demand import question as demand
+from fleetmark.record.archive import utc, write_atomic
+from fleetmark.verbs.report import Documents
+from planner.alternatives import alternatives
+from planner.capacity import Alternative, Binding, Conflict, Plan, Question
+from planner.prices import shadow_prices
+from planner.solve import solve
+from planner.tornado import Effect, tornado
+from planner.uncertainty import Futures, futures, margined
+
+Say = Callable[[str], None]
+SEEDS_OF_MARGINS = 2  # from the seed on, by which margins are chosen: a plan looks better in those than it is
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How close to the best plan (``gap``), in how many ``seconds`` a solve, and how many futures from which seed."""
+
+    gap: float = 0.01
+    seconds: float = 60.0
+    draws: int = 2000
+    seed: int = 1
+
+    @property
+    def beside(self) -> float:
+        """The most seconds for each of the next best plans, what binds, and what the cost hangs on."""
+        return self.seconds / 4
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A question and what came of it: a plan with all that is said of it, or the conflict that forbids one."""
+
+    question: Question
+    plan: Plan | None
+    conflict: Conflict | None = None
+    alternatives: Sequence[Alternative] = ()
+    bindings: Sequence[Binding] = ()
+    futures: Futures | None = None
+    tornado: Sequence[Effect] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """When (``date``, or now) and by which command line."""
+
+    date: str | None = None
+    now: str = field(default_factory=utc)
+    command: str = field(default_factory=lambda: shlex.join(["fleetmark", *sys.argv[1:]]))
+
+    @property
+    def created(self) -> str:
+        return self.date or self.now
+
+
+def question(file: Path | None, workbook: Path | None, root: Path) -> Question:
+    """The question in ``file`` (YAML, or a folder of sheets) or in an edited ``workbook``, one of them.
+
+    Raises FleetmarkError with all that is wrong in it.
+    """
+    if (file is None) == (workbook is None):
+        raise FleetmarkError("plan needs a question: a YAML file, a folder of sheets, or --from plan.xlsx, one of them")
+    if workbook is not None:
+        from fleetmark.demand import workbook as plan_workbook
+
+        return plan_workbook.read(workbook)
+    assert file is not None
+    if not file.exists():
+        raise FleetmarkError(f"{file}: no such file; `fleetmark plan init {file}` writes an example there")
+    if file.suffix == ".xlsx":
+        raise FleetmarkError(f"{file}: a workbook is read by --from {file}")
+    return demand.read(file, root)
+
+
+def answer(asked: Question, effort: Effort, console: Console) -> Answer:
+    """Solve it for its quantile of futures and say what there is to say. ``console`` is told how it goes."""
+    with console.status("", spinner="dots") as status:
+
+        def say(sentence: str) -> None:
+            status.update(sentence)
+            if not console.is_terminal:
+                console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+        return _answer(asked, effort, say)
+
+
+def _answer(asked: Question, effort: Effort, say: Say) -> Answer:
+    began = time.monotonic()
+
+    def solved(q: Question, *, margin: Mapping[str, Any]) -> Plan | Conflict:
+        return solve(q, gap=effort.gap, seconds=effort.seconds, margin=margin)
+
+    say(f"solving for {asked.quantile:.1%} of futures")
+    found = margined(asked, solved, n=effort.draws, seed=effort.seed, said=say)
+    if isinstance(found, Conflict):
+        return Answer(asked, None, found, seconds=time.monotonic() - began)
+    say("looking for the next best plans")
+    others = alternatives(asked, found, seconds=effort.beside)
+    say("asking what binds, and what more of it saves")
+    bindings = shadow_prices(asked, found, seconds=effort.beside)
+    say(f"simulating {effort.draws:,} futures")
+    ahead = futures(asked, found, effort.draws, effort.seed + SEEDS_OF_MARGINS)
+    effects = tornado(asked, found, seconds=effort.beside)
+    return Answer(asked, found, None, others, bindings, ahead, effects, time.monotonic() - began)
+
+
+def show(found: Answer) -> list[RenderableType]:
+    """For a terminal."""
+    from reports import plan_terminal
+
+    if found.conflict is not None:
+        return plan_terminal.conflict(found.question, found.conflict)
+    return plan_terminal.show(_view(found), found.futures, found.tornado)
+
+
+def as_json(found: Answer, made: Made) -> str:
+    """As JSON, every digit."""
+    from reports import plan_json
+
+    about = {"created": made.created, "command": made.command, "seconds": found.seconds}
+    if found.conflict is not None:
+        return plan_json.of_conflict(found.question, found.conflict, about)
+    return plan_json.of_plan(_view(found), found.futures, found.tornado, about)
+
+
+def _view(found: Answer) -> Any:
+    from reports.plan_view import view
+
+    assert found.plan is not None
+    return view(found.question, found.plan, found.alternatives, found.bindings)
+
+
+def write(found: Answer, documents: Documents, made: Made, console: Console) -> None:
+    """Make every document that was asked for, then write them, and say so; none where there is no plan."""
+    if found.plan is None:
+        if documents.paths:
+            console.print("no document was written: there is no plan")
+        return
+    data: dict[Path, str | bytes] = {}
+    for kind, path in documents.paths.items():
+        with console.status(f"making {path}"):
+            data[path] = _html(found, documents, made) if kind == "html" else _xlsx(found, found.plan, documents, made)
+    for path, content in data.items():
+        write_atomic(path, content)
+        console.print(Text(f"wrote {path} ({len(content) / 1e6:.1f} MB)"), soft_wrap=True)
+
+
+def _html(found: Answer, documents: Documents, made: Made) -> str:
+    from reports import plan_html
+
+    about = plan_html.About(made.created, made.command, documents.language)
+    return plan_html.render(_view(found), found.futures, found.tornado, about, templates=documents.templates)
+
+
+def _xlsx(found: Answer, plan: Plan, documents: Documents, made: Made) -> bytes:
+    from reports import plan_xlsx
+
+    return plan_xlsx.render(
+        found.question,
+        plan,
+        alternatives=found.alternatives,
+        bindings=found.bindings,
+        futures=found.futures,
+        tornado=found.tornado,
+        created=made.created,
+        command=made.command,
+        language=documents.language,
+    )
+
+
+def init(to: Path) -> list[Path]:
+    """Write the example: a YAML file, or a folder of sheets. Raises FleetmarkError rather than write over anything."""
+    if to.exists():
+        raise FleetmarkError(f"{to}: exists already; give another name, or remove it first")
+    if not to.parent.is_dir():
+        raise FleetmarkError(f"{to}: there is no folder {to.parent}; make it first")
+    if to.suffix in (".yml", ".yaml"):
+        write_atomic(to, demand.EXAMPLE.read_text("utf-8"))
+        return [to]
+    names = demand.read(demand.EXAMPLE, Path()).periods
+    written = []
+    for name, sheet in demand_csv.sheets(read_yaml(demand.EXAMPLE), names).items():
+        write_atomic(to / name, sheet)
+        written.append(to / name)
+    return written

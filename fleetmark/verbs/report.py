@@ -1,0 +1,242 @@
+"""``fleetmark report`` and the documents of ``fleetmark compare``: made in memory, all of them, then written whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.record.archive import Archive, utc, write_atomic
+from fleetmark.record.results import Results
+from fleetmark.record.view import load_results
+from reports import report
+from reports.language import Language, language
+from reports.report import Report
+
+if TYPE_CHECKING:
+    from fleetmark.record.compare import Compared
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """What is to be written: kind (html, pdf, xlsx) to its path. ``templates``: the user's folder. ``date``: the one to
+    print, ISO 8601; None where none was fixed."""
+
+    paths: Mapping[str, Path] = field(default_factory=dict)
+    language: Language = field(default_factory=Language)
+    templates: Path | None = None
+    date: str | None = None
+
+
+def asked(paths: Mapping[str, Path | None], lang: str, templates: Path | None, date: str | None) -> Documents:
+    """What the options ask for. Raises FleetmarkError, before any work, for what could not be written or is unknown."""
+    wanted = {kind: path for kind, path in paths.items() if path is not None}
+    for kind, path in wanted.items():
+        _can_be_written(kind, path)
+    twice = [p for p in wanted.values() if [q.resolve() for q in wanted.values()].count(p.resolve()) > 1]
+    if twice:
+        raise FleetmarkError(f"{twice[0]}: two documents cannot be one file; give each a name of its own")
+    if templates is not None and not templates.is_dir():
+        raise FleetmarkError(f"--templates {templates}: there is no such folder")
+    return Documents(wanted, language(lang), templates, _date(date))
+
+
+def _can_be_written(kind: str, path: Path) -> None:
+    if path.is_dir():
+        raise FleetmarkError(f"--{kind} {path}: is a folder; give the file a name")
+    if path.exists() and not path.is_file():
+        raise FleetmarkError(f"--{kind} {path}: is no plain file; give another name")
+    if not path.parent.is_dir():
+        raise FleetmarkError(f"--{kind} {path}: there is no folder {path.parent}; make it first")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise FleetmarkError(f"--{kind} {path}: cannot write there: {error.strerror}") from error
+
+
+def _date(text: str | None) -> str | None:
+    """``2026-11-21``, or ISO 8601, as the moment to print; without, that of SOURCE_DATE_EPOCH, as builds that shall be
+    the same byte for byte set it (reproducible-builds.org)."""
+    if text is None:
+        epoch = os.environ.get("SOURCE_DATE_EPOCH")
+        try:
+            return None if epoch is None else utc(int(epoch))
+        except (ValueError, OverflowError, OSError) as error:
+            raise FleetmarkError(f"SOURCE_DATE_EPOCH={epoch}: it is seconds since 1970, a whole number") from error
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise FleetmarkError(f"--date {text}: write it as 2026-11-21, or 2026-11-21T08:00Z") from error
+    return utc((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+def _ahead(documents: Documents) -> None:
+    """Start the chart engine, which takes half a second, beside the reading of figures."""
+    if documents.paths.keys() & {"html", "pdf"}:
+        from reports import charts
+
+        threading.Thread(target=charts.warm, daemon=True).start()
+
+
+def write(of: Report, documents: Documents, console: Console) -> None:
+    """Make every document, then write them, and say so."""
+    made = {}
+    for kind, path in documents.paths.items():
+        with console.status(f"making {path}"):
+            made[path] = _RENDER[kind](of, documents.templates)
+    for path, data in made.items():
+        write_atomic(path, data)
+        console.print(Text(f"wrote {path} ({len(data) / 1e6:.1f} MB)"), soft_wrap=True)
+
+
+def _html(of: Report, templates: Path | None) -> bytes:
+    from reports import html
+
+    return html.render(of, templates=templates).encode()
+
+
+def _pdf(of: Report, templates: Path | None) -> bytes:
+    from reports import pdf
+
+    return pdf.render(of, templates=templates)
+
+
+def _xlsx(of: Report, _templates: Path | None) -> bytes:
+    from reports import xlsx
+
+    return xlsx.render(of)
+
+
+_RENDER: Mapping[str, Callable[[Report, Path | None], bytes]] = {"html": _html, "pdf": _pdf, "xlsx": _xlsx}
+
+
+# --- a campaign ------------------------------------------------------------------------------------------------------
+
+
+def campaign(archive: Archive, form: str, console: Console, documents: Documents | None = None) -> Results:
+    """Show a campaign as ``form`` (table, json or md) says, and write its documents: the page beside its files where no
+    other is asked for."""
+    from reports import html, markdown, terminal
+
+    wanted = documents or Documents()
+    _ahead(wanted)
+    results = load_results(archive)
+    of = report.of_campaign(results, wanted.language, wanted.date)
+    page = wanted.paths.get("html")
+    if wanted.paths:
+        write(of, wanted, console)
+    else:
+        page = archive.path / "summary.html"
+        write_atomic(page, html.render(of, templates=wanted.templates))
+    if form == "json":
+        typer.echo(json.dumps(_as_json(results, page), indent=1))
+    elif form == "md":
+        typer.echo(markdown.render(of), nl=False)
+    else:
+        for part in terminal.summary(of, page and page.resolve()):
+            console.print(part)
+    return results
+
+
+def _as_json(results: Results, page: Path | None) -> dict[str, Any]:
+    from reports.view import footnotes
+
+    return {
+        "campaign": results.campaign.id,
+        "path": str(results.campaign.path),
+        "page": page and str(page.resolve()),
+        "finished": results.campaign.finished,
+        "notes": list(results.campaign.notes),
+        "footnotes": footnotes(results.measurements),
+        "outcomes": _records(results.outcomes),
+        "measurements": _records(results.measurements),
+    }
+
+
+def _records(frame: Any) -> list[dict[str, Any]]:
+    """Rows with every digit; a value that is missing is null."""
+    rows: list[dict[str, Any]] = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return rows
+
+
+# --- a comparison ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What ``fleetmark compare`` was asked, as ``comparing.compare`` takes it."""
+
+    root: Path
+    baseline: str | None
+    candidates: Sequence[str]
+    reference: str | None
+    per: str
+    mix: str | None
+    only: Sequence[str]
+    paired: bool
+    by: str
+    best: bool
+
+    def command(self) -> list[str]:
+        """The command line that asks the same again, of the record here."""
+        words = ["fleetmark", "compare"]
+        for name, value in (("--baseline", self.baseline), ("--reference", self.reference)):
+            words += [name, value] if value is not None else []
+        for candidate in self.candidates:
+            words += ["--candidate", candidate]
+        words += ["--per", self.per] if self.per != "server" else []
+        words += ["--mix", self.mix] if self.mix is not None else []
+        for pattern in self.only:
+            words += ["--only", pattern]
+        words += ["--paired"] if self.paired else []
+        words += ["--by", self.by] if self.by != "host" else []
+        words += ["--best"] if self.best else []
+        return [*words, "--results", str(self.root)]
+
+
+def comparison(question: Question, form: str, console: Console, documents: Documents) -> None:
+    """Show a comparison as ``form`` (table, json, csv or md) says, and write its documents."""
+    from fleetmark.record import compare as comparing  # with scipy, which a campaign's report has no use for
+    from reports import comparison as flat
+    from reports import comparison_terminal, markdown
+
+    _ahead(documents)
+    q = question
+    turn = "html" in documents.paths
+    of = (q.root, q.baseline, q.candidates, q.reference, q.per, q.mix, q.only, q.paired, q.by, q.best, turn)
+    compared = comparing.compare(*of)
+    made = _report(question, compared, documents) if documents.paths or form == "md" else None
+    if made is not None:
+        write(made, documents, console)
+    found = compared.found
+    if form == "md" and made is not None:
+        typer.echo(markdown.render(made), nl=False)
+    elif form == "table":
+        for part in comparison_terminal.show(found):
+            Console().print(part)
+    else:
+        typer.echo({"json": flat.to_json, "csv": flat.to_csv}[form](found), nl=form == "json")
+    if form == "csv":  # which has no place for them
+        for sentence in [*(f"warning: {w}" for w in found.warnings), *found.notes, *flat.footnotes(found)]:
+            typer.echo(f"fleetmark: {sentence}", err=True)
+
+
+def _report(question: Question, compared: Compared, documents: Documents) -> Report:
+    from fleetmark.record import evidence
+
+    whole, parts = evidence.gather(question.root, compared, question.command(), documents.date or utc())
+    if question.reference is not None:
+        parts = (*parts, evidence.pinned(question.root, question.reference))
+    return report.of_comparison(compared.found, compared.turned, whole, parts, documents.language, sides=compared.sides)
