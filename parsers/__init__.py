@@ -1,4 +1,4 @@
-"""Raw text to measurements: one module per tool, found by its name; every parser is a pure function of bytes.
+"""Raw text to measurements: a module or package per tool, found by its name; every parser is a pure function of bytes.
 
 A tool's module offers ``parse(raw, command=()) -> Parsed``. ``command`` is the argument vector that made it, where
 known: some tools (lmbench's bw_mem) do not say what they measured. A tool whose logs outgrow memory has
@@ -17,10 +17,13 @@ from typing import BinaryIO
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Parsed
 
+_NO_TOOLS = {"facts", "published", "nccl", "spec_cpu"}  # hosts, published tables, and what several tools share
+
 
 def tools() -> list[str]:
     """The names ``parse`` understands, sorted."""
-    return sorted(m.name for m in pkgutil.iter_modules(__path__) if not m.ispkg and not m.name.startswith("_"))
+    names = {m.name for m in pkgutil.iter_modules(__path__) if not m.name.startswith("_")}
+    return sorted(names - _NO_TOOLS)
 
 
 def parse(tool: str, raw: bytes, command: Sequence[str] = ()) -> Parsed:

@@ -23,14 +23,14 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
-from parsers._nccl_checks import is_rate
-from parsers._nccl_json import Files, read_files, read_records
-from parsers._nccl_lines import Line, complaint, lines
-from parsers._nccl_model import FAILED, Point, Row, Run, collective, figure
-from parsers._nccl_read import end_of, named_by, unfinished
-from parsers._nccl_report import Report
-from parsers._nccl_text import NAME, Reader
 from parsers._text import Document, decode, number, objects
+from parsers.nccl.checks import is_rate
+from parsers.nccl.json import Files, read_files, read_records
+from parsers.nccl.lines import Line, complaint, lines
+from parsers.nccl.model import FAILED, Point, Row, Run, collective, figure
+from parsers.nccl.read import end_of, named_by, unfinished
+from parsers.nccl.report import Report
+from parsers.nccl.text import NAME, Reader
 
 _TOOL = "nccl_variants"
 _HCCL_PROGRAM = re.compile(rf"(?:^|[/\s'\"=]){NAME}c?_test(?![\w-])")

@@ -11,8 +11,7 @@ import pytest
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Parsed
-from parsers import _mlc_words as words
-from parsers.mlc import parse
+from parsers.mlc import parse, words
 from tests import corpus
 from tests.parsers.reading import FIXTURES, cases, find, find_all, identities, read, value
 

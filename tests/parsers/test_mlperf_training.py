@@ -14,8 +14,7 @@ import pytest
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Parsed, Standing
-from parsers import _mlperf_training_rules as rules
-from parsers.mlperf_training import parse, parse_stream
+from parsers.mlperf_training import parse, parse_stream, rules
 from planner.olympic import RUNS
 from tests import corpus
 from tests.parsers.reading import cases, find, find_all, identities, read, value

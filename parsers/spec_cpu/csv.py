@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from parsers._spec_model import BENCHMARK, LONGEST, WITHDRAWN, Report, Run, count, positive, reason, score
+from parsers.spec_cpu.model import BENCHMARK, LONGEST, WITHDRAWN, Report, Run, count, positive, reason, score
 
 _NAME = re.compile(BENCHMARK)
 _COLUMN = re.compile(

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from parsers._spec_model import BENCHMARK, LONGEST, Report, Run, count, positive
+from parsers.spec_cpu.model import BENCHMARK, LONGEST, Report, Run, count, positive
 
 _STARTED = re.compile(r"runcpu v?[0-9]{1,8} started at ")
 _SUITE = re.compile(r"suite: CPU(20[0-9]{2})(?: v?([0-9]{1,4}(?:\.[0-9]{1,6}){1,3}))?\b")

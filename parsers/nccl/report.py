@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from fleetmark.base.measurement import Measurement, Parsed
-from parsers._nccl_checks import disagreements
-from parsers._nccl_model import METRICS, Row, Run
+from parsers.nccl.checks import disagreements
+from parsers.nccl.model import METRICS, Row, Run
 
 _MOST_REMARKS = 5  # of one run
 _MOST_NOTES = 100

@@ -32,13 +32,13 @@ from typing import BinaryIO
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Measurement, Parsed, Standing
 from parsers._mllog import MARK, DamagedError, Lines, records
-from parsers._mlperf_inference_accuracy import CASE as ACCURACY
-from parsers._mlperf_inference_accuracy import AccuracyReader
-from parsers._mlperf_inference_detail import OTHERS, WANTED, DetailReader, take_result
-from parsers._mlperf_inference_report import Report, ReportReader, from_json
-from parsers._mlperf_inference_run import TOOL, Run, hint
-from parsers._mlperf_inference_summary import SummaryReader
 from parsers._text import decode, find_json, number
+from parsers.mlperf_inference.accuracy import CASE as ACCURACY
+from parsers.mlperf_inference.accuracy import AccuracyReader
+from parsers.mlperf_inference.detail import OTHERS, WANTED, DetailReader, take_result
+from parsers.mlperf_inference.report import Report, ReportReader, from_json
+from parsers.mlperf_inference.run import TOOL, Run, hint
+from parsers.mlperf_inference.summary import SummaryReader
 
 _LONGEST_TEXT = 20_000  # bytes of a line that is not a record
 _LARGEST_JSON = 2 << 20

@@ -29,9 +29,9 @@ from typing import BinaryIO
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed, Standing
 from parsers._mllog import DamagedError, Lines
-from parsers._mlperf_training_lines import Reader
-from parsers._mlperf_training_quality import groups, unit_of
-from parsers._mlperf_training_run import Run, plain, runs
+from parsers.mlperf_training.lines import Reader
+from parsers.mlperf_training.quality import groups, unit_of
+from parsers.mlperf_training.run import Run, plain, runs
 
 _TOOL = "mlperf_training"
 _CASE = "training"

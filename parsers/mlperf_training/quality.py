@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fleetmark.base.measurement import Better
-from parsers import _mlperf_training_rules as rules
-from parsers._mlperf_training_run import Eval, Run, plain, same
+from parsers.mlperf_training import rules
+from parsers.mlperf_training.run import Eval, Run, plain, same
 
 _CHECKPOINTS = (rules.FID, rules.CLIP)  # evaluated after training, in any order
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from parsers._mlperf_training_lines import SYSTEM, UNREADABLE, Record
 from parsers._text import number
+from parsers.mlperf_training.lines import SYSTEM, UNREADABLE, Record
 
 _RANKS_APART = 60_000.0  # ms between the run_start of several ranks of one run
 _MOST_STATUSES = 5

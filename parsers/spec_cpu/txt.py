@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from parsers._spec_model import (
+from parsers.spec_cpu.model import (
     BENCHMARK,
     FINISHED,
     LONGEST,

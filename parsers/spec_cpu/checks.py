@@ -13,12 +13,12 @@ from decimal import Decimal
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed, Standing
-from parsers._spec_csv import read_csv
-from parsers._spec_log import read_log
-from parsers._spec_model import CHECKED_ONLY, FINISHED, NO_ENERGY, NO_FAILURE, TUNES, Report, Run, Score, spelled
-from parsers._spec_rsf import read_rsf
-from parsers._spec_txt import read_txt
 from parsers._text import decode, numbered
+from parsers.spec_cpu.csv import read_csv
+from parsers.spec_cpu.log import read_log
+from parsers.spec_cpu.model import CHECKED_ONLY, FINISHED, NO_ENERGY, NO_FAILURE, TUNES, Report, Run, Score, spelled
+from parsers.spec_cpu.rsf import read_rsf
+from parsers.spec_cpu.txt import read_txt
 
 _UNITS: dict[str, tuple[str, Better]] = {
     "ratio": ("1", Better.HIGHER),

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers._iperf2_rows import FAILURE, Stream, Test, final, read_csv, read_text
-from parsers._iperf3_text import weighted_mean
 from parsers._text import decode, matches, numbered
+from parsers.iperf2.rows import FAILURE, Stream, Test, final, read_csv, read_text
+from parsers.iperf3.text import weighted_mean
 
 _KINDS = {
     "bitrate": ("B/s", Better.HIGHER),

@@ -21,8 +21,9 @@ from dataclasses import dataclass, field
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers._lmbench_summary import is_summary, read_summary
-from parsers._lmbench_words import (
+from parsers._text import decode, numbered
+from parsers.lmbench.summary import is_summary, read_summary
+from parsers.lmbench.words import (
     BY_ARGUMENT,
     BY_PROGRAM,
     LINES,
@@ -40,7 +41,6 @@ from parsers._lmbench_words import (
     repeats,
     switches,
 )
-from parsers._text import decode, numbered
 
 _TOOL = "lmbench"
 _VALUE = re.compile(rf":\s*({NUMBER})\s+({'|'.join(map(re.escape, UNITS))})(?!\w)")

@@ -19,8 +19,8 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers._iperf3_text import ERROR, NO_SUMMARY, Run, datagrams, read_text, settle, weighted_mean
 from parsers._text import Found, decode, dig, every, find_json, matches, number, numbered, objects
+from parsers.iperf3.text import ERROR, NO_SUMMARY, Run, datagrams, read_text, settle, weighted_mean
 
 _KINDS = {
     "bitrate": ("B/s", Better.HIGHER),

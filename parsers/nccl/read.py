@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
-from parsers._nccl_json import Files, read_csv, read_files
-from parsers._nccl_lines import Line, complaint, lines
-from parsers._nccl_model import Run, collective
-from parsers._nccl_report import Report
-from parsers._nccl_text import PROGRAM, Reader
 from parsers._text import decode
+from parsers.nccl.json import Files, read_csv, read_files
+from parsers.nccl.lines import Line, complaint, lines
+from parsers.nccl.model import Run, collective
+from parsers.nccl.report import Report
+from parsers.nccl.text import PROGRAM, Reader
 
 
 def read(tool: str, family: str, raw: bytes, command: Sequence[str]) -> Parsed:

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers._lmbench_words import LONGEST, base, repeats
 from parsers._text import numbered
+from parsers.lmbench.words import LONGEST, base, repeats
 
 _TOOL = "lmbench"
 _BANNER = re.compile(r"L M B E N C H\s+([0-9])\s*\.\s*([0-9])")

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleetmark.base.measurement import Better, Measurement
-from parsers._mlperf_inference_accuracy import CASE as ACCURACY
-from parsers._mlperf_inference_run import NANO, TOOL, better, hint, percentile, says_interactive
 from parsers._text import dig, number, objects
+from parsers.mlperf_inference.accuracy import CASE as ACCURACY
+from parsers.mlperf_inference.run import NANO, TOOL, better, hint, percentile, says_interactive
 
 _MOST = 1000
 _FIGURE = r"(\S{1,60})"

@@ -27,9 +27,9 @@ from dataclasses import dataclass, field, replace
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers import _mlc_words as words
-from parsers._mlc_words import CACHES, IDLE, LOADED, MATRIX, MOST, PEAK, Options
 from parsers._text import decode, numbered
+from parsers.mlc import words
+from parsers.mlc.words import CACHES, IDLE, LOADED, MATRIX, MOST, PEAK, Options
 
 _TOOL = _CASE = "mlc"
 _MOST_NOTES = 20

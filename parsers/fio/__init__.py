@@ -20,8 +20,8 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers._fio_text import ALL_CLIENTS, COMPLAINT, FATAL, Job, new_job, percentile_name, put, read_normal, read_terse
 from parsers._text import Document, Found, decode, dig, find_json, matches, number, numbered, objects
+from parsers.fio.text import ALL_CLIENTS, COMPLAINT, FATAL, Job, new_job, percentile_name, put, read_normal, read_terse
 
 _DIRECTIONS = ("read", "write", "trim", "mixed")
 _SNAPSHOT_SLACK = 3.0  # s: fio stamps whole seconds, and prints a little after the interval it reports
