@@ -1,4 +1,4 @@
-"""How well ``planner.transfer`` foretells figures of machines whose whole family it has not seen, on published results.
+"""How well ``planner.predict.transfer`` foretells figures of machines whose whole family it has not seen, on published results.
 
 ``python -m benchmarks.transfer [WORD ...]`` prints a row per task (those whose name has one of the words), beside a
 geometric mean of the known ratios and, for CPUs, cores x clock. The tables are found through FLEETMARK_CORPUS.
@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from planner.transfer import leave_family_out
+from planner.predict.transfer import leave_family_out
 
 ROOT = Path(os.environ.get("FLEETMARK_CORPUS", Path(__file__).parents[2] / "shared" / "corpus"))
 SPEC, MLPERF = ROOT / "spec_published", ROOT / "mlperf_published"
@@ -92,7 +92,7 @@ ARCHITECTURES = {
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Machines on record, as planner.transfer takes them. ``peak``: log of cores x clock."""
+    """Machines on record, as planner.predict.transfer takes them. ``peak``: log of cores x clock."""
 
     history: pd.DataFrame
     families: Mapping[str, str]
@@ -311,7 +311,7 @@ def geometric(
     """Errors of: the target's ratio is the geometric mean of the known ratios.
 
     First against one baseline machine of another family: the mean error over those that share the most known figures.
-    Then of the mean prediction over all machines of other families, by the weights of planner.transfer: nobody does that
+    Then of the mean prediction over all machines of other families, by the weights of planner.predict.transfer: nobody does that
     by hand, and it is harder to beat.
     """
     family = np.array([families[str(m)] for m in plain.index])

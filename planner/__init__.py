@@ -1,1 +1,1 @@
-"""Measurements to decisions: statistics, and later equivalence, capacity and diagnosis."""
+"""Measurements to decisions: statistics, ratios and scores, predictions, bottlenecks, capacity plans."""

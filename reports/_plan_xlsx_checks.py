@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fleetmark.base.text import Said, joined, said
-from planner.queueing import CAP
+from planner.capacity.queueing import CAP
 from reports import plan_tables as tables
 from reports._plan_xlsx_inputs import columns_at
 from reports._plan_xlsx_layout import Block, Places, period_heads, right_aligned

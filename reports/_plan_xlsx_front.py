@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleetmark.base.text import Said, said
-from planner.capacity import KINDS
+from planner.capacity.question import KINDS
 from reports import format as fmt
 from reports import plan_tables as tables
 from reports._plan_xlsx_inputs import quoted

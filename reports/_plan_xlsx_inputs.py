@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from fleetmark.base.text import said
-from planner.capacity import HOURS
-from planner.queueing import CAP
+from planner.capacity.question import HOURS
+from planner.capacity.queueing import CAP
 from reports import plan_tables as tables
 from reports._plan_xlsx_layout import HEAD, Block, Places, headed, named
 from reports._plan_xlsx_numbers import BAND, CONFIDENCE, Numbers, interval, quantile

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
-from planner.capacity import HOURS, Plan, Question
+from planner.capacity.question import HOURS, Plan, Question
 from reports.plan_view import years
 
 Floats = npt.NDArray[np.float64]
@@ -266,7 +266,7 @@ class Numbers:
 
     @cached_property
     def kinds(self) -> dict[str, Floats]:
-        """Kind of cost to (period,), undiscounted; in the order of planner.capacity.KINDS."""
+        """Kind of cost to (period,), undiscounted; in the order of planner.capacity.question.KINDS."""
         q, skus = self.question, self.question.skus
         kwh = self.of_pairs(lambda _, k: q.energy(k)) @ self.draw
         embodied = self.of_pairs(lambda s, _: skus[s].embodied) @ self.buy

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from fleetmark.base.text import Said, said
-from planner.capacity import KINDS
+from planner.capacity.question import KINDS
 from reports import plan_tables as tables
 from reports._plan_xlsx_inputs import columns_at
 from reports._plan_xlsx_layout import COMBO, FIGURES, HEAD, Block, Places, headed, named, period_heads, right_aligned

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.text import Said, said
-from planner.capacity import KINDS, TRADES, Alternative, Binding
-from planner.tornado import Effect
-from planner.uncertainty import Futures
+from planner.capacity.question import KINDS, TRADES, Alternative, Binding
+from planner.capacity.tornado import Effect
+from planner.capacity.uncertainty import Futures
 from reports import plan_tables as tables
 from reports._plan_xlsx_layout import Block, Places, named
 from reports._plan_xlsx_limits import each, rounded_up

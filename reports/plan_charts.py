@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleetmark.base.text import said
-from planner.tornado import Effect
-from planner.uncertainty import Futures
+from planner.capacity.tornado import Effect
+from planner.capacity.uncertainty import Futures
 from reports import format as fmt
 from reports.charts import COLOURS, Chart, Spec, to_svg
 from reports.language import Language

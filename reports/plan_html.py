@@ -10,8 +10,8 @@ from typing import Any
 
 from fleetmark import __version__
 from fleetmark.base.text import Said, said
-from planner.tornado import Effect
-from planner.uncertainty import Futures
+from planner.capacity.tornado import Effect
+from planner.capacity.uncertainty import Futures
 from reports import plan_charts
 from reports.html import Section, page
 from reports.language import Language

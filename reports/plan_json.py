@@ -10,9 +10,9 @@ from typing import Any
 
 import pandas as pd
 
-from planner.capacity import Alternative, Conflict, Plan, Question
-from planner.tornado import Effect
-from planner.uncertainty import Futures
+from planner.capacity.question import Alternative, Conflict, Plan, Question
+from planner.capacity.tornado import Effect
+from planner.capacity.uncertainty import Futures
 from reports.plan_view import PlanView
 
 SCHEMA = 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fleetmark.base.text import Said, said
-from planner.queueing import CAP
+from planner.capacity.queueing import CAP
 
 MOST = 1e15
 YES, NO = "yes", "no"

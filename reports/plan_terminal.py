@@ -11,9 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark.base.units import significant
-from planner.capacity import Alternative, Binding, Conflict, Question
-from planner.tornado import Effect
-from planner.uncertainty import Futures
+from planner.capacity.question import Alternative, Binding, Conflict, Question
+from planner.capacity.tornado import Effect
+from planner.capacity.uncertainty import Futures
 from reports.format import clean, count
 from reports.plan_view import Order, PlanView, Supply, price_of, trades
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from fleetmark.base.text import Said, joined, said
-from planner.capacity import KINDS, Alternative, Binding, Plan, Question
+from planner.capacity.question import KINDS, Alternative, Binding, Plan, Question
 from reports.format import clean
 
 NEAR = 1e-6

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from fleetmark import __version__
 from fleetmark.base.text import said
-from planner.capacity import Alternative, Binding, Plan, Question
-from planner.tornado import Effect
-from planner.uncertainty import Futures
+from planner.capacity.question import Alternative, Binding, Plan, Question
+from planner.capacity.tornado import Effect
+from planner.capacity.uncertainty import Futures
 from reports import (
     _plan_xlsx_checks,
     _plan_xlsx_front,

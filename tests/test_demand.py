@@ -9,7 +9,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand import periods
 from fleetmark.demand import question as demand
 from fleetmark.demand.series import spread
-from planner.capacity import Question
+from planner.capacity.question import Question
 from tests import test_profiling
 from tests.records import IOPS, MCF, NULL, TRIAD, record
 from tests.test_compare import run

@@ -17,7 +17,7 @@ from fleetmark.cli import app
 from fleetmark.cli.common import OK, SOME_FAILED
 from fleetmark.demand import question as demand
 from fleetmark.verbs import plan as planning
-from planner.capacity import Conflict, Limit, Question
+from planner.capacity.question import Conflict, Limit, Question
 from reports import plan_html, plan_terminal
 from reports.plan_view import view
 from tests.test_demand import SMALL, changed

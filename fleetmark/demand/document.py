@@ -30,7 +30,7 @@ from fleetmark.demand.amounts import (
     texts,
     whole,
 )
-from planner.queueing import CAP
+from planner.capacity.queueing import CAP
 
 QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 

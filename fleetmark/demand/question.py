@@ -18,8 +18,8 @@ from fleetmark.demand.document import Workload as Written
 from fleetmark.demand.places import Input
 from fleetmark.demand.series import demand, per_period
 from fleetmark.demand.worth import Record
-from planner.capacity import Cohort, Question, Site, Sku, Workload, Worth
-from planner.queueing import utilisation_for
+from planner.capacity.question import Cohort, Question, Site, Sku, Workload, Worth
+from planner.capacity.queueing import utilisation_for
 
 EXAMPLE = Path(__file__).parent / "example.yml"
 

@@ -15,7 +15,7 @@ from fleetmark.base.text import said
 from fleetmark.demand import periods
 from fleetmark.demand.amounts import currency
 from fleetmark.demand.cells import Area, Cells, Value
-from planner.capacity import Cohort, Question, Site, Sku, Workload, Worth
+from planner.capacity.question import Cohort, Question, Site, Sku, Workload, Worth
 from reports import plan_tables as tables
 from reports.plan_tables import YES, Column, Rule
 

@@ -23,7 +23,7 @@ from fleetmark.record import profiles as profiling
 from fleetmark.record import references as reference
 from fleetmark.record import select as selection
 from fleetmark.record.compare import Compared as Comparison
-from planner import capacity
+from planner.capacity import question as capacity
 from planner.comparison import WORK_MIX
 from planner.ratio import CONFIDENCE, Ratio
 

@@ -24,7 +24,7 @@ from fleetmark.record.pinned import Shelf
 from fleetmark.record.select import Machine, choose, told_apart
 from planner import bottleneck
 from planner.bottleneck import Gain, Profile, Upgrade
-from planner.capacity import Worth
+from planner.capacity.question import Worth
 from planner.comparison import Side
 from planner.ratio import CONFIDENCE
 

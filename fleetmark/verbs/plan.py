@@ -19,12 +19,12 @@ from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import question as demand
 from fleetmark.record.archive import utc, write_atomic
 from fleetmark.verbs.report import Documents
-from planner.alternatives import alternatives
-from planner.capacity import Alternative, Binding, Conflict, Plan, Question
-from planner.prices import shadow_prices
-from planner.solve import solve
-from planner.tornado import Effect, tornado
-from planner.uncertainty import Futures, futures, margined
+from planner.capacity.alternatives import alternatives
+from planner.capacity.prices import shadow_prices
+from planner.capacity.question import Alternative, Binding, Conflict, Plan, Question
+from planner.capacity.solve import solve
+from planner.capacity.tornado import Effect, tornado
+from planner.capacity.uncertainty import Futures, futures, margined
 
 Say = Callable[[str], None]
 SEEDS_OF_MARGINS = 2  # from the seed on, by which margins are chosen: a plan looks better in those than it is

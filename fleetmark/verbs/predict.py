@@ -20,7 +20,7 @@ from fleetmark.base.units import human
 from fleetmark.record import pool
 from fleetmark.record.select import Machine, choose
 from planner.comparison import Side, at_odds
-from planner.transfer import Prediction, transfer
+from planner.predict.transfer import Prediction, transfer
 
 _KIND = ("platform", "system", "processor")  # labels of imported tables that name a kind of machine
 

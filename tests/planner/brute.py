@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.optimize import linprog
 
-from planner.capacity import Cohort, Question, Site, Sku, Workload, Worth
+from planner.capacity.question import Cohort, Question, Site, Sku, Workload, Worth
 
 HOURS = 8766
 LARGEST = 10**5

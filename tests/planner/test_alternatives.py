@@ -9,12 +9,12 @@ import pytest
 
 from benchmarks import planning
 from fleetmark.base.errors import FleetmarkError
-from planner._milp import Caps
-from planner.alternatives import alternatives, trades
-from planner.capacity import TRADES, Plan, Question, Site
-from planner.checks import check
-from planner.prices import shadow_prices
-from planner.solve import best, solve
+from planner.capacity.alternatives import alternatives, trades
+from planner.capacity.checks import check
+from planner.capacity.model import Caps
+from planner.capacity.prices import shadow_prices
+from planner.capacity.question import TRADES, Plan, Question, Site
+from planner.capacity.solve import best, solve
 from tests.planner.questions import ask, sku, work
 
 
@@ -87,7 +87,7 @@ def test_a_choice_that_takes_too_long_does_not_cost_the_others(monkeypatch: pyte
             raise FleetmarkError("no plan was found within 1 s")
         return best(question, caps=caps, **more)
 
-    monkeypatch.setattr("planner.alternatives.best", late)
+    monkeypatch.setattr("planner.capacity.alternatives.best", late)
     found = alternatives(question, plan)
     assert len(tried) > 3 and len(found) == 2
     assert all(check(question, a.plan) == [] and a.extra > -1e-6 for a in found)

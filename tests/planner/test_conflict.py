@@ -9,9 +9,9 @@ import pytest
 
 from benchmarks import planning
 from fleetmark.base.errors import FleetmarkError
-from planner import limits as of
-from planner.capacity import Cohort, Conflict, Plan, Question, Site
-from planner.solve import best, refuse, solve
+from planner.capacity import limits as of
+from planner.capacity.question import Cohort, Conflict, Plan, Question, Site
+from planner.capacity.solve import best, refuse, solve
 from tests.planner.brute import small
 from tests.planner.questions import ask, sku, work
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import futures as proof
-from planner._futures import sample
-from planner.capacity import Plan
-from planner.solve import solve
-from planner.uncertainty import margined
+from planner.capacity.futures import sample
+from planner.capacity.question import Plan
+from planner.capacity.solve import solve
+from planner.capacity.uncertainty import margined
 
 
 def test_a_plan_for_95_percent_keeps_its_word_at_little_more_than_knowing() -> None:

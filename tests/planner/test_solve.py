@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from benchmarks import planning
 from fleetmark.base.errors import FleetmarkError
-from planner import solve as solving
-from planner._milp import build
-from planner._search import SMALL, Found
-from planner.capacity import KINDS, Cohort, Plan, Question, Site, Sku, Worth
-from planner.checks import check
-from planner.solve import best, solve
+from planner.capacity import solve as solving
+from planner.capacity.checks import check
+from planner.capacity.model import build
+from planner.capacity.question import KINDS, Cohort, Plan, Question, Site, Sku, Worth
+from planner.capacity.search import SMALL, Found
+from planner.capacity.solve import best, solve
 from tests.planner.brute import least, small
 from tests.planner.questions import ask, sku, work
 
@@ -206,7 +206,7 @@ def test_rounding_and_the_restricted_programme_make_plans_too(
     """What is meant for large questions, on one that is solved exactly too."""
     question = planning.question(3, 5, 3, 5, 300, seed=seed)
     right = best(question, gap=0.01, seconds=60, margin={})
-    monkeypatch.setattr("planner._search.SMALL", 0)
+    monkeypatch.setattr("planner.capacity.search.SMALL", 0)
     other = best(question, gap=gap, seconds=60, margin={})
     assert right is not None and other is not None
     assert check(question, other) == []

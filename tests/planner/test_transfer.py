@@ -1,4 +1,4 @@
-"""planner.transfer: what is known of made-up machines is recovered, intervals cover, and published results are met."""
+"""planner.predict.transfer: what is known of made-up machines is recovered, intervals cover, and published results are met."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 
 from benchmarks import transfer as published
 from fleetmark.base.errors import FleetmarkError
-from planner._transfer_votes import reach, vote
+from planner.predict.transfer import LEAST_MACHINES, TOGETHER, Prediction, leave_family_out, transfer
+from planner.predict.votes import reach, vote
 from planner.ratio import Verdict
-from planner.transfer import LEAST_MACHINES, TOGETHER, Prediction, leave_family_out, transfer
 
 Made = tuple[pd.DataFrame, dict[str, str]]
 absent = pytest.mark.skipif(

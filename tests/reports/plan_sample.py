@@ -7,7 +7,7 @@ from itertools import product
 
 import pandas as pd
 
-from planner.capacity import HOURS, KINDS, Cohort, Plan, Question, Site, Sku, Workload, Worth
+from planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Site, Sku, Workload, Worth
 
 PERIODS = ("2027-Q1", "2027-Q2", "2027-Q3", "2027-Q4", "2028-Q1", "2028-Q2")
 Decisions = Mapping[tuple[str, str, int], int]  # (sku, site, period) to servers

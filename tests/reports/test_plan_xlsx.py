@@ -16,9 +16,9 @@ from openpyxl.utils import get_column_letter
 from openpyxl.utils.cell import range_boundaries
 
 from fleetmark.demand import workbook as plan_workbook
-from planner.capacity import TRADES, Alternative, Binding, Cohort, Plan, Question, Site, Sku, Workload, Worth
-from planner.tornado import Effect
-from planner.uncertainty import Futures
+from planner.capacity.question import TRADES, Alternative, Binding, Cohort, Plan, Question, Site, Sku, Workload, Worth
+from planner.capacity.tornado import Effect
+from planner.capacity.uncertainty import Futures
 from reports import plan_xlsx
 from reports._plan_xlsx_layout import Block, Places
 from reports._plan_xlsx_numbers import Numbers

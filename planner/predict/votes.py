@@ -1,4 +1,4 @@
-"""The arithmetic of planner.transfer: a line from known figures to the wanted one, lines joined, and how far they err.
+"""The arithmetic of a transfer: a line from known figures to the wanted one, lines joined, and how far they err.
 
 Everything is in natural logs. A line says of every machine on record what it would have said had that machine's whole
 family not been there, so that errors are those that a machine of a new family must expect.

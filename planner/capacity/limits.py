@@ -17,8 +17,8 @@ from scipy.optimize import linprog
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import said
-from planner._milp import Floats, Label, Model
-from planner.capacity import Question, Site, Sku, Workload
+from planner.capacity.model import Floats, Label, Model
+from planner.capacity.question import Question, Site, Sku, Workload
 
 AMOUNTS = ("demand", "power", "rack units", "ports", "site budget", "budget")  # limits that are rows of the programme
 SKU = {"lead time": "lead", "age limit": "age_limit", "minimum order": "minimum_order"}

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.text import said
-from planner.capacity import Cohort, Plan, Question, Sku
-from planner.costs import costs
+from planner.capacity.costs import costs
+from planner.capacity.question import Cohort, Plan, Question, Sku
 
 TOLERANCE = 1e-6  # by which a limit may be missed, as a share of it: solvers work with as much
 Floats = npt.NDArray[np.float64]

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from planner.capacity import Margin, Question
+from planner.capacity.question import Margin, Question
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from planner.capacity import KINDS, Question
+from planner.capacity.question import KINDS, Question
 
 Floats = npt.NDArray[np.float64]
 

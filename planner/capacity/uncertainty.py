@@ -20,8 +20,8 @@ import pandas as pd
 from scipy import stats
 
 from fleetmark.base.errors import FleetmarkError
-from planner._futures import Draws, Fleet, needed, sample
-from planner.capacity import HOURS, Conflict, Margin, Plan, Question
+from planner.capacity.futures import Draws, Fleet, needed, sample
+from planner.capacity.question import HOURS, Conflict, Margin, Plan, Question
 
 Floats = npt.NDArray[np.float64]
 Solve = Callable[..., Plan | Conflict]  # called as solve(question, margin=...)

@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from fleetmark.base.text import said
-from planner._milp import Label, Model, build
-from planner._search import highs, search
-from planner.capacity import Binding, Margin, Plan, Question
-from planner.limits import AMOUNTS, SITE, amount, duals, loosened, name, stands_for, unit
+from planner.capacity.limits import AMOUNTS, SITE, amount, duals, loosened, name, stands_for, unit
+from planner.capacity.model import Label, Model, build
+from planner.capacity.question import Binding, Margin, Plan, Question
+from planner.capacity.search import highs, search
 
 TELLS = 0.2  # a saving is told where it is known to within this share of it, or of what the relaxation says it is
 AIM = 0.05  # share of what the relaxation says is saved that the gaps may come to

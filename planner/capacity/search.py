@@ -26,7 +26,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import said
-from planner._milp import Floats, Model
+from planner.capacity.model import Floats, Model
 
 Marks = npt.NDArray[np.bool_]
 SMALL = 600  # integers up to which the whole programme is tried at once

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from scipy import optimize, stats
 
 from fleetmark.base.text import said
-from planner._milp import build
-from planner.capacity import Margin, Plan, Question
-from planner.queueing import CAP
+from planner.capacity.model import build
+from planner.capacity.question import Margin, Plan, Question
+from planner.capacity.queueing import CAP
 
 STEP = 0.10  # up and down, where nothing is known of an input's range
 RANK = 0.95  # the upper end of a range that is known; the lower is its mirror

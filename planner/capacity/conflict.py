@@ -16,10 +16,10 @@ from dataclasses import replace
 import numpy as np
 
 from fleetmark.base.errors import FleetmarkError
-from planner import limits as of
-from planner._milp import Label, build
-from planner._search import highs, search
-from planner.capacity import Conflict, Limit, Margin, Question
+from planner.capacity import limits as of
+from planner.capacity.model import Label, build
+from planner.capacity.question import Conflict, Limit, Margin, Question
+from planner.capacity.search import highs, search
 
 ANY = 1.0  # the gap at which any plan will do
 PROBE = 10.0  # seconds that one look for a plan may take
@@ -176,7 +176,7 @@ def _relaxation(question: Question, margin: Margin, limit: Label, seconds: float
         relax, changed = _least_step(question, margin, limit, end)
     if relax is None or changed is None:
         return None, None
-    from planner.solve import GAP, best
+    from planner.capacity.solve import GAP, best
 
     try:
         plan = best(changed, gap=GAP, seconds=max(end - time.monotonic(), 1.0), margin=margin)

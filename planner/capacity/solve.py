@@ -11,11 +11,11 @@ import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import said
-from planner._milp import Caps, Floats, Model, build
-from planner._search import search
-from planner.capacity import Conflict, Margin, Plan, Question
-from planner.checks import check
-from planner.costs import costs
+from planner.capacity.checks import check
+from planner.capacity.costs import costs
+from planner.capacity.model import Caps, Floats, Model, build
+from planner.capacity.question import Conflict, Margin, Plan, Question
+from planner.capacity.search import search
 
 GAP = 0.01
 SECONDS = 60.0
@@ -32,7 +32,7 @@ def solve(
 
     Raises FleetmarkError for a question that makes no sense, and where time runs out before any plan is found.
     """
-    from planner.conflict import conflict
+    from planner.capacity.conflict import conflict
 
     margin = dict(margin or {})
     refuse(question, margin)

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from scipy import stats
 
 from fleetmark.base.errors import FleetmarkError
-from planner._sharing import Servers, enough, possible, served
-from planner.capacity import Plan, Question
+from planner.capacity.question import Plan, Question
+from planner.capacity.sharing import Servers, enough, possible, served
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError
-from planner._transfer_votes import LEAST_FAMILIES, Codes, Floats, Joined, Vote, join, reach, vote
+from planner.predict.votes import LEAST_FAMILIES, Codes, Floats, Joined, Vote, join, reach, vote
 from planner.ratio import Ratio
 
 LEVEL = 0.9  # of the prediction intervals

@@ -1,0 +1,1 @@
+"""From figures of machines on record to what another machine would show."""
