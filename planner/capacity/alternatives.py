@@ -12,11 +12,11 @@ import numpy as np
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import said
+from planner.capacity.best import best
 from planner.capacity.costs import carbon
 from planner.capacity.model import Caps, build
 from planner.capacity.question import TRADES, Alternative, Plan, Question
 from planner.capacity.search import highs
-from planner.capacity.solve import best
 
 Choice = frozenset[tuple[str, str]]
 """(SKU, site), or (SKU, "") for all sites together, of which less is bought."""

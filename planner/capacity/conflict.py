@@ -17,6 +17,7 @@ import numpy as np
 
 from fleetmark.base.errors import FleetmarkError
 from planner.capacity import limits as of
+from planner.capacity.best import GAP, best
 from planner.capacity.model import Label, build
 from planner.capacity.question import Conflict, Limit, Margin, Question
 from planner.capacity.search import highs, search
@@ -176,8 +177,6 @@ def _relaxation(question: Question, margin: Margin, limit: Label, seconds: float
         relax, changed = _least_step(question, margin, limit, end)
     if relax is None or changed is None:
         return None, None
-    from planner.capacity.solve import GAP, best
-
     try:
         plan = best(changed, gap=GAP, seconds=max(end - time.monotonic(), 1.0), margin=margin)
     except FleetmarkError:  # time ran out: that there is a plan is known all the same

@@ -10,8 +10,9 @@ import pytest
 from benchmarks import planning
 from fleetmark.base.errors import FleetmarkError
 from planner.capacity import limits as of
+from planner.capacity.best import best
 from planner.capacity.question import Cohort, Conflict, Plan, Question, Site
-from planner.capacity.solve import best, refuse, solve
+from planner.capacity.solve import refuse, solve
 from tests.planner.brute import small
 from tests.planner.questions import ask, sku, work
 

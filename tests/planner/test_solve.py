@@ -13,11 +13,12 @@ from hypothesis import strategies as st
 from benchmarks import planning
 from fleetmark.base.errors import FleetmarkError
 from planner.capacity import solve as solving
+from planner.capacity.best import best
 from planner.capacity.checks import check
 from planner.capacity.model import build
 from planner.capacity.question import KINDS, Cohort, Plan, Question, Site, Sku, Worth
 from planner.capacity.search import SMALL, Found
-from planner.capacity.solve import best, solve
+from planner.capacity.solve import solve
 from tests.planner.brute import least, small
 from tests.planner.questions import ask, sku, work
 
@@ -387,7 +388,7 @@ def test_questions_that_make_no_sense_are_refused_in_a_sentence() -> None:
 
 
 def test_running_out_of_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solving, "search", lambda *_: Found(None, 0.0))
+    monkeypatch.setattr("planner.capacity.best.search", lambda *_: Found(None, 0.0))
     with pytest.raises(FleetmarkError, match="no plan was found within 7 s, .*allow more time"):
         solve(two(1.83), seconds=7)
 
