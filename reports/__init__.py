@@ -1,1 +1,1 @@
-"""Decisions to documents: terminal tables, HTML, and later PDF and XLSX."""
+"""Decisions to documents: for the terminal, HTML, PDF, workbooks, Markdown, JSON."""

@@ -21,22 +21,23 @@ from fleetmark.base.measurement import Status
 from fleetmark.base.text import Said, said
 from fleetmark.base.words import word
 from planner import summary
-from reports import charts, page_figures
-from reports import format as fmt
-from reports.figures import figures
-from reports.hosts import side_by_side
-from reports.language import Language
-from reports.page_comparison import Face, faces
-from reports.page_hosts import Embedded, embedded
-from reports.page_telemetry import meanwhile
-from reports.problems import WORST_FIRST, resume_command
+from reports.campaign import tables as page_figures
+from reports.campaign.embedded import Embedded, embedded
+from reports.campaign.figures import figures
+from reports.campaign.problems import WORST_FIRST, resume_command
+from reports.campaign.telemetry import meanwhile
+from reports.campaign.view import by_metric, footnotes, headlines, legend
+from reports.comparison.page import Face, faces
+from reports.hosts.columns import side_by_side
+from reports.kit import charts
+from reports.kit import format as fmt
+from reports.kit.language import Language
 from reports.report import Report
-from reports.view import by_metric, footnotes, headlines, legend
 
 LISTED = 400  # runs that did not pass and are listed one by one
 Medium = Literal["screen", "paper"]
 
-_HERE = Path(__file__).parent / "templates"
+_HERE = Path(__file__).parent / "kit" / "templates"
 _SCRIPT = (_HERE / "page.js").read_text("utf-8")  # alone allowed to run in the page, by its hash
 
 

@@ -10,12 +10,12 @@ from fleetmark.base.text import count, joined
 from fleetmark.base.words import word
 from planner.comparison import Comparison
 from planner.summary import status_counts
-from reports import comparison as of
-from reports import format as fmt
-from reports.language import Language
-from reports.problems import WORST_FIRST, Problem, resume_command
+from reports.campaign.problems import WORST_FIRST, Problem, resume_command
+from reports.campaign.view import View, by_metric, footnotes, headlines, legend, spread
+from reports.comparison import model as of
+from reports.kit import format as fmt
+from reports.kit.language import Language
 from reports.report import Report
-from reports.view import View, by_metric, footnotes, headlines, legend, spread
 
 MOST_PROBLEMS = 50  # causes
 MOST_HOSTS = 6  # named of a list

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from fleetmark.record.results import CampaignInfo, Results
 from planner.comparison import Comparison, Side
-from reports.comparison import Row, rows, shortened
-from reports.conditions import Condition, conditions
-from reports.language import Language
-from reports.problems import Problem, problems
-from reports.view import View, view
+from reports.campaign.conditions import Condition, conditions
+from reports.campaign.problems import Problem, problems
+from reports.campaign.view import View, view
+from reports.comparison.model import Row, rows, shortened
+from reports.kit.language import Language
 
 
 @dataclass(frozen=True, slots=True)

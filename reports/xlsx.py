@@ -10,15 +10,19 @@ from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
 from planner.equivalence import LEAST_COVERED
 from planner.ratio import CONFIDENCE, SAME, Ratio
-from reports import _xlsx_campaign, _xlsx_classes, _xlsx_hosts, _xlsx_pages, _xlsx_ratios
-from reports._xlsx_classes import Line
-from reports._xlsx_grid import FIRST_ROW, grid
-from reports._xlsx_method import method
-from reports._xlsx_pages import Prose
-from reports._xlsx_sources import LIVE, sources
-from reports.comparison import footnotes, question
+from reports import sheets as _xlsx_pages
+from reports.campaign import xlsx as _xlsx_campaign
+from reports.comparison.model import footnotes, question
+from reports.comparison.xlsx import classes as _xlsx_classes
+from reports.comparison.xlsx import hosts as _xlsx_hosts
+from reports.comparison.xlsx import ratios as _xlsx_ratios
+from reports.comparison.xlsx.classes import Line
+from reports.comparison.xlsx.grid import FIRST_ROW, grid
+from reports.comparison.xlsx.method import method
+from reports.comparison.xlsx.sources import LIVE, sources
+from reports.kit.workbook import COLOURS, GRID, PERCENT, RATIO, Book, Head, Sheet, cell, form_for, literal
 from reports.report import Report
-from reports.workbook import COLOURS, GRID, PERCENT, RATIO, Book, Head, Sheet, cell, form_for, literal
+from reports.sheets import Prose
 
 # Columns of the tab Benchmarks.
 _BEFORE = ("candidate", "class", "benchmark", "unit", "direction", "baseline", "other", *_xlsx_ratios.KEYS)

@@ -18,7 +18,7 @@ from openpyxl.utils.cell import range_boundaries
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand.workbook import read
 from planner.capacity.question import Cohort, Question, Worth
-from reports import plan_xlsx
+from reports.plan.xlsx import book as plan_xlsx
 from tests import sheets
 from tests.reports import plan_sample
 

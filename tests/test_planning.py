@@ -18,8 +18,9 @@ from fleetmark.cli.common import OK, SOME_FAILED
 from fleetmark.demand import question as demand
 from fleetmark.verbs import plan as planning
 from planner.capacity.question import Conflict, Limit, Question
-from reports import plan_html, plan_terminal
-from reports.plan_view import view
+from reports.plan import html as plan_html
+from reports.plan import terminal as plan_terminal
+from reports.plan.view import view
 from tests.test_demand import SMALL, changed
 
 EFFORT = planning.Effort(gap=0.0, seconds=20, draws=200)

@@ -12,7 +12,7 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.record import profiles as profiling
-from reports.profile_terminal import to_json
+from reports.profile.terminal import to_json
 from tests.records import MCF, NULL, TRIAD, Bench, record
 from tests.test_compare import refused, run
 

@@ -9,7 +9,7 @@ from typing import Any
 class Said(str):
     """An English sentence; ``template`` is its fixed text with ``{name}`` for each of ``values``.
 
-    It is a string in every way; only ``reports.language`` looks at how it was made.
+    It is a string in every way; only ``reports.kit.language`` looks at how it was made.
     """
 
     template: str

@@ -153,9 +153,9 @@ def _until(text: str, least: int | None, most: int) -> Any:
 
 def _load_reports() -> None:
     """Load what the end of a run needs while the hosts are at work; not on the machine being measured."""
-    for module in ("fleetmark.verbs.report", "reports.html", "reports.terminal"):
+    for module in ("fleetmark.verbs.report", "reports.html", "reports.campaign.terminal"):
         importlib.import_module(module)
-    importlib.import_module("reports.charts").warm()
+    importlib.import_module("reports.kit.charts").warm()
 
 
 def _settings(words: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -35,7 +35,7 @@ def profile(
     Example: fleetmark profile -t nginx/*/rps -r cpu=spec_cpu2017/*/base_ratio -r mem=stream/*/triad --save web
     """
     from fleetmark.record import profiles as profiling
-    from reports import profile_terminal
+    from reports.profile import terminal as profile_terminal
 
     if baseline and not machine:
         raise FleetmarkError(f"--baseline {baseline}: against which machines? Name them by --machine gen=turin")

@@ -21,7 +21,7 @@ from openpyxl.utils.cell import range_boundaries
 from openpyxl.utils.exceptions import InvalidFileException
 
 from fleetmark.base.errors import FleetmarkError
-from reports.plan_tables import Column
+from fleetmark.demand.tables import Column
 
 MOST = 10  # faults told at once
 _BROKEN = (OSError, zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, SyntaxError, InvalidFileException)

@@ -1,4 +1,4 @@
-"""The planner's question out of an edited workbook (``reports.plan_xlsx`` wrote it): inputs only, each checked."""
+"""The planner's question out of an edited workbook (``reports.plan.xlsx.book`` wrote it): inputs only, each checked."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ from typing import Any, TypeVar
 
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.text import said
-from fleetmark.demand import periods
+from fleetmark.demand import periods, tables
 from fleetmark.demand.amounts import currency
 from fleetmark.demand.cells import Area, Cells, Value
+from fleetmark.demand.tables import YES, Column, Rule
 from planner.capacity.question import Cohort, Question, Site, Sku, Workload, Worth
-from reports import plan_tables as tables
-from reports.plan_tables import YES, Column, Rule
 
 T = TypeVar("T")
 _NAME = Rule(said("a name"), text=True)

@@ -125,7 +125,7 @@ def _answer(asked: Question, effort: Effort, say: Say) -> Answer:
 
 def show(found: Answer) -> list[RenderableType]:
     """For a terminal."""
-    from reports import plan_terminal
+    from reports.plan import terminal as plan_terminal
 
     if found.conflict is not None:
         return plan_terminal.conflict(found.question, found.conflict)
@@ -134,7 +134,7 @@ def show(found: Answer) -> list[RenderableType]:
 
 def as_json(found: Answer, made: Made) -> str:
     """As JSON, every digit."""
-    from reports import plan_json
+    from reports.plan import json as plan_json
 
     about = {"created": made.created, "command": made.command, "seconds": found.seconds}
     if found.conflict is not None:
@@ -143,7 +143,7 @@ def as_json(found: Answer, made: Made) -> str:
 
 
 def _view(found: Answer) -> Any:
-    from reports.plan_view import view
+    from reports.plan.view import view
 
     assert found.plan is not None
     return view(found.question, found.plan, found.alternatives, found.bindings)
@@ -165,14 +165,14 @@ def write(found: Answer, documents: Documents, made: Made, console: Console) -> 
 
 
 def _html(found: Answer, documents: Documents, made: Made) -> str:
-    from reports import plan_html
+    from reports.plan import html as plan_html
 
     about = plan_html.About(made.created, made.command, documents.language)
     return plan_html.render(_view(found), found.futures, found.tornado, about, templates=documents.templates)
 
 
 def _xlsx(found: Answer, plan: Plan, documents: Documents, made: Made) -> bytes:
-    from reports import plan_xlsx
+    from reports.plan.xlsx import book as plan_xlsx
 
     return plan_xlsx.render(
         found.question,

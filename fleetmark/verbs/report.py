@@ -21,7 +21,7 @@ from fleetmark.record.archive import Archive, utc, write_atomic
 from fleetmark.record.results import Results
 from fleetmark.record.view import load_results
 from reports import report
-from reports.language import Language, language
+from reports.kit.language import Language, language
 from reports.report import Report
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _date(text: str | None) -> str | None:
 def _ahead(documents: Documents) -> None:
     """Start the chart engine, which takes half a second, beside the reading of figures."""
     if documents.paths.keys() & {"html", "pdf"}:
-        from reports import charts
+        from reports.kit import charts
 
         threading.Thread(target=charts.warm, daemon=True).start()
 
@@ -128,7 +128,8 @@ _RENDER: Mapping[str, Callable[[Report, Path | None], bytes]] = {"html": _html, 
 def campaign(archive: Archive, form: str, console: Console, documents: Documents | None = None) -> Results:
     """Show a campaign as ``form`` (table, json or md) says, and write its documents: the page beside its files where no
     other is asked for."""
-    from reports import html, markdown, terminal
+    from reports import html, markdown
+    from reports.campaign import terminal
 
     wanted = documents or Documents()
     _ahead(wanted)
@@ -151,7 +152,7 @@ def campaign(archive: Archive, form: str, console: Console, documents: Documents
 
 
 def _as_json(results: Results, page: Path | None) -> dict[str, Any]:
-    from reports.view import footnotes
+    from reports.campaign.view import footnotes
 
     return {
         "campaign": results.campaign.id,
@@ -209,8 +210,9 @@ class Question:
 def comparison(question: Question, form: str, console: Console, documents: Documents) -> None:
     """Show a comparison as ``form`` (table, json, csv or md) says, and write its documents."""
     from fleetmark.record import compare as comparing  # with scipy, which a campaign's report has no use for
-    from reports import comparison as flat
-    from reports import comparison_terminal, markdown
+    from reports import markdown
+    from reports.comparison import model as flat
+    from reports.comparison import terminal as comparison_terminal
 
     _ahead(documents)
     q = question

@@ -10,7 +10,7 @@ from pathlib import Path
 from fleetmark.record import compare as comparing
 from fleetmark.record import evidence
 from reports import report
-from reports.language import Language
+from reports.kit.language import Language
 from tests import records
 from tests.records import GCC, MCF, NULL, TRIAD, Bench
 

@@ -15,10 +15,11 @@ import pandas as pd
 import pytest
 
 from fleetmark.record.results import Results, Telemetry
-from reports import charts, figures
-from reports.charts import Across, Box, Chart, Line
-from reports.language import Language, language
-from reports.view import View, view
+from reports.campaign import figures
+from reports.campaign.view import View, view
+from reports.kit import charts
+from reports.kit.charts import Across, Box, Chart, Line
+from reports.kit.language import Language, language
 from tests.reports import sample
 
 SIZES = [2.0**k for k in range(12, 20)]

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from reports import forest
+from reports.comparison import forest
 
 
 def ticks(axis: forest.Axis) -> dict[float, float]:

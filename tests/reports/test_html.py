@@ -18,9 +18,9 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
 from fleetmark.record.results import HostInfo, Results
 from reports import html
-from reports.format import clean, fit, labels, natural
-from reports.hosts import side_by_side
-from reports.language import Language
+from reports.hosts.columns import side_by_side
+from reports.kit.format import clean, fit, labels, natural
+from reports.kit.language import Language
 from reports.report import Report, of_campaign
 from tests import records
 from tests.records import GCC, MCF, TRIAD, Bench

@@ -20,12 +20,12 @@ from fleetmark.base.words import word
 from fleetmark.record.pool import PER
 from planner.comparison import WORK_MIX
 from planner.ratio import Verdict
-from reports import format as fmt
-from reports.language import ENGLISH, Language, language, languages
+from reports.kit import format as fmt
+from reports.kit.language import ENGLISH, Language, language, languages
 
 HOUSE = Path(__file__).parents[2]
 SOURCES = [p for room in ("fleetmark", "planner", "reports") for p in sorted((HOUSE / room).rglob("*.py"))]
-TEMPLATES = sorted((HOUSE / "reports" / "templates").glob("*.j2"))
+TEMPLATES = sorted((HOUSE / "reports" / "kit" / "templates").glob("*.j2"))
 
 
 def forms(noun: str, plural: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from fleetmark.base.measurement import Status
 from fleetmark.record import compare as comparing
 from fleetmark.record import evidence
 from reports import markdown
-from reports.language import language
+from reports.kit.language import language
 from reports.report import Report, of_campaign, of_comparison
 from tests.records import GCC, IOPS, MCF, TRIAD, record
 from tests.reports import sample

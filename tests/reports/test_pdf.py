@@ -23,7 +23,7 @@ from fleetmark.record import compare as comparing
 from fleetmark.record import evidence
 from fleetmark.record.results import Results
 from reports import html, pdf
-from reports.language import language
+from reports.kit.language import language
 from reports.report import Report, of_campaign, of_comparison
 from tests.records import GCC, IOPS, MCF, NULL, TRIAD, Bench, record
 from tests.reports import sample

@@ -19,11 +19,11 @@ from fleetmark.demand import workbook as plan_workbook
 from planner.capacity.question import TRADES, Alternative, Binding, Cohort, Plan, Question, Site, Sku, Workload, Worth
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
-from reports import plan_xlsx
-from reports._plan_xlsx_layout import Block, Places
-from reports._plan_xlsx_numbers import Numbers
-from reports.language import Language
-from reports.workbook import Book
+from reports.kit.language import Language
+from reports.kit.workbook import Book
+from reports.plan.xlsx import book as plan_xlsx
+from reports.plan.xlsx.layout import Block, Places
+from reports.plan.xlsx.numbers import Numbers
 from tests import sheets
 from tests.reports import plan_sample
 

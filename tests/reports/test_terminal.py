@@ -13,7 +13,7 @@ from rich.console import Console
 from fleetmark.base.measurement import Better, Status
 from fleetmark.record.results import Results
 from reports import report
-from reports.terminal import summary
+from reports.campaign.terminal import summary
 from tests.reports import sample
 
 

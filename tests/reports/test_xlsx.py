@@ -20,8 +20,10 @@ from fleetmark.base.text import Said
 from fleetmark.record import compare as comparing
 from fleetmark.record import evidence
 from planner.equivalence import compare
-from reports import _xlsx_hosts, _xlsx_sources, xlsx
-from reports.language import Language
+from reports import xlsx
+from reports.comparison.xlsx import hosts as _xlsx_hosts
+from reports.comparison.xlsx import sources as _xlsx_sources
+from reports.kit.language import Language
 from reports.report import Report, of_campaign, of_comparison
 from tests.records import GCC, IOPS, MCF, NULL, TRIAD, Bench, record
 from tests.reports import sample

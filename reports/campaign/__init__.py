@@ -1,0 +1,1 @@
+"""A campaign's results as documents show them."""

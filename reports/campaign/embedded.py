@@ -1,0 +1,97 @@
+"""Every host's figures as compact JSON within the page, for the table that the reader asks for, metric by metric."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from reports.campaign.view import Key, View, by_metric
+from reports.kit import format as fmt
+
+MOST = 8_000_000  # characters, so that the whole page stays below 15 MB
+_A_FIGURE = 7  # characters, about
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """``json``: hosts, their sides, and per metric its figures in the hosts' order. ``numbers``: metric to its place in
+    it. ``spreads``: whether each host's own spread is there too; ``left_out``: metrics for which there was no room.
+    """
+
+    json: str
+    numbers: dict[Key, int]
+    spreads: bool
+    left_out: int
+
+
+def embedded(view: View) -> Embedded:
+    """The figures of ``view.merged``, headlines first, as many as there is room for."""
+    frame = view.merged
+    spreads = len(frame) * 3 * _A_FIGURE <= MOST
+    room = MOST // (_A_FIGURE * (3 if spreads else 1))
+    wanted = pd.concat([frame[frame["headline"].astype(bool)], frame[~frame["headline"].astype(bool)]])
+    place = {h.name: i for i, h in enumerate(view.hosts)}
+    numbers: dict[Key, int] = {}
+    made: list[str] = []
+    used, left_out = 0, 0
+    for key, rows, shown in by_metric(wanted):
+        if used + len(view.hosts) > room:
+            left_out += 1
+            continue
+        used += len(view.hosts)
+        numbers[key] = len(made)
+        made.append(_metric(key, rows, shown, place, spreads=spreads))
+    head = {
+        "hosts": [fmt.clean(h.name) for h in view.hosts],
+        "sides": [view.generations.index(h.generation or "") for h in view.hosts],
+        "titles": [str(view.title_of(g)) for g in view.generations],
+    }
+    text = f'{{{json.dumps(head, ensure_ascii=False, separators=(",", ":"))[1:-1]},"metrics":[{",".join(made)}]}}'
+    return Embedded(_inert(text), numbers, spreads, left_out)
+
+
+def _metric(key: Key, rows: pd.DataFrame, shown: fmt.Shown, place: dict[str, int], *, spreads: bool) -> str:
+    """One metric: title, unit, what one of it is in the base unit, and columns (value, lowest, highest, repeats)."""
+    where = [place[str(h)] for h in rows["host"]]
+    about = {
+        "t": f"{fmt.clean(key[0])} {fmt.clean(key[1])} {fmt.point(key[2], key[3], key[4], key[5])}",
+        "u": shown.unit,
+        "f": 1 / shown.factor,
+        "b": key[-1],
+    }
+    columns = {"v": rows["median"], **({"l": rows["lo"], "h": rows["hi"]} if spreads else {})}
+    text = json.dumps(about, ensure_ascii=False, separators=(",", ":"))[:-1]
+    for name, column in columns.items():
+        text += f',"{name}":[{",".join(_numbers(column.to_numpy(float), where, len(place), shown))}]'
+    counts = rows["n"].tolist()
+    return text + f',"n":{json.dumps(counts[0] if len(set(counts)) == 1 else _spread(counts, where, len(place)))}}}'
+
+
+def _numbers(column: npt.NDArray[np.float64], where: Sequence[int], size: int, shown: fmt.Shown) -> list[str]:
+    """Each host's figure in the unit shown, with the digits of its column; ``null`` where there is none."""
+    values = np.full(size, math.nan)
+    values[where] = column * shown.factor
+    made = (f"%.{shown.decimals}f," * size % tuple(values.tolist())).split(",")[:size]
+    for i in np.flatnonzero(~np.isfinite(values)):
+        made[i] = "null"
+    for i in np.flatnonzero((np.abs(values) < 0.5 * 10.0**-shown.decimals) & (values != 0)):
+        made[i] = f"{values[i]:.2g}"  # no false 0
+    return made
+
+
+def _spread(values: Sequence[int], where: Sequence[int], size: int) -> list[int | None]:
+    made: list[int | None] = [None] * size
+    for i, value in zip(where, values, strict=True):
+        made[i] = value
+    return made
+
+
+def _inert(text: str) -> str:
+    """JSON that nothing within a script element can end."""
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

@@ -1,0 +1,382 @@
+"""Which charts results give: headlines host by host, curves over size, depth or load, pairs of hosts, telemetry."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fleetmark.base.measurement import Status
+from fleetmark.base.text import joined, said
+from fleetmark.base.words import word
+from planner import summary
+from planner.curves import CURVE, curve_point
+from reports.campaign.view import Key, View, by_metric, groups, headlines, shown_as
+from reports.kit import charts
+from reports.kit import format as fmt
+from reports.kit.charts import Across, Box, Chart, Line, Spec
+from reports.kit.language import Language
+
+FEW = 6  # dots
+MOST = 60  # charts of a kind; of headlines as boxes, which are for very many hosts, fewer
+MOST_BOXES = 24
+LOADED = "loaded_latency"  # metrics that begin so stand against BANDWIDTH, by the label DELAY
+BANDWIDTH, DELAY = "loaded_bandwidth", "delay"
+_QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A chart to be: its heading, what a reader must know, how its specification is made, and whether a headline stands
+    on it."""
+
+    title: str
+    note: str
+    spec: Callable[[], Spec]
+    headline: bool = True
+
+
+class Figures(dict[str, list[Chart]]):
+    """The charts by kind (strips, curves, depths, loaded, pairs, telemetry); a kind without any is an empty list.
+
+    ``left_out``: kind to the titles of those beyond what a page holds.
+    """
+
+    left_out: Mapping[str, Sequence[str]]
+
+
+def figures(view: View, language: Language | None = None) -> Figures:
+    """The charts of ``view``, axes in ``language``; headings and notes are sentences still to be translated."""
+    _ = language or Language()
+    many = len(view.hosts) > charts.MANY_DOTS
+    kinds = {
+        "strips": (_strips(view, _), MOST_BOXES if many else MOST),
+        "curves": (_curves(view, _), MOST),
+        "depths": (_depths(view, _), MOST),
+        "loaded": (_loaded(view, _), MOST),
+        "pairs": (_matrices(view, _), MOST),
+        "telemetry": (_telemetry(view, _), MOST),
+    }
+    shown: list[tuple[str, Drawn]] = []
+    left_out: dict[str, list[str]] = {}
+    for kind, (drawn, most) in kinds.items():
+        found = sorted(drawn, key=lambda d: not d.headline)
+        shown += [(kind, d) for d in found[:most]]
+        if len(found) > most:
+            left_out[kind] = [d.title for d in found[most:]]
+    made = Figures({kind: [] for kind in kinds})
+    made.left_out = left_out
+    with ThreadPoolExecutor(4) as pool:  # the engine works outside the interpreter's lock
+        svgs = pool.map(charts.to_svg, [d.spec() for _, d in shown], range(len(shown)))
+        for (kind, d), svg in zip(shown, svgs, strict=True):
+            made[kind].append(Chart(d.title, d.note, svg))
+    return made
+
+
+def title_of(key: Key) -> str:
+    """``stream 64t: triad``."""
+    return f"{fmt.clean(key[0])} {fmt.clean(key[1])}: {fmt.point(key[2], key[3], key[4], key[5])}"
+
+
+def axis_title(metric: str, shown: fmt.Shown, better: str, _: Language) -> str:
+    """``triad, GB/s (higher is better)``."""
+    text = ", ".join(p for p in (metric, shown.unit) if p)
+    return f"{text} ({_(fmt.better(better))})" if fmt.better(better) else text
+
+
+# --- host by host ----------------------------------------------------------------------------------------------------
+
+
+def _strips(view: View, _: Language) -> Iterator[Drawn]:
+    colours = charts.colour_of(view.generations)
+    if len(view.hosts) > charts.MANY_ROWS:
+        yield from _crowds(view, _, colours)
+        return
+    sources = _dots(view)
+    for key, rows, shown in by_metric(headlines(view.merged)):
+        axis = axis_title(fmt.clean(key[2]), shown, rows["better"].iloc[0], _)
+        have = set(rows["host"])
+        absent = {h.name: view.why_absent(h.name, key) for h in view.hosts if h.name not in have}
+        names = [fmt.clean(h.name) for h in view.hosts if absent.get(h.name) != ""]
+        dots = [(fmt.clean(h), view.generation[h] or "", v * shown.factor) for h, v in sources[key]]
+        ticks = [(fmt.clean(h), v * shown.factor) for h, v in zip(rows["host"], rows["median"], strict=True)]
+        if len(dots) < FEW and len(names) == 1:
+            continue  # a few dots of one host say nothing that the spread in the table does not
+        told = {fmt.clean(name): _(word(why)) for name, why in absent.items() if why}
+        pairs, one = rows["over"].iloc[0] != "repeats", len(have) == 1
+        note = {
+            (False, True): said("A dot per repeat, tick at the median."),
+            (False, False): said("A dot per repeat, ticks at the medians."),
+            (True, True): said("A dot per pair of hosts, tick at the median."),
+            (True, False): said("A dot per pair of hosts, ticks at the medians."),
+        }[pairs, one]
+        yield Drawn(title_of(key), note, _lazily(charts.strip, names, dots, ticks, told, colours, axis))
+
+
+def _crowds(view: View, _: Language, colours: Mapping[str, str]) -> Iterator[Drawn]:
+    """A row per generation: a dot per host, or boxes where these are very many."""
+    if len(view.hosts) > charts.MANY_DOTS:
+        note = said(
+            "Hosts: the box holds the middle half, the line nine in ten, the tick is the median, the dots are the "
+            "lowest and the highest."
+        )
+    else:
+        note = said("A dot per host, ticks at the medians.")
+    for key, rows in groups(headlines(view.merged), summary.METRIC):
+        yield Drawn(title_of(key), note, _lazily(_crowd, view, _, colours, key, rows))
+
+
+def _crowd(view: View, _: Language, colours: Mapping[str, str], key: Key, rows: pd.DataFrame) -> Spec:
+    shown = shown_as(rows, key[-1])
+    axis = axis_title(fmt.clean(key[2]), shown, rows["better"].iloc[0], _)
+    own = rows["host"].map({h: g or "" for h, g in view.generation.items()})
+    values = {g: (rows["median"][own == g] * shown.factor).tolist() for g in view.generations if (own == g).any()}
+    names = {g: _(view.title_of(g)) for g in values}
+    if len(view.hosts) > charts.MANY_DOTS:
+        made = [Box(names[g], g, np.quantile(v, _QUANTILES).tolist()) for g, v in values.items()]
+        return charts.boxes(made, colours, axis)
+    ticks = [(names[g], float(np.median(v))) for g, v in values.items()]
+    dots = [(names[g], g, value) for g, v in values.items() for value in v]
+    return charts.strip(list(names.values()), dots, ticks, {}, colours, axis)
+
+
+def _lazily(make: Callable[..., Spec], *of: Any) -> Callable[[], Spec]:
+    return lambda: make(*of)
+
+
+def _dots(view: View) -> dict[Key, list[tuple[str, float]]]:
+    """What stands behind each host's headline median, as (host, value): its repeats, or its pairs' medians."""
+    passed = view.results.measurements[view.results.measurements["status"] == Status.PASSED]
+    found: dict[Key, list[tuple[str, float]]] = defaultdict(list)
+    for frame, value, pairs in ((headlines(passed), "value", False), (headlines(view.stats), "median", True)):
+        subject = summary.pair_subjects(frame, view.generation)
+        wanted = frame.assign(subject=subject)[(subject != frame["subject"].astype(object)) == pairs]
+        for key, rows in groups(wanted, summary.METRIC):
+            found[key] += zip(rows["host"], rows[value], strict=True)
+    return found
+
+
+# --- curves ----------------------------------------------------------------------------------------------------------
+
+
+def _lines(
+    view: View, _: Language, hosts: pd.DataFrame, generational: pd.DataFrame, points: Callable[..., list[charts.Point]]
+) -> tuple[list[Line], str]:
+    """A line per host, or per generation where hosts are many; ``points`` makes those of a line of its rows, and of the
+    columns that are its band."""
+    colours, count = charts.colour_of(view.generations), hosts["host"].nunique()
+    sides = dict(groups(generational, ["generation"]))
+    if count > charts.MANY_LINES or count > len(sides) > 1:
+        lines = [
+            Line(_(view.title_of(g)), colours[g], i, points(sides[g,], ("low", "high")))
+            for i, g in enumerate(view.generations)
+            if (g,) in sides
+        ]
+        note = said("Each line is the median of its hosts.")
+        if all(math.isnan(p[2]) for line in lines for p in line.points):
+            return lines, note
+        return lines, joined([note, said("Its band reaches from the lowest host to the highest.")], " ")
+    lines, kin = [], dict.fromkeys(view.generations, 0)
+    for i, ((name,), rows) in enumerate(groups(hosts, ["host"])):
+        generation = view.generation[name] or ""
+        colour = colours[generation] if len(view.generations) > 1 else charts.COLOURS[i % len(charts.COLOURS)]
+        lines.append(Line(fmt.clean(name), colour, kin[generation], points(rows, None)))
+        kin[generation] += 1
+    return lines, said("Medians.") if len(lines) == 1 else said("A line per host, through its medians.")
+
+
+def _rising(factor: float) -> Callable[..., list[charts.Point]]:
+    """Points of rows by ``x``, their ``median`` by ``factor``, which is also the unit of the band."""
+
+    def points(rows: pd.DataFrame, ends: tuple[str, str] | None) -> list[charts.Point]:
+        scaled = (rows["median"] * factor).tolist()
+        blank = [math.nan] * len(rows)
+        lows, highs = ((rows[end] * factor).tolist() for end in ends) if ends else (blank, blank)
+        return sorted(zip(rows["x"].astype(float).tolist(), scaled, lows, highs, strict=True))
+
+    return points
+
+
+def _against(view: View, name: str, split: Callable[[str], tuple[str, float] | None]) -> Iterator[_Against]:
+    """Figures that differ only in a number within column ``name``; ``split`` parts it into the rest and the number."""
+    found = {text: part for text in view.merged[name].unique() if (part := split(text)) is not None}
+    frames = []
+    for frame in (view.merged, view.generational):
+        kept = frame[frame[name].isin(list(found))]
+        parts = [found[text] for text in kept[name]]
+        columns: dict[str, Any] = {name: [rest for rest, _ in parts], "x": [number for _, number in parts]}
+        frames.append(kept.assign(**columns))
+    generational = dict(groups(frames[1], summary.METRIC))
+    for key, rows in groups(frames[0], summary.METRIC):
+        yield key, rows, generational[key]
+
+
+_Against = tuple[Key, pd.DataFrame, pd.DataFrame]  # metric, rows per host, rows per generation
+
+
+def _fit(rows: pd.DataFrame, unit: str) -> fmt.Shown:
+    return fmt.fit([(float(rows["median"].median()), math.nan, math.nan)], unit, bits=bool(rows["bits"].iloc[0]))
+
+
+def _curves(view: View, _: Language) -> Iterator[Drawn]:
+    """Every metric measured at CURVE sizes or more (label ``size``), a chart per combination of its other labels."""
+    colours = charts.colour_of(view.generations) if len(view.generations) > 1 else {}
+    for key, rows, generational in _against(view, "labels", curve_point):
+        if rows["x"].nunique() < CURVE:
+            continue
+        first, shown = rows.iloc[0], _fit(rows, key[-1])
+        lines, note = _lines(view, _, rows, generational, _rising(shown.factor))
+        edges = charts.caches(view.hosts, colours) if str(first["class"]).startswith("mem-") else []
+        inside = [e for e in edges if rows["x"].min() < e[0] < rows["x"].max()]
+        if inside:
+            note = joined([note, said("Upright: where one data cache of each level ends.")], " ")
+        axis = axis_title(fmt.clean(key[2]), shown, first["better"], _)
+        spec = _lazily(charts.curve, lines, _(said("size")), axis, Across.SIZE, inside)
+        yield Drawn(title_of(key), note, spec, bool(rows["headline"].any()))
+
+
+def _depths(view: View, _: Language) -> Iterator[Drawn]:
+    """Every metric that is a headline at some queue depth, of cases that differ in their depth only (``…-qd32``)."""
+    for key, rows, generational in _against(view, "case", charts.depth):
+        if rows["x"].nunique() < 2 or not rows["headline"].any():
+            continue
+        shown = _fit(rows, key[-1])
+        lines, note = _lines(view, _, rows, generational, _rising(shown.factor))
+        axis = axis_title(fmt.clean(key[2]), shown, rows["better"].iloc[0], _)
+        title = said("{what} against queue depth", what=title_of(key))
+        yield Drawn(title, note, _lazily(charts.curve, lines, _(said("queue depth")), axis, Across.COUNT))
+
+
+# --- latency under load ----------------------------------------------------------------------------------------------
+
+
+def _loaded(view: View, _: Language) -> Iterator[Drawn]:
+    """Latency against the bandwidth that was moved meanwhile, as MLC measures both at each of its delays."""
+    both = [_with_bandwidth(frame, side) for frame, side in ((view.merged, "host"), (view.generational, "generation"))]
+    generational = dict(groups(both[1], summary.METRIC))
+    for key, rows in groups(both[0], summary.METRIC):
+        if rows["delay"].nunique() < CURVE:
+            continue
+        latency, bandwidth = _fit(rows, key[-1]), _fit(rows.assign(median=rows["x"]), "B/s")
+
+        lines, note = _lines(view, _, rows, generational[key], _by_delay(bandwidth.factor, latency.factor))
+        note = joined([note, said("Each point is one rate of injection.")], " ")
+        axis = axis_title(fmt.clean(key[2]), latency, rows["better"].iloc[0], _)
+        across = axis_title(BANDWIDTH, bandwidth, "higher", _)
+        title = said("{what} against bandwidth", what=title_of(key))
+        yield Drawn(title, note, _lazily(charts.curve, lines, across, axis, Across.LOAD), bool(rows["headline"].any()))
+
+
+def _by_delay(x: float, y: float) -> Callable[..., list[charts.Point]]:
+    """Points of rows in the order of their delays; ``x`` and ``y`` are the factors of the axes."""
+
+    def points(rows: pd.DataFrame, ends: tuple[str, str] | None) -> list[charts.Point]:
+        # No band: where a line turns back upon itself there is no saying what it would be a band of.
+        ordered = rows.sort_values("delay")
+        blank = [math.nan] * len(ordered)
+        return list(zip(ordered["x"] * x, ordered["median"] * y, blank, blank, strict=True))
+
+    return points
+
+
+def _with_bandwidth(frame: pd.DataFrame, side: str) -> pd.DataFrame:
+    """Loaded latencies, labels without their delay, with ``delay`` and ``x``, the bandwidth of the same point."""
+    latencies = frame[frame["metric"].isin([m for m in frame["metric"].unique() if m.startswith(LOADED)])]
+    same = ["workload", "case", "subject", "labels", side]
+    moved = frame.loc[frame["metric"] == BANDWIDTH, [*same, "median"]].rename(columns={"median": "x"})
+    rows = latencies.merge(moved, on=same)
+    split = {text: _delay(text) for text in rows["labels"].unique()}
+    rows = rows[rows["labels"].isin([text for text, part in split.items() if part is not None])]
+    parts = [split[text] or ("", 0.0) for text in rows["labels"]]
+    return rows.assign(labels=[rest for rest, _ in parts], delay=[number for _, number in parts])
+
+
+def _delay(label_text: str) -> tuple[str, float] | None:
+    labels = json.loads(label_text)
+    delay = str(labels.pop(DELAY, ""))
+    return (json.dumps(labels, sort_keys=True, separators=(",", ":")), float(delay)) if delay.isdigit() else None
+
+
+# --- pairs of hosts --------------------------------------------------------------------------------------------------
+
+
+def _matrices(view: View, _: Language) -> Iterator[Drawn]:
+    """Every headline metric of pairs of hosts, as long as a matrix of them can be read."""
+    names = {h.name: fmt.clean(h.name) for h in view.hosts}
+    if len(names) > charts.MANY_CELLS:
+        return
+    stats = headlines(view.stats)
+    pairs = stats[stats["subject"] != summary.pair_subjects(stats, view.generation)]
+    cells: dict[Any, list[tuple[str, str, float]]] = defaultdict(list)
+    for key, rows in groups(pairs, ["workload", "case", "metric", "labels", "standing", "unit", "better", "bits"]):
+        for host, subject, median in zip(rows["host"], rows["subject"], rows["median"], strict=True):
+            other = summary.peer(host, subject, names)
+            if other is not None:
+                ends = (host, other) if subject.startswith(f"{host}>") else (other, host)
+                cells[key].append((names[ends[0]], names[ends[1]], median))
+    for key, found in cells.items():
+        workload, case, metric, label_text, standing, unit, better, bits = key
+        seen = {name for a, b, _v in found for name in (a, b)}
+        if len(seen) < 3:
+            continue
+        shown = fmt.fit(((v, math.nan, math.nan) for _a, _b, v in found), unit, bits=bool(bits))
+        values = [(a, b, v * shown.factor, shown.number(v)) for a, b, v in found]
+        title = title_of((workload, case, metric, "host", label_text, standing))
+        told = joined([said("Medians, row to column"), fmt.better(better)])
+        note = joined([told, said("blank where nothing passed.")], "; ")
+        ends_said = (_(said("from")), _(said("to")))
+        hosts = [n for n in names.values() if n in seen]
+        yield Drawn(title, note, _lazily(charts.matrix, hosts, values, shown.unit, ends_said))
+
+
+# --- the hosts meanwhile ---------------------------------------------------------------------------------------------
+
+_BINS = 60  # of a chart over time
+_UNITS = {"clock_hz_mean": "Hz", "temp_c_max": "degC", "power_w": "W"}
+
+
+def _telemetry(view: View, _: Language) -> Iterator[Drawn]:
+    """Clock, temperature and power over the runs of each workload: of its case that ran longest."""
+    told = view.results.telemetry
+    for (workload,), rows in groups(told.samples[told.samples["column"].isin(list(_UNITS))], ["workload"]):
+        ends = rows.groupby(["case", "host", "repeat"], sort=True)["t"].max().groupby("case", sort=True).median()
+        case, length = str(ends.idxmax()), float(ends.max())
+        mine = rows[rows["case"] == case]
+        if mine["t"].nunique() < CURVE:
+            continue
+        read = said(
+            "Medians over the runs of a host; telemetry of {n} of {of} runs was read.", n=told.read, of=told.there
+        )
+        for (column,), of in groups(mine, ["column"]):
+            hosts, generational = _over_time(view, of, length)
+            shown = _fit(hosts.assign(bits=False), _UNITS[column])
+            lines, note = _lines(view, _, hosts, generational, _rising(shown.factor))
+            quantity, title = _quantity(column, f"{fmt.clean(workload)} {fmt.clean(case)}")
+            axis = ", ".join([_(quantity), shown.unit])
+            spec = _lazily(charts.curve, lines, _(said("seconds since the run began")), axis, Across.SECONDS)
+            yield Drawn(title, joined([note, read], " "), spec)
+
+
+def _quantity(column: str, what: str) -> tuple[str, str]:
+    """A column of telemetry as an axis has it, and as the heading of ``what`` has it."""
+    if column == "clock_hz_mean":
+        return said("mean clock"), said("{what}: clock during the runs", what=what)
+    if column == "temp_c_max":
+        return said("hottest CPU sensor"), said("{what}: temperature during the runs", what=what)
+    return said("power"), said("{what}: power during the runs", what=what)
+
+
+def _over_time(view: View, samples: pd.DataFrame, length: float) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Samples of one column by stretches of time: the median of each host, and of each generation's hosts."""
+    bins = (samples["t"] / length * _BINS).round().clip(upper=_BINS) * (length / _BINS)
+    hosts = samples.groupby(["host", bins.rename("x")], sort=True)["value"].median().rename("median").reset_index()
+    own = hosts.assign(generation=[view.generation[h] or "" for h in hosts["host"]])
+    generational = own.groupby(["generation", "x"])["median"].agg(["median", "min", "max"]).reset_index()
+    return hosts, generational.rename(columns={"min": "low", "max": "high"})

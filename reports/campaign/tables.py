@@ -1,0 +1,182 @@
+"""The figures of a page as they are printed: tables of medians, gaps, failures, mixed versions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from fleetmark.base.measurement import Status
+from fleetmark.base.text import said
+from fleetmark.record.results import HostInfo, Results
+from planner import summary
+from reports.campaign.problems import WORST_FIRST
+from reports.campaign.view import Key, View, by_metric, groups, headlines, spread
+from reports.kit import format as fmt
+
+ACROSS = 8  # hosts up to which they stand as columns beside each other
+ROWS = 3000  # figures up to which every host has its own row among all metrics
+ROWS_ON_PAPER = 400  # the same, where nothing can be folded
+CELLS = 6000  # figures up to which the headlines of all hosts are a table
+FOLD = 60  # rows above which a workload's cases are folded one by one
+
+_PRINTED = ("better", "generation", "host", "median", "lo", "hi", "interval", "cv", "n")
+_ENDS = ("low_host", "low", "high_host", "high")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A median as it is printed; ``value`` (base unit) is what a column sorts by. ``why`` stands for an absent one."""
+
+    median: str = ""
+    spread: str = ""
+    cv: str = ""
+    n: int = 0
+    value: float = 0.0
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A metric's figure of one host or generation (``who``); ``low`` and ``high``: the hosts at a generation's ends.
+
+    ``factor``: what one of ``unit`` is in ``base``. ``again``: the metric's name stands in the row above. ``number``:
+    which metric of the embedded ones it is; None where its hosts' figures are not embedded.
+    """
+
+    workload: str
+    case: str
+    point: str
+    better: str
+    who: str
+    figure: Figure
+    unit: str
+    factor: float
+    base: str
+    again: bool = False
+    low: tuple[str, str] | None = None  # host, figure
+    high: tuple[str, str] | None = None
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """All metrics of a workload: tables of (title, lines); a single one, without title, where it is short."""
+
+    name: str
+    rows: int
+    tables: tuple[tuple[str, list[Line]], ...]
+
+
+def lines(
+    view: View, key: Key, rows: pd.DataFrame, shown: fmt.Shown, numbers: Mapping[Key, int] | None = None
+) -> list[Line]:
+    """A metric's rows, of hosts or of generations."""
+    generational = "generation" in rows
+    point = fmt.point(key[2], key[3], key[4], key[5])
+    return [
+        Line(
+            *(key[0], key[1], point, r["better"]),
+            view.title_of(r["generation"]) if generational else r["host"],
+            _figure(r, shown),
+            *(shown.unit, 1 / shown.factor, key[-1]),
+            i > 0,
+            (r["low_host"], shown.number(r["low"])) if generational else None,
+            (r["high_host"], shown.number(r["high"])) if generational else None,
+            (numbers or {}).get(key),
+        )
+        for i, r in enumerate(_records(rows))
+    ]
+
+
+def _records(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """The columns that are printed, row by row; of many small frames much faster than pandas' own."""
+    names = [name for name in (*_PRINTED, *_ENDS) if name in rows]
+    for values in zip(*(rows[name].tolist() for name in names), strict=True):
+        yield dict(zip(names, values, strict=True))
+
+
+def _figure(row: Mapping[Any, Any], shown: fmt.Shown) -> Figure:
+    median = row["median"]
+    extent = spread(shown, row["lo"], row["hi"], row["interval"])
+    return Figure(shown.number(median), extent, fmt.percent(row["cv"]), row["n"], median)
+
+
+def _by_host(rows: pd.DataFrame, shown: fmt.Shown) -> dict[str, Figure]:
+    return {r["host"]: _figure(r, shown) for r in _records(rows)}
+
+
+def across(view: View) -> list[tuple[Line, list[Figure]]]:
+    """Headlines with the hosts as columns, a scale for each row; none for one host, or for too many."""
+    if not 1 < len(view.hosts) <= ACROSS:
+        return []
+    found = []
+    for key, rows, shown in by_metric(headlines(view.merged)):
+        of = _by_host(rows, shown)
+        cells = [of.get(h.name) or Figure(why=view.why_absent(h.name, key)) for h in view.hosts]
+        found.append((lines(view, key, rows, shown)[0], cells))
+    return found
+
+
+def down(view: View) -> tuple[list[Line], list[tuple[HostInfo, list[Figure]]]] | None:
+    """Headlines with the hosts as rows, a scale for each column: columns, and rows; None for few hosts or too many."""
+    chosen = headlines(view.merged)
+    if len(view.hosts) <= ACROSS or len(chosen) > CELLS:
+        return None
+    columns, found = [], []
+    for key, rows, shown in by_metric(chosen):
+        columns.append(lines(view, key, rows, shown)[0])
+        found.append((key, _by_host(rows, shown)))
+    return columns, [
+        (h, [of.get(h.name) or Figure(why=view.why_absent(h.name, key)) for key, of in found]) for h in view.hosts
+    ]
+
+
+def metrics(view: View, numbers: Mapping[Key, int], *, per_host: bool) -> Iterator[Workload]:
+    """All metrics, by host or (not ``per_host``) by generation; ``numbers``: which are embedded, as ``Line.number``."""
+    for (workload,), frame in groups(view.stats if per_host else view.generational, ["workload"]):
+        tables: dict[str, list[Line]] = defaultdict(list)
+        for key, rows, shown in by_metric(frame):
+            tables[key[1] if len(frame) > FOLD else ""] += lines(view, key, rows, shown, numbers)
+        yield Workload(workload, len(frame), tuple(tables.items()))
+
+
+def coverage(view: View) -> list[tuple[str, list[tuple[int, int] | None]]]:
+    """Hosts with anything that did not pass: for each workload (passed, all), None where nothing was planned."""
+    outcomes = view.results.outcomes
+    passed = (
+        (outcomes["status"] == Status.PASSED).groupby([outcomes["host"], outcomes["workload"]]).agg(["sum", "size"])
+    )
+    table = {key: (int(ok), int(all_)) for key, ok, all_ in passed.itertuples(name=None)}
+    workloads = sorted(str(w) for w in outcomes["workload"].unique())
+    rows = [(h.name, [table.get((h.name, w)) for w in workloads]) for h in view.hosts]
+    return [(name, cells) for name, cells in rows if any(c and c[0] < c[1] for c in cells)]
+
+
+def failed(results: Results) -> pd.DataFrame:
+    """Every run that did not pass, worst first."""
+    outcomes = results.outcomes[results.outcomes["status"] != Status.PASSED]
+    rank = outcomes["status"].map({s: i for i, s in enumerate(WORST_FIRST)})
+    return outcomes.assign(rank=rank).sort_values(["rank", "host", "workload", "case", "repeat"], kind="stable")
+
+
+def mixed(measurements: pd.DataFrame) -> list[tuple[str, str, list[str]]]:
+    """Workloads whose tool came in several versions, which do not compare: workload, version, the hosts with it."""
+    several = measurements.groupby("workload", observed=True)["tool_version"].transform("nunique") > 1
+    return [
+        (workload, version or said("(not told)"), sorted(rows["host"].unique(), key=fmt.natural))
+        for (workload, version), rows in groups(measurements[several], ["workload", "tool_version"])
+    ]
+
+
+def wide(view: View, most: int = ROWS) -> bool:
+    """Whether figures of single hosts are more than ``most``, too many for rows of their own."""
+    return len(view.stats) > most and len(view.hosts) > 1
+
+
+def intervals(view: View, *, per_host: bool) -> set[summary.Interval]:
+    """Which kinds of spread the tables of all metrics show."""
+    return {summary.Interval(i) for i in (view.stats if per_host else view.generational)["interval"].unique()}

@@ -1,0 +1,154 @@
+"""What every report of a run needs, worked out once: hosts in order, their figures, their generations' figures."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fleetmark.base.measurement import Standing, Status
+from fleetmark.base.text import joined, said
+from fleetmark.record.results import HostInfo, Results
+from planner import summary
+from planner.curves import CURVE, curve_point
+from reports.campaign.problems import absences
+from reports.kit import format as fmt
+
+Key = tuple[str, ...]  # the values of planner.summary.METRIC
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A campaign ready to be shown.
+
+    ``hosts`` stand by generation, then by name; ``generations`` holds each generation's name, "" (last) for hosts
+    without one. ``stats`` has a row per host and subject, ``merged`` has pairs of hosts brought together, and
+    ``generational`` a row per generation (all three as planner.summary gives them). ``absent`` says why a
+    (host, workload, case) has no figure.
+    """
+
+    results: Results
+    hosts: tuple[HostInfo, ...]
+    generation: Mapping[str, str | None]
+    generations: tuple[str, ...]
+    stats: pd.DataFrame
+    merged: pd.DataFrame
+    generational: pd.DataFrame
+    absent: Mapping[tuple[str, str, str], Status]
+
+    def title_of(self, generation: str) -> str:
+        """A generation's name as people read it."""
+        return fmt.clean(generation) or (said("all hosts") if len(self.generations) == 1 else said("no generation"))
+
+    def why_absent(self, host: str, key: Key) -> str:
+        """One word for a figure a host lacks: how its runs ended; empty where none was planned."""
+        workload, case = key[0], key[1]
+        # A step may give several cases (``step/part``), and an outcome may stand for a whole workload (``*``).
+        for name in (case, case.split("/")[0], "*"):
+            if (host, workload, name) in self.absent:
+                return str(self.absent[host, workload, name])
+        return ""
+
+
+def view(results: Results, first: Sequence[str] = ()) -> View:
+    """Work out everything the reports of ``results`` share; generations stand by name, but for those that are ``first``
+    in that order."""
+    generation = {h.name: h.generation for h in results.hosts}
+    # Hosts that are only in the tables (an archive without their facts) are hosts all the same.
+    for name in results.outcomes["host"].unique():
+        generation.setdefault(str(name), None)
+    known = {h.name: h for h in results.hosts}
+    hosts = [known.get(name, HostInfo(name)) for name in generation]
+    named = sorted({g or "" for g in generation.values()}, key=lambda g: (g == "", fmt.natural(g)))
+    generations = [*(g for g in first if g in named), *(g for g in named if g not in first)]
+    hosts.sort(key=lambda h: (generations.index(h.generation or ""), fmt.natural(h.name)))
+    as_printed = [str(m) for m in results.measurements["metric"].unique()]
+    orders = {"metric": as_printed, "workload": results.campaign.workloads, "generation": generations}
+    stats = in_order(summary.per_host(results.measurements), orders)
+    paired = summary.merge_pairs(stats, generation)
+    merged = stats if paired is stats else in_order(paired, orders)
+    return View(
+        results,
+        tuple(hosts),
+        generation,
+        tuple(generations),
+        stats=stats,
+        merged=merged,
+        generational=in_order(summary.per_generation(merged, generation), orders),
+        absent=absences(results),
+    )
+
+
+def in_order(frame: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """Rows as people read: columns of ``orders`` in that order, all else in natural order (64 before 128)."""
+    if frame.empty:
+        return frame
+
+    def rank(name: str, values: Sequence[str]) -> list[int]:
+        given = {value: position for position, value in enumerate(orders.get(name, ()))}
+        order = sorted(values, key=lambda v: (given.get(v, len(given)), v == "", fmt.natural(v)))
+        place = {value: position for position, value in enumerate(order)}
+        return [place[v] for v in values]
+
+    keys = [*summary.METRIC, *(c for c in ("generation", "host") if c in frame)]
+    return frame.iloc[np.argsort(summary.codes(frame, keys, rank), kind="stable")].reset_index(drop=True)
+
+
+def groups(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
+    """``frame``'s rows group by group, in the order in which the groups first occur; the key is a tuple."""
+    yield from frame.groupby(list(keys), sort=False, observed=True)
+
+
+def by_metric(frame: pd.DataFrame) -> Iterator[tuple[Key, pd.DataFrame, fmt.Shown]]:
+    """``frame``'s rows metric by metric, each with the one way to write all its figures."""
+    for key, rows in groups(frame, summary.METRIC):
+        yield key, rows, shown_as(rows, key[-1])
+
+
+def shown_as(rows: pd.DataFrame, unit: str) -> fmt.Shown:
+    """The one way to write a metric's ``rows`` (median, lo, hi, bits), base ``unit``."""
+    figures = zip(*(rows[name].tolist() for name in ("median", "lo", "hi")), strict=True)
+    return fmt.fit(figures, unit, bits=bool(rows["bits"].iloc[0]))
+
+
+def headlines(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the figures people ask for first; all rows where no metric claims to be one.
+
+    Of a metric measured over many sizes (a curve) only the largest size stands here.
+    """
+    chosen = frame[frame["headline"].astype(bool)]
+    chosen = frame if chosen.empty else chosen
+    split = {text: curve_point(text) for text in chosen["labels"].unique()}
+    sized = summary.plain(chosen[chosen["labels"].isin([text for text, point in split.items() if point is not None])])
+    if sized.empty:
+        return chosen
+    parts = sized["labels"].map(split)
+    size, rest = parts.str[1].astype(float), parts.str[0]
+    line = [sized["workload"], sized["case"], sized["metric"], rest]
+    inner = (size.groupby(line).transform("nunique") >= CURVE) & (size < size.groupby(line).transform("max"))
+    return chosen.drop(index=inner[inner].index)
+
+
+def spread(shown: fmt.Shown, lo: float, hi: float, interval: str) -> str:
+    """``[a, b]`` for an interval of the median, ``a–b`` for min to max, empty for a single value."""
+    if interval == summary.Interval.ORDER:
+        return f"[{shown.number(lo)}, {shown.number(hi)}]"
+    return f"{shown.number(lo)}–{shown.number(hi)}" if interval == summary.Interval.RANGE else ""
+
+
+def footnotes(frame: pd.DataFrame) -> list[str]:
+    """What the owners of benchmarks want said beside figures such as these."""
+    return [Standing(name).footnote for name in sorted(frame["standing"].unique()) if name]
+
+
+def legend(intervals: Container[str]) -> str:
+    """What the spreads on show mean; only those that occur."""
+    kinds = {
+        summary.Interval.ORDER: said("[a, b], the median lies there with at least 95% confidence (order statistics)"),
+        summary.Interval.RANGE: said("a–b, smallest to largest of fewer than 6 values"),
+        summary.Interval.NONE: said("none, a single value"),
+    }
+    return said("Spread: {kinds}", kinds=joined((text for kind, text in kinds.items() if kind in intervals), "; "))

@@ -1,0 +1,334 @@
+"""One campaign as a workbook: headlines per generation, medians and spreads per host, measurements, failures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from fleetmark.base.measurement import Status
+from fleetmark.base.text import Said, said
+from fleetmark.base.words import word
+from planner.summary import METRIC, order_interval, pair_subjects, plain
+from reports import sheets as _xlsx_pages
+from reports.campaign.view import View
+from reports.comparison.xlsx.hosts import MOST_SHOWN
+from reports.comparison.xlsx.sources import LIVE
+from reports.kit import format as fmt
+from reports.kit.workbook import COLOURS, INTEGER, MOST_FORMULA, PERCENT, Book, Head, Sheet, form_for
+from reports.report import Report
+from reports.sheets import Prose
+
+_FIRST_ROW = 4
+_ABOUT = ("workload", "case", "metric", "subject", "labels", "standing", "unit", "better")
+_FIRST_COLUMN = len(_ABOUT)
+_MOST_PARTS = 200
+_MOST_MEDIANS = 500_000  # figures of hosts; above, a workbook is no place to work on them
+_RAW = ("workload", "case", "metric", "subject", "labels", "standing", "host", "repeat", "value", "unit")
+_REST = ("tool_version", "time", "raw")
+_VALUE = _RAW.index("value")
+
+_Key = tuple[str, ...]
+_POINT = (
+    Head(said("workload")),
+    Head(said("case")),
+    Head(said("metric")),
+    Head(said("subject")),
+    Head(said("labels")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """``metrics``: a row for each, by its place; ``columns``: a host's column; ``generations``: first and last column
+    of each. ``ranges``: (metric, host) to the rows of the tab Raw of which each of its medians is taken.
+    """
+
+    view: View
+    metrics: Mapping[_Key, int]
+    columns: Mapping[str, int]
+    generations: Mapping[str, tuple[int, int]]
+    ranges: Mapping[tuple[_Key, str], Sequence[tuple[int, int]]]
+
+
+def render(report: Report) -> bytes:
+    """The workbook of a campaign's report."""
+    title = said("Campaign {id}", id=report.campaign.id)
+    book = Book(title, report.date, report.language)
+    readme = book.sheet(said("Readme"), "#1F3A5F")
+    headlines = book.sheet(said("Headlines"), COLOURS[0])
+    hosts = book.sheet(said("Per host"), COLOURS[2])
+    spread = book.sheet(said("Spread"), COLOURS[2])
+    raw = book.sheet(said("Raw"), COLOURS[2])
+    failed = book.sheet(said("Not passed"), COLOURS[5])
+    facts = book.sheet(said("Facts"), COLOURS[5])
+    measured = _scored(report.view)
+    live = len(measured) <= LIVE
+    layout = _layout(report.view, measured if live else measured.iloc[:0])
+    _raw(raw, measured, live, report)
+    few = len(report.view.merged) <= _MOST_MEDIANS
+    _medians(hosts, layout, raw, few)
+    _spreads(spread, layout, raw)
+    _headlines(headlines, layout, hosts if few else None)
+    failed.top(said("What did not pass, and why"))
+    _xlsx_pages.excluded(failed, report, _FIRST_ROW - 1)
+    facts.top(said("Hosts side by side"), _xlsx_pages.ALIKE)
+    _xlsx_pages.facts(facts, report, _FIRST_ROW - 1)
+    prose = Prose(readme, readme.top(title) - 1)
+    prose.heading(said("What was measured"))
+    counts = report.view.results.outcomes["status"].value_counts()
+    prose.pair(said("Hosts"), f"{len(report.view.hosts):,}")
+    prose.pair(said("Runs"), ", ".join(f"{int(counts[s]):,} {book.words(word(s))}" for s in Status if s in counts))
+    prose.pair(said("Measurements that passed"), f"{len(measured):,}")
+    prose.tabs(
+        {
+            sheet.name: text
+            for sheet, text in zip(
+                (headlines, hosts, spread, raw, failed, facts), _TABS if live else _TABS_OF_VALUES, strict=True
+            )
+        }
+    )
+    _xlsx_pages.provenance(prose, report)
+    return book.bytes()
+
+
+_TABS: Sequence[Said] = (
+    said("The headline metrics per generation: median over hosts with its spread, live."),
+    said("The median of every metric on every host, live from the tab Raw."),
+    said("The coefficient of variation behind each of those medians."),
+    said("Every measurement that passed, with the file it was read from."),
+    said("What was left out or did not pass, and why."),
+    said("How the hosts are made and configured, side by side."),
+)
+_TABS_OF_VALUES: Sequence[Said] = (
+    said("The headline metrics per generation: median over hosts with its spread, as values."),
+    said("The median of every metric on every host, as values, where there are not too many."),
+    said("The coefficient of variation behind each of those medians, where there are not too many."),
+    said("Where every measurement is: they are too many to stand here."),
+    *_TABS[4:],
+)
+
+
+def _scored(view: View) -> pd.DataFrame:
+    """The measurements behind the medians, those of one median next to each other; with ``merged``, the subject under
+    which pairs are brought together.
+    """
+    m = view.results.measurements
+    m = m[(m["status"] == Status.PASSED) & np.isfinite(m["value"].astype(float))]
+    if len(m) > LIVE:
+        return m
+    order = view.stats.reset_index(names="place")[["place", *METRIC, "host"]]
+    m = (
+        plain(m)
+        .merge(plain(order), on=[*METRIC, "host"])
+        .sort_values(["place", "repeat"], kind="stable", ignore_index=True)
+    )
+    return m.assign(merged=pair_subjects(m, view.generation))
+
+
+def _layout(view: View, measured: pd.DataFrame) -> _Layout:
+    metrics = _keys(view.merged[METRIC].drop_duplicates())
+    columns = {host.name: n for n, host in enumerate(view.hosts, _FIRST_COLUMN)}
+    generations: dict[str, tuple[int, int]] = {}
+    for host in view.hosts:
+        first, _ = generations.get(host.generation or "", (columns[host.name],) * 2)
+        generations[host.generation or ""] = (first, columns[host.name])
+    ranges: dict[tuple[_Key, str], list[tuple[int, int]]] = {}
+    if not measured.empty:
+        for at in measured.groupby("place", sort=False).indices.values():
+            row = measured.iloc[at[0]]
+            key = tuple(str(row["merged" if c == "subject" else c]) for c in METRIC)
+            span = (_FIRST_ROW + int(at[0]), _FIRST_ROW + int(at[-1]))
+            ranges.setdefault((key, str(row["host"])), []).append(span)
+    return _Layout(view, {k: n for n, k in enumerate(metrics, _FIRST_ROW)}, columns, generations, ranges)
+
+
+def _keys(frame: pd.DataFrame) -> list[_Key]:
+    return list(zip(*(frame[c].astype(str).tolist() for c in METRIC), strict=True)) if len(frame) else []
+
+
+def _raw(sheet: Sheet, measured: pd.DataFrame, live: bool, report: Report) -> None:
+    if not live:
+        text = said(
+            "{n} measurements are too many for formulas over each (at most {most}): medians stand as values. Every "
+            "measurement is in measurements.parquet in {path}.",
+            n=f"{len(measured):,}",
+            most=f"{LIVE:,}",
+            path=str(report.campaign.path),
+        )
+        sheet.top(said("Measurements"), text)
+        return
+    sheet.top(
+        said("Measurements"),
+        said("What passed. Filter as you like, but do not sort: the medians of the tab Per host are of ranges here."),
+    )
+    for n, values in enumerate(measured[[*_RAW, *_REST]].itertuples(index=False), _FIRST_ROW):
+        for column, value in enumerate(values):
+            if column == _VALUE:
+                sheet.number(n, column, float(value), "0.000000E+00")
+            elif column == _RAW.index("repeat"):
+                sheet.number(n, column, int(value), INTEGER)
+            else:
+                sheet.text(n, column, "" if value == "{}" else value)
+    heads = [
+        *_POINT,
+        *(Head(said("standing")), Head(said("host")), Head(said("repeat"), said("from 0"), 9)),
+        *(Head(said("value"), said("base unit"), 16), Head(said("unit"))),
+        *(Head(said("tool version")), Head(said("time")), Head(said("raw file"))),
+    ]
+    sheet.heads(_FIRST_ROW - 1, heads)
+    sheet.filtered(_FIRST_ROW - 1, _FIRST_ROW + len(measured) - 1, len(heads))
+
+
+def _about(sheet: Sheet, row: int, key: _Key, better: str) -> None:
+    known = dict(zip(METRIC, key, strict=True))
+    texts = {
+        **known,
+        "labels": fmt.labels(known["labels"]),
+        "better": word(better),
+        "standing": word(known["standing"]),
+    }
+    for column, name in enumerate(_ABOUT):
+        sheet.text(row, column, texts[name], "strong" if name == "metric" else "text")
+
+
+def _matrix(sheet: Sheet, layout: _Layout) -> None:
+    heads = [
+        *_POINT,
+        *(Head(said("standing"), "", 10), Head(said("unit"), "", 8), Head(said("direction"), "", 10)),
+    ]
+    heads += [Head(h.name, "", 16) for h in layout.view.hosts]
+    for generation, (first, _) in layout.generations.items():
+        sheet.text(_FIRST_ROW - 2, first, layout.view.title_of(generation), "heading")
+    sheet.heads(_FIRST_ROW - 1, heads)
+    sheet.filtered(_FIRST_ROW - 1, _FIRST_ROW + len(layout.metrics) - 1, len(heads), frozen_columns=3)
+
+
+def _medians(sheet: Sheet, layout: _Layout, raw: Sheet, few: bool) -> None:
+    title, merged = said("Median of each metric on each host"), layout.view.merged
+    if not few:
+        sheet.top(title, _too_many(merged))
+        return
+    sheet.top(title, said("Figures keep their base unit; formats scale them."))
+    for _, rows in merged.groupby(METRIC, sort=False, observed=True):
+        key = _keys(rows.iloc[:1])[0]
+        row, form = layout.metrics[key], form_for(rows["median"].tolist(), key[METRIC.index("unit")])
+        _about(sheet, row, key, str(rows["better"].iloc[0]))
+        for host, median in zip(rows["host"].tolist(), rows["median"].tolist(), strict=True):
+            formula = _median(raw, layout.ranges.get((key, host), ()))
+            if formula:
+                sheet.formula(row, layout.columns[host], f"={formula}", float(median), form)
+            else:
+                sheet.number(row, layout.columns[host], float(median), form, "value")
+    _matrix(sheet, layout)
+
+
+def _median(raw: Sheet, ranges: Sequence[tuple[int, int]]) -> str:
+    """The median of a range of Raw; for pairs that of their medians; empty where the formula would be too long."""
+    each = [f"MEDIAN({raw.span(first, _VALUE, last, _VALUE)})" for first, last in ranges]
+    made = each[0] if len(each) == 1 else f"MEDIAN({','.join(each)})" if each else ""
+    return made if len(each) <= _MOST_PARTS and len(made) < MOST_FORMULA else ""
+
+
+def _spreads(sheet: Sheet, layout: _Layout, raw: Sheet) -> None:
+    title = said("Coefficient of variation of each metric on each host")
+    merged = layout.view.merged
+    if len(merged) > MOST_SHOWN:
+        sheet.top(title, _too_many(merged))
+        return
+    text = said(
+        "Standard deviation over mean: of the repeats; of the pairs' medians where the subject is a generation."
+    )
+    sheet.top(title, text)
+    for key, host, cv, better in zip(_keys(merged), merged["host"], merged["cv"], merged["better"], strict=True):
+        row, column = layout.metrics[key], layout.columns[host]
+        _about(sheet, row, key, str(better))
+        ranges = layout.ranges.get((key, host), ())
+        if math.isnan(cv):
+            continue
+        if len(ranges) == 1:
+            cells = raw.span(ranges[0][0], _VALUE, ranges[0][1], _VALUE)
+            sheet.formula(row, column, f"=STDEV({cells})/ABS(AVERAGE({cells}))", float(cv), "0.00%")
+        else:
+            sheet.number(row, column, float(cv), "0.00%", "value")
+    _matrix(sheet, layout)
+    last = max(layout.columns.values(), default=_FIRST_COLUMN)
+    rows = (_FIRST_ROW, max(layout.metrics.values(), default=_FIRST_ROW))
+    sheet.scale(rows[0], _FIRST_COLUMN, rows[1], last)
+
+
+def _ends(layout: _Layout) -> dict[tuple[_Key, str], tuple[str, str]]:
+    """The hosts with the lowest and the highest median of each metric and generation, of equals the leftmost."""
+    of = {h.name: h.generation or "" for h in layout.view.hosts}
+    merged = plain(layout.view.merged[[*METRIC, "host", "median"]])
+    merged = merged.assign(generation=merged["host"].map(of), column=merged["host"].map(layout.columns))
+    merged = merged.sort_values("column", kind="stable", ignore_index=True)
+    medians = merged.groupby([*METRIC, "generation"], sort=False, observed=True)["median"]
+    low, high = (merged.loc[rows, [*METRIC, "generation", "host"]] for rows in (medians.idxmin(), medians.idxmax()))
+    return {
+        (key, str(generation)): (str(a), str(b))
+        for key, generation, a, b in zip(_keys(low), low["generation"], low["host"], high["host"], strict=True)
+    }
+
+
+def _too_many(figures: pd.DataFrame) -> str:
+    return said("{n} figures are too many to stand here; Headlines has the spread over hosts.", n=f"{len(figures):,}")
+
+
+def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet | None) -> None:
+    """A row per headline metric and generation: median over hosts, its interval or range, the hosts at the ends; live
+    where the tab ``hosts`` has the figures.
+    """
+    sheet.top(
+        said("Headlines per generation"),
+        said("Median over hosts. From and to: interval of the median (95%) from 6 hosts on, below that the range."),
+    )
+    found = layout.view.generational
+    found = found[found["headline"].astype(bool)] if found["headline"].astype(bool).any() else found
+    heads = [
+        *_POINT,
+        *(Head(said("standing"), "", 10), Head(said("unit"), "", 8), Head(said("direction"), "", 10)),
+        *(Head(said("generation")), Head(said("hosts"), "", 8), Head(said("median"), "", 16)),
+        *(Head(said("from"), "", 16), Head(said("to"), "", 16), Head(said("variation"), "%", 11)),
+        *(Head(said("lowest"), said("host"), 16), Head(said("highest"), said("host"), 16)),
+    ]
+    row, head = _FIRST_ROW, _FIRST_ROW - 1
+    ends = {} if hosts is None else _ends(layout)
+    for key, about in zip(_keys(found), found.to_dict("records"), strict=True):
+        _about(sheet, row, key, str(about["better"]))
+        generation = str(about["generation"])
+        sheet.text(row, 8, layout.view.title_of(generation))
+        width = float(about["hi"] - about["lo"])
+        form = form_for([float(about["median"])], str(about["unit"]), width)
+        n = int(about["n"])
+        lowest, highest = ends.get((key, generation), (about["low_host"], about["high_host"]))
+        low, high, _ = order_interval(n) or (1, n, math.nan)
+        cells = names = ""
+        if hosts is not None:
+            first, last = layout.generations[generation]
+            cells = hosts.span(layout.metrics[key], first, layout.metrics[key], last)
+            names = hosts.span(head, first, head, last)
+        figures: list[tuple[str, int | float | str, str, str]] = [
+            (f"COUNT({cells})", n, INTEGER, "computed"),
+            (f"MEDIAN({cells})", float(about["median"]), form, "key"),
+            (f"SMALL({cells},{low})", float(about["lo"]), form, "computed"),
+            (f"SMALL({cells},{high})", float(about["hi"]), form, "computed"),
+            (f"STDEV({cells})/ABS(AVERAGE({cells}))", float(about["cv"]), PERCENT, "computed"),
+            (f"INDEX({names},MATCH(MIN({cells}),{cells},0))", lowest, "", "computed"),
+            (f"INDEX({names},MATCH(MAX({cells}),{cells},0))", highest, "", "computed"),
+        ]
+        for column, (formula, value, shape, role) in enumerate(figures, 9):
+            if isinstance(value, float) and math.isnan(value):
+                continue  # of a single host
+            if hosts is not None:
+                sheet.formula(row, column, f"={formula}", value, shape, role)
+            elif isinstance(value, str):
+                sheet.text(row, column, value)
+            else:
+                sheet.number(row, column, value, shape, "value")
+        row += 1
+    sheet.heads(head, heads)
+    sheet.filtered(head, row - 1, len(heads), frozen_columns=3)

@@ -1,0 +1,103 @@
+"""A comparison for a terminal: the headline of each class, its benchmarks, what was left out, and conversions."""
+
+from __future__ import annotations
+
+from rich import box
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from planner.comparison import Comparison
+from planner.ratio import Verdict
+from reports.comparison.model import (
+    Row,
+    extent,
+    figure,
+    footnotes,
+    hosts,
+    how_to_read,
+    named,
+    p_value,
+    plus_minus,
+    question,
+    rows,
+    shortened,
+    value,
+)
+from reports.kit import format as fmt
+
+_STYLE = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.SAME: "cyan", Verdict.CANNOT_TELL: "yellow"}
+MOST_OUT = 8
+MOST_HEAD = 12  # characters of a side's name over its column; of a longer one, the part it plays
+
+
+def show(found: Comparison) -> list[RenderableType]:
+    """What to print, in order, for 80 columns and wider."""
+    found = shortened(found)
+    every = rows(found)
+    parts: list[RenderableType] = [Text(fmt.clean(question(found)), style="bold"), Text()]
+    for warning in found.warnings:
+        parts.append(Text(f"warning: {fmt.clean(warning)}", style="bold yellow"))
+    if found.warnings:
+        parts.append(Text())
+    for candidate in found.candidates:
+        mine = [r for r in every if r.candidate == candidate.title]
+        if len(found.candidates) > 1 and len(candidate.title) > MOST_HEAD:
+            parts.append(Text(f"candidate {fmt.clean(candidate.title)}", style="bold"))
+        parts += [_table(found, mine, candidate.title), Text()]
+        said = [r for r in mine if r.note and not r.benchmark]
+        parts += [Text(f"{r.class_}: {fmt.clean(r.note)}") for r in said] + ([Text()] if said else [])
+        out = [r for r in mine if r.benchmark and r.ratio is None]
+        if out:
+            parts.append(Text(f"not compared: {fmt.count(len(out), 'benchmark')}", style="bold"))
+            parts += [Text(f"  {fmt.clean(r.benchmark)}: {fmt.clean(r.note)}") for r in out[:MOST_OUT]]
+            if len(out) > MOST_OUT:
+                parts.append(Text(f"  and {len(out) - MOST_OUT} more; --format csv has all"))
+            parts.append(Text())
+    if len(found.candidates) > 1:
+        parts += [_conversions(found, every), Text()]
+    notes = [*found.notes, *footnotes(found), *how_to_read(found)]
+    return [*parts, *(Text(fmt.clean(note), style="dim") for note in notes)]
+
+
+def _table(found: Comparison, mine: list[Row], title: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column("class, benchmark", overflow="fold")
+    for side, part in ((found.baseline, "baseline"), (title, "candidate")):
+        shown = fmt.clean(side) if len(side) <= MOST_HEAD else part
+        table.add_column(shown, justify="right", overflow="fold")
+    for column in ("ratio", "±", "p", "n"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    for row in mine:
+        verdict = Text(row.verdict, style=_STYLE[Verdict(row.verdict)]) if row.verdict else Text("")
+        numbers = (plus_minus(row), p_value(row), hosts(found, row), verdict)
+        if not row.benchmark:
+            head = Text(fmt.clean(row.class_), style="bold")
+            head.append(f", {row.standing}" if row.standing else "", style="not bold")
+            ratio = Text(figure(row.ratio) or "none", style="bold")
+            table.add_row(head, "", Text(extent(row), style="dim"), ratio, *numbers)
+        elif row.ratio is not None:
+            name = Text(f"  {fmt.clean(named(row.benchmark, row))}")
+            values = [value(v, row.unit) for v in (row.baseline_value, row.candidate_value)]
+            table.add_row(name, *values, figure(row.ratio), *numbers)
+    return table
+
+
+def _head(row: Row) -> str:
+    return " ".join(part for part in (figure(row.ratio), plus_minus(row), row.standing) if part)
+
+
+def _conversions(found: Comparison, every: list[Row]) -> Table:
+    """Candidates by class: how many of the baseline one is worth."""
+    classes = list(dict.fromkeys(r.class_ for r in every if not r.benchmark))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, title=None)
+    table.add_column(f"one … = so many {fmt.clean(found.baseline)}", overflow="fold")
+    for name in classes:
+        table.add_column(fmt.clean(name), justify="right", no_wrap=True)
+    heads = {(r.candidate, r.class_): r for r in every if not r.benchmark}
+    table.add_row(Text(fmt.clean(found.baseline)), *["1" for _ in classes])
+    for c in found.candidates:
+        cells = [heads.get((c.title, name)) for name in classes]
+        table.add_row(Text(fmt.clean(c.title)), *[_head(r) if r else "" for r in cells])
+    return table

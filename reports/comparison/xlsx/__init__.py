@@ -1,0 +1,1 @@
+"""A comparison's workbook, tab by tab."""

@@ -1,0 +1,381 @@
+"""Classes, live: weights that can be changed, a score per host made with them, and the headline made of the scores."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from fleetmark.base.text import Said, joined, said
+from fleetmark.base.words import word
+from planner.comparison import WORK_MIX, Candidate
+from planner.equivalence import LEAST_COVERED, MIX_SENSITIVE, WHOLE, Equivalence, Pairing
+from planner.ratio import Ratio
+from reports.comparison.xlsx import ratios
+from reports.comparison.xlsx.grid import FIRST_COLUMN, FIRST_ROW, Grid
+from reports.kit.workbook import GRID, INTEGER, LOG, PERCENT, RATIO, Head, Sheet, cell, literal
+
+LEAST_NAME = "least_covered"
+_Logs = npt.NDArray[np.float64]
+# Columns of the tab Weights.
+CANDIDATE, CLASS, BENCHMARK, WEIGHT, COUNTED, SHARE, DELTA, OWN, WHY, HOURS, OF_HOURS = range(11)
+_BEFORE = ("candidate", "class", *ratios.KEYS, "lowest", "highest", "covered", "note")
+_BEHIND = (
+    *ratios.WORKINGS,
+    "extra",
+    "inside",
+    "all",
+    "count",
+    "below",
+    "above",
+    "resampled_lo",
+    "resampled_hi",
+    "label",
+)
+AT = {name: place for place, name in enumerate((*_BEFORE, *_BEHIND))}  # columns of the tab Classes
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of the tab Classes: a class of one candidate, or its headline for equal work. ``row``: where it stands
+    there; ``first``: the row of the tab Weights where its benchmarks begin; ``score``: the row of its hosts' scores.
+    """
+
+    candidate: Candidate
+    class_: str
+    found: Equivalence
+    equal_work: bool
+    row: int
+    first: int
+    score: int
+
+    @property
+    def ratio(self) -> Ratio | None:
+        return self.found.work if self.equal_work else self.found.ratio
+
+
+def lines(grid: Grid) -> list[Line]:
+    """Every line: candidate by candidate; those without a headline after all others, so that a chart can end there."""
+    made: list[Line] = []
+    first = score = FIRST_ROW
+    for candidate in grid.found.candidates:
+        for name, found in sorted(candidate.classes.items(), key=lambda c: (c[0] != WORK_MIX, c[0])):
+            for equal_work in (False, True) if name == WORK_MIX else (False,):
+                made.append(Line(candidate, name, found, equal_work, 0, first, score))
+                score += 2 if grid.found.pairing is Pairing.SAME_HOSTS else 1  # a row of differences below it
+            first += len(grid.of(name))
+    made.sort(key=lambda line: line.ratio is None)
+    return [replace(line, row=row) for row, line in enumerate(made, FIRST_ROW)]
+
+
+def title(line: Line) -> Said | str:
+    """What a line is called."""
+    return said("{class_}, equal work", class_=word(line.class_)) if line.equal_work else word(line.class_)
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """What Python finds of a line: share of each benchmark (and that of the candidate's hours, for equal work), logs of
+    their ratios over the hosts that have all (NaN elsewhere), and the hosts' scores (NaN where there is none).
+    """
+
+    share: _Logs
+    hours: _Logs
+    delta: _Logs
+    a: _Logs
+    b: _Logs
+    extra: float
+
+
+def write(
+    grid: Grid, weights: Sheet, scores: Sheet, logs: Sheet, classes: Sheet, benchmarks: Sheet, own: int
+) -> list[Line]:
+    """The tabs Weights, Host scores and Classes. ``logs`` has the hosts' logs where ``grid`` says; ``benchmarks`` has
+    the log of each benchmark's own ratio in column ``own``, candidate by candidate in the grid's order.
+    """
+    made = lines(grid)
+    for n, candidate in enumerate(grid.found.candidates):
+        before = n * len(grid.titles)
+        for line in (m for m in made if m.candidate is candidate):
+            scored = _scored(grid, line)
+            if not line.equal_work:
+                _weights(grid, line, scored, weights, scores, logs, classes)
+            _scores(grid, line, scored, weights, scores, logs)
+            first, last = (FIRST_ROW + before + place for place in grid.place(line.class_))
+            _class(grid, line, scored, classes, weights, scores, benchmarks.span(first, own, last, own))
+    _heads(grid, weights, scores, classes, made)
+    return made
+
+
+def _of(line: Line, grid: Grid) -> tuple[list[float], list[bool]]:
+    """The weight of each benchmark of the class, and whether it is in the headline."""
+    e, titles = line.found, grid.of(line.class_)
+    wanted = [float(e.wanted.get(t, 0.0)) for t in titles]
+    return wanted, [w > 0 and t in e.each and t not in e.left_out for w, t in zip(wanted, titles, strict=True)]
+
+
+def _scored(grid: Grid, line: Line) -> _Scored:
+    wanted, inside = _of(line, grid)
+    weight = np.where(inside, wanted, 0.0)
+    share = weight / weight.sum() if weight.any() else weight
+    titles = list(grid.of(line.class_))
+    x, y = (grid.frames[side][titles].to_numpy(float) for side in (grid.found.baseline, line.candidate.title))
+    chosen = share > 0
+    a, b = (_dot(side, share, chosen) for side in (x, y))
+    there_a, there_b = ~np.isnan(a), ~np.isnan(b)
+    if grid.found.pairing is Pairing.SAME_HOSTS:
+        there_a = there_b = there_a & there_b
+    delta = np.full(len(titles), np.nan)
+    if chosen.any() and there_a.any() and there_b.any():
+        delta[chosen] = y[there_b][:, chosen].mean(axis=0) - x[there_a][:, chosen].mean(axis=0)
+    hours = np.where(np.isnan(delta), 0.0, share * np.exp(-np.nan_to_num(delta)))
+    extra = 0.0
+    if line.found.ratio and line.found.covered < WHOLE:
+        known = delta[chosen] if chosen.sum() > 1 else np.log([r.value for r in line.found.each.values()])
+        extra = (1 - line.found.covered) ** 2 * float(np.var(known, ddof=1))
+    if line.equal_work and hours.any():
+        a, b = (_dot(side, hours / hours.sum(), chosen) for side in (x, y))
+    return _Scored(share, hours, delta, a, b, extra)
+
+
+def _dot(side: _Logs, share: _Logs, chosen: npt.NDArray[np.bool_]) -> _Logs:
+    """A score per host, NaN where it has not all that is chosen."""
+    if not chosen.any():
+        return np.full(len(side), np.nan)
+    made: _Logs = side[:, chosen] @ share[chosen]
+    return made
+
+
+def _none(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+def _weights(grid: Grid, line: Line, v: _Scored, sheet: Sheet, scores: Sheet, logs: Sheet, classes: Sheet) -> None:
+    """The benchmarks of a class with their weights, which are inputs."""
+    wanted, _ = _of(line, grid)
+    e, candidate = line.found, line.candidate
+    total = classes.at(line.row, AT["inside"])
+    baseline, other = (grid.hosts(scores, line.score, side) for side in (grid.found.baseline, candidate.title))
+    mixed = line.class_ == WORK_MIX
+    of_hours = sheet.span(line.first, HOURS, line.first + len(wanted) - 1, HOURS)
+    for n, name in enumerate(grid.of(line.class_)):
+        row = line.first + n
+        sheet.text(row, CANDIDATE, candidate.title)
+        sheet.text(row, CLASS, word(line.class_))
+        sheet.text(row, BENCHMARK, name)
+        sheet.number(row, WEIGHT, wanted[n], "0.0000", "input")
+        comparable = name in e.each
+        counts = comparable and name not in e.left_out
+        sheet.number(row, COUNTED, float(counts), INTEGER, "input" if comparable else "value")
+        if comparable:
+            sheet.must_be_one_of(row, COUNTED, [1, 0])
+        sheet.must_be_number(row, WEIGHT, 0, 1e6, said("a weight is 0 or more; weights need not sum to 1"))
+        weight, counted, share, delta = (cell(row, c) for c in (WEIGHT, COUNTED, SHARE, DELTA))
+        sheet.formula(row, SHARE, f"=IF(AND({counted}=1,{weight}>0),{weight}/{total},0)", v.share[n], PERCENT)
+        at = grid.row(name)
+        a, b = (grid.hosts(logs, at, side) for side in (grid.found.baseline, candidate.title))
+        mean = _mean_over(grid.found.pairing, a, b, baseline, other)
+        sheet.formula(row, DELTA, f'=IF(OR({share}=0,{mean[0]}=0,{mean[1]}=0),"",{mean[2]})', _none(v.delta[n]), LOG)
+        sheet.formula(row, OWN, f'=IF({delta}="","",EXP({delta}))', _none(math.exp(v.delta[n])), RATIO)
+        if mixed:
+            sheet.formula(row, HOURS, f'=IF({delta}="",0,{share}*EXP(-{delta}))', v.hours[n], "0.0000")
+            hours = v.hours[n] / v.hours.sum() if v.hours.any() else 0.0
+            own = cell(row, HOURS)
+            sheet.formula(row, OF_HOURS, f"=IF({own}=0,0,{own}/SUM({of_hours}))", hours, PERCENT)
+        sheet.text(row, WHY, candidate.excluded.get(name) or e.left_out.get(name, ""), "note")
+
+
+def _mean_over(pairing: Pairing, a: str, b: str, score_a: str, score_b: str) -> tuple[str, str, str]:
+    """How many hosts of both sides have a score, and the difference of their mean logs, as formulas."""
+    if pairing is Pairing.SAME_HOSTS:
+        both = f"ISNUMBER({score_a})*ISNUMBER({score_b})"
+        n = f"SUMPRODUCT({both})"
+        return n, n, f"SUMPRODUCT({both}*({b}-{a}))/{n}"
+    n_a, n_b = f"COUNT({score_a})", f"COUNT({score_b})"
+    return n_a, n_b, f"SUMPRODUCT(ISNUMBER({score_b})*{b})/{n_b}-SUMPRODUCT(ISNUMBER({score_a})*{a})/{n_a}"
+
+
+def _scores(grid: Grid, line: Line, v: _Scored, weights: Sheet, scores: Sheet, logs: Sheet) -> None:
+    """A score per host: its logs weighted, where it has all that have a share."""
+    row, last = line.score, line.first + len(grid.of(line.class_)) - 1
+    share = weights.span(line.first, SHARE, last, SHARE)
+    used = weights.span(line.first, OF_HOURS, last, OF_HOURS) if line.equal_work else share
+    scores.text(row, 0, line.candidate.title)
+    scores.text(row, 1, title(line))
+    scores.text(row, 2, said("score"))
+    for side, values in ((grid.found.baseline, v.a), (line.candidate.title, v.b)):
+        for n, value in enumerate(values, grid.first[side]):
+            host = grid.benchmarks(logs, line.class_, n)
+            complete = f'AND(COUNTIF({share},">0")>0,SUMPRODUCT(({share}>0)*ISNUMBER({host}))=COUNTIF({share},">0"))'
+            scores.formula(row, n, f'=IF({complete},SUMPRODUCT({used},{host}),"")', _none(value), LOG)
+    if grid.found.pairing is Pairing.SAME_HOSTS:
+        scores.text(row + 1, 0, line.candidate.title)
+        scores.text(row + 1, 1, title(line))
+        scores.text(row + 1, 2, said("difference"))
+        before = grid.first[grid.found.baseline]
+        for n, difference in enumerate(v.b - v.a):
+            a, b = cell(row, before + n), cell(row, grid.first[line.candidate.title] + n)
+            there = f'IF(AND(ISNUMBER({a}),ISNUMBER({b})),{b}-{a},"")'
+            scores.formula(row + 1, grid.first[line.candidate.title] + n, f"={there}", _none(difference), LOG)
+
+
+def _class(grid: Grid, line: Line, v: _Scored, sheet: Sheet, weights: Sheet, scores: Sheet, own: str) -> None:
+    """The headline of a class: its ratio and interval out of the hosts' scores."""
+    row, e, ratio = line.row, line.found, line.ratio
+    last = line.first + len(grid.of(line.class_)) - 1
+    at = {name: cell(row, place) for name, place in AT.items()}
+    w, counted, share, delta, hours = (
+        weights.span(line.first, c, last, c) for c in (WEIGHT, COUNTED, SHARE, DELTA, HOURS)
+    )
+    sheet.text(row, AT["candidate"], line.candidate.title, "strong")
+    sheet.text(row, AT["class"], title(line), "strong")
+    sheet.text(row, AT["label"], joined([line.candidate.title, title(line)]))
+    wanted, inside = _of(line, grid)
+    chosen = [x for x, counts in zip(wanted, inside, strict=True) if counts]
+    sheet.formula(row, AT["inside"], f"=SUMPRODUCT(({counted}=1)*({w}>0)*{w})", sum(chosen), "0.0000")
+    sheet.formula(row, AT["all"], f"=SUM({w})", sum(wanted), "0.0000")
+    sheet.formula(row, AT["count"], f'=COUNTIF({share},">0")', len(chosen), INTEGER)
+    covered = f"IF({at['all']}=0,0,{at['inside']}/{at['all']})"
+    sheet.formula(row, AT["covered"], f"={covered}", sum(chosen) / sum(wanted) if sum(wanted) else 0.0, PERCENT)
+    _note(line, sheet, at, own)
+    whole = f"{at['covered']}>={WHOLE!r}"
+    spread = f"IF(COUNT({delta})>1,VAR({delta}),IF(COUNT({own})>1,VAR({own}),0))"
+    no_headline = f'{at["ratio"]}=""'
+    may = f'{_lacking(at, own)}=""'
+    extra = f"=IF({whole},0,IF({may},(1-{at['covered']})^2*{spread},0))"
+    sheet.formula(row, AT["extra"], extra, v.extra, "0.00E+00")
+    a, b = (grid.hosts(scores, line.score, side) for side in (grid.found.baseline, line.candidate.title))
+    differences = grid.hosts(scores, line.score + 1, line.candidate.title)
+    formulas = ratios.of_scores(
+        a, b, differences, grid.found.pairing, at["extra"], may, f"1/SUM({hours})" if line.equal_work else ""
+    )
+    ratios.write(sheet, row, AT, formulas, ratios.worked_out(v.a, v.b, grid.found.pairing, ratio, v.extra))
+    for name, formula, value in (("lowest", "MIN", e.lowest), ("highest", "MAX", e.highest)):
+        sheet.formula(row, AT[name], f'=IF({no_headline},"",EXP({formula}({delta})))', value if ratio else None, RATIO)
+    sides = (("below", f"{at['ratio']}-{at['lo']}"), ("above", f"{at['hi']}-{at['ratio']}"))
+    known = ratio is not None and ratio.lo is not None and ratio.hi is not None
+    for name, formula in sides:
+        end = None
+        if ratio is not None and ratio.lo is not None and ratio.hi is not None:
+            end = ratio.value - ratio.lo if name == "below" else ratio.hi - ratio.value
+        sheet.formula(row, AT[name], f'=IF({at["lo"]}="",0,{formula})', end if known else 0.0, RATIO)
+    if e.resampled and not line.equal_work:
+        for name, value in zip(("resampled_lo", "resampled_hi"), e.resampled, strict=True):
+            sheet.number(row, AT[name], value, RATIO, "value")
+
+
+_NOTHING = said("no benchmark on both sides")
+_TOO_LITTLE = said("no headline: too little of the weight is measured on both sides")
+_ONE = said("no headline: one benchmark says nothing of those that are not covered")
+_MIX = said("the mix decides: the headline for equal work differs by more than 5%")
+
+
+def _lacking(at: dict[str, str], own: str, texts: Sequence[str] = ('"x"', '"x"', '"x"')) -> str:
+    """A formula for why there is no headline, empty where there is one."""
+    nothing, little, one = texts
+    alone = f'IF(AND({at["covered"]}<{WHOLE!r},COUNT({own})<2),{one},"")'
+    return f"IF({at['count']}=0,{nothing},IF({at['covered']}<{LEAST_NAME},{little},{alone}))"
+
+
+def why(line: Line) -> Said:
+    """Why a line without a ratio has none, as the workbook has it."""
+    nothing = not any(
+        w > 0 and t in line.found.each and t not in line.found.left_out for t, w in line.found.wanted.items()
+    )
+    return _NOTHING if nothing else _ONE if line.found.covered >= LEAST_COVERED else _TOO_LITTLE
+
+
+def _note(line: Line, sheet: Sheet, at: dict[str, str], own: str) -> None:
+    """Why there is no headline; of the one for equal work, whether it differs from the other."""
+    words = sheet.book.words
+    e = line.found
+    formula = _lacking(at, own, [literal(words(t)) for t in (_NOTHING, _TOO_LITTLE, _ONE)])
+    value = "" if e.ratio else words(why(line))
+    if line.equal_work:
+        other = cell(line.row - 1, AT["ratio"])
+        apart = f"ABS({other}/{at['ratio']}-1)>{MIX_SENSITIVE!r}"
+        formula = f'IF({at["ratio"]}="",{formula},IF({apart},{literal(words(_MIX))},""))'
+        value = words(_MIX) if e.mix_sensitive else value
+    sheet.formula(line.row, AT["note"], f"={formula}", value, role="word")
+
+
+def _heads(grid: Grid, weights: Sheet, scores: Sheet, classes: Sheet, made: Sequence[Line]) -> None:
+    baseline = grid.found.baseline
+    worked = ratios.heads(baseline)
+    heads = worked | {
+        "candidate": Head(said("candidate"), "", 18),
+        "class": Head(said("class"), "", 26),
+        "lowest": Head(said("lowest benchmark"), said("× baseline"), 11),
+        "highest": Head(said("highest benchmark"), said("× baseline"), 11),
+        "covered": Head(said("weight covered"), "%", 10),
+        "note": Head(said("note"), "", 70),
+        "extra": Head(said("variance for what is not covered"), said("ln²"), 12),
+        "inside": Head(said("weight in the headline"), "", 11),
+        "all": Head(said("weight of all"), "", 11),
+        "count": Head(said("benchmarks in it"), "", 11),
+        "below": Head(said("interval below"), said("× baseline"), 10),
+        "above": Head(said("interval above"), said("× baseline"), 10),
+        "resampled_lo": Head(said("bootstrap from"), said("× baseline"), 11),
+        "resampled_hi": Head(said("bootstrap to"), said("× baseline"), 11),
+        "label": Head(said("label of the chart"), "", 24),
+    }
+    heads["ratio"] = Head(said("one is worth"), said("× baseline"), 10)
+    classes.heads(FIRST_ROW - 1, [heads[name] for name in AT])
+    classes.filtered(FIRST_ROW - 1, FIRST_ROW + len(made) - 1, len(AT), frozen_columns=2)
+    mixed = [
+        Head(said("candidate's hours for it"), said("per baseline hour"), 14),
+        Head(said("share of those hours"), "%", 12),
+    ]
+    weights.heads(
+        FIRST_ROW - 1,
+        [
+            Head(said("candidate")),
+            Head(said("class"), "", 16),
+            Head(said("benchmark")),
+            Head(said("weight"), said("input"), 11),
+            Head(said("counted"), said("1 yes, 0 no"), 11),
+            Head(said("share in the headline"), "%", 12),
+            Head(said("ln ratio over hosts that have all"), "", 14),
+            Head(said("ratio"), said("× baseline"), 10),
+            Head(said("why it is left out"), "", 50),
+            *(mixed if any(line.equal_work for line in made) else []),
+        ],
+    )
+    last = max((m.first + len(grid.of(m.class_)) for m in made), default=FIRST_ROW) - 1
+    weights.filtered(FIRST_ROW - 1, last, WHY + 1, frozen_columns=3)
+    hosts = [Head(h, side, 14) for side, frame in grid.frames.items() for h in frame.index]
+    behind = [Head(said("candidate"), "", 18), Head(said("class"), "", 18), Head("", "", 12), Head("", "", 3)]
+    scores.heads(FIRST_ROW - 1, [*behind, *hosts])
+    last = max((m.score for m in made), default=FIRST_ROW) + (grid.found.pairing is Pairing.SAME_HOSTS)
+    scores.filtered(FIRST_ROW - 1, last, FIRST_COLUMN + len(hosts), frozen_columns=FIRST_COLUMN)
+
+
+def forest(sheet: Sheet, made: Sequence[Line], named: Said) -> None:
+    """Below the table of classes: every headline with its interval. Only the table and this go on paper."""
+    last = max((line.row for line in made if line.ratio), default=0)
+    below = made[-1].row + 3 if made else FIRST_ROW
+    if not last:
+        sheet.printed(below, len(_BEFORE) - 1)
+        return
+    ends = {name: f"={sheet.span(FIRST_ROW, AT[name], last, AT[name])}" for name in ("ratio", "below", "above")}
+    chart = sheet.book.chart("bar", named)
+    chart.add_series(
+        {
+            "categories": f"={sheet.span(FIRST_ROW, AT['label'], last, AT['label'])}",
+            "values": ends["ratio"],
+            "fill": {"color": "#A9CCE8"},
+            "gap": 40,
+            "y_error_bars": {"type": "custom", "plus_values": ends["above"], "minus_values": ends["below"]}
+            | {"line": {"color": "#1F3A5F", "width": 1.75}},
+        }
+    )
+    chart.set_legend({"none": True})
+    chart.set_y_axis({"reverse": True})
+    axis = {"name": sheet.book.words(said("× baseline")), "num_format": "0.0", "min": 0, "label_position": "high"}
+    chart.set_x_axis(axis | GRID)
+    height = min(150 + 26 * (last - FIRST_ROW + 1), 1500)
+    sheet.place(chart, below, 0, 900, height)
+    sheet.printed(below + height // 18 + 1, len(_BEFORE) - 1)

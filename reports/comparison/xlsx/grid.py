@@ -1,0 +1,88 @@
+"""Where everything stands in a comparison's workbook: a row per benchmark, a column per host, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import pandas as pd
+
+from planner.comparison import Candidate, Comparison, Side
+from planner.equivalence import Pairing
+from reports.kit import format as fmt
+from reports.kit.workbook import Sheet
+
+FIRST_ROW = 4  # of benchmarks, below title, note and head
+FIRST_COLUMN = 4  # of hosts, right of class, benchmark, unit, better
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """``titles``: benchmarks by class, then by name, one row each. ``classes``: class to its first and last place
+    among them. ``frames``: side's title to its oriented logs, hosts by benchmarks, as they are compared (shared out
+    where that was asked); ``first``: side's title to the column of its first host.
+    """
+
+    found: Comparison
+    titles: tuple[str, ...]
+    classes: Mapping[str, tuple[int, int]]
+    frames: Mapping[str, pd.DataFrame]
+    first: Mapping[str, int]
+
+    def row(self, title: str) -> int:
+        """The sheet's row of a benchmark."""
+        return FIRST_ROW + self.titles.index(title)
+
+    def hosts(self, sheet: Sheet, row: int, side: str) -> str:
+        """The cells of a side's hosts in a row of ``sheet``."""
+        return sheet.span(row, self.first[side], row, self.first[side] + len(self.frames[side]) - 1)
+
+    def benchmarks(self, sheet: Sheet, class_: str, column: int) -> str:
+        """The cells of a class's benchmarks (of all, for a class that is a mix of them) in a column of ``sheet``."""
+        first, last = self.place(class_)
+        return sheet.span(FIRST_ROW + first, column, FIRST_ROW + last, column)
+
+    def place(self, class_: str) -> tuple[int, int]:
+        """First and last place among ``titles`` of what a class is made of."""
+        return self.classes.get(class_, (0, len(self.titles) - 1))
+
+    def of(self, class_: str) -> Sequence[str]:
+        """The benchmarks that a class is made of."""
+        first, last = self.place(class_)
+        return self.titles[first : last + 1]
+
+    @property
+    def columns(self) -> int:
+        """How many columns there are, hosts and what stands left of them."""
+        return FIRST_COLUMN + sum(len(f) for f in self.frames.values())
+
+
+def grid(found: Comparison, sides: Mapping[str, Side]) -> Grid:
+    """The grid of a comparison of ``sides``, baseline first."""
+    classes = {str(t): str(c) for t, c in found.benchmarks["class"].items()}
+    titles = tuple(sorted(classes, key=lambda t: (fmt.natural(classes[t]), fmt.natural(t))))
+    places = {
+        name: (members[0], members[-1])
+        for name, group in groupby(range(len(titles)), key=lambda n: classes[titles[n]])
+        if (members := list(group))
+    }
+    of = {c.title: c for c in found.candidates}
+    frames = {title: _compared(side, found, of.get(title)) for title, side in sides.items()}
+    frames = {t: f.reindex(index=sorted(map(str, f.index), key=fmt.natural)) for t, f in frames.items()}
+    if found.pairing is Pairing.SAME_HOSTS:  # pairs stand at the same place of each side
+        names = sorted({str(h) for f in frames.values() for h in f.index}, key=fmt.natural)
+        frames = {t: f.reindex(index=names) for t, f in frames.items()}
+    first, column = {}, FIRST_COLUMN
+    for title, frame in frames.items():
+        first[title] = column
+        column += len(frame)
+    return Grid(found, titles, places, {t: f.reindex(columns=list(titles)) for t, f in frames.items()}, first)
+
+
+def _compared(side: Side, found: Comparison, candidate: Candidate | None) -> pd.DataFrame:
+    """A side's figures without those that are not compared: with a candidate, or with any of them for the baseline."""
+    frame = side.means if side.shared is None else side.shared
+    out = [set(c.excluded) for c in ([candidate] if candidate else found.candidates)]
+    kept = [title for title in frame.columns if title not in set.intersection(*out)]
+    return frame[kept].set_axis(frame.index.map(str))

@@ -1,0 +1,184 @@
+"""Hosts in a comparison's workbook: their logs, made of the raw measurements; their figures; and what was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from fleetmark.base.measurement import Better
+from fleetmark.base.text import said
+from fleetmark.base.words import word
+from reports.comparison.xlsx.grid import FIRST_COLUMN, FIRST_ROW, Grid
+from reports.comparison.xlsx.sources import Part, Sources
+from reports.kit.workbook import INTEGER, LOG, MOST_FORMULA, Head, Sheet, cell, form_for
+
+MOST_SHOWN = 50_000  # figures of hosts that are shown as such and not only as logarithms
+MOST_PARTS = 200  # means in one formula; Excel takes 255
+# Columns of the tab Raw: head, unit, column of the measurements.
+_RAW = (
+    ("side", "", "side"),
+    ("benchmark", "", "title"),
+    ("campaign", "", "campaign"),
+    ("host", "", "machine"),
+    ("workload", "", "workload"),
+    ("case", "", "case"),
+    ("metric", "", "metric"),
+    ("subject", "", "of"),
+    ("labels", "", "labels"),
+)
+_REPEAT, _VALUE, _UNIT, _AMOUNT, _LOG = range(len(_RAW), len(_RAW) + 5)
+_REST = (
+    ("direction", "better"),
+    ("standing", "standing"),
+    ("tool", "tool_version"),
+    ("time", "time"),
+    ("raw file", "raw"),
+)
+
+
+def raw(sheet: Sheet, found: Sources, per: str) -> None:
+    """Every measurement that a mean is made of, with its logarithm."""
+    heads = [Head(_head(name), unit) for name, unit, _ in _RAW]
+    heads += [Head(said("repeat"), said("from 0"), 9), Head(said("value"), said("base unit"), 16), Head(said("unit"))]
+    heads += [Head(said("divided by"), word(per), 11), Head("ln", said("of value / amount"), 12)]
+    heads += [Head(_head(name)) for name, _ in _REST]
+    columns = {name: found.rows[name].tolist() for name in {*(c for *_, c in _RAW), *(c for _, c in _REST)}}
+    numbers = {name: found.rows[name].tolist() for name in ("repeat", "value", "unit", "amount", "log", "per")}
+    for n in range(len(found.rows)):
+        row = FIRST_ROW + n
+        for column, (_, _, name) in enumerate(_RAW):
+            sheet.text(row, column, columns[name][n])
+        sheet.number(row, _REPEAT, numbers["repeat"][n], INTEGER)
+        sheet.number(row, _VALUE, numbers["value"][n], "0.000000E+00")
+        sheet.text(row, _UNIT, numbers["unit"][n])
+        sheet.number(row, _AMOUNT, numbers["amount"][n])
+        value, amount = cell(row, _VALUE), cell(row, _AMOUNT)
+        sheet.formula(row, _LOG, f"=LN({value})-LN({amount})", numbers["log"][n] - numbers["per"][n], LOG)
+        for column, (_, name) in enumerate(_REST, _LOG + 1):
+            sheet.text(row, column, columns[name][n])
+    sheet.heads(FIRST_ROW - 1, heads)
+    sheet.filtered(FIRST_ROW - 1, FIRST_ROW + len(found.rows) - 1, len(heads), frozen_columns=2)
+
+
+def _head(name: str) -> str:
+    return {
+        "side": said("side"),
+        "benchmark": said("benchmark"),
+        "campaign": said("campaign"),
+        "host": said("host"),
+        "workload": said("workload"),
+        "case": said("case"),
+        "metric": said("metric"),
+        "subject": said("subject"),
+        "labels": said("labels"),
+        "direction": said("direction"),
+        "standing": said("standing"),
+        "tool": said("tool version"),
+        "time": said("time"),
+        "raw file": said("raw file"),
+    }[name]
+
+
+def logs(grid: Grid, sheet: Sheet, found: Sources, raw_sheet: Sheet | None) -> None:
+    """A row per benchmark, a column per host: the mean of its logs, higher is better; live where Raw has the rows."""
+    lower = set(grid.found.benchmarks.index[grid.found.benchmarks["better"] == Better.LOWER])
+    for title in grid.titles:
+        row = grid.row(title)
+        _about(grid, sheet, row, title)
+        for side, frame in grid.frames.items():
+            parts = found.parts.get((side, title), {})
+            for column, (host, value) in enumerate(frame[title].items(), grid.first[side]):
+                if math.isnan(value):
+                    continue
+                formula = None
+                if raw_sheet is not None:
+                    formula = _mean(raw_sheet, parts, str(host), title in lower)
+                if formula and _right(found, parts, str(host), title in lower, value):
+                    sheet.formula(row, column, formula, value, LOG)
+                else:
+                    sheet.number(row, column, value, LOG, "value")
+    _finish(grid, sheet)
+
+
+def figures(grid: Grid, sheet: Sheet, logs_sheet: Sheet) -> None:
+    """The same as figures that people read: geometric means in base units, scaled by their format."""
+    many = sum(frame.size for frame in grid.frames.values())
+    top = said("Geometric mean of each host")
+    if many > MOST_SHOWN:
+        shown = said("{n} figures are too many to stand here too: the tab Host logs has them.", n=f"{many:,}")
+        sheet.top(top, shown)
+        return
+    sheet.top(top, said("Figures keep their base unit; formats scale them."))
+    lower = set(grid.found.benchmarks.index[grid.found.benchmarks["better"] == Better.LOWER])
+    for title in grid.titles:
+        row = grid.row(title)
+        _about(grid, sheet, row, title)
+        sign = -1.0 if title in lower else 1.0
+        values = {side: frame[title] for side, frame in grid.frames.items()}
+        every = [math.exp(sign * v) for of in values.values() for v in of if not math.isnan(v)]
+        form = form_for(every, str(grid.found.benchmarks.loc[title, "unit"]))
+        for side, of in values.items():
+            for column, value in enumerate(of, grid.first[side]):
+                if not math.isnan(value):
+                    formula = f"=EXP({'-' if sign < 0 else ''}{logs_sheet.at(row, column)})"
+                    sheet.formula(row, column, formula, math.exp(sign * value), form)
+    _finish(grid, sheet)
+
+
+def _about(grid: Grid, sheet: Sheet, row: int, title: str) -> None:
+    about = grid.found.benchmarks.loc[title]
+    sheet.text(row, 0, about["class"])
+    sheet.text(row, 1, title, "strong")
+    sheet.text(row, 2, about["unit"])
+    sheet.text(row, 3, word(str(about["better"])))
+
+
+def _finish(grid: Grid, sheet: Sheet) -> None:
+    heads = [
+        Head(said("class"), "", 14),
+        Head(said("benchmark")),
+        Head(said("unit"), "", 9),
+        Head(said("direction"), "", 10),
+    ]
+    heads += [Head(host, side, 14) for side, frame in grid.frames.items() for host in frame.index]
+    sheet.heads(FIRST_ROW - 1, heads)
+    sheet.filtered(FIRST_ROW - 1, FIRST_ROW + len(grid.titles) - 1, grid.columns, frozen_columns=FIRST_COLUMN)
+
+
+def _of(parts: Mapping[str, Sequence[Part]], host: str) -> list[Sequence[Part]]:
+    """The parts of a host; of all hosts, where the side is one host that has the best of them all."""
+    return [parts[host]] if host in parts else list(parts.values())
+
+
+def _mean(sheet: Sheet, parts: Mapping[str, Sequence[Part]], host: str, lower: bool) -> str | None:
+    """``=-AVERAGE(Raw!…)``, or the mean of several means, or the best of several hosts'."""
+    hosts = _of(parts, host)
+    if not hosts or max(len(hosts), *map(len, hosts)) > MOST_PARTS:
+        return None
+    made = []
+    for of in hosts:
+        means = [f"{'MEDIAN' if p.median else 'AVERAGE'}({_log_cells(sheet, p)})" for p in of]
+        mean = means[0] if len(means) == 1 else f"AVERAGE({','.join(means)})"
+        made.append(f"-{mean}" if lower else mean)
+    formula = f"={made[0]}" if len(made) == 1 else f"=MAX({','.join(made)})"
+    return formula if len(formula) <= MOST_FORMULA else None
+
+
+def _log_cells(sheet: Sheet, part: Part) -> str:
+    return sheet.span(FIRST_ROW + part.first, _LOG, FIRST_ROW + part.last, _LOG)
+
+
+def _right(found: Sources, parts: Mapping[str, Sequence[Part]], host: str, lower: bool, value: float) -> bool:
+    """Whether the formula comes to ``value``: a part that could not be traced is missing in it."""
+    log = found.rows["log"] - found.rows["per"]
+    made = []
+    for of in _of(parts, host):
+        means = [_middle(log.iloc[p.first : p.last + 1], p.median) for p in of]
+        made.append((-1.0 if lower else 1.0) * sum(means) / len(means))
+    return abs(max(made) - value) <= 1e-9
+
+
+def _middle(logs: pd.Series, median: bool) -> float:
+    return float(logs.median() if median else logs.mean())

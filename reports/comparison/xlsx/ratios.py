@@ -1,0 +1,214 @@
+"""Ratios as live formulas: Welch's, Student's on pairs or against a pinned figure, as planner.ratio has them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fleetmark.base.text import said
+from fleetmark.base.words import word
+from planner.equivalence import Pairing
+from planner.ratio import NOTHING, Ratio, Verdict
+from reports.kit.workbook import (
+    GENERAL,
+    INTEGER,
+    LOG,
+    P_VALUE,
+    RATIO,
+    Book,
+    Head,
+    Sheet,
+    cell,
+    literal,
+    t_quantile,
+    t_two_sided,
+)
+
+CONFIDENCE_NAME, SAME_NAME = "confidence", "same_margin"
+VERDICTS = {Verdict.BETTER: "better", Verdict.WORSE: "worse", Verdict.SAME: "same", Verdict.CANNOT_TELL: "unsure"}
+_SCIENCE = "0.00E+00"
+_Logs = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Formulas:
+    """How the parts of a ratio are worked out (without the leading =): hosts counted, the log of the ratio, the
+    variances of both means (of the mean difference, in ``var_b``, where there is but one), what is added to them, and
+    the ratio where it is not just exp of that log. ``pairing`` as everywhere.
+    """
+
+    pairing: Pairing
+    n_a: str
+    n_b: str
+    delta: str
+    var_a: str
+    var_b: str
+    extra: str = "0"
+    ratio: str = ""
+    only_if: str = "TRUE"
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The same as Python finds it; None is an empty cell."""
+
+    n_a: int
+    n_b: int
+    delta: float | None
+    var_a: float | None
+    var_b: float | None
+    se: float | None
+    ratio: Ratio | None
+
+
+# In the order in which they stand; the first group is what people ask for, the second how it comes about.
+KEYS = ("ratio", "lo", "hi", "p", "verdict")
+WORKINGS = ("n_a", "n_b", "delta", "var_a", "var_b", "se", "df", "t")
+
+
+def heads(baseline: str, candidate: str = "") -> dict[str, Head]:
+    """The head of each of KEYS and WORKINGS."""
+    other = candidate or said("candidate")
+    return {
+        "ratio": Head(said("ratio"), said("× baseline"), 10),
+        "lo": Head(said("from"), said("× baseline"), 10),
+        "hi": Head(said("to"), said("× baseline"), 10),
+        "p": Head("p", said("two-sided"), 10),
+        "verdict": Head(said("verdict"), "", 12),
+        "n_a": Head(said("hosts, baseline"), baseline, 10),
+        "n_b": Head(said("hosts, candidate"), other, 10),
+        "delta": Head(said("ln ratio"), "", 11),
+        "var_a": Head(said("variance of the mean, baseline"), said("ln²"), 12),
+        "var_b": Head(said("variance of the mean, candidate"), said("ln²"), 12),
+        "se": Head(said("standard error"), "ln", 11),
+        "df": Head(said("degrees of freedom"), "", 11),
+        "t": Head("t", "", 9),
+    }
+
+
+def of_hosts(a: str, b: str, pairing: Pairing) -> Formulas:
+    """Over cells of hosts that hold a number or nothing at all."""
+    if pairing is Pairing.SAME_HOSTS:
+        both = f"ISNUMBER({a})*ISNUMBER({b})"
+        n = f"SUMPRODUCT({both})"
+        return Formulas(
+            pairing,
+            n,
+            n,
+            f"SUMPRODUCT({both}*({b}-{a}))/{{n_b}}",
+            "",
+            f"SUMPRODUCT({both}*({b}-{a}-{{delta}})^2)/({{n_b}}-1)/{{n_b}}",
+        )
+    return _means(a, b, pairing)
+
+
+def of_scores(
+    a: str, b: str, differences: str, pairing: Pairing, extra: str, only_if: str, ratio: str = ""
+) -> Formulas:
+    """Over scores, which are a number or an empty text; ``differences``: those of pairs, of the same hosts."""
+    if pairing is Pairing.SAME_HOSTS:
+        n, mean = f"COUNT({differences})", f"AVERAGE({differences})"
+        return Formulas(pairing, n, n, mean, "", f"VAR({differences})/{{n_b}}", extra, ratio, only_if)
+    made = _means(a, b, pairing)
+    return Formulas(pairing, made.n_a, made.n_b, made.delta, made.var_a, made.var_b, extra, ratio, only_if)
+
+
+def _means(a: str, b: str, pairing: Pairing) -> Formulas:
+    var_a = "" if pairing is Pairing.PINNED else f"VAR({a})/{{n_a}}"
+    return Formulas(pairing, f"COUNT({a})", f"COUNT({b})", f"AVERAGE({b})-AVERAGE({a})", var_a, f"VAR({b})/{{n_b}}")
+
+
+def worked_out(x: _Logs, y: _Logs, pairing: Pairing, ratio: Ratio | None, extra: float = 0.0) -> Values:
+    """What the workings come to for the logs of both sides (NaN where a host has none)."""
+    if pairing is Pairing.SAME_HOSTS:
+        d = (y - x)[~np.isnan(x) & ~np.isnan(y)]
+        n_a = n_b = len(d)
+        delta = float(d.mean()) if n_b else None
+        var_a, var_b = None, _variance(d)
+    else:
+        x, y = x[~np.isnan(x)], y[~np.isnan(y)]
+        n_a, n_b = len(x), len(y)
+        delta = float(y.mean() - x.mean()) if n_a and n_b else None
+        var_a, var_b = None if pairing is Pairing.PINNED else _variance(x), _variance(y)
+    known = [v for v in (var_a, var_b) if v is not None]
+    enough = ratio is not None and len(known) == (2 if pairing is Pairing.APART else 1)
+    se = math.sqrt(sum(known) + extra) if enough else None
+    return Values(n_a, n_b, delta if ratio else None, var_a, var_b, se, ratio)
+
+
+def _variance(logs: _Logs) -> float | None:
+    """The variance of a mean."""
+    return float(logs.var(ddof=1)) / len(logs) if len(logs) > 1 else None
+
+
+def write(sheet: Sheet, row: int, at: Mapping[str, int], f: Formulas, v: Values) -> None:
+    """KEYS and WORKINGS in the columns ``at``, live."""
+    own = {name: cell(row, column) for name, column in at.items()}
+
+    def put(name: str, formula: str, value: float | str | None, form: str, role: str = "computed") -> None:
+        sheet.formula(row, at[name], f"={formula}", value, form, role)
+
+    def filled(formula: str) -> str:
+        return formula.format(**own)
+
+    ratio = v.ratio
+    put("n_a", f.n_a, v.n_a, INTEGER)
+    put("n_b", f.n_b, v.n_b, INTEGER)
+    put("delta", f'IF(AND({f.only_if},{own["n_a"]}>0,{own["n_b"]}>0),{filled(f.delta)},"")', v.delta, LOG)
+    for name, n, formula, value in (("var_a", "n_a", f.var_a, v.var_a), ("var_b", "n_b", f.var_b, v.var_b)):
+        if formula:
+            put(name, f'IF({own[n]}<2,"",{filled(formula)})', value, _SCIENCE)
+    variances = [own[name] for name, formula in (("var_a", f.var_a), ("var_b", f.var_b)) if formula]
+    lacking = ",".join(f'{own[name]}=""' for name in ("delta", *(["var_a"] if f.var_a else []), "var_b"))
+    put("se", f'IF(OR({lacking}),"",SQRT({"+".join(variances)}+{f.extra}))', v.se, LOG)
+    put("df", _df(f, own), ratio.df if ratio else None, "0.00")
+    t = v.delta / v.se if ratio and ratio.df is not None and v.delta is not None and v.se else None
+    put("t", f'IF({own["df"]}="","",{own["delta"]}/{own["se"]})', t, "0.00")
+    put(
+        "ratio", f'IF({own["delta"]}="","",{f.ratio or "EXP(" + own["delta"] + ")"})', _of(ratio, "value"), RATIO, "key"
+    )
+    half = f"{t_quantile(CONFIDENCE_NAME, own['df'])}*{own['se']}"
+    for name, sign in (("lo", "-"), ("hi", "")):
+        end = f"{own['ratio']}*EXP({sign}{half})"
+        put(name, f'IF({own["se"]}="","",IF({own["df"]}="",{own["ratio"]},{end}))', _of(ratio, name), RATIO)
+    certain = f"IF({own['delta']}=0,1,0)"
+    p = t_two_sided(own["t"], own["df"])
+    put("p", f'IF({own["se"]}="","",IF({own["df"]}="",{certain},{p}))', _of(ratio, "p"), P_VALUE)
+    put("verdict", _verdict(sheet.book, own), word(ratio.verdict) if ratio else None, GENERAL, "word")
+
+
+def _of(ratio: Ratio | None, name: str) -> float | None:
+    return None if ratio is None else getattr(ratio, name)
+
+
+def _df(f: Formulas, own: Mapping[str, str]) -> str:
+    """Welch and Satterthwaite's degrees of freedom; those of one sample where there is one."""
+    a, b, n_a, n_b = (own[name] for name in ("var_a", "var_b", "n_a", "n_b"))
+    if f.pairing is Pairing.APART:
+        found = f"({a}+{b})^2/({a}^2/({n_a}-1)+{b}^2/({n_b}-1))"
+        # Hosts that are all alike leave no variance to share out: then both sides count the same.
+        found = f"IF({a}+{b}<={NOTHING!r},1/(0.25/({n_a}-1)+0.25/({n_b}-1)),{found})"
+    else:
+        found = f"{n_b}-1"
+    return f'IF({own["se"]}="","",IF({own["se"]}^2<{NOTHING!r},"",{found}))'
+
+
+def _verdict(book: Book, own: Mapping[str, str]) -> str:
+    better, worse, same, unsure = (literal(book.words(word(v))) for v in VERDICTS)
+    lo, hi = own["lo"], own["hi"]
+    near_lo, near_hi = f"{lo}>=1-{SAME_NAME}", f"{hi}<=1+{SAME_NAME}"
+    known = (
+        f"IF({lo}>1,IF({near_hi},{same},{better}),IF({hi}<1,IF({near_lo},{same},{worse}),"
+        f"IF(AND({near_lo},{near_hi}),{same},{unsure})))"
+    )
+    return f'IF({own["ratio"]}="","",IF({lo}="",{unsure},{known}))'
+
+
+def paint(sheet: Sheet, first_row: int, last_row: int, column: int) -> None:
+    """Colours beside the words of verdicts."""
+    words = {sheet.book.words(word(v)): role for v, role in VERDICTS.items()}
+    sheet.paint(f"{cell(first_row, column)}:{cell(last_row, column)}", words)

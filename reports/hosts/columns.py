@@ -1,0 +1,245 @@
+"""Hosts side by side: those that are configured alike share a column, and what differs is marked."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fleetmark.base.facts import Cache, Dimm, Disk, Facts, Gpu, PcieLink
+from fleetmark.base.text import count, joined, said
+from fleetmark.base.units import human
+from fleetmark.record.results import HostInfo
+from reports.kit import format as fmt
+
+MOST = 12  # columns; further configurations are named, not shown
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One fact of one configuration; ``odd`` where most hosts of its generation say something else."""
+
+    text: str
+    odd: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    name: str
+    cells: tuple[Cell, ...]
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """``columns`` are (generation, hosts alike); ``rows`` have a cell for each. ``unseen`` are hosts without facts,
+    with the reason; ``further`` are hosts of configurations beyond MOST.
+    """
+
+    columns: tuple[tuple[str, tuple[str, ...]], ...]
+    rows: tuple[Row, ...]
+    unseen: tuple[tuple[str, str], ...]
+    further: tuple[str, ...]
+
+
+def side_by_side(hosts: Sequence[HostInfo]) -> SideBySide:
+    """Compare the facts of ``hosts``, which come in the order in which they shall stand."""
+    names = [name for name, _, _ in _ROWS]
+    written: list[dict[Hashable, str]] = [{} for _ in _ROWS]  # what hosts share is put into words once
+    alike: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
+    unseen = []
+    for host in hosts:
+        if host.facts is None:
+            unseen.append((host.name, host.reason or said("no facts were collected")))
+            continue
+        alike[host.generation or "", tuple(_texts(host.facts, written))].append(host.name)
+    # Within a generation the most common configuration comes first.
+    order = list(dict.fromkeys(generation for generation, _ in alike))
+    kinds = sorted(alike.items(), key=lambda kind: (order.index(kind[0][0]), -len(kind[1])))
+    shown = sorted(sorted(kinds, key=lambda kind: -len(kind[1]))[:MOST], key=kinds.index)
+    rows = []
+    for i, name in enumerate(names):
+        said_by: dict[str, Counter[str]] = defaultdict(Counter)
+        for (generation, own), members in kinds:
+            said_by[generation][own[i]] += len(members)
+        cells = tuple(Cell(own[i], _odd(own[i], said_by[generation])) for (generation, own), _ in shown)
+        everywhere = {text for counts in said_by.values() for text in counts}
+        if everywhere != {""}:
+            rows.append(Row(name, cells, len(everywhere) > 1))
+    return SideBySide(
+        columns=tuple((generation, tuple(members)) for (generation, _), members in shown),
+        rows=tuple(rows),
+        unseen=tuple(unseen),
+        further=tuple(name for kind in kinds if kind not in shown for name in kind[1]),
+    )
+
+
+def _texts(facts: Facts, written: Sequence[dict[Hashable, str]]) -> Iterator[str]:
+    for (_, read, say), known in zip(_ROWS, written, strict=True):
+        part = read(facts)
+        if part not in known:
+            known[part] = fmt.clean(say(part) or "")
+        yield known[part]
+
+
+def _odd(text: str, counts: Counter[str]) -> bool:
+    return len(counts) > 1 and counts[text] * 2 <= counts.total()
+
+
+def _tally(things: Iterable[str]) -> str:
+    """``2 × a, b``."""
+    counts = Counter(things)
+    return joined(joined([f"{n} ×", thing], " ") if n > 1 else thing for thing, n in counts.items())
+
+
+def _join(*parts: str | None) -> str:
+    return joined(parts, " ")
+
+
+def _yes(value: bool | None) -> str:
+    return "" if value is None else said("on") if value else said("off")
+
+
+def _cores(sockets: int | None, cores: int | None, threads: int | None) -> str:
+    return joined(
+        [
+            None if sockets is None else count(sockets, "socket"),
+            None if cores is None else count(cores, "core"),
+            None if threads is None else count(threads, "thread"),
+        ]
+    )
+
+
+def _caches(caches: Sequence[Cache]) -> str:
+    kinds = {"data": "d", "instruction": "i"}
+    return ", ".join(
+        f"L{c.level}{kinds.get(c.type, '')} {c.instances} × {fmt.size(c.size)}"
+        for c in sorted(caches, key=lambda c: (c.level, c.type))
+    )
+
+
+def _dimms(dimms: Sequence[Dimm]) -> str:
+    full = [d for d in dimms if d.size != 0]
+    there = _tally(
+        _join(
+            fmt.size(d.size) if d.size else "?",
+            d.type,
+            f"{d.configured_mts} MT/s" if d.configured_mts else None,
+            said("(rated {rate})", rate=d.rated_mts) if d.rated_mts and d.rated_mts != d.configured_mts else None,
+        )
+        for d in full
+    )
+    empty = len(dimms) - len(full)
+    return joined([there, said("{slots} empty", slots=count(empty, "slot")) if empty else None], "; ")
+
+
+def _disks(disks: Sequence[Disk]) -> str:
+    return _tally(
+        _join(
+            d.model or d.name,
+            human(d.size, "B") if d.size else None,
+            d.transport,
+            said("rotating") if d.rotational else None,
+        )
+        for d in disks
+    )
+
+
+_Link = tuple[str, float | None, int | None, str | None]  # driver or name, speed, MTU, state
+
+
+def _nics(links: Iterable[_Link]) -> str:
+    return _tally(
+        _join(
+            name,
+            human(speed, "B/s", bits=True) if speed else None,
+            f"MTU {mtu}" if mtu else None,
+            state if state != "up" else None,
+        )
+        for name, speed, mtu, state in links
+    )
+
+
+def _gpus(gpus: Sequence[Gpu]) -> str:
+    return _tally(
+        _join(
+            g.name,
+            fmt.size(g.memory) if g.memory else None,
+            f"PCIe {g.pcie_gen} x{g.pcie_width}" if g.pcie_gen and g.pcie_width else None,
+            f"{g.power_limit:g} W" if g.power_limit else None,
+        )
+        for g in gpus
+    )
+
+
+def _slow_links(links: Sequence[PcieLink]) -> str:
+    return joined(
+        said(
+            "{name} ({address}): {speed} of {best} GT/s, x{width} of x{widest}",
+            name=p.name,
+            address=p.address,
+            speed=p.speed,
+            best=p.max_speed,
+            width=p.width,
+            widest=p.max_width,
+        )
+        for p in links
+        if _below(p.speed, p.max_speed) or _below(p.width, p.max_width)
+    )
+
+
+def _below(is_: float | None, could_be: float | None) -> bool:
+    return is_ is not None and could_be is not None and is_ < could_be
+
+
+def _clock(skew: float | None) -> str:
+    if skew is None:
+        return ""
+    if abs(skew) <= 1:
+        return said("within 1 s of the controller's")
+    seconds = f"{abs(skew):.0f}"
+    if skew > 0:
+        return said("{seconds} s ahead of the controller's", seconds=seconds)
+    return said("{seconds} s behind the controller's", seconds=seconds)
+
+
+def _memory(size: int | None) -> str:
+    # Hosts alike differ by some pages in what the kernel keeps for itself.
+    return f"{size / 2**30:,.0f} GiB" if size else ""
+
+
+def _itself(text: str | None) -> str | None:
+    return text
+
+
+# A row's name, the part of the facts that it tells, and that part in words.
+_ROWS: tuple[tuple[str, Callable[[Facts], Hashable], Callable[[Any], str | None]], ...] = (
+    (said("Server"), lambda f: (f.vendor, f.product), lambda of: _join(*of)),
+    (said("Virtualisation"), lambda f: f.virtualisation, _itself),
+    (said("CPU"), lambda f: f.cpu.model, _itself),
+    (said("Cores"), lambda f: (f.cpu.sockets, f.cpu.cores, f.cpu.threads), lambda of: _cores(*of)),
+    (said("Maximum clock"), lambda f: f.cpu.max_hz, lambda hz: human(hz, "Hz") if hz else None),
+    (said("Caches"), lambda f: f.cpu.caches, _caches),
+    (said("NUMA"), lambda f: len(f.numa), lambda nodes: count(nodes, "node") if nodes else None),
+    (said("Memory"), lambda f: f.memory, _memory),
+    (said("DIMMs"), lambda f: f.dimms, _dimms),
+    (said("Disks"), lambda f: f.disks, _disks),
+    (said("Network"), lambda f: tuple((n.driver or n.name, n.speed, n.mtu, n.state) for n in f.nics), _nics),
+    (said("GPUs"), lambda f: f.gpus, _gpus),
+    (said("PCIe below its best"), lambda f: f.pcie, _slow_links),
+    (said("BIOS"), lambda f: f.bios, _itself),
+    (said("Microcode"), lambda f: f.cpu.microcode, _itself),
+    (said("System"), lambda f: f.os, _itself),
+    (said("Kernel"), lambda f: f.kernel, _itself),
+    (said("Governor"), lambda f: f.governor, _itself),
+    (said("Boost"), lambda f: f.boost, _yes),
+    (said("SMT"), lambda f: f.smt, _yes),
+    (said("Transparent huge pages"), lambda f: f.thp, _itself),
+    (said("Clock source"), lambda f: f.clocksource, _itself),
+    (said("Clock"), lambda f: f.skew, _clock),
+    (said("Mitigations"), lambda f: tuple(sorted(f.mitigations.items())), lambda m: "; ".join(map(": ".join, m))),
+    (said("Working folder on"), lambda f: f.work_fs, _itself),
+    (said("Tools absent"), lambda f: tuple(sorted(n for n, path in f.tools.items() if path is None)), ", ".join),
+    (said("Could not be read"), lambda f: f.notes, "; ".join),
+)

@@ -1,0 +1,1 @@
+"""What documents are made with: workbooks, charts, pages, how figures are written, languages."""

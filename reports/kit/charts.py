@@ -1,0 +1,362 @@
+"""Charts as Vega-Lite specifications, rendered to SVG that takes its text colour from the page around it."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import vl_convert
+
+from fleetmark.base.facts import Facts
+from fleetmark.record.results import HostInfo
+from reports.kit import format as fmt
+
+# Okabe & Ito's colour-blind safe set, those first that stand out on white and on near-black alike.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
+MANY_ROWS = 24  # above this, strips show generations instead of hosts
+MANY_DOTS = 200  # hosts above which a strip's dots become boxes
+MANY_LINES = 12  # above this, and of several hosts of several generations, lines show generations instead of hosts
+MANY_CELLS = 40  # hosts above which a matrix of pairs is no longer drawn
+_WIDTH = 400
+
+Spec = dict[str, Any]
+Point = tuple[float, float, float, float]  # x, y, and the range of y
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One figure: its heading, what a reader must know to read it, and the SVG."""
+
+    title: str
+    note: str
+    svg: str
+
+
+def to_svg(spec: Spec, number: int) -> str:
+    """Render ``spec``; ``number`` makes the ids of this SVG differ from those of its neighbours on the page."""
+    svg: str = vl_convert.vegalite_to_svg(
+        {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **_STYLE, **spec}
+    )
+    for name in set(re.findall(r' id="([^"]+)"', svg)):
+        svg = svg.replace(f' id="{name}"', f' id="c{number}-{name}"').replace(f"#{name})", f"#c{number}-{name})")
+    return svg
+
+
+_STYLE: Spec = {
+    "background": "transparent",
+    "padding": 4,
+    "config": {
+        "aria": False,  # the figure's caption speaks; a label per dot would only be noise
+        "font": "system-ui, sans-serif",
+        "view": {"stroke": None},
+        "axis": {
+            **{f"{part}Color": "currentColor" for part in ("label", "title", "grid", "tick", "domain")},
+            "gridOpacity": 0.13,
+            "domainOpacity": 0.4,
+            "tickOpacity": 0.4,
+            "labelFontSize": 11,
+            "titleFontSize": 11,
+            "titleFontWeight": "normal",
+            "labelLimit": 125,
+        },
+        "legend": {
+            "labelColor": "currentColor",
+            "titleColor": "currentColor",
+            "labelFontSize": 11,
+            "titleFontSize": 11,
+            "titleFontWeight": "normal",
+            "labelLimit": 125,
+        },
+        "text": {"color": "currentColor", "fontSize": 11},
+    },
+}
+
+
+def warm() -> None:
+    """Start the chart engine ahead of the first chart; it takes half a second."""
+    to_svg({"mark": "point", "data": {"values": []}}, 0)
+
+
+def colour_of(generations: Iterable[str]) -> dict[str, str]:
+    """A colour per generation, in their order."""
+    return {g: COLOURS[i % len(COLOURS)] for i, g in enumerate(generations)}
+
+
+# --- one figure, host by host ----------------------------------------------------------------------------------------
+
+
+def strip(
+    rows: Sequence[str],
+    dots: Sequence[tuple[str, str, float]],
+    ticks: Sequence[tuple[str, float]],
+    absent: Mapping[str, str],
+    colours: Mapping[str, str],
+    axis: str,
+) -> Spec:
+    """Dots along a line per row, with a tick at the median.
+
+    ``dots`` are (row, generation, value), ``ticks`` (row, value), both in the axis's unit; ``absent`` says why a row
+    has no dots.
+    """
+    values = [v for _, _, v in dots] + [v for _, v in ticks]
+    y: Spec = {"field": "r", "type": "nominal", "sort": list(rows), "title": None, "scale": {"domain": list(rows)}}
+    y |= {"axis": {"grid": True, "ticks": False, "domain": False, "labelPadding": 8}}
+    x: Spec = {"field": "v", "type": "quantitative", "title": axis}
+    x |= {"scale": {"domain": _domain(values), "nice": False, "zero": False}, "axis": {"tickCount": 5, "grid": False}}
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    crowd = len(dots) > 40 * len(rows)
+    offset: Spec = (
+        {"yOffset": {"field": "j", "type": "quantitative", "scale": {"domain": [-0.2, 1.2]}}} if crowd else {}
+    )
+    return {
+        "width": _WIDTH,
+        "height": {"step": 64 if crowd else 19},
+        "layer": [
+            {
+                # Golden-ratio steps spread a crowd evenly and always alike.
+                "data": {"values": [{"r": r, "g": g, "v": v, "j": i * 0.618 % 1} for i, (r, g, v) in enumerate(dots)]},
+                "mark": {"type": "point", "filled": True, "size": 18 if crowd else 34, "opacity": 0.7},
+                "encoding": {
+                    "x": x,
+                    "y": y,
+                    **offset,
+                    "color": {"field": "g", "type": "nominal", "scale": scale, "legend": None},
+                },
+            },
+            {
+                "data": {"values": [{"r": r, "v": v} for r, v in ticks]},
+                "mark": {"type": "tick", "thickness": 2, "size": 44 if crowd else 14, "color": "currentColor"},
+                "encoding": {"x": x, "y": y},
+            },
+            {
+                "data": {"values": [{"r": r, "t": t} for r, t in absent.items()]},
+                "mark": {"type": "text", "align": "left", "fontStyle": "italic", "opacity": 0.8, "x": 4},
+                "encoding": {"y": y, "text": {"field": "t"}},
+            },
+        ],
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A row's figures in the axis's unit: lowest, 5%, 25%, median, 75%, 95%, highest."""
+
+    name: str
+    generation: str
+    quantiles: Sequence[float]
+
+
+def boxes(rows: Sequence[Box], colours: Mapping[str, str], axis: str) -> Spec:
+    """A box per row over its middle half, whiskers over nine tenths, a tick at the median, dots at both ends."""
+    names = [row.name for row in rows]
+    fields = ("low", "q5", "q25", "q50", "q75", "q95", "high")
+    y: Spec = {"field": "r", "type": "nominal", "sort": names, "title": None, "scale": {"domain": names}}
+    y |= {"axis": {"grid": True, "ticks": False, "domain": False, "labelPadding": 8}}
+    x: Spec = {"type": "quantitative", "title": axis, "axis": {"tickCount": 5, "grid": False}}
+    x |= {"scale": {"domain": _domain([v for row in rows for v in row.quantiles]), "nice": False, "zero": False}}
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    colour = {"color": {"field": "g", "type": "nominal", "scale": scale, "legend": None}}
+
+    def part(mark: Spec, start: str, end: str | None = None) -> Spec:
+        ends = {"x": {**x, "field": start}} | ({"x2": {"field": end}} if end else {})
+        return {"mark": mark, "encoding": {"y": y, **ends, **({} if mark["type"] == "tick" else colour)}}
+
+    return {
+        "width": _WIDTH,
+        "height": {"step": 26},
+        "data": {
+            "values": [{"r": r.name, "g": r.generation, **dict(zip(fields, r.quantiles, strict=True))} for r in rows]
+        },
+        "layer": [
+            part({"type": "rule"}, "q5", "q95"),
+            part({"type": "bar", "height": 13, "opacity": 0.55}, "q25", "q75"),
+            part({"type": "point", "filled": True, "size": 16}, "low"),
+            part({"type": "point", "filled": True, "size": 16}, "high"),
+            part({"type": "tick", "thickness": 2, "size": 17, "color": "currentColor"}, "q50"),
+        ],
+    }
+
+
+def _domain(values: Sequence[float]) -> list[float]:
+    """Around all values, and at least 2% to both sides of their middle: noise must not look like a difference."""
+    if not values:
+        return [0.0, 1.0]
+    lo, hi = min(values), max(values)
+    room = max((hi - lo) * 0.06, (abs(lo + hi) * 0.02 - (hi - lo)) / 2, 0.0)
+    return [lo - room, hi + room] if hi > lo or room > 0 else [lo - 1, hi + 1]
+
+
+# --- a figure against another, or against time -----------------------------------------------------------------------
+
+
+class Across(Enum):
+    """What the x axis of a curve is: how it is scaled and labelled."""
+
+    SIZE = "bytes, log2"
+    COUNT = "a count such as a queue depth, log2"
+    SECONDS = "time from 0"
+    LOAD = "another figure; lines go through their points in the order in which these stand"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Points in the axes' units; the range of y is NaN unless the line stands for many hosts."""
+
+    name: str
+    colour: str
+    dash: int
+    points: Sequence[Point]
+
+
+def curve(
+    lines: Sequence[Line], x_title: str, y_title: str, across: Across, marks: Sequence[tuple[float, str, str]] = ()
+) -> Spec:
+    """Lines over one x axis. ``marks`` are (x, text, colour): upright rules, where a cache ends, say."""
+    xs = sorted({p[0] for line in lines for p in line.points})
+    ys = [v for line in lines for p in line.points for v in p[1:] if math.isfinite(v)]
+    log = min(ys) > 0 and max(ys) / min(ys) >= 4
+    x: Spec = {"field": "x", "type": "quantitative", "title": x_title, **_x_scale(xs, across)}
+    y: Spec = {"field": "y", "type": "quantitative", "title": y_title, "axis": {"tickCount": 6, "format": ".6~g"}}
+    # On a log scale: room above for what is written at the marks.
+    room = [min(ys) / 1.15, max(ys) * (1.8 if marks else 1.15)]
+    close = across is Across.SECONDS and max(ys) - min(ys) < 0.5 * max(ys)  # a clock that sags by 5% must be seen to
+    scale: Spec = {"domain": _domain(ys), "nice": False, "zero": False} if close else {"zero": True}
+    y |= {"scale": {"type": "log", "domain": room, "nice": False} if log else scale}
+
+    names = [line.name for line in lines]
+    legend: Spec = {"orient": "top", "title": None, "columns": 4}
+    legend |= {"symbolType": "stroke", "symbolSize": 220, "symbolOpacity": 1, "symbolStrokeWidth": 2}
+    keyed: Spec = {"field": "s", "type": "nominal", "legend": legend if len(lines) > 1 else None}
+    colour = {**keyed, "scale": {"domain": names, "range": [line.colour for line in lines]}}
+    dash = {**keyed, "scale": {"domain": names, "range": [DASHES[line.dash % len(DASHES)] for line in lines]}}
+    points = [{"s": line.name, "x": p[0], "y": p[1], "i": i} for line in lines for i, p in enumerate(line.points)]
+    in_order = {"order": {"field": "i", "type": "quantitative"}} if across is Across.LOAD else {}
+    band = [
+        {"s": line.name, "x": p[0], "lo": p[2], "hi": p[3]}
+        for line in lines
+        for p in line.points
+        if math.isfinite(p[2]) and p[2] < p[3]
+    ]
+    few = len(xs) <= 12 or across is Across.LOAD
+    dots = {"size": 28, "filled": True} if few else False
+    layers: list[Spec] = [
+        *_marks(marks, x),
+        {
+            "data": {"values": band},
+            "mark": {"type": "area", "opacity": 0.18},
+            "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}, "color": colour},
+        },
+        {
+            "data": {"values": points},
+            "mark": {"type": "line", "strokeWidth": 1.6, "point": dots},
+            "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, **in_order},
+        },
+    ]
+    return {"width": _WIDTH, "height": 210, "layer": layers}
+
+
+def _x_scale(xs: Sequence[float], across: Across) -> Spec:
+    """Scale and axis of x."""
+    if across is Across.LOAD:
+        return {"scale": {"zero": True}, "axis": {"tickCount": 6, "format": ".6~g", "grid": False}}
+    if across is Across.SECONDS:
+        return {"scale": {"domain": [0, xs[-1]], "nice": False}, "axis": {"tickCount": 6, "grid": False}}
+    axis: Spec = {"values": list(xs), "format": "d"}
+    if across is Across.SIZE:
+        powers = range(math.ceil(math.log2(xs[0])), math.floor(math.log2(xs[-1])) + 1, 4)
+        steps = ((30, "GiB"), (20, "MiB"), (10, "KiB"))
+        label = " : ".join(f"datum.value >= {2**e} ? datum.value / {2**e} + ' {unit}'" for e, unit in steps)
+        axis = {"values": [2.0**e for e in powers], "labelExpr": f"{label} : datum.value + ' B'"}
+    scale = {"type": "log", "base": 2, "domain": [xs[0], xs[-1]], "nice": False}
+    return {"scale": scale, "axis": {**axis, "grid": False}}
+
+
+def _marks(marks: Sequence[tuple[float, str, str]], x: Spec) -> Iterator[Spec]:
+    """An upright rule for each mark, and its text at the top, in as many lines as there are colours."""
+    rows = len({colour for _, _, colour in marks})
+    for i, (at, text, colour) in enumerate(marks):
+        here = {"values": [{"x": at, "t": text}]}
+        rule = {"type": "rule", "strokeDash": [2, 3], "opacity": 0.7, "color": colour}
+        words = {"type": "text", "align": "left", "dx": 3, "fontSize": 10, "y": 6 + 12 * (i % rows), "color": colour}
+        yield {"data": here, "mark": rule, "encoding": {"x": x}}
+        yield {"data": here, "mark": words, "encoding": {"x": x, "text": {"field": "t"}}}
+
+
+def caches(hosts: Sequence[HostInfo], colours: Mapping[str, str]) -> list[tuple[float, str, str]]:
+    """Where one data cache of each level ends: (bytes, text, colour). A generation's first host speaks for it."""
+    seen: dict[str, Facts] = {}
+    for host in hosts:
+        if host.facts is not None:
+            seen.setdefault(host.generation or "", host.facts)
+    found = [
+        (float(cache.size), f"L{cache.level} {fmt.size(cache.size)}", colours.get(generation, "currentColor"))
+        for generation, facts in seen.items()
+        for cache in facts.cpu.caches
+        if cache.type != "instruction" and cache.size > 0
+    ]
+    return sorted(set(found))
+
+
+# --- pairs of hosts --------------------------------------------------------------------------------------------------
+
+
+def matrix(
+    hosts: Sequence[str], cells: Sequence[tuple[str, str, float, str]], unit: str, ends_said: tuple[str, str]
+) -> Spec:
+    """A heat map from rows to columns; ``cells`` are (from, to, value, value as text). What is missing stays blank.
+
+    ``ends_said``: the titles of rows and columns.
+    """
+    side = min(_WIDTH, max(26, 44 if len(hosts) <= 12 else 14) * len(hosts))
+    values = [c[2] for c in cells]
+    lo, hi = min(values), max(values)
+    # Below 2% of difference a full colour scale would only paint noise.
+    lo = min(lo, hi * 0.98)
+    axis = {"type": "nominal", "sort": list(hosts), "scale": {"domain": list(hosts)}}
+    ends: Spec = {
+        "x": {
+            "field": "b",
+            **axis,
+            "title": ends_said[1],
+            "axis": {"orient": "top", "labelAngle": -45, "ticks": False, "domain": False, "labelLimit": 90},
+        },
+        "y": {"field": "a", **axis, "title": ends_said[0], "axis": {"ticks": False, "domain": False}},
+    }
+    legend = {"title": unit, "titleLimit": 0, "gradientLength": min(side, 160)}
+    colour: Spec = {
+        "field": "v",
+        "type": "quantitative",
+        "legend": legend,
+        "scale": {"scheme": "cividis", "domain": [lo, hi]},
+    }
+    spec: Spec = {
+        "width": side,
+        "height": side,
+        "data": {"values": [{"a": a, "b": b, "v": v, "t": t} for a, b, v, t in cells]},
+        "layer": [
+            {
+                "mark": {"type": "rect", "tooltip": None},
+                "encoding": {
+                    **ends,
+                    "color": colour,
+                },
+            }
+        ],
+    }
+    if len(hosts) <= 12:
+        ink = {"condition": {"test": f"datum.v > {(lo + hi) / 2}", "value": "#111"}, "value": "#fff"}
+        spec["layer"].append(
+            {"mark": {"type": "text", "fontSize": 10}, "encoding": {**ends, "text": {"field": "t"}, "color": ink}}
+        )
+    return spec
+
+
+def depth(case: str) -> tuple[str, float] | None:
+    """A case named after its queue depth, ``randread-4k-qd32``, as (the rest, depth); None for any other."""
+    match = re.fullmatch(r"(.*?)-?(?:qd|iodepth)(\d+)(.*)", case)
+    return (match[1] + match[3], float(match[2])) if match and int(match[2]) > 0 else None

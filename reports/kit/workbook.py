@@ -1,0 +1,424 @@
+"""Workbooks that people go on working in: sheets with live formulas, named cells, filters, validation and charts.
+
+A thin layer over XlsxWriter. Text is always text (never a formula, never a link), a formula carries the value that
+Python computed, and the same content gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import textwrap
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import xlsxwriter
+from xlsxwriter.utility import xl_rowcol_to_cell
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.text import Said
+from fleetmark.base.units import scale_for
+from reports.kit import format as fmt
+
+MOST_TEXT = 32_767  # characters in a cell
+MOST_FORMULA = 8_192
+MOST_ROWS, MOST_COLUMNS = 1_048_576, 16_384
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#000000")  # Okabe and Ito
+GRID = {"major_gridlines": {"visible": True, "line": {"color": "#D9D9D9", "width": 0.75}}}  # of a chart's axis
+
+# Number formats. What is scaled by its format keeps its base unit in the cell.
+GENERAL, INTEGER, RATIO, PERCENT, LOG = "General", "#,##0", "0.000", "0.0%", "0.000000"
+P_VALUE = '[<0.001]"<0.001";0.000'
+_ENGINEERING = "##0.00E+0"
+
+# What a cell is for, and how it looks. Only inputs are unlocked, should a sheet be protected.
+_ROLES: Mapping[str, Mapping[str, Any]] = {
+    "title": {"bold": True, "font_size": 16, "font_color": "#1F3A5F"},
+    "heading": {"bold": True, "font_size": 12, "font_color": "#1F3A5F"},
+    "head": {
+        "bold": True,
+        "font_color": "#FFFFFF",
+        "bg_color": "#1F3A5F",
+        "text_wrap": True,
+        "valign": "top",
+        "border": 1,
+        "border_color": "#8EA0B8",
+    },
+    "head of numbers": {
+        "bold": True,
+        "font_color": "#FFFFFF",
+        "bg_color": "#1F3A5F",
+        "text_wrap": True,
+        "valign": "top",
+        "align": "right",
+        "border": 1,
+        "border_color": "#8EA0B8",
+    },
+    "text": {"valign": "top", "align": "left", "indent": 1},  # which keeps it off the numbers left of it
+    "wrap": {"valign": "top", "text_wrap": True, "align": "left", "indent": 1},
+    "strong": {"bold": True, "valign": "top", "align": "left", "indent": 1},
+    "code": {"font_name": "Consolas", "valign": "top", "text_wrap": True, "align": "left", "indent": 1},
+    "answer": {"bold": True, "bg_color": "#EAF1FB", "align": "left", "indent": 1},
+    "word": {"valign": "top", "align": "left", "indent": 1},  # what a formula says in words
+    "link": {"font_color": "#0563C1", "underline": 1, "valign": "top"},
+    "note": {"italic": True, "font_color": "#595959", "valign": "top"},
+    "input": {"bg_color": "#FFF2CC", "font_color": "#0000C0", "locked": False, "border": 1, "border_color": "#BF9000"},
+    "computed": {"valign": "top"},
+    "key": {"valign": "top", "bold": True, "bg_color": "#EAF1FB"},
+    "value": {"valign": "top", "font_color": "#595959"},  # worked out elsewhere: no formula here makes it
+    "solver": {"bg_color": "#E2EFDA", "font_color": "#375623", "border": 1, "border_color": "#70AD47"},
+    "better": {"bg_color": "#CFE5F7", "font_color": "#08436E"},
+    "worse": {"bg_color": "#FBDDC4", "font_color": "#7A3300"},
+    "same": {"bg_color": "#E4E4E4", "font_color": "#303030"},
+    "unsure": {"font_color": "#6B6B6B", "italic": True},
+    "ok": {"bg_color": "#D3EBDD", "font_color": "#0B5132"},
+    "bad": {"bg_color": "#D55E00", "font_color": "#FFFFFF", "bold": True},
+    "differs": {"bg_color": "#FFF8E1"},
+    "odd": {"bg_color": "#FBDDC4", "bold": True, "valign": "top", "text_wrap": True},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A column's head: its name, its unit (below the name), its width in characters (by content where 0)."""
+
+    name: str
+    unit: str = ""
+    width: int = 0
+
+
+class Book:
+    """A workbook in the making. ``created``: ISO 8601; ``say`` puts fixed text into the reader's language."""
+
+    def __init__(self, title: str, created: str, say: Callable[[Said], str] = str) -> None:
+        self._out = io.BytesIO()
+        self._book = xlsxwriter.Workbook(self._out, {"in_memory": True})
+        self._say = say
+        self._formats: dict[tuple[str, str], Any] = {}
+        self._names: set[str] = set()
+        self.sheets: dict[str, Sheet] = {}
+        self._book.set_properties(
+            {"title": self.words(title)[:255], "author": "Fleetmark", "created": _moment(created)}
+        )
+        self._book.set_calc_mode("auto")
+
+    def words(self, text: object) -> str:
+        """``text`` as a cell shows it: in the reader's language, nothing that acts instead of showing, not too long."""
+        shown = legal(self._say(text) if isinstance(text, Said) else text)
+        return shown if len(shown) <= MOST_TEXT else shown[: MOST_TEXT - 1] + "…"
+
+    def sheet(self, name: str, colour: str = "") -> Sheet:
+        """A new sheet at the end; its name is made legal and unlike those of the others."""
+        base = re.sub(r"[\[\]:*?/\\]", "-", self.words(name)).strip("' ")[:31] or "Sheet"
+        if base.lower() == "history":  # which Excel keeps to itself
+            base = "History of it"
+        made, n = base, 1
+        while made.lower() in {s.lower() for s in self.sheets}:
+            n += 1
+            made = f"{base[: 28 - len(str(n))]} ({n})"
+        inner = self._book.add_worksheet(made)
+        if colour:
+            inner.set_tab_color(colour)
+        self.sheets[made] = Sheet(self, made, inner)
+        return self.sheets[made]
+
+    def style(self, role: str, form: str = GENERAL) -> Any:
+        """The format of a role of _ROLES with a number format."""
+        key = (role, form)
+        if key not in self._formats:
+            self._formats[key] = self._book.add_format({**_ROLES[role], "num_format": form})
+        return self._formats[key]
+
+    def name(self, wanted: str, target: str) -> str:
+        """Define a name for ``target`` (an absolute reference); what it became, being legal and unlike the others."""
+        made = re.sub(r"\W", "_", wanted, flags=re.ASCII)[:200]
+        if not re.match(r"[A-Za-z_]", made) or re.fullmatch(r"[A-Za-z]{1,3}\d+|[RrCc]\d*|[Rr]\d*[Cc]\d*", made):
+            made = f"_{made}"
+        base, n = made, 1
+        while made.lower() in self._names:
+            n += 1
+            made = f"{base}_{n}"
+        self._names.add(made.lower())
+        self._book.define_name(made, f"={target}")
+        return made
+
+    def chart(self, kind: str, title: str, **options: Any) -> Any:
+        """An XlsxWriter chart of the house's looks; ``options`` go to ``add_chart``. Name series by reference: a
+        name that begins with = would be taken for one.
+        """
+        chart = self._book.add_chart({"type": kind, **options})
+        chart.set_title({"name": self.words(title).lstrip("="), "name_font": {"size": 12, "bold": True}})
+        chart.set_legend({"position": "bottom"})
+        return chart
+
+    def bytes(self) -> bytes:
+        """The workbook; nothing can be added to it afterwards."""
+        for sheet in self.sheets.values():
+            sheet.finish()
+        self._book.close()
+        return self._out.getvalue()
+
+
+class Sheet:
+    """A sheet. Rows and columns count from 0; ``name`` is what formulas of other sheets call it."""
+
+    def __init__(self, book: Book, name: str, inner: Any) -> None:
+        self.book, self.name, self.inner = book, name, inner
+        self._widths: dict[int, float] = {}
+        self._fixed: dict[int, float] = {}
+        self._wrapped: dict[int, list[tuple[int, int]]] = {}  # row to the columns and lengths of its long texts
+        inner.set_landscape()
+        inner.set_paper(9)
+        inner.fit_to_pages(1, 0)
+        inner.set_margins(left=0.4, right=0.4, top=0.5, bottom=0.6)
+        inner.set_footer("&L&A&R&P / &N")
+        inner.hide_gridlines(2)
+
+    # ------------------------------------------------------------ cells
+
+    def text(self, row: int, col: int, text: object, role: str = "text") -> None:
+        """Text that stays text whatever it begins with."""
+        shown = self.book.words(text)
+        if not shown:
+            return
+        self._inside(row, col)
+        self.inner.write_string(row, col, shown, self.book.style(role))
+        if role not in ("title", "heading", "note"):  # which may run over the cells to their right
+            self._widths[col] = max(self._widths.get(col, 0), wide(shown))
+            if _ROLES[role].get("text_wrap"):
+                self._wrapped.setdefault(row, []).append((col, wide(shown)))
+
+    def number(self, row: int, col: int, value: float | None, form: str = GENERAL, role: str = "computed") -> None:
+        """A number; nothing where it is None or NaN, and ∞ as text."""
+        if value is None or math.isnan(value):
+            if role == "input":
+                self.inner.write_blank(row, col, None, self.book.style(role, form))
+            return
+        self._inside(row, col)
+        if math.isinf(value):
+            self.text(row, col, "∞" if value > 0 else "-∞", role)
+        else:
+            self.inner.write_number(row, col, _Exact(value), self.book.style(role, form))
+
+    def formula(
+        self,
+        row: int,
+        col: int,
+        formula: str,
+        value: float | str | bool | None,
+        form: str = GENERAL,
+        role: str = "computed",
+    ) -> None:
+        """A live formula (``=…``) with the value that Python found for it; None is an empty text.
+
+        Raises ValueError for a formula longer than Excel takes and for a value that no cell can hold.
+        """
+        if len(formula) > MOST_FORMULA:
+            raise ValueError(f"{self.name}!{xl_rowcol_to_cell(row, col)}: a formula of {len(formula)} characters")
+        if isinstance(value, float | int) and not math.isfinite(value):
+            raise ValueError(f"{self.name}!{xl_rowcol_to_cell(row, col)}: {value} as the value of {formula[:80]}")
+        self._inside(row, col)
+        known: float | str | bool
+        if value is None or isinstance(value, str):
+            known = self.book.words(value or "")
+            self._widths[col] = max(self._widths.get(col, 0), wide(known))
+        else:
+            known = bool(value) if isinstance(value, bool) else float(value)
+        self.inner.write_formula(row, col, formula, self.book.style(role, form), known)
+
+    def link(self, row: int, col: int, sheet: str) -> None:
+        """A sheet's name, and the way there."""
+        target = "internal:'" + sheet.replace("'", "''") + "'!A1"
+        self.inner.write_url(row, col, target, self.book.style("link"), sheet)
+
+    def _inside(self, row: int, col: int) -> None:
+        if row >= MOST_ROWS or col >= MOST_COLUMNS:
+            raise FleetmarkError(
+                f"the tab {self.name} would need {row + 1:,} rows and {col + 1:,} columns; a workbook has room for "
+                f"{MOST_ROWS:,} and {MOST_COLUMNS:,}: narrow the selection, or write JSON"
+            )
+
+    # ------------------------------------------------------------ references
+
+    def at(self, row: int, col: int) -> str:
+        """The cell as any sheet's formulas name it: ``'Per host'!$B$4``."""
+        return f"{self._quoted()}!{xl_rowcol_to_cell(row, col, True, True)}"
+
+    def span(self, first_row: int, first_col: int, last_row: int, last_col: int) -> str:
+        """A range, both ends included: ``'Per host'!$B$4:$D$9``."""
+        ends = (xl_rowcol_to_cell(r, c, True, True) for r, c in ((first_row, first_col), (last_row, last_col)))
+        return f"{self._quoted()}!{':'.join(ends)}"
+
+    def _quoted(self) -> str:
+        return "'" + self.name.replace("'", "''") + "'"
+
+    # ------------------------------------------------------------ parts of a page
+
+    def top(self, title: str, note: str = "") -> int:
+        """The sheet's title and what it is for; the row where its content may begin."""
+        self.text(0, 0, title, "title")
+        self.inner.set_row(0, 24)
+        if note:
+            self.text(1, 0, note, "note")
+        return 3
+
+    def heads(self, row: int, heads: Sequence[Head], col: int = 0) -> None:
+        """The heads of a table, with units."""
+        lines = 1
+        for place, head in enumerate(heads, col):
+            name, unit = self.book.words(head.name), self.book.words(head.unit)
+            self.inner.write_string(row, place, f"{name}\n{unit}" if unit else name, self.book.style("head"))
+            width = head.width or max(self._widths.get(place, 0), min(wide(name), 14), wide(unit))
+            if head.width:
+                self._fixed[place] = head.width
+            self._widths[place] = max(self._widths.get(place, 0), width)
+            lines = max(lines, sum(len(textwrap.wrap(text, max(int(width) - 2, 1))) for text in (name, unit)))
+        self.inner.set_row(row, 15 * min(lines, 8) + 3)
+
+    def filtered(self, head_row: int, last_row: int, columns: int, *, frozen_columns: int = 0) -> None:
+        """The sheet's one table that can be filtered: its head stays in sight and is repeated on paper."""
+        self.frozen(head_row + 1, frozen_columns)
+        self.inner.autofilter(head_row, 0, max(last_row, head_row), columns - 1)
+        self.inner.repeat_rows(head_row)
+
+    def frozen(self, rows: int, columns: int = 0) -> None:
+        """Rows above and columns left that stay in sight."""
+        self.inner.freeze_panes(rows, columns)
+
+    def width(self, col: int, characters: float) -> None:
+        """A width that content does not change."""
+        self._fixed[col] = characters
+
+    def paint(self, where: str, roles: Mapping[str, str] | Mapping[bool, str]) -> None:
+        """Cells of ``where`` (without the sheet) that equal a word, or are true or false, take that role's colours."""
+        for value, role in roles.items():
+            criteria = {True: "TRUE", False: "FALSE"}.get(value) if isinstance(value, bool) else literal(str(value))
+            self.inner.conditional_format(
+                where, {"type": "cell", "criteria": "==", "value": criteria, "format": self.book.style(role)}
+            )
+
+    def scale(self, first_row: int, first_col: int, last_row: int, last_col: int) -> None:
+        """Numbers from white to orange, the larger the darker."""
+        colours = {"type": "2_color_scale", "min_color": "#FFFFFF", "max_color": "#F5A15B"}
+        self.inner.conditional_format(first_row, first_col, last_row, last_col, colours)
+
+    def must_be_number(self, row: int, col: int, lo: float, hi: float, hint: str) -> None:
+        """The input takes numbers from ``lo`` to ``hi`` only and says so."""
+        told = self.book.words(hint)[:255]
+        self.inner.data_validation(
+            *(row, col, row, col),
+            {
+                "validate": "decimal",
+                "criteria": "between",
+                "minimum": lo,
+                "maximum": hi,
+                "input_message": told,
+                "error_title": "Fleetmark",
+                "error_message": told,
+            },
+        )
+
+    def must_be_one_of(self, row: int, col: int, values: Sequence[str | int]) -> None:
+        """The input takes these only (together at most 255 characters)."""
+        self.inner.data_validation(row, col, row, col, {"validate": "list", "source": list(values)})
+
+    def printed(self, last_row: int, last_col: int) -> None:
+        """What goes on paper, from the first cell on; what is right of it is for those who check."""
+        self.inner.print_area(0, 0, last_row, last_col)
+
+    def place(self, chart: Any, row: int, col: int, width: int = 720, height: int = 360) -> None:
+        """A chart with its upper left corner in a cell; size in pixels."""
+        chart.set_size({"width": width, "height": height})
+        self.inner.insert_chart(row, col, chart, {"object_position": 2})
+
+    def finish(self) -> None:
+        """Set the columns' widths, and the heights of rows in which text wraps; the book does it."""
+        widths = {col: self._fixed.get(col, min(max(w + 3, 9), 60)) for col, w in (self._widths | self._fixed).items()}
+        for col, width in widths.items():
+            self.inner.set_column(col, col, width)
+        for row, texts in self._wrapped.items():
+            lines = max(math.ceil(length * 1.08 / (widths[col] - 2)) for col, length in texts)  # words break early
+            if lines > 1:
+                self.inner.set_row(row, min(15 * lines, 400))
+
+
+class _Exact(float):
+    """A number with all its digits: XlsxWriter asks for 16, one too few to read the same number back."""
+
+    def __format__(self, spec: str) -> str:
+        return repr(float(self))
+
+
+# ---------------------------------------------------------------- text and formulas
+
+
+def legal(text: object) -> str:
+    """``text`` without anything that acts instead of showing, and without what XML forbids."""
+    return re.sub("[\ufffe\uffff]", lambda m: f"<U+{ord(m[0]):04X}>", fmt.clean(text))
+
+
+def literal(text: str) -> str:
+    """``text`` as a string in a formula (at most 255 characters)."""
+    return '"' + legal(text)[:255].replace('"', '""') + '"'
+
+
+def wide(text: str) -> int:
+    """How many columns of a monospaced terminal ``text`` takes: Chinese characters are two wide."""
+    return len(text) if text.isascii() else sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def cell(row: int, col: int) -> str:
+    """``B4`` for (3, 1)."""
+    made: str = xl_rowcol_to_cell(row, col)
+    return made
+
+
+def t_quantile(confidence: str, df: str) -> str:
+    """A formula for Student's two-sided t of ``confidence`` with ``df`` degrees of freedom, whole or not.
+
+    By the incomplete beta function, t²/(df + t²) ~ Beta(1/2, df/2) (Abramowitz & Stegun 26.5.27): TINV would cut the
+    degrees of freedom of Welch's test down to a whole number.
+    """
+    return f"SQRT(({df})/(1/BETAINV({confidence},0.5,({df})/2)-1))"
+
+
+def t_two_sided(t: str, df: str) -> str:
+    """A formula for the probability of a |t| at least this large; ``df`` as in ``t_quantile``. Name cells: both stand
+    in it more than once.
+    """
+    square = f"({t})^2"  # near 0 the other tail keeps its digits
+    near = f"1-BETADIST({square}/(({df})+{square}),0.5,({df})/2)"
+    return f"IF({square}<1,{near},BETADIST(({df})/(({df})+{square}),({df})/2,0.5))"
+
+
+def form_for(values: Sequence[float], unit: str, width: float = math.inf) -> str:
+    """A number format in which figures in a base unit read well: ``210.00 GB/s`` for 2.1e11 B/s.
+
+    The cell keeps the base unit. What is below 1 (seconds, mostly) reads as ``71.0E-9 s``. Where an interval of
+    ``width`` would be lost in three digits there is a fourth.
+    """
+    sizes = sorted(abs(v) for v in values if math.isfinite(v) and v)
+    if not sizes:
+        return GENERAL
+    size = sizes[len(sizes) // 4]
+    scale = scale_for(size, unit)
+    power = round(-math.log10(scale.factor)) if unit != "B" else 0
+    shown = scale.unit if unit != "B" else "B"
+    if power < 0 or size * scale.factor < 1e-3 or (power == 0 and size >= 1e7):
+        return f'{_ENGINEERING}" {unit}"' if unit != "1" else _ENGINEERING
+    least = 2 - math.floor(math.log10(size * scale.factor))
+    digits = max(0, least + (width * scale.factor < 4 * 10.0**-least))
+    decimals = f"0.{'0' * min(digits, 6)}" if digits else "0"
+    name = "" if shown in ("", "1") else f'" {shown.replace(chr(34), "")}"'
+    return f"#,##{decimals}{',' * (power // 3)}{name}"
+
+
+def _moment(iso: str) -> datetime:
+    try:
+        return datetime.fromisoformat(iso).replace(tzinfo=None)
+    except ValueError:
+        return datetime(1980, 1, 1)  # a record without a date still gives the same bytes each time

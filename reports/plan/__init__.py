@@ -1,0 +1,1 @@
+"""A capacity plan as documents show it."""

@@ -1,0 +1,237 @@
+"""Charts of a capacity plan: demand against capacity with its band, cost by year, power by site, what cost hangs on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fleetmark.base.text import said
+from planner.capacity.tornado import Effect
+from planner.capacity.uncertainty import Futures
+from reports.kit import format as fmt
+from reports.kit.charts import COLOURS, Chart, Spec, to_svg
+from reports.kit.language import Language
+from reports.plan.view import PlanView, kind
+
+MOST = 40  # charts of one kind
+BARS = 12  # of a tornado
+_WIDTH = 440
+_LEGEND: Spec = {
+    "orient": "top",
+    "title": None,
+    "columns": 4,
+    "symbolOpacity": 1,
+    "labelLimit": 260,
+    "columnPadding": 30,
+}
+
+
+def demand(v: PlanView, futures: Futures | None, _: Language) -> list[Chart]:
+    """A chart per workload: the median of demand in its band of 5 to 95% of futures, what is planned for, capacity."""
+    made = []
+    for n, (name, workload) in enumerate(list(v.question.workloads.items())[:MOST]):
+        rows = v.of(name)
+        periods = [fmt.clean(v.question.periods[s.period]) for s in rows]
+        lines = {
+            _(said("capacity")): [s.capacity for s in rows],
+            _(said("planned for")): [s.planned for s in rows],
+            _(said("demand, median")): [s.demand for s in rows],
+        }
+        band = _band(futures, name)
+        spec = _lines(periods, lines, band, fmt.clean(workload.unit))
+        made.append(Chart(fmt.clean(name), _demand_note(v, bool(band)), to_svg(spec, n)))
+    return made
+
+
+def _demand_note(v: PlanView, banded: bool) -> str:
+    if banded and v.question.survive:
+        return said(
+            "shaded: demand in 5 to 95% of futures; capacity is what is left when the worst failure domain is gone"
+        )
+    if banded:
+        return said("shaded: demand in 5 to 95% of futures")
+    return said("capacity is what is left when the worst failure domain is gone") if v.question.survive else ""
+
+
+def _band(futures: Futures | None, workload: str) -> list[tuple[float, float]]:
+    if futures is None:
+        return []
+    rows = futures.table[futures.table["workload"] == workload].sort_values("period")
+    found = [(float(lo), float(hi)) for lo, hi in zip(rows["demand_p5"], rows["demand_p95"], strict=True)]
+    return found if any(hi > lo for lo, hi in found) else []
+
+
+def _x(periods: Sequence[str]) -> Spec:
+    many = len(periods) > 12
+    axis = {"labelAngle": -45 if many or max(map(len, periods)) > 8 else 0, "grid": False, "labelOverlap": True}
+    return {"field": "x", "type": "ordinal", "sort": list(periods), "title": None, "axis": axis}
+
+
+def _lines(
+    periods: Sequence[str], lines: Mapping[str, Sequence[float]], band: Sequence[tuple[float, float]], unit: str
+) -> Spec:
+    names = list(lines)
+    scale = {"domain": names, "range": [COLOURS[2], COLOURS[1], COLOURS[0]]}
+    dashes = {"domain": names, "range": [[1, 0], [6, 3], [2, 2]]}
+    y: Spec = {"field": "y", "type": "quantitative", "title": unit, "scale": {"zero": True}, "axis": {"tickCount": 6}}
+    legend = _LEGEND | {"symbolType": "stroke", "symbolSize": 260, "symbolStrokeWidth": 2}
+    points = [
+        {"x": x, "y": value, "s": name}
+        for name, values in lines.items()
+        for x, value in zip(periods, values, strict=True)
+    ]
+    area = [{"x": x, "lo": lo, "hi": hi} for x, (lo, hi) in zip(periods, band, strict=False)]
+    keyed = {"field": "s", "type": "nominal", "legend": legend}
+    layers: list[Spec] = [
+        {
+            "data": {"values": area},
+            "mark": {"type": "area", "opacity": 0.16, "color": COLOURS[0]},
+            "encoding": {"x": _x(periods), "y": {**y, "field": "lo"}, "y2": {"field": "hi"}},
+        },
+        {
+            "data": {"values": points},
+            "mark": {"type": "line", "strokeWidth": 2, "point": {"size": 22, "filled": True}},
+            "encoding": {
+                "x": _x(periods),
+                "y": y,
+                "color": {**keyed, "scale": scale},
+                "strokeDash": {**keyed, "scale": dashes},
+            },
+        },
+    ]
+    return {"width": _WIDTH, "height": 220, "layer": layers if area else layers[1:]}
+
+
+def _bars(
+    rows: Sequence[Mapping[str, Any]], x: Sequence[str], kinds: Sequence[str], unit: str, limit: float | None = None
+) -> Spec:
+    """Bars stacked by kind; ``limit``: a rule across."""
+    colour = {
+        "field": "s",
+        "type": "nominal",
+        "sort": list(kinds),
+        "legend": _LEGEND,
+        "scale": {"domain": list(kinds), "range": [COLOURS[n % len(COLOURS)] for n in range(len(kinds))]},
+    }
+    y = {"field": "y", "type": "quantitative", "title": unit, "axis": {"tickCount": 6}}
+    order = {"field": "n", "type": "quantitative"}
+    layers: list[Spec] = [
+        {
+            "data": {"values": list(rows)},
+            "mark": {"type": "bar"},
+            "encoding": {"x": _x(x), "y": y, "color": colour, "order": order},
+        }
+    ]
+    if limit is not None:
+        layers.append(
+            {
+                "data": {"values": [{"y": limit}]},
+                "mark": {"type": "rule", "strokeDash": [5, 3], "strokeWidth": 1.6, "color": "currentColor"},
+                "encoding": {"y": {"field": "y", "type": "quantitative"}},
+            }
+        )
+    return {"width": _WIDTH, "height": 200, "layer": layers}
+
+
+def costs(v: PlanView, _: Language) -> list[Chart]:
+    """Cost by year, undiscounted, stacked by kind."""
+    scale = _money_scale(v)
+    kinds = {name: _(kind(name)) for name in v.costs}
+    rows = [
+        {"x": year, "y": by_year[t] / scale[0], "s": kinds[name], "n": n}
+        for n, (name, (by_year, _present)) in enumerate(v.costs.items())
+        for t, year in enumerate(v.years)
+    ]
+    spec = _bars(rows, v.years, list(kinds.values()), f"{scale[1]}{v.question.currency}")
+    return [Chart(said("Cost by year"), said("undiscounted"), to_svg(spec, 100))]
+
+
+def _money_scale(v: PlanView) -> tuple[float, str]:
+    top = max((sum(c[0][t] for c in v.costs.values()) for t in range(len(v.years))), default=0.0)
+    return (1e6, "M ") if top >= 2e6 else (1e3, "k ") if top >= 2e3 else (1.0, "")
+
+
+def power(v: PlanView, _: Language) -> list[Chart]:
+    """A chart per site: what its servers draw at their peak, by SKU, against its limit."""
+    made = []
+    stock = v.plan.stock
+    for n, (name, site) in enumerate(list(v.question.sites.items())[:MOST]):
+        mine = stock[(stock["site"] == name) & (stock["peak_w"] > 0)]
+        if mine.empty:
+            continue
+        top = max(float(mine.groupby("period")["peak_w"].sum().max()), site.power_w or 0.0)
+        factor, unit = (1e-6, "MW") if top >= 2e6 else (1e-3, "kW")
+        skus = [s for s in v.question.skus if s in set(mine["sku"])]
+        rows = [
+            {
+                "x": fmt.clean(v.question.periods[int(r["period"])]),
+                "y": r["peak_w"] * factor,
+                "s": fmt.clean(r["sku"]),
+            }
+            | {"n": skus.index(r["sku"])}
+            for r in mine.to_dict("records")
+        ]
+        limit = None if site.power_w is None else site.power_w * factor
+        periods = [fmt.clean(p) for p in v.question.periods]
+        spec = _bars(rows, periods, [fmt.clean(s) for s in skus], unit, limit)
+        note = (
+            said("all installed at their peak; no limit is given")
+            if limit is None
+            else said("all installed at their peak; dashed: the limit")
+        )
+        made.append(Chart(fmt.clean(name), note, to_svg(spec, 200 + n)))
+    return made
+
+
+def tornado(v: PlanView, effects: Sequence[Effect], _: Language) -> list[Chart]:
+    """The inputs that move the cost most, each alone over its range."""
+    shown = [e for e in effects if e.size > 0][:BARS]
+    if not shown:
+        return []
+    ends = [abs(x) for e in shown for x in (e.at_low, e.at_high) if x is not None]
+    top = max(ends, default=1.0)
+    scale, prefix = (1e6, "M ") if top >= 2e6 else (1e3, "k ") if top >= 2e3 else (1.0, "")
+    low, high, none = _(said("input at its low end")), _(said("at its high end")), _(said("no plan"))
+    names = [fmt.clean(_(e.name)) for e in shown]
+    rows = [
+        {"r": name, "x": 0.0 if x is None else x / scale, "s": end, "t": none if x is None else ""}
+        for name, e in zip(names, shown, strict=True)
+        for end, x in ((low, e.at_low), (high, e.at_high))
+    ]
+    y: Spec = {"field": "r", "type": "nominal", "sort": names, "title": None}
+    y |= {
+        "axis": {"ticks": False, "domain": False, "labelLimit": 220, "minExtent": 6.4 * min(36, max(map(len, names)))}
+    }
+    offset = {"field": "s", "sort": [low, high]}
+    x: Spec = {
+        "field": "x",
+        "type": "quantitative",
+        "title": f"{prefix}{v.question.currency}",
+        "axis": {"tickCount": 6},
+    }
+    colour = {
+        "field": "s",
+        "type": "nominal",
+        "scale": {"domain": [low, high], "range": list(COLOURS[:2])},
+        "legend": _LEGEND,
+    }
+    spec: Spec = {
+        "width": _WIDTH - 110,
+        "height": {"step": 13},
+        "layer": [
+            {
+                "data": {"values": rows},
+                "mark": {"type": "bar"},
+                "encoding": {"x": x, "y": y, "yOffset": offset, "color": colour},
+            },
+            {
+                "data": {"values": [r for r in rows if r["t"]]},
+                "mark": {"type": "text", "align": "left", "dx": 4, "fontStyle": "italic", "baseline": "middle"},
+                "encoding": {"x": x, "y": y, "yOffset": offset, "text": {"field": "t"}},
+            },
+        ],
+    }
+    note = said(
+        "change of the present value when one input alone moves over its range: 5 to 95%, or ±10% where none is known"
+    )
+    return [Chart(said("What the cost hangs on"), note, to_svg(spec, 300))]

@@ -1,0 +1,106 @@
+"""A capacity plan as one self-contained HTML page, in the style of the other reports."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fleetmark import __version__
+from fleetmark.base.text import Said, said
+from planner.capacity.tornado import Effect
+from planner.capacity.uncertainty import Futures
+from reports.campaign.embedded import Embedded
+from reports.html import Section, page
+from reports.kit.language import Language
+from reports.plan import charts as plan_charts
+from reports.plan.view import PlanView, kind, price_of, trades
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What makes the page again: when, the command, and the language it speaks."""
+
+    created: str
+    command: str
+    language: Language = field(default_factory=Language)
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """What ``base.html.j2`` asks of every report."""
+
+    id: str
+    created: str
+    fleetmark_version: str
+    language: Language
+
+
+def render(
+    v: PlanView,
+    futures: Futures | None,
+    tornado: Sequence[Effect],
+    about: About,
+    *,
+    templates: Path | None = None,
+) -> str:
+    """The page; ``templates`` and errors as of ``reports.html.render``."""
+    q, language = v.question, about.language
+    this = _Page(q.date, about.created, __version__, language)
+    context: dict[str, Any] = {
+        "title": _title(v),
+        "report": this,
+        "campaign": this,
+        "faces": [],
+        "scales": False,  # every figure has one unit, in its head
+        "embedded": Embedded("", {}, False, 0),
+        "sections": _sections(v, futures, tornado),
+        "v": v,
+        "q": q,
+        "plan": v.plan,
+        "futures": futures,
+        "last": _last(v, futures),
+        "tornado": [e for e in tornado if e.size > 0],
+        "infinite": math.inf,  # the size of an effect that leaves no plan
+        "kind": kind,
+        "price_of": price_of,
+        "trades": {a.name: trades(a, q.currency) for a in v.alternatives},
+        "charts": {
+            "demand": plan_charts.demand(v, futures, language),
+            "costs": plan_charts.costs(v, language),
+            "power": plan_charts.power(v, language),
+            "tornado": plan_charts.tornado(v, tornado, language),
+        },
+        "command_line": about.command,
+        "margins": {w: [v.plan.factor(w, t) for t in range(len(q.periods))] for w in q.workloads},
+    }
+    return page("plan.html.j2", context, language, templates=templates)
+
+
+def _title(v: PlanView) -> Said:
+    return said("Capacity plan, {first} to {last}", first=v.question.periods[0], last=v.question.periods[-1])
+
+
+def _last(v: PlanView, futures: Futures | None) -> list[Mapping[str, Any]]:
+    """What the futures say of each workload in the last period."""
+    if futures is None:
+        return []
+    rows = futures.table[futures.table["period"] == len(v.question.periods) - 1]
+    return [{str(k): x for k, x in row.items()} for row in rows.to_dict("records")]
+
+
+def _sections(v: PlanView, futures: Futures | None, tornado: Sequence[Effect]) -> list[Section]:
+    parts: list[tuple[bool, str, Said]] = [
+        (True, "answer", said("The answer")),
+        (True, "purchases", said("Purchases")),
+        (True, "capacity", said("Capacity")),
+        (True, "costs", said("Costs")),
+        (True, "sites", said("Sites")),
+        (bool(v.bindings or v.alternatives or v.others_missing), "limits", said("What binds, and what else")),
+        (futures is not None or bool(tornado), "futures", said("How sure it is")),
+        (True, "inputs", said("Inputs")),
+        (True, "provenance", said("Provenance")),
+    ]
+    return [Section(id_, title) for there, id_, title in parts if there]

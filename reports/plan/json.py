@@ -1,0 +1,120 @@
+"""A capacity plan as JSON: every figure with every digit, periods by name, money in the question's currency."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields, is_dataclass
+from typing import Any
+
+import pandas as pd
+
+from planner.capacity.question import Alternative, Conflict, Plan, Question
+from planner.capacity.tornado import Effect
+from planner.capacity.uncertainty import Futures
+from reports.plan.view import PlanView
+
+SCHEMA = 1
+
+
+def of_plan(v: PlanView, futures: Futures | None, tornado: Sequence[Effect], about: Mapping[str, Any]) -> str:
+    """A plan and what is said of it; ``about``: what else the caller wants at the top (command, when)."""
+    q = v.question
+    doc = {
+        "schema": SCHEMA,
+        **about,
+        "question": _question(q),
+        "plan": _plan(v, q),
+        "capacity": [{**asdict(s), "period": q.periods[s.period]} for s in v.supply],
+        "sites": [{**asdict(s), "period": q.periods[s.period]} for s in v.loads],
+        "binding": [asdict(b) for b in v.bindings],
+        "alternatives": [_alternative(a) for a in v.alternatives],
+        "futures": None if futures is None else _futures(futures, q),
+        "tornado": [asdict(e) for e in tornado],
+        "conflict": None,
+    }
+    return _text(doc)
+
+
+def of_conflict(q: Question, found: Conflict, about: Mapping[str, Any]) -> str:
+    """Why there is no plan."""
+    conflict = {"smallest": found.smallest, "limits": [asdict(limit) for limit in found.limits]}
+    return _text({"schema": SCHEMA, **about, "question": _question(q), "plan": None, "conflict": conflict})
+
+
+def _question(q: Question) -> dict[str, Any]:
+    return {f.name: getattr(q, f.name) for f in fields(q)}
+
+
+def _plan(v: PlanView, q: Question) -> dict[str, Any]:
+    plan = v.plan
+    return {
+        "objective": plan.objective,
+        "bound": plan.bound,
+        "gap": plan.gap,
+        "seconds": plan.seconds,
+        "currency": q.currency,
+        "margin": {w: [plan.factor(w, t) for t in range(len(q.periods))] for w in q.workloads},
+        "buy": [
+            {**asdict(o), "period": q.periods[o.period], "arrives": None if o.arrives is None else q.periods[o.arrives]}
+            for o in v.orders
+        ],
+        "retire": [
+            {"period": q.periods[o.period], "site": o.site, "sku": o.sku, "count": o.count, "money": o.money}
+            for o in v.retired
+        ],
+        "costs": _named(plan.costs, q),
+        "stock": _named(_there(plan), q),
+        "use": _named(plan.use, q),
+    }
+
+
+def _there(plan: Plan) -> pd.DataFrame:
+    """Without the rows in which nothing stands nor moves."""
+    counts = plan.stock[["buy", "arrive", "retire", "installed"]]
+    return plan.stock[(counts != 0).any(axis=1)]
+
+
+def _named(frame: pd.DataFrame, q: Question) -> list[dict[str, Any]]:
+    named = frame.assign(period=[q.periods[int(t)] for t in frame["period"]])
+    return [{str(k): v for k, v in row.items()} for row in named.to_dict("records")]
+
+
+def _alternative(a: Alternative) -> dict[str, Any]:
+    bought = a.plan.stock.groupby("sku")["buy"].sum()
+    return {
+        "name": a.name,
+        "objective": a.plan.objective,
+        "extra": a.extra,
+        "least": a.least,
+        "trades": dict(a.trades),
+        "buy": {str(s): int(n) for s, n in bought.items() if n},
+    }
+
+
+def _futures(found: Futures, q: Question) -> dict[str, Any]:
+    frames = {f.name for f in fields(found) if isinstance(getattr(found, f.name), pd.DataFrame)}
+    plain = {f.name: getattr(found, f.name) for f in fields(found) if f.name not in frames}
+    return plain | {name: _named(getattr(found, name), q) for name in sorted(frames)}
+
+
+def _text(doc: Mapping[str, Any]) -> str:
+    return json.dumps(_plain(doc), indent=1, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON knows; a number that is none (infinite degrees of freedom, say) is null."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return _plain({f.name: getattr(value, f.name) for f in fields(value)})
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, frozenset | set):
+        return sorted(value)
+    if isinstance(value, Sequence):
+        return [_plain(v) for v in value]
+    if hasattr(value, "item"):  # numpy's numbers
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

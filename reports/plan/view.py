@@ -1,0 +1,247 @@
+"""A capacity plan as rows that every document shows: purchases, retirements, costs, capacity against demand, sites."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from fleetmark.base.text import Said, joined, said
+from planner.capacity.question import KINDS, Alternative, Binding, Plan, Question
+from reports.kit.format import clean
+
+NEAR = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """``count`` servers of ``sku`` for ``site``, ordered in period ``period``, in use from ``arrives`` on (None: after
+    the last period), for ``money`` undiscounted. Also what is retired; then nothing arrives and money is migration.
+    """
+
+    period: int
+    arrives: int | None
+    site: str
+    sku: str
+    count: int
+    money: float
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """A workload in a period. ``demand``: its median; ``planned``: that with the plan's margin; ``capacity``: what the
+    plan's servers give it, with the worst failure domain gone where that is asked; all in the workload's unit.
+    ``servers``: how many serve it at all sites.
+    """
+
+    workload: str
+    period: int
+    demand: float
+    planned: float
+    capacity: float
+    servers: float
+
+    @property
+    def spare(self) -> float:
+        """Capacity beyond what was planned for, as a part of that."""
+        return self.capacity / self.planned - 1 if self.planned else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A site in a period: servers in place, and what they take of each limit (None: no limit), W at peak."""
+
+    site: str
+    period: int
+    servers: int
+    power_w: float
+    power_limit_w: float | None
+    rack_units: float
+    rack_limit: float | None
+    ports: float
+    port_limit: float | None
+
+
+OTHERS = 2  # next best plans that are looked for
+
+
+@dataclass(frozen=True, slots=True)
+class PlanView:
+    """A plan in rows. ``costs``: kind to (undiscounted by year, present value); ``years``: their names."""
+
+    question: Question
+    plan: Plan
+    orders: tuple[Order, ...]
+    retired: tuple[Order, ...]
+    years: tuple[str, ...]
+    costs: Mapping[str, tuple[tuple[float, ...], float]]
+    supply: tuple[Supply, ...]
+    loads: tuple[Load, ...]
+    alternatives: Sequence[Alternative] = ()
+    bindings: Sequence[Binding] = field(default_factory=tuple)
+
+    def bought(self) -> dict[str, int]:
+        """SKU to how many are bought in all."""
+        found: dict[str, int] = {}
+        for order in self.orders:
+            found[order.sku] = found.get(order.sku, 0) + order.count
+        return found
+
+    def bought_said(self) -> str:
+        """The same in words: ``16 genoa, 395 turin``."""
+        return joined(said("{n} {sku}", n=f"{n:,}", sku=clean(sku)) for sku, n in self.bought().items())
+
+    @property
+    def others_missing(self) -> Said | None:
+        """What to say where fewer next best plans were found than are looked for; None where there are enough."""
+        if not self.orders or len(self.alternatives) >= OTHERS:
+            return None
+        return said("No other plan was found that buys less of something: there is none, or the time was too short.")
+
+    def in_year(self, number: int) -> float:
+        """All costs of a year, undiscounted."""
+        return sum(by_year[number] for by_year, _ in self.costs.values())
+
+    def in_place(self, sku: str) -> int:
+        """Servers of a SKU at the start, at all sites."""
+        return sum(c.count for c in self.question.fleet if c.sku == sku)
+
+    def of(self, workload: str) -> list[Supply]:
+        """A workload, period by period."""
+        return [s for s in self.supply if s.workload == workload]
+
+
+def view(
+    q: Question, plan: Plan, alternatives: Sequence[Alternative] = (), bindings: Sequence[Binding] = ()
+) -> PlanView:
+    """The rows of ``plan``."""
+    named = tuple(years(q))
+    return PlanView(
+        q,
+        plan,
+        tuple(_orders(q, plan)),
+        tuple(_retired(q, plan)),
+        tuple(dict.fromkeys(named)),
+        _costs(plan, named),
+        tuple(_supply(q, plan)),
+        tuple(_loads(q, plan)),
+        alternatives,
+        bindings,
+    )
+
+
+def _moved(plan: Plan, column: str) -> list[tuple[int, str, str, int]]:
+    rows = plan.stock[plan.stock[column] > 0].sort_values(["period", "site", "sku"], kind="stable")
+    return [(int(r["period"]), str(r["site"]), str(r["sku"]), int(r[column])) for r in rows.to_dict("records")]
+
+
+def _orders(q: Question, plan: Plan) -> list[Order]:
+    made = []
+    for period, site, sku, count in _moved(plan, "buy"):
+        arrives = period + q.skus[sku].lead
+        money = count * (q.skus[sku].price or 0.0)
+        made.append(Order(period, arrives if arrives < len(q.periods) else None, site, sku, count, money))
+    return made
+
+
+def _retired(q: Question, plan: Plan) -> list[Order]:
+    return [
+        Order(period, None, site, sku, count, count * q.skus[sku].migration)
+        for period, site, sku, count in _moved(plan, "retire")
+    ]
+
+
+def years(q: Question) -> list[str]:
+    """What year each period is in: the calendar's, where the names begin with it, else counted from the first."""
+    named = [p[:4] for p in q.periods]
+    if all(n.isdigit() and len(n) == 4 for n in named):
+        return named
+    return [f"year {int(n * q.years + NEAR) + 1}" for n in range(len(q.periods))]
+
+
+def _costs(plan: Plan, years: Sequence[str]) -> dict[str, tuple[tuple[float, ...], float]]:
+    names = list(dict.fromkeys(years))
+    made = {}
+    for kind in KINDS:
+        rows = plan.costs[plan.costs["kind"] == kind]
+        by_year = (
+            rows.groupby(rows["period"].map(lambda t: years[int(t)]))["money"].sum().reindex(names, fill_value=0.0)
+        )
+        made[kind] = (tuple(float(v) for v in by_year), float(rows["present"].sum()))
+    return {kind: cost for kind, cost in made.items() if any(cost[0])}
+
+
+def _supply(q: Question, plan: Plan) -> list[Supply]:
+    work = _work(q, plan)
+    domains = sorted({q.domain(k) for k in q.sites}) if q.survive else [None]
+    made = []
+    for w, workload in q.workloads.items():
+        mine = work[work["workload"] == w]
+        for t in range(len(q.periods)):
+            now = mine[mine["period"] == t]
+            left = [float(now.loc[now["domain"] != lost, "work"].sum()) for lost in domains]
+            planned = workload.point[t] * plan.factor(w, t)
+            made.append(Supply(w, t, workload.point[t], planned, min(left), float(now["servers"].sum())))
+    return made
+
+
+def _work(q: Question, plan: Plan) -> pd.DataFrame:
+    """``plan.use`` with the ``work`` done (in the workload's unit) and the failure ``domain``."""
+    use = plan.use
+    each = [
+        q.skus[s].worth[w].value * q.workloads[w].utilisation for s, w in zip(use["sku"], use["workload"], strict=True)
+    ]
+    return use.assign(work=use["servers"].to_numpy(float) * each, domain=[q.domain(k) for k in use["site"]])
+
+
+def _loads(q: Question, plan: Plan) -> list[Load]:
+    stock = plan.stock.assign(
+        units=plan.stock["installed"] * plan.stock["sku"].map({n: s.rack_units for n, s in q.skus.items()}),
+        plugs=plan.stock["installed"] * plan.stock["sku"].map({n: s.ports for n, s in q.skus.items()}),
+    )
+    columns = ["installed", "peak_w", "units", "plugs"]
+    sums = stock.groupby(["site", "period"])[columns].sum()
+    held = {(str(k), int(t)): row for (k, t), *row in sums.itertuples(name=None)}
+    made = []
+    for k, site in q.sites.items():
+        for t in range(len(q.periods)):
+            n, power, units, plugs = (float(v) for v in held.get((k, t), (0, 0, 0, 0)))
+            made.append(Load(k, t, int(n), power, site.power_w, units, site.rack_units, plugs, site.ports))
+    return made
+
+
+def price_of(binding: Binding) -> tuple[float | None, str]:
+    """What one unit more of a limit (of a demand: less) saves, and the unit, in one that people buy: kW, not W."""
+    if binding.unit != "W":
+        return binding.saves, binding.unit
+    return (None if binding.saves is None else binding.saves * 1000), "kW"
+
+
+def trades(other: Alternative, currency: str) -> list[tuple[Said, str]]:
+    """What an alternative gives and takes: each difference to the plan by name, with its figure and unit."""
+    units = {
+        "purchases": (said("purchases"), 1.0, currency, 0),
+        "running": (said("running costs"), 1.0, currency, 0),
+        "servers": (said("servers"), 1.0, "", 0),
+        "peak_w": (said("peak power"), 1e-3, "kW", 1),
+        "rack_units": (said("rack units"), 1.0, "", 0),
+        "carbon_kg": (said("carbon"), 1e-3, "t CO2e", 1),
+    }
+    return [
+        (name, f"{other.trades[key] * factor:+,.{digits}f} {unit}".rstrip())
+        for key, (name, factor, unit, digits) in units.items()
+        if abs(other.trades.get(key, 0.0)) * factor >= 0.5 * 10**-digits
+    ]
+
+
+def kind(name: str) -> Said:
+    """A kind of cost (of ``KINDS``) as a word of ours."""
+    return {
+        "purchase": said("purchase"),
+        "energy": said("energy"),
+        "support": said("support"),
+        "space": said("space"),
+        "migration": said("migration"),
+        "carbon": said("carbon"),
+    }[name]

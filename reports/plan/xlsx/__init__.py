@@ -1,0 +1,1 @@
+"""A capacity plan's workbook, tab by tab."""

@@ -1,0 +1,58 @@
+"""The plan as a workbook that planners go on working in: inputs, live formulas, the solver's decisions, checks.
+
+Change a price, a demand or an equivalence, and sizing, power, cost and checks follow. What the solver decided stays as
+it was; ``fleetmark.demand.workbook`` reads the inputs back for another solve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fleetmark import __version__
+from fleetmark.base.text import said
+from planner.capacity.question import Alternative, Binding, Plan, Question
+from planner.capacity.tornado import Effect
+from planner.capacity.uncertainty import Futures
+from reports.kit.language import Language
+from reports.kit.workbook import Book
+from reports.plan.xlsx import checks as _plan_xlsx_checks
+from reports.plan.xlsx import front as _plan_xlsx_front
+from reports.plan.xlsx import inputs as _plan_xlsx_inputs
+from reports.plan.xlsx import limits as _plan_xlsx_limits
+from reports.plan.xlsx import plan as _plan_xlsx_plan
+from reports.plan.xlsx import sensitivity as _plan_xlsx_sensitivity
+from reports.plan.xlsx.layout import TABS, Places
+from reports.plan.xlsx.numbers import Numbers
+
+
+def render(
+    question: Question,
+    plan: Plan,
+    *,
+    alternatives: Sequence[Alternative] = (),
+    bindings: Sequence[Binding] = (),
+    futures: Futures | None = None,
+    tornado: Sequence[Effect] = (),
+    created: str = "",
+    command: str = "",
+    language: Language | None = None,
+) -> bytes:
+    """The workbook. ``created``: ISO 8601; the same arguments give the same bytes.
+
+    The question may be another than the one the plan was solved for, if it names the same workloads, SKUs, sites and
+    periods: then it shows what becomes of the plan.
+    """
+    book = Book(said("Fleetmark purchase plan"), created, language or Language())
+    numbers = Numbers(question, plan)
+    at = Places(book, numbers)
+    for key, (title, _, what) in TABS.items():
+        at.sheets[key].top(title, what)
+    _plan_xlsx_inputs.write(book, at, numbers)
+    _plan_xlsx_plan.write(book, at, numbers)
+    _plan_xlsx_limits.write(book, at, numbers)
+    _plan_xlsx_sensitivity.write(book, at, numbers, alternatives, bindings, futures, tornado)
+    broken = _plan_xlsx_checks.write(at, numbers)
+    _plan_xlsx_front.benchmarks(book, at, numbers)
+    _plan_xlsx_front.charts(book, at, numbers)
+    _plan_xlsx_front.readme(book, at, numbers, broken, _plan_xlsx_front.Made(created, command, __version__))
+    return book.bytes()

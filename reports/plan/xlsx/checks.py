@@ -1,0 +1,277 @@
+"""The tab Checks: every limit of the plan as slack, live, and whether it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fleetmark.base.text import Said, joined, said
+from fleetmark.demand import tables
+from planner.capacity.queueing import CAP
+from reports.kit.workbook import Head, cell
+from reports.plan.xlsx.inputs import columns_at
+from reports.plan.xlsx.layout import Block, Places, period_heads, right_aligned
+from reports.plan.xlsx.numbers import Floats, Numbers
+from reports.plan.xlsx.plan import figure
+
+TOLERANCE = 1e-6  # of the limit, and of 1 where that is less: what a solver's rounding may take
+_DIGITS = 6
+_FIRST = 8  # the row of the first check
+_SLACK = "#,##0.####;[Red]-#,##0.####;0"
+
+Cell = tuple[str, float | None]  # a formula and what it comes to
+Formula = Callable[[int], str]  # of a period
+Value = Callable[[int], float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A limit: its ``kind``, ``what`` it is of, the ``unit`` of its ``slack`` (one cell, or one per period), and the
+    ``size`` of the limit, which the tolerance is a share of.
+    """
+
+    kind: Said
+    what: str
+    unit: Said | str
+    slack: Sequence[Cell]
+    size: Cell = ("1", 1.0)
+
+
+def write(at: Places, n: Numbers) -> int:
+    """The tab; how many limits are not kept."""
+    sheet = at.verdict.sheet
+    checks = list(_checks(at, n))
+    heads = [
+        Head(said("limit"), width=44),
+        Head(said("of"), width=34),
+        Head(said("unit"), width=16),
+        Head(said("kept"), width=9),
+        Head(said("least slack"), width=14),
+        Head(said("size of the limit"), width=14),
+    ]
+    periods = period_heads(n)
+    sheet.heads(_FIRST - 1, [*heads, *periods])
+    right_aligned(sheet, _FIRST - 1, 4, [*heads[4:], *periods])
+    last = _FIRST + len(checks) - 1
+    broken = 0
+    for row, check in enumerate(checks, _FIRST):
+        sheet.text(row, 0, check.kind, "strong")
+        sheet.text(row, 1, check.what)
+        sheet.text(row, 2, check.unit)
+        span = f"{cell(row, 6)}:{cell(row, 5 + len(check.slack))}"
+        known = [v for _, v in check.slack if v is not None]
+        least = min(known) if known else None
+        size, scale = check.size
+        limit = max(1.0, scale or 0.0)
+        kept = (least or 0.0) >= -TOLERANCE * limit
+        broken += not kept
+        sheet.formula(row, 3, f"=N({cell(row, 4)})>=-{at.tolerance.at(0)}*MAX(1,{cell(row, 5)})", kept)
+        sheet.formula(row, 4, f'=IF(COUNT({span})=0,"",MIN({span}))', least, _SLACK)
+        sheet.formula(row, 5, f"=N({size})", scale or 0.0, "#,##0.##")
+        for t, (formula, value) in enumerate(check.slack):
+            sheet.formula(row, 6 + t, f"={formula}", value, _SLACK)
+    kept_column = f"D{_FIRST + 1}:D{last + 1}"
+    sheet.text(2, 0, said("all limits are kept"), "strong")
+    sheet.formula(2, 3, f"=AND({kept_column})", broken == 0)
+    sheet.text(3, 0, said("limits that are not kept"))
+    sheet.formula(3, 3, f"=COUNTIF({kept_column},FALSE)", broken, "0")
+    sheet.text(4, 0, said("tolerance: share of the limit, of 1 where it is less"))
+    sheet.number(4, 3, TOLERANCE, "0.0E+00", "input")
+    sheet.text(
+        5, 0, said("Slack: by how much a limit is kept; below 0 it is broken; empty: there is no limit."), "note"
+    )
+    for where in ("D3", kept_column):
+        sheet.paint(where, {True: "ok", False: "bad"})
+    sheet.filtered(_FIRST - 1, last, 6 + n.periods, frozen_columns=4)
+    return broken
+
+
+def _checks(at: Places, n: Numbers) -> Iterator[Check]:
+    for i in range(len(n.workloads)):
+        yield _demand(at, n, i)
+        for k in range(len(n.sites)):
+            yield _survival(at, n, i, k)
+    for i in range(len(n.workloads)):
+        yield _allowed(at, n, i)
+        yield _dedicated(at, n, i)
+    if n.combos:
+        what, servers = said("servers in Allocation"), said("servers")
+        slack = _row(n, lambda t: f"MIN({at.servers.down(t)})", lambda t: float(n.servers[:, t].min()))
+        yield Check(said("not below 0"), what, servers, slack)
+    yield from _of_sites(at, n)
+    yield _budget(at, n)
+    for p in range(len(n.pairs)):
+        yield from _of_pair(at, n, p)
+    yield from _of_inputs(at, n)
+
+
+def _row(n: Numbers, slack: Formula, value: Value, unless: Formula | None = None) -> list[Cell]:
+    """A cell per period. Slack is rounded, since what is left of two large figures is noise; none where ``unless``."""
+    made: list[Cell] = []
+    for t in range(n.periods):
+        known, formula = value(t), f"ROUND({slack(t)},{_DIGITS})"
+        made.append(
+            (
+                f'IF({unless(t)},"",{formula})' if unless else formula,
+                None if known is None else round(known, _DIGITS) + 0.0,
+            )
+        )
+    return made
+
+
+def _size(at: Places, n: Numbers, i: int) -> Cell:
+    """The largest planned demand of a workload."""
+    return f"MAX({at.planned.line(i)})", float(n.planned[i].max())
+
+
+def _demand(at: Places, n: Numbers, i: int) -> Check:
+    slack = n.delivered(i) - n.planned[i]
+    cells = _row(n, lambda t: f"{at.given.at(i, t)}-{at.planned.at(i, t)}", lambda t: float(slack[t]))
+    work = n.question.workloads[n.workloads[i]]
+    return Check(said("demand is met"), work.name, work.unit, cells, _size(at, n, i))
+
+
+def _survival(at: Places, n: Numbers, i: int, k: int) -> Check:
+    line, slack = i * len(n.sites) + k, n.delivered(i, k) - n.planned[i]
+    cells = _row(
+        n,
+        lambda t: at.above.at(line, t),
+        lambda t: float(slack[t]) if n.question.survive else None,
+        lambda t: f'question_survive<>"{tables.YES}"',
+    )
+    work = n.question.workloads[n.workloads[i]]
+    what = joined([work.name, n.sites[k]])
+    return Check(said("demand is met with a domain gone"), what, work.unit, cells, _size(at, n, i))
+
+
+def _allowed(at: Places, n: Numbers, i: int) -> Check:
+    work = n.question.workloads[n.workloads[i]]
+    mine = [(c, n.pairs[p][1]) for c, (w, p) in enumerate(n.combos) if w == work.name]
+    wrong = [c for c, site in mine if work.sites and site not in work.sites]
+    cells = _row(
+        n,
+        lambda t: f"-SUMIFS({at.servers.down(t)},{at.combo.down(3)},{i + 1},{at.combo.down(8)},0)",
+        lambda t: -float(n.servers[wrong, t].sum()),
+    )
+    return Check(said("runs only where it may"), work.name, said("servers"), cells)
+
+
+def _dedicated(at: Places, n: Numbers, i: int) -> Check:
+    work = n.question.workloads[n.workloads[i]]
+    mine = [c for c, (w, _) in enumerate(n.combos) if w == work.name]
+    part = np.abs(n.servers[mine] - np.round(n.servers[mine])).sum(axis=0)
+
+    def formula(t: int) -> str:
+        used = at.servers.down(t)
+        return f"-SUMPRODUCT(({at.combo.down(3)}={i + 1})*ABS({used}-ROUND({used},0)))"
+
+    shared = f'{at.workload.at(i, 3)}<>"{tables.YES}"'
+    cells = _row(n, formula, lambda t: -float(part[t]) if work.dedicated else None, lambda _: shared)
+    return Check(said("has whole servers, where they are its own"), work.name, said("servers"), cells)
+
+
+def _of_sites(at: Places, n: Numbers) -> Iterator[Check]:
+    q, skus = n.question, n.question.skus
+    power = n.at_sites(lambda s: skus[s].peak_w, n.installed)
+    units = n.at_sites(lambda s: skus[s].rack_units, n.installed)
+    ports = n.at_sites(lambda s: skus[s].ports, n.installed)
+    spent = np.cumsum(n.at_sites(n.price, n.buy), axis=1)
+    for k, site in enumerate(q.sites.values()):
+        yield _limit(n, at.power, k, said("power of the site"), "W", site.power_w, power)
+        yield _limit(n, at.units, k, said("rack units of the site"), "U", site.rack_units, units)
+        yield _limit(n, at.ports, k, said("ports of the site"), said("ports"), site.ports, ports)
+        yield _limit(n, at.spent, k, said("money for purchases at the site"), q.currency, site.budget, spent)
+
+
+def _limit(n: Numbers, block: Block, k: int, kind: Said, unit: Said | str, limit: float | None, found: Floats) -> Check:
+    head = block.sheet.at(block.row + k, 2)
+    cells = _row(
+        n,
+        lambda t: f"{head}-{block.at(k, t)}",
+        lambda t: None if limit is None else limit - float(found[k, t]),
+        lambda _: f'{head}=""',
+    )
+    return Check(kind, n.sites[k], unit, cells, (head, limit))
+
+
+def _budget(at: Places, n: Numbers) -> Check:
+    budget = list(n.question.budget) or [None] * n.periods
+    spent = n.kinds["purchase"]
+
+    def slack(t: int) -> float | None:
+        limit = budget[t]
+        return None if limit is None else limit - float(spent[t])
+
+    cells = _row(n, lambda t: f"{at.period.at(t, 4)}-{at.kinds.at(0, t)}", slack, lambda t: f'{at.period.at(t, 4)}=""')
+    size = (f"MAX({at.period.down(4)})", max((b for b in budget if b is not None), default=0.0))
+    return Check(said("money for purchases in the period"), said("all sites"), n.question.currency, cells, size)
+
+
+def _of_pair(at: Places, n: Numbers, p: int) -> Iterator[Check]:
+    s, k = n.pairs[p]
+    sku, site = n.question.skus[s], n.question.sites[k]
+    what, servers = joined([s, k]), said("servers")
+    spares, least = (at.figures.at(p, figure(at, name)) for name in ("spares", "minimum"))
+    price = at.sku.at(n.skus.index(s), columns_at(tables.skus(), "price"))
+    buy, active, installed = n.buy[p], n.active[p], n.installed[p]
+    late = np.cumsum(n.retire[p]) - n.must_leave[p]
+
+    def idle(t: int) -> str:
+        return f"{at.installed.at(p, t)}-{at.active.at(p, t)}-IF({at.active.at(p, t)}>0,{spares},0)"
+
+    def whole(t: int) -> str:
+        cells = [block.at(p, t) for block in (at.buy, at.retire, at.active)]
+        return f"MIN({','.join([at.installed.at(p, t), *cells, *(f'-ABS({c}-ROUND({c},0))' for c in cells)])})"
+
+    def least_count(t: int) -> float:
+        counts = [float(a[p, t]) for a in (n.buy, n.retire, n.active)]
+        return min(float(installed[t]), *counts, *(-abs(c - round(c)) for c in counts))
+
+    rows: Sequence[tuple[Said, Formula, Value, Formula | None]] = (
+        (
+            said("active are installed, spares beside them"),
+            idle,
+            lambda t: float(installed[t] - active[t] - (site.spares if active[t] > 0 else 0)),
+            None,
+        ),
+        (
+            said("those in use are active"),
+            lambda t: f"{at.active.at(p, t)}-{at.in_use.at(p, t)}",
+            lambda t: float(active[t] - n.in_use[p, t]),
+            None,
+        ),
+        (
+            said("gone at the age limit"),
+            lambda t: f"{at.have_left.at(p, t)}-{at.must_leave.at(p, t)}",
+            lambda t: float(late[t]),
+            None,
+        ),
+        (
+            said("orders are of the minimum at least"),
+            lambda t: f"{at.buy.at(p, t)}-{least}",
+            lambda t: float(buy[t] - sku.minimum_order) if buy[t] else None,
+            lambda t: f"{at.buy.at(p, t)}=0",
+        ),
+        (
+            said("ordered only while sold"),
+            lambda t: f"-{at.buy.at(p, t)}",
+            lambda t: -float(buy[t]) if sku.price is None else None,
+            lambda t: f'{price}<>""',
+        ),
+        (said("whole servers, none below 0"), whole, least_count, None),
+    )
+    for kind, formula, value, unless in rows:
+        yield Check(kind, what, servers, _row(n, formula, value, unless))
+
+
+def _of_inputs(at: Places, n: Numbers) -> Iterator[Check]:
+    q = n.question
+    for i, w in enumerate(n.workloads):
+        slack = (f"{CAP:g}-{at.workload.at(i, 2)}", CAP - q.workloads[w].utilisation)
+        yield Check(said("utilisation at most {cap}", cap=f"{CAP:.0%}"), w, said("share of a server"), [slack])
+    start = at.figures.down(figure(at, "start"))
+    missing = float(n.start.sum() - sum(c.count for c in q.fleet))
+    cells = [(f"SUM({start})-SUM(fleet_count)", missing)]
+    yield Check(said("all servers in place are in the plan"), said("Fleet"), said("servers"), cells)

@@ -1,0 +1,310 @@
+"""The tabs that explain: the answer and where everything is from, charts, and the worths as they were when planned."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fleetmark.base.text import Said, said
+from fleetmark.demand import tables
+from planner.capacity.question import KINDS
+from reports.kit import format as fmt
+from reports.kit.workbook import COLOURS, Book, Head, Sheet, wide
+from reports.plan.xlsx.inputs import quoted
+from reports.plan.xlsx.layout import TABS, Block, Places, named
+from reports.plan.xlsx.numbers import BAND, Numbers, quantile
+
+_WIDE = 110
+_LINES = 19  # rows that a chart takes, with the space below it
+_GRID = {"visible": True, "line": {"color": "#D9D9D9", "width": 0.75}}
+_SERIES: Mapping[str, Said] = {
+    "below": said("below 5% of demand"),
+    "band": said("demand, 5% to 95%"),
+    "median": said("median demand"),
+    "planned": said("planned demand"),
+    "capacity": said("capacity"),
+    "worst": said("capacity, worst domain gone"),
+    "power": said("power"),
+    "limit": said("limit"),
+}
+
+
+_GUIDE: Sequence[tuple[Said, Said, str]] = (
+    (
+        said("input: edit it"),
+        said(
+            "Prices, demands, equivalences, limits. Each says what it takes. All results follow, in Excel and in "
+            "LibreOffice."
+        ),
+        "input",
+    ),
+    (
+        said("decided by the solver"),
+        said(
+            "Orders, retirements, active servers, allocation, margins. They stay as solved when inputs change; "
+            "Checks says whether they still hold. Change them to try a plan of your own."
+        ),
+        "solver",
+    ),
+    (said("live"), said("Formulas. Select one and trace what it rests on."), "text"),
+    (
+        said("rounding"),
+        said("Servers are rounded up after rounding at 6 decimals, so that noise of arithmetic is no server more."),
+        "strong",
+    ),
+)
+_AGAIN: Sequence[tuple[Said, Said]] = (
+    (
+        said("what is read"),
+        said(
+            "The inputs of this workbook, and nothing else. Save it in Excel or LibreOffice before, so that inputs "
+            "which are formulas have a value."
+        ),
+    ),
+    (
+        said("new rows"),
+        said(
+            "A SKU, a site, a cohort of servers or an equivalence goes in the empty coloured rows of SKU & TCO, Sites, "
+            "Fleet and Equivalence, or in rows inserted there. A new SKU needs its equivalences, a new site its "
+            "columns may run. They take part after the next solve. Workloads and periods cannot be added here: they "
+            "belong in the file of the question."
+        ),
+    ),
+    (
+        said("what to leave"),
+        said(
+            "Do not delete columns or tabs. Tabs may be renamed: every input is found by its name (Formulas, Name "
+            "Manager)."
+        ),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """When (ISO 8601), by which command line and which version the workbook is made."""
+
+    created: str
+    command: str
+    version: str
+
+
+def benchmarks(book: Book, at: Places, n: Numbers) -> None:
+    """What each SKU was worth when the plan was made: never edited, so that edits of Equivalence can be told."""
+    block, sheet = at.known, at.known.sheet
+    heads = [
+        Head(said("SKU"), width=20),
+        Head(said("workload"), width=20),
+        Head(said("unit"), width=16),
+        Head(said("E: what one server serves at full use"), said("unit of the workload"), 24),
+        Head(said("standard error of ln E"), width=16),
+        Head(said("degrees of freedom"), width=14),
+        Head(said("source"), width=80),
+    ]
+    sheet.heads(block.row - 1, heads)
+    for i, (s, w) in enumerate(at.pairs_of_worth):
+        row, worth = block.row + i, n.question.skus[s].worth[w]
+        for col, text in ((0, s), (1, w), (2, n.question.workloads[w].unit), (6, worth.source)):
+            sheet.text(row, col, text, "text" if col == 6 else "value")
+        for col, number in ((3, worth.value), (4, worth.se), (5, worth.df)):
+            if not math.isinf(number):
+                sheet.number(row, col, number, tables.worths()[col - 1].form, "value")
+    names = ("sku", "workload", "unit", "value", "se", "df", "source")
+    for j, name in enumerate(names):
+        named(book, f"planned_{name}", Block(sheet, block.row, j, block.rows))
+    sheet.filtered(block.row - 1, block.row + block.rows - 1, len(heads), frozen_columns=2)
+
+
+class _Lines:
+    """Lines of a label and a text, one below the other."""
+
+    def __init__(self, sheet: Sheet, row: int) -> None:
+        self.sheet, self.row = sheet, row
+
+    def heading(self, text: Said) -> None:
+        """A heading, a line of space above it."""
+        self.sheet.text(self.row + 1, 0, text, "heading")
+        self.row += 2
+
+    def line(self, label: object, text: object, role: str = "wrap", label_role: str = "strong") -> None:
+        """A label and what stands behind it, as many lines high as that needs."""
+        self.sheet.text(self.row, 0, label, label_role)
+        self.sheet.text(self.row, 1, text, role)
+        self.sheet.inner.set_row(self.row, 15 * max(1, -(-wide(self.sheet.book.words(text)) // (_WIDE + 5))))
+        self.row += 1
+
+    def live(self, label: Said, formula: str, value: float | str, form: str = "General") -> None:
+        """A label and a formula."""
+        self.sheet.text(self.row, 0, label, "strong")
+        self.sheet.formula(self.row, 1, formula, value, form, "answer")
+        self.row += 1
+
+
+def readme(book: Book, at: Places, n: Numbers, broken: int, made: Made) -> None:
+    """The first tab; ``broken``: how many checks do not hold."""
+    q, sheet = n.question, at.sheets["readme"]
+    sheet.width(0, 34)
+    sheet.width(1, _WIDE)
+    lines = _Lines(sheet, 2)
+    _answer(book, at, n, broken, lines)
+    lines.heading(said("Going on with it"))
+    for label, text, role in _GUIDE:
+        lines.line(label, text, label_role=role)
+    money = said(
+        "All money is {money} of {date}, undiscounted except where it says present value.",
+        money=q.currency,
+        date=q.date,
+    )
+    lines.line(said("money"), money)
+    lines.heading(said("Solving again"))
+    lines.line(said("command"), "fleetmark plan --from plan.xlsx --xlsx new.xlsx", "code")
+    for label, text in _AGAIN:
+        lines.line(label, text)
+    lines.heading(said("Tabs"))
+    for title, _, what in TABS.values():
+        lines.line(title, what)
+    lines.heading(said("Where it is from"))
+    lines.line(said("made"), said("{when} by fleetmark {version}", when=fmt.moment(made.created), version=made.version))
+    if made.command:
+        lines.line(said("command"), made.command, "code")
+    sheet.text(lines.row, 0, said("sources"), "strong")
+    named(book, "question_source", Block(sheet, lines.row, 0, len(q.source) + 1, 2))
+    lines.row += 1
+    for name, origin in q.source.items():
+        lines.line(name, origin, "code", "wrap")
+    sheet.inner.set_portrait()
+
+
+def _answer(book: Book, at: Places, n: Numbers, broken: int, lines: _Lines) -> None:
+    q, plan = n.question, n.plan
+    lines.heading(said("The answer"))
+    lines.live(said("present value, {money}", money=q.currency), f"={at.total.at(0)}", n.total, tables.PRICE)
+    lines.live(said("servers to order"), f"=SUM({at.buy.all})", float(n.buy.sum()), tables.INTEGER)
+    lines.live(said("servers to retire"), f"=SUM({at.retire.all})", float(n.retire.sum()), tables.INTEGER)
+    kept, not_kept = book.words(said("all are kept")), book.words(said("are not kept: see Checks"))
+    lines.live(
+        said("limits"),
+        f'=IF({at.verdict.at(0)},{quoted(kept)},{at.broken.at(0)}&" "&{quoted(not_kept)})',
+        f"{broken} {not_kept}" if broken else kept,
+    )
+    lines.sheet.paint(f"B{lines.row}", {kept: "ok"})
+    solved = said(
+        "present value {value} {money}; no plan costs less than {bound} {money}: a gap of {gap}; found in {time}",
+        value=f"{plan.objective:,.2f}",
+        bound=f"{plan.bound:,.2f}",
+        money=q.currency,
+        gap=f"{max(plan.gap, 0.0):.2%}",
+        time=fmt.duration(plan.seconds),
+    )
+    lines.line(said("as solved"), solved)
+    span = said(
+        "{first} to {last}, {n} periods of {years} years",
+        first=q.periods[0],
+        last=q.periods[-1],
+        n=n.periods,
+        years=f"{q.years:g}",
+    )
+    lines.line(said("horizon"), span)
+
+
+def charts(book: Book, at: Places, n: Numbers) -> None:
+    """Demand against capacity by workload, cost by year, power by site; below them the cells that only charts need."""
+    sheet = at.sheets["charts"]
+    number = 1 + len(n.workloads) + len(n.sites)
+    row = 3 + _LINES * -(-number // 2) + 1
+    sheet.text(row, 0, said("Data of the charts"), "heading")
+    names: dict[str, str] = {}
+    for key, label in _SERIES.items():
+        row += 1
+        sheet.text(row, 0, label, "note")
+        names[key] = f"={sheet.at(row, 0)}"
+    band = Block(sheet, row + 1, 4, len(n.workloads), n.periods)
+    limit = Block(sheet, row + 1 + len(n.workloads), 4, len(n.sites), n.periods)
+    for i, w in enumerate(n.workloads):
+        sheet.text(band.row + i, 0, said("width of the band: {workload}", workload=w), "note")
+    band.live(lambda i, t: f"={at.high.at(i, t)}-{at.low.at(i, t)}", lambda i, t: _width(n, i, t), tables.AMOUNT)
+    for k, site in enumerate(n.sites):
+        sheet.text(limit.row + k, 0, said("power limit: {site}", site=site), "note")
+    source = [at.power.sheet.at(at.power.row + k, 2) for k in range(len(n.sites))]
+    limit.live(lambda k, _: f"={source[k]}", lambda k, _: n.question.sites[n.sites[k]].power_w, tables.INTEGER)
+    made = [
+        _by_year(book, at, n),
+        *(_demand(book, at, n, i, names, band) for i in range(len(n.workloads))),
+        *(_power(book, at, n, k, names, limit) for k in range(len(n.sites))),
+    ]
+    sheet.inner.set_h_pagebreaks([3 + 2 * _LINES * page for page in range(1, len(made) // 4 + 1)])
+    sheet.width(0, 9)
+    for place, chart in enumerate(made):
+        sheet.place(chart, 3 + _LINES * (place // 2), 10 * (place % 2), 610, 20 * (_LINES - 1))
+
+
+def _width(n: Numbers, i: int, t: int) -> float:
+    low, high = (quantile(n.point[i, t], n.sigma[i, t], share) for share in BAND)
+    return high - low
+
+
+def _periods(at: Places) -> str:
+    return f"={at.period.down(1)}"
+
+
+def _demand(book: Book, at: Places, n: Numbers, i: int, names: Mapping[str, str], band: Block) -> Any:
+    work = n.question.workloads[n.workloads[i]]
+    chart = book.chart("area", said("{workload}: demand and capacity", workload=work.name), subtype="stacked")
+    periods = _periods(at)
+    hidden: dict[str, Any] = {"fill": {"none": True}, "border": {"none": True}}
+    light: dict[str, Any] = {"fill": {"color": COLOURS[4], "transparency": 55}, "border": {"none": True}}
+    for key, block, look in (("below", at.low, hidden), ("band", band, light)):
+        chart.add_series({"name": names[key], "categories": periods, "values": f"={block.line(i)}", **look})
+    lines = book.chart("line", "")
+    for key, block, colour, dash in (
+        ("median", at.median, COLOURS[0], "dash"),
+        ("planned", at.planned, COLOURS[0], "solid"),
+        ("capacity", at.given, COLOURS[2], "solid"),
+        ("worst", at.worst, COLOURS[5], "solid"),
+    ):
+        look = {"line": {"color": colour, "width": 2.25, "dash_type": dash}, "marker": {"type": "none"}}
+        lines.add_series({"name": names[key], "categories": periods, "values": f"={block.line(i)}", **look})
+    chart.combine(lines)
+    chart.set_legend({"position": "bottom", "delete_series": [0]})
+    chart.set_y_axis(
+        {
+            "name": book.words(work.unit).lstrip("="),
+            "min": 0,
+            "num_format": "#,##0",
+            "name_font": {"bold": False},
+            "major_gridlines": _GRID,
+        }
+    )
+    return chart
+
+
+def _by_year(book: Book, at: Places, n: Numbers) -> Any:
+    chart = book.chart("column", said("Cost by year, undiscounted"), subtype="stacked")
+    sheet, block = at.by_year.sheet, at.by_year
+    heads = f"={sheet.span(block.row - 1, block.col, block.row - 1, block.col + block.cols - 1)}"
+    for i in range(len(KINDS)):
+        label = f"={sheet.at(block.row + i, 0)}"
+        fill = {"fill": {"color": COLOURS[i]}, "gap": 80}
+        chart.add_series({"name": label, "categories": heads, "values": f"={block.line(i)}", **fill})
+    money = {"name": n.question.currency, "num_format": "#,##0", "name_font": {"bold": False}, "major_gridlines": _GRID}
+    chart.set_y_axis(money)
+    return chart
+
+
+def _power(book: Book, at: Places, n: Numbers, k: int, names: Mapping[str, str], limit: Block) -> Any:
+    site = n.question.sites[n.sites[k]]
+    chart = book.chart("column", said("{site}: power at peak of what is installed", site=site.name))
+    periods = _periods(at)
+    fill = {"fill": {"color": COLOURS[4]}, "gap": 60}
+    chart.add_series({"name": names["power"], "categories": periods, "values": f"={at.power.line(k)}", **fill})
+    if site.power_w is not None:
+        lines = book.chart("line", "")
+        look = {"line": {"color": COLOURS[5], "width": 2.25}, "marker": {"type": "none"}}
+        lines.add_series({"name": names["limit"], "categories": periods, "values": f"={limit.line(k)}", **look})
+        chart.combine(lines)
+    chart.set_y_axis(
+        {"name": "kW", "min": 0, "num_format": "#,##0,", "name_font": {"bold": False}, "major_gridlines": _GRID}
+    )
+    return chart

@@ -1,0 +1,389 @@
+"""The tabs that a planner edits: settings and periods, sites, fleet, SKUs, equivalence, utilisation, demand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from fleetmark.base.text import said
+from fleetmark.demand import tables
+from fleetmark.demand.tables import NO, YES, Column
+from planner.capacity.question import HOURS
+from planner.capacity.queueing import CAP
+from reports.kit.workbook import Book, Head, Sheet, cell, t_quantile
+from reports.plan.xlsx.layout import HEAD, Block, Places, headed, named
+from reports.plan.xlsx.numbers import BAND, CONFIDENCE, Numbers, interval, quantile
+
+
+def write(book: Book, at: Places, n: Numbers) -> None:
+    """All of them."""
+    _settings(book, at, n)
+    _periods(book, at, n)
+    _sites(book, at, n)
+    _fleet(book, at, n)
+    _equivalence(book, at, n)
+    _utilisation(book, at, n)
+    _demand(book, at, n)
+    _skus(book, at, n)
+
+
+# ---------------------------------------------------------------- parts of a table
+
+
+def _cell(sheet: Sheet, row: int, col: int, column: Column, value: object) -> None:
+    """An input and what it may hold."""
+    rule = column.rule
+    if value is None or value == "":
+        sheet.number(row, col, None, column.form, "input")
+    elif rule.text:
+        sheet.text(row, col, value, "input")
+    else:
+        sheet.number(row, col, float(str(value)), column.form, "input")
+    if rule.words:
+        sheet.must_be_one_of(row, col, rule.words)
+    elif not rule.text:
+        least = math.nextafter(rule.least, math.inf) if rule.above else rule.least
+        sheet.must_be_number(row, col, least, rule.most, rule.hint)
+
+
+def _table(
+    book: Book, block: Block, columns: Sequence[Column], rows: Sequence[Sequence[object]], more: Sequence[Head] = ()
+) -> None:
+    """A table of inputs with its heads, names and filter; ``more``: heads of what stands to its right."""
+    sheet = block.sheet
+    sheet.heads(block.row - 1, [*(Head(c.title, c.unit) for c in columns), *more], block.col)
+    for i in range(block.rows):
+        for j, column in enumerate(columns):
+            _cell(sheet, block.row + i, block.col + j, column, rows[i][j] if i < len(rows) else None)
+    for j, column in enumerate(columns):
+        named(book, column.name, Block(sheet, block.row, block.col + j, block.rows))
+    sheet.frozen(block.row, block.col + 1)
+    sheet.inner.repeat_rows(block.row - 1)
+
+
+def _one_of(block: Block, col: int, names: str) -> None:
+    """Cells of a column take a name out of a named range."""
+    block.sheet.inner.data_validation(
+        block.row,
+        col,
+        block.row + block.rows - 1,
+        col,
+        {"validate": "list", "source": f"={names}", "error_type": "warning"},
+    )
+
+
+def _fields(thing: object, columns: Sequence[Column]) -> list[object]:
+    return [getattr(thing, c.field) for c in columns]
+
+
+# ---------------------------------------------------------------- tabs
+
+
+def _settings(book: Book, at: Places, n: Numbers) -> None:
+    q, sheet = n.question, at.settings.sheet
+    sheet.heads(HEAD, [Head(said("setting")), Head(said("value"), width=14), Head(said("unit"))])
+    row = HEAD + 1
+    for label, value, name in (
+        (said("currency"), q.currency, "question_currency"),
+        (said("length of a period"), q.years, "question_years"),
+    ):
+        sheet.text(row, 0, label)
+        if isinstance(value, str):
+            sheet.text(row, 1, value, "value")
+        else:
+            sheet.number(row, 1, value, "General", "value")
+            sheet.text(row, 2, said("years"))
+        named(book, name, Block(sheet, row, 1, 1))
+        row += 1
+    for column in tables.settings(q.currency):
+        sheet.text(row, 0, column.title)
+        value = getattr(q, column.field)
+        _cell(sheet, row, 1, column, (YES if value else NO) if isinstance(value, bool) else value)
+        sheet.text(row, 2, column.unit)
+        named(book, column.name, Block(sheet, row, 1, 1))
+        row += 1
+    sheet.frozen(HEAD + 1)
+
+
+def _periods(book: Book, at: Places, n: Numbers) -> None:
+    q, block = n.question, at.period
+    (budget,) = tables.periods(q.currency)
+    block.sheet.heads(
+        HEAD,
+        [
+            Head(said("no.")),
+            Head(said("period"), width=12),
+            Head(said("begins"), said("years from the start")),
+            Head(said("present value of 1")),
+            Head(budget.title, budget.unit, 16),
+        ],
+        block.col,
+    )
+    for t, name in enumerate(q.periods):
+        row = block.row + t
+        block.sheet.number(row, block.col, t + 1, role="value")
+        block.sheet.text(row, block.col + 1, name)
+        block.sheet.formula(row, block.col + 2, f"=({block.near(t)}-1)*question_years", t * q.years, "0.00")
+        power = f"=(1+question_discount)^-{block.near(t, 2)}"
+        block.sheet.formula(row, block.col + 3, power, q.weight(t), "0.0000")
+        _cell(block.sheet, row, block.col + 4, budget, q.budget[t] if q.budget else None)
+    for j, name in ((1, "period_name"), (4, budget.name)):
+        named(book, name, Block(block.sheet, block.row, block.col + j, block.rows))
+
+
+def _sites(book: Book, at: Places, n: Numbers) -> None:
+    q, sheet, block = n.question, at.site.sheet, at.site
+    columns = tables.sites(q.currency)
+    rows = [_fields(site, columns) for site in q.sites.values()]
+    live = [
+        Head(said("failure domain")),
+        Head(said("no. of its domain")),
+        Head(said("one W over a period"), "kWh"),
+        Head(said("one W over a period"), q.currency),
+    ]
+    runs = [Head(w, said("may run: yes or no"), 14) for w in n.workloads]
+    _table(book, block, columns, rows, [*runs, *live])
+    for j, work in enumerate(q.workloads.values()):
+        for i in range(block.rows):
+            allowed = None
+            if work.sites and i < len(n.sites):
+                allowed = YES if n.sites[i] in work.sites else NO
+            _cell(sheet, block.row + i, at.runs.col + j, Column("runs", said(""), tables.RUNS), allowed)
+    named(book, "site_runs", at.runs)
+    name, own, price, pue = (columns_at(columns, f) for f in ("name", "domain", "energy_price", "pue"))
+    at.site_domain.live(
+        lambda i, _: f'=IF({block.near(i, own)}="",{block.near(i, name)},{block.near(i, own)})',
+        lambda i, _: q.domain(n.sites[i]),
+        role="word",
+    )
+    # The place of the first site of the same domain: exact, whatever characters the names have.
+    first, mine = at.site_domain.at(0), at.site_domain.down()
+    at.site_number.live(
+        lambda i, _: f"=1E6+1-ROW({first})-SUMPRODUCT(MAX(EXACT({mine},{at.site_domain.near(i)})*(1E6-ROW({mine}))))",
+        lambda i, _: n.domains[i],
+    )
+    at.site_kwh.live(
+        lambda i, _: f'={HOURS:g}/1000*question_years*IF({block.near(i, pue)}="",question_pue,{block.near(i, pue)})',
+        lambda i, _: q.energy(n.sites[i]),
+        "0.0000",
+    )
+    at.site_watt.live(
+        lambda i, _: (
+            f'={at.site_kwh.near(i)}*IF({block.near(i, price)}="",question_energy_price,{block.near(i, price)})'
+        ),
+        lambda i, _: q.energy(n.sites[i]) * n.energy_price(n.sites[i]),
+        "0.0000",
+    )
+    sheet.text(
+        HEAD - 2,
+        0,
+        said("May run: a workload whose column is all empty runs anywhere; else it runs where its column says yes."),
+        "note",
+    )
+
+
+def columns_at(columns: Sequence[Column], field: str) -> int:
+    """The place of a field among columns."""
+    return next(j for j, c in enumerate(columns) if c.field == field)
+
+
+def _fleet(book: Book, at: Places, n: Numbers) -> None:
+    q, block = n.question, at.fleet
+    columns = tables.fleet()
+    rows = [_fields(cohort, columns) for cohort in q.fleet]
+    _table(
+        book, block, columns, rows, [Head(said("age limit"), said("periods")), Head(said("gone from"), said("period"))]
+    )
+    _one_of(block, block.col, "sku_name")
+    _one_of(block, block.col + 1, "site_name")
+    numbers, names = at.period.down(0), at.period.down(1)
+    for i, cohort in enumerate(q.fleet):
+        limit = q.skus[cohort.sku].age_limit
+        row = n.skus.index(cohort.sku)
+        cells = at.sku.at(row, columns_at(tables.skus(), "age_limit"))
+        block.sheet.formula(block.row + i, 4, f'=IF({cells}="","",{cells})', limit)
+        leaves = None if limit is None else max(limit - cohort.age, 0)
+        gone = book.words(said("never")) if limit is None else None
+        if leaves is not None:
+            gone = q.periods[leaves] if leaves < n.periods else book.words(said("after the horizon"))
+        e, age = cell(block.row + i, 4), block.near(i, 3)
+        never, after = (quoted(book.words(text)) for text in (said("never"), said("after the horizon")))
+        block.sheet.formula(
+            block.row + i,
+            5,
+            f'=IF({e}="",{never},IF({e}-{age}>=MAX({numbers}),{after},INDEX({names},MAX({e}-{age},0)+1)))',
+            gone,
+            role="word",
+        )
+
+
+def quoted(text: str) -> str:
+    """A text in a formula."""
+    return '"' + text.replace('"', '""') + '"'
+
+
+def _equivalence(book: Book, at: Places, n: Numbers) -> None:
+    q, block = n.question, at.worth
+    columns = tables.worths()
+    worths = [q.skus[s].worth[w] for s, w in at.pairs_of_worth]
+    rows = [
+        [s, w, worth.value, worth.se, None if math.isinf(worth.df) else worth.df]
+        for (s, w), worth in zip(at.pairs_of_worth, worths, strict=True)
+    ]
+    more = [
+        Head(said("lo"), "95%", 12),
+        Head(said("hi"), "95%", 12),
+        Head(said("unit"), "", 16),
+        Head(said("as planned"), "", 12),
+        Head(said("source"), "", 50),
+    ]
+    _table(book, block, columns, rows, more)
+    _one_of(block, block.col, "sku_name")
+    _one_of(block, block.col + 1, "workload_name")
+    confidence = f"{CONFIDENCE:g}"
+    normal = f"NORMSINV({(1 + CONFIDENCE) / 2:g})"
+
+    def reach(i: int) -> str:
+        df = block.near(i, 4)
+        return f'IF({df}="",{normal},{t_quantile(confidence, df)})*{block.near(i, 3)}'
+
+    ends = [interval(w.value, w.se, w.df) for w in worths]
+    at.worth_lo.live(lambda i, _: f"={block.near(i, 2)}*EXP(-{reach(i)})", lambda i, _: ends[i][0], "#,##0.0000")
+    at.worth_hi.live(lambda i, _: f"={block.near(i, 2)}*EXP({reach(i)})", lambda i, _: ends[i][1], "#,##0.0000")
+    yes, no = (book.words(t) for t in (said("as planned"), said("edited")))
+    for i, (s, w) in enumerate(at.pairs_of_worth):
+        row = block.row + i
+        unit = at.workload.at(n.workloads.index(w), 1)
+        block.sheet.formula(row, 7, f"={unit}", q.workloads[w].unit, role="word")
+        same = ",".join(f'{block.near(i, j)}&""={at.known.at(i, j + 1)}&""' for j in (2, 3, 4))
+        block.sheet.formula(row, 8, f"=IF(AND({same}),{quoted(yes)},{quoted(no)})", yes)
+        block.sheet.text(row, 9, q.skus[s].worth[w].source)
+    block.sheet.paint(f"I{block.row + 1}:I{block.row + block.rows}", {no: "differs"})
+
+
+def _utilisation(book: Book, at: Places, n: Numbers) -> None:
+    q, block, sheet = n.question, at.workload, at.workload.sheet
+    columns = tables.workloads()
+    rows = [[w.name, w.unit, w.utilisation, YES if w.dedicated else NO] for w in q.workloads.values()]
+    more = [
+        Head(said("when planned"), said("share of a server"), 14),
+        Head(said("why"), "", 60),
+        Head(said("up to {cap}", cap=f"{CAP:.0%}"), "", 10),
+    ]
+    _table(book, block, columns, rows, more)
+    for i, work in enumerate(q.workloads.values()):
+        row = block.row + i
+        sheet.number(row, 4, work.utilisation, "0.0%", "value")
+        sheet.text(row, 5, work.why)
+        sheet.formula(row, 6, f"={block.near(i, 2)}<={CAP:g}", work.utilisation <= CAP)
+    sheet.paint(f"G{block.row + 1}:G{block.row + block.rows}", {True: "ok", False: "bad"})
+    named(book, "workload_planned", Block(sheet, block.row, 4, block.rows))
+    named(book, "workload_why", Block(sheet, block.row, 5, block.rows))
+
+
+def _demand(book: Book, at: Places, n: Numbers) -> None:
+    q = n.question
+    sheet = at.median.sheet
+    labels = [Head(said("workload"), width=22), Head(said("unit"), width=20)]
+
+    def block(place: Block, title: str, prefix: str = "") -> None:
+        headed(place, title, labels, n)
+        for i, work in enumerate(q.workloads.values()):
+            sheet.text(place.row + i, 0, work.name, "strong")
+            sheet.text(place.row + i, 1, prefix or work.unit)
+
+    for place, column, values in ((at.median, tables.MEDIAN, n.point), (at.sigma, tables.SIGMA, n.sigma)):
+        block(place, column.title, "1" if column is tables.SIGMA else "")
+        for i in range(place.rows):
+            for t in range(place.cols):
+                _cell(sheet, place.row + i, place.col + t, column, values[i, t])
+        named(book, column.name, place)
+        named(book, f"{column.name}_of", Block(sheet, place.row, 0, place.rows))
+
+    def spread(place: Block, share: str, at_share: float, title: str) -> None:
+        block(place, title)
+        place.live(
+            lambda i, t: f"={at.median.near(i, t)}*EXP(NORMSINV({share})*{at.sigma.near(i, t)})",
+            lambda i, t: quantile(n.point[i, t], n.sigma[i, t], at_share),
+            tables.AMOUNT,
+        )
+
+    spread(at.low, f"{BAND[0]:g}", BAND[0], said("demand at 5%"))
+    spread(at.high, f"{BAND[1]:g}", BAND[1], said("demand at 95%"))
+    spread(at.wanted, "question_quantile", q.quantile, said("demand at the share of futures in which it shall be met"))
+    block(at.margin, said("margin: what the solver multiplied the median by, for demand and equivalence together"), "1")
+    at.margin.numbers(n.margin, "0.0000", "solver")
+    block(at.planned, said("planned demand: median times margin; the plan is held against it"))
+    at.planned.live(lambda i, t: f"={at.median.near(i, t)}*{at.margin.near(i, t)}", n.planned, tables.AMOUNT)
+    block(at.given, said("capacity of the plan"))
+    work_of = at.combo.down(3)
+    at.given.live(
+        lambda i, t: f"=SUMIFS({at.capacity.down(t)},{work_of},{i + 1})",
+        lambda i, t: n.delivered(i)[t],
+        tables.AMOUNT,
+    )
+    block(at.worst, said("capacity with the worst failure domain gone"))
+    sites = len(n.sites)
+    worst = np.array([np.min([n.delivered(i, k) for k in range(sites)], axis=0) for i in range(len(n.workloads))])
+    at.worst.live(lambda i, t: f"=MIN({at.left.down(t, i * sites, (i + 1) * sites - 1)})", worst, tables.AMOUNT)
+    sheet.frozen(3, 2)
+
+
+def _skus(book: Book, at: Places, n: Numbers) -> None:
+    q, block, sheet = n.question, at.sku, at.sku.sheet
+    columns = tables.skus(q.currency)
+    more = [
+        Head(said("energy and carbon, idle"), said("{money} a year", money=q.currency), 12),
+        Head(said("energy and carbon, peak"), said("{money} a year", money=q.currency), 12),
+        Head(said("one server over the horizon, idle"), said("{money}, present value", money=q.currency), 16),
+        Head(said("one server over the horizon, peak"), said("{money}, present value", money=q.currency), 16),
+        *(Head(said("TCO of one unit: {workload}", workload=w), q.currency, 14) for w in n.workloads),
+    ]
+    _table(book, block, columns, [_fields(sku, columns) for sku in q.skus.values()], more)
+    sheet.text(
+        HEAD - 2,
+        0,
+        said(
+            "TCO: price, energy with its carbon at the prices and PUE of Inputs, support, space and embodied carbon "
+            "over all periods, as present value. TCO of one unit: at the utilisation of the workload."
+        ),
+        "note",
+    )
+    f = {c.field: columns_at(columns, c.field) for c in columns}
+    watt = f"{HOURS:g}/1000*question_pue*(question_energy_price+question_carbon_price*question_grid/1000)"
+    annuity = f"SUM({at.period.down(3)})*question_years"
+    first = len(columns)
+    for i, sku in enumerate(q.skus.values()):
+        row = block.row + i
+        energy = [sku.idle_w * n.watt_year(), sku.peak_w * n.watt_year()]
+        fixed = (sku.price or 0.0) + q.carbon_price / 1000 * sku.embodied + n.annuity * (sku.support + sku.space)
+        base = (
+            f"N({block.near(i, f['price'])})+question_carbon_price/1000*{block.near(i, f['embodied'])}"
+            f"+{annuity}*({block.near(i, f['support'])}+{block.near(i, f['space'])})"
+        )
+        for j, field in enumerate(("idle_w", "peak_w")):
+            sheet.formula(row, first + j, f"={block.near(i, f[field])}*{watt}", energy[j], tables.PRICE)
+            sheet.formula(
+                row,
+                first + 2 + j,
+                f"={base}+{annuity}*{cell(row, first + j)}",
+                fixed + n.annuity * energy[j],
+                tables.PRICE,
+            )
+        for j, work in enumerate(q.workloads.values()):
+            if work.name not in sku.worth:
+                sheet.text(row, first + 4 + j, said("cannot run it"), "note")
+                continue
+            u = at.workload.at(j, 2)
+            e = at.worth.at(at.worth_row(sku.name, work.name), 2)
+            idle, peak = cell(row, first + 2), cell(row, first + 3)
+            value = fixed + n.annuity * (energy[0] + (energy[1] - energy[0]) * work.utilisation)
+            sheet.formula(
+                row,
+                first + 4 + j,
+                f"=({idle}+({peak}-{idle})*{u})/({e}*{u})",
+                value / n.each(work.name, sku.name),
+                tables.PRICE,
+            )

@@ -1,0 +1,330 @@
+"""Where everything stands in the plan's workbook: its tabs, and the blocks of cells that formulas point to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from fleetmark.base.text import Said, said
+from reports.kit.workbook import Book, Head, Sheet, cell
+from reports.plan.xlsx.numbers import Numbers
+
+COMBO = 9  # columns of Allocation before the periods
+SPARE = 5  # empty rows below a table of inputs, for what a planner adds
+HEAD = 4  # the row of heads of a tab's one table; what is explained stands above it
+
+# Roles of tabs by colour: inputs, what the solver decided, live results, what was taken from elsewhere.
+_INPUT, _SOLVER, _LIVE, _KEPT = "#BF9000", "#70AD47", "#0072B2", "#8EA0B8"
+
+TABS: Mapping[str, tuple[Said, str, Said]] = {
+    "readme": (
+        said("Readme & provenance"),
+        _KEPT,
+        said("The answer, what each tab is, how to go on working here, and where everything is from."),
+    ),
+    "charts": (
+        said("Charts"),
+        _LIVE,
+        said("Demand against capacity, cost by year, power by site. They follow the cells."),
+    ),
+    "inputs": (
+        said("Inputs"),
+        _INPUT,
+        said("Prices and rates that hold everywhere, and the periods with their budgets."),
+    ),
+    "sites": (
+        said("Sites"),
+        _INPUT,
+        said(
+            "Limits of each site, what it fails together with, and what may run there. New sites go in the empty rows."
+        ),
+    ),
+    "fleet": (
+        said("Fleet"),
+        _INPUT,
+        said("Servers in place at the start, and when they reach their age limit. New rows go in the empty ones."),
+    ),
+    "benchmarks": (
+        said("Benchmarks"),
+        _KEPT,
+        said("What each SKU was measured to be worth, or what was given, as it was when the plan was made."),
+    ),
+    "equivalence": (
+        said("Equivalence"),
+        _INPUT,
+        said("What one server of a SKU serves of a workload at full use, with its 95% interval: exp(ln E ± t se)."),
+    ),
+    "demand": (
+        said("Demand"),
+        _INPUT,
+        said(
+            "Demand by workload and period, its quantiles, what is planned for, and the capacity that the plan gives."
+        ),
+    ),
+    "skus": (
+        said("SKU & TCO"),
+        _INPUT,
+        said("What servers cost, draw and need, and what one costs over all periods. New SKUs go in the empty rows."),
+    ),
+    "utilisation": (
+        said("Utilisation"),
+        _INPUT,
+        said("How far servers are used for each workload: given, or the most that keeps its latency."),
+    ),
+    "sizing": (
+        said("Sizing"),
+        _LIVE,
+        said(
+            "Servers of one SKU that one workload's planned demand needs, were there no other: D / (E u), rounded up."
+        ),
+    ),
+    "lost": (
+        said("N+1"),
+        _LIVE,
+        said("Capacity left when the failure domain of a site is gone, and how far it lies above the planned demand."),
+    ),
+    "rack": (
+        said("Rack & power"),
+        _LIVE,
+        said(
+            "Power at the peak of all installed servers, rack units, ports and money spent, against each site's limits."
+        ),
+    ),
+    "refresh": (
+        said("Refresh"),
+        _LIVE,
+        said("How many servers will have reached their age limit, and how many have been retired, since the start."),
+    ),
+    "scenarios": (
+        said("Scenarios"),
+        _LIVE,
+        said("Servers of one SKU that one workload would need in a period, by demand and by the ends of E's interval."),
+    ),
+    "sensitivity": (
+        said("Sensitivity"),
+        _LIVE,
+        said("What matters: each input moved alone (live), and what was simulated and solved beside the plan (kept)."),
+    ),
+    "plan": (
+        said("Purchase plan"),
+        _SOLVER,
+        said("What to order, retire and switch on, as the solver decided (green), and what stands there then (live)."),
+    ),
+    "allocation": (
+        said("Allocation"),
+        _SOLVER,
+        said("How many servers serve what (green, as the solver decided), and the work that they can do (live)."),
+    ),
+    "cost": (
+        said("Cost"),
+        _LIVE,
+        said("Money by kind and period, its present value, and by year."),
+    ),
+    "checks": (
+        said("Checks"),
+        _LIVE,
+        said("Every limit of the plan: by how much it is kept (below 0: broken), period by period."),
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A rectangle of cells: (i, j) is its i-th row and j-th column from 0."""
+
+    sheet: Sheet
+    row: int
+    col: int
+    rows: int
+    cols: int = 1
+
+    def at(self, i: int, j: int = 0) -> str:
+        """A cell as any tab's formulas name it."""
+        return self.sheet.at(self.row + i, self.col + j)
+
+    def near(self, i: int, j: int = 0) -> str:
+        """A cell as formulas of its own tab name it, relative."""
+        return cell(self.row + i, self.col + j)
+
+    def across(self, i: int, first: int = 0, last: int | None = None) -> str:
+        """A row of cells, as formulas of its own tab name it."""
+        end = self.cols - 1 if last is None else last
+        return f"{self.near(i, first)}:{self.near(i, end)}"
+
+    def line(self, i: int) -> str:
+        """A row of cells as any tab names it."""
+        return self.sheet.span(self.row + i, self.col, self.row + i, self.col + self.cols - 1)
+
+    def down(self, j: int = 0, first: int = 0, last: int | None = None) -> str:
+        """A column of cells as any tab names it."""
+        end = self.rows - 1 if last is None else last
+        return self.sheet.span(self.row + first, self.col + j, self.row + end, self.col + j)
+
+    @property
+    def all(self) -> str:
+        """The whole as any tab names it."""
+        return self.sheet.span(self.row, self.col, self.row + self.rows - 1, self.col + self.cols - 1)
+
+    @property
+    def here(self) -> str:
+        """The whole as its own tab's conditional formats name it."""
+        return f"{self.near(0)}:{self.near(self.rows - 1, self.cols - 1)}"
+
+    # ------------------------------------------------------------ filling it
+
+    def live(
+        self,
+        formula: Callable[[int, int], str],
+        value: npt.ArrayLike | Callable[[int, int], float | str | bool | None],
+        form: str = "General",
+        role: str = "computed",
+    ) -> None:
+        """A formula in every cell with the value that Python found."""
+        found = value if callable(value) else np.asarray(value).reshape(self.rows, self.cols)
+        for i in range(self.rows):
+            for j in range(self.cols):
+                known = found(i, j) if callable(found) else float(found[i, j])
+                self.sheet.formula(self.row + i, self.col + j, formula(i, j), known, form, role)
+
+    def numbers(self, value: npt.ArrayLike, form: str = "General", role: str = "input") -> None:
+        """A number in every cell; NaN leaves it empty."""
+        found = np.asarray(value, dtype=float).reshape(self.rows, self.cols)
+        for i in range(self.rows):
+            for j in range(self.cols):
+                self.sheet.number(self.row + i, self.col + j, float(found[i, j]), form, role)
+
+    def texts(self, words: Sequence[Sequence[object]], role: str = "text") -> None:
+        """A text in every cell, row by row."""
+        for i, line in enumerate(words):
+            for j, text in enumerate(line):
+                self.sheet.text(self.row + i, self.col + j, text, role)
+
+
+def period_heads(numbers: Numbers) -> list[Head]:
+    """A head per period."""
+    return [Head(str(name), width=11) for name in numbers.question.periods]
+
+
+def headed(
+    block: Block, title: Said | str, labels: Sequence[Head], numbers: Numbers, last: Sequence[Head] = ()
+) -> None:
+    """The title and the heads of a block with a column per period; ``labels`` to its left, ``last`` to its right."""
+    block.sheet.text(block.row - 2, 0, title, "heading")
+    heads = [*labels, *period_heads(numbers), *last]
+    block.sheet.heads(block.row - 1, heads)
+    right_aligned(block.sheet, block.row - 1, len(labels), heads[len(labels) :])
+
+
+def right_aligned(sheet: Sheet, row: int, col: int, heads: Sequence[Head]) -> None:
+    """Heads above columns of numbers."""
+    for place, head in enumerate(heads, col):
+        name, unit = sheet.book.words(head.name), sheet.book.words(head.unit)
+        sheet.inner.write_string(row, place, f"{name}\n{unit}" if unit else name, sheet.book.style("head of numbers"))
+
+
+def named(book: Book, name: str, block: Block) -> None:
+    """Give a block its name. Raises ValueError where the book knows the name already: two inputs of one name."""
+    made = book.name(name, block.all)
+    if made != name:
+        raise ValueError(f"the range {name} became {made}")
+
+
+class Places:
+    """Every block that more than one tab knows."""
+
+    def __init__(self, book: Book, n: Numbers) -> None:
+        self.sheets = {key: book.sheet(title, colour) for key, (title, colour, _) in TABS.items()}
+        s, q, t = self.sheets, n.question, n.periods
+        w, k, pairs = len(n.workloads), len(n.sites), len(n.pairs)
+
+        # Inputs: settings on the left, periods on the right.
+        self.settings = Block(s["inputs"], HEAD + 1, 1, 10)
+        self.period = Block(s["inputs"], HEAD + 1, 5, t, 5)  # number, name, begins, weight, budget
+
+        self.site = Block(s["sites"], HEAD + 1, 0, k + SPARE, 9)
+        self.runs = Block(s["sites"], HEAD + 1, 9, k + SPARE, w)
+        after = 9 + w
+        self.site_domain = Block(s["sites"], HEAD + 1, after, k)
+        self.site_number = Block(s["sites"], HEAD + 1, after + 1, k)
+        self.site_kwh = Block(s["sites"], HEAD + 1, after + 2, k)  # kWh by one W over a period
+        self.site_watt = Block(s["sites"], HEAD + 1, after + 3, k)  # money for one W over a period, without carbon
+
+        cohorts = len(q.fleet) + SPARE
+        self.fleet = Block(s["fleet"], HEAD + 1, 0, cohorts, 4)
+
+        self.pairs_of_worth = [(a, b) for a, sku in q.skus.items() for b in sku.worth]
+        self.worth = Block(s["equivalence"], HEAD + 1, 0, len(self.pairs_of_worth) + 2 * SPARE, 5)
+        self.worth_lo = Block(s["equivalence"], HEAD + 1, 5, len(self.pairs_of_worth))
+        self.worth_hi = Block(s["equivalence"], HEAD + 1, 6, len(self.pairs_of_worth))
+        self.known = Block(s["benchmarks"], HEAD + 1, 0, len(self.pairs_of_worth), 7)
+
+        self.workload = Block(s["utilisation"], HEAD + 1, 0, w, 4)
+
+        skus = len(n.skus) + SPARE
+        self.sku = Block(s["skus"], HEAD + 1, 0, skus, 14)
+
+        # Tabs with a column per period: blocks below one another, the same periods in the same columns.
+        def stack(sheet: Sheet, first: int, labels: int, sizes: Sequence[int]) -> list[Block]:
+            made, row = [], first
+            for size in sizes:
+                made.append(Block(sheet, row + 2, labels, size, t))
+                row += size + 3
+            return made
+
+        demand = stack(s["demand"], 3, 2, [w] * 9)
+        self.median, self.sigma, self.low, self.high, self.wanted, self.margin, self.planned = demand[:7]
+        self.given, self.worst = demand[7:]
+
+        plan = stack(s["plan"], 3, 2, [pairs] * 8)
+        self.buy, self.retire, self.active, self.arrive, self.installed, self.in_use, self.busy = plan[:7]
+        self.figures = Block(s["plan"], plan[7].row, 2, pairs, len(FIGURES))
+
+        combos = max(len(n.combos), 1)
+        self.combo = Block(s["allocation"], HEAD + 1, 0, combos, COMBO)
+        self.servers = Block(s["allocation"], HEAD + 1, COMBO, combos, t)
+        self.capacity = Block(s["allocation"], HEAD + 1, COMBO + t, combos, t)
+
+        self.left, self.above = stack(s["lost"], 3, 3, [w * k] * 2)
+        self.power, self.units, self.ports, self.spent = stack(s["rack"], 3, 3, [k] * 4)
+        self.must_leave, self.have_left = stack(s["refresh"], 3, 2, [pairs] * 2)
+
+        c = s["cost"]
+        self.kinds = Block(c, 5, 2, 6, t)
+        self.weight, self.year_of = Block(c, 12, 2, 1, t), Block(c, 13, 2, 1, t)
+        self.present = Block(c, 17, 2, 6, t)
+        self.by_year = Block(c, 27, 2, 6, max(n.years))
+        self.bought = Block(c, 37, 2, len(n.skus), t)
+        self.total = Block(c, 23, 2 + t, 1)
+        self.verdict, self.broken, self.tolerance = (Block(s["checks"], row, 3, 1) for row in (2, 3, 4))
+
+    def period_number(self, t: int) -> str:
+        return self.period.at(t, 0)
+
+    def worth_row(self, sku: str, workload: str) -> int:
+        return self.pairs_of_worth.index((sku, workload))
+
+
+# Columns of the block of figures behind the purchase plan's rows.
+FIGURES = (
+    "start",
+    "price",
+    "idle",
+    "swing",
+    "peak",
+    "rack_units",
+    "ports",
+    "support",
+    "space",
+    "migration",
+    "embodied",
+    "lead",
+    "age_limit",
+    "minimum",
+    "spares",
+    "kwh",
+    "watt",
+    "site",
+)

@@ -1,0 +1,261 @@
+"""The tabs that hold the plan against the world: sizing, N+1, rack and power, refresh, scenarios."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fleetmark.base.text import Said, said
+from fleetmark.demand import tables
+from reports.kit.workbook import Book, Head, cell
+from reports.plan.xlsx.inputs import columns_at
+from reports.plan.xlsx.layout import Block, Places, headed, named, right_aligned
+from reports.plan.xlsx.numbers import Floats, Numbers, interval, servers_for
+from reports.plan.xlsx.plan import figure
+
+_WORK, _COUNT, _SHARE = "#,##0.##;-#,##0.##;0", "#,##0", "0.0%"
+MULTIPLIERS = (0.8, 1.0, 1.2)
+_OTHER = 1.5  # the multiplier that stands in the input at first
+
+
+def write(book: Book, at: Places, n: Numbers) -> None:
+    """All of them."""
+    _sizing(at, n)
+    _lost(book, at, n)
+    _rack(at, n)
+    _refresh(at, n)
+    _scenarios(book, at, n)
+
+
+def each(at: Places, n: Numbers, workload: str, sku: str) -> tuple[str, str]:
+    """E of a SKU for a workload, and the workload's utilisation, as formulas name them."""
+    return at.worth.at(at.worth_row(sku, workload), 2), at.workload.at(n.workloads.index(workload), 2)
+
+
+def rounded_up(demand: str, one: str) -> str:
+    """Servers for a demand; rounding noise, which is not the same in every program, does not make one more of them."""
+    return f"ROUNDUP(ROUND({demand}/({one}),6),0)"
+
+
+def _sizing(at: Places, n: Numbers) -> None:
+    sheet = at.sheets["sizing"]
+    row = 3
+    for i, w in enumerate(n.workloads):
+        able = [s for s in n.skus if w in n.question.skus[s].worth]
+        block = Block(sheet, row + 2, 3, max(len(able), 1), n.periods)
+        labels = [
+            Head(said("SKU"), width=20),
+            Head(said("E u: work of one server"), width=16),
+            Head(said("unit"), width=14),
+        ]
+        headed(block, said("Servers needed for {workload}", workload=w), labels, n)
+        for j, s in enumerate(able):
+            e, u = each(at, n, w, s)
+            line = block.row + j
+            sheet.text(line, 0, s, "strong")
+            sheet.formula(line, 1, f"={e}*{u}", n.each(w, s), "#,##0.0000")
+            sheet.text(line, 2, said("servers"))
+            for t in range(n.periods):
+                needed = servers_for(n.planned[i, t], n.each(w, s))
+                demand = at.planned.at(i, t)
+                sheet.formula(line, 3 + t, f"={rounded_up(demand, f'{e}*{u}')}", needed, _COUNT)
+        row += block.rows + 3
+    sheet.frozen(3, 3)
+
+
+def _lost(book: Book, at: Places, n: Numbers) -> None:
+    sheet = at.left.sheet
+    labels = [
+        Head(said("workload"), width=22),
+        Head(said("without the domain of"), width=22),
+        Head(said("failure domain"), width=16),
+    ]
+    rows = [(i, k) for i in range(len(n.workloads)) for k in range(len(n.sites))]
+
+    def names(block: Block) -> None:
+        for line, (i, k) in enumerate(rows):
+            sheet.text(block.row + line, 0, n.workloads[i], "strong")
+            sheet.text(block.row + line, 1, n.sites[k])
+            sheet.formula(block.row + line, 2, f"={at.site_domain.at(k)}", n.question.domain(n.sites[k]), role="word")
+
+    left = np.array([n.delivered(i, k) for i, k in rows])
+    headed(at.left, said("Capacity left, in the unit of the workload"), labels, n)
+    names(at.left)
+    workload, domain = at.combo.down(3), at.combo.down(5)
+
+    def remaining(line: int, t: int) -> str:
+        i, k = rows[line]
+        return f'=SUMIFS({at.capacity.down(t)},{workload},{i + 1},{domain},"<>"&{at.site_number.at(k)})'
+
+    at.left.live(remaining, left, _WORK)
+    headed(at.above, said("Capacity left, less the planned demand"), labels, n)
+    names(at.above)
+    at.above.live(
+        lambda line, t: f"=ROUND({at.left.near(line, t)}-{at.planned.at(rows[line][0], t)},6)",
+        np.array([np.round(left[line] - n.planned[i], 6) + 0.0 for line, (i, _) in enumerate(rows)]),
+        _WORK,
+    )
+    sheet.inner.conditional_format(
+        at.above.here, {"type": "cell", "criteria": "<", "value": -1e-6, "format": book.style("bad")}
+    )
+    sheet.frozen(3, 3)
+
+
+def _rack(at: Places, n: Numbers) -> None:
+    q, sheet = n.question, at.power.sheet
+    columns = tables.sites()
+    site = at.figures.down(figure(at, "site"))
+
+    def block(
+        place: Block,
+        title: Said,
+        unit: Said | str,
+        limit: str,
+        what: str,
+        servers: Block,
+        found: Floats,
+        add: bool = False,
+    ) -> None:
+        labels = [Head(said("site"), width=18), Head(said("unit"), width=8), Head(said("limit"), width=14)]
+        last = [Head(said("highest use of the limit"), width=14)]
+        headed(place, title, labels, n, last)
+        where = columns_at(columns, limit)
+        for k, name in enumerate(n.sites):
+            row = place.row + k
+            sheet.text(row, 0, name, "strong")
+            sheet.text(row, 1, unit)
+            source = at.site.at(k, where)
+            most = getattr(q.sites[name], limit)
+            sheet.formula(row, 2, f'=IF({source}="","",{source})', most, "#,##0.##")
+            head, span = cell(row, 2), place.across(k)
+            share = None if not most else found[k].max() / most
+            sheet.formula(row, place.col + place.cols, f'=IF(N({head})=0,"",MAX({span})/{head})', share, _SHARE)
+            colours = {"type": "formula", "criteria": f'=AND(${head}<>"",{place.near(k)}>${head}*(1+1E-9))'}
+            sheet.inner.conditional_format(place.across(k), {**colours, "format": sheet.book.style("bad")})
+        figures = at.figures.down(figure(at, what))
+
+        def summed(k: int, t: int) -> str:
+            before = f"{place.near(k, t - 1)}+" if add and t else ""
+            return f"={before}SUMPRODUCT(({site}={k + 1})*{figures}*{servers.down(t)})"
+
+        place.live(summed, found, _COUNT)
+
+    skus = q.skus
+    block(
+        at.power,
+        said("Power: all installed servers at their peak"),
+        "W",
+        "power_w",
+        "peak",
+        at.installed,
+        n.at_sites(lambda s: skus[s].peak_w, n.installed),
+    )
+    block(
+        at.units,
+        said("Rack units"),
+        "U",
+        "rack_units",
+        "rack_units",
+        at.installed,
+        n.at_sites(lambda s: skus[s].rack_units, n.installed),
+    )
+    block(
+        at.ports,
+        said("Ports"),
+        said("ports"),
+        "ports",
+        "ports",
+        at.installed,
+        n.at_sites(lambda s: skus[s].ports, n.installed),
+    )
+    block(
+        at.spent,
+        said("Money for purchases, since the start"),
+        q.currency,
+        "budget",
+        "price",
+        at.buy,
+        np.cumsum(n.at_sites(n.price, n.buy), axis=1),
+        add=True,
+    )
+    sheet.frozen(3, 3)
+
+
+def _refresh(at: Places, n: Numbers) -> None:
+    labels = [Head(said("SKU"), width=20), Head(said("site"), width=16)]
+
+    def names(block: Block) -> None:
+        for i, pair in enumerate(n.pairs):
+            for col, name in enumerate(pair):
+                block.sheet.formula(block.row + i, col, f"={at.buy.sheet.at(at.buy.row + i, col)}", name, role="word")
+
+    headed(at.must_leave, said("Have reached their age limit by then: servers"), labels, n)
+    names(at.must_leave)
+
+    def leaving(i: int, t: int) -> str:
+        sku, site = (at.buy.sheet.at(at.buy.row + i, col) for col in (0, 1))
+        limit, number = at.figures.at(i, figure(at, "age_limit")), at.period_number(t)
+        first = at.arrive.at(i)
+        bought = f"IF({number}>{limit},SUM({first}:INDEX({at.arrive.line(i)},{number}-{limit})),0)"
+        there = (
+            f"SUMPRODUCT(EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*(fleet_age+{number}-1>={limit})*fleet_count)"
+        )
+        return f'=IF({limit}="",0,{there}+{bought})'
+
+    at.must_leave.live(leaving, n.must_leave, _COUNT)
+    headed(at.have_left, said("Have been retired by then: servers"), labels, n)
+    names(at.have_left)
+    at.have_left.live(
+        lambda i, t: f"={f'{at.have_left.near(i, t - 1)}+' if t else ''}{at.retire.at(i, t)}",
+        np.cumsum(n.retire, axis=1),
+        _COUNT,
+    )
+    at.must_leave.sheet.frozen(3, 2)
+
+
+def _scenarios(book: Book, at: Places, n: Numbers) -> None:
+    sheet, row = at.sheets["scenarios"], 3
+    for label, value, name, form in (
+        (said("period (number, see Inputs)"), n.periods, "scenario_period", "0"),
+        (said("demand, a multiple of the median, of your own"), _OTHER, "scenario_multiplier", "0.00"),
+    ):
+        sheet.text(row, 0, label)
+        sheet.number(row, 2, value, form, "input")
+        named(book, name, Block(sheet, row, 2, 1))
+        row += 1
+    sheet.must_be_one_of(3, 2, list(range(1, n.periods + 1)))
+    sheet.must_be_number(4, 2, 0, 1000, said("a multiple of the demand: a number, 0 to 1000"))
+    sheet.formula(3, 3, f"=INDEX({at.period.down(1)},scenario_period)", n.question.periods[-1], role="word")
+    ends = (said("E at lo"), said("E"), said("E at hi"))
+    head = row + 2
+    for i, w in enumerate(n.workloads):
+        sheet.text(head, 0, said("Servers needed for {workload}", workload=w), "heading")
+        sheet.text(head + 1, 0, said("median demand"))
+        demand = n.point[i, -1]
+        sheet.formula(head + 1, 2, f"=INDEX({at.median.line(i)},scenario_period)", demand, tables.AMOUNT)
+        sheet.formula(head + 1, 3, f"={at.workload.at(i, 1)}", n.question.workloads[w].unit, role="word")
+        shown = [
+            Head(e, said("demand × {m}", m="…" if m is None else f"{m:g}"), 14)
+            for e in ends
+            for m in (*MULTIPLIERS, None)
+        ]
+        sheet.heads(head + 2, [Head(said("SKU"), width=26), Head(said("unit"), width=12), *shown])
+        right_aligned(sheet, head + 2, 2, shown)
+        able = [s for s in n.skus if w in n.question.skus[s].worth]
+        for j, s in enumerate(able):
+            line = head + 3 + j
+            worth = n.question.skus[s].worth[w]
+            lo, hi = interval(worth.value, worth.se, worth.df)
+            k = at.worth_row(s, w)
+            sheet.text(line, 0, s, "strong")
+            sheet.text(line, 1, said("servers"))
+            col = 2
+            for e, value in ((at.worth_lo.at(k), lo), (at.worth.at(k, 2), worth.value), (at.worth_hi.at(k), hi)):
+                for m in (*MULTIPLIERS, None):
+                    by = "scenario_multiplier" if m is None else f"{m:g}"
+                    formula = rounded_up(f"{by}*$C${head + 2}", f"{e}*{at.workload.at(i, 2)}")
+                    times = _OTHER if m is None else m
+                    needed = servers_for(times * demand, value * n.question.workloads[w].utilisation)
+                    sheet.formula(line, col, f"={formula}", needed, _COUNT)
+                    col += 1
+        head += len(able) + 4
+    sheet.frozen(3, 1)

@@ -1,0 +1,358 @@
+"""The tabs of the plan itself: what the solver decided, what stands there then, who serves what, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from fleetmark.base.text import Said, said
+from fleetmark.demand import tables
+from planner.capacity.question import KINDS
+from reports.kit.workbook import Book, Head, cell
+from reports.plan.xlsx.inputs import columns_at
+from reports.plan.xlsx.layout import COMBO, FIGURES, HEAD, Block, Places, headed, named, period_heads, right_aligned
+from reports.plan.xlsx.numbers import Floats, Numbers
+
+_COUNT, _SERVERS = "#,##0;-#,##0;–", "#,##0.##;-#,##0.##;–"
+
+
+def write(book: Book, at: Places, n: Numbers) -> None:
+    """All of them."""
+    _plan(at, n)
+    _figures(at, n)
+    _allocation(at, n)
+    _cost(book, at, n)
+
+
+def _labelled(block: Block, title: Said, at: Places, n: Numbers, last: tuple[Head, ...] = ()) -> None:
+    """A block with a row per pair."""
+    headed(block, title, [Head(said("SKU"), width=20), Head(said("site"), width=16)], n, last)
+    _pairs(block, at, n)
+
+
+def _pairs(block: Block, at: Places, n: Numbers) -> None:
+    """The names of the pairs: typed in the first block, taken from there in the others."""
+    for i, (s, k) in enumerate(n.pairs):
+        if block is at.buy:
+            block.sheet.text(block.row + i, 0, s, "strong")
+            block.sheet.text(block.row + i, 1, k, "strong")
+        else:
+            for col, name in enumerate((s, k)):
+                block.sheet.formula(block.row + i, col, f"={cell(at.buy.row + i, col)}", name, role="word")
+
+
+def figure(at: Places, name: str) -> int:
+    """The column of a figure behind the plan's rows."""
+    assert name in FIGURES
+    return FIGURES.index(name)
+
+
+def _plan(at: Places, n: Numbers) -> None:
+    decided = (
+        (at.buy, said("To order: servers, in the period of the order (as solved)"), n.buy),
+        (at.retire, said("To retire: servers (as solved)"), n.retire),
+        (at.active, said("Active: servers switched on for work (as solved)"), n.active),
+    )
+    total = Head(said("total"), width=11)
+    for block, title, values in decided:
+        _labelled(block, title, at, n, () if block is at.active else (total,))
+        block.numbers(values, _COUNT, "solver")
+        if block is at.active:
+            continue
+        for i in range(block.rows):
+            block.sheet.formula(
+                block.row + i, block.col + block.cols, f"=SUM({block.across(i)})", values[i].sum(), _COUNT
+            )
+
+    lead, start = figure(at, "lead"), figure(at, "start")
+    _labelled(at.arrive, said("Arriving: what was ordered a lead time before"), at, n)
+
+    def arriving(i: int, t: int) -> str:
+        late = f"{at.period_number(t)}-{at.figures.near(i, lead)}"
+        return f"=IF({late}<1,0,INDEX({at.buy.across(i)},{late}))"
+
+    at.arrive.live(arriving, n.arrive, _COUNT)
+    _labelled(at.installed, said("Installed: before, and what arrives, without what is retired"), at, n)
+    at.installed.live(
+        lambda i, t: (
+            f"={at.installed.near(i, t - 1) if t else at.figures.near(i, start)}"
+            f"+{at.arrive.near(i, t)}-{at.retire.near(i, t)}"
+        ),
+        n.installed,
+        _COUNT,
+    )
+    pair_of = at.combo.down(4)
+    _labelled(at.in_use, said("In use: servers that serve something, as in Allocation"), at, n)
+    at.in_use.live(lambda i, t: f"=SUMIFS({at.servers.down(t)},{pair_of},{i + 1})", n.in_use, _SERVERS)
+    _labelled(at.busy, said("Busy: servers in use times their utilisation, for their energy"), at, n)
+    at.busy.live(
+        lambda i, t: f"=SUMPRODUCT(({pair_of}={i + 1})*{at.combo.down(7)}*{at.servers.down(t)})", n.busy, _SERVERS
+    )
+    at.buy.sheet.frozen(3, 2)
+    at.buy.sheet.inner.print_area(0, 0, at.busy.row + at.busy.rows, at.buy.col + at.buy.cols)
+
+
+def _figures(at: Places, n: Numbers) -> None:
+    """What the formulas above and those of Cost need of each row's SKU and site."""
+    q, block = n.question, at.figures
+    sku_columns, site_columns = tables.skus(), tables.sites()
+
+    def of_sku(field: str) -> Callable[[int], str]:
+        place = columns_at(sku_columns, field)
+        return lambda i: at.sku.at(n.skus.index(n.pairs[i][0]), place)
+
+    def of_site(place: Block, col: int = 0) -> Callable[[int], str]:
+        return lambda i: place.at(n.sites.index(n.pairs[i][1]), col)
+
+    def cells(word: Callable[[int], str], form: str = "={}") -> Callable[[int], str]:
+        return lambda i: form.format(word(i))
+
+    def fleet(i: int) -> str:
+        sku, site = cell(block.row + i, 0), cell(block.row + i, 1)
+        return f"=SUMPRODUCT(EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*fleet_count)"
+
+    spares = columns_at(site_columns, "spares")
+    skus = [q.skus[s] for s, _ in n.pairs]
+    sites = [q.sites[k] for _, k in n.pairs]
+    known: Mapping[str, tuple[Head, Callable[[int], str], Callable[[int], float | None]]] = {
+        "start": (Head(said("in place at the start"), said("servers")), fleet, lambda i: n.start[i]),
+        "price": (
+            Head(said("price"), q.currency),
+            cells(of_sku("price"), "=N({})"),
+            lambda i: n.price(n.pairs[i][0]),
+        ),
+        "idle": (Head(said("power idle"), "W"), cells(of_sku("idle_w")), lambda i: skus[i].idle_w),
+        "swing": (
+            Head(said("peak less idle"), "W"),
+            lambda i: f"={of_sku('peak_w')(i)}-{of_sku('idle_w')(i)}",
+            lambda i: skus[i].peak_w - skus[i].idle_w,
+        ),
+        "peak": (Head(said("power peak"), "W"), cells(of_sku("peak_w")), lambda i: skus[i].peak_w),
+        "rack_units": (Head(said("rack units"), "U"), cells(of_sku("rack_units")), lambda i: skus[i].rack_units),
+        "ports": (Head(said("ports")), cells(of_sku("ports")), lambda i: skus[i].ports),
+        "support": (
+            Head(said("support"), said("{money} a year", money=q.currency)),
+            cells(of_sku("support")),
+            lambda i: skus[i].support,
+        ),
+        "space": (
+            Head(said("space"), said("{money} a year", money=q.currency)),
+            cells(of_sku("space")),
+            lambda i: skus[i].space,
+        ),
+        "migration": (
+            Head(said("moving off one"), q.currency),
+            cells(of_sku("migration")),
+            lambda i: skus[i].migration,
+        ),
+        "embodied": (Head(said("embodied carbon"), "kg CO2e"), cells(of_sku("embodied")), lambda i: skus[i].embodied),
+        "lead": (Head(said("lead time"), said("periods")), cells(of_sku("lead")), lambda i: skus[i].lead),
+        "age_limit": (
+            Head(said("age limit"), said("periods")),
+            lambda i: f'=IF({of_sku("age_limit")(i)}="","",{of_sku("age_limit")(i)})',
+            lambda i: skus[i].age_limit,
+        ),
+        "minimum": (
+            Head(said("minimum order"), said("servers")),
+            cells(of_sku("minimum_order")),
+            lambda i: skus[i].minimum_order,
+        ),
+        "spares": (
+            Head(said("spares"), said("servers")),
+            cells(of_site(at.site, spares)),
+            lambda i: sites[i].spares,
+        ),
+        "kwh": (
+            Head(said("one W over a period"), "kWh"),
+            cells(of_site(at.site_kwh)),
+            lambda i: q.energy(n.pairs[i][1]),
+        ),
+        "watt": (
+            Head(said("one W over a period"), q.currency),
+            cells(of_site(at.site_watt)),
+            lambda i: q.energy(n.pairs[i][1]) * n.energy_price(n.pairs[i][1]),
+        ),
+        "site": (
+            Head(said("no. of the site")),
+            lambda i: f"={n.sites.index(n.pairs[i][1]) + 1}",
+            lambda i: n.sites.index(n.pairs[i][1]) + 1,
+        ),
+    }
+    block.sheet.text(block.row - 2, 0, said("Figures behind each row, from SKU & TCO, Sites and Fleet"), "heading")
+    heads = [Head(said("SKU"), width=20), Head(said("site"), width=16), *(known[name][0] for name in FIGURES)]
+    block.sheet.heads(block.row - 1, heads)
+    _pairs(block, at, n)
+    for i in range(block.rows):
+        for j, name in enumerate(FIGURES):
+            _, formula, value = known[name]
+            form = "0.0000" if name in ("kwh", "watt") else "#,##0.##"
+            block.sheet.formula(block.row + i, block.col + j, formula(i), value(i), form)
+
+
+def _allocation(at: Places, n: Numbers) -> None:
+    q, sheet = n.question, at.combo.sheet
+    heads = [
+        Head(said("workload"), width=22),
+        Head(said("SKU"), width=20),
+        Head(said("site"), width=16),
+        Head(said("no. of the workload")),
+        Head(said("no. of the row in Purchase plan"), width=18),
+        Head(said("no. of the failure domain"), width=16),
+        Head(said("E u: work of one server"), said("unit of the workload"), 24),
+        Head(said("utilisation"), said("share of a server"), 18),
+        Head(said("may run there"), said("1 or 0")),
+    ]
+    made = [Head(h.name, said("servers"), 11) for h in period_heads(n)]
+    work = [Head(h.name, said("work"), 11) for h in period_heads(n)]
+    sheet.heads(HEAD, [*heads, *made, *work])
+    numbers = list(q.workloads)
+    for c, (w, p) in enumerate(n.combos):
+        row = at.combo.row + c
+        s, k = n.pairs[p]
+        for col, name in enumerate((w, s, k)):
+            sheet.text(row, col, name, "strong" if col == 0 else "text")
+        i = numbers.index(w)
+        sheet.number(row, 3, i + 1, role="value")
+        sheet.number(row, 4, p + 1, role="value")
+        site = n.sites.index(k)
+        sheet.formula(row, 5, f"={at.site_number.at(site)}", n.domains[site])
+        u = at.workload.at(i, 2)
+        sheet.formula(row, 6, f"={at.worth.at(at.worth_row(s, w), 2)}*{u}", n.rate[c], "#,##0.0000")
+        sheet.formula(row, 7, f"={u}", q.workloads[w].utilisation, "0.0%")
+        anywhere, here = at.runs.down(i), at.runs.at(site, i)
+        may = not q.workloads[w].sites or k in q.workloads[w].sites
+        sheet.formula(row, 8, f'=IF(COUNTA({anywhere})=0,1,IF({here}="{tables.YES}",1,0))', float(may))
+    if n.combos:
+        at.servers.numbers(n.servers, _SERVERS, "solver")
+        each = [cell(at.combo.row + c, 6) for c in range(at.combo.rows)]
+        at.capacity.live(lambda c, t: f"=${each[c]}*{at.servers.near(c, t)}", n.capacity, _SERVERS)
+    sheet.filtered(HEAD, HEAD + at.combo.rows, COMBO + 2 * n.periods, frozen_columns=3)
+
+
+# ---------------------------------------------------------------- money
+
+_WORDS: Mapping[str, Said] = {
+    "purchase": said("purchase"),
+    "energy": said("energy"),
+    "support": said("support"),
+    "space": said("space"),
+    "migration": said("migration"),
+    "carbon": said("carbon"),
+}
+
+
+_MONEY = tables.INTEGER
+
+
+def _summed(n: Numbers, block: Block, values: Floats) -> None:
+    """A row of sums below a block of money, and a column of sums to the right of both."""
+    sheet, row = block.sheet, block.row + block.rows
+    sheet.text(row, 0, said("total"), "strong")
+    for i in range(block.rows + 1):
+        sheet.text(block.row + i, 1, n.question.currency)
+    for j in range(block.cols):
+        span = f"{block.near(0, j)}:{block.near(block.rows - 1, j)}"
+        sheet.formula(row, block.col + j, f"=SUM({span})", float(values[:, j].sum()), _MONEY, "key")
+    for i in range(block.rows + 1):
+        found = float(values.sum() if i == block.rows else values[i].sum())
+        sheet.formula(block.row + i, block.col + block.cols, f"=SUM({block.across(i)})", found, _MONEY, "key")
+
+
+def _kind_names(block: Block) -> None:
+    for i, kind in enumerate(KINDS):
+        block.sheet.text(block.row + i, 0, _WORDS[kind], "strong")
+
+
+def _labels(first: Said) -> list[Head]:
+    return [Head(first, width=36), Head(said("unit"), width=14)]
+
+
+def _total() -> Head:
+    return Head(said("total"), width=14)
+
+
+def _cost(book: Book, at: Places, n: Numbers) -> None:
+    sheet = at.kinds.sheet
+    kinds = np.array([n.kinds[kind] for kind in KINDS])
+    formulas = _formulas(at)
+    headed(at.kinds, said("Money in each period, undiscounted"), _labels(said("kind")), n, (_total(),))
+    _kind_names(at.kinds)
+    at.kinds.live(lambda i, t: formulas[KINDS[i]](t), kinds, _MONEY)
+    _summed(n, at.kinds, kinds)
+    sheet.text(at.weight.row, 0, said("present value of 1"))
+    at.weight.live(lambda _, t: f"={at.period.at(t, 3)}", n.weight, "0.0000")
+    sheet.text(at.year_of.row, 0, said("no. of the year"))
+    at.year_of.numbers(n.years, "0", "value")
+
+    headed(at.present, said("Present value"), _labels(said("kind")), n, (_total(),))
+    _kind_names(at.present)
+    present = kinds * n.weight
+    at.present.live(lambda i, t: f"={at.kinds.near(i, t)}*{at.weight.near(0, t)}", present, _MONEY)
+    _summed(n, at.present, present)
+    named(book, "total_present_value", at.total)
+    _by_year(at, n, kinds)
+    _by_sku(at, n)
+
+    row = at.bought.row + at.bought.rows + 2
+    sheet.text(row, 0, said("present value as solved"))
+    sheet.number(row, 2, n.plan.objective, tables.PRICE, "solver")
+    sheet.text(row + 1, 0, said("present value now, less that as solved"))
+    more = round(n.total - n.plan.objective, 2) + 0.0
+    sheet.formula(row + 1, 2, f"=ROUND({at.total.near(0)}-{cell(row, 2)},2)", more, tables.PRICE)
+    for line in (row, row + 1):
+        sheet.text(line, 1, n.question.currency)
+    sheet.frozen(3, 2)
+
+
+def _formulas(at: Places) -> Mapping[str, Callable[[int], str]]:
+    """Kind of cost to its formula for a period."""
+
+    def of(name: str) -> str:
+        return at.figures.down(figure(at, name))
+
+    def draw(t: int) -> str:
+        return f"({of('idle')}*{at.active.down(t)}+{of('swing')}*{at.busy.down(t)})"
+
+    return {
+        "purchase": lambda t: f"=SUMPRODUCT({of('price')},{at.buy.down(t)})",
+        "energy": lambda t: f"=SUMPRODUCT({of('watt')}*{draw(t)})",
+        "support": lambda t: f"=question_years*SUMPRODUCT({of('support')},{at.installed.down(t)})",
+        "space": lambda t: f"=question_years*SUMPRODUCT({of('space')},{at.installed.down(t)})",
+        "migration": lambda t: f"=SUMPRODUCT({of('migration')},{at.retire.down(t)})",
+        "carbon": lambda t: (
+            f"=question_carbon_price/1000*(SUMPRODUCT({of('embodied')},{at.buy.down(t)})"
+            f"+question_grid*SUMPRODUCT({of('kwh')}*{draw(t)}))"
+        ),
+    }
+
+
+def _by_year(at: Places, n: Numbers, kinds: Floats) -> None:
+    block, sheet = at.by_year, at.by_year.sheet
+    labels, heads = _labels(said("kind")), [*(Head(name, width=11) for name in n.year_names), _total()]
+    sheet.text(block.row - 2, 0, said("By year, undiscounted"), "heading")
+    sheet.heads(block.row - 1, [*labels, *heads])
+    right_aligned(sheet, block.row - 1, len(labels), heads)
+    _kind_names(block)
+    yearly = np.array([[row[np.array(n.years) == y + 1].sum() for y in range(block.cols)] for row in kinds])
+    years = f"${at.year_of.near(0, 0)}:${at.year_of.near(0, n.periods - 1)}"
+    block.live(lambda i, y: f"=SUMIFS({at.kinds.across(i)},{years},{y + 1})", yearly, _MONEY)
+    _summed(n, block, yearly)
+
+
+def _by_sku(at: Places, n: Numbers) -> None:
+    block = at.bought
+    headed(block, said("Purchases by SKU, undiscounted"), _labels(said("SKU")), n, (_total(),))
+    for i, s in enumerate(n.skus):
+        block.sheet.text(block.row + i, 0, s, "strong")
+    mine = [[p for p, (s, _) in enumerate(n.pairs) if s == sku] for sku in n.skus]
+    bought = np.array([n.buy[rows].sum(axis=0) * n.price(s) for s, rows in zip(n.skus, mine, strict=True)])
+
+    def spent(i: int, t: int) -> str:
+        if not mine[i]:
+            return "=0"
+        price = at.sku.at(i, columns_at(tables.skus(), "price"))
+        return f"=N({price})*SUM({at.buy.down(t, mine[i][0], mine[i][-1])})"
+
+    block.live(spent, bought, _MONEY)
+    _summed(n, block, bought)

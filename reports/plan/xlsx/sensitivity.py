@@ -1,0 +1,295 @@
+"""The tab Sensitivity: each input moved alone, live; and what was simulated and solved beside the plan, kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from fleetmark.base.text import Said, said
+from fleetmark.demand import tables
+from planner.capacity.question import KINDS, TRADES, Alternative, Binding
+from planner.capacity.tornado import Effect
+from planner.capacity.uncertainty import Futures
+from reports.kit.workbook import Book, Head, Sheet, cell
+from reports.plan.xlsx.layout import Block, Places, named
+from reports.plan.xlsx.limits import each, rounded_up
+from reports.plan.xlsx.numbers import Numbers, servers_for
+
+_STEP = 0.1
+_MONEY, _COUNT = "#,##0;-#,##0;0", "#,##0"
+_TRADES: Mapping[str, tuple[Said, str]] = {  # the unit is money where it is empty
+    "purchases": (said("purchases"), ""),
+    "running": (said("running costs"), ""),
+    "servers": (said("servers"), said("servers")),
+    "peak_w": (said("power at peak"), "W"),
+    "rack_units": (said("rack units"), "U"),
+    "carbon_kg": (said("carbon"), "kg CO2e"),
+}
+
+
+def write(
+    book: Book,
+    at: Places,
+    n: Numbers,
+    alternatives: Sequence[Alternative],
+    bindings: Sequence[Binding],
+    futures: Futures | None,
+    tornado: Sequence[Effect],
+) -> None:
+    """The tab."""
+    sheet = at.sheets["sensitivity"]
+    sheet.text(3, 0, said("by how much each input is moved"))
+    sheet.number(3, 1, _STEP, "0.0%", "input")
+    sheet.must_be_number(3, 1, 0.001, 10, said("a share: a number, 0.001 to 10"))
+    named(book, "sensitivity_step", Block(sheet, 3, 1, 1))
+    row = _costs(sheet, at, n, 5)
+    row = _sizes(sheet, at, n, row)
+    if tornado:
+        row = _tornado(sheet, n, tornado, row)
+    if futures is not None:
+        row = _simulated(sheet, n, futures, row)
+    row = _bindings(sheet, n, bindings, row)
+    _alternatives(sheet, n, alternatives, row)
+    sheet.frozen(3, 1)
+
+
+def _costs(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
+    """What the plan as it stands costs, were one price higher."""
+    q = n.question
+    sheet.text(row, 0, said("Cost of the plan as it stands, with one input higher (live)"), "heading")
+    heads = [
+        Head(said("input"), width=34),
+        Head(said("present value that it stands for"), q.currency, 16),
+        Head(said("adds"), q.currency, 14),
+        Head(said("of the total"), "", 10),
+    ]
+    sheet.heads(row + 1, heads)
+    total = at.total.at(0)
+    last = n.periods
+    kinds: Sequence[tuple[str, Said]] = (
+        ("energy", said("energy price at all sites")),
+        ("carbon", said("carbon price")),
+        ("support", said("support of all SKUs")),
+        ("space", said("space of all SKUs")),
+        ("migration", said("moving off servers")),
+    )
+    lines: list[tuple[Said, str, float]] = []
+    for kind, label in kinds:
+        i = KINDS.index(kind)
+        lines.append((label, f"={at.present.sheet.at(at.present.row + i, 2 + last)}", float(n.kinds[kind] @ n.weight)))
+    for s, name in enumerate(n.skus):
+        mine = [p for p, (sku, _) in enumerate(n.pairs) if sku == name]
+        found = float(n.buy[mine].sum(axis=0) @ n.weight * n.price(name))
+        lines.append((said("price of {sku}", sku=name), f"=SUMPRODUCT({at.bought.line(s)},{at.weight.line(0)})", found))
+    start = line = row + 2
+    for label, formula, value in lines:
+        sheet.text(line, 0, label)
+        sheet.formula(line, 1, formula, value, _MONEY)
+        sheet.formula(line, 2, f"={cell(line, 1)}*sensitivity_step", value * _STEP, _MONEY)
+        line += 1
+    sheet.text(line, 0, said("discount rate"))
+    spent = at.kinds.sheet.span(at.kinds.row + len(KINDS), 2, at.kinds.row + len(KINDS), 1 + last)
+    begins = at.period.down(2)
+    moved = f"SUMPRODUCT(MMULT({spent},(1+question_discount*(1+sensitivity_step))^-{begins}))"
+    later = (1 + q.discount * (1 + _STEP)) ** (-q.years * np.arange(n.periods))
+    gained = round(float(np.sum([money @ later for money in n.kinds.values()])) - n.total, 6)
+    sheet.formula(line, 1, f"={total}", n.total, _MONEY)
+    sheet.formula(line, 2, f"=ROUND({moved}-{total},6)", gained, "#,##0.00")
+    for i in range(start, line + 1):
+        added = gained if i == line else lines[i - start][2] * _STEP
+        sheet.formula(i, 3, f"=IF({total}=0,0,{cell(i, 2)}/{total})", added / n.total if n.total else 0.0, "0.00%")
+    return line + 2
+
+
+def _sizes(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
+    """Servers of one SKU that one workload needs, were one input other."""
+    sheet.text(row, 0, said("Servers needed in the period chosen in Scenarios, with one input other (live)"), "heading")
+    heads = [
+        Head(said("workload, on SKU"), width=34),
+        Head(said("as planned"), said("servers")),
+        Head(said("demand up"), said("servers")),
+        Head(said("E down"), said("servers")),
+        Head(said("utilisation down"), said("servers")),
+    ]
+    sheet.heads(row + 1, heads)
+    line = row + 2
+    for i, w in enumerate(n.workloads):
+        for s in n.skus:
+            if w not in n.question.skus[s].worth:
+                continue
+            e, u = each(at, n, w, s)
+            demand = f"INDEX({at.planned.line(i)},scenario_period)"
+            wanted, one = float(n.planned[i, -1]), n.each(w, s)
+            worth, used = n.question.skus[s].worth[w].value, n.question.workloads[w].utilisation
+            sheet.text(line, 0, said("{workload}, on {sku}", workload=w, sku=s))
+            cases = (
+                (rounded_up(demand, f"{e}*{u}"), servers_for(wanted, one)),
+                (rounded_up(f"{demand}*(1+sensitivity_step)", f"{e}*{u}"), servers_for(wanted * (1 + _STEP), one)),
+                (rounded_up(demand, f"{e}*(1-sensitivity_step)*{u}"), servers_for(wanted, worth * (1 - _STEP) * used)),
+                (rounded_up(demand, f"{e}*{u}*(1-sensitivity_step)"), servers_for(wanted, one * (1 - _STEP))),
+            )
+            for col, (formula, value) in enumerate(cases, 1):
+                sheet.formula(line, col, f"={formula}", value, _COUNT)
+            line += 1
+    return line + 1
+
+
+def _kept(sheet: Sheet, row: int, heads: Sequence[Head], rows: Sequence[Sequence[object]], forms: Sequence[str]) -> int:
+    """A table of what was worked out elsewhere; the row behind it."""
+    sheet.heads(row, heads)
+    for i, line in enumerate(rows, row + 1):
+        for j, (value, form) in enumerate(zip(line, forms, strict=True)):
+            if isinstance(value, int | float):
+                sheet.number(i, j, value, form, "solver")
+            elif value is not None:
+                sheet.text(i, j, value, "value" if j == 0 else "text")
+    return row + 1 + len(rows)
+
+
+def _simulated(sheet: Sheet, n: Numbers, f: Futures, row: int) -> int:
+    q = n.question
+    sheet.text(row, 0, said("Simulated futures (kept as they were when the plan was made)"), "heading")
+    told = said(
+        "In {share} of {n} futures demand is not met (95% interval {lo} to {hi}; seed {seed}); with servers kept to "
+        "the workloads that Allocation gives them, in {unshared}.",
+        share=f"{f.shortfall:.1%}",
+        n=f"{f.draws:,}",
+        lo=f"{f.lo:.1%}",
+        hi=f"{f.hi:.1%}",
+        seed=f.seed,
+        unshared=f"{f.unshared:.1%}",
+    )
+    sheet.text(row + 1, 0, told, "note")
+    servers = said("servers")
+
+    def part(
+        frame: pd.DataFrame, at_row: int, heads: Sequence[Head], columns: Sequence[str], forms: Sequence[str]
+    ) -> int:
+        rows = [
+            [q.periods[int(r["period"])] if c == "period" else r[c] for c in columns] for r in frame.to_dict("records")
+        ]
+        return _kept(sheet, at_row, heads, rows, forms) + 1
+
+    period, workload = Head(said("period")), Head(said("workload"), width=34)
+    row = part(
+        f.whole,
+        row + 2,
+        [
+            Head(said("period"), width=34),
+            Head(said("installed"), servers),
+            *(Head(said("needed at p{share}", share=p), servers) for p in (50, 90, 95)),
+        ],
+        ["period", "installed", "needed_p50", "needed_p90", "needed_p95"],
+        ["", *[_COUNT] * 4],
+    )
+    row = part(
+        f.table,
+        row,
+        [
+            workload,
+            period,
+            Head(said("is short in"), said("share of futures")),
+            *(Head(said("demand p{share}", share=p)) for p in (5, 50, 95)),
+            *(Head(said("capacity p{share}", share=p)) for p in (5, 50, 95)),
+            Head(said("given"), servers),
+            *(Head(said("needed at p{share}", share=p), servers) for p in (50, 90, 95)),
+        ],
+        [
+            "workload",
+            "period",
+            "shortfall",
+            *(f"{what}_p{p}" for what in ("demand", "capacity") for p in (5, 50, 95)),
+            "servers",
+            *(f"servers_p{p}" for p in (50, 90, 95)),
+        ],
+        ["", "", "0.0%", *["#,##0.##"] * 7, *[_COUNT] * 3],
+    )
+    sheet.text(row, 0, said("Alone, on the SKU that is cheapest for it"), "heading")
+    return part(
+        f.sizing,
+        row + 1,
+        [
+            workload,
+            period,
+            Head(said("SKU")),
+            *(Head(said("needed at p{share}", share=p), servers) for p in (50, 90, 95)),
+        ],
+        ["workload", "period", "sku", "servers_p50", "servers_p90", "servers_p95"],
+        ["", "", "", *[_COUNT] * 3],
+    )
+
+
+def _tornado(sheet: Sheet, n: Numbers, effects: Sequence[Effect], row: int) -> int:
+    money = n.question.currency
+    sheet.text(
+        row,
+        0,
+        said("What matters: present value of the cheapest plan, with one input other (worked out when planned; kept)"),
+        "heading",
+    )
+    heads = [
+        Head(said("input"), width=34),
+        Head(said("low"), said("times the input"), 16),
+        Head(said("high"), said("times the input"), 14),
+        Head(said("adds at low"), money),
+        Head(said("adds at high"), money),
+        Head(said("range"), "", 32),
+    ]
+    rows = [
+        [
+            e.name,
+            e.low,
+            e.high,
+            said("no plan") if e.at_low is None else e.at_low,
+            said("no plan") if e.at_high is None else e.at_high,
+            said("5% to 95% of what is believed") if e.known else said("assumed"),
+        ]
+        for e in effects
+    ]
+    return _kept(sheet, row + 1, heads, rows, ["", "0.000", "0.000", _MONEY, _MONEY, ""]) + 1
+
+
+def _bindings(sheet: Sheet, n: Numbers, bindings: Sequence[Binding], row: int) -> int:
+    if not bindings:
+        return row
+    money = n.question.currency
+    sheet.text(row, 0, said("What binds, and what a little more of it would save (solved again; kept)"), "heading")
+    heads = [
+        Head(said("limit"), width=34),
+        Head(said("unit")),
+        Head(said("more that was tried")),
+        Head(said("saves for each unit"), said("{money}, present value", money=money), 16),
+        Head(said("how it is known"), "", 30),
+    ]
+    rows = [
+        [
+            b.name,
+            b.unit,
+            b.more,
+            b.saves,
+            said("not solved in time")
+            if b.saves is None
+            else said("about: with fractions of servers")
+            if b.relaxed
+            else said("solved again"),
+        ]
+        for b in bindings
+    ]
+    return _kept(sheet, row + 1, heads, rows, ["", "", "#,##0.##", tables.PRICE, ""]) + 1
+
+
+def _alternatives(sheet: Sheet, n: Numbers, others: Sequence[Alternative], row: int) -> None:
+    if not others:
+        return
+    money = n.question.currency
+    sheet.text(row, 0, said("The next best plans, and what they trade (as differences to this one; kept)"), "heading")
+    heads = [
+        Head(said("plan"), width=34),
+        Head(said("costs more"), said("{money}, present value", money=money), 16),
+        Head(said("more at least, as proven"), money, 16),
+        *(Head(_TRADES[key][0], _TRADES[key][1] or money) for key in TRADES),
+    ]
+    rows = [[o.name, o.extra, o.least, *(o.trades.get(key) for key in TRADES)] for o in others]
+    _kept(sheet, row + 1, heads, rows, ["", *[_MONEY] * (2 + len(TRADES))])

@@ -1,0 +1,1 @@
+"""A workload's profile as it is shown."""

@@ -1,0 +1,173 @@
+"""Tabs of prose and lists that workbooks of results have: what it is and from where, what did not pass, facts."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+
+from fleetmark.base.text import Said, joined, said
+from fleetmark.base.words import word
+from fleetmark.record.results import CampaignInfo
+from reports.hosts.columns import side_by_side
+from reports.kit import format as fmt
+from reports.kit.workbook import Head, Sheet, cell
+from reports.report import Report
+
+MOST_NAMED = 20  # hosts named in one cell
+ALIKE = said("A column holds hosts that are configured alike; orange: unlike most of its side.")
+_LEFT = 26  # characters, the width of what stands left of prose
+
+
+def named(hosts: Sequence[str]) -> str:
+    """Hosts by name; how many more there are."""
+    more = len(hosts) - MOST_NAMED
+    listed = ", ".join(hosts[:MOST_NAMED])
+    return said("{hosts} and {n} more", hosts=listed, n=f"{more:,}") if more > 0 else listed
+
+
+def command(words: Sequence[str]) -> str:
+    """A command line as it is typed."""
+    return shlex.join(words)
+
+
+class Prose:
+    """A sheet that is read from top to bottom: headings, sentences, and pairs of a name and what it is."""
+
+    def __init__(self, sheet: Sheet, row: int) -> None:
+        self.sheet, self.row = sheet, row
+        sheet.width(0, _LEFT)
+        sheet.width(1, 100)
+
+    def heading(self, text: str) -> None:
+        self.row += 1
+        self.sheet.text(self.row, 0, text, "heading")
+        self.row += 1
+
+    def pair(self, name: str, text: str, role: str = "wrap") -> None:
+        if text:
+            self.sheet.text(self.row, 0, name, "strong")
+            self.sheet.text(self.row, 1, text, role)
+            self.row += 1
+
+    def sentences(self, texts: Iterable[str], role: str = "wrap") -> None:
+        for text in texts:
+            self.sheet.text(self.row, 1, text, role)
+            self.row += 1
+
+    def tabs(self, tabs: Mapping[str, Said]) -> None:
+        """What each tab is, with a way there."""
+        self.heading(said("Tabs"))
+        for name, text in tabs.items():
+            self.sheet.link(self.row, 0, name)
+            self.sheet.text(self.row, 1, text, "wrap")
+            self.row += 1
+
+
+def provenance(prose: Prose, report: Report) -> None:
+    """Commands, versions and hashes: what it takes to make the same again."""
+    if report.comparison is not None:
+        prose.heading(said("Provenance"))
+        prose.pair(said("Make this report again"), command(report.campaign.command), "code")
+        made = f"{fmt.moment(report.campaign.created)}, Fleetmark {report.campaign.fleetmark_version}"
+        prose.pair(said("Made"), made)
+        prose.pair(said("Results in"), str(report.campaign.path), "code")
+    for campaign in report.campaigns:
+        _campaign(prose, campaign)
+
+
+def _campaign(prose: Prose, c: CampaignInfo) -> None:
+    prose.heading(said("Campaign {id}", id=c.id))
+    prose.pair(said("Run it again"), command(c.command), "code")
+    prose.pair(said("Files"), str(c.path), "code")
+    if c.suite:
+        prose.pair(said("Suite, seed"), f"{c.suite}, {c.seed}")
+    begun = joined([fmt.moment(c.created), fmt.duration(c.wall_s), None if c.finished else said("not finished")])
+    prose.pair(said("Begun, took"), begun)
+    prose.pair("Fleetmark", c.fleetmark_version)
+    prose.pair(said("Versions"), ", ".join(f"{k} {v}" for k, v in sorted(c.tool_versions.items())))
+    for note in c.notes:
+        prose.pair(said("Note"), note)
+    for file, digest in sorted(c.hashes.items()):
+        prose.pair(said("SHA-256"), f"{digest}  {file}", "code")
+
+
+PROBLEM_HEADS = ("kind", "of", "what", "why", "runs", "next", "command")
+
+
+def excluded(sheet: Sheet, report: Report, row: int) -> None:
+    """What is not in the figures and why: benchmarks, hosts, values, runs; one row each."""
+    heads = [
+        Head(said("kind"), "", 14),
+        Head(said("of"), "", 22),
+        Head(said("what"), "", 40),
+        Head(said("why"), "", 60),
+        Head(said("runs"), "", 8),
+        Head(said("what to do"), "", 34),
+        Head(said("command"), "", 60),
+    ]
+    first = row + 1
+    at = first
+    for kind, of, what, why in _left_out(report):
+        for column, text in enumerate((kind, of, what, why)):
+            sheet.text(at, column, text, "text" if column < 2 else "wrap")
+        at += 1
+    for problem in report.problems:
+        texts = (word(problem.status), named(problem.hosts), ", ".join(problem.workloads), problem.reason)
+        for column, text in enumerate(texts):
+            sheet.text(at, column, text, "text" if column < 1 else "wrap")
+        sheet.number(at, 4, problem.runs, "#,##0")
+        sheet.text(at, 5, problem.advice, "wrap")
+        sheet.text(at, 6, problem.command, "code")
+        at += 1
+    if at == first:
+        sheet.text(at, 0, said("nothing was left out, and every run passed"), "note")
+    sheet.heads(row, heads)
+    sheet.filtered(row, at - 1, len(heads), frozen_columns=0)
+
+
+def _left_out(report: Report) -> Iterable[tuple[str, str, str, str]]:
+    """Kind, candidate, what, why: of what a comparison does without."""
+    if report.comparison is None:
+        return
+    for candidate in report.comparison.candidates:
+        for title, why in candidate.excluded.items():
+            yield said("benchmark"), candidate.title, title, why
+        for class_, e in candidate.classes.items():
+            if not e.ratio:
+                yield said("class"), candidate.title, word(class_), e.why
+            for title, why in e.left_out.items():
+                yield said("benchmark"), f"{candidate.title}, {word(class_)}", title, why
+            for host, why in e.hosts_out.items():
+                yield said("host"), f"{candidate.title}, {word(class_)}", host, why
+    for note in report.comparison.notes:
+        yield said("note"), "", "", note
+
+
+def facts(sheet: Sheet, report: Report, row: int) -> None:
+    """Hosts side by side, those that are configured alike in one column; what differs is coloured."""
+    shown = side_by_side(report.view.hosts)
+    heads = [Head(said("fact"), "", 24), Head(said("differs"), "", 10)]
+    titles = [report.view.title_of(generation) for generation, _ in shown.columns]
+    heads += [Head(title, "", 36) for title in titles]
+    at = row + 1
+    sheet.text(at, 0, said("hosts"), "strong")
+    for column, (_, members) in enumerate(shown.columns, 2):
+        sheet.text(at, column, named(members), "wrap")
+    for fact in shown.rows:
+        at += 1
+        sheet.text(at, 0, fact.name, "strong")
+        sheet.text(at, 1, said("yes") if fact.differs else said("no"))
+        for column, of in enumerate(fact.cells, 2):
+            sheet.text(at, column, of.text, "odd" if of.odd else "wrap")
+    last = at
+    for host, why in shown.unseen:
+        at += 1
+        sheet.text(at, 0, host, "strong")
+        sheet.text(at, 2, why, "wrap")
+    if shown.further:
+        at += 1
+        sheet.text(at, 0, said("further configurations"), "strong")
+        sheet.text(at, 2, named(shown.further), "wrap")
+    sheet.paint(f"{cell(row + 1, 1)}:{cell(last, 1)}", {sheet.book.words(said("yes")): "differs"})
+    sheet.heads(row, heads)
+    sheet.filtered(row, at, len(heads), frozen_columns=2)
