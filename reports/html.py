@@ -21,7 +21,7 @@ from fleetmark.base.measurement import Status
 from fleetmark.base.text import Said, said
 from fleetmark.base.words import word
 from planner import summary
-from reports.campaign import tables as page_figures
+from reports.campaign import tables as page_tables
 from reports.campaign.embedded import Embedded, embedded
 from reports.campaign.figures import figures
 from reports.campaign.problems import WORST_FIRST, resume_command
@@ -112,9 +112,9 @@ def _line_of(error: Exception, templates: Path | None) -> str | None:
 def _context(report: Report, medium: Medium) -> dict[str, Any]:
     """Everything the templates may use beside what every page has."""
     view = report.view
-    per_host = not page_figures.wide(view, page_figures.ROWS if medium == "screen" else page_figures.ROWS_ON_PAPER)
+    per_host = not page_tables.wide(view, page_tables.ROWS if medium == "screen" else page_tables.ROWS_ON_PAPER)
     hosts = Embedded("", {}, False, 0) if per_host or medium == "paper" else embedded(view)
-    failed = page_figures.failed(view.results)
+    failed = page_tables.failed(view.results)
     seen = faces(report, all_sides=medium == "screen") if report.comparison else []
     found: dict[str, Any] = {
         "report": report,
@@ -124,11 +124,11 @@ def _context(report: Report, medium: Medium) -> dict[str, Any]:
         "measured_in": sum(not c.pinned for c in report.campaigns),
         "command_line": shlex.join(report.campaign.command),
         "problems": report.problems,
-        "coverage": page_figures.coverage(view),
+        "coverage": page_tables.coverage(view),
         "workloads": sorted(str(w) for w in view.results.outcomes["workload"].unique()),
         "footnotes": footnotes(view.stats),
-        "legend_all": legend(page_figures.intervals(view, per_host=per_host)),
-        "metrics": list(page_figures.metrics(view, hosts.numbers, per_host=per_host)),
+        "legend_all": legend(page_tables.intervals(view, per_host=per_host)),
+        "metrics": list(page_tables.metrics(view, hosts.numbers, per_host=per_host)),
         "per_host": per_host,
         "embedded": hosts,
         "charts": figures(view, report.language),
@@ -138,7 +138,7 @@ def _context(report: Report, medium: Medium) -> dict[str, Any]:
         "hosts": side_by_side(view.hosts),
         "failed": list(failed.head(LISTED).itertuples(index=False)),
         "failed_runs": len(failed),
-        "mixed": page_figures.mixed(view.results.measurements),
+        "mixed": page_tables.mixed(view.results.measurements),
         "generation_sizes": Counter(h.generation or "" for h in view.hosts),
         "faces": seen,
     }
@@ -157,9 +157,9 @@ def _of_campaign(report: Report) -> dict[str, Any]:
         "counts": [(str(s), counts[s]) for s in (Status.PASSED, *WORST_FIRST)],
         "resume": resume_command(view.results),
         "legend": legend({*headlines(view.merged)["interval"], *headlines(of)["interval"]}),
-        "headlines": [page_figures.lines(view, *found) for found in by_metric(headlines(of))],
-        "across": page_figures.across(view),
-        "down": page_figures.down(view),
+        "headlines": [page_tables.lines(view, *found) for found in by_metric(headlines(of))],
+        "across": page_tables.across(view),
+        "down": page_tables.down(view),
     }
 
 

@@ -10,12 +10,12 @@ from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
 from planner.equivalence import LEAST_COVERED
 from planner.ratio import CONFIDENCE, SAME, Ratio
-from reports import sheets as _xlsx_pages
-from reports.campaign import xlsx as _xlsx_campaign
+from reports import sheets
+from reports.campaign import xlsx as campaign_xlsx
 from reports.comparison.model import footnotes, question
-from reports.comparison.xlsx import classes as _xlsx_classes
-from reports.comparison.xlsx import hosts as _xlsx_hosts
-from reports.comparison.xlsx import ratios as _xlsx_ratios
+from reports.comparison.xlsx import classes as class_tabs
+from reports.comparison.xlsx import hosts as host_tabs
+from reports.comparison.xlsx import ratios
 from reports.comparison.xlsx.classes import Line
 from reports.comparison.xlsx.grid import FIRST_ROW, grid
 from reports.comparison.xlsx.method import method
@@ -25,8 +25,8 @@ from reports.report import Report
 from reports.sheets import Prose
 
 # Columns of the tab Benchmarks.
-_BEFORE = ("candidate", "class", "benchmark", "unit", "direction", "baseline", "other", *_xlsx_ratios.KEYS)
-_AT = {name: n for n, name in enumerate((*_BEFORE, "standing", "note", *_xlsx_ratios.WORKINGS))}
+_BEFORE = ("candidate", "class", "benchmark", "unit", "direction", "baseline", "other", *ratios.KEYS)
+_AT = {name: n for n, name in enumerate((*_BEFORE, "standing", "note", *ratios.WORKINGS))}
 _INPUTS = 4  # the tab Conversion's row of the first input
 
 
@@ -36,7 +36,7 @@ def render(report: Report) -> bytes:
     Raises FleetmarkError where it has more hosts than a sheet has columns.
     """
     if report.comparison is None:
-        return _xlsx_campaign.render(report)
+        return campaign_xlsx.render(report)
     book = Book(question(report.comparison), report.date, report.language)
     _Workbook(report, report.comparison, book)
     return book.bytes()
@@ -62,7 +62,7 @@ class _Workbook:
         self.facts = book.sheet(said("Facts"), COLOURS[5])
         self._hosts()
         self._benchmarks()
-        lines = _xlsx_classes.write(
+        lines = class_tabs.write(
             self.grid, self.weights, self.scores, self.logs, self.classes, self.benchmarks, _AT["delta"]
         )
         self._classes(lines)
@@ -76,12 +76,12 @@ class _Workbook:
         live = self.sources.listed and not self.sources.rows.empty
         if live:
             self.raw.top(said("Measurements behind the means"), _RAW)
-            _xlsx_hosts.raw(self.raw, self.sources, self.found.per)
+            host_tabs.raw(self.raw, self.sources, self.found.per)
         else:
             self.raw.top(said("Measurements behind the means"), self._no_raw())
         self.logs.top(said("Logarithms of the hosts' figures, higher is better"), _LOGS if live else _LOGS_AS_VALUES)
-        _xlsx_hosts.logs(self.grid, self.logs, self.sources, self.raw if live else None)
-        _xlsx_hosts.figures(self.grid, self.figures, self.logs)
+        host_tabs.logs(self.grid, self.logs, self.sources, self.raw if live else None)
+        host_tabs.figures(self.grid, self.figures, self.logs)
 
     def _no_raw(self) -> Said:
         if not self.sources.count:
@@ -103,7 +103,7 @@ class _Workbook:
                 per=word(found.per),
             ),
         )
-        heads = _xlsx_ratios.heads(found.baseline) | {
+        heads = ratios.heads(found.baseline) | {
             "candidate": Head(said("candidate")),
             "class": Head(said("class"), "", 14),
             "benchmark": Head(said("benchmark")),
@@ -138,7 +138,7 @@ class _Workbook:
         sheet.heads(FIRST_ROW - 1, [heads[name] for name in at])
         sheet.filtered(FIRST_ROW - 1, row - 1, len(at), frozen_columns=3)
         sheet.printed(row - 1, at["note"])
-        _xlsx_ratios.paint(sheet, FIRST_ROW, row - 1, at["verdict"])
+        ratios.paint(sheet, FIRST_ROW, row - 1, at["verdict"])
 
     def _means(self, row: int, title: str, candidate: str) -> None:
         """Both sides' geometric means: formulas, unless the hosts' logs are shared out over something."""
@@ -160,13 +160,13 @@ class _Workbook:
         sides = (self.found.baseline, candidate)
         a, b = (self.grid.hosts(self.logs, place, side) for side in sides)
         x, y = (self.grid.frames[side][title].to_numpy(float) for side in sides)
-        values = _xlsx_ratios.worked_out(x, y, pairing, each[title])
-        _xlsx_ratios.write(self.benchmarks, row, _AT, _xlsx_ratios.of_hosts(a, b, pairing), values)
+        values = ratios.worked_out(x, y, pairing, each[title])
+        ratios.write(self.benchmarks, row, _AT, ratios.of_hosts(a, b, pairing), values)
 
     # ------------------------------------------------------------ what it comes to
 
     def _classes(self, lines: Sequence[Line]) -> None:
-        at = _xlsx_classes.AT
+        at = class_tabs.AT
         self.weights.top(
             said("Weights of benchmarks in their class"),
             said("Yellow cells are inputs: change a weight, or count a benchmark or not, and the headlines follow."),
@@ -179,18 +179,18 @@ class _Workbook:
             said("Classes: what one candidate is worth"),
             said("Live from the hosts' scores. The range of the benchmarks stands beside each headline."),
         )
-        _xlsx_ratios.paint(self.classes, FIRST_ROW, FIRST_ROW + len(lines) - 1, at["verdict"])
-        _xlsx_classes.forest(self.classes, lines, said("Ratio of each class, with its interval"))
+        ratios.paint(self.classes, FIRST_ROW, FIRST_ROW + len(lines) - 1, at["verdict"])
+        class_tabs.forest(self.classes, lines, said("Ratio of each class, with its interval"))
         for line in lines:
             name = f"{line.candidate.title}_{line.class_}{'_equal_work' if line.equal_work else ''}"
             for key, prefix in (("ratio", "E"), ("lo", "E_lo"), ("hi", "E_hi")):
                 self.book.name(f"{prefix}_{name}", self.classes.at(line.row, at[key]))
 
     def _conversion(self, lines: Sequence[Line]) -> None:
-        sheet, at = self.conversion, _xlsx_classes.AT
+        sheet, at = self.conversion, class_tabs.AT
         sheet.top(question(self.found), said("Everything here follows from the other tabs and from the yellow cells."))
         head = self._inputs() + 3
-        names = list(dict.fromkeys(_xlsx_classes.title(line) for line in lines))
+        names = list(dict.fromkeys(class_tabs.title(line) for line in lines))
         candidates = [c.title for c in self.found.candidates]
         replaced = self.found.per == "server"
         per = 5 if replaced else 4
@@ -200,7 +200,7 @@ class _Workbook:
             heads += [Head(said("one is worth"), said("× baseline"), 11), Head(said("from"), said("× baseline"), 11)]
             heads += [Head(said("to"), said("× baseline"), 11), Head(said("verdict"), "", 13)]
             heads += [Head(said("needed instead"), said("servers"), 11)] if replaced else []
-        place = {(line.candidate.title, _xlsx_classes.title(line)): line for line in lines}
+        place = {(line.candidate.title, class_tabs.title(line)): line for line in lines}
         for n, name in enumerate(names, head + 1):
             sheet.text(n, 0, name, "strong")
             for k, candidate in enumerate(candidates):
@@ -222,16 +222,16 @@ class _Workbook:
         sheet.frozen(head + 1, 1)
         sheet.inner.repeat_rows(head)
         for k in range(len(candidates)):
-            _xlsx_ratios.paint(sheet, head + 1, last, 4 + k * per)
+            ratios.paint(sheet, head + 1, last, 4 + k * per)
         self._bars(head, last, len(candidates), per)
 
     def _inputs(self) -> int:
         """The inputs that all tabs share; the row below them."""
         sheet = self.conversion
         inputs = [
-            (said("confidence of intervals"), CONFIDENCE, PERCENT, _xlsx_ratios.CONFIDENCE_NAME, 0.5, 0.999),
-            (said("no difference worth having: within"), SAME, PERCENT, _xlsx_ratios.SAME_NAME, 0, 0.5),
-            (said("least weight covered for a headline"), LEAST_COVERED, PERCENT, _xlsx_classes.LEAST_NAME, 0, 1),
+            (said("confidence of intervals"), CONFIDENCE, PERCENT, ratios.CONFIDENCE_NAME, 0.5, 0.999),
+            (said("no difference worth having: within"), SAME, PERCENT, ratios.SAME_NAME, 0, 0.5),
+            (said("least weight covered for a headline"), LEAST_COVERED, PERCENT, class_tabs.LEAST_NAME, 0, 1),
         ]
         if self.found.per == "server":
             inputs.append((said("baseline servers to replace"), 100.0, "#,##0", "servers_replaced", 0, 1e9))
@@ -263,9 +263,9 @@ class _Workbook:
 
     def _lists(self) -> None:
         self.excluded.top(said("What is not in the figures, and why"))
-        _xlsx_pages.excluded(self.excluded, self.report, FIRST_ROW - 1)
-        self.facts.top(said("Hosts side by side"), _xlsx_pages.ALIKE)
-        _xlsx_pages.facts(self.facts, self.report, FIRST_ROW - 1)
+        sheets.excluded(self.excluded, self.report, FIRST_ROW - 1)
+        self.facts.top(said("Hosts side by side"), sheets.ALIKE)
+        sheets.facts(self.facts, self.report, FIRST_ROW - 1)
 
     def _readme(self, lines: Sequence[Line]) -> None:
         prose = Prose(self.readme, self.readme.top(question(self.found)) - 1)
@@ -282,15 +282,15 @@ class _Workbook:
         for name, text in method(self.found):
             prose.pair(name, text)
         prose.sentences(footnotes(self.found), "note")
-        _xlsx_pages.provenance(prose, self.report)
+        sheets.provenance(prose, self.report)
 
     def _answer(self, prose: Prose, line: Line) -> None:
         """One candidate and class in a sentence whose numbers are live."""
-        own = {name: self.classes.at(line.row, at) for name, at in _xlsx_classes.AT.items()}
+        own = {name: self.classes.at(line.row, at) for name, at in class_tabs.AT.items()}
         words, ratio = self.book.words, line.ratio
-        begin, end = words(_xlsx_classes.title(line)) + ": ", f" × {words(self.found.baseline)}"
+        begin, end = words(class_tabs.title(line)) + ": ", f" × {words(self.found.baseline)}"
         if ratio is None:
-            value = begin + words(_xlsx_classes.why(line))
+            value = begin + words(class_tabs.why(line))
         else:
             known = ratio.lo is not None and ratio.hi is not None
             interval = f" ({ratio.lo:,.3f} – {ratio.hi:,.3f})" if known else ""

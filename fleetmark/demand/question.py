@@ -12,7 +12,7 @@ from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.text import said
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import periods
-from fleetmark.demand import yaml as _demand_yaml
+from fleetmark.demand import yaml as demand_yaml
 from fleetmark.demand.document import Document, Slo, rank
 from fleetmark.demand.document import Workload as Written
 from fleetmark.demand.places import Input
@@ -29,7 +29,7 @@ def read(path: Path, root: Path) -> Question:
 
     Raises FleetmarkError with all that is wrong, each with its file, line and key (or column).
     """
-    found = demand_csv.read(path) if path.is_dir() else _demand_yaml.read(path)
+    found = demand_csv.read(path) if path.is_dir() else demand_yaml.read(path)
     return question(found, root)
 
 

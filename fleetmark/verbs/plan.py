@@ -125,21 +125,21 @@ def _answer(asked: Question, effort: Effort, say: Say) -> Answer:
 
 def show(found: Answer) -> list[RenderableType]:
     """For a terminal."""
-    from reports.plan import terminal as plan_terminal
+    from reports.plan import terminal
 
     if found.conflict is not None:
-        return plan_terminal.conflict(found.question, found.conflict)
-    return plan_terminal.show(_view(found), found.futures, found.tornado)
+        return terminal.conflict(found.question, found.conflict)
+    return terminal.show(_view(found), found.futures, found.tornado)
 
 
 def as_json(found: Answer, made: Made) -> str:
     """As JSON, every digit."""
-    from reports.plan import json as plan_json
+    from reports.plan import json
 
     about = {"created": made.created, "command": made.command, "seconds": found.seconds}
     if found.conflict is not None:
-        return plan_json.of_conflict(found.question, found.conflict, about)
-    return plan_json.of_plan(_view(found), found.futures, found.tornado, about)
+        return json.of_conflict(found.question, found.conflict, about)
+    return json.of_plan(_view(found), found.futures, found.tornado, about)
 
 
 def _view(found: Answer) -> Any:
@@ -165,16 +165,16 @@ def write(found: Answer, documents: Documents, made: Made, console: Console) -> 
 
 
 def _html(found: Answer, documents: Documents, made: Made) -> str:
-    from reports.plan import html as plan_html
+    from reports.plan import html
 
-    about = plan_html.About(made.created, made.command, documents.language)
-    return plan_html.render(_view(found), found.futures, found.tornado, about, templates=documents.templates)
+    about = html.About(made.created, made.command, documents.language)
+    return html.render(_view(found), found.futures, found.tornado, about, templates=documents.templates)
 
 
 def _xlsx(found: Answer, plan: Plan, documents: Documents, made: Made) -> bytes:
-    from reports.plan.xlsx import book as plan_xlsx
+    from reports.plan.xlsx import book
 
-    return plan_xlsx.render(
+    return book.render(
         found.question,
         plan,
         alternatives=found.alternatives,

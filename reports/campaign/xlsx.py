@@ -13,7 +13,7 @@ from fleetmark.base.measurement import Status
 from fleetmark.base.text import Said, said
 from fleetmark.base.words import word
 from planner.summary import METRIC, order_interval, pair_subjects, plain
-from reports import sheets as _xlsx_pages
+from reports import sheets
 from reports.campaign.view import View
 from reports.comparison.xlsx.hosts import MOST_SHOWN
 from reports.comparison.xlsx.sources import LIVE
@@ -74,9 +74,9 @@ def render(report: Report) -> bytes:
     _spreads(spread, layout, raw)
     _headlines(headlines, layout, hosts if few else None)
     failed.top(said("What did not pass, and why"))
-    _xlsx_pages.excluded(failed, report, _FIRST_ROW - 1)
-    facts.top(said("Hosts side by side"), _xlsx_pages.ALIKE)
-    _xlsx_pages.facts(facts, report, _FIRST_ROW - 1)
+    sheets.excluded(failed, report, _FIRST_ROW - 1)
+    facts.top(said("Hosts side by side"), sheets.ALIKE)
+    sheets.facts(facts, report, _FIRST_ROW - 1)
     prose = Prose(readme, readme.top(title) - 1)
     prose.heading(said("What was measured"))
     counts = report.view.results.outcomes["status"].value_counts()
@@ -91,7 +91,7 @@ def render(report: Report) -> bytes:
             )
         }
     )
-    _xlsx_pages.provenance(prose, report)
+    sheets.provenance(prose, report)
     return book.bytes()
 
 

@@ -15,7 +15,7 @@ from planner.capacity.uncertainty import Futures
 from reports.campaign.embedded import Embedded
 from reports.html import Section, page
 from reports.kit.language import Language
-from reports.plan import charts as plan_charts
+from reports.plan import charts
 from reports.plan.view import PlanView, kind, price_of, trades
 
 
@@ -68,10 +68,10 @@ def render(
         "price_of": price_of,
         "trades": {a.name: trades(a, q.currency) for a in v.alternatives},
         "charts": {
-            "demand": plan_charts.demand(v, futures, language),
-            "costs": plan_charts.costs(v, language),
-            "power": plan_charts.power(v, language),
-            "tornado": plan_charts.tornado(v, tornado, language),
+            "demand": charts.demand(v, futures, language),
+            "costs": charts.costs(v, language),
+            "power": charts.power(v, language),
+            "tornado": charts.tornado(v, tornado, language),
         },
         "command_line": about.command,
         "margins": {w: [v.plan.factor(w, t) for t in range(len(q.periods))] for w in q.workloads},

@@ -21,8 +21,8 @@ from fleetmark.record import compare as comparing
 from fleetmark.record import evidence
 from planner.equivalence import compare
 from reports import xlsx
-from reports.comparison.xlsx import hosts as _xlsx_hosts
-from reports.comparison.xlsx import sources as _xlsx_sources
+from reports.comparison.xlsx import hosts as host_tabs
+from reports.comparison.xlsx import sources
 from reports.kit.language import Language
 from reports.report import Report, of_campaign, of_comparison
 from tests.records import GCC, IOPS, MCF, NULL, TRIAD, Bench, record
@@ -144,9 +144,9 @@ class Shouting(Language):
 def books(reports: Mapping[str, Report]) -> dict[str, bytes]:
     made = {name: xlsx.render(r) for name, r in reports.items()}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_xlsx_sources, "LIVE", 10)
+        patch.setattr(sources, "LIVE", 10)
         patch.setattr(xlsx, "LIVE", 10)
-        patch.setattr(_xlsx_hosts, "MOST_SHOWN", 10)
+        patch.setattr(host_tabs, "MOST_SHOWN", 10)
         return made | {"many": xlsx.render(reports["best"])}
 
 

@@ -15,12 +15,8 @@ from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
 from reports.kit.language import Language
 from reports.kit.workbook import Book
-from reports.plan.xlsx import checks as _plan_xlsx_checks
-from reports.plan.xlsx import front as _plan_xlsx_front
-from reports.plan.xlsx import inputs as _plan_xlsx_inputs
-from reports.plan.xlsx import limits as _plan_xlsx_limits
-from reports.plan.xlsx import plan as _plan_xlsx_plan
-from reports.plan.xlsx import sensitivity as _plan_xlsx_sensitivity
+from reports.plan.xlsx import checks, front, inputs, limits, sensitivity
+from reports.plan.xlsx import plan as plan_tabs
 from reports.plan.xlsx.layout import TABS, Places
 from reports.plan.xlsx.numbers import Numbers
 
@@ -47,12 +43,12 @@ def render(
     at = Places(book, numbers)
     for key, (title, _, what) in TABS.items():
         at.sheets[key].top(title, what)
-    _plan_xlsx_inputs.write(book, at, numbers)
-    _plan_xlsx_plan.write(book, at, numbers)
-    _plan_xlsx_limits.write(book, at, numbers)
-    _plan_xlsx_sensitivity.write(book, at, numbers, alternatives, bindings, futures, tornado)
-    broken = _plan_xlsx_checks.write(at, numbers)
-    _plan_xlsx_front.benchmarks(book, at, numbers)
-    _plan_xlsx_front.charts(book, at, numbers)
-    _plan_xlsx_front.readme(book, at, numbers, broken, _plan_xlsx_front.Made(created, command, __version__))
+    inputs.write(book, at, numbers)
+    plan_tabs.write(book, at, numbers)
+    limits.write(book, at, numbers)
+    sensitivity.write(book, at, numbers, alternatives, bindings, futures, tornado)
+    broken = checks.write(at, numbers)
+    front.benchmarks(book, at, numbers)
+    front.charts(book, at, numbers)
+    front.readme(book, at, numbers, broken, front.Made(created, command, __version__))
     return book.bytes()
