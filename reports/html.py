@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import shlex
-import traceback
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import jinja2
-import jinja2.sandbox
-from markupsafe import Markup, escape
-
-from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import Said, said
-from fleetmark.base.words import word
 from planner import summary
 from reports.campaign import tables as page_tables
 from reports.campaign.embedded import Embedded, embedded
@@ -31,23 +20,10 @@ from reports.comparison.page import Face, faces
 from reports.hosts.columns import side_by_side
 from reports.kit import charts
 from reports.kit import format as fmt
-from reports.kit.language import Language
+from reports.kit.page import Medium, Section, page
 from reports.report import Report
 
 LISTED = 400  # runs that did not pass and are listed one by one
-Medium = Literal["screen", "paper"]
-
-_HERE = Path(__file__).parent / "kit" / "templates"
-_SCRIPT = (_HERE / "page.js").read_text("utf-8")  # alone allowed to run in the page, by its hash
-
-
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A section of the page: the id of its heading's section, its title, and what stands below it."""
-
-    id: str
-    title: str
-    below: tuple[Section, ...] = ()
 
 
 def render(report: Report, *, templates: Path | None = None, medium: Medium = "screen") -> str:
@@ -61,52 +37,6 @@ def render(report: Report, *, templates: Path | None = None, medium: Medium = "s
     """
     name = "campaign.html.j2" if report.comparison is None else "comparison.html.j2"
     return page(name, _context(report, medium), report.language, templates=templates, medium=medium)
-
-
-def page(
-    name: str,
-    context: Mapping[str, Any],
-    language: Language,
-    *,
-    templates: Path | None = None,
-    medium: Medium = "screen",
-) -> str:
-    """The template ``name``, which extends ``base.html.j2``, filled with ``context`` and what every page has: ``_``,
-    ``medium``, styles, script, logo. Arguments and errors as of ``render``.
-    """
-    if templates is not None and not templates.is_dir():
-        raise FleetmarkError(f"--templates {templates}: no such folder")
-    shared = {
-        "_": _translator(language),
-        "medium": medium,
-        "script": Markup(_SCRIPT),
-        "script_hash": base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode(),
-    }
-    context = {**shared, **_own(templates, medium), **context}
-    environment = _ENVIRONMENT if templates is None else _environment(templates)
-    try:
-        return environment.get_template(name).render(context)
-    except jinja2.TemplateNotFound as e:
-        raise FleetmarkError(f"--templates {templates}: there is no template {e.name}") from e
-    except jinja2.TemplateSyntaxError as e:
-        raise FleetmarkError(f"{e.filename or e.name} line {e.lineno}: {e.message}") from e
-    except Exception as e:
-        where = _line_of(e, templates)
-        if where is None:
-            raise  # a fault of ours
-        raise FleetmarkError(f"{where}: {e}") from e
-
-
-def _line_of(error: Exception, templates: Path | None) -> str | None:
-    """``FILE line N``: where in a user's template ``error`` arose; None where none of them is to blame."""
-    if templates is None:
-        return None
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith((".j2", ".css"))]
-    mine = [f for f in frames if Path(f.filename).is_relative_to(templates)]
-    return f"{mine[-1].filename} line {mine[-1].lineno}" if mine else None
-
-
-# --- what the templates are given ------------------------------------------------------------------------------------
 
 
 def _context(report: Report, medium: Medium) -> dict[str, Any]:
@@ -189,70 +119,3 @@ def _sections(found: dict[str, Any], face: Face | None) -> list[Section]:
     ]
     classes = tuple(Section(t.anchor, fmt.clean(t.name)) for t in face.tables) if face else ()
     return [Section(id_, title, classes if id_ == "ratios" else ()) for there, id_, title in parts if there]
-
-
-def _translator(language: Language) -> Callable[..., str]:
-    def translate(text: str, **values: Any) -> str:
-        """``text`` in the reader's language; markup among ``values`` stays markup, all else is escaped."""
-        if any(isinstance(v, Markup) for v in values.values()):
-            told = {k: language(v) if isinstance(v, Said) else v for k, v in values.items()}
-            return Markup(escape(language(text))).format(**told)
-        return language(text, **values)
-
-    return translate
-
-
-# --- the user's folder, and how templates are found ------------------------------------------------------------------
-
-
-def _own(templates: Path | None, medium: Medium) -> dict[str, Any]:
-    """Styles and logo: ours, and the user's where the folder has them."""
-    sheets = [_HERE / "page.css", *([_HERE / "paper.css"] if medium == "paper" else [])]
-    logo = templates and templates / "logo.svg"
-    colours = templates and templates / "colours.css"
-    try:
-        style = "\n".join(p.read_text("utf-8") for p in [*sheets, *([colours] if colours and colours.exists() else [])])
-        data = base64.b64encode(logo.read_bytes()).decode() if logo and logo.exists() else ""
-    except (OSError, UnicodeDecodeError) as e:
-        raise FleetmarkError(f"--templates {templates}: {e}") from e
-    return {
-        # A style element ends at the first </ of its name, wherever that stands.
-        "style": Markup(style.replace("</", "<\\/")),
-        "logo": f"data:image/svg+xml;base64,{data}" if data else "",
-    }
-
-
-def _environment(templates: Path | None) -> jinja2.Environment:
-    """Where a user's folder is searched, what stands in it may not leave the page: it is sandboxed."""
-    ours = jinja2.FileSystemLoader(_HERE)
-    loaders: list[jinja2.BaseLoader] = [ours, jinja2.PrefixLoader({"fleetmark": ours})]
-    if templates is not None:
-        loaders.insert(0, jinja2.FileSystemLoader(templates))
-    kind = jinja2.Environment if templates is None else jinja2.sandbox.ImmutableSandboxedEnvironment
-    made = kind(
-        loader=jinja2.ChoiceLoader(loaders),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    made.filters |= {
-        "clean": fmt.clean,
-        "percent": fmt.percent,
-        "duration": fmt.duration,
-        "moment": fmt.moment,
-        "count": fmt.count,
-        "better": fmt.better,
-        "say": _say,
-    }
-    return made
-
-
-@jinja2.pass_context
-def _say(context: jinja2.runtime.Context, text: object) -> str:
-    """A sentence or a word of ours in the reader's language; what others wrote stays as it is, made visible."""
-    told = fmt.clean(text)
-    return str(context["_"](told if isinstance(told, Said) else word(told)))
-
-
-_ENVIRONMENT = _environment(None)

@@ -13,8 +13,8 @@ from fleetmark.base.text import Said, said
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
 from reports.campaign.embedded import Embedded
-from reports.html import Section, page
 from reports.kit.language import Language
+from reports.kit.page import Section, page
 from reports.plan import charts
 from reports.plan.view import PlanView, kind, price_of, trades
 
