@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import Host, this_machine
-from fleetmark.hosts.reach import Reach, ReachError, connect
+from fleetmark.hosts.reach import Reach, ReachError
 from fleetmark.hosts.ssh.target import known_keys, resolve
 
 needs_ssh = pytest.mark.skipif(shutil.which("ssh") is None, reason="this machine has no OpenSSH client")

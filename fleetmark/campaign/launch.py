@@ -11,17 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.ansible import settings, utf8_locale
 
-PLAYBOOKS = Path(__file__).resolve().parents[2] / "playbooks"
 MAX_FORKS = 50  # a fork costs the controller 20 MB; jobs run detached, so more would gain little
 
 OnEvent = Callable[[str, str, Mapping[str, Any]], None]  # host, what, details
-
-
-def agent_source(name: str) -> bytes:
-    """The text of one of the files that run on a host."""
-    return (PLAYBOOKS / "agent" / name).read_bytes()
 
 
 def launch(

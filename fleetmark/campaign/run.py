@@ -22,12 +22,13 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
 from fleetmark.campaign.adaptive import Adaptive, Until
 from fleetmark.campaign.drive import Drive, Run, about, said
-from fleetmark.campaign.launch import PLAYBOOKS, launch
+from fleetmark.campaign.launch import launch
 from fleetmark.campaign.outcome import Outcome, rebuild
 from fleetmark.campaign.progress import Cell, Progress
 from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import Settings, make_plan, probes, settings_of
 from fleetmark.campaign.steps import Exchange, HostPlan, Plan, Step
+from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.inventory import Host, load_inventory
 from fleetmark.hosts.preflight import WORK_DIR, Checked, check_hosts
 from fleetmark.record.archive import Archive, safe_name, utc

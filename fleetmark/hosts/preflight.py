@@ -13,9 +13,10 @@ from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.campaign.launch import agent_source
+from fleetmark.hosts.agent import agent_source
+from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import Host
-from fleetmark.hosts.reach import Reach, connect
+from fleetmark.hosts.reach import Reach
 from parsers.facts import normalise
 
 PARALLEL = 64

@@ -185,21 +185,6 @@ class Reach(ABC):
         self.close()
 
 
-def connect(host: Host, timeout_s: float | None = None) -> Reach:
-    """The way to ``host``. Nothing is opened before it is used.
-
-    ``timeout_s`` bounds connecting; without it the user's ConnectTimeout does, or 10 s. Raises ReachError for a host
-    that cannot be used.
-    """
-    if host.unusable:
-        raise ReachError(f"{host.name}: {host.unusable}")
-    if host.connection == "local":
-        return LocalReach(host)
-    from fleetmark.hosts.ssh.connection import SshReach  # here, since paramiko takes 0.15 s to load
-
-    return SshReach(host, timeout_s)
-
-
 class LocalReach(Reach):
     """This machine: no connection at all."""
 

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import Host, load_inventory
-from fleetmark.hosts.reach import LinkLost, Reach, ReachError, connect
+from fleetmark.hosts.reach import LinkLost, Reach, ReachError
 from tests.fleet.hosts import Fleet
 
 pytestmark = pytest.mark.fleet

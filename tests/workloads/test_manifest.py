@@ -8,7 +8,7 @@ import pytest
 import parsers
 import workloads
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.campaign.launch import PLAYBOOKS
+from fleetmark.hosts.agent import PLAYBOOKS
 from workloads.manifest import Manifest, Parameter, read_model
 from workloads.template import evaluate
 

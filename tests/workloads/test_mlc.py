@@ -16,9 +16,9 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cpu, NumaNode
-from fleetmark.campaign.launch import PLAYBOOKS
 from fleetmark.campaign.schedule import settings_of
 from fleetmark.campaign.steps import HostPlan
+from fleetmark.hosts.agent import PLAYBOOKS
 from parsers.mlc import parse
 from tests.standins.mlc import tarball
 from tests.test_plan import GiB, plan, suite

@@ -22,9 +22,9 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cache, Cpu, Gpu, NumaNode
-from fleetmark.campaign.launch import PLAYBOOKS
 from fleetmark.campaign.schedule import settings_of
 from fleetmark.campaign.steps import HostPlan, Step
+from fleetmark.hosts.agent import PLAYBOOKS
 from tests.test_plan import GiB, plan, suite
 from workloads import load_suite
 from workloads.manifest import HERE

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.campaign.launch import PLAYBOOKS
 from fleetmark.campaign.schedule import settings_of
 from fleetmark.campaign.steps import HostPlan, Step
+from fleetmark.hosts.agent import PLAYBOOKS
 from parsers.mlperf_training import parse
 from planner.olympic import RUNS
 from tests.test_plan import plan, suite

@@ -19,9 +19,9 @@ import yaml
 import workloads
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.campaign.launch import PLAYBOOKS
 from fleetmark.campaign.schedule import make_plan, settings_of
 from fleetmark.campaign.steps import HostPlan
+from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.inventory import Host
 from tests.corpus import ROOT as CORPUS
 from tests.standins.spec_cpu import medium
