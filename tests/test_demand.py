@@ -308,9 +308,9 @@ def test_a_comparison_by_name(tmp_path: Path, on_record: Path) -> None:
     ],
 )
 def test_other_ways_to_name_one(tmp_path: Path, on_record: Path, worth: str, value: float) -> None:
-    from fleetmark.record import compare as comparing
+    from fleetmark.verbs import reference
 
-    comparing.pin(on_record, "icelake-2026", "gen=icelake")
+    reference.pin(on_record, "icelake-2026", "gen=icelake")
     got = read(tmp_path, changed("web: 1.83", f"web: {worth}"), on_record).skus["genoa"].worth["web"]
     assert got.value == pytest.approx(value)
     assert got.se > 0

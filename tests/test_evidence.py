@@ -21,6 +21,7 @@ from fleetmark.record import evidence, journal
 from fleetmark.record.archive import Archive
 from fleetmark.record.results import Results, stacked
 from fleetmark.record.view import load_results, read_measurements
+from fleetmark.verbs import reference
 from reports import report
 from tests.records import IOPS, MCF, TRIAD, Bench, record
 
@@ -119,7 +120,7 @@ def test_pairs_follow_their_hosts_names(tmp_path: Path) -> None:
 
 def test_a_pinned_reference_has_no_machines_and_says_where_it_is_from(tmp_path: Path) -> None:
     campaign(tmp_path)
-    comparing.pin(tmp_path, "ref", "gen=old")
+    reference.pin(tmp_path, "ref", "gen=old")
     found = compared(tmp_path, baseline=None, pinned="ref")
     whole, parts = evidence.gather(tmp_path, found, [], WHEN)
     assert {h.generation for h in whole.hosts} == {"gen=new"}

@@ -241,9 +241,9 @@ def reference_save(
 
     Example: fleetmark reference save icelake-2026 --from gen=icelake
     """
-    from fleetmark.record import compare as comparing
+    from fleetmark.verbs import reference
 
-    typer.echo(comparing.pin(root, name, selector))
+    typer.echo(reference.pin(root, name, selector))
 
 
 @references.command("list")
@@ -252,13 +252,13 @@ def reference_list(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
 
     Example: fleetmark reference list
     """
-    from fleetmark.record import compare as comparing
+    from fleetmark.verbs import reference
 
-    found = comparing.listed(root)
+    found = reference.listed(root)
     if as_ is Format.JSON:
         typer.echo(json.dumps(found, indent=1))
     else:
-        Console().print(comparing.table(found))
+        Console().print(reference.table(found))
 
 
 @app.command()

@@ -1,4 +1,4 @@
-"""``fleetmark compare`` and ``reference``: from selectors over everything on record to a comparison."""
+"""From selectors over everything on record to a comparison."""
 
 from __future__ import annotations
 
@@ -10,9 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.yaml import read_yaml
@@ -80,7 +77,7 @@ def compare(
         found = pool.side(root, baseline, first[baseline], only=only, per=per, by=by, best=best, names=names)
     assert found is not None
     _all_matched(only, [found, *sides.values()])
-    kinds = None if pinned is not None else _kinds(root, every, only)
+    kinds = None if pinned is not None else kinds_on_record(root, every, only)
     made = comparison(
         found, list(sides.values()), per=per, mix=shares, machines=kinds, weights=weights, pairing=pairing
     )
@@ -122,7 +119,7 @@ def _all_matched(only: Sequence[str], sides: Sequence[Side]) -> None:
             raise FleetmarkError(f"--only {pattern} matches no benchmark that passed; there are {pool.some(titles)}")
 
 
-def _kinds(root: Path, every: Sequence[Machine], only: Sequence[str]) -> pd.DataFrame | None:
+def kinds_on_record(root: Path, every: Sequence[Machine], only: Sequence[str]) -> pd.DataFrame | None:
     """A row per generation on record, for telling which benchmarks are redundant; None below what that takes."""
     labelled = [m for m in every if "gen" in m.labels]
     if len({m.labels["gen"] for m in labelled}) < LEAST_MACHINES:
@@ -147,39 +144,4 @@ def _mix(text: str) -> dict[str, float]:
             raise FleetmarkError(f"--mix {text}: {share!r} is no share; write cpu-int=0.6,disk=0.4") from None
         if not name:
             raise FleetmarkError(f"--mix {text}: {share} of what? Write cpu-int=0.6,disk=0.4")
-    return made
-
-
-def pin(root: Path, name: str, selector: str) -> str:
-    """Save a reference; what to say of it."""
-    every = pool.machines(root)
-    chosen = choose(every, selector)
-    made = reference.save(root, name, pool.side(root, selector, chosen), chosen, _kinds(root, every, ()))
-    return f"{made.name}@{made.version}: {len(made.side.benchmarks)} benchmarks of {made.hosts} hosts ({selector})"
-
-
-def listed(root: Path) -> list[dict[str, Any]]:
-    """Every reference, as JSON would have it."""
-    return [
-        {
-            "name": r.name,
-            "version": r.version,
-            "created": r.created,
-            "from": r.selector,
-            "hosts": r.hosts,
-            "benchmarks": len(r.side.benchmarks),
-        }
-        for r in reference.references(root)
-    ]
-
-
-def table(found: Sequence[dict[str, Any]]) -> RenderableType:
-    """The references for a terminal."""
-    if not found:
-        return Text("no references; `fleetmark reference save NAME --from gen=…` pins one")
-    made = Table(box=None, header_style="bold", pad_edge=False)
-    for name in found[0]:
-        made.add_column(name)
-    for row in found:
-        made.add_row(*(Text(str(v)) for v in row.values()))
     return made

@@ -19,6 +19,7 @@ from fleetmark.base.measurement import Status
 from fleetmark.base.text import Said
 from fleetmark.record import compare as comparing
 from fleetmark.record import evidence
+from fleetmark.verbs import reference
 from planner.equivalence import compare
 from reports import xlsx
 from reports.comparison.xlsx import hosts as host_tabs
@@ -122,7 +123,7 @@ ASKED: Mapping[str, tuple[str | None, Sequence[str], Mapping[str, Any]]] = {
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = fleet(tmp_path_factory.mktemp("record"))
-    comparing.pin(made, "old", "gen=old")
+    reference.pin(made, "old", "gen=old")
     return made
 
 

@@ -1,0 +1,50 @@
+"""``fleetmark reference``: machines pinned by name, and the list of those there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fleetmark.record import pool, references
+from fleetmark.record.compare import kinds_on_record
+from fleetmark.record.select import choose
+
+
+def pin(root: Path, name: str, selector: str) -> str:
+    """Save a reference; what to say of it."""
+    every = pool.machines(root)
+    chosen = choose(every, selector)
+    made = references.save(root, name, pool.side(root, selector, chosen), chosen, kinds_on_record(root, every, ()))
+    return f"{made.name}@{made.version}: {len(made.side.benchmarks)} benchmarks of {made.hosts} hosts ({selector})"
+
+
+def listed(root: Path) -> list[dict[str, Any]]:
+    """Every reference, as JSON would have it."""
+    return [
+        {
+            "name": r.name,
+            "version": r.version,
+            "created": r.created,
+            "from": r.selector,
+            "hosts": r.hosts,
+            "benchmarks": len(r.side.benchmarks),
+        }
+        for r in references.references(root)
+    ]
+
+
+def table(found: Sequence[dict[str, Any]]) -> RenderableType:
+    """The references for a terminal."""
+    if not found:
+        return Text("no references; `fleetmark reference save NAME --from gen=…` pins one")
+    made = Table(box=None, header_style="bold", pad_edge=False)
+    for name in found[0]:
+        made.add_column(name)
+    for row in found:
+        made.add_row(*(Text(str(v)) for v in row.values()))
+    return made
