@@ -1,0 +1,93 @@
+"""The floors of the house: nothing imports what stands above it, and no imports go round, within functions included."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+HOUSE = Path(__file__).parents[1]
+FLOORS = (
+    ("fleetmark", "fleetmark/base"),  # fleetmark/__init__.py itself: the version
+    ("workloads", "parsers", "planner"),
+    ("fleetmark/hosts", "fleetmark/record"),
+    ("fleetmark/campaign", "fleetmark/demand"),
+    ("reports",),
+    ("fleetmark/verbs",),
+    ("fleetmark/cli",),
+)
+HEIGHT = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+ROOMS = ("fleetmark", "workloads", "parsers", "planner", "reports")
+
+
+def modules() -> dict[str, Path]:
+    """Every module of ours by its dotted name."""
+    files = sorted(p.relative_to(HOUSE) for room in ROOMS for p in (HOUSE / room).rglob("*.py"))
+    return {".".join(p.with_suffix("").parts).removesuffix(".__init__"): p for p in files}
+
+
+def room(file: Path) -> str:
+    return "/".join(file.parts[:2]) if file.parts[0] == "fleetmark" and len(file.parts) > 2 else file.parts[0]
+
+
+def imported(text: str, known: dict[str, Path]) -> Iterator[tuple[int, str]]:
+    """The line of each import anywhere in ``text``, and the module of ours that it names."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            named = [(a.name, "") for a in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"line {node.lineno}: imports here are absolute"
+            named = [(str(node.module), a.name) for a in node.names]
+        else:
+            continue
+        for module, name in named:
+            inner = f"{module}.{name}"
+            if inner in known or module in known:
+                yield node.lineno, inner if inner in known else module
+
+
+def faults(texts: dict[str, str], known: dict[str, Path]) -> list[str]:
+    """What stands against the floors: imports that point up, and a circle if there is one."""
+    up, graph = [], {}
+    for module, text in texts.items():
+        lines = [(line, other) for line, other in imported(text, known) if other != module]
+        graph[module] = {other for _, other in lines}
+        for line, other in lines:
+            above, here = room(known[other]), room(known[module])
+            if HEIGHT[above] > HEIGHT[here]:
+                up.append(f"{known[module]}:{line} imports {other}: {above} stands above {here}")
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return [*up, f"imports go round: {' -> '.join(reversed(error.args[1]))}"]
+    return up
+
+
+def test_nothing_points_up_and_nothing_goes_round() -> None:
+    known = modules()
+    assert len(known) > 150
+    assert {room(p) for p in known.values()} == set(HEIGHT)
+    assert faults({m: (HOUSE / p).read_text("utf-8") for m, p in known.items()}, known) == []
+
+
+def test_a_fault_is_seen_wherever_the_import_stands() -> None:
+    known = {
+        f"fleetmark.{m}": Path("fleetmark", *m.split(".")).with_suffix(".py") for m in ("base.a", "base.b", "cli.c")
+    }
+    texts = dict.fromkeys(known, "")
+    assert faults(texts, known) == []
+    texts["fleetmark.base.a"] = "def later():\n    from fleetmark.cli import c\n"
+    (up,) = faults(texts, known)
+    assert up == "fleetmark/base/a.py:2 imports fleetmark.cli.c: fleetmark/cli stands above fleetmark/base"
+    texts["fleetmark.base.a"] = "import fleetmark.base.b\n"
+    texts["fleetmark.base.b"] = "def later():\n    from fleetmark.base.a import name\n"
+    (circle,) = faults(texts, known)
+    assert circle.startswith("imports go round: ") and "fleetmark.base.a" in circle and "fleetmark.base.b" in circle
+
+
+def test_no_folder_is_crowded() -> None:
+    counts: dict[Path, int] = {}
+    for file in modules().values():
+        counts[file.parent] = counts.get(file.parent, 0) + 1
+    assert {str(folder): n for folder, n in counts.items() if n > 25} == {}
