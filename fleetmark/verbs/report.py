@@ -177,7 +177,7 @@ def _records(frame: Any) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What ``fleetmark compare`` was asked, as ``comparing.compare`` takes it."""
+    """What ``fleetmark compare`` was asked, as ``record.compare.compare`` takes it."""
 
     root: Path
     baseline: str | None
