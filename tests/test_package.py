@@ -57,6 +57,6 @@ def test_manifests_suites_roles_and_templates_travel(installed: Path, tmp_path: 
     names = {m["name"] for m in json.loads(listed.stdout)}
     assert names == {p.stem for p in (ROOT / "workloads").glob("*.yml")}
     (site,) = (installed.parents[1] / "lib").glob("python*/site-packages")
-    for folder in ("playbooks", "workloads", "reports"):
+    for folder in ("fleetmark", "workloads", "playbooks", "parsers", "planner", "reports"):
         ours = {p.relative_to(ROOT) for p in (ROOT / folder).rglob("*") if p.is_file() and "__pycache__" not in p.parts}
         assert all((site / p).exists() for p in ours), f"{folder} travels incomplete"
