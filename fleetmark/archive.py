@@ -14,6 +14,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -159,19 +160,26 @@ class Archive:
     def save_job(self, host: str, job: Mapping[str, Any]) -> None:
         write_atomic(self.path / "jobs" / f"{safe_name(host)}.json", json.dumps(job))
 
-    def save_step(self, host: str, step: Mapping[str, Any], files: Mapping[str, bytes]) -> Path:
-        """A finished step's files, all or none; one that came twice (a resumed campaign) is kept as it first was."""
+    def begin_step(self, host: str, step: Mapping[str, Any]) -> Path:
+        """An empty folder beside where the step's files will lie, to fill and hand to ``save_step``."""
         final = self.raw_dir(host, step)
-        if final.exists():
-            return final
+        final.parent.mkdir(parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(dir=final.parent, prefix=".part-"))
+
+    def save_step(self, host: str, step: Mapping[str, Any], part: Path, excuse: str = "") -> Path:
+        """Keep what ``part`` holds as a finished step, all or nothing; one that came twice (a resumed campaign) is kept
+        as it first was. ``excuse``: why the controller had the step skipped or ended.
+        """
+        doc = {"host": host, **step, **({"excuse": excuse} if excuse else {})}
+        final = self.raw_dir(host, doc)
         try:
-            final.parent.mkdir(parents=True, exist_ok=True)
-            part = Path(tempfile.mkdtemp(dir=final.parent, prefix=".part-"))
-            for name, data in {**files, "step.json": json.dumps({"host": host, **step}).encode()}.items():
-                with (part / safe_name(name)).open("wb") as out:
-                    out.write(data)
-                    out.flush()
-                    os.fsync(out.fileno())
+            if final.exists():
+                shutil.rmtree(part)
+                return final
+            with (part / "step.json").open("w") as out:
+                json.dump(doc, out)
+                out.flush()
+                os.fsync(out.fileno())
             part.chmod(0o755)
             part.rename(final)
         except OSError as error:

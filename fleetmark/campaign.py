@@ -20,8 +20,9 @@ from rich.console import Console
 from fleetmark import __version__
 from fleetmark.adaptive import Adaptive, Until
 from fleetmark.archive import Archive, safe_name, utc
-from fleetmark.drive import Drive, Run, about, said
+from fleetmark.drive import Drive, about, said
 from fleetmark.facts import Facts
+from fleetmark.hostrun import Run
 from fleetmark.inventory import Host, load_inventory
 from fleetmark.launch import PLAYBOOKS, launch
 from fleetmark.model import Status

@@ -11,9 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from fleetmark.ask_ansible import settings, utf8_locale
 
 PLAYBOOKS = Path(__file__).resolve().parent.parent / "playbooks"
+TASK_TIMEOUT_S = int(os.environ.get("ANSIBLE_TASK_TIMEOUT") or 1800)  # of one task: a package manager that hangs
 MAX_FORKS = 50  # a fork costs the controller 20 MB; jobs run detached, so more would gain little
 
 OnEvent = Callable[[str, str, Mapping[str, Any]], None]  # host, what, details
@@ -46,7 +49,7 @@ def launch(
             file.write_text(json.dumps(job))
             known[name] = {**variables[name], "fm_job": str(file)}
         hosts = private / "fleetmark.yml"
-        hosts.write_text(json.dumps({"fleetmark_run": {"hosts": known}}))
+        hosts.write_text(_untemplated({"fleetmark_run": {"hosts": known}}))
         done = ansible_runner.run(
             private_data_dir=str(private),
             project_dir=str(Path.cwd()),
@@ -67,6 +70,30 @@ def launch(
         shutil.rmtree(private, ignore_errors=True)
 
 
+class _Text(str):
+    """A value that Ansible takes as it is."""
+
+
+class _Dumper(yaml.SafeDumper):
+    pass
+
+
+_Dumper.add_representer(_Text, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text), style='"'))
+
+
+def _untemplated(inventory: Mapping[str, Any]) -> str:
+    """An inventory in YAML whose values are never evaluated as templates: some are what hosts say of themselves."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {str(key): plain(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(item) for item in value]
+        return _Text(value) if isinstance(value, str) else value
+
+    return yaml.dump(plain(inventory), Dumper=_Dumper, allow_unicode=True, sort_keys=False)
+
+
 def _environment() -> dict[str, str]:
     """The Ansible beside this Python, one connection per host, dead links noticed; what the user set for SSH stands."""
     theirs = settings()
@@ -79,7 +106,7 @@ def _environment() -> dict[str, str]:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "ANSIBLE_HOST_KEY_CHECKING": checking,
         "ANSIBLE_PIPELINING": "True",
-        "ANSIBLE_TASK_TIMEOUT": os.environ.get("ANSIBLE_TASK_TIMEOUT", "1800"),  # a package manager that hangs
+        "ANSIBLE_TASK_TIMEOUT": str(TASK_TIMEOUT_S),
         "ANSIBLE_LOCALHOST_WARNING": "False",
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
         "ANSIBLE_NOCOWS": "1",
@@ -97,12 +124,18 @@ def _hear(event: Mapping[str, Any], on_event: OnEvent) -> bool:
     if kind == "runner_on_unreachable":
         on_event(host, "unreachable", {"error": _one_line(result.get("msg"))})
     elif action == "fleetmark_job" and kind == "runner_on_ok":
-        on_event(host, "launched", result)
+        on_event(host, "launched", _answer(result))
     elif action == "fleetmark_job" and kind == "runner_on_failed":
-        on_event(host, "refused", result if result.get("state") else {"error": _one_line(result.get("msg"))})
+        refused = {"state": "error", "error": _one_line(result.get("msg"))}
+        on_event(host, "refused", _answer(result) if result.get("state") else refused)
     elif kind == "runner_on_start" and data.get("role") and data["role"] not in ("packages", "source"):
         on_event(host, "deploying", {"workload": data["role"]})
     return True
+
+
+def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``fleetmark_job`` returned, without what Ansible adds to every result."""
+    return {key: result[key] for key in ("state", "error", "holder", "failed_workloads") if result.get(key) is not None}
 
 
 def _one_line(text: Any) -> str:

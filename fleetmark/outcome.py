@@ -35,6 +35,8 @@ def judge(archive: Archive, folder: Path) -> Outcome:
     """The outcome of the step whose raw files lie in ``folder``."""
     step = json.loads((folder / "step.json").read_text())
     result = archive.result(folder)
+    if excuse := step.get("excuse"):
+        result["reason"] = excuse
     telemetry = result.get("telemetry") or {}
     times: dict[str, Any] = {
         "started": utc(result["started"]),

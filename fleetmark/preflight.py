@@ -11,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_core import from_json
+
 from fleetmark.facts import Facts
 from fleetmark.inventory import Host
 from fleetmark.launch import agent_source
@@ -84,7 +86,7 @@ def _check(host: Host, probes: Sequence[str], work_dir: str, timeout_s: float) -
             words = ran.err.decode(errors="replace").strip().splitlines() or [f"exit status {ran.rc}"]
             hint = "; install python3 or set ansible_python_interpreter" if ran.rc == 127 else ""
             raise FleetmarkError(f"{words[-1]}{hint}")
-        doc = json.loads(ran.out.strip().rpartition(b"\n")[2])  # a login script may have talked first
+        doc = from_json(ran.out.strip().rpartition(b"\n")[2])  # a login script may have talked first
         for path in (doc["python"], doc["work"]):  # they go into Ansible, which would evaluate what a host makes up
             if not _PLAIN_PATH.fullmatch(path):
                 raise FleetmarkError(f"it names a path that Fleetmark does not trust: {path!r}")

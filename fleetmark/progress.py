@@ -105,6 +105,10 @@ class Progress:
             self.say(host, f"{workload}: {cell.total} runs, about {duration(row.time_left())} left on this host")
         row.step_began, row.step_expect = time.monotonic(), expect_s
 
+    def waiting(self, host: str, workload: str, others: str) -> None:
+        """A host stands at the gate of a run that needs ``others``."""
+        self.rows[host].cells[workload].doing = f"waits for {others}"
+
     def served(self, host: str, expect_s: float) -> None:
         """A host was the other end of somebody's measurement for that long."""
         self.rows[host].left_s = max(0.0, self.rows[host].left_s - expect_s)

@@ -21,9 +21,10 @@ from typing import IO, Any
 
 import fabric
 import paramiko
+from paramiko.buffered_pipe import BufferedPipe
 
 from fleetmark.inventory import Host
-from fleetmark.reach import Channel, LinkLost, Reach, ReachError
+from fleetmark.reach import CHUNK, Channel, LinkLost, Reach, ReachError
 from fleetmark.ssh_auth import authenticate, words_of
 from fleetmark.ssh_target import KnownKey, Target, known_keys, resolve
 
@@ -357,11 +358,21 @@ def _remember(host: Host, target: Target, file: Path, key: paramiko.PKey) -> Non
         raise ReachError(f"{host.name}: its new host key cannot be kept in {file}: {error.strerror}") from None
 
 
+class _Window(BufferedPipe):  # type: ignore[type-arg]
+    """What arrived and was not read. Paramiko grants a window and does not hold the peer to it."""
+
+    def feed(self, data: Any) -> None:
+        if len(self) > 2 * paramiko.common.DEFAULT_WINDOW_SIZE:
+            raise paramiko.SSHException("the host sends more than it may")  # ends the connection
+        super().feed(data)
+
+
 class _SshChannel(Channel):
     def __init__(self, host: str, transport: paramiko.Transport, session: paramiko.Channel, command: str) -> None:
         super().__init__(host)
         self._transport = transport
         self._session = session
+        session.in_buffer, session.in_stderr_buffer = _Window(), _Window()
         self._poll = select.poll()
         self._poll.register(session.fileno(), select.POLLIN)
         session.exec_command(command)
@@ -394,11 +405,11 @@ class _SshChannel(Channel):
         if not self._poll.poll(None if timeout is None else timeout * 1000):
             return False
         over = self._session.eof_received or self._session.closed  # asked first: data comes before the end
-        while self._session.recv_ready():
-            self._out += self._session.recv(1 << 20)
-        while self._session.recv_stderr_ready():
-            self._err += self._session.recv_stderr(1 << 20)
-        if over:
+        if self._session.recv_ready():
+            self._out += self._session.recv(CHUNK)
+        if self._session.recv_stderr_ready():
+            self._err += self._session.recv_stderr(CHUNK)
+        if over and not self._session.recv_ready() and not self._session.recv_stderr_ready():
             if not self._session.eof_received:
                 self._if_lost()
             self._ended = True

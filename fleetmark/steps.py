@@ -36,6 +36,11 @@ class Step:
     members: tuple[str, ...] = ()  # the hosts that run it together, in their order, this one first
     last: bool = False  # of its workload on this host: its scratch files go
 
+    @property
+    def title(self) -> str:
+        """A step as people know it."""
+        return f"{self.workload} {self.case} repeat {self.repeat}"
+
     @classmethod
     def from_json(cls, doc: Mapping[str, Any]) -> Step:
         """A step as ``jobs/HOST.json`` keeps it."""
