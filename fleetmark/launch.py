@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from fleetmark.ask_ansible import settings, utf8_locale
 
 PLAYBOOKS = Path(__file__).resolve().parent.parent / "playbooks"
@@ -49,7 +47,7 @@ def launch(
             file.write_text(json.dumps(job))
             known[name] = {**variables[name], "fm_job": str(file)}
         hosts = private / "fleetmark.yml"
-        hosts.write_text(_untemplated({"fleetmark_run": {"hosts": known}}))
+        hosts.write_text(json.dumps({"fleetmark_run": {"hosts": _untemplated(known)}}))
         done = ansible_runner.run(
             private_data_dir=str(private),
             project_dir=str(Path.cwd()),
@@ -70,28 +68,15 @@ def launch(
         shutil.rmtree(private, ignore_errors=True)
 
 
-class _Text(str):
-    """A value that Ansible takes as it is."""
-
-
-class _Dumper(yaml.SafeDumper):
-    pass
-
-
-_Dumper.add_representer(_Text, lambda dumper, text: dumper.represent_scalar("!unsafe", str(text), style='"'))
-
-
-def _untemplated(inventory: Mapping[str, Any]) -> str:
-    """An inventory in YAML whose values are never evaluated as templates: some are what hosts say of themselves."""
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {str(key): plain(item) for key, item in value.items()}
-        if isinstance(value, list | tuple):
-            return [plain(item) for item in value]
-        return _Text(value) if isinstance(value, str) else value
-
-    return yaml.dump(plain(inventory), Dumper=_Dumper, allow_unicode=True, sort_keys=False)
+def _untemplated(value: Any) -> Any:
+    """``value`` for an inventory in JSON, with every text marked as no template: some are what hosts say of themselves,
+    and Ansible would evaluate them.
+    """
+    if isinstance(value, Mapping):
+        return {key: _untemplated(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_untemplated(item) for item in value]
+    return {"__ansible_unsafe": value} if isinstance(value, str) else value
 
 
 def _environment() -> dict[str, str]:
