@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from parsers._cut import cut, cut_in_line
-from parsers._iperf2_rows import Test, final
+from parsers._iperf2_rows import Stream, Test, final
 
 _PROGRAM = re.compile(r"(?:^|/)iperf2?(?:\.exe)?$")
 _USUAL_TIME = 10.0  # s, of a client without -t
@@ -36,32 +36,49 @@ def asked(command: Sequence[str]) -> Asked:
 
 
 def end_missing(test: Test, text: str, question: Asked) -> str | None:
-    """What the last test of ``text`` lacks, as the reason why it is cut; None where its end is there."""
+    """Why the last test of ``text`` is cut; None where its end is there."""
     if inside := cut_in_line(text):
         return inside
-    live = [s for s in test.streams.values() if s.rows]
-    forward, back = ([s for s in live if s.reverse == way] for way in (False, True))
+    missing = _row_missing(test, question) or _clients_row_missing(test) or _too_short(test, question)
+    return cut(missing) if missing else None
+
+
+def _row_missing(test: Test, question: Asked) -> str | None:
+    """The row that connections, or the question, let expect and that is not there, in words."""
+    forward, back = _ways(test)
+    many = max(len(forward), len(back), test.summed)
     if empty := [s.name for s in test.streams.values() if not s.rows and not s.duplex]:
-        return cut(f"stream {empty[0]} has no row")
+        return f"stream {empty[0]} has no row"
     if test.both and not (forward and back):
-        return cut("one of the two directions has no row")
+        return "one of the two directions has no row"
     if test.duplex_sums < sum(s.duplex for s in test.streams.values()):
-        return cut("the row over both directions (FD) is missing")
-    several = len(forward) > 1 or len(back) > 1
-    if several and test.text and not test.totals:
-        return cut("the row that sums the streams is missing")
-    if question.streams and max(len(forward), len(back), test.summed) < question.streams:
-        return cut(f"{question.streams} streams were asked for, {max(len(forward), len(back))} have rows")
+        return "the row over both directions (FD) is missing"
+    if test.text and not test.totals and max(len(forward), len(back)) > 1:
+        return "the row that sums the streams is missing"
+    if question.streams and many < question.streams:
+        return f"{question.streams} streams were asked for, {many} have rows"
+    return None
+
+
+def _clients_row_missing(test: Test) -> str | None:
+    """The same of what only clients print: the server's report of datagrams, the sum over the whole time."""
     if not test.client:
         return None
+    forward, _ = _ways(test)
     for stream in forward:
         if test.protocol == "udp" and not stream.unconfirmed and stream.final(received=True) is None:
-            return cut(f"stream {stream.name} has no report of its server")
+            return f"stream {stream.name} has no report of its server"
     ends = [r.end for s in forward for r in s.rows if not r.received]
     total = final(test.sums) if test.totals else None
-    if several and total and ends and total.end < _SHORTER_SUM * max(ends):
-        return cut("the row that sums the streams over the whole time is missing")
-    return _too_short(test, question)
+    if len(forward) > 1 and total and ends and total.end < _SHORTER_SUM * max(ends):
+        return "the row that sums the streams over the whole time is missing"
+    return None
+
+
+def _ways(test: Test) -> tuple[list[Stream], list[Stream]]:
+    """The streams that have rows, from the client to the server and back."""
+    live = [s for s in test.streams.values() if s.rows]
+    return [s for s in live if not s.reverse], [s for s in live if s.reverse]
 
 
 def _too_short(test: Test, question: Asked) -> str | None:
@@ -72,7 +89,7 @@ def _too_short(test: Test, question: Asked) -> str | None:
         return None
     if question.seconds is not None:
         if last.end < question.seconds - _SLACK:
-            return cut(f"its rows end at {last.end:g} s of {question.seconds:g} s asked for")
+            return f"its rows end at {last.end:g} s of {question.seconds:g} s asked for"
     elif last.on_the_second and len(ends) == len(test.streams) and test.protocol != "udp":
-        return cut(f"its only row ends at {last.end:.4f} s, as the first of several does")
+        return f"its only row ends at {last.end:.4f} s, as the first of several does"
     return None

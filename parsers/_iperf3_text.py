@@ -162,7 +162,7 @@ def read_text(text: str) -> list[Run]:
 
 
 def _check_end(last: _Section, text: str) -> None:
-    """Marks the last test where the text ends before the test does; a client says when it is done, a server does not."""
+    """Marks the last test where the text ends before it does. A client says that it is done, a server does not."""
     if last.done:
         return
     if last.client:

@@ -46,8 +46,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """Every test in ``raw``. ``command`` serves where it is known: ``-P`` and ``-t`` tell how many streams ran, side
     by side, and for how long.
 
-    ``invalid`` is set where the one test there failed in part, or where the text ends before the last test does. Raises ParseError, with iperf's own sentence
-    where there is one, when no test moved any data.
+    ``invalid`` is set where the one test there failed in part, or where the text ends before the last test does. Raises
+    ParseError, with iperf's own sentence where there is one, when no test moved any data.
     """
     text = decode(raw)
     question = asked(command)

@@ -40,7 +40,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """Every test in ``raw``.
 
     ``invalid`` is set where the one test there ended with an error, or where the text ends before the last test does;
-    what was printed until then is kept. Raises ParseError, with iperf3's own sentence where there is one, when no test moved any data.
+    what was printed until then is kept. Raises ParseError, with iperf3's own sentence where there is one, when no test
+    moved any data.
     """
     found = find_json(decode(raw))
     runs = [_read_json(document, line) for document, line in _tests(found)]

@@ -13,7 +13,7 @@ from parsers.stream import parse
 from tests import corpus
 
 FIXTURES = Path(__file__).parent / "fixtures" / "stream"
-NOT_VALIDATED = "no 'Solution Validates' line"
+NOT_VALIDATED = "the output is cut: no 'Solution Validates' line"
 
 TABLE = """\
 -------------------------------------------------------------
