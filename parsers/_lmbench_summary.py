@@ -192,7 +192,7 @@ def read_summary(text: str) -> Parsed:
     banner = _BANNER.search(text)
     version = f"{banner[1]}.{banner[2]}" if banner else None
     measurements = _labelled(found)
-    invalid = None if filled and _complete(rows, banner) else _end_missing(text, rows, banner)
+    invalid = _end_missing(text, rows, banner, filled=filled)
     return Parsed(_TOOL, measurements, version, invalid, (*notes, *repeats(measurements)))
 
 
@@ -203,16 +203,12 @@ def _filled(line: str, spans: Sequence[_Span]) -> bool:
     return len(held) > 1 and any({held[-2].end + off, held[-1].end + off} <= ends for off in range(-5, 6))
 
 
-def _complete(rows: Mapping[str, int], banner: re.Match[str] | None) -> bool:
-    """Whether the last table is there, with a row of each host."""
-    last = next(reversed(rows), None) if rows else None
-    return (last == _LAST or not banner) and bool(last) and rows[last or ""] == max(rows.values())
-
-
-def _end_missing(text: str, rows: Mapping[str, int], banner: re.Match[str] | None) -> str | None:
-    if _complete(rows, banner):
-        return cut_in_line(text)
-    return cut("no table of memory latencies with a row of each host")
+def _end_missing(text: str, rows: Mapping[str, int], banner: re.Match[str] | None, *, filled: bool) -> str | None:
+    """Why a summary is cut: its last table is not there, or lacks a host. ``filled``: the last row needs no line's end."""
+    last = list(rows)[-1]
+    if (banner and last != _LAST) or rows[last] < max(rows.values()):
+        return cut("no table of memory latencies with a row of each host")
+    return None if filled else cut_in_line(text)
 
 
 def _spans(rule: str, above: Sequence[str], columns: Sequence[_Column], slack: int) -> list[_Span]:

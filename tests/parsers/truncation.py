@@ -16,7 +16,7 @@ class Loss:
 
     at: int  # bytes kept
     line: int  # the line that the cut falls into, or the last whole one before it
-    at_line_end: bool
+    at_line_end: bool  # nothing but blanks follows the last whole line
     what: str
 
     def __str__(self) -> str:
@@ -44,7 +44,7 @@ def lost_figures(tool: str, raw: bytes, command: Sequence[str] = (), at: Iterabl
         cut = _parsed(tool, raw[:size], command)
         if cut is None or cut.invalid or (uncut and not uncut.invalid and _figures(cut) == _figures(uncut)):
             continue
-        at_line_end = raw[size - 1 : size] == b"\n"
+        at_line_end = raw[:size].rstrip(b" \t").endswith(b"\n")
         line = raw.count(b"\n", 0, size) + (not at_line_end)
         losses.append(Loss(size, line, at_line_end, _difference(uncut, cut)))
     return losses
