@@ -204,7 +204,7 @@ def _filled(line: str, spans: Sequence[_Span]) -> bool:
 
 
 def _end_missing(text: str, rows: Mapping[str, int], banner: re.Match[str] | None, *, filled: bool) -> str | None:
-    """Why a summary is cut: its last table is not there, or lacks a host. ``filled``: the last row needs no line's end."""
+    """Why a summary is cut: no last table, or not of all hosts. ``filled``: its last row needs no line's end."""
     last = list(rows)[-1]
     if (banner and last != _LAST) or rows[last] < max(rows.values()):
         return cut("no table of memory latencies with a row of each host")
