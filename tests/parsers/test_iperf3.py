@@ -181,6 +181,29 @@ def test_text_cut_before_the_sum() -> None:
     assert parsed.invalid == "the output is cut: the test on line 1 has no 'iperf Done.'"
 
 
+@pytest.mark.parametrize("ends_with", ["sender", "receiver"])
+def test_two_streams_cut_inside_the_summary_are_no_total(ends_with: str) -> None:
+    raw = fixture("3.12_tcp_3_verbose.txt")
+    row = raw.index(b"[  7]   0.00-1.00   sec   818 MBytes  6.86 Gbits/sec    0             sender")
+    parsed = parsers.parse("iperf3", raw[: raw.index(ends_with.encode(), row) + len(ends_with) + 1])
+    assert parsed.invalid == "the output is cut: the test on line 5 has no 'iperf Done.'"
+
+
+def test_a_servers_log_that_ends_inside_its_last_test() -> None:
+    raw = fixture("3.12_server_log.txt")
+    parsed = parsers.parse("iperf3", raw[: raw.rindex(b"- - - -")])
+    assert parsed.invalid == "the output is cut: the test on line 26 has no summary"
+    assert value(parsed, "bitrate", case="tcp") == 11.2e9 / 8
+
+
+def test_json_that_ends_inside_its_second_test() -> None:
+    raw = fixture("3.12_reverse.json")
+    for end in (raw[:2], raw[:-200], raw[:-2]):
+        parsed = parsers.parse("iperf3", raw + end)
+        assert parsed.invalid is not None and parsed.invalid.startswith("the output is cut: the JSON that begins on")
+        assert values(parsed, "bitrate") == [12107853833.301168 / 8]
+
+
 def test_zero_received_is_unknown_except_when_all_was_lost() -> None:
     raw = fixture("3.21_udp_omit.txt").replace(
         b"97.1 Mbits/sec  0.008 ms  22/763 (2.9%)", b"0.00 bits/sec  0.000 ms  763/763 (100%)"

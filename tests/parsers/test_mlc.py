@@ -405,6 +405,19 @@ def test_text_that_ends_inside_a_row() -> None:
     assert cut.invalid == "the output is cut: no loaded latencies, cache-to-cache latencies"
 
 
+def test_a_text_that_ends_inside_the_cache_to_cache_latencies() -> None:
+    text = fixture("v3.1_sockets.txt")
+    reader = text.index("Remote Socket LLC->LLC HITM latency (data address homed in reader")
+    between = "the output is cut: no cache-to-cache latencies between nodes, homed in writer and reader"
+    for end, why in (
+        (text.index("Local Socket L2->L2 HITM"), "no cache-to-cache latencies within a socket, of HIT and HITM"),
+        (text.index("Remote Socket"), between.partition(": ")[2]),
+        (reader, between.partition(": ")[2]),
+        (text.rindex("            1"), "no 1 of 2 rows of cache-to-cache latencies"),
+    ):
+        assert parse(text[:end].encode()).invalid == f"the output is cut: {why}"
+
+
 def test_a_number_without_a_point_is_cut_wherever_it_stands() -> None:
     text = fixture("v3.11b_one_node.txt")
     parsed = parse(text.replace("41102.7", "41102").encode())
