@@ -170,7 +170,7 @@ def _way(end: Any, way: int, *, told: bool) -> dict[str, float]:
     found |= datagrams(
         number(dig(counted, "lost_packets")), number(dig(counted, "packets")), None if jitter is None else jitter / 1e3
     )
-    if "loss" in found and percent is not None:
+    if "loss" in found and percent is not None and 0 <= percent <= 100:
         found["loss"] = percent / 100
     rate = number(dig(received, "bits_per_second"))
     if rate is not None and (rate > 0 or found.get("loss") == 1.0):  # 0 otherwise means that this side does not know
