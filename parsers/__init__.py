@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import BinaryIO
 
 from fleetmark.model import FleetmarkError, Parsed
+from parsers._bounds import bounded
 
 
 def tools() -> list[str]:
@@ -23,12 +24,12 @@ def tools() -> list[str]:
 
 
 def parse(tool: str, raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Parse one output of ``tool``.
+    """Parse one output of ``tool``; ``invalid`` where it holds a figure that is physically impossible.
 
     Raises ParseError where the bytes hold no measurement, FleetmarkError for a tool nobody parses.
     """
     parsed: Parsed = find(tool).parse(raw, command)
-    return parsed
+    return bounded(parsed)
 
 
 def parse_file(tool: str, file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
@@ -36,7 +37,7 @@ def parse_file(tool: str, file: BinaryIO, command: Sequence[str] = ()) -> Parsed
     module = find(tool)
     if hasattr(module, "parse_stream"):
         streamed: Parsed = module.parse_stream(file, command)
-        return streamed
+        return bounded(streamed)
     return parse(tool, file.read(), command)
 
 

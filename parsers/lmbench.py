@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fleetmark.model import Better, Measurement, Parsed, ParseError
+from parsers._lmbench_end import end_missing
 from parsers._lmbench_summary import is_summary, read_summary
 from parsers._lmbench_words import (
     BY_ARGUMENT,
@@ -79,7 +80,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         raise reader.nothing(text)
     measurements = reader.labelled()
     notes = (*reader.notes, *repeats(measurements))
-    return Parsed(_TOOL, measurements, reader.version, reader.invalid(), notes)
+    return Parsed(_TOOL, measurements, reader.version, reader.invalid() or end_missing(text, reader.given), notes)
 
 
 @dataclass(slots=True)
