@@ -21,6 +21,7 @@ from job import LOCK, is_kept, remaining, write_atomic
 from telemetry import Sampler
 
 OUTPUT_CAP = 256 << 20  # bytes; a tool that prints more than this is broken
+FLOODED = "printed more than %d MiB" % (OUTPUT_CAP >> 20)
 FILE_CAP = 256 << 20  # of one file that a tool leaves
 STEP_CAP = 1 << 30  # of all files of a step
 MOST_FILES = 1000  # of a step
@@ -296,6 +297,10 @@ class Runner:
             reap_orphans()
             if step.get("gate") or result.get("ended") != "exit":
                 end_marked(self.job["campaign"])
+        if output_size(out) > OUTPUT_CAP:  # it may print faster than it is looked at
+            cut_outputs(out)
+            if result.get("ended") == "exit":
+                result.update(ended="flood", reason=FLOODED)
         left_out = collect(step, scratch, out)
         if left_out:
             result["left_out"] = left_out
@@ -378,7 +383,7 @@ class Runner:
             elif spent > step["timeout_s"]:
                 ended, reason = "timeout", "no end after %g s" % step["timeout_s"]
             elif output_size(out) > OUTPUT_CAP:
-                ended, reason = "flood", "printed more than %d MiB" % (OUTPUT_CAP >> 20)
+                ended, reason = "flood", FLOODED
             elif cancelled and time.monotonic() > cancelled:
                 ended, reason = ("cancelled", None) if step.get("serves") else RELEASED["cancel"]
             if ended != "exit":
@@ -415,6 +420,13 @@ class Refused(Exception):
 def output_size(out):
     """Bytes that a step and its server have printed so far."""
     return sum(os.path.getsize(os.path.join(out, name)) for name in os.listdir(out))
+
+
+def cut_outputs(out):
+    """Keep of what a step printed no more of each stream than a file may have."""
+    for name in os.listdir(out):
+        if os.path.getsize(os.path.join(out, name)) > FILE_CAP:
+            os.truncate(os.path.join(out, name), FILE_CAP)
 
 
 def collect(step, scratch, out):

@@ -72,12 +72,11 @@ class Job:
         try:
             stdin.write(json.dumps({"order": "have", "steps": list(have)}) + "\n")
             stdin.flush()
-            contents: dict[str, bytes] = {}
+            contents: dict[str, bytearray] = {}
             for line in follower.stdout:
                 doc = json.loads(line)
                 if doc["e"] == "part":
-                    data = zlib.decompress(base64.b64decode(doc["data"]))
-                    contents[doc["name"]] = contents.get(doc["name"], b"") + data
+                    contents.setdefault(doc["name"], bytearray()).extend(zlib.decompress(base64.b64decode(doc["data"])))
                     continue
                 if doc["e"] == "end":
                     assert {name: len(data) for name, data in contents.items()} == doc["files"]

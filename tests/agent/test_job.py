@@ -258,6 +258,14 @@ def test_only_plain_files_of_the_runs_own_folder_are_kept(tmp_path: Path) -> Non
     assert results["00001"]["ended"] == "exit"
 
 
+def test_a_tool_that_prints_without_end_is_ended_and_its_output_cut(tmp_path: Path) -> None:
+    job = Job(tmp_path, [step(0, ["sh", "-c", "yes | head -c 300000000"]), step(1, ["yes"])])
+    job.start()
+    for result in job.results().values():
+        assert (result["ended"], result["reason"]) == ("flood", "printed more than 256 MiB")
+        assert len(result["files"]["stdout"]) <= 256 << 20
+
+
 def test_a_link_put_into_the_folder_of_results_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "shadow").write_text("root:x")
     work = tmp_path / "work"
