@@ -160,7 +160,7 @@ def test_columns_that_a_selector_has_other_words_for(tmp_path: Path) -> None:
     assert "the column host is left out: in a selector, host stands for the machine" in run(
         tmp_path, "import", "table", str(file)
     )
-    (machine,) = importing.machines(tmp_path)
+    (machine,) = pool.machines(tmp_path)
     assert dict(machine.labels) == {"gen": "g"} and machine.values("host") == ["a"]
 
 
