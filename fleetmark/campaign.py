@@ -154,7 +154,8 @@ def owed_steps(
     archive: Archive, jobs: Mapping[str, Mapping[str, Any]], exchanges: Sequence[Exchange]
 ) -> dict[str, set[str]]:
     """Host to the ids of the steps still to be had from it. A server's step is owed as long as its client's is."""
-    settled = {key_of(e) for e in archive.journal() if e["e"] == "outcome" and e["status"] != Status.LOST.value}
+    last = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
+    settled = {key for key, status in last.items() if status != Status.LOST}
     ended = ("enough", "unstable")
     enough = {(e["host"], i) for e in archive.journal() if e["e"] in ended for i in e["steps"]}
     owed: dict[str, set[str]] = {}

@@ -198,9 +198,9 @@ def test_a_name_that_a_selector_would_misread(tmp_path: Path, tidy: Path) -> Non
     file = tmp_path / "a,b=[c] d\u00e9.tar.csv.gz"
     file.write_bytes(tidy.read_bytes())
     run(tmp_path, "import", "table", str(file))
-    (made,) = importing.machines(tmp_path)[:1]
+    (made,) = pool.machines(tmp_path)[:1]
     assert made.campaign.startswith("imports/table-a-b-c-d-.tar-")
-    assert choose(importing.machines(tmp_path), f"campaign={made.campaign}")
+    assert choose(pool.machines(tmp_path), f"campaign={made.campaign}")
 
 
 def test_per_watt_is_by_the_power_that_mlperf_measured(tmp_path: Path) -> None:
