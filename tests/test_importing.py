@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
 
-from fleetmark import cli, importing, pool
+from fleetmark import cli, pool
 from fleetmark.model import FleetmarkError
 from fleetmark.selection import choose
 from tests.corpus import ROOT
