@@ -284,8 +284,10 @@ class Archive:
             self._lock = os.open(self.path / "controller.lock", _WRITE, PRIVATE_FILE)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._journal = os.open(file, _WRITE | os.O_APPEND, PRIVATE_FILE)
-            if file.exists():  # a crash may have left half a line, which the next would be glued to
-                os.truncate(file, self._read(file).rfind(b"\n") + 1)
+            raw = self._read(file)
+            whole = raw.rfind(b"\n") + 1
+            if raw[whole:].startswith(b"{"):  # a crash left half a line, which the next would be glued to
+                os.truncate(self._journal, whole)
         except BlockingIOError as error:
             raise FleetmarkError(f"campaign {self.id} is being driven by another fleetmark on this machine") from error
         except OSError as error:
@@ -429,7 +431,7 @@ class Archive:
             try:
                 yield event_of(line)
             except ValueError as error:
-                if number < len(lines):  # what has no end was cut off
+                if number < len(lines) or not line.startswith(b"{"):  # else it was cut off
                     raise FleetmarkError(
                         f"{file} line {number}: {error}: the journal was edited or damaged; take the line out"
                     ) from error
@@ -457,7 +459,7 @@ class Archive:
         for host in asked.get("jobs", {}):
             for kind in ("facts", "jobs"):
                 file = self.path / kind / f"{safe_name(host)}.json"
-                if self._tail(file, 2).rstrip()[-1:] != b"}":
+                if (self._head(file), self._tail(file, 2).rstrip()[-1:]) != (b"{", b"}"):
                     raise FleetmarkError(f"{file}: missing, cut or damaged; `fleetmark run --resume` plans a job again")
         file = self.path / "measurements.parquet"
         if os.path.lexists(file) and self._tail(file, 4) != b"PAR1":
@@ -549,6 +551,14 @@ class Archive:
     def tail(self, folder: Path, name: str, most: int) -> bytes:
         """The last ``most`` bytes of a raw file; nothing where it cannot be read."""
         return self._tail(folder / safe_name(name), most)
+
+    def _head(self, path: Path) -> bytes:
+        """The first byte."""
+        try:
+            with open_inside(path, self.path) as file:
+                return file.read(1)
+        except OSError:
+            return b""
 
     def _tail(self, path: Path, most: int) -> bytes:
         try:

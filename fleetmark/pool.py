@@ -89,18 +89,10 @@ def side(
     what hosts go by over all sides, from ``told_apart``.
     """
     campaigns = sorted({m.campaign for m in chosen})
-    files = {name: path for name in campaigns if (path := Archive(root / name).inside("measurements.parquet")).exists()}
+    files = _files(root, campaigns)
     if not files:
         raise FleetmarkError(f"{', '.join(campaigns[:4])}: nothing measured; `fleetmark run --resume` goes on with one")
-    found = None
-    while found is None:
-        try:
-            found = readings.read(files, [(m.campaign, m.host) for m in chosen], headlines=not only)
-        except readings.DamagedFileError as error:
-            if len(files) == 1:
-                raise
-            leave_out(error.campaign, error)
-            del files[error.campaign]
+    found = _readings(files, chosen, headlines=not only)
     keys = found.keys
     values = readings.means(found, HEAVY_TAILED)
     if only:
@@ -141,6 +133,32 @@ def side(
     worked = set(zip(benchmarks["workload"], benchmarks["case"], strict=True))
     failed = {f"{w} {c}": why for w, c, _, why in found.left_out if (w, c) not in worked}
     return Side(title, means, benchmarks, shared if per != "server" else None, traits, notes + remarks, failed, parts)
+
+
+def _files(root: Path, campaigns: Sequence[str]) -> dict[str, Path]:
+    """Campaign to its measurements, of those that have some."""
+    files = {}
+    for name in campaigns:
+        try:
+            path = Archive(root / name).inside("measurements.parquet")
+        except FleetmarkError as error:
+            leave_out(name, error)
+            continue
+        if path.exists():
+            files[name] = path
+    return files
+
+
+def _readings(files: dict[str, Path], chosen: Sequence[Machine], *, headlines: bool) -> readings.Readings:
+    """What ``files`` say of the ``chosen`` machines; a damaged one is left out, and taken from ``files``."""
+    while True:
+        try:
+            return readings.read(files, [(m.campaign, m.host) for m in chosen], headlines=headlines)
+        except readings.DamagedFileError as error:
+            if len(files) == 1:
+                raise
+            leave_out(error.campaign, error)
+            del files[error.campaign]
 
 
 def _host(machine: Machine, by: str) -> str:
