@@ -69,8 +69,8 @@ def make_plan(
     """Resolve every workload of ``suite`` on every host that answered.
 
     ``onto``: the plan of those of ``hosts`` that were planned before. It stands: what the others do, alone and in pairs
-    with all, comes behind it; groups that run a case together stay as they were formed. Raises FleetmarkError when a case
-    pattern of the suite matches no case on any host.
+    with all, comes behind it; groups that run a case together stay as they were formed.
+    Raises FleetmarkError when a case pattern of the suite matches no case on any host.
     """
     merged = settings_of(suite, settings)
     before = onto.hosts if onto else {}
