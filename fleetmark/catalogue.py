@@ -10,7 +10,8 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fleetmark.archive import Archive
+from fleetmark.archive import Archive, key_of
+from fleetmark.model import FleetmarkError
 from workloads import Manifest, load_suite, suite_names
 
 
@@ -63,24 +64,33 @@ def _table(*columns: str) -> Table:
 
 
 def campaign_line(archive: Archive) -> dict[str, Any]:
-    """What the list says of one campaign."""
-    asked = archive.campaign()
-    last = {}
-    ended = None
-    for e in archive.journal():
-        if e["e"] == "outcome":
-            last[e["host"], e["workload"], e["case"], e["repeat"], e["subject"]] = e["status"]
-        elif e["e"] == "ended":
-            ended = e
-    return {
+    """What the list says of one campaign: where it is ``damaged``, why, and what is known of it all the same."""
+    line: dict[str, Any] = {
         "campaign": archive.id,
-        "created": asked["created"],
-        "suite": asked["suite"],
-        "hosts": len(asked["hosts"]),
-        "statuses": dict(Counter(last.values())),
-        "finished": bool(ended and not ended["owed"]),
+        "created": "",
+        "suite": "",
+        "hosts": None,
+        "statuses": {},
+        "finished": False,
         "path": str(archive.path),
+        "damaged": None,
     }
+    try:
+        asked = archive.campaign()
+        line |= {"created": asked.get("created", ""), "suite": asked.get("suite", ""), "hosts": len(asked["hosts"])}
+        last: dict[tuple[Any, ...], str] = {}
+        for e in archive.journal():
+            if e["e"] == "outcome":
+                last[key_of(e)] = e["status"]
+            elif e["e"] == "joined":  # what was lost of them as a whole was lost for a time
+                last = {key: s for key, s in last.items() if key[0] not in e["hosts"] or key[2] != "*" or s != "lost"}
+            elif e["e"] == "ended":
+                line["finished"] = not e["owed"]
+        line["statuses"] = dict(Counter(last.values()))
+        archive.look_over()
+    except FleetmarkError as error:
+        line |= {"finished": False, "damaged": str(error)}
+    return line
 
 
 def campaign_table(lines: Sequence[dict[str, Any]]) -> Table:
@@ -89,5 +99,8 @@ def campaign_table(lines: Sequence[dict[str, Any]]) -> Table:
     for line in lines:
         counts = ", ".join(f"{n} {status}" for status, n in line["statuses"].items())
         state = "" if line["finished"] else "unfinished: --resume"
-        table.add_row(line["campaign"], line["created"][:16], line["suite"], str(line["hosts"]), counts, state)
+        if line["damaged"]:
+            state = f"damaged: {line['damaged'].removeprefix(line['path']).lstrip('/')}"
+        hosts = "" if line["hosts"] is None else str(line["hosts"])
+        table.add_row(*map(Text, (line["campaign"], line["created"][:16], line["suite"], hosts, counts, state)))
     return table

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,7 +27,7 @@ from fleetmark.cli_common import (
     Root,
     interruptible,
 )
-from fleetmark.model import FleetmarkError, Status
+from fleetmark.model import CannotKeep, FleetmarkError, LeftOut, Status
 
 app = typer.Typer(
     help="Characterise servers: run the field's benchmarks over a fleet and read what they say.",
@@ -34,7 +35,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     add_completion=False,
-    epilog="Exit status: 0 all that ran passed, 1 something failed or is missing, 2 wrong use or input, 3 interrupted.",
+    epilog="Exit status: 0 all that ran passed, 1 something failed, is missing or could not be kept, 2 wrong use or "
+    "input, 3 interrupted.",
 )
 
 
@@ -63,6 +65,15 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
     if version:
         typer.echo(f"fleetmark {__version__}")
         raise typer.Exit(OK)
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, LeftOut):
+            typer.echo(f"fleetmark: {message}", err=True)
+        else:
+            usual(message, category, *where, **more)
+
+    warnings.showwarning = show
 
 
 @app.command()
@@ -358,7 +369,9 @@ app.command("profile")(cli_profile.profile)
 
 
 def main() -> None:
-    """The program: FleetmarkError, and a file or folder that may not be touched, end in one sentence and status 2."""
+    """The program: FleetmarkError, and a file or folder that may not be touched, end in one sentence and status 2; 1
+    where it is the results that cannot be kept.
+    """
     # Arrow's own pool gives memory back page by page: a quarter of the time of a large report.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     try:
@@ -368,7 +381,7 @@ def main() -> None:
         if isinstance(error, PermissionError) and error.filename:
             told = f"{error.filename}: permission denied; choose another place, or become a user who may"
         Console(stderr=True).print(f"fleetmark: {told}", style="bold", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(USAGE)
+        sys.exit(SOME_FAILED if isinstance(error, CannotKeep) else USAGE)
     except BrokenPipeError:  # `fleetmark … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(OK)

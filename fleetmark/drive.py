@@ -326,13 +326,10 @@ class Drive:
         if not self.adaptive:
             return
         self.adaptive.remember(archive.journal())
-        done = [
-            (archive.result(folder)["started"], folder, step) for folder, step in archive.steps() if not step["serves"]
-        ]
-        for _, folder, doc in sorted(done, key=lambda item: item[0]):
-            if run := self.runs.get(doc["host"]):
-                step = Step.from_json({k: v for k, v in doc.items() if k != "host"})
-                self._adapt(self.adaptive, run, step, judge(archive, folder))
+        done = [(judge(archive, folder), doc) for folder, doc in archive.steps() if not doc["serves"]]
+        for outcome, doc in sorted(done, key=lambda item: item[0].started):
+            if outcome.started and (run := self.runs.get(doc["host"])):  # a damaged one does not say when it ran
+                self._adapt(self.adaptive, run, Step.from_json(doc), outcome)
 
     def _drop(self, run: Run, steps: Sequence[Step]) -> None:
         for step in steps:

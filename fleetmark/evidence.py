@@ -16,7 +16,7 @@ import pandas as pd
 from fleetmark import __version__, reference, telemetry
 from fleetmark.archive import Archive
 from fleetmark.comparing import Compared
-from fleetmark.model import FleetmarkError
+from fleetmark.model import FleetmarkError, leave_out
 from fleetmark.results import MEASUREMENT_COLUMNS, OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results, stacked
 from fleetmark.said import said
 from fleetmark.selection import Machine
@@ -37,14 +37,20 @@ def gather(root: Path, compared: Compared, command: Sequence[str], created: str)
         for m in machines:
             of.setdefault(m.campaign, {}).setdefault(side, {})[m.host] = m
     runs = max(_LEAST_RUNS, telemetry.MOST_RUNS // max(1, len(of)))
-    parts = []
+    parts: list[Results] = []
     for campaign, sides in sorted(of.items()):
         archive, chosen = Archive(root / campaign), {h: m for hosts in sides.values() for h, m in hosts.items()}
-        results = (
-            _imported(archive, campaign, list(chosen.values()))
-            if (archive.path / "import.json").exists()
-            else load_results(archive, {h: m.facts for h, m in chosen.items()}, runs)
-        )
+        try:
+            results = (
+                _imported(archive, campaign, list(chosen.values()))
+                if (archive.path / "import.json").exists()
+                else load_results(archive, {h: m.facts for h, m in chosen.items()}, runs)
+            )
+        except FleetmarkError as error:
+            if campaign == max(of) and not parts:
+                raise
+            leave_out(f"{campaign}, whose figures are compared, in what stands behind them", error)
+            continue
         called = [
             _restricted(results, side, {h: names[side, campaign, h] for h in hosts}) for side, hosts in sides.items()
         ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from fleetmark.inventory import Host
@@ -49,8 +49,12 @@ def plan_pairs(
     times: int,
     seed: int,
     seen: set[str],
+    new: Set[str],
 ) -> list[Exchange]:
-    """Rounds of disjoint pairs; in a pair every repeat runs every case in both directions, in an order of its own."""
+    """Rounds of disjoint pairs; in a pair every repeat runs every case in both directions, in an order of its own.
+
+    Pairs of which no host is ``new`` were planned before.
+    """
     by_name = {host.name: (host, resolved) for host, resolved in able}
     wanted = str(able[0][1].context["pairs"])
     every = rounds(sorted(by_name))
@@ -61,6 +65,8 @@ def plan_pairs(
     exchanges = []
     for pairs in chosen:
         for a, b in pairs:
+            if not new & {a, b}:
+                continue
             rng = random.Random(f"{seed}/{a}/{b}/{manifest.name}")
             work = [
                 (client, server, case, context)

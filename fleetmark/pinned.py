@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fleetmark import __version__
-from fleetmark.archive import utc, write_atomic
+from fleetmark.archive import utc
+from fleetmark.files import decode_json, write_atomic
 from fleetmark.model import FleetmarkError
 from workloads.manifest import suggest
 
@@ -70,9 +71,9 @@ class Shelf:
     def read(self, path: Path, made: Callable[[Mapping[str, Any]], T]) -> T:
         """The document at ``path`` as ``made`` takes it. Raises FleetmarkError for a damaged one."""
         try:
-            doc = json.loads(path.read_text())
+            doc = decode_json(path.read_text())
             if doc["schema"] != SCHEMA:
                 raise FleetmarkError(f"{path}: schema {doc['schema']} is not one this version reads ({SCHEMA})")
             return made(doc)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise FleetmarkError(f"{path}: damaged ({error!r}); {self.damaged}") from error

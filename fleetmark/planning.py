@@ -14,7 +14,8 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from fleetmark import demand, demand_csv
-from fleetmark.archive import utc, write_atomic
+from fleetmark.archive import utc
+from fleetmark.files import write_atomic
 from fleetmark.model import FleetmarkError
 from fleetmark.reporting import Documents
 from planner.alternatives import alternatives

@@ -8,13 +8,12 @@ import fnmatch
 import os
 import shutil
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
 from fleetmark.archive import Archive
-from fleetmark.model import FleetmarkError
 from fleetmark.replies import MAX_FILE, MAX_PART, MAX_RESULT_BYTES, MAX_STEP, Ended, NoReply, Part, Result, read
 from fleetmark.steps import Step
 
@@ -36,7 +35,7 @@ class _Arriving:
 class Receiver:
     """One host's steps as they arrive over one connection. For one thread; memory is bounded by one part.
 
-    Raises NoReply for what breaks the agent's rules, FleetmarkError where the archive cannot be written.
+    Raises NoReply for what breaks the agent's rules, CannotKeep where the archive cannot be written.
     """
 
     def __init__(self, archive: Archive, host: str, steps: Mapping[str, Step], have: Iterable[str] = ()) -> None:
@@ -60,7 +59,7 @@ class Receiver:
         if sum(now.sizes.values()) > MAX_STEP:
             raise NoReply(f"the files of step {part.step} have more than {MAX_STEP >> 20} MiB")
         assert now.file
-        with _writing(self._archive.path):
+        with self._archive.keeping(now.folder):
             now.file.write(data)
         return len(data)
 
@@ -69,7 +68,7 @@ class Receiver:
         now = self._arriving
         if now is None or now.step != ended.step or now.sizes != ended.files:
             raise NoReply(f"step {ended.step} ends without all of its files")
-        with _writing(self._archive.path):
+        with self._archive.keeping(now.folder):
             _close(now)
         try:
             result = read(Result, (now.folder / "result.json").read_bytes())
@@ -94,8 +93,7 @@ class Receiver:
         if step is None or step_id in self._have:
             raise NoReply(f"files of step {step_id}, which it {'has sent' if step else 'was not given'}")
         self._have.add(step_id)
-        with _writing(self._archive.path):
-            self._arriving = _Arriving(step_id, self._archive.begin_step(self._host, asdict(step)))
+        self._arriving = _Arriving(step_id, self._archive.begin_step(self._host, asdict(step)))
         return self._arriving
 
     def _next_file(self, now: _Arriving, name: str) -> None:
@@ -103,9 +101,9 @@ class Receiver:
             raise NoReply(f"step {now.step} left a file {name[:80]!r}, which it was not asked for")
         if name in now.sizes or len(now.sizes) >= _MOST_FILES:
             raise NoReply(f"the files of step {now.step} come in no order, or are too many")
-        with _writing(self._archive.path):
+        with self._archive.keeping(now.folder):
             _close(now)
-            now.file = (now.folder / name).open("xb")
+            now.file = self._archive.new_file(now.folder, name)
         now.name, now.sizes[name] = name, 0
 
 
@@ -138,11 +136,3 @@ def _close(now: _Arriving) -> None:
         os.fsync(now.file.fileno())
         now.file.close()
         now.file = None
-
-
-@contextlib.contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise FleetmarkError(f"cannot write in {path}: {error.strerror}") from error

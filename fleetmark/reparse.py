@@ -20,7 +20,7 @@ import parsers.facts
 import workloads
 from fleetmark import archive as archives
 from fleetmark.drive import said
-from fleetmark.model import FleetmarkError, Measurement, ParseError
+from fleetmark.model import FleetmarkError, Measurement
 from fleetmark.outcome import judge, rebuild
 from fleetmark.units import human
 
@@ -33,13 +33,13 @@ def files(tool: str, paths: Sequence[Path], command: str, console: Console, as_j
     found: list[dict[str, Any]] = []
     failed = 0
     for path in paths:
-        try:
-            with _open(path) as file:
+        with _open(path) as file:
+            try:
                 parsed = parsers.parse_file(tool, file, shlex.split(command))
-        except ParseError as error:
-            failed += 1
-            typer.echo(f"{path}: {error}", err=True)
-            continue
+            except FleetmarkError as error:
+                failed += 1
+                typer.echo(f"{path}: {error}", err=True)
+                continue
         footnote = parsed.standing and parsed.standing.footnote
         for remark in filter(None, [parsed.invalid and f"invalid: {parsed.invalid}", *parsed.notes, footnote]):
             typer.echo(f"{path}: {remark}", err=True)
@@ -62,12 +62,12 @@ def _facts(tool: str, paths: Sequence[Path]) -> int:
     failed = 0
     docs = []
     for path in paths:
-        try:
-            with _open(path) as file:
-                docs.append(parsers.facts.parse(tool, file.read()))
-        except ParseError as error:
-            failed += 1
-            typer.echo(f"{path}: {error}", err=True)
+        with _open(path) as file:
+            try:
+                docs.append(parsers.facts.parse(tool, parsers.read_at_most(tool, file)))
+            except FleetmarkError as error:
+                failed += 1
+                typer.echo(f"{path}: {error}", err=True)
     typer.echo(json.dumps(docs[0] if len(docs) == 1 else docs, indent=1))
     return 1 if failed else 0
 
@@ -119,17 +119,16 @@ def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
         raise FleetmarkError(f"fleetmark parse {name}: which file? Give the tool's output, or - for stdin")
     archive = archives.find(root, name).writable()
     try:
-        before = {_key(e): e for e in archive.journal() if e["e"] == "outcome"}
+        before = {archives.key_of(e): e for e in archive.journal() if e["e"] == "outcome"}
         changed = 0
         for folder, step in archive.steps():
             if step["serves"]:
                 continue
             outcome = judge(archive, folder)
-            was = before.get(_key(step))
+            was = before.get(archives.key_of(step))
             if was is None or (was["status"], was["reason"]) != (outcome.status.value, outcome.reason):
                 changed += 1
-                keys = ("host", "workload", "case", "repeat", "subject")
-                archive.note("outcome", **{k: step[k] for k in keys}, **said(outcome))
+                archive.note("outcome", **{k: step[k] for k in archives.KEY}, **said(outcome))
         rows = rebuild(archive)
         path = archive.write_measurements(rows)
     finally:
@@ -141,7 +140,3 @@ def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
     else:
         console.print(f"{len(rows)} measurements in {path}; {changed} outcomes changed", soft_wrap=True, markup=False)
     return 0
-
-
-def _key(event: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(event[k] for k in ("host", "workload", "case", "repeat", "subject"))

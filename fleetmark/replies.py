@@ -59,6 +59,7 @@ class Result(_Reply):
     rc: Annotated[int, Field(ge=-255, le=255)] | None = None
     reason: Words | None = None
     telemetry: Telemetry | None = None
+    left_out: Annotated[list[Words], Field(max_length=100)] = []  # files that the host did not hand over, and why
 
 
 class Started(_Reply):

@@ -16,7 +16,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from fleetmark.archive import Archive, utc, write_atomic
+from fleetmark.archive import Archive, utc
+from fleetmark.files import write_atomic
 from fleetmark.model import FleetmarkError
 from fleetmark.results import Results
 from fleetmark.view import load_results
@@ -138,8 +139,7 @@ def campaign(archive: Archive, form: str, console: Console, documents: Documents
     if wanted.paths:
         write(of, wanted, console)
     else:
-        page = archive.path / "summary.html"
-        write_atomic(page, html.render(of, templates=wanted.templates))
+        page = archive.write_page(html.render(of, templates=wanted.templates))
     if form == "json":
         typer.echo(json.dumps(_as_json(results, page), indent=1))
     elif form == "md":

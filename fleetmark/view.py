@@ -24,6 +24,7 @@ from planner.stability import FOREIGN_CORES
 from planner.summary import codes
 
 SHOWN = 6  # unstable cases named one by one
+_NO_FACTS = said("the campaign holds no facts of it, nor why it gave none")
 _KINDS = {"str": "object", "int": "int64", "float": "float64", "bool": "bool"}
 
 
@@ -149,7 +150,7 @@ def _measurements(archive: Archive, hosts: Container[str] | None = None) -> tupl
 
     Raises FleetmarkError for a file that is no whole Parquet file, or lacks a column that nothing goes without.
     """
-    file = archive.path / "measurements.parquet"
+    file = archive.inside("measurements.parquet")
     if not file.exists():
         return pd.DataFrame({name: pd.Series(dtype=_KINDS[kind]) for name, kind in MEASUREMENT_SCHEMA.items()}), []
     mend = "`fleetmark parse` makes it anew from raw"
@@ -258,7 +259,9 @@ def _hosts(
     facts: Mapping[str, Callable[[], Facts | None]] | None,
 ) -> tuple[HostInfo, ...]:
     found = archive.facts() if facts is None else {host: of for host, read in facts.items() if (of := read())}
-    gone = {e["host"]: e["reason"] for e in events if e["e"] == "unreachable"}
+    gone = {e["host"]: e.get("reason") for e in events if e["e"] == "unreachable"}
+    for host in (host for e in events if e["e"] == "joined" for host in e["hosts"]):
+        gone.pop(host, None)
     return tuple(
         HostInfo(
             name=h["name"],
@@ -267,7 +270,7 @@ def _hosts(
             labels=h["labels"],
             facts=found.get(h["name"]),
             reachable=h["name"] in found,
-            reason=gone.get(h["name"]),
+            reason=gone.get(h["name"]) or (None if h["name"] in found else _NO_FACTS),
         )
         for h in asked["hosts"]
         if facts is None or h["name"] in facts

@@ -144,3 +144,12 @@ def outcomes(drive: Drive, host: str) -> list[tuple[str, str]]:
     return [
         (e["status"], e["reason"]) for e in drive.archive.journal() if e["e"] == "outcome" and e.get("host") == host
     ]
+
+
+def save_step(archive: Archive, host: str, doc: Any, files: dict[str, bytes]) -> Path:
+    """A finished step put on record, as ``Receiver`` and ``Drive`` do it together."""
+    folder = archive.begin_step(host, doc)
+    for name, data in files.items():
+        with archive.new_file(folder, name) as out:
+            out.write(data)
+    return archive.save_step(host, doc, folder)
