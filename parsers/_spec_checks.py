@@ -230,7 +230,7 @@ class _Result:
             if score.value is None:
                 if score.unreadable or (score.ended and _LIKE_A_FIGURE.match(score.said)):
                     self.remarks.append(
-                        f"line {score.line}: {score.case} {score.tune} is printed as {score.said!r}, which is no figure "
+                        f"line {score.line}: {score.case} {score.tune} is printed as {score.said!r}, no figure "
                         "with a decimal point, left out"
                     )
                 if score.unreadable or score.said.strip("0."):

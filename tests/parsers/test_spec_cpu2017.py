@@ -543,7 +543,7 @@ def test_figures_with_decimal_commas_are_no_figures() -> None:
     for commas in ("SPECrate2017_int_base,121,543139,,121,543139", 'SPECrate2017_int_base,"121,543139",,"121,543139"'):
         parsed = parse(text.replace(score_line, commas).encode())
         assert find(parsed, "base_score") is None
-        assert any("is printed as '121,543139', which is no figure" in note for note in parsed.notes)
+        assert any("is printed as '121,543139', no figure with a decimal point" in note for note in parsed.notes)
         assert (score(parsed, "SPECrate2017_int", "peak"), parsed.invalid) == (106.466459, None)
     same_cells = parse(text.replace(score_line, "SPECrate2017_int_base,121,121,,121,121").encode())
     assert find(same_cells, "base_score") is None
