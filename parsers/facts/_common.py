@@ -13,7 +13,8 @@ MAX_ID = 1 << 16  # no host has a CPU or node number beyond this; a longer range
 _NOTHING = frozenset(
     {"", "-", "n/a", "[n/a]", "none", "unknown", "other", "not specified", "not provided", "not available"}
     | {"<out of spec>", "<bad index>", "no dimm", "undefined", "not supported", "[not supported]", "null"}
-    | {"to be filled by o.e.m.", "requested functionality has been deprecated"}
+    | {"to be filled by o.e.m.", "requested functionality has been deprecated", "err!", "unknown error"}
+    | {"[unknown error]", "gpu is lost", "[gpu is lost]", "insufficient permissions", "[insufficient permissions]"}
 )
 
 
@@ -39,7 +40,7 @@ def integer(value: Any) -> int | None:
 def size(value: Any) -> int | None:
     """Bytes of ``4.3 MiB``, ``33792K``, ``1024 MB`` or ``4096``: firmware and util-linux mean powers of 1024 by all."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return value if value >= 0 else None
+        return value if 0 <= value < 1 << 63 else None
     text = str(value).strip()
     if not isinstance(value, str) or len(text) > 24:
         return None
