@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from parsers._nccl_model import METRICS, Row, Run
 _MOST_REMARKS = 5  # of one run
 _MOST_NOTES = 100
 _GB = 1e9
+_RANK = re.compile(r"[0-9]{1,9}")  # as a launcher marks lines; a mark may be any other word
 
 
 @dataclass(slots=True)
@@ -220,12 +222,12 @@ def _settle(run: Run) -> None:
 
 def _natural(source: str) -> tuple[bool, int, str]:
     """No mark first, then ranks as numbers, then names."""
-    return (bool(source), int(source), "") if source.isdigit() else (bool(source), 10**9, source)
+    return (True, int(source), "") if _RANK.fullmatch(source) else (bool(source), 10**9, source)
 
 
 def _ranks(*runs: Run) -> bool:
     """Whether these runs are marked with the ranks of a launcher."""
-    return all(run.source.isdigit() for run in runs)
+    return all(_RANK.fullmatch(run.source) for run in runs)
 
 
 def _single(run: Run) -> bool:
