@@ -19,7 +19,7 @@ stay as printed, mostly 0 to 100. Counts: ``good``, ``total``, ``gen_len``, ``to
 Read against LoadGen v0.5 to v6.0 (results.cc, test_settings_internal.cc), the endpoints client 0.1.0 (report.py), and
 the inference rules: runs of 600 s (60 s up to v0.7), latency limits, compliance tests TEST01 to TEST09. Logs of
 accuracy mode hold no result, nor do mlperf_log_accuracy.json and detail logs before v1.0. What MLCommons did not
-publish is unverified, so every result says so.
+publish is unverified, so every result says so. A log or report without its last line is invalid: it is cut.
 """
 
 from __future__ import annotations

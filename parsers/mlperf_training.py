@@ -10,7 +10,8 @@ label (``samples``, ``epoch``, ``tokens``, ``step``; and ``eval``, a number, whe
 ``samples_to_train``, ``epochs_to_train`` (``tokens_``, ``steps_``) at that last evaluation, ``seed``,
 ``global_batch_size``, ``target`` where printed. Several runs in a log have the label ``run``, from 0.
 
-A run that did not converge has its evaluations and is invalid; one that did not end is an error. What MLCommons did
+A run that did not converge has its evaluations and is invalid; one that did not end is an error, and makes a log of
+several invalid where it is the last: the log is cut. What MLCommons did
 not publish is unverified, so every result says so.
 
 Read against mllog and the compliance checker of mlcommons/logging 4.1 (rulesets 0.6 to 6.1), and results of rounds

@@ -13,7 +13,8 @@ from its JSON. Metrics and labels are those of ``nccl_tests``; further ``time_p5
 - hccl_test (Ascend CANN): columns between bars, algorithm bandwidth only (1 GB/s is 1e9 B/s), checked in words:
   ``failed`` makes a run invalid, ``NULL`` says that nothing was checked.
 
-Several runs in one text, wrong data and repeated sizes are treated as by ``nccl_tests``.
+Several runs in one text, wrong data, repeated sizes and text that is cut are treated as by ``nccl_tests``. hccl_test's
+table and mscclpp-test's records have no last line: the largest size asked for tells, by the text or the command.
 """
 
 from __future__ import annotations
