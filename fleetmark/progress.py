@@ -84,7 +84,8 @@ class Progress:
     def say(self, host: str, text: str) -> None:
         """One plain line, where there is no live table to show it."""
         if not self._live:
-            self.console.print(Text(f"{time.strftime('%H:%M:%S')} {host}: {text}"), soft_wrap=True)
+            line = " ".join(f"{host}: {text}".split())  # what a host says cannot begin a line that is not its own
+            self.console.print(Text(f"{time.strftime('%H:%M:%S')} {line}"), soft_wrap=True)
 
     def add(self, host: str, cells: dict[str, Cell], left_s: float) -> None:
         self.rows[host] = Row(cells, left_s)
