@@ -20,15 +20,17 @@ from rich.console import Console
 from fleetmark import __version__
 from fleetmark.adaptive import Adaptive, Until
 from fleetmark.archive import Archive, safe_name, utc
+from fleetmark.credentials import credentials_again, refuse_without
 from fleetmark.drive import Drive, Run, about, said
 from fleetmark.facts import Facts
 from fleetmark.inventory import Host, load_inventory
 from fleetmark.launch import PLAYBOOKS, launch
 from fleetmark.model import Status
 from fleetmark.outcome import Outcome, rebuild
-from fleetmark.plan import Settings, make_plan, probes, settings_of
+from fleetmark.plan import Settings, make_plan, probes, secrets_of
 from fleetmark.preflight import WORK_DIR, Checked, check_hosts
 from fleetmark.progress import Cell, Progress
+from fleetmark.redact import conceal
 from fleetmark.resolve import is_present
 from fleetmark.steps import Exchange, HostPlan, Plan, Step
 from workloads import load_suite
@@ -60,7 +62,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
     """
     suite = load_suite(options.suite)
     settings = options.settings or {}
-    settings_of(suite, settings)  # bad settings are refused here
+    credentials = secrets_of(suite, settings)  # bad settings are refused here
     seed = options.seed if options.seed is not None else secrets.randbelow(2**31)
     hosts = _hosts(options)
     checked = _check(hosts, options, console)
@@ -76,7 +78,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
                 archive.save_facts(c.host.name, c.facts, c.raw or {})
                 archive.save_job(c.host.name, _job(asked, plan.hosts[c.host.name], c.facts))
         _note_known(archive, checked, plan)
-        interrupted = _drive(archive, options, console, checked, plan.exchanges)
+        interrupted = _drive(archive, options, console, checked, plan.exchanges, credentials)
     finally:
         _hang_up(checked)
     return archive, interrupted
@@ -86,6 +88,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
     """Go on with a campaign: collect what hosts finished meanwhile, follow what runs, start what is owed."""
     archive.writable()
     asked = archive.campaign()
+    credentials = credentials_again(asked, options.settings or {})
     options = replace(
         options,
         suite=asked["suite"],
@@ -106,7 +109,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
         _note_lost(archive, archive.job(name), owed[name], "it is in the inventory no longer")
     archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
     try:
-        return _drive(archive, options, console, checked, exchanges)
+        return _drive(archive, options, console, checked, exchanges, credentials)
     finally:
         _hang_up(checked)
 
@@ -205,7 +208,7 @@ def _command(options: Options, seed: int) -> list[str]:
         words += ["--until-ci", f"{options.until.ci:.4%}", "--max-repeats", str(options.until.most)]
     if options.repeats:
         words += ["--repeats", str(options.repeats)]
-    for workload, settings in (options.settings or {}).items():
+    for workload, settings in conceal(options.settings or {})[0].items():
         for parameter, value in settings.items():
             words += ["--set", f"{workload}.{parameter}={value}"]
     if options.become:
@@ -251,7 +254,12 @@ def _note_known(archive: Archive, checked: Sequence[Checked], plan: Plan) -> Non
 
 
 def _drive(
-    archive: Archive, options: Options, console: Console, checked: Sequence[Checked], exchanges: Sequence[Exchange]
+    archive: Archive,
+    options: Options,
+    console: Console,
+    checked: Sequence[Checked],
+    exchanges: Sequence[Exchange],
+    credentials: Mapping[str, str],
 ) -> bool:
     """Launch and follow whatever is owed, to the end or an interruption (then True); the measurements are written."""
     asked = archive.campaign()
@@ -291,6 +299,7 @@ def _drive(
                 )
                 variables[name] = _variables(c.host, c.reach.is_root, c.facts, job, steps)
                 jobs[name] = {**job, "folder": folder, "steps": [asdict(s) for s in steps]}
+        refuse_without(credentials, variables, str(archive.path))
         adaptive = None
         if options.until:
             cpus = {c.host.name: c.facts.cpu.threads or 1 for c in checked if c.facts}
@@ -300,7 +309,9 @@ def _drive(
         interrupted = False
         try:
             if runs:
-                drive.launch(lambda hear: launch(options.inventory, variables, jobs, hear, lambda: drive.abandoned))
+                drive.launch(
+                    lambda hear: launch(options.inventory, variables, jobs, credentials, hear, lambda: drive.abandoned)
+                )
             drive.run()
         except KeyboardInterrupt:
             console.print("stopping the hosts' jobs; what is finished is kept (again to leave at once)")

@@ -102,7 +102,6 @@ def run(
 
     fixed = {
         "--suite": suite,
-        "--set": set_,
         "--repeats": repeats,
         "--until-ci": until_ci,
         "--seed": seed,

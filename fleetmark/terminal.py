@@ -1,4 +1,4 @@
-"""The one way to a terminal: what comes from outside is shown there, never obeyed."""
+"""The one way to a terminal: what comes from outside is shown there, never obeyed, and no credentials."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from rich.segment import Segment
 from rich.status import Status
 from rich.text import Span, Text
 
+from fleetmark.redact import redact
 from fleetmark.visible import visible
 
 
@@ -42,7 +43,7 @@ class Terminal(Console):
 
 def shown(text: str) -> str:
     """``text`` as a terminal may have it."""
-    return visible(text)
+    return visible(redact(text))
 
 
 def _shown_in_style(text: Text) -> Text:
