@@ -32,7 +32,9 @@ from fleetmark.preflight import WORK_DIR, Checked, check_hosts
 from fleetmark.progress import Cell, Progress
 from fleetmark.redact import conceal
 from fleetmark.resolve import is_present
+from fleetmark.said import count
 from fleetmark.steps import Exchange, HostPlan, Plan, Step
+from fleetmark.survey import unknown_keys
 from workloads import load_suite
 from workloads.manifest import files as manifest_files
 
@@ -141,8 +143,11 @@ def _hosts(options: Options) -> list[Host]:
 
 
 def _check(hosts: Sequence[Host], options: Options, console: Console) -> list[Checked]:
-    with console.status(f"asking {len(hosts)} host{'s' * (len(hosts) != 1)} what they are"):
-        return check_hosts(hosts, probes(), work_dir=options.work_dir, timeout_s=options.connect_timeout_s)
+    with console.status(f"asking {count(len(hosts), 'host')} what {'it is' if len(hosts) == 1 else 'they are'}"):
+        checked = check_hosts(hosts, probes(), work_dir=options.work_dir, timeout_s=options.connect_timeout_s)
+    for line in unknown_keys([c.unknown_key for c in checked if c.unknown_key]):
+        console.print(line, soft_wrap=True)
+    return checked
 
 
 def _hang_up(checked: Sequence[Checked]) -> None:

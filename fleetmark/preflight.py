@@ -16,6 +16,7 @@ from fleetmark.inventory import Host
 from fleetmark.launch import agent_source
 from fleetmark.model import FleetmarkError
 from fleetmark.reach import Reach, connect
+from fleetmark.ssh_target import UnknownKey
 from parsers.facts import normalise
 
 PARALLEL = 64
@@ -49,6 +50,7 @@ class Checked:
     facts: Facts | None = None
     raw: dict[str, Any] | None = None
     reason: str | None = None
+    unknown_key: UnknownKey | None = None
 
 
 def check_hosts(
@@ -93,5 +95,6 @@ def _check(host: Host, probes: Sequence[str], work_dir: str, timeout_s: float) -
         if reach:
             reach.close()
         said = str(error) if isinstance(error, FleetmarkError) else f"facts came back garbled: {error!r}"
-        return Checked(host, reason=" ".join(said.split()).removeprefix(f"{host.name}: "))
+        unknown = error if isinstance(error, UnknownKey) else None
+        return Checked(host, reason=" ".join(said.split()).removeprefix(f"{host.name}: "), unknown_key=unknown)
     return Checked(host, reach, facts, doc)

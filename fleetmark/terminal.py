@@ -36,9 +36,14 @@ class Terminal(Console):
         """As rich does it, but a string is no markup."""
         return super().status(Text(status) if isinstance(status, str) else status, **more)
 
-    def paste(self, command: str, indent: int = 0) -> None:
-        """A command line for people to copy: on one line, however narrow the terminal."""
-        self.print(Text(" " * indent + command, style="cyan"), soft_wrap=True)
+    def print(self, *objects: Any, **more: Any) -> None:
+        """As rich does it, but a line that is ``whole`` is not cut at the terminal's width."""
+        super().print(*objects, **{"crop": False, **more})
+
+
+def whole(text: str, style: str = "") -> Text:
+    """A line that only the terminal breaks, so that a command in it can be copied and pasted."""
+    return Text(text, style=style, no_wrap=True, overflow="ignore")
 
 
 def shown(text: str) -> str:
