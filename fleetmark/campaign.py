@@ -146,7 +146,7 @@ def _check(hosts: Sequence[Host], options: Options, console: Console) -> list[Ch
     with console.status(f"asking {count(len(hosts), 'host')} what {'it is' if len(hosts) == 1 else 'they are'}"):
         checked = check_hosts(hosts, probes(), work_dir=options.work_dir, timeout_s=options.connect_timeout_s)
     for line in unknown_keys([c.unknown_key for c in checked if c.unknown_key]):
-        console.print(line, soft_wrap=True)
+        console.print(line)
     return checked
 
 

@@ -62,7 +62,7 @@ class UnknownKey(ReachError):
         name = target.hostname.lower()
         plain = not target.proxy and target.key_name in (name, f"[{name}]:{target.port}")
         self.scan = Scan(target.port, file, target.hash_known_hosts, target.hostname) if plain else None
-        trusted = f", or, where the network is trusted, run {self.scan.command()}" if self.scan else ""
+        trusted = ", or, where the network is trusted, add it as `fleetmark hosts` says" if self.scan else ""
         super().__init__(f"{host}: {why}; log in once with ssh{trusted}")
 
 

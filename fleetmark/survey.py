@@ -24,7 +24,7 @@ from fleetmark.units import human
 from workloads import load_suite
 
 SKEW_SHOWN_S = 1.0
-_GIVE_WAY = ("Python", "OS", "NICs", "disks", "skew", "GPUs", "memory")  # columns, on a narrow terminal
+_GIVE_WAY = ("Python", "OS", "NICs", "disks", "skew", "GPUs", "memory")  # on a narrow terminal, the first first
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def table(entries: Sequence[Entry], width: int) -> RenderableType:
         do = "does" if len(silent) == 1 else "do"
         parts.append(Text(f"\n{len(silent)} of {count(len(entries), 'host')} {do} not answer:", style="bold red"))
         parts += [whole(f"  {e.host.name}: {_reason(e)}") for e in silent]
-        parts += [whole(line) for line in unknown_keys([e.unknown_key for e in silent if e.unknown_key])]
+        parts += unknown_keys([e.unknown_key for e in silent if e.unknown_key])
     skipped = _by_name((f"{workload} {why}", e) for e in entries for workload, why in e.skipped.items())
     if skipped:
         parts.append(Text("\nwould be skipped:", style="bold"))
@@ -111,19 +111,19 @@ def table(entries: Sequence[Entry], width: int) -> RenderableType:
     notes = _by_name((note, e) for e in entries if e.facts for note in e.facts.notes)
     if notes:
         parts.append(Text("\nnotes:", style="bold"))
-        parts += [whole(f"  {line}") for line in notes]
+        parts += [Text(f"  {line}") for line in notes]
     return Group(*parts)
 
 
-def unknown_keys(unknown: Sequence[UnknownKey]) -> list[str]:
+def unknown_keys(unknown: Sequence[UnknownKey]) -> list[RenderableType]:
     """What adds the keys of all these hosts at once, and when not to; nothing where there are none."""
-    commands = scans(unknown)
     if not unknown:
         return []
-    lines = [f"\n{count(len(unknown), 'host key')} to add: log in to each once with ssh and compare its fingerprint."]
-    if commands:
-        lines[0] += " Where the network is trusted, since this believes whoever answers now, all at once:"
-    return [*lines, *(f"  {command}" for command in commands)]
+    host = "the host" if len(unknown) == 1 else "each host"
+    how = f"\n{count(len(unknown), 'host key')} to add: log in to {host} once with ssh and compare the fingerprint."
+    if commands := scans(unknown):
+        how += " Or at once, which believes whoever answers now: only where you trust the network between."
+    return [Text(how), *(whole(f"  {command}", "cyan") for command in commands)]
 
 
 def _reason(e: Entry) -> str:
@@ -153,9 +153,11 @@ def _facts_table(entries: Sequence[Entry], width: int) -> Table:
     columns = {name: [row[n] for row in rows] for n, name in enumerate(names)}
     if _width(columns) > width:
         columns["CPU"] = [_short_model(e.facts.cpu.model) for e in entries if e.facts]
-    for name in _GIVE_WAY:
-        if _width(columns) > width:
-            del columns[name]
+        kept = {name for name in names if name not in _GIVE_WAY}
+        for name in reversed(_GIVE_WAY):
+            if _width({n: v for n, v in columns.items() if n in kept | {name}}) <= width:
+                kept.add(name)
+        columns = {n: v for n, v in columns.items() if n in kept}
     for name, values in columns.items():
         justify: Literal["left", "right"] = "right" if name in figures else "left"
         made.add_column(name, justify=justify, no_wrap=True, min_width=max(map(cell_len, [name, *values])))
@@ -194,7 +196,8 @@ def _model(name: str | None) -> str:
 
 def _short_model(name: str | None) -> str:
     """``EPYC 9654`` or ``Xeon 8380``: what tells one model from another, without its maker and its class of price."""
-    words = re.sub(r"\b(AMD|Intel|ARM|Platinum|Gold|Silver|Bronze|Genuine|with Radeon.*)\b", "", _model(name)).split()
+    makers = r"\b(AMD|Intel|ARM|Platinum|Gold|Silver|Bronze|Genuine|with Radeon.*)\b"
+    words = re.sub(makers, "", _model(name), flags=re.IGNORECASE).split()
     return " ".join(words[:3]) or "?"
 
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
 
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.segment import Segment
 from rich.status import Status
 from rich.text import Span, Text
@@ -38,7 +38,9 @@ class Terminal(Console):
 
     def print(self, *objects: Any, **more: Any) -> None:
         """As rich does it, but a line that is ``whole`` is not cut at the terminal's width."""
-        super().print(*objects, **{"crop": False, **more})
+        # Alone, since rich joins texts into one that may be broken.
+        parts = [Group(o) if isinstance(o, Text) and o.no_wrap else o for o in objects]
+        super().print(*parts, **{"crop": False, **more})
 
 
 def whole(text: str, style: str = "") -> Text:
