@@ -26,7 +26,7 @@ from fleetmark.cli_common import (
     interruptible,
 )
 from fleetmark.model import FleetmarkError, Status
-from fleetmark.terminal import Terminal, guard
+from fleetmark.terminal import Terminal, guard, whole
 
 app = typer.Typer(
     help="Characterise servers: run the field's benchmarks over a fleet and read what they say.",
@@ -330,7 +330,7 @@ def campaigns(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
     elif found:
         Terminal().print(catalogue.campaign_table(found))
     else:
-        Terminal().print(f"no campaigns under {root}; `fleetmark run` makes one, --results looks elsewhere")
+        Terminal().print(whole(f"no campaigns under {root}; `fleetmark run` makes one, --results looks elsewhere"))
 
 
 @app.command()
