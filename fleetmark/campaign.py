@@ -20,6 +20,7 @@ from rich.console import Console
 from fleetmark import __version__, planned
 from fleetmark.adaptive import Adaptive, Until
 from fleetmark.archive import KEY, Archive, Planned, facts_document, key_of, safe_name, utc
+from fleetmark.credentials import credentials_again, refuse_without
 from fleetmark.drive import Drive, about, said
 from fleetmark.facts import Facts
 from fleetmark.hostrun import Run
@@ -27,12 +28,15 @@ from fleetmark.inventory import Host, load_inventory
 from fleetmark.launch import PLAYBOOKS, launch
 from fleetmark.model import FleetmarkError, Status
 from fleetmark.outcome import Outcome, rebuild
-from fleetmark.plan import Settings, make_plan, probes, settings_of
+from fleetmark.plan import Settings, make_plan, probes, secrets_of
 from fleetmark.planned import Asked, asked_of, digest, job_text
 from fleetmark.preflight import WORK_DIR, Checked, check_hosts
 from fleetmark.progress import Cell, Progress
+from fleetmark.redact import conceal
 from fleetmark.resolve import is_present
+from fleetmark.said import count
 from fleetmark.steps import Exchange, Plan, Step
+from fleetmark.survey import unknown_keys
 from workloads import Suite, load_suite
 from workloads.manifest import files as manifest_files
 
@@ -62,7 +66,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
     """
     suite = load_suite(options.suite)
     settings = options.settings or {}
-    settings_of(suite, settings)  # bad settings are refused here
+    credentials = secrets_of(suite, settings)  # bad settings are refused here
     seed = options.seed if options.seed is not None else secrets.randbelow(2**31)
     hosts = _hosts(options)
     checked = _check(hosts, options, console)
@@ -79,7 +83,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
         documents = {host: Planned(of_facts[host], text) for host, text in jobs.items()}
         archive = Archive.create(options.root, name, asked, documents).writable()
         _note_known(archive, checked, plan)
-        interrupted = _drive(archive, options, console, checked)
+        interrupted = _drive(archive, options, console, checked, credentials)
     finally:
         _hang_up(checked)
     return archive, interrupted
@@ -92,6 +96,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
     """
     archive.writable()
     asked = asked_of(archive)
+    credentials = credentials_again(asked.suite, asked.settings, options.settings or {})
     options = replace(
         options,
         suite=asked.suite,
@@ -124,7 +129,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
         for name in sorted(owed.keys() - {h.name for h in hosts}):
             _note_lost(archive, jobs[name], owed[name], "it is in the inventory no longer")
         archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
-        return _drive(archive, options, console, checked)
+        return _drive(archive, options, console, checked, credentials)
     finally:
         _hang_up(checked)
 
@@ -180,8 +185,11 @@ def _hosts(options: Options) -> list[Host]:
 
 
 def _check(hosts: Sequence[Host], options: Options, console: Console) -> list[Checked]:
-    with console.status(f"asking {len(hosts)} host{'s' * (len(hosts) != 1)} what they are"):
-        return check_hosts(hosts, probes(), work_dir=options.work_dir, timeout_s=options.connect_timeout_s)
+    with console.status(f"asking {count(len(hosts), 'host')} what {'it is' if len(hosts) == 1 else 'they are'}"):
+        checked = check_hosts(hosts, probes(), work_dir=options.work_dir, timeout_s=options.connect_timeout_s)
+    for line in unknown_keys([c.unknown_key for c in checked if c.unknown_key]):
+        console.print(line)
+    return checked
 
 
 def _hang_up(checked: Sequence[Checked]) -> None:
@@ -200,7 +208,8 @@ def _campaign(
         "id": name,
         "created": utc(),
         "suite": str(Path(options.suite).resolve()) if Path(options.suite).is_file() else options.suite,
-        "suite_as_read": suite.model_dump(mode="json"),
+        # Without its settings: they are in "settings", where credentials are left out.
+        "suite_as_read": suite.model_dump(mode="json", exclude={"workloads": {"__all__": {"set"}}}),
         "workloads": list(plan.settings),
         "settings": plan.settings,
         "repeats": options.repeats,
@@ -256,7 +265,7 @@ def _command(options: Options, seed: int) -> list[str]:
         words += ["--until-ci", f"{options.until.ci:.4%}", "--max-repeats", str(options.until.most)]
     if options.repeats:
         words += ["--repeats", str(options.repeats)]
-    for workload, settings in (options.settings or {}).items():
+    for workload, settings in conceal(options.settings or {})[0].items():
         for parameter, value in settings.items():
             words += ["--set", f"{workload}.{parameter}={value}"]
     if options.become:
@@ -284,7 +293,9 @@ def _note_known(archive: Archive, checked: Sequence[Checked], plan: Plan) -> Non
             archive.note("outcome", host=name, workload=no.workload, **{**nothing, "case": no.case}, **failed)
 
 
-def _drive(archive: Archive, options: Options, console: Console, checked: Sequence[Checked]) -> bool:
+def _drive(
+    archive: Archive, options: Options, console: Console, checked: Sequence[Checked], credentials: Mapping[str, str]
+) -> bool:
     """Launch and follow whatever is owed, to the end or an interruption (then True); the measurements are written."""
     asked = asked_of(archive)
     on_record = planned.jobs(archive, asked)
@@ -325,6 +336,7 @@ def _drive(archive: Archive, options: Options, console: Console, checked: Sequen
                 )
                 variables[name] = _variables(c.host, c.reach.is_root, c.facts, job, steps)
                 jobs[name] = {**job, "folder": folder, "steps": [asdict(s) for s in steps]}
+        refuse_without(credentials, variables, str(archive.path))
         adaptive = None
         if options.until:
             cpus = {c.host.name: c.facts.cpu.threads or 1 for c in checked if c.facts}
@@ -334,7 +346,9 @@ def _drive(archive: Archive, options: Options, console: Console, checked: Sequen
         interrupted = False
         try:
             if runs:
-                drive.launch(lambda hear: launch(options.inventory, variables, jobs, hear, lambda: drive.abandoned))
+                drive.launch(
+                    lambda hear: launch(options.inventory, variables, jobs, credentials, hear, lambda: drive.abandoned)
+                )
             drive.run()
         except KeyboardInterrupt:
             console.print("stopping the hosts' jobs; what is finished is kept (again to leave at once)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +14,8 @@ from rich.text import Text
 from fleetmark.archive import Archive, key_of
 from fleetmark.model import FleetmarkError
 from workloads import Manifest, load_suite, suite_names
+from workloads.manifest import Case
+from workloads.template import evaluate
 
 
 def overview(manifests: Sequence[Manifest]) -> list[RenderableType]:
@@ -29,15 +32,15 @@ def overview(manifests: Sequence[Manifest]) -> list[RenderableType]:
 
 def one(m: Manifest) -> list[RenderableType]:
     """One workload in full: what it measures, its cases, parameters and metrics."""
-    cases = _table("case", "about", "command")
+    cases = _table("case", "about", "program")
     for c in m.cases:
-        command = next((str(word) for word in c.argv if "{{" not in str(word)), "")  # the rest depends on the host
-        cases.add_row(Text(c.name), Text(c.about), Text(command))
+        cases.add_row(c.called or c.name, c.about, _program(m, c))
     parameters = _table("parameter", "type", "default", "about")
+    defaults = _defaults(m)
     for name, p in m.parameters.items():
         kind = f"{p.type}, ..." if p.many else p.type
         about = p.about + (f" ({', '.join(map(str, p.choices))})" if p.choices else "")
-        parameters.add_row(Text(f"{m.name}.{name}"), kind, Text(_default(p.default)), Text(about))
+        parameters.add_row(f"{m.name}.{name}", kind, defaults[name], about)
     metrics = _table("metric", "unit", "better", "about")
     for name, metric in m.metrics.items():
         metrics.add_row(
@@ -49,11 +52,25 @@ def one(m: Manifest) -> list[RenderableType]:
     return [head, cases, gap, parameters, gap, metrics, foot]
 
 
-def _default(value: Any) -> str:
-    if isinstance(value, list):
-        return ",".join(map(str, value))
-    text = str(value)
-    return "from facts" if "facts." in text else text
+def _program(m: Manifest, case: Case) -> str:
+    """What a case starts, as far as that is known before there is a host."""
+    words = [str(word).rpartition("}}/")[2] for word in case.argv]
+    words = [words[0], m.deploy.provides.rpartition("/")[2] if m.deploy else "", *words]
+    return next((w for w in words if re.fullmatch(r"\w[\w.+-]*", w)), "")
+
+
+def _defaults(m: Manifest) -> dict[str, str]:
+    """Parameter to its default, worked out where it follows from others; what needs a host is ``from facts``."""
+    known: dict[str, Any] = {}
+    shown: dict[str, str] = {}
+    for name, p in m.parameters.items():
+        try:
+            value = evaluate(p.default, known, name)
+            known[name] = p.coerce(value, name)
+            shown[name] = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        except FleetmarkError:
+            shown[name] = "from facts"
+    return shown
 
 
 def _table(*columns: str) -> Table:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from fleetmark import __version__, cli_plan, cli_profile, cli_reports
 from fleetmark.cli_common import (
@@ -28,6 +27,7 @@ from fleetmark.cli_common import (
     interruptible,
 )
 from fleetmark.model import CannotKeep, FleetmarkError, LeftOut, Status
+from fleetmark.terminal import Terminal, guard, whole
 
 app = typer.Typer(
     help="Characterise servers: run the field's benchmarks over a fleet and read what they say.",
@@ -113,7 +113,6 @@ def run(
 
     fixed = {
         "--suite": suite,
-        "--set": set_,
         "--repeats": repeats,
         "--until-ci": until_ci,
         "--seed": seed,
@@ -137,7 +136,7 @@ def run(
         patience_s=patience,
         until=_until(until_ci, repeats, max_repeats) if until_ci else None,
     )
-    console = Console(stderr=as_ is Format.JSON)
+    console = Terminal(stderr=as_ is Format.JSON)
     if inventory:
         threading.Thread(target=_load_reports, daemon=True).start()
     with interruptible("what is finished is kept and hosts may be at work: fleetmark run --resume last"):
@@ -214,7 +213,7 @@ def import_(
         typer.echo(json.dumps(importing.as_json(done), indent=1))
     else:
         for part in importing.said(done):
-            Console().print(part, soft_wrap=True)
+            Terminal().print(part, soft_wrap=True)
     for sentence in failed:
         typer.echo(f"fleetmark: {sentence}", err=True)
     raise typer.Exit(USAGE if failed else OK)
@@ -241,7 +240,7 @@ def predict(
         typer.echo(json.dumps([f.as_json() for f in found], indent=1))
     else:
         for part in predicting.table(found):
-            Console().print(part)
+            Terminal().print(part)
 
 
 references = typer.Typer(help="Pinned reference machines, which scores are against for good.", no_args_is_help=True)
@@ -275,7 +274,7 @@ def reference_list(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
     if as_ is Format.JSON:
         typer.echo(json.dumps(found, indent=1))
     else:
-        Console().print(comparing.table(found))
+        Terminal().print(comparing.table(found))
 
 
 @app.command()
@@ -296,7 +295,7 @@ def hosts(
     from fleetmark import survey
     from fleetmark.preflight import WORK_DIR
 
-    console = Console(stderr=as_ is Format.JSON)
+    console = Terminal(stderr=as_ is Format.JSON)
     with interruptible("nothing was changed anywhere"):
         asked = (tuple(inventory or ()), limit, suite, _settings(set_ or []), become)
         found = survey.survey(*asked, work_dir or WORK_DIR, connect_timeout, console)
@@ -324,7 +323,7 @@ def workloads(
         typer.echo(json.dumps(docs[0] if name else docs, indent=1))
         return
     for part in catalogue.one(found[0]) if name else catalogue.overview(found):
-        Console(markup=False, highlight=False).print(part)
+        Terminal().print(part)
 
 
 @app.command()
@@ -340,9 +339,9 @@ def campaigns(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
     if as_ is Format.JSON:
         typer.echo(json.dumps(found, indent=1))
     elif found:
-        Console().print(catalogue.campaign_table(found))
+        Terminal().print(catalogue.campaign_table(found))
     else:
-        Console().print(f"no campaigns under {root}; `fleetmark run` makes one, --results looks elsewhere")
+        Terminal().print(whole(f"no campaigns under {root}; `fleetmark run` makes one, --results looks elsewhere"))
 
 
 @app.command()
@@ -360,8 +359,8 @@ def parse(
     from fleetmark import reparse
 
     if files:
-        raise typer.Exit(reparse.files(what, files, command, Console(), as_ is Format.JSON))
-    raise typer.Exit(reparse.campaign(what, root, Console(stderr=as_ is Format.JSON), as_ is Format.JSON))
+        raise typer.Exit(reparse.files(what, files, command, Terminal(), as_ is Format.JSON))
+    raise typer.Exit(reparse.campaign(what, root, Terminal(stderr=as_ is Format.JSON), as_ is Format.JSON))
 
 
 app.add_typer(cli_plan.app, name="plan")
@@ -374,13 +373,14 @@ def main() -> None:
     """
     # Arrow's own pool gives memory back page by page: a quarter of the time of a large report.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    guard()
     try:
         app()
     except (FleetmarkError, PermissionError) as error:
         told = str(error)
         if isinstance(error, PermissionError) and error.filename:
             told = f"{error.filename}: permission denied; choose another place, or become a user who may"
-        Console(stderr=True).print(f"fleetmark: {told}", style="bold", markup=False, highlight=False, soft_wrap=True)
+        Terminal(stderr=True).print(f"fleetmark: {told}", style="bold", soft_wrap=True)
         sys.exit(SOME_FAILED if isinstance(error, CannotKeep) else USAGE)
     except BrokenPipeError:  # `fleetmark … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
 from fleetmark.cli_common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible
 from fleetmark.cli_reports import Date, Html, Lang, Templates, Xlsx
+from fleetmark.terminal import Terminal
 
 
 class _Plan(TyperGroup):
@@ -56,7 +56,7 @@ def solve(
     """
     from fleetmark import planning, reporting
 
-    progress = Console(stderr=True)
+    progress = Terminal(stderr=True)
     with interruptible("no document was written"):
         documents = reporting.asked({"html": html, "xlsx": xlsx}, lang, templates, date)
         question = planning.question(file, workbook, root)
@@ -66,7 +66,7 @@ def solve(
             typer.echo(planning.as_json(answer, made))
         else:
             for part in planning.show(answer):
-                Console().print(part)
+                Terminal().print(part)
         planning.write(answer, documents, made, progress)
     raise typer.Exit(OK if answer.plan else SOME_FAILED)
 

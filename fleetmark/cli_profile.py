@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from fleetmark.cli_common import ROOT, AsFormat, Format, Root
 from fleetmark.model import FleetmarkError
+from fleetmark.terminal import Terminal
 
 
 def profile(
@@ -49,4 +49,4 @@ def profile(
         typer.echo(profile_terminal.to_json(found, gains, told))
     else:
         for part in profile_terminal.show(found, gains, told):
-            Console().print(part)
+            Terminal().print(part)

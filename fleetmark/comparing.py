@@ -16,6 +16,7 @@ from rich.text import Text
 
 from fleetmark import pool, reference
 from fleetmark.model import FleetmarkError
+from fleetmark.said import count
 from fleetmark.selection import Machine, choose, told_apart
 from planner.comparison import Comparison, Side, comparison
 from planner.equivalence import LEAST_MACHINES, Pairing
@@ -154,7 +155,8 @@ def pin(root: Path, name: str, selector: str) -> str:
     every = pool.machines(root)
     chosen = choose(every, selector)
     made = reference.save(root, name, pool.side(root, selector, chosen), chosen, _kinds(root, every, ()))
-    return f"{made.name}@{made.version}: {len(made.side.benchmarks)} benchmarks of {made.hosts} hosts ({selector})"
+    holds = f"{count(len(made.side.benchmarks), 'benchmark')} of {count(made.hosts, 'host')}"
+    return f"{made.name}@{made.version}: {holds} ({selector})"
 
 
 def listed(root: Path) -> list[dict[str, Any]]:

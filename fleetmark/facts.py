@@ -175,7 +175,7 @@ class Facts(_Fact):
     skew: Annotated[float, Field(ge=-1e10, le=1e10, allow_inf_nan=False)] | None = (
         None  # host minus controller, seconds, half the round trip taken off
     )
-    hostname: Annotated[str, Field(pattern=r"^[A-Za-z0-9()._-]{1,255}$")]  # goes into other hosts' lists of nodes
+    hostname: str
     machine_id: str | None = None
     user: str
     root: bool  # jobs run as root there (directly or by sudo)

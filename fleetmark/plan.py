@@ -13,6 +13,7 @@ from fleetmark.gangs import plan_gangs
 from fleetmark.inventory import Host
 from fleetmark.model import FleetmarkError
 from fleetmark.pairs import plan_pairs
+from fleetmark.redact import conceal
 from fleetmark.resolve import Resolved, cases_of, make_step, nodes_of, resolve, words
 from fleetmark.steps import Exchange, HostPlan, Plan, Step
 from workloads import Manifest, Suite, load, names
@@ -23,7 +24,18 @@ Settings = Mapping[str, Mapping[str, Any]]  # workload -> parameter -> value, as
 
 
 def settings_of(suite: Suite, given: Settings) -> dict[str, dict[str, Any]]:
-    """Suite settings overlaid with the command line's, typed. Raises FleetmarkError before any host is touched."""
+    """Suite settings overlaid with the command line's, typed, without credentials: a plan needs none, and all of it is
+    kept. Raises FleetmarkError before any host is touched.
+    """
+    return _settings(suite, given)[0]
+
+
+def secrets_of(suite: Suite, given: Settings) -> dict[str, str]:
+    """The credentials that ``settings_of`` leaves out: a redacted value to the real one (``redact.conceal``)."""
+    return _settings(suite, given)[1]
+
+
+def _settings(suite: Suite, given: Settings) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     chosen = suite.chosen()
     for name in given:
         if name not in chosen:
@@ -34,8 +46,10 @@ def settings_of(suite: Suite, given: Settings) -> dict[str, dict[str, Any]]:
         manifest = load(name)
         merged[name] = manifest.check_settings(choice.set, f"suite {suite.name}")
         merged[name] |= manifest.check_settings(given.get(name, {}), "--set")
-        _refuse_early(manifest, merged[name])
-    return merged
+    kept, secrets = conceal(merged)
+    for name, settings in kept.items():
+        _refuse_early(load(name), settings)
+    return kept, secrets
 
 
 def _refuse_early(manifest: Manifest, settings: Mapping[str, Any]) -> None:

@@ -16,6 +16,7 @@ from fleetmark.inventory import Host
 from fleetmark.launch import agent_source
 from fleetmark.model import FleetmarkError
 from fleetmark.reach import Reach, connect
+from fleetmark.ssh_target import UnknownKey
 from parsers.facts import load, normalise
 
 PARALLEL = 64
@@ -49,6 +50,7 @@ class Checked:
     facts: Facts | None = None
     raw: dict[str, Any] | None = None
     reason: str | None = None
+    unknown_key: UnknownKey | None = None
 
 
 def check_hosts(
@@ -92,5 +94,6 @@ def _check(host: Host, probes: Sequence[str], work_dir: str, timeout_s: float) -
     except FleetmarkError as error:
         if reach:
             reach.close()
-        return Checked(host, reason=" ".join(str(error).split()).removeprefix(f"{host.name}: "))
+        unknown = error if isinstance(error, UnknownKey) else None
+        return Checked(host, reason=" ".join(str(error).split()).removeprefix(f"{host.name}: "), unknown_key=unknown)
     return Checked(host, reach, facts, doc)

@@ -22,6 +22,7 @@ from fleetmark import archive as archives
 from fleetmark.drive import said
 from fleetmark.model import FleetmarkError, Measurement
 from fleetmark.outcome import judge, rebuild
+from fleetmark.said import count
 from fleetmark.units import human
 
 
@@ -138,5 +139,7 @@ def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
             json.dumps({"campaign": archive.id, "measurements": len(rows), "changed": changed, "path": str(path)})
         )
     else:
-        console.print(f"{len(rows)} measurements in {path}; {changed} outcomes changed", soft_wrap=True, markup=False)
+        console.print(
+            f"{count(len(rows), 'measurement')} in {path}; {count(changed, 'outcome')} changed", soft_wrap=True
+        )
     return 0

@@ -20,6 +20,7 @@ from fleetmark.archive import Archive, utc
 from fleetmark.files import write_atomic
 from fleetmark.model import FleetmarkError
 from fleetmark.results import Results
+from fleetmark.terminal import Terminal
 from fleetmark.view import load_results
 from reports import report
 from reports.language import Language, language
@@ -225,7 +226,7 @@ def comparison(question: Question, form: str, console: Console, documents: Docum
         typer.echo(markdown.render(made), nl=False)
     elif form == "table":
         for part in comparison_terminal.show(found):
-            Console().print(part)
+            Terminal().print(part)
     else:
         typer.echo({"json": flat.to_json, "csv": flat.to_csv}[form](found), nl=form == "json")
     if form == "csv":  # which has no place for them

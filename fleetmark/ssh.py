@@ -26,7 +26,7 @@ from paramiko.buffered_pipe import BufferedPipe
 from fleetmark.inventory import Host
 from fleetmark.reach import CHUNK, Channel, LinkLost, Reach, ReachError
 from fleetmark.ssh_auth import authenticate, words_of
-from fleetmark.ssh_target import KnownKey, Target, known_keys, resolve
+from fleetmark.ssh_target import KnownKey, Target, UnknownKey, known_keys, resolve
 
 CONNECT_TIMEOUT_S = 10.0
 AUTH_TIMEOUT_S = 30.0
@@ -342,10 +342,7 @@ def _check_key(host: Host, target: Target, known: Sequence[KnownKey], key: param
         return True
     by_authority = any(k.marker == "@cert-authority" for k in known)
     why = "is known by a certificate authority only, which Fleetmark cannot check" if by_authority else "is not known"
-    raise ReachError(
-        f"{host.name}: its host key ({kind} {print_}) {why}; log in once with ssh, or, where the network is trusted, "
-        f"run ssh-keyscan -p {target.port} {target.hostname} >> {file}"
-    )
+    raise UnknownKey(host.name, f"its host key ({kind} {print_}) {why}", target, file)
 
 
 def _remember(host: Host, target: Target, file: Path, key: paramiko.PKey) -> None:

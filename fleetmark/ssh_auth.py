@@ -14,6 +14,7 @@ from paramiko.pkey import UnknownKeyType
 
 from fleetmark.inventory import Host
 from fleetmark.reach import ReachError
+from fleetmark.said import count
 from fleetmark.ssh_target import Target
 
 
@@ -30,7 +31,7 @@ def authenticate(host: Host, target: Target, transport: paramiko.Transport, *, p
                     return
                 if not transport.is_active():
                     raise ReachError(
-                        f"{host.name}: it hung up after {len(tried)} keys (MaxAuthTries?); set IdentitiesOnly"
+                        f"{host.name}: it hung up after {count(len(tried), 'key')} (MaxAuthTries?); set IdentitiesOnly"
                     )
         if password is not None:
             tried.append("the password")

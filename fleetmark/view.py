@@ -18,7 +18,7 @@ from fleetmark.archive import MEASUREMENT_SCHEMA, Archive
 from fleetmark.facts import Facts
 from fleetmark.model import FleetmarkError
 from fleetmark.results import CampaignInfo, HostInfo, Results, stacked
-from fleetmark.said import said
+from fleetmark.said import count, said
 from planner.scores import Rule, scores
 from planner.stability import FOREIGN_CORES
 from planner.summary import codes
@@ -48,7 +48,7 @@ def load_results(
     meanwhile = telemetry.read(archive, outcomes, measurements, telemetry_runs)
     if meanwhile.damaged:
         first, more = meanwhile.damaged[0], len(meanwhile.damaged)
-        notes.append(said("The telemetry of {n} runs cannot be read, first {file}.", n=more, file=first))
+        notes.append(said("The telemetry of {runs} cannot be read, first {file}.", runs=count(more, "run"), file=first))
     info = _info(archive, asked, events, last or asked["created"], measurements, notes)
     return Results(info, _hosts(archive, asked, events, facts), outcomes, measurements, meanwhile)
 
@@ -103,31 +103,33 @@ def _adapted(events: list[dict[str, Any]], until: dict[str, Any] | None) -> list
     width = f"±{until['ci']:.2g}"
     notes: list[str] = [
         said(
-            "Repeated until the interval of each median was within {width}: {n} cases.",
+            "Repeated until the interval of each median was within {width}: {cases}.",
             width=width,
-            n=len(of["enough"]),
+            cases=count(len(of["enough"]), "case"),
         )
     ]
     for e in of["unstable"][:SHOWN]:
         half = e["half_width"]
         notes.append(
             said(
-                "Unstable: {workload} {case} on {host}: {width} after {n} repeats.",
+                "Unstable: {workload} {case} on {host}: {width} after {repeats}.",
                 workload=e["workload"],
                 case=e["case"],
                 host=e["host"],
                 width=said("no interval") if half is None else f"±{half:.1%}",
-                n=e["repeats"],
+                repeats=count(e["repeats"], "repeat"),
             )
         )
     if len(of["unstable"]) > SHOWN:
-        notes.append(said("And {n} more unstable cases: see journal.jsonl.", n=len(of["unstable"]) - SHOWN))
+        notes.append(
+            said("And {cases}: see journal.jsonl.", cases=count(len(of["unstable"]) - SHOWN, "more unstable case"))
+        )
     if of["rejected"]:
         first = of["rejected"][0]
         notes.append(
             said(
-                "Rejected {n} blocks, kept and not counted; the first: {workload} repeat {repeat} on {host}, {reason}.",
-                n=len(of["rejected"]),
+                "Rejected {blocks}, kept and not counted; the first: {workload} repeat {repeat} on {host}, {reason}.",
+                blocks=count(len(of["rejected"]), "block"),
                 **{name: first[name] for name in ("workload", "repeat", "host", "reason")},
             )
         )

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark.profiling import Foretold, Profiled
+from fleetmark.said import count
 from fleetmark.units import human, scale_for, significant
 from planner.bottleneck import MOST_CONDITION, THROTTLES, Gain, Profile, Upgrade, gains
 from planner.ratio import Ratio
@@ -42,7 +43,7 @@ def show(found: Profiled, upgrades: Sequence[Gain], told: Sequence[Foretold]) ->
     overlap = _OVERLAP.get(p.p, "partly overlapped")
     saved = f", saved as {found.name}@{found.version}" if found.name else ""
     parts: list[RenderableType] = [
-        Text(f"{found.target}, {len(p.machines)} machines ({found.select}){saved}", style="bold"),
+        Text(f"{found.target}, {count(len(p.machines), 'machine')} ({found.select}){saved}", style="bold"),
         Text(f"  resources are used {overlap}: p = {_p(p.p)}; off by {p.error:.1%} on machines left out"),
         Text(f"  {', '.join(f'p = {_p(q)}: {e:.1%}' for q, e in p.errors.items())}{_alike(p.alike)}", style="dim"),
         Text(""),

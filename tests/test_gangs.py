@@ -41,13 +41,16 @@ MANIFEST = Manifest.model_validate(
 
 
 def planned(
-    count: int, nodes: Any = "all", versions: dict[int, str] | None = None
+    count: int, nodes: Any = "all", versions: dict[int, str] | None = None, hostname: str = "n"
 ) -> tuple[dict[str, HostPlan], list[Exchange]]:
-    """``count`` hosts whose NCCL is 2.21, but for those in ``versions``."""
+    """``count`` hosts whose NCCL is 2.21, but for those in ``versions``; all call themselves ``hostname``."""
     able = []
     for n in range(1, count + 1):
         made = resolve(
-            MANIFEST, {"nodes": [str(nodes)]}, facts(software={"nccl": (versions or {}).get(n, "2.21")}), "c"
+            MANIFEST,
+            {"nodes": [str(nodes)]},
+            facts(software={"nccl": (versions or {}).get(n, "2.21")}, hostname=hostname),
+            "c",
         )
         assert isinstance(made, Resolved)
         able.append((Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), made))
@@ -67,6 +70,13 @@ def test_one_host_leads_and_the_others_are_held() -> None:
         assert [(s.case, s.repeat) for s in held] == [(s.case, s.repeat) for s in lead]
         assert all(s.serves and s.argv == () and s.timeout_s > lead[0].timeout_s for s in held)
     assert len(exchanges) == 8
+
+
+@pytest.mark.parametrize("hostname", ["n1,n[2-9]", "n1 --jobid=7", "-x", "", "n" * 300])
+def test_a_name_that_would_be_more_than_one_node_is_refused(hostname: str) -> None:
+    plans, exchanges = planned(2, hostname=hostname)
+    assert not exchanges
+    assert "which is no host's name" in plans["h1"].refused[0].reason
 
 
 def test_groups_cover_every_host() -> None:

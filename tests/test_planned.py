@@ -59,7 +59,7 @@ class Fleet:
             for h in hosts
         ]
 
-    def drive(self, archive: Archive, options: Any, console: Any, checked: Sequence[Checked]) -> bool:
+    def drive(self, archive: Archive, options: Any, console: Any, checked: Sequence[Checked], credentials: Any) -> bool:
         archive.close()
         return False
 
