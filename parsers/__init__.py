@@ -2,13 +2,14 @@
 
 A tool's module offers ``parse(raw, command=()) -> Parsed``. ``command`` is the argument vector that made it, where
 known: some tools (lmbench's bw_mem) do not say what they measured. A tool whose logs outgrow memory has
-``parse_stream(file, command=())`` as well, which reads as it goes.
+``parse_stream(file, command=())`` as well, which reads as it goes; of all others at most MAX_BYTES are read.
 """
 
 from __future__ import annotations
 
 import difflib
 import importlib
+import os
 import pkgutil
 from collections.abc import Sequence
 from types import ModuleType
@@ -16,6 +17,9 @@ from typing import BinaryIO
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Parsed
+from parsers._bounds import bounded
+
+MAX_BYTES = 16 << 20  # of an output held whole: JSON of that size is up to 400 MB as Python's objects
 
 _NO_TOOLS = {"facts", "published", "nccl", "spec_cpu"}  # hosts, published tables, and what several tools share
 
@@ -27,21 +31,53 @@ def tools() -> list[str]:
 
 
 def parse(tool: str, raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Parse one output of ``tool``.
+    """Parse one output of ``tool``; ``invalid`` where it holds a figure that is physically impossible.
 
     Raises ParseError where the bytes hold no measurement, FleetmarkError for a tool nobody parses.
     """
     parsed: Parsed = find(tool).parse(raw, command)
-    return parsed
+    return bounded(parsed)
 
 
 def parse_file(tool: str, file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
-    """Parse one output of ``tool`` from an open file, in little memory where its parser can. Raises as ``parse``."""
+    """Parse one output of ``tool`` from an open file, in little memory where its parser can.
+
+    Whatever the file holds: raises FleetmarkError, ParseError included, where it gives no measurement, and for one over
+    MAX_BYTES that its parser would have to hold whole. MemoryError passes.
+    """
     module = find(tool)
-    if hasattr(module, "parse_stream"):
-        streamed: Parsed = module.parse_stream(file, command)
-        return streamed
-    return parse(tool, file.read(), command)
+    try:
+        if hasattr(module, "parse_stream"):
+            parsed: Parsed = bounded(module.parse_stream(file, command))
+        else:
+            parsed = parse(tool, read_at_most(tool, file), command)
+        _all_text(parsed)
+    except (FleetmarkError, MemoryError):
+        raise
+    except Exception as error:  # a parser has not met all that a tool may write: its slip costs one run, no campaign
+        what = (str(error).splitlines() or [""])[0][:160]
+        raise FleetmarkError(f"{tool}'s output cannot be read: {type(error).__name__}: {what}") from error
+    return parsed
+
+
+def read_at_most(tool: str, file: BinaryIO) -> bytes:
+    """All of ``file``. Raises FleetmarkError for one over MAX_BYTES, naming both sizes."""
+    raw = file.read(MAX_BYTES + 1)
+    if len(raw) <= MAX_BYTES:
+        return raw
+    size = f"{file.seek(0, os.SEEK_END) / (1 << 20):.1f} MiB" if file.seekable() else "larger"
+    raise FleetmarkError(
+        f"{tool}'s output cannot be read: it is {size}, and at most {MAX_BYTES >> 20} MiB are read at once"
+    )
+
+
+def _all_text(parsed: Parsed) -> None:
+    """Raises UnicodeEncodeError where a name is no text: half a surrogate pair, which JSON can spell."""
+    named = [parsed.version, parsed.invalid, *parsed.notes]
+    named += [
+        text for m in parsed.measurements for text in (m.case, m.subject, m.metric, *m.labels, *m.labels.values())
+    ]
+    "".join(filter(None, named)).encode()
 
 
 def find(tool: str) -> ModuleType:

@@ -18,7 +18,9 @@ With one rank busbw means nothing and is left out, with the average and the peak
 A test whose data were wrong (#wrong, or out-of-bounds results), that ended in an NCCL or CUDA failure, or in which
 several processes each ran alone as rank 0 (mpirun and a build without MPI) is left out with a note. Where all tests of
 a text are such, they are kept and ``invalid`` says why: a good alltoall does not become bad because an all_reduce
-beside it failed, nor the other way round.
+beside it failed, nor the other way round. So are tests among others that stopped without a word, or of whose command
+nothing followed. A text that ends within its last test is invalid: the output is cut. Ended between two tests, it is
+that of fewer, and nothing shows it.
 
 Launchers' marks ([1,0]<stdout>:, "0: ", "host: ", stamps) are taken off lines, and tell the lines of several processes
 apart. Cross-checks become notes: busbw against algbw, algbw against size and time, the average against the rows.

@@ -13,7 +13,8 @@ from its JSON. Metrics and labels are those of ``nccl_tests``; further ``time_p5
 - hccl_test (Ascend CANN): columns between bars, algorithm bandwidth only (1 GB/s is 1e9 B/s), checked in words:
   ``failed`` makes a run invalid, ``NULL`` says that nothing was checked.
 
-Several runs in one text, wrong data and repeated sizes are treated as by ``nccl_tests``.
+Several runs in one text, wrong data, repeated sizes and text that is cut are treated as by ``nccl_tests``. hccl_test's
+table and mscclpp-test's records have no last line: the largest size asked for tells, by the text or the command.
 """
 
 from __future__ import annotations
@@ -25,9 +26,10 @@ from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
 from parsers._text import Document, decode, number, objects
 from parsers.nccl.checks import is_rate
-from parsers.nccl.json import Files, read_files, read_records
+from parsers.nccl.json import Files, end_records, read_files, read_records
 from parsers.nccl.lines import Line, complaint, lines
 from parsers.nccl.model import FAILED, Point, Row, Run, collective, figure
+from parsers.nccl.range import check_range
 from parsers.nccl.read import end_of, named_by, unfinished
 from parsers.nccl.report import Report
 from parsers.nccl.text import NAME, Reader
@@ -62,9 +64,10 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     last = unfinished(files.around, found)
     reader = Reader(blank=True, unfinished=last)
     reader.read(found)
-    runs = [*_mscclpp(reader, files.documents), *_nccom(found, last, files.documents), *_hccl(found, last)]
+    runs = [*_mscclpp(reader, files), *_nccom(found, last, files.documents), *_hccl(found, last)]
     runs.sort(key=lambda run: run.line)
     _name(runs, found, command)
+    check_range(runs, found, command)
     end_of(runs, found)
     report = Report(_TOOL)
     for run in runs:
@@ -99,13 +102,14 @@ def _name(runs: list[Run], found: list[Line], command: Sequence[str]) -> None:
             run.case, run.asked_ranks = name, ranks
 
 
-def _mscclpp(reader: Reader, documents: Sequence[Document]) -> Iterator[Run]:
+def _mscclpp(reader: Reader, files: Files) -> Iterator[Run]:
     for run in reader.tests:
         if "type" not in run.columns and (run.rows or run.kernel):
             run.family, run.expects_average = "mscclpp", False
             run.ended = run.ended or run.out_of_bounds is not None
             yield run
-    for run in read_records([d for d in documents if "busBw" in d.value and "kernel" in d.value]):
+    records = read_records([d for d in files.documents if "busBw" in d.value and "kernel" in d.value])
+    for run in end_records(records, "the text ends within its records" if files.open_end else ""):
         run.family = "mscclpp"
         yield run
 
@@ -196,6 +200,9 @@ def _hccl(found: list[Line], last: int | None) -> Iterator[Run]:
     tables: dict[str, tuple[Run, list[re.Match[str] | None]]] = {}
     for line in found:
         cells = [cell.strip() for cell in line.text.split("|")]
+        if line.n == last and line.source in tables and not _whole_hccl(cells):
+            run = tables[line.source][0]
+            run.ended, run.cut = False, f"line {line.n} is half a row"
         if len(cells) < 3:
             continue
         columns = [_HCCL_COLUMN.fullmatch(cell) for cell in cells]
@@ -213,6 +220,11 @@ def _hccl(found: list[Line], last: int | None) -> Iterator[Run]:
                 run.last = line.n
             elif _SIZE.fullmatch(cells[0]):
                 run.damaged.append(f"line {line.n}: a row that is cut or has other text in it is left out")
+
+
+def _whole_hccl(cells: list[str]) -> bool:
+    """Whether a row ends with one of the words that cannot be the beginning of a longer one."""
+    return len(cells) > 3 and cells[-1].lower() in _HCCL_CHECKS
 
 
 def _hccl_row(line: int, cells: dict[str, tuple[str | None, str]]) -> Row | None:

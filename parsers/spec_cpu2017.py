@@ -10,7 +10,8 @@ which have no ratios, carry the label ``size``: they compare with no others.
 A score is held against the geometric mean of its rows, and left out where SPEC's tools made it of a part of the suite
 because the rest was not run. A result that is not declared reportable is an estimate; one in which a benchmark failed
 is invalid, and what finished is kept. The banner INVALID RUN alone does not make it so where all its reasons are
-formal, as in every run without ``--reportable``: the standing says that.
+formal, as in every run without ``--reportable``: the standing says that. So is a report that is cut: without both of
+its scores, a raw result without a run's status, a log that does not say it finished.
 
 Source: SPEC CPU 2017 v1.0 to v1.1.9, its run rules (the median of 3 runs, the slower of 2) and its tools' reports.
 """

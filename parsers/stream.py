@@ -18,11 +18,13 @@ from dataclasses import dataclass, field
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
+from parsers._cut import cut
 from parsers._text import decode, numbered
 
 _TOOL = "stream"
 _LONGEST = 1000  # characters of a line worth reading
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{0,12})?")
+_ZERO = re.compile(r"0+(?:\.0*)?")
 _NOT_FINITE = re.compile(r"[-+]?(?:inf(?:inity)?|nan)", re.IGNORECASE)
 # The names up to version 3 were Assignment, Scaling, Summing and SAXPYing.
 _KERNELS = {
@@ -99,7 +101,12 @@ class _Run:
     @property
     def wrong(self) -> str | None:
         """Why this run does not count, if it does not."""
-        return self.failed or (None if self.valid else "no 'Solution Validates' line")
+        return self.failed or (None if self.valid else cut("no 'Solution Validates' line"))
+
+    @property
+    def read(self) -> bool:
+        """Whether its table was come to."""
+        return bool(self.rows or self.heading)
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
@@ -110,6 +117,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     text = decode(raw)
     notes: list[str] = []
     version, runs = _read(text, notes)
+    last = runs[-1]
+    runs = [run for run in runs if run.read]
     some = [run for run in runs if any(_measurements(run))]
     if not some:
         raise _nothing(text, runs)
@@ -123,7 +132,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     if len({run.case for run in used}) < len(used):
         notes.append(f"{len(used)} runs: repeats of a case go by the same names")
     measurements = tuple(m for run in used for m in _measurements(run))
-    return Parsed(_TOOL, measurements, version, used[0].wrong, tuple(dict.fromkeys(notes)))
+    invalid = (None if last.failed else last.wrong) or used[0].wrong
+    return Parsed(_TOOL, measurements, version, invalid, tuple(dict.fromkeys(notes)))
 
 
 def _read(text: str, notes: list[str]) -> tuple[str | None, list[_Run]]:
@@ -135,7 +145,7 @@ def _read(text: str, notes: list[str]) -> tuple[str | None, list[_Run]]:
         if len(line) > _LONGEST:
             continue  # no STREAM prints such a line
         columns = _columns(line)
-        if run.rows and (columns or _BANNER.search(line) or _ARRAY.search(line)):
+        if run.rows and (columns or _BANNER.search(line) or _OURS.search(line) or _ARRAY.search(line)):
             run = _Run()
             runs.append(run)
         if columns:
@@ -149,7 +159,7 @@ def _read(text: str, notes: list[str]) -> tuple[str | None, list[_Run]]:
             version = match[1]
         else:
             _take_fact(run, line)
-    return version, [r for r in runs if r.rows or r.heading]
+    return version, runs
 
 
 def _take_fact(run: _Run, line: str) -> None:
@@ -209,7 +219,10 @@ def _take_row(run: _Run, row: re.Match[str], n: int, last: bool, notes: list[str
     if kernel in run.rows:
         run.failed = run.failed or f"line {n}: a second {kernel} row in one table (output of several processes mixed?)"
         return
-    notes.extend(f"line {n}: {kernel} has {c!r}, which is no number" for c in cells if _NOT_FINITE.fullmatch(c))
+    if absurd := [c for c in cells if _NOT_FINITE.fullmatch(c)]:  # a time of 0: what it was divided by is not known
+        run.failed = run.failed or f"line {n}: {kernel} has {absurd[0]!r}, which is no number"
+    elif any(_ZERO.fullmatch(c) for c in cells):
+        notes.append(f"line {n}: {kernel} has a figure of 0, less than STREAM prints; left out")
     run.rows[kernel] = cells
 
 
@@ -246,7 +259,7 @@ def _looks_usual(cells: list[str]) -> bool:
 def _measurements(run: _Run) -> Iterator[Measurement]:
     for kernel, cells in run.rows.items():
         for column, cell in zip(run.columns or (), cells, strict=False):
-            if _NUMBER.fullmatch(cell):
+            if _NUMBER.fullmatch(cell) and not _ZERO.fullmatch(cell):
                 better = Better.HIGHER if column.unit == "B/s" else Better.LOWER
                 metric = kernel + column.suffix
                 yield Measurement(_TOOL, run.case, metric, float(cell) * column.factor, column.unit, better)

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import optimize, stats
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.text import said
+from fleetmark.base.text import count, said
 from planner.ratio import CONFIDENCE, Ratio
 
 Floats = npt.NDArray[np.float64]
@@ -140,7 +140,7 @@ def fit(rates: Mapping[str, Mapping[str, float]], times: Mapping[str, float], *,
     _positive(times, "time")
     if len(machines) < len(resources) + 1:
         raise FleetmarkError(
-            f"{len(machines)} machines for {len(resources)} resources: a profile takes at least "
+            f"{count(len(machines), 'machine')} for {count(len(resources), 'resource')}: a profile takes at least "
             f"{len(resources) + 1}; measure more machines that differ, or name fewer resources"
         )
     r = np.array([[float(rates[m][name]) for name in resources] for m in machines])

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.record.archive import Archive, campaigns, find, safe_name, write_atomic
+from fleetmark.base.files import write_atomic
+from fleetmark.record.archive import Archive, campaigns, find, safe_name
+from tests.drives import save_step
 
 
 def step(**more: Any) -> dict[str, Any]:
@@ -67,10 +69,14 @@ def test_a_link_is_followed_and_what_is_no_file_stays(tmp_path: Path) -> None:
 
 
 def test_a_step_that_comes_twice_is_kept_as_it_first_was(archive: Archive) -> None:
-    folder = archive.save_step("h/1", step(), {"stdout": b"first", "result.json": b"{}"})
-    assert archive.save_step("h/1", step(), {"stdout": b"second", "result.json": b"{}"}) == folder
-    assert archive.read(folder, "stdout") == b"first"
-    assert archive.read(folder, "absent") is None
+    folder = save_step(archive, "h/1", step(), {"stdout": b"first", "result.json": b"{}"})
+    assert save_step(archive, "h/1", step(), {"stdout": b"second", "result.json": b"{}"}) == folder
+    kept = archive.open_raw(folder, "stdout")
+    assert kept
+    with kept:
+        assert kept.read() == b"first"
+    assert archive.tail(folder, "stdout", 3) == b"rst"
+    assert archive.open_raw(folder, "absent") is None
     ((found, what),) = archive.steps()
     assert (found, what["host"], what["case"]) == (folder, "h/1", "randread-4k-qd1")
 
@@ -86,22 +92,22 @@ def test_pairs_and_their_servers_do_not_collide(archive: Archive) -> None:
 
 
 def test_what_is_set_aside_is_kept(archive: Archive) -> None:
-    folder = archive.save_step("h1", step(), {"stdout": b"lost", "result.json": b"{}"})
+    folder = save_step(archive, "h1", step(), {"stdout": b"lost", "result.json": b"{}"})
     archive.set_aside(folder)
     assert not list(archive.steps())
     assert [p.read_bytes() for p in archive.path.glob("superseded/*/h1/*/*/*/stdout")] == [b"lost"]
 
 
 def test_a_journal_cut_off_in_its_last_line_is_read_to_there(archive: Archive) -> None:
-    archive.note("outcome", host="h1")
+    archive.note("launched", host="h1")
     archive.note("ended", owed=0)
     file = archive.path / "journal.jsonl"
     file.write_text(file.read_text()[:-9])
-    assert [e["e"] for e in archive.journal()] == ["outcome"]
+    assert [e["e"] for e in archive.journal()] == ["launched"]
     archive.close()
     again = Archive.open(archive.path).writable()  # and the next line is not glued to half of one
     again.note("resumed")
-    assert [e["e"] for e in again.journal()] == ["outcome", "resumed"]
+    assert [e["e"] for e in again.journal()] == ["launched", "resumed"]
 
 
 def test_a_damaged_journal_names_its_line(archive: Archive) -> None:

@@ -2,69 +2,27 @@
 
 from __future__ import annotations
 
-import io
+import base64
 import time
+import zlib
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from rich.console import Console
 
-from fleetmark.campaign.drive import Drive, Run
-from fleetmark.campaign.progress import Cell, Progress
-from fleetmark.campaign.steps import Exchange, Step
-from fleetmark.hosts.reach import Channel, Reach
-from fleetmark.record.archive import Archive
-
-
-class Wire:
-    """A channel that only remembers what was written."""
-
-    def __init__(self) -> None:
-        self.orders: list[str] = []
-
-    def write(self, data: bytes) -> None:
-        self.orders += data.decode().splitlines()
-
-
-def step(number: int, *, serves: bool = False, workload: str = "iperf3", members: tuple[str, ...] = ()) -> Step:
-    return Step(
-        id=f"{number:05d}",
-        workload=workload,
-        case="tcp-1",
-        repeat=0,
-        argv=("true",),
-        env={},
-        expect_s=1,
-        timeout_s=5,
-        gate=True,
-        subject="h1>h2",
-        serves=serves,
-        members=members,
-    )
+from fleetmark.campaign.drive import Drive
+from fleetmark.campaign.hostrun import STUCK_S
+from fleetmark.campaign.steps import Exchange
+from fleetmark.record import replies
+from tests.drives import drain, make_drive, orders, outcomes, parts, result, say, step, tell
 
 
 @pytest.fixture
 def drive(tmp_path: Path) -> Drive:
     """h1 measures against h2: one pair, both running."""
-    archive = Archive.create(tmp_path, "c", {"hosts": []}).writable()
-    progress = Progress(Console(file=io.StringIO()), ["iperf3"], "c")
-    runs = []
-    for host, mine in (("h1", step(0)), ("h2", step(0, serves=True))):
-        progress.add(host, {"iperf3": Cell(1)}, 1)
-        run = Run(host, cast(Reach, None), "python3", False, "/x", {mine.id: mine}, {mine.id}, phase="running")
-        run.channel = cast(Channel, Wire())
-        runs.append(run)
-    return Drive(archive, runs, [Exchange("h2", "00000", "h1", "00000")], progress, 5)
-
-
-def orders(drive: Drive, host: str) -> list[str]:
-    return cast(Wire, drive.runs[host].channel).orders
-
-
-def tell(drive: Drive, host: str, what: str = "told", **doc: Any) -> None:
-    drive.heard.put((host, what, doc))
-    drive._hear(1)
+    return make_drive(
+        tmp_path, {"h1": [step(0)], "h2": [step(0, serves=True)]}, [Exchange("h2", "00000", "h1", "00000")]
+    )
 
 
 def test_the_server_begins_when_both_stand_there_and_the_client_when_it_listens(drive: Drive) -> None:
@@ -89,8 +47,10 @@ def test_a_client_whose_server_could_not_be_deployed_fails_with_the_reason(drive
     drive.runs["h2"].phase = "launching"
     drive.follow = cast(Any, lambda host: None)
     tell(drive, "h2", "launched", state="started", failed_workloads={"iperf3": "no such package"})
-    (order,) = orders(drive, "h1")
-    assert order.startswith("fail 00000 its peer h2 cannot take part: could not be deployed: no such package")
+    assert orders(drive, "h1") == ["fail 00000"]
+    say(drive, "h1", *parts("00000", {"result.json": result(ended="error", reason="a host that it needs ...")}))
+    why = "its peer h2 cannot take part: could not be deployed: no such package"
+    assert outcomes(drive, "h1") == [("failed", why)]
 
 
 def test_a_step_that_is_not_needed_and_did_not_hear_so_is_told_again(drive: Drive) -> None:
@@ -99,7 +59,8 @@ def test_a_step_that_is_not_needed_and_did_not_hear_so_is_told_again(drive: Driv
     assert orders(drive, "h1") == ["drop 00000"] and orders(drive, "h2") == ["drop 00000"]
     tell(drive, "h1", e="wait", step="00000")  # the link was down when it was said
     assert orders(drive, "h1") == ["drop 00000"] * 2
-    tell(drive, "h1", "back")
+    drive.heard.put(("h1", "back", None))
+    drain(drive)
     assert orders(drive, "h1") == ["drop 00000"] * 3
 
 
@@ -111,15 +72,16 @@ def test_a_step_that_nobody_owes_does_not_wait_for_ever(drive: Drive) -> None:
 def test_the_peers_of_a_lost_host_do_not_wait(drive: Drive) -> None:
     tell(drive, "h1", e="wait", step="00000")
     drive.heard.put(("h2", "gone", "power cut"))
-    drive._hear(1)
-    (order,) = orders(drive, "h1")
-    assert order == "skip 00000 its peer h2 is not there: stopped answering: power cut"
+    drain(drive)
+    assert orders(drive, "h1") == ["skip 00000"]
+    say(drive, "h1", *parts("00000", {"result.json": result(ended="lost", reason="a host that it needs ...")}))
+    assert outcomes(drive, "h1") == [("lost", "its peer h2 is not there: stopped answering: power cut")]
 
 
 def test_a_server_whose_client_is_lost_is_ended(drive: Drive) -> None:
     tell(drive, "h2", e="begin", step="00000")
     drive.heard.put(("h1", "gone", "power cut"))
-    drive._hear(1)
+    drain(drive)
     assert orders(drive, "h2") == ["cancel 00000"]
     assert [e["status"] for e in drive.archive.journal() if e["e"] == "outcome"] == ["lost"]
 
@@ -133,8 +95,143 @@ def test_a_host_that_hangs_in_its_kernel_is_given_up(drive: Drive) -> None:
     assert "stuck" in drive.runs["h1"].why
 
 
-def test_one_host_that_talks_nonsense_costs_only_itself(drive: Drive) -> None:
-    tell(drive, "h1", e="end", step="00000", files={"result.json": "%%%not base64"})
+def test_what_a_server_says_of_its_end_reaches_no_other_host(drive: Drive) -> None:
+    """An order once carried the reason of the server's result, and with it any further orders."""
+    tell(drive, "h1", e="wait", step="00000")
+    evil = "boo\ngo /etc/profile.d/evil.sh ;touch /PWNED"
+    say(drive, "h2", *parts("00000", {"result.json": result(ended="error", reason=evil)}))
+    assert set(orders(drive, "h1")) == {"skip 00000"}
+    assert drive.runs["h1"].excuses["00000"] == f"its server on h2: {evil}"
+
+
+PART = {"e": "part", "step": "00000", "name": "stdout"}
+BOMB = base64.b64encode(zlib.compress(b"\0" * (replies.MAX_PART + 1))).decode()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [{"e": "end", "step": "00000", "files": []}],
+        [{"e": "end", "step": "00000", "files": {}}],
+        [{"e": "end", "step": "00000", "files": {"stdout": 3}}],
+        [{**PART, "data": "%%%not base64"}],
+        [{**PART, "data": base64.b64encode(b"no zlib").decode()}],
+        [{**PART, "data": BOMB}],
+        [{**PART, "data": "", "name": ""}],
+        [{**PART, "data": "eJwDAAAAAAE=", "name": "../../x"}],
+        [{**PART, "data": "eJwDAAAAAAE=", "name": "step.json"}],
+        [{**PART, "data": "eJwDAAAAAAE=", "name": "unasked.txt"}],
+        [{**PART, "data": "eJwDAAAAAAE=", "step": "00009"}],
+        [{**PART, "data": 7}],
+        parts("00000", {"stdout": b"x"}),
+        parts("00000", {"result.json": b"[]"}),
+        parts("00000", {"result.json": b"\xff"}),
+        parts("00000", {"result.json": b"[" * 100_000}),
+        parts("00000", {"result.json": result(telemetry="x")}),
+        parts("00000", {"result.json": result(started=1e300)}),
+        parts("00000", {"result.json": result(wall_s="x")}),
+        parts("00000", {"result.json": result(ended="won")}),
+        parts("00000", {"result.json": result().replace(b"1.0", b"NaN")}),
+        [*parts("00000", {"stdout": b"x"})[:1], *parts("00001", {"stdout": b"x"})],
+        [*parts("00000", {"stdout": b"x", "result.json": b"{}"})[:2], *parts("00000", {"stdout": b"y"})[:1]],
+        [{"e": "wait"}],
+        [{"e": "wait", "step": "../x"}],
+        [{"e": "begin", "step": 0}],
+        [{"e": "over", "remaining": -1}],
+        [{"e": "sing"}],
+        [{}],
+        [b"{" + b'"a":{' * 100_000],
+        [b"{" + b"x" * (replies.MAX_LINE + 10)],
+        [b"{\xff\xfe"],
+    ],
+)
+def test_one_host_that_talks_nonsense_costs_only_itself(drive: Drive, lines: list[Any]) -> None:
+    say(drive, "h1", *lines)
     assert drive.runs["h1"].phase == "over"
-    assert "cannot be read" in drive.runs["h1"].why
     assert drive.runs["h2"].phase == "running"
+    ((status, reason),) = outcomes(drive, "h1")
+    assert status == "lost" and reason.startswith("h1 sent what is no reply (") and len(reason) < 400
+    assert not list(drive.archive.path.glob("raw/**/.part*"))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"state": "started", "failed_workloads": []},
+        {"state": "busy", "holder": "me"},
+        {"state": "busy", "holder": {"campaign": ["x"]}},
+        {"state": "flying"},
+        {"state": "error", "error": 7},
+        {},
+    ],
+)
+def test_a_launch_that_answers_nonsense_costs_only_its_host(drive: Drive, answer: dict[str, Any]) -> None:
+    drive.runs["h1"].phase = "launching"
+    tell(drive, "h1", "launched", **answer)
+    assert outcomes(drive, "h1")[0][1].startswith("h1 sent what is no reply (")
+    assert drive.runs["h2"].phase == "running"
+
+
+def test_over_before_the_end_has_a_reason(drive: Drive) -> None:
+    say(drive, "h1", {"e": "over", "remaining": 0})
+    assert outcomes(drive, "h1") == [("lost", "its agent says that all is done, and has not sent all")]
+    assert "clean" not in orders(drive, "h1"), "what it has may still be had by hand"
+
+
+def test_a_work_folder_that_was_removed_is_named(drive: Drive) -> None:
+    say(drive, "h1", {"e": "over", "remaining": None})
+    assert outcomes(drive, "h1") == [("lost", "its work directory was removed while it ran")]
+
+
+def later(drive: Drive, seconds: float) -> None:
+    """The drive looks for stuck hosts that much later."""
+    for run in drive.runs.values():
+        run.waiting_since -= seconds
+        if run.deadline is not None:
+            run.deadline -= seconds
+    drive._notice_stuck()
+
+
+def test_a_host_that_says_nothing_after_it_was_let_go_is_given_up(drive: Drive) -> None:
+    """The line that said it waits was lost, or its agent lies: a deadline stands over every wait."""
+    tell(drive, "h2", e="wait", step="00000")
+    tell(drive, "h1", e="wait", step="00000")
+    assert orders(drive, "h2") == ["go 00000"]
+    later(drive, STUCK_S / 2)
+    tell(drive, "h2", e="wait", step="00000")  # saying it again buys no time
+    later(drive, STUCK_S / 2 + 1)
+    assert drive.runs["h2"].why == "stuck: the beginning of iperf3 tcp-1 repeat 0 is overdue"
+    assert orders(drive, "h1") == ["skip 00000"]
+
+
+def test_hosts_that_wait_for_one_another_are_given_up(tmp_path: Path) -> None:
+    drive = make_drive(
+        tmp_path,
+        {"h1": [step(0), step(1, serves=True)], "h2": [step(0), step(1, serves=True)]},
+        [Exchange("h2", "00001", "h1", "00000"), Exchange("h1", "00001", "h2", "00000")],
+    )
+    for host in ("h1", "h2"):
+        tell(drive, host, e="wait", step="00000")
+    later(drive, STUCK_S - 1)
+    assert {run.phase for run in drive.runs.values()} == {"running"}
+    later(drive, 2)
+    assert {run.phase for run in drive.runs.values()} == {"over"}
+    assert "every host waits for another, this one at iperf3 tcp-1 repeat 0" in drive.runs["h1"].why
+
+
+def test_a_cut_link_does_not_use_up_the_time_of_a_run(drive: Drive) -> None:
+    run = drive.runs["h1"]
+    tell(drive, "h1", e="begin", step="00000")
+    before = run.deadline
+    drive.heard.put(("h1", "silent", "no route"))
+    drain(drive)
+    assert before is not None and not run.overdue(before + 1000)
+    run.silent_since = time.monotonic() - 1000
+    drive.heard.put(("h1", "back", None))
+    drain(drive)
+    assert run.deadline == pytest.approx(before + 1000, abs=30)
+
+
+def test_the_table_says_what_a_host_waits_for(drive: Drive) -> None:
+    tell(drive, "h1", e="wait", step="00000")
+    assert drive.progress.rows["h1"].cells["iperf3"].text().plain == "waits for h2 0/1"

@@ -23,6 +23,7 @@ from fleetmark.record.results import Results, stacked
 from fleetmark.record.view import load_results, read_measurements
 from fleetmark.verbs import reference
 from reports import report
+from tests.drives import save_step
 from tests.records import IOPS, MCF, TRIAD, Bench, record
 
 WHEN = "2026-11-21T00:00:00Z"
@@ -269,7 +270,7 @@ def sampled(archive: Archive, host: str, workload: str, case: str, repeat: int, 
     }
     step = {"workload": workload, "case": case, "repeat": repeat, "subject": "host"}
     doc = {"telemetry": {"samples": columns, "summary": ends}}
-    archive.save_step(host, step, {"result.json": json.dumps(doc).encode()})
+    save_step(archive, host, step, {"result.json": json.dumps(doc).encode()})
 
 
 def test_telemetry_of_headlines_is_read_and_summarised(tmp_path: Path) -> None:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from rich.console import Console
 
-from fleetmark.campaign.drive import Drive, Run
+from fleetmark.campaign.drive import Drive
 from fleetmark.campaign.groups import plan_gangs
-from fleetmark.campaign.progress import Cell, Progress
 from fleetmark.campaign.resolve import Resolved, resolve
 from fleetmark.campaign.steps import Exchange, HostPlan
 from fleetmark.hosts.inventory import Host
-from fleetmark.hosts.reach import Channel, Reach
-from fleetmark.record.archive import Archive
-from tests.test_drive import Wire, orders, step, tell
+from tests.drives import make_drive, orders, step, tell
 from tests.test_plan import facts
 from workloads import Choice, Manifest
 
@@ -46,13 +41,16 @@ MANIFEST = Manifest.model_validate(
 
 
 def planned(
-    count: int, nodes: Any = "all", versions: dict[int, str] | None = None
+    count: int, nodes: Any = "all", versions: dict[int, str] | None = None, hostname: str = "n"
 ) -> tuple[dict[str, HostPlan], list[Exchange]]:
-    """``count`` hosts whose NCCL is 2.21, but for those in ``versions``."""
+    """``count`` hosts whose NCCL is 2.21, but for those in ``versions``; all call themselves ``hostname``."""
     able = []
     for n in range(1, count + 1):
         made = resolve(
-            MANIFEST, {"nodes": [str(nodes)]}, facts(software={"nccl": (versions or {}).get(n, "2.21")}), "c"
+            MANIFEST,
+            {"nodes": [str(nodes)]},
+            facts(software={"nccl": (versions or {}).get(n, "2.21")}, hostname=hostname),
+            "c",
         )
         assert isinstance(made, Resolved)
         able.append((Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), made))
@@ -72,6 +70,13 @@ def test_one_host_leads_and_the_others_are_held() -> None:
         assert [(s.case, s.repeat) for s in held] == [(s.case, s.repeat) for s in lead]
         assert all(s.serves and s.argv == () and s.timeout_s > lead[0].timeout_s for s in held)
     assert len(exchanges) == 8
+
+
+@pytest.mark.parametrize("hostname", ["n1,n[2-9]", "n1 --jobid=7", "-x", "", "n" * 300])
+def test_a_name_that_would_be_more_than_one_node_is_refused(hostname: str) -> None:
+    plans, exchanges = planned(2, hostname=hostname)
+    assert not exchanges
+    assert "which is no host's name" in plans["h1"].refused[0].reason
 
 
 def test_groups_cover_every_host() -> None:
@@ -113,17 +118,11 @@ def test_more_nodes_than_there_are() -> None:
 @pytest.fixture
 def drive(tmp_path: Path) -> Drive:
     """h1 leads h2 and h3, all running."""
-    archive = Archive.create(tmp_path, "c", {"hosts": []}).writable()
-    progress = Progress(Console(file=io.StringIO()), ["ring"], "c")
-    runs = []
-    for host in ("h1", "h2", "h3"):
-        mine = step(0, serves=host != "h1", workload="ring", members=("h1", "h2", "h3") if host == "h1" else ())
-        progress.add(host, {"ring": Cell(1)}, 1)
-        run = Run(host, cast(Reach, None), "python3", False, "/x", {mine.id: mine}, {mine.id}, phase="running")
-        run.channel = cast(Channel, Wire())
-        runs.append(run)
-    exchanges = [Exchange(h, "00000", "h1", "00000") for h in ("h2", "h3")]
-    return Drive(archive, runs, exchanges, progress, 5)
+    steps = {
+        host: [step(0, serves=host != "h1", workload="ring", members=("h1", "h2", "h3") if host == "h1" else ())]
+        for host in ("h1", "h2", "h3")
+    }
+    return make_drive(tmp_path, steps, [Exchange(h, "00000", "h1", "00000") for h in ("h2", "h3")], "ring")
 
 
 def test_the_lead_begins_when_all_others_are_held(drive: Drive) -> None:
@@ -145,14 +144,16 @@ def test_a_node_lost_in_the_middle_ends_the_lead_with_its_name(drive: Drive) -> 
         tell(drive, host, e="begin", step="00000")
     drive.heard.put(("h3", "gone", "power cut"))
     drive._hear(1)
-    assert orders(drive, "h1")[-1] == "cancel 00000 its node h3 was lost: stopped answering: power cut"
+    assert orders(drive, "h1")[-1] == "cancel 00000"
+    assert drive.runs["h1"].excuses == {"00000": "its node h3 was lost: stopped answering: power cut"}
 
 
 def test_a_node_that_never_came_sends_the_lead_away(drive: Drive) -> None:
     drive.heard.put(("h3", "gone", "power cut"))
     drive._hear(1)
     tell(drive, "h1", e="wait", step="00000")
-    assert orders(drive, "h1")[-1] == "skip 00000 its node h3 is not there: stopped answering: power cut"
+    assert orders(drive, "h1")[-1] == "skip 00000"
+    assert drive.runs["h1"].excuses == {"00000": "its node h3 was lost: stopped answering: power cut"}
 
 
 def test_the_others_are_released_when_the_lead_is_lost(drive: Drive) -> None:

@@ -17,7 +17,6 @@ from typer.testing import CliRunner, Result
 
 from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.record import imports as importing
 from fleetmark.record import pool
 from fleetmark.record.select import choose
 from tests.corpus import ROOT
@@ -162,7 +161,7 @@ def test_columns_that_a_selector_has_other_words_for(tmp_path: Path) -> None:
     assert "the column host is left out: in a selector, host stands for the machine" in run(
         tmp_path, "import", "table", str(file)
     )
-    (machine,) = importing.machines(tmp_path)
+    (machine,) = pool.machines(tmp_path)
     assert dict(machine.labels) == {"gen": "g"} and machine.values("host") == ["a"]
 
 
@@ -200,9 +199,9 @@ def test_a_name_that_a_selector_would_misread(tmp_path: Path, tidy: Path) -> Non
     file = tmp_path / "a,b=[c] d\u00e9.tar.csv.gz"
     file.write_bytes(tidy.read_bytes())
     run(tmp_path, "import", "table", str(file))
-    (made,) = importing.machines(tmp_path)[:1]
+    (made,) = pool.machines(tmp_path)[:1]
     assert made.campaign.startswith("imports/table-a-b-c-d-.tar-")
-    assert choose(importing.machines(tmp_path), f"campaign={made.campaign}")
+    assert choose(pool.machines(tmp_path), f"campaign={made.campaign}")
 
 
 def test_per_watt_is_by_the_power_that_mlperf_measured(tmp_path: Path) -> None:

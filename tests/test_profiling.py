@@ -169,7 +169,7 @@ def test_a_worth_for_the_planner(root: Path) -> None:
         (("-t", "*", "-r", "mem=stream/*/triad"), "is 5 benchmarks"),
         (("-t", "nginx/*/rps", "-r", "me=nginx/*"), "is the target itself"),
         (("-t", "nginx/*/rps", "-r", "x=*/*/*a*"), "narrow it to one unit"),
-        ((*FIT[1:], "--select", "gen=milan,host=milan0"), "1 machines have the target and all resources"),
+        ((*FIT[1:], "--select", "gen=milan,host=milan0"), "1 machine with the target and all resources"),
         ((*FIT[1:], "--select", "gen=turin"), "--target nginx/*/rps matches no benchmark of gen=turin"),
         ((*FIT[1:], "--save", "a/b"), "a name is letters, digits"),
         ((*FIT[1:], "--upgrade", "mem"), "write it as resource=factor@money"),

@@ -183,6 +183,7 @@ class Case(_Part):
     """One command to measure, or a family of them over ``foreach`` (name to list, all combinations)."""
 
     name: str
+    called: str = ""  # the name for people, where an expression makes it: settings stand in <>
     about: str = ""
     foreach: Mapping[str, Any] = {}
     when: Any = True

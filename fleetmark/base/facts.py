@@ -1,35 +1,72 @@
 """What is known about a host, normalised: the typed form of ``facts/HOST.json``.
 
 Sizes are bytes, clocks Hz, link speeds B/s, transfer rates of memory MT/s. ``None`` means the host would not say;
-nothing is guessed.
+nothing is guessed. A host is not believed beyond what can be: there is a case for each NUMA node or GPU that it claims.
 """
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+MOST_CPUS = 65_536
+MOST_NODES = 4096  # Linux knows 1024
+MOST_GPUS = 4096
+
+Cpus = Annotated[int, Field(ge=0, le=MOST_CPUS)]
+Number = Annotated[int, Field(ge=0, le=MOST_CPUS)]  # of a CPU, node or device
+Distance = Annotated[int, Field(ge=0, le=1 << 16)]
+Bytes = Annotated[int, Field(ge=0, le=1 << 60)]
+Total = Annotated[int, Field(ge=0, lt=1 << 63)]  # what only counts; bytes of a file system that many hosts share
+Rate = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]  # Hz, B/s, GT/s, W
+Small = Annotated[int, Field(ge=0, le=1 << 31)]  # lanes, generations, MT/s, octets of a frame
+Moment = Annotated[float, Field(ge=0, le=4e9, allow_inf_nan=False)]  # Unix seconds, until 2096
+
+
+def printable(text: str) -> str:
+    """``text`` without control characters, and others that print nothing or turn text round; as one line."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else " " if c.isspace() else "" for c in text)
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, list | tuple):
+        return tuple(_cleaned(v) for v in value)
+    if isinstance(value, dict):
+        return {_cleaned(k): _cleaned(v) for k, v in value.items()}
+    return value
 
 
 class _Fact(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    @field_validator("*", mode="before")
+    @classmethod
+    def _clean(cls, value: Any) -> Any:
+        return _cleaned(value)
+
 
 class Cache(_Fact):
     """All caches of one kind: ``size`` bytes each, ``instances`` of them."""
 
-    level: int
+    level: Annotated[int, Field(ge=0, le=9)]
     type: str  # data, instruction, unified
-    size: int
-    instances: int
+    size: Bytes
+    instances: Cpus
 
 
 class Cpu(_Fact):
     model: str | None = None
     vendor: str | None = None
-    arch: str | None = None
-    sockets: int | None = None
-    cores: int | None = None  # physical, whole host
-    threads: int | None = None  # logical CPUs online, whole host
-    max_hz: float | None = None
+    arch: Annotated[str, Field(pattern=r"^[A-Za-z0-9_]{1,32}$")] | None = None  # goes into names of files
+    sockets: Cpus | None = None
+    cores: Cpus | None = None  # physical, whole host
+    threads: Cpus | None = None  # logical CPUs online, whole host
+    max_hz: Rate | None = None
     microcode: str | None = None
     flags: tuple[str, ...] = ()
     caches: tuple[Cache, ...] = ()
@@ -51,20 +88,20 @@ class Cpu(_Fact):
 
 
 class NumaNode(_Fact):
-    id: int
-    cpus: tuple[int, ...] = ()
-    memory: int | None = None
-    distances: tuple[int, ...] = ()
+    id: Annotated[int, Field(ge=0, le=MOST_CPUS)]
+    cpus: tuple[Number, ...] = ()
+    memory: Bytes | None = None
+    distances: tuple[Distance, ...] = ()
 
 
 class Dimm(_Fact):
     """One memory slot; an empty one has size 0."""
 
     slot: str
-    size: int | None = None
+    size: Bytes | None = None
     type: str | None = None
-    rated_mts: int | None = None
-    configured_mts: int | None = None
+    rated_mts: Small | None = None
+    configured_mts: Small | None = None
     manufacturer: str | None = None
     part: str | None = None
 
@@ -78,10 +115,10 @@ class PcieLink(_Fact):
     address: str
     name: str
     kind: str | None = None  # its class in lspci's words: "PCI bridge", "3D controller"
-    speed: float | None = None
-    max_speed: float | None = None
-    width: int | None = None
-    max_width: int | None = None
+    speed: Rate | None = None
+    max_speed: Rate | None = None
+    width: Small | None = None
+    max_width: Small | None = None
 
 
 class Disk(_Fact):
@@ -92,7 +129,7 @@ class Disk(_Fact):
 
     name: str
     model: str | None = None
-    size: int | None = None
+    size: Bytes | None = None
     rotational: bool | None = None
     transport: str | None = None
     scheduler: str | None = None
@@ -104,28 +141,28 @@ class Nic(_Fact):
 
     name: str
     driver: str | None = None
-    speed: float | None = None
-    mtu: int | None = None
+    speed: Rate | None = None
+    mtu: Small | None = None
     state: str | None = None
-    numa_node: int | None = None
+    numa_node: Number | None = None
     addresses: tuple[str, ...] = ()
 
 
 class Gpu(_Fact):
-    index: int
+    index: Number
     name: str
     vendor: str
-    memory: int | None = None
+    memory: Bytes | None = None
     driver: str | None = None
-    pcie_gen: int | None = None  # now: an idle GPU may have lowered it
-    pcie_width: int | None = None
-    power_limit: float | None = None
+    pcie_gen: Small | None = None  # now: an idle GPU may have lowered it
+    pcie_width: Small | None = None
+    power_limit: Rate | None = None
     bus: str | None = None  # PCI address, as in PcieLink
-    max_pcie_gen: int | None = None
-    max_pcie_width: int | None = None
+    max_pcie_gen: Small | None = None
+    max_pcie_width: Small | None = None
     persistence: bool | None = None
     ecc: bool | None = None
-    ecc_uncorrected: int | None = None  # since the driver was loaded
+    ecc_uncorrected: Total | None = None  # since the driver was loaded
     remap_pending: bool | None = None  # a row of memory waits for a reset to be replaced
     slowdown: tuple[str, ...] = ()  # reasons active now: hw_thermal_slowdown, hw_power_brake_slowdown, ...
 
@@ -134,15 +171,17 @@ class Facts(_Fact):
     """One host at one moment. ``tools`` maps each probed command to its path, or None where it is absent."""
 
     schema_version: int = 1
-    time: float  # the host's clock, Unix seconds
-    skew: float | None = None  # host minus controller, seconds, half the round trip taken off
+    time: Moment  # the host's clock, Unix seconds
+    skew: Annotated[float, Field(ge=-1e10, le=1e10, allow_inf_nan=False)] | None = (
+        None  # host minus controller, seconds, half the round trip taken off
+    )
     hostname: str
     machine_id: str | None = None
     user: str
     root: bool  # jobs run as root there (directly or by sudo)
     sudo: bool | None = None  # sudo without a password works
     python: str  # the interpreter's path
-    python_version: str
+    python_version: Annotated[str, Field(pattern=r"^[0-9][A-Za-z0-9.+_-]{0,31}$")]  # goes into names of files
     os: str | None = None
     os_family: str | None = None  # debian, rhel, suse, alpine, arch
     kernel: str | None = None
@@ -152,14 +191,14 @@ class Facts(_Fact):
     product: str | None = None
     bios: str | None = None
     cpu: Cpu = Cpu()
-    numa: tuple[NumaNode, ...] = ()
-    memory: int | None = None
-    memory_available: int | None = None
-    swap: int | None = None
+    numa: Annotated[tuple[NumaNode, ...], Field(max_length=MOST_NODES)] = ()
+    memory: Bytes | None = None
+    memory_available: Bytes | None = None
+    swap: Bytes | None = None
     dimms: tuple[Dimm, ...] = ()
     disks: tuple[Disk, ...] = ()
     nics: tuple[Nic, ...] = ()
-    gpus: tuple[Gpu, ...] = ()
+    gpus: Annotated[tuple[Gpu, ...], Field(max_length=MOST_GPUS)] = ()
     pcie: tuple[PcieLink, ...] = ()
     governor: str | None = None  # one word; "performance (64), powersave (2)" where CPUs differ
     epp: str | None = None  # energy_performance_preference, likewise
@@ -170,15 +209,15 @@ class Facts(_Fact):
     numa_balancing: bool | None = None
     iommu: str | None = None  # domain types of its groups: identity (passthrough), DMA, DMA-FQ
     acs_redirect: tuple[str, ...] = ()  # bridges that send peer-to-peer traffic up to the root (ACS)
-    edac_corrected: int | None = None  # memory errors since boot
-    edac_uncorrected: int | None = None
+    edac_corrected: Total | None = None  # memory errors since boot
+    edac_uncorrected: Total | None = None
     software: dict[str, str] = {}  # versions of cuda, nccl, rocm, rccl, mpi, where they are there
     compiler: str | None = None  # first line of gcc --version
     mitigations: dict[str, str] = {}
-    load1: float | None = None
+    load1: Rate | None = None
     work_dir: str
-    work_free: int | None = None  # bytes a user may fill at work_dir
-    work_total: int | None = None
+    work_free: Total | None = None  # bytes a user may fill at work_dir
+    work_total: Total | None = None
     work_fs: str | None = None
     tools: dict[str, str | None] = {}
     cached: tuple[str, ...] = ()  # files under work_dir/tools, relative: what earlier deployments built

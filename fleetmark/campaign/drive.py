@@ -1,59 +1,39 @@
-"""Drives a campaign's jobs: hears what hosts tell, keeps it, pairs them up, and knows when each is done or lost.
+"""Drives a campaign's jobs: hears what hosts reply, keeps it, pairs them up, and knows when each is done or lost.
 
-One thread follows each host over one idle connection; everything they tell goes through one queue to the main thread,
-which alone changes state and writes. Nothing here polls a host.
+One thread listens to each host over one idle connection, and all goes through one queue to the main thread, which alone
+changes state and the archive. A host that breaks the rules is lost, and the others go on. What is ordered of a host is
+a word and the id of one of its own steps: no text of one host ever reaches another. Nothing here polls a host.
 """
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import gzip
-import json
 import queue
+import shutil
 import threading
 import time
-import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Literal
 
 from fleetmark.base.measurement import Status
 from fleetmark.campaign.adaptive import Adaptive, Rejected, Settled
+from fleetmark.campaign.hostrun import STUCK_S, Run
+from fleetmark.campaign.launch import TASK_TIMEOUT_S
+from fleetmark.campaign.listen import Heard, listen, order
 from fleetmark.campaign.outcome import Outcome, judge
 from fleetmark.campaign.progress import Progress
 from fleetmark.campaign.steps import Exchange, Step
-from fleetmark.hosts.reach import Channel, Reach, ReachError
+from fleetmark.hosts.reach import ReachError
+from fleetmark.record import replies
 from fleetmark.record.archive import Archive
 
-RETRY_S = 3.0
 STOP_S = 20.0
-STEADY_S = 10.0  # a link that holds so long is well again
 LOOK_S = 30.0
-STUCK_S = 120.0  # past a step's timeout, after which nothing will come from its host
 
-
-@dataclass(slots=True)
-class Run:
-    """One host's part in a campaign while it is driven."""
-
-    host: str
-    reach: Reach
-    python: str
-    sudo: bool
-    folder: str  # of the job, on the host
-    steps: dict[str, Step]
-    pending: set[str] = field(default_factory=set)
-    phase: str = "launching"  # then running, over
-    why: str = ""  # why steps still pending at the end are lost
-    waiting: str | None = None  # the gated step it stands at
-    cannot: dict[str, str] = field(default_factory=dict)  # workloads that could not be deployed, and why
-    channel: Channel | None = None
-    ready: str | None = None  # the serving step that listens
-    deadline: float | None = None  # monotonic; by then the running step has ended, or its host is stuck
-    settled: frozenset[str] = frozenset()  # steps that an earlier run has
-    dropped: set[str] = field(default_factory=set)  # steps that are not needed any more
+Order = Literal["go", "skip", "fail", "cancel", "drop"]
 
 
 class Drive:
@@ -75,8 +55,8 @@ class Drive:
         for e in exchanges:
             self.exchanges[e.server, e.server_step] = [e]
             self.exchanges.setdefault((e.client, e.client_step), []).append(e)
-        self.heard: queue.SimpleQueue[tuple[str, str, Any]] = queue.SimpleQueue()
-        self.looked = time.monotonic()
+        self.heard: Heard = queue.SimpleQueue()
+        self.looked = self.launch_heard = time.monotonic()
         self.leaving = False
         self.abandoned = False  # Ansible need not go on
 
@@ -100,10 +80,11 @@ class Drive:
     def follow(self, host: str) -> None:
         """Begin to follow a host whose job is there."""
         self.runs[host].phase = "running"
+        self.runs[host].expect(STUCK_S, "its agent's first word")
 
         def beside() -> None:
             try:
-                self._follow(self.runs[host])
+                listen(self.runs[host], self.archive, self.heard, self.patience_s, lambda: self.leaving)
             finally:
                 self.heard.put((host, "gone", "nobody follows it any more"))  # heard only if all is not over
 
@@ -119,7 +100,7 @@ class Drive:
         self.leaving = True
         for run in self.runs.values():
             if run.phase == "running":
-                self._order(run, "stop")  # one that is being launched is told as soon as it is followed
+                self._write(run, order="stop")  # one that is being launched hears it as soon as it is followed
         deadline = time.monotonic() + STOP_S
         while any(r.phase != "over" for r in self.runs.values()) and time.monotonic() < deadline:
             self._hear(1.0)
@@ -128,47 +109,40 @@ class Drive:
             if run.phase != "over":
                 self._over(run, "interrupted; its host did not answer in time")
 
-    # ------------------------------------------------------------ following
+    # ------------------------------------------------------------ ordering
 
-    def _follow(self, run: Run) -> None:
-        silent_since = None
-        while True:
-            try:
-                run.channel = run.reach.open([run.python, f"{run.folder}/follow.py", run.folder], sudo=run.sudo)
-                have = " ".join(sorted((set(run.steps) | run.settled) - run.pending))
-                run.channel.write(f"have {have}\n".encode())
-                if self.leaving:
-                    run.channel.write(b"stop\n")
-                opened = time.monotonic()
-                for line in run.channel.lines():
-                    if not line.startswith(b"{"):
-                        continue  # a login script that talks
-                    if silent_since:
-                        self.heard.put((run.host, "back", None))
-                        if time.monotonic() - opened > STEADY_S:
-                            silent_since = None
-                    self.heard.put((run.host, "told", json.loads(line)))
-                if run.phase == "over":
-                    return
-                raise ReachError(f"{run.host}: the connection ended")
-            except (ReachError, ValueError) as error:
-                silent_since = silent_since or time.monotonic()
-                if run.phase == "over":
-                    return
-                if self.leaving or time.monotonic() - silent_since > self.patience_s:
-                    self.heard.put((run.host, "gone", str(error)))
-                    return
-                self.heard.put((run.host, "silent", str(error)))
-                run.reach.close()
-                time.sleep(RETRY_S)
+    def _order(self, run: Run, word: Order, step: str) -> None:
+        """Order a host about one of its own steps. Should the link be down, it asks again later: every order repeats
+        harmlessly.
+        """
+        run.may_leave(step)
+        self._write(run, order=word, step=step)
 
-    def _order(self, run: Run, words: str) -> None:
-        """Tell a host something. Should the link be down, it asks again later: every order repeats harmlessly."""
+    def _write(self, run: Run, **words: str) -> None:
         if run.channel:
             with contextlib.suppress(ReachError):
-                run.channel.write(f"{words}\n".encode())
+                run.channel.write(order(**words))
+
+    def _excuse(self, run: Run, word: Order, step: str, why: str) -> None:
+        """Order that a step does not run, or ends. The host is not told why; the archive is, when the step comes."""
+        run.excuses.setdefault(step, why)
+        self._order(run, word, step)
 
     # ------------------------------------------------------------ hearing
+
+    def _notice_stuck(self) -> None:
+        """A host whose disk or kernel hangs keeps its connection and says nothing; so may one whose agent lies."""
+        self.looked = now = time.monotonic()
+        left = [run for run in self.runs.values() if run.phase != "over"]
+        for run in left:
+            if run.overdue(now):
+                self._over(run, f"stuck: {run.expected} is overdue")
+            elif run.phase == "launching" and now - self.launch_heard > 2 * TASK_TIMEOUT_S:
+                self._over(run, f"its job was not started: Ansible said nothing for {2 * TASK_TIMEOUT_S:g} s")
+        if all(run.only_waits() and now - run.waiting_since > STUCK_S for run in left):
+            for run in left:
+                where = run.steps[run.waiting or ""].title
+                self._over(run, f"stuck: every host waits for another, this one at {where}")
 
     def _hear(self, timeout: float | None = None) -> None:
         try:
@@ -182,57 +156,73 @@ class Drive:
             self._launch_over(details)
             return
         run = self.runs[host]
-        if run.phase == "over":
-            return
+        if what in ("told", "came"):
+            run.room.release()
+        if run.phase == "launching":
+            self.launch_heard = time.monotonic()
+        if run.phase != "over":
+            self._heard_of(run, what, details)
+        elif what == "came":
+            shutil.rmtree(details[1], ignore_errors=True)
+
+    def _heard_of(self, run: Run, what: str, details: Any) -> None:
         match what:
+            case "told":
+                self._told(run, details)
+            case "came":
+                self._came(run, *details)
             case "deploying":
-                self.progress.deploying(host, details["workload"])
-            case "launched":
-                self._launched(run, details)
-            case "refused" | "unreachable":
-                self._over(run, self._why_refused(details))
+                self.progress.deploying(run.host, details["workload"])
+            case "launched" | "refused":
+                self._answered(run, details)
+            case "unreachable":
+                self._over(run, str(details["error"]))
             case "silent":
-                self.progress.trouble(host, f"does not answer: {details.removeprefix(f'{host}: ')}")
+                run.silent()
+                self.progress.trouble(run.host, f"does not answer: {details.removeprefix(f'{run.host}: ')}")
             case "back":
                 self._back(run)
             case "gone":
-                self._over(run, f"stopped answering: {details.removeprefix(f'{host}: ')}")
-            case "told":
-                try:
-                    self._told(run, details)
-                except (KeyError, ValueError, TypeError, EOFError, zlib.error) as error:
-                    self._over(run, f"told what cannot be read: {error!r}")
+                self._over(run, f"stopped answering: {details.removeprefix(f'{run.host}: ')}")
+            case "no reply":
+                self._over(run, f"{run.host} sent what is no reply ({details})")
+            case "broken":
+                raise details
 
     def _back(self, run: Run) -> None:
         """A host answers again; what is not needed may have been said while it did not hear."""
+        run.back()
         self.progress.trouble(run.host, "")
-        for step in sorted(run.dropped):
-            self._order(run, f"drop {step}")
-
-    def _notice_stuck(self) -> None:
-        """A host whose disk or kernel hangs keeps its connection and says nothing."""
-        self.looked = time.monotonic()
-        for run in self.runs.values():
-            if run.phase == "running" and run.deadline and time.monotonic() > run.deadline:
-                self._over(run, "stuck: a step did not end even long after its timeout")
+        for step in sorted(run.dropped & set(run.steps)):
+            self._order(run, "drop", step)
 
     def _launch_over(self, error: str | None) -> None:
         for run in self.runs.values():
             if run.phase == "launching":
                 self._over(run, f"its job was not started: {error or 'Ansible did not say why'}")
 
-    def _why_refused(self, details: Mapping[str, Any]) -> str:
-        if details.get("state") != "busy":
-            return str(details.get("error"))
-        holder = details.get("holder") or {}
-        return (
-            f"busy: campaign {holder.get('campaign', '?')} of {holder.get('owner', '?')} runs there "
-            f"since {holder.get('since', '?')}; wait for it, or stop it where it was started"
-        )
+    def _answered(self, run: Run, details: Mapping[str, Any]) -> None:
+        """What a host's agent, or Ansible in its place, answered to the start of its job."""
+        try:
+            answer = replies.read_launch(details)
+        except replies.NoReply as error:
+            self._over(run, f"{run.host} sent what is no reply ({error})")
+            return
+        if answer.state == "busy":
+            holder = answer.holder or replies.Holder()
+            self._over(
+                run,
+                f"busy: campaign {holder.campaign or '?'} of {holder.owner or '?'} runs there since "
+                f"{holder.since or '?'}; wait for it, or stop it where it was started",
+            )
+        elif answer.state == "error":
+            self._over(run, answer.error or "its job was not started, and it gave no reason")
+        else:
+            self._launched(run, answer)
 
-    def _launched(self, run: Run, details: Mapping[str, Any]) -> None:
-        self.archive.note("launched", host=run.host, state=details["state"])
-        for workload, why in details.get("failed_workloads", {}).items():
+    def _launched(self, run: Run, answer: replies.Launch) -> None:
+        self.archive.note("launched", host=run.host, state=answer.state)
+        for workload, why in answer.failed_workloads.items():
             dropped = [s for s in run.steps.values() if s.workload == workload and s.id in run.pending]
             outcome = Outcome(Status.FAILED, f"could not be deployed: {why}")
             run.cannot[workload] = outcome.reason
@@ -242,46 +232,64 @@ class Drive:
             self._tell_dropped(run, dropped, outcome)
             for step in dropped:
                 self._meet_all(run.host, step.id)
-        if details["state"] == "nothing":
-            self._over(run, "")
+        if answer.state == "nothing":
+            self._over(run, "" if not run.pending else "its agent was given nothing to run")
         else:
             self.follow(run.host)
 
-    def _told(self, run: Run, doc: Mapping[str, Any]) -> None:
-        step = run.steps.get(doc.get("step", ""))
-        match doc["e"]:
-            case "wait" if doc["step"] in run.dropped or not step:  # it was told, and did not hear; or is not owed
-                self._order(run, f"drop {doc['step']}")
-            case "wait" if step and step.id in run.pending:
-                run.waiting = step.id
-                self._meet_all(run.host, step.id)
-            case "begin" if step and step.id in run.pending:
-                run.waiting = None
-                run.deadline = time.monotonic() + step.timeout_s + STUCK_S
+    def _told(self, run: Run, event: replies.Event) -> None:
+        match event:
+            case replies.Waits(step=number) if number in run.dropped or number not in run.pending:
+                self._order(run, "drop", number)  # it did not hear; or it is not owed
+            case replies.Waits(step=number):
+                self._stands(run, run.steps[number])
+            case replies.Begins(step=number) if number in run.pending:
+                step = run.steps[number]
+                run.begins(step)
                 if not step.serves:
                     self.progress.begin(run.host, step.workload, step.case, step.expect_s)
-            case "ready" if step and step.id in run.pending:
-                run.ready = step.id
-                self._meet_all(run.host, step.id)
-            case "end" if step and step.id in run.pending:
-                self._keep(run, step, doc["files"])
-            case "finish":
-                run.why = "" if doc["state"] == "finished" else doc["state"]
-            case "over":
-                if not doc["remaining"]:
-                    self._order(run, "clean")
-                early = run.why or "its runner ended early (killed, or the host restarted)"
-                self._over(run, early if doc["remaining"] else "")
+            case replies.Ready(step=number) if number in run.pending:
+                run.ready = number
+                self._meet_all(run.host, number)
+            case replies.Finished(state=state):
+                run.why = "" if state == "finished" else state
+                run.expect(STUCK_S, "its agent's last word")
+            case replies.Over(remaining=remaining):
+                self._ended_all(run, remaining)
 
-    def _keep(self, run: Run, step: Step, files: Mapping[str, str]) -> None:
-        run.deadline = None
-        raw = {name: gzip.decompress(base64.b64decode(data)) for name, data in files.items()}
-        folder = self.archive.save_step(run.host, asdict(step), raw)
+    def _stands(self, run: Run, step: Step) -> None:
+        """A host waits at the gate of a step, for hosts that have deadlines of their own."""
+        run.stands_at(step)
+        others = [o for e in self.exchanges.get((run.host, step.id), ()) for o in (e.server, e.client) if o != run.host]
+        if not step.serves:
+            self.progress.waiting(run.host, step.workload, ", ".join(dict.fromkeys(others)))
+        self._meet_all(run.host, step.id)
+
+    def _ended_all(self, run: Run, remaining: int | None) -> None:
+        """Nothing runs on the host any more."""
+        if remaining is None:
+            self._over(run, "its work directory was removed while it ran")
+        elif remaining:
+            self._over(run, run.why or "its runner ended early (killed, or the host restarted)")
+        elif run.pending:
+            self._over(run, "its agent says that all is done, and has not sent all")
+        else:
+            self._write(run, order="clean")
+            self._over(run, "")
+
+    def _came(self, run: Run, number: str, part: Path, result: replies.Result) -> None:
+        """A finished step's files are here, in ``part``."""
+        run.expect(STUCK_S, "its next step")
+        if number not in run.pending:  # dropped while it ran
+            shutil.rmtree(part, ignore_errors=True)
+            return
+        step = run.steps[number]
+        excuse = run.excuses.get(number, "")
+        folder = self.archive.save_step(run.host, asdict(step), part, excuse)
         if step.serves:
             run.pending.discard(step.id)
             self.progress.served(run.host, step.expect_s)
-            ended = self.archive.result(folder)
-            self._server_ended(run, step, ended.get("reason") or f"ended with exit status {ended.get('rc')}")
+            self._server_ended(run, step, excuse or result.reason or f"ended with exit status {result.rc}")
             return
         outcome = judge(self.archive, folder)
         self._ended(run, step, outcome)
@@ -289,7 +297,7 @@ class Drive:
             self._adapt(self.adaptive, run, step, outcome)
         for exchange in self.exchanges.get((run.host, step.id), ()):
             if exchange.server in self.runs:
-                self._order(self.runs[exchange.server], f"cancel {exchange.server_step}")
+                self._order(self.runs[exchange.server], "cancel", exchange.server_step)
 
     def _adapt(self, adaptive: Adaptive, run: Run, step: Step, outcome: Outcome) -> None:
         """Repeats that suffice are the last; a disturbed block does not count, and is kept with its reason."""
@@ -318,24 +326,21 @@ class Drive:
         if not self.adaptive:
             return
         self.adaptive.remember(archive.journal())
-        done = [
-            (archive.result(folder)["started"], folder, step) for folder, step in archive.steps() if not step["serves"]
-        ]
-        for _, folder, doc in sorted(done, key=lambda item: item[0]):
-            if run := self.runs.get(doc["host"]):
-                step = Step.from_json({k: v for k, v in doc.items() if k != "host"})
-                self._adapt(self.adaptive, run, step, judge(archive, folder))
+        done = [(judge(archive, folder), doc) for folder, doc in archive.steps() if not doc["serves"]]
+        for outcome, doc in sorted(done, key=lambda item: item[0].started):
+            if outcome.started and (run := self.runs.get(doc["host"])):  # a damaged one does not say when it ran
+                self._adapt(self.adaptive, run, Step.from_json(doc), outcome)
 
     def _drop(self, run: Run, steps: Sequence[Step]) -> None:
         for step in steps:
             run.dropped.add(step.id)
             run.pending.discard(step.id)
-            self._order(run, f"drop {step.id}")
+            self._order(run, "drop", step.id)
             for exchange in self.exchanges.get((run.host, step.id), ()):
                 if other := self.runs.get(exchange.server):
                     other.dropped.add(exchange.server_step)
                     other.pending.discard(exchange.server_step)
-                    self._order(other, f"drop {exchange.server_step}")
+                    self._order(other, "drop", exchange.server_step)
                     self.progress.served(other.host, step.expect_s)
         if steps:
             self.progress.enough(run.host, steps[0].workload, len(steps), sum(s.expect_s for s in steps))
@@ -390,24 +395,24 @@ class Drive:
         ]
         if server and client and all(comes):
             if client.waiting == exchange.client_step and self._all_ready(exchange):
-                self._order(client, f"go {exchange.client_step}")
+                self._order(client, "go", exchange.client_step)
             elif client.waiting == exchange.client_step and self._all_there(exchange):
                 for e in self.exchanges[exchange.client, exchange.client_step]:
                     if self.runs[e.server].waiting == e.server_step:
-                        self._order(self.runs[e.server], f"go {e.server_step}")
+                        self._order(self.runs[e.server], "go", e.server_step)
         elif server and comes[0]:  # its client will not come; it ends, or does not begin
-            self._order(server, f"cancel {exchange.server_step}")
+            self._order(server, "cancel", exchange.server_step)
         elif client and comes[1] and not comes[0]:
             step = client.steps[exchange.client_step]
             what = "node" if step.members else "peer"
             why = server.why if server and server.why else "it takes no part in this run"
             if client.waiting == step.id:
                 if cannot := server.cannot.get(step.workload) if server else None:
-                    self._order(client, f"fail {step.id} its {what} {exchange.server} cannot take part: {cannot}")
+                    self._excuse(client, "fail", step.id, f"its {what} {exchange.server} cannot take part: {cannot}")
                 else:
-                    self._order(client, f"skip {step.id} its {what} {exchange.server} is not there: {why}")
+                    self._excuse(client, "skip", step.id, f"its {what} {exchange.server} is not there: {why}")
             elif step.members and server and server.phase == "over":  # or it would wait for that node till its timeout
-                self._order(client, f"cancel {step.id} its node {exchange.server} was lost: {why}")
+                self._excuse(client, "cancel", step.id, f"its node {exchange.server} was lost: {why}")
 
     def _all_ready(self, exchange: Exchange) -> bool:
         every = self.exchanges[exchange.client, exchange.client_step]
@@ -423,7 +428,7 @@ class Drive:
         exchange = self.exchanges[run.host, step.id][0]
         client = self.runs.get(exchange.client)
         if client and client.waiting == exchange.client_step:
-            self._order(client, f"skip {exchange.client_step} its server on {run.host}: {why}")
+            self._excuse(client, "skip", exchange.client_step, f"its server on {run.host}: {why}")
 
 
 def about_case(step: Step) -> tuple[str, str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ from workloads import Choice, Manifest
 from workloads.template import evaluate
 
 Able = tuple[Host, Resolved]
+
+_NODE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?", re.ASCII)
 
 
 def plan_gangs(
@@ -80,6 +83,9 @@ def _why_not(manifest: Manifest, group: Sequence[Able], size: int) -> str:
     if len(group) < size:
         able = ", ".join(h.name for h, _ in group)
         return f"refused: {size} hosts are asked for and {len(group)} can run it ({able})"
+    for host, resolved in group:  # the lead's launcher is told of the others by what they call themselves
+        if not _NODE.fullmatch(resolved.context["facts"].hostname):
+            return f"refused: {host.name} calls itself {resolved.context['facts'].hostname!r}, which is no host's name"
     for alike in manifest.alike:
         having: dict[str, list[str]] = {}
         for host, resolved in group:

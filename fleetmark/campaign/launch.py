@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+<<<<<<< ace08bea3d3108b3eeb135b6ddbe768e36f0e67a
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.ansible import settings, utf8_locale
 
+=======
+from fleetmark.base.redact import access, git_credentials, redact, redacted
+from fleetmark.hosts.ansible import settings, utf8_locale
+
+PLAYBOOKS = Path(__file__).resolve().parent.parent / "playbooks"
+TASK_TIMEOUT_S = int(os.environ.get("ANSIBLE_TASK_TIMEOUT") or 1800)  # of one task: a package manager that hangs
+_FOLDER = "fleetmark-ansible-"  # of what Ansible needs to know, in the system's folder for temporary files
+_YOUNG_S = 60.0  # a folder so new may be one that its controller has not locked yet
+>>>>>>> ef3afedd07e3a59894ceaf7902063bd0332e4eac
 MAX_FORKS = 50  # a fork costs the controller 20 MB; jobs run detached, so more would gain little
 
 OnEvent = Callable[[str, str, Mapping[str, Any]], None]  # host, what, details
@@ -23,43 +37,113 @@ def launch(
     inventory: Sequence[str],
     variables: Mapping[str, Mapping[str, Any]],
     jobs: Mapping[str, Mapping[str, Any]],
+    credentials: Mapping[str, str],
     on_event: OnEvent,
     cancelled: Callable[[], bool],
 ) -> str | None:
     """Run the playbook on the hosts of ``jobs``; ``variables`` (host to variables) add to what ``inventory`` says.
+    ``credentials``: what ``redact.conceal`` left out; Ansible finds it in files that only this user can read.
 
     ``on_event`` hears ``deploying`` {workload}, ``launched`` {state, dir, failed_workloads, ...}, ``refused`` {error}
     and ``unreachable`` {error}. Returns Ansible's own words when the playbook as a whole could not run.
     """
     import ansible_runner
 
-    private = Path(tempfile.mkdtemp(prefix="fleetmark-ansible-"))
-    try:
+    with _private_folder() as private:
+        secrets = {
+            "fm_secrets": _write(private / "secrets.json", json.dumps(access(credentials))),
+            "fm_git_credentials": _write(private / "git-credentials", git_credentials(credentials)),
+        }
         known = {}
         for number, (name, job) in enumerate(jobs.items()):
-            file = private / f"job{number}.json"
-            file.write_text(json.dumps(job))
-            known[name] = {**variables[name], "fm_job": str(file)}
-        hosts = private / "fleetmark.yml"
-        hosts.write_text(json.dumps({"fleetmark_run": {"hosts": known}}))
+            file = _write(private / f"job{number}.json", json.dumps(job))
+            known[name] = {**variables[name], **secrets, "fm_job": file}
+        ours = {"fleetmark_run": {"hosts": _untemplated(known)}}
+        hosts = _write(private / "fleetmark.yml", json.dumps(ours))
         done = ansible_runner.run(
             private_data_dir=str(private),
             project_dir=str(Path.cwd()),
             playbook=str(PLAYBOOKS / "run.yml"),
-            inventory=[*inventory, str(hosts)],
+            inventory=[*inventory, hosts],
             forks=min(len(jobs), MAX_FORKS),
             quiet=True,
             envvars=_environment(),
-            event_handler=lambda event: _hear(event, on_event),
+            event_handler=lambda event: _hear(event, lambda host, what, more: on_event(host, what, redacted(more))),
+            status_handler=_keep_no_environment,
             cancel_callback=cancelled,
             settings={"suppress_ansible_output": True, "pexpect_timeout": 1},
         )
         if done.status in ("successful", "canceled") or done.stats:
             return None
         said = [line.strip() for line in done.stdout.read().splitlines() if line.strip()]
-        return next((line for line in said if "ERROR" in line), said[-1] if said else f"ansible: {done.status}")
+        return redact(next((line for line in said if "ERROR" in line), said[-1] if said else f"ansible: {done.status}"))
+
+
+@contextlib.contextmanager
+def _private_folder() -> Iterator[Path]:
+    """A folder that only this user can look into, locked while this process lives; those of dead ones go."""
+    _remove_stale()
+    private = Path(tempfile.mkdtemp(prefix=_FOLDER))
+    lock = os.open(private, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield private
     finally:
         shutil.rmtree(private, ignore_errors=True)
+        os.close(lock)
+
+
+def _remove_stale() -> None:
+    """Folders of this user whose controller was killed: they hold jobs, and may hold credentials."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+        with contextlib.suppress(OSError):  # somebody else's, locked by a controller that lives, or gone meanwhile
+            about = folder.lstat()
+            if about.st_uid != os.geteuid() or time.time() - about.st_mtime < _YOUNG_S:
+                continue
+            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)
+
+
+def _write(path: Path, text: str) -> str:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+        out.write(text)
+    return str(path)
+
+
+def _keep_no_environment(status: Mapping[str, Any], runner_config: Any) -> None:
+    """Let ansible-runner write the file that holds the whole environment (tokens, keys) to nobody.
+
+    Ansible needs that environment, since inventories look things up in it; on disk it would stay after a kill. There is
+    no setting for it, so the file is a pipe by the time it is opened, and what comes out of the pipe is dropped.
+    """
+    if status["status"] != "starting":
+        return
+    folder = Path(runner_config.artifact_dir)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    pipe = folder / "command"
+    os.mkfifo(pipe, 0o600)
+    threading.Thread(target=_drain, args=(pipe,), daemon=True).start()
+
+
+def _drain(pipe: Path) -> None:
+    with pipe.open("rb") as end:
+        while end.read(1 << 16):
+            pass
+
+
+def _untemplated(value: Any) -> Any:
+    """``value`` for an inventory in JSON, with every text marked as no template: some are what hosts say of themselves,
+    and Ansible would evaluate them.
+    """
+    if isinstance(value, Mapping):
+        return {key: _untemplated(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_untemplated(item) for item in value]
+    return {"__ansible_unsafe": value} if isinstance(value, str) else value
 
 
 def _environment() -> dict[str, str]:
@@ -74,7 +158,7 @@ def _environment() -> dict[str, str]:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "ANSIBLE_HOST_KEY_CHECKING": checking,
         "ANSIBLE_PIPELINING": "True",
-        "ANSIBLE_TASK_TIMEOUT": os.environ.get("ANSIBLE_TASK_TIMEOUT", "1800"),  # a package manager that hangs
+        "ANSIBLE_TASK_TIMEOUT": str(TASK_TIMEOUT_S),
         "ANSIBLE_LOCALHOST_WARNING": "False",
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
         "ANSIBLE_NOCOWS": "1",
@@ -92,12 +176,18 @@ def _hear(event: Mapping[str, Any], on_event: OnEvent) -> bool:
     if kind == "runner_on_unreachable":
         on_event(host, "unreachable", {"error": _one_line(result.get("msg"))})
     elif action == "fleetmark_job" and kind == "runner_on_ok":
-        on_event(host, "launched", result)
+        on_event(host, "launched", _answer(result))
     elif action == "fleetmark_job" and kind == "runner_on_failed":
-        on_event(host, "refused", result if result.get("state") else {"error": _one_line(result.get("msg"))})
+        refused = {"state": "error", "error": _one_line(result.get("msg"))}
+        on_event(host, "refused", _answer(result) if result.get("state") else refused)
     elif kind == "runner_on_start" and data.get("role") and data["role"] not in ("packages", "source"):
         on_event(host, "deploying", {"workload": data["role"]})
     return True
+
+
+def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``fleetmark_job`` returned, without what Ansible adds to every result."""
+    return {key: result[key] for key in ("state", "error", "holder", "failed_workloads") if result.get(key) is not None}
 
 
 def _one_line(text: Any) -> str:

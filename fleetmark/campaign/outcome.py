@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,11 @@ from typing import Any
 import parsers
 from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed, Status
-from fleetmark.record.archive import Archive, utc
+from fleetmark.record.archive import Archive, safe_name, utc
+from fleetmark.record.replies import Extremes, Result
 from workloads import Manifest, load
+
+_LAST_WORDS = 64 << 10  # bytes of a log, from its end, in which a tool's last words are looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,51 +37,59 @@ class Outcome:
 
 
 def judge(archive: Archive, folder: Path) -> Outcome:
-    """The outcome of the step whose raw files lie in ``folder``."""
-    step = json.loads((folder / "step.json").read_text())
-    result = archive.result(folder)
-    telemetry = result.get("telemetry") or {}
+    """The outcome of the step whose raw files lie in ``folder``, whatever bytes they are.
+
+    Where step.json or result.json is damaged nobody knows how it ended: it is lost, and ``--resume`` runs it again.
+    """
+    try:
+        step, result = archive.step(folder), archive.result(folder)
+    except FleetmarkError as error:
+        return Outcome(Status.LOST, str(error))
     times: dict[str, Any] = {
-        "started": utc(result["started"]),
-        "wall_s": result["wall_s"],
-        "foreign_cores": telemetry.get("foreign_cores"),
-        "stolen_cores": telemetry.get("stolen_cores"),
+        "started": utc(result.started),
+        "wall_s": result.wall_s,
+        "foreign_cores": result.telemetry and result.telemetry.foreign_cores,
+        "stolen_cores": result.telemetry and result.telemetry.stolen_cores,
     }
-    if result["ended"] == "lost":
-        return Outcome(Status.LOST, result["reason"], **times)
-    broken = _why_broken(archive, folder, result)
+    broken = _why_broken(archive, folder, step, result)
+    if result.ended == "lost":
+        return Outcome(Status.LOST, broken, **times)
     try:
         manifest = load(step["workload"])
         raw = archive.open_raw(folder, step["output"])
         if raw is None:
-            raise ParseError(manifest.tool, f"a file {step['output']}, and the run left none")
+            why = "; ".join(["the run left none", *result.left_out])
+            raise ParseError(manifest.tool, f"a file {step['output']}, and {why}")
         with raw:
             parsed = parsers.parse_file(manifest.tool, raw, step["argv"])
+        rows = tuple(_rows(archive, folder, step, result, parsed, manifest))
     except FleetmarkError as error:
-        if result["ended"] == "error":  # it never began: there is nothing to read
+        if result.ended == "error":  # it never began: there is nothing to read
             return Outcome(Status.FAILED, broken, **times)
         return Outcome(Status.FAILED, f"{broken}; {error}" if broken else str(error), **times)
     status, reason = Status.PASSED, ""
-    if parsed.invalid and result["ended"] == "exit":  # it says so itself, and may say it by its exit status too
+    if parsed.invalid and result.ended == "exit":  # it says so itself, and may say it by its exit status too
         status, reason = Status.INVALID, f"{parsed.invalid} ({broken})" if broken else parsed.invalid
     elif broken:
         status, reason = Status.FAILED, broken
-    rows = tuple(_rows(archive, folder, step, result, parsed, manifest, status))
-    return Outcome(status, reason, rows, parsed.notes, **times)
+    notes = (*parsed.notes, *result.left_out)
+    return Outcome(status, reason, tuple({**row, "status": status.value} for row in rows), notes, **times)
 
 
-def _why_broken(archive: Archive, folder: Path, result: Mapping[str, Any]) -> str:
-    """Why a run that did not end well did not, in its own last words; empty for one that did."""
-    if result["ended"] != "exit":
-        return str(result.get("reason") or result["ended"])
-    code = result["rc"]
+def _why_broken(archive: Archive, folder: Path, step: Mapping[str, Any], result: Result) -> str:
+    """Why a run that did not end well did not: by what ended it, or in its own last words; empty for one that did."""
+    if result.ended in ("lost", "error", "cancelled") and step["excuse"]:
+        return str(step["excuse"])
+    if result.ended != "exit":
+        return result.reason or f"{result.ended}; no reason was recorded"
+    code = result.rc
     if code == 0:
         return ""
-    said = ((archive.read(folder, "stderr") or b"").strip() or (archive.read(folder, "stdout") or b"").strip()).decode(
-        errors="replace"
-    )
-    how = f"killed by signal {-code}" if code < 0 else f"exit status {code}"
-    return f"{how}: {_last_words(said)[:200]}"
+    said = archive.tail(folder, "stderr", _LAST_WORDS).strip()
+    said = said or archive.tail(folder, "stdout", _LAST_WORDS).strip()
+    how = "no exit status was recorded" if code is None else f"exit status {code}"
+    how = f"killed by signal {-code}" if code is not None and code < 0 else how
+    return f"{how}: {_last_words(said.decode(errors='replace'))[:200]}"
 
 
 def _last_words(said: str) -> str:
@@ -97,12 +109,11 @@ def _rows(
     archive: Archive,
     folder: Path,
     step: Mapping[str, Any],
-    result: Mapping[str, Any],
+    result: Result,
     parsed: Parsed,
     manifest: Manifest,
-    status: Status,
 ) -> list[dict[str, Any]]:
-    power = _power((result.get("telemetry") or {}).get("summary") or {})
+    power = _power(result.telemetry.summary if result.telemetry else {})
     several = len({m.case for m in parsed.measurements}) > 1
     rows = []
     for m in [*parsed.measurements, *([power] if power else [])]:
@@ -123,10 +134,9 @@ def _rows(
                 "class": (metric and metric.class_) or step.get("class_") or manifest.class_,
                 "headline": m.metric in step["headline"] and m.subject == "host",
                 "bits": bool(metric and metric.bits),
-                "time": utc(result["started"]),
+                "time": utc(result.started),
                 "tool_version": parsed.version or "",
-                "raw": str((folder / step["output"]).relative_to(archive.path)),
-                "status": status.value,
+                "raw": archive.named(folder / safe_name(step["output"])),
                 "standing": parsed.standing.value if parsed.standing else "",
                 "members": json.dumps(step["members"]) if step.get("members") else "",
             }
@@ -134,14 +144,14 @@ def _rows(
     return rows
 
 
-def _power(summary: Mapping[str, Any]) -> Measurement | None:
+def _power(summary: Mapping[str, Extremes]) -> Measurement | None:
     """What the host drew during the run, on average: by a meter of the whole server, else of the platform, else RAPL's
     sum of packages and memory, which leaves out all else. The source is a label: different ones do not compare.
     """
-    means = {name.removeprefix("power_w:"): s["mean"] for name, s in summary.items() if name.startswith("power_w:")}
+    means = {name.removeprefix("power_w:"): s.mean for name, s in summary.items() if name.startswith("power_w:")}
     rapl = [watts for name, watts in means.items() if name.startswith("package")]
     for source, watts in (("meter", means.get("power_meter")), ("psys", means.get("psys")), ("rapl", sum(rapl))):
-        if watts:
+        if watts and math.isfinite(watts):
             labels = {"source": source}
             return Measurement("telemetry", "power", "power", float(watts), "W", Better.LOWER, labels=labels)
     return None
@@ -157,7 +167,7 @@ def _subject(planned: str, parsed: str) -> str:
 def rebuild(archive: Archive) -> list[Mapping[str, Any]]:
     """Every row again from raw: what the parsers say today of what was measured then."""
     uncounted = _uncounted(archive)
-    mine = [(folder, step) for folder, step in archive.steps() if not step.get("serves")]
+    mine = [(folder, step) for folder, step in archive.steps() if not step["serves"]]
     return [row for folder, step in mine for row in counted(judge(archive, folder).rows, step, uncounted)]
 
 

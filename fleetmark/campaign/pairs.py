@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
@@ -49,8 +49,12 @@ def plan_pairs(
     times: int,
     seed: int,
     seen: set[str],
+    new: Set[str],
 ) -> list[Exchange]:
-    """Rounds of disjoint pairs; in a pair every repeat runs every case in both directions, in an order of its own."""
+    """Rounds of disjoint pairs; in a pair every repeat runs every case in both directions, in an order of its own.
+
+    Pairs of which no host is ``new`` were planned before.
+    """
     by_name = {host.name: (host, resolved) for host, resolved in able}
     wanted = str(able[0][1].context["pairs"])
     every = rounds(sorted(by_name))
@@ -61,6 +65,8 @@ def plan_pairs(
     exchanges = []
     for pairs in chosen:
         for a, b in pairs:
+            if not new & {a, b}:
+                continue
             rng = random.Random(f"{seed}/{a}/{b}/{manifest.name}")
             work = [
                 (client, server, case, context)
@@ -69,12 +75,21 @@ def plan_pairs(
             ]
             for repeat in range(times):
                 for client, server, case, context in rng.sample(work, len(work)):
-                    exchanges.append(_exchange(manifest, case, context, plans[client], plans[server], repeat))
+                    # What the server runs is worked out on its own facts and paths: a peer's could be anything.
+                    axes = {name: context[name] for name in case.foreach}
+                    serving = {**context, **by_name[server][1].context, **axes}
+                    exchanges.append(_exchange(manifest, case, context, serving, plans[client], plans[server], repeat))
     return exchanges
 
 
 def _exchange(
-    manifest: Manifest, case: Case, context: Mapping[str, Any], client: HostPlan, server: HostPlan, repeat: int
+    manifest: Manifest,
+    case: Case,
+    context: Mapping[str, Any],
+    serving_context: Mapping[str, Any],
+    client: HostPlan,
+    server: HostPlan,
+    repeat: int,
 ) -> Exchange:
     if case.serve is None:
         raise FleetmarkError(f"{manifest.name}: case {case.name}: a pair workload needs `serve`")
@@ -93,12 +108,12 @@ def _exchange(
         workload=manifest.name,
         case=measure.case,
         repeat=repeat,
-        argv=words(case.serve.argv, context, where),
+        argv=words(case.serve.argv, serving_context, where),
         env={},
         expect_s=measure.expect_s,
         timeout_s=measure.timeout_s + 30,
         gate=True,
-        port=int(evaluate(case.serve.port, context, where)),
+        port=int(evaluate(case.serve.port, serving_context, where)),
         serves=True,
         ends=case.serve.ends,
         subject=measure.subject,

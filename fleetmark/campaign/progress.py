@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark.base.measurement import Status
+from fleetmark.base.text import count
 
 MAX_TROUBLES = 8
 MAX_ROWS = 24  # a terminal's worth; hosts in trouble and at work come first
@@ -35,9 +36,9 @@ class Cell:
         if self.skipped:
             return Text("skipped", style="dim")
         bad = Text("")
-        for status, count in list(self.ended.items()):
+        for status, runs in list(self.ended.items()):
             if status is not Status.PASSED:
-                bad.append(f" {count} {status.value}", style="bold red")
+                bad.append(f" {runs} {status.value}", style="bold red")
         if self.doing:
             return Text(f"{self.doing} {self.done}/{self.total}", style="cyan") + bad
         if self.done >= self.total:
@@ -84,7 +85,8 @@ class Progress:
     def say(self, host: str, text: str) -> None:
         """One plain line, where there is no live table to show it."""
         if not self._live:
-            self.console.print(Text(f"{time.strftime('%H:%M:%S')} {host}: {text}"), soft_wrap=True)
+            line = " ".join(f"{host}: {text}".split())  # what a host says cannot begin a line that is not its own
+            self.console.print(Text(f"{time.strftime('%H:%M:%S')} {line}"), soft_wrap=True)
 
     def add(self, host: str, cells: dict[str, Cell], left_s: float) -> None:
         self.rows[host] = Row(cells, left_s)
@@ -102,8 +104,13 @@ class Progress:
         cell = row.cells[workload]
         cell.doing = case
         if not cell.done:
-            self.say(host, f"{workload}: {cell.total} runs, about {duration(row.time_left())} left on this host")
+            left = duration(row.time_left())
+            self.say(host, f"{workload}: {count(cell.total, 'run')}, about {left} left on this host")
         row.step_began, row.step_expect = time.monotonic(), expect_s
+
+    def waiting(self, host: str, workload: str, others: str) -> None:
+        """A host stands at the gate of a run that needs ``others``."""
+        self.rows[host].cells[workload].doing = f"waits for {others}"
 
     def served(self, host: str, expect_s: float) -> None:
         """A host was the other end of somebody's measurement for that long."""
@@ -128,17 +135,17 @@ class Progress:
     def dropped(self, host: str, workloads: Counter[str], expect_s: float, status: Status, why: str) -> None:
         """Runs that ended together without running, workload to how many; said once. ``expect_s``: their time."""
         self.rows[host].left_s = max(0.0, self.rows[host].left_s - expect_s)
-        for workload, count in workloads.items():
+        for workload, runs in workloads.items():
             cell = self.rows[host].cells[workload]
             cell.doing = ""
-            cell.ended[status] += count
-        count = workloads.total()
-        self.say(host, f"{', '.join(workloads)}: {count} run{'s' * (count != 1)} {status.value}: {why}")
+            cell.ended[status] += runs
+        left = workloads.total()
+        self.say(host, f"{', '.join(workloads)}: {count(left, 'run')} {status.value}: {why}")
 
-    def enough(self, host: str, workload: str, count: int, expect_s: float) -> None:
+    def enough(self, host: str, workload: str, runs: int, expect_s: float) -> None:
         """Runs that are not needed any more: the case's interval is narrow enough."""
         cell = self.rows[host].cells[workload]
-        cell.total -= count
+        cell.total -= runs
         self.served(host, expect_s)
         if cell.done == cell.total:
             self._said_all(host, workload, cell)
@@ -177,7 +184,7 @@ class Progress:
         return Text(f"{self.title}   {counts}   about {duration(left)} left", style="bold")
 
     def _more(self, hosts: int) -> list[RenderableType]:
-        return [Text(f"and {hosts - MAX_ROWS} more hosts", style="dim")] if hosts > MAX_ROWS else []
+        return [Text(f"and {count(hosts - MAX_ROWS, 'more host')}", style="dim")] if hosts > MAX_ROWS else []
 
 
 def duration(seconds: float) -> str:

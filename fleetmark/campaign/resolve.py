@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
+from fleetmark.base.redact import lacks_credentials
 from fleetmark.campaign.steps import Deployment, Step
 from workloads import Choice, Manifest
 from workloads.manifest import Case
@@ -93,12 +95,18 @@ def make_step(case: Case, context: Mapping[str, Any], manifest: Manifest, **more
     where = f"{manifest.name} {context['case']}"
     expect = float(evaluate(case.expect, context, where))
     timeout = evaluate(case.timeout, context, where)
+    argv = words(case.argv, context, where)
+    env = {k: str(evaluate(v, context, where)) for k, v in case.env.items()}
+    if lacks_credentials([*argv, *env.values()]):
+        raise FleetmarkError(
+            f"{where}: its command holds credentials, which everybody on the host would see: keep them in a file there"
+        )
     return Step(
         workload=manifest.name,
         case=context["case"],
         headline=case.headline or tuple(name for name, m in manifest.metrics.items() if m.headline),
-        argv=words(case.argv, context, where),
-        env={k: str(evaluate(v, context, where)) for k, v in case.env.items()},
+        argv=argv,
+        env=env,
         expect_s=expect,
         timeout_s=float(timeout) if timeout is not None else 60 + 5 * expect,
         output=case.output,

@@ -18,21 +18,29 @@ from typing import Any
 from rich.console import Console
 
 from fleetmark import __version__
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
+from fleetmark.base.redact import conceal
+from fleetmark.base.text import count
+from fleetmark.campaign import planned
 from fleetmark.campaign.adaptive import Adaptive, Until
-from fleetmark.campaign.drive import Drive, Run, about, said
+from fleetmark.campaign.credentials import credentials_again, refuse_without
+from fleetmark.campaign.drive import Drive, about, said
+from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.launch import launch
 from fleetmark.campaign.outcome import Outcome, rebuild
+from fleetmark.campaign.planned import Asked, asked_of, digest, job_text
 from fleetmark.campaign.progress import Cell, Progress
 from fleetmark.campaign.resolve import is_present
-from fleetmark.campaign.schedule import Settings, make_plan, probes, settings_of
-from fleetmark.campaign.steps import Exchange, HostPlan, Plan, Step
+from fleetmark.campaign.schedule import Settings, make_plan, probes, secrets_of
+from fleetmark.campaign.steps import Exchange, Plan, Step
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.inventory import Host, load_inventory
 from fleetmark.hosts.preflight import WORK_DIR, Checked, check_hosts
-from fleetmark.record.archive import Archive, safe_name, utc
-from workloads import load_suite
+from fleetmark.record.archive import KEY, Archive, Planned, facts_document, key_of, safe_name, utc
+from fleetmark.verbs.hosts import unknown_keys
+from workloads import Suite, load_suite
 from workloads.manifest import files as manifest_files
 
 
@@ -61,71 +69,112 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
     """
     suite = load_suite(options.suite)
     settings = options.settings or {}
-    settings_of(suite, settings)  # bad settings are refused here
+    credentials = secrets_of(suite, settings)  # bad settings are refused here
     seed = options.seed if options.seed is not None else secrets.randbelow(2**31)
     hosts = _hosts(options)
     checked = _check(hosts, options, console)
     try:
         name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{suite.name}-{secrets.token_hex(2)}"
-        able = [(c.host, c.facts) for c in checked if c.facts]
+        able = {c.host.name: c for c in checked if c.facts}
         repeats = options.until.most if options.until else options.repeats
-        plan = make_plan(able, suite, settings, campaign=name, seed=seed, repeats=repeats)
-        asked = _campaign(options, name, seed, hosts, plan)
-        archive = Archive.create(options.root, name, asked).writable()
-        for c in checked:
-            if c.facts:
-                archive.save_facts(c.host.name, c.facts, c.raw or {})
-                archive.save_job(c.host.name, _job(asked, plan.hosts[c.host.name], c.facts))
+        known = [(c.host, c.facts) for c in able.values() if c.facts]
+        plan = make_plan(known, suite, settings, campaign=name, seed=seed, repeats=repeats)
+        asked = _campaign(options, name, seed, hosts, plan, suite)
+        jobs = {host.name: job_text(asked, plan.hosts[host.name], facts) for host, facts in known}
+        asked |= {"planned": [list(jobs)], "jobs": {host: digest(text) for host, text in jobs.items()}}
+        of_facts = {host.name: facts_document(facts, able[host.name].raw or {}) for host, facts in known}
+        documents = {host: Planned(of_facts[host], text) for host, text in jobs.items()}
+        archive = Archive.create(options.root, name, asked, documents).writable()
         _note_known(archive, checked, plan)
-        interrupted = _drive(archive, options, console, checked, plan.exchanges)
+        interrupted = _drive(archive, options, console, checked, credentials)
     finally:
         _hang_up(checked)
     return archive, interrupted
 
 
 def resume(archive: Archive, options: Options, console: Console) -> bool:
-    """Go on with a campaign: collect what hosts finished meanwhile, follow what runs, start what is owed."""
+    """Go on with a campaign: collect what hosts finished meanwhile, follow what runs, start what is owed.
+
+    A job or a raw file that is damaged is had again; hosts that were away when the others were planned join.
+    """
     archive.writable()
-    asked = archive.campaign()
+    asked = asked_of(archive)
+    credentials = credentials_again(asked.suite, asked.settings, options.settings or {})
     options = replace(
         options,
-        suite=asked["suite"],
-        inventory=options.inventory or tuple(asked["inventory"]),
-        limit=asked["limit"],
-        become=asked["become"],
-        work_dir=asked["work_dir"],
-        until=Until(**asked["until"]) if asked.get("until") else None,
+        suite=asked.suite,
+        inventory=options.inventory or tuple(asked.inventory),
+        limit=asked.limit,
+        become=asked.become,
+        work_dir=asked.work_dir,
+        until=asked.until,
     )
-    for folder, _ in list(archive.steps()):
-        if archive.result(folder)["ended"] == "lost":
-            archive.set_aside(folder)
-    exchanges = tuple(Exchange(**e) for e in asked["exchanges"])
-    owed = owed_steps(archive, exchanges)
-    hosts = [h for h in _hosts(options) if owed.get(h.name)]
-    checked = _check(hosts, options, console)
-    for name in sorted(set(owed) - {h.name for h in hosts}):
-        _note_lost(archive, archive.job(name), owed[name], "it is in the inventory no longer")
-    archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
+    _set_aside_lost(archive)
+    jobs = planned.jobs(archive, asked)
+    _note_joined(archive, asked)
+    owed = owed_steps(archive, jobs, asked.exchanges)
+    away = {h.name for h in asked.hosts} - jobs.keys()
+    hosts = _hosts(options)
+    checked = _check([h for h in hosts if owed.get(h.name) or h.name in away], options, console)
     try:
-        return _drive(archive, options, console, checked, exchanges)
+        new = [(c.host, c.facts, c.raw or {}) for c in checked if c.facts and c.host.name in away]
+        if new:
+            suite = asked.suite_as_read or load_suite(asked.suite)
+            asked, plan = planned.join(archive, asked, jobs, suite, new)
+            _note_joined(archive, asked)
+            jobs = planned.jobs(archive, asked)
+            owed = owed_steps(archive, jobs, asked.exchanges)
+            asked_already = {c.host.name for c in checked}
+            checked += _check([h for h in hosts if owed.get(h.name) and h.name not in asked_already], options, console)
+            _note_known(archive, [c for c in checked if c.host.name in away], plan)
+        else:
+            _note_known(archive, [c for c in checked if c.host.name in away], Plan({}, (), asked.settings))
+        for name in sorted(owed.keys() - {h.name for h in hosts}):
+            _note_lost(archive, jobs[name], owed[name], "it is in the inventory no longer")
+        archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
+        return _drive(archive, options, console, checked, credentials)
     finally:
         _hang_up(checked)
 
 
-def owed_steps(archive: Archive, exchanges: Sequence[Exchange]) -> dict[str, set[str]]:
+def _set_aside_lost(archive: Archive) -> None:
+    """Steps that left nothing to judge make room for their next run; the journal knows that they are owed again."""
+    journaled = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
+    for folder, step in list(archive.steps()):
+        try:
+            archive.step(folder)
+            if archive.result(folder).ended != "lost":
+                continue
+        except FleetmarkError as error:  # damaged
+            if not step["serves"] and journaled.get(key_of(step), Status.LOST) != Status.LOST:
+                lost = said(Outcome(Status.LOST, str(error)))
+                archive.note("outcome", **{k: step[k] for k in KEY}, **lost)
+        archive.set_aside(folder)
+
+
+def _note_joined(archive: Archive, asked: Asked) -> None:
+    """Say once of hosts that were away when the campaign was planned that it has them now."""
+    noted = {host for e in archive.journal() if e["e"] == "joined" for host in e["hosts"]}
+    if late := [host for group in (asked.planned or [])[1:] for host in group if host not in noted]:
+        archive.note("joined", hosts=late)
+
+
+def owed_steps(
+    archive: Archive, jobs: Mapping[str, Mapping[str, Any]], exchanges: Sequence[Exchange]
+) -> dict[str, set[str]]:
     """Host to the ids of the steps still to be had from it. A server's step is owed as long as its client's is."""
-    settled = {
-        (e["host"], e["workload"], e["case"], e["repeat"], e["subject"])
-        for e in archive.journal()
-        if e["e"] == "outcome" and e["status"] != Status.LOST.value
-    }
+    last = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
+    settled = {key for key, status in last.items() if status != Status.LOST}
     ended = ("enough", "unstable")
     enough = {(e["host"], i) for e in archive.journal() if e["e"] in ended for i in e["steps"]}
     owed: dict[str, set[str]] = {}
-    for host in archive.host_names():
-        for step in (archive.job(host) or {"steps": []})["steps"]:
-            key = (host, step["workload"], step["case"], step["repeat"], step["subject"])
-            if not step["serves"] and key not in settled and (host, step["id"]) not in enough:
+    for host, job in jobs.items():
+        for step in job["steps"]:
+            if (
+                not step["serves"]
+                and key_of({**step, "host": host}) not in settled
+                and (host, step["id"]) not in enough
+            ):
                 owed.setdefault(host, set()).add(step["id"])
     for e in exchanges:
         if e.client_step in owed.get(e.client, ()):
@@ -139,8 +188,11 @@ def _hosts(options: Options) -> list[Host]:
 
 
 def _check(hosts: Sequence[Host], options: Options, console: Console) -> list[Checked]:
-    with console.status(f"asking {len(hosts)} host{'s' * (len(hosts) != 1)} what they are"):
-        return check_hosts(hosts, probes(), work_dir=options.work_dir, timeout_s=options.connect_timeout_s)
+    with console.status(f"asking {count(len(hosts), 'host')} what {'it is' if len(hosts) == 1 else 'they are'}"):
+        checked = check_hosts(hosts, probes(), work_dir=options.work_dir, timeout_s=options.connect_timeout_s)
+    for line in unknown_keys([c.unknown_key for c in checked if c.unknown_key]):
+        console.print(line)
+    return checked
 
 
 def _hang_up(checked: Sequence[Checked]) -> None:
@@ -149,7 +201,9 @@ def _hang_up(checked: Sequence[Checked]) -> None:
             c.reach.close()
 
 
-def _campaign(options: Options, name: str, seed: int, hosts: Sequence[Host], plan: Plan) -> dict[str, Any]:
+def _campaign(
+    options: Options, name: str, seed: int, hosts: Sequence[Host], plan: Plan, suite: Suite
+) -> dict[str, Any]:
     """What was asked for, as ``campaign.json`` keeps it: enough to understand it, and to ask for it again."""
     inventory = [str(Path(i).resolve()) if Path(i).exists() else i for i in options.inventory]
     manifests = {path.stem: _digest(path) for w in plan.settings for path in manifest_files(w)}
@@ -157,6 +211,8 @@ def _campaign(options: Options, name: str, seed: int, hosts: Sequence[Host], pla
         "id": name,
         "created": utc(),
         "suite": str(Path(options.suite).resolve()) if Path(options.suite).is_file() else options.suite,
+        # Without its settings: they are in "settings", where credentials are left out.
+        "suite_as_read": suite.model_dump(mode="json", exclude={"workloads": {"__all__": {"set"}}}),
         "workloads": list(plan.settings),
         "settings": plan.settings,
         "repeats": options.repeats,
@@ -169,7 +225,13 @@ def _campaign(options: Options, name: str, seed: int, hosts: Sequence[Host], pla
         "become": options.become,
         "work_dir": options.work_dir,
         "hosts": [
-            {"name": h.name, "address": h.address, "generation": h.labels.get("gen"), "labels": dict(h.labels)}
+            {
+                "name": h.name,
+                "address": h.address,
+                "peer": h.peer_address,
+                "generation": h.labels.get("gen"),
+                "labels": dict(h.labels),
+            }
             for h in hosts
         ],
         "exchanges": [asdict(e) for e in plan.exchanges],
@@ -206,7 +268,7 @@ def _command(options: Options, seed: int) -> list[str]:
         words += ["--until-ci", f"{options.until.ci:.4%}", "--max-repeats", str(options.until.most)]
     if options.repeats:
         words += ["--repeats", str(options.repeats)]
-    for workload, settings in (options.settings or {}).items():
+    for workload, settings in conceal(options.settings or {})[0].items():
         for parameter, value in settings.items():
             words += ["--set", f"{workload}.{parameter}={value}"]
     if options.become:
@@ -214,23 +276,6 @@ def _command(options: Options, seed: int) -> list[str]:
     if options.work_dir != WORK_DIR:
         words += ["--work-dir", options.work_dir]
     return words
-
-
-def _job(asked: Mapping[str, Any], plan: HostPlan, facts: Facts) -> dict[str, Any]:
-    """One host's job as it travels there."""
-    return {
-        "schema": 1,
-        "campaign": asked["id"],
-        "owner": asked["owner"],
-        "created": asked["created"],
-        "host": plan.host,
-        "work": facts.work_dir,
-        "interval_s": 1.0,
-        "steps": [asdict(s) for s in plan.steps],
-        "deploy": [asdict(d) for d in plan.deploy],
-        "skipped": plan.skipped,
-        "refused": [asdict(no) for no in plan.refused],
-    }
 
 
 def _note_known(archive: Archive, checked: Sequence[Checked], plan: Plan) -> None:
@@ -252,20 +297,22 @@ def _note_known(archive: Archive, checked: Sequence[Checked], plan: Plan) -> Non
 
 
 def _drive(
-    archive: Archive, options: Options, console: Console, checked: Sequence[Checked], exchanges: Sequence[Exchange]
+    archive: Archive, options: Options, console: Console, checked: Sequence[Checked], credentials: Mapping[str, str]
 ) -> bool:
     """Launch and follow whatever is owed, to the end or an interruption (then True); the measurements are written."""
-    asked = archive.campaign()
-    owed = owed_steps(archive, exchanges)
+    asked = asked_of(archive)
+    on_record = planned.jobs(archive, asked)
+    owed = owed_steps(archive, on_record, asked.exchanges)
     runs, variables, jobs = [], {}, {}
-    with Progress(console, asked["workloads"], f"campaign {archive.id}") as progress:
+    with Progress(console, asked.workloads, f"campaign {archive.id}") as progress:
         for c in checked:
             name = c.host.name
-            job = archive.job(name)
+            job = on_record.get(name)
             if not c.facts or not c.reach or not job:
                 progress.add(name, {}, 0.0)
                 progress.trouble(name, f"unreachable: {c.reason}")
-                _note_lost(archive, job, owed.get(name, set()), f"unreachable: {c.reason}")
+                if job:
+                    _note_lost(archive, job, owed.get(name, set()), f"unreachable: {c.reason}")
                 continue
             steps = [Step.from_json(s) for s in job["steps"] if s["id"] in owed.get(name, ())]
             progress.add(name, _cells(steps, job["skipped"]), sum(s.expect_s for s in steps))
@@ -292,16 +339,19 @@ def _drive(
                 )
                 variables[name] = _variables(c.host, c.reach.is_root, c.facts, job, steps)
                 jobs[name] = {**job, "folder": folder, "steps": [asdict(s) for s in steps]}
+        refuse_without(credentials, variables, str(archive.path))
         adaptive = None
         if options.until:
             cpus = {c.host.name: c.facts.cpu.threads or 1 for c in checked if c.facts}
             adaptive = Adaptive(options.until, cpus)
-        drive = Drive(archive, runs, exchanges, progress, options.patience_s, adaptive)
+        drive = Drive(archive, runs, asked.exchanges, progress, options.patience_s, adaptive)
         drive.replay(archive)
         interrupted = False
         try:
             if runs:
-                drive.launch(lambda hear: launch(options.inventory, variables, jobs, hear, lambda: drive.abandoned))
+                drive.launch(
+                    lambda hear: launch(options.inventory, variables, jobs, credentials, hear, lambda: drive.abandoned)
+                )
             drive.run()
         except KeyboardInterrupt:
             console.print("stopping the hosts' jobs; what is finished is kept (again to leave at once)")
@@ -310,16 +360,17 @@ def _drive(
         finally:
             drive.abandoned = True
     archive.write_measurements(rebuild(archive))
-    archive.note("ended", owed=sum(map(len, owed_steps(archive, ()).values())))
+    away = [h for h in asked.hosts if h.name not in on_record]  # each may join; what it would run nobody knows yet
+    archive.note("ended", owed=sum(map(len, owed_steps(archive, on_record, ()).values())) + len(away))
     return interrupted
 
 
-def _note_lost(archive: Archive, job: Mapping[str, Any] | None, owed: set[str], why: str) -> None:
+def _note_lost(archive: Archive, job: Mapping[str, Any], owed: set[str], why: str) -> None:
     """What is still owed by a host that cannot be asked for it."""
-    for step in (job or {"steps": []})["steps"]:
+    for step in job["steps"]:
         if step["id"] in owed and not step["serves"]:
             lost = said(Outcome(Status.LOST, why))
-            archive.note("outcome", host=job and job["host"], **about(Step.from_json(step)), **lost)
+            archive.note("outcome", host=job["host"], **about(Step.from_json(step)), **lost)
 
 
 def _cells(steps: Sequence[Step], skipped: Mapping[str, str]) -> dict[str, Cell]:

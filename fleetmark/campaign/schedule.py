@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import fnmatch
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
+from fleetmark.base.redact import conceal
 from fleetmark.campaign.groups import plan_gangs
 from fleetmark.campaign.pairs import plan_pairs
 from fleetmark.campaign.resolve import Resolved, cases_of, make_step, nodes_of, resolve, words
@@ -23,7 +24,18 @@ Settings = Mapping[str, Mapping[str, Any]]  # workload -> parameter -> value, as
 
 
 def settings_of(suite: Suite, given: Settings) -> dict[str, dict[str, Any]]:
-    """Suite settings overlaid with the command line's, typed. Raises FleetmarkError before any host is touched."""
+    """Suite settings overlaid with the command line's, typed, without credentials: a plan needs none, and all of it is
+    kept. Raises FleetmarkError before any host is touched.
+    """
+    return _settings(suite, given)[0]
+
+
+def secrets_of(suite: Suite, given: Settings) -> dict[str, str]:
+    """The credentials that ``settings_of`` leaves out: a redacted value to the real one (``redact.conceal``)."""
+    return _settings(suite, given)[1]
+
+
+def _settings(suite: Suite, given: Settings) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     chosen = suite.chosen()
     for name in given:
         if name not in chosen:
@@ -34,8 +46,10 @@ def settings_of(suite: Suite, given: Settings) -> dict[str, dict[str, Any]]:
         manifest = load(name)
         merged[name] = manifest.check_settings(choice.set, f"suite {suite.name}")
         merged[name] |= manifest.check_settings(given.get(name, {}), "--set")
-        _refuse_early(manifest, merged[name])
-    return merged
+    kept, secrets = conceal(merged)
+    for name, settings in kept.items():
+        _refuse_early(load(name), settings)
+    return kept, secrets
 
 
 def _refuse_early(manifest: Manifest, settings: Mapping[str, Any]) -> None:
@@ -64,44 +78,71 @@ def make_plan(
     campaign: str,
     seed: int,
     repeats: int | None,
+    onto: Plan | None = None,
 ) -> Plan:
     """Resolve every workload of ``suite`` on every host that answered.
 
+    ``onto``: the plan of those of ``hosts`` that were planned before. It stands: what the others do, alone and in pairs
+    with all, comes behind it; groups that run a case together stay as they were formed.
     Raises FleetmarkError when a case pattern of the suite matches no case on any host.
     """
     merged = settings_of(suite, settings)
-    plans = {host.name: HostPlan(host.name) for host, _ in hosts}
-    exchanges: list[Exchange] = []
+    before = onto.hosts if onto else {}
+    plans = {host.name: _continued(before.get(host.name)) or HostPlan(host.name) for host, _ in hosts}
+    new = {host.name for host, _ in hosts if host.name not in before}
+    exchanges: list[Exchange] = list(onto.exchanges) if onto else []
     seen: dict[str, set[str]] = {name: set() for name in merged}
-    ready: dict[str, list[tuple[Host, Resolved]]] = {}
-    for name in merged:
-        for host, facts in hosts:
-            resolved = resolve(load(name), merged[name], facts, campaign)
-            if isinstance(resolved, str):
-                plans[host.name].skipped[name] = resolved
-                continue
-            if resolved.deployment:
-                plans[host.name].deploy.append(resolved.deployment)
-            ready.setdefault(name, []).append((host, resolved))
+    ready = _ready(hosts, merged, plans, new, campaign)
     for name, able in ready.items():
         choice, manifest = suite.chosen()[name], load(name)
         times = repeats or choice.repeats or suite.repeats
         if manifest.scope == "pair" and len(able) > 1:
-            exchanges += plan_pairs(manifest, able, plans, choice, times, seed, seen[name])
+            exchanges += plan_pairs(manifest, able, plans, choice, times, seed, seen[name], new)
         else:
             for host, resolved in able:
+                if host.name not in new:
+                    continue
                 context = {"peer": "127.0.0.1", "hosts": len(able)}
                 cases = [c for c in cases_of(resolved, choice, seen[name], **context) if nodes_of(*c) == 1]
                 _plan_host(manifest, cases, plans[host.name], times, f"{seed}/{host.name}/{name}")
-            exchanges += plan_gangs(manifest, able, plans, choice, times, seed, seen[name])
+            if not onto:
+                exchanges += plan_gangs(manifest, able, plans, choice, times, seed, seen[name])
         for plan in plans.values():
             _mark_last(plan.steps, name)
+    if not onto:
+        _all_match(suite, seen)
+    return Plan(plans, tuple(exchanges), merged)
+
+
+def _ready(
+    hosts: Sequence[tuple[Host, Facts]], settings: Settings, plans: Mapping[str, HostPlan], new: Set[str], campaign: str
+) -> dict[str, list[tuple[Host, Resolved]]]:
+    """The hosts that can run each workload; the plans of ``new`` ones say what they lack, or must be given."""
+    ready: dict[str, list[tuple[Host, Resolved]]] = {}
+    for name in settings:
+        for host, facts in hosts:
+            resolved = resolve(load(name), settings[name], facts, campaign)
+            if not isinstance(resolved, str):
+                ready.setdefault(name, []).append((host, resolved))
+            if host.name in new and isinstance(resolved, str):
+                plans[host.name].skipped[name] = resolved
+            elif host.name in new and not isinstance(resolved, str) and resolved.deployment:
+                plans[host.name].deploy.append(resolved.deployment)
+    return ready
+
+
+def _all_match(suite: Suite, seen: Mapping[str, set[str]]) -> None:
+    """Raises FleetmarkError for a pattern of the suite that no case answers to."""
     for name, choice in suite.chosen().items():
         for pattern in choice.cases:
             if seen[name] and not fnmatch.filter(seen[name], pattern):
                 known = ", ".join(sorted(seen[name]))
                 raise FleetmarkError(f"suite {suite.name}: {name}: no case matches {pattern!r}; there are {known}")
-    return Plan(plans, tuple(exchanges), merged)
+
+
+def _continued(plan: HostPlan | None) -> HostPlan | None:
+    """A plan to write more into, the one before left alone."""
+    return plan and replace(plan, steps=list(plan.steps), deploy=list(plan.deploy), skipped=dict(plan.skipped))
 
 
 def _plan_host(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 
@@ -36,11 +36,25 @@ class Step:
     members: tuple[str, ...] = ()  # the hosts that run it together, in their order, this one first
     last: bool = False  # of its workload on this host: its scratch files go
 
+    @property
+    def title(self) -> str:
+        """A step as people know it."""
+        return f"{self.workload} {self.case} repeat {self.repeat}"
+
     @classmethod
     def from_json(cls, doc: Mapping[str, Any]) -> Step:
-        """A step as ``jobs/HOST.json`` keeps it."""
+        """A step as ``jobs/HOST.json`` and ``step.json`` keep it; what else they say is passed over."""
+        known = {f.name: doc[f.name] for f in fields(Step) if f.name in doc}
         lists = {k: tuple(doc.get(k, ())) for k in ("argv", "files", "exclusive", "headline", "members")}
-        return cls(**{**doc, **lists})
+        return cls(**{**known, **lists})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept(Step):
+    """A step as ``step.json`` keeps it. ``excuse``: why the controller itself had it skipped, failed or cancelled."""
+
+    host: str
+    excuse: str = ""
 
 
 @dataclass(frozen=True, slots=True)

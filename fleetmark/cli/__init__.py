@@ -7,16 +7,17 @@ import json
 import os
 import sys
 import threading
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from fleetmark import __version__
-from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.errors import CannotKeep, FleetmarkError, LeftOut
 from fleetmark.base.measurement import Status
+from fleetmark.base.terminal import Terminal, guard, whole
 from fleetmark.cli import plan as cli_plan
 from fleetmark.cli import profile as cli_profile
 from fleetmark.cli import reports as cli_reports
@@ -28,7 +29,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     add_completion=False,
-    epilog="Exit status: 0 all that ran passed, 1 something failed or is missing, 2 wrong use or input, 3 interrupted.",
+    epilog="Exit status: 0 all that ran passed, 1 something failed, is missing or could not be kept, 2 wrong use or "
+    "input, 3 interrupted.",
 )
 
 
@@ -57,6 +59,15 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
     if version:
         typer.echo(f"fleetmark {__version__}")
         raise typer.Exit(OK)
+    usual = warnings.showwarning
+
+    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, LeftOut):
+            typer.echo(f"fleetmark: {message}", err=True)
+        else:
+            usual(message, category, *where, **more)
+
+    warnings.showwarning = show
 
 
 @app.command()
@@ -96,7 +107,6 @@ def run(
 
     fixed = {
         "--suite": suite,
-        "--set": set_,
         "--repeats": repeats,
         "--until-ci": until_ci,
         "--seed": seed,
@@ -120,7 +130,7 @@ def run(
         patience_s=patience,
         until=_until(until_ci, repeats, max_repeats) if until_ci else None,
     )
-    console = Console(stderr=as_ is Format.JSON)
+    console = Terminal(stderr=as_ is Format.JSON)
     if inventory:
         threading.Thread(target=_load_reports, daemon=True).start()
     with interruptible("what is finished is kept and hosts may be at work: fleetmark run --resume last"):
@@ -197,7 +207,7 @@ def import_(
         typer.echo(json.dumps(importing.as_json(done), indent=1))
     else:
         for part in importing.said(done):
-            Console().print(part, soft_wrap=True)
+            Terminal().print(part, soft_wrap=True)
     for sentence in failed:
         typer.echo(f"fleetmark: {sentence}", err=True)
     raise typer.Exit(USAGE if failed else OK)
@@ -224,7 +234,7 @@ def predict(
         typer.echo(json.dumps([f.as_json() for f in found], indent=1))
     else:
         for part in predicting.table(found):
-            Console().print(part)
+            Terminal().print(part)
 
 
 references = typer.Typer(help="Pinned reference machines, which scores are against for good.", no_args_is_help=True)
@@ -258,7 +268,11 @@ def reference_list(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
     if as_ is Format.JSON:
         typer.echo(json.dumps(found, indent=1))
     else:
+<<<<<<< ace08bea3d3108b3eeb135b6ddbe768e36f0e67a
         Console().print(reference.table(found))
+=======
+        Terminal().print(comparing.table(found))
+>>>>>>> ef3afedd07e3a59894ceaf7902063bd0332e4eac
 
 
 @app.command()
@@ -279,7 +293,7 @@ def hosts(
     from fleetmark.hosts.preflight import WORK_DIR
     from fleetmark.verbs import hosts as survey
 
-    console = Console(stderr=as_ is Format.JSON)
+    console = Terminal(stderr=as_ is Format.JSON)
     with interruptible("nothing was changed anywhere"):
         asked = (tuple(inventory or ()), limit, suite, _settings(set_ or []), become)
         found = survey.survey(*asked, work_dir or WORK_DIR, connect_timeout, console)
@@ -307,7 +321,7 @@ def workloads(
         typer.echo(json.dumps(docs[0] if name else docs, indent=1))
         return
     for part in catalogue.one(found[0]) if name else catalogue.overview(found):
-        Console(markup=False, highlight=False).print(part)
+        Terminal().print(part)
 
 
 @app.command()
@@ -323,9 +337,9 @@ def campaigns(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
     if as_ is Format.JSON:
         typer.echo(json.dumps(found, indent=1))
     elif found:
-        Console().print(catalogue.campaign_table(found))
+        Terminal().print(catalogue.campaign_table(found))
     else:
-        Console().print(f"no campaigns under {root}; `fleetmark run` makes one, --results looks elsewhere")
+        Terminal().print(whole(f"no campaigns under {root}; `fleetmark run` makes one, --results looks elsewhere"))
 
 
 @app.command()
@@ -343,8 +357,8 @@ def parse(
     from fleetmark.verbs import parse as reparse
 
     if files:
-        raise typer.Exit(reparse.files(what, files, command, Console(), as_ is Format.JSON))
-    raise typer.Exit(reparse.campaign(what, root, Console(stderr=as_ is Format.JSON), as_ is Format.JSON))
+        raise typer.Exit(reparse.files(what, files, command, Terminal(), as_ is Format.JSON))
+    raise typer.Exit(reparse.campaign(what, root, Terminal(stderr=as_ is Format.JSON), as_ is Format.JSON))
 
 
 app.add_typer(cli_plan.app, name="plan")
@@ -352,17 +366,20 @@ app.command("profile")(cli_profile.profile)
 
 
 def main() -> None:
-    """The program: FleetmarkError, and a file or folder that may not be touched, end in one sentence and status 2."""
+    """The program: FleetmarkError, and a file or folder that may not be touched, end in one sentence and status 2; 1
+    where it is the results that cannot be kept.
+    """
     # Arrow's own pool gives memory back page by page: a quarter of the time of a large report.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    guard()
     try:
         app()
     except (FleetmarkError, PermissionError) as error:
         told = str(error)
         if isinstance(error, PermissionError) and error.filename:
             told = f"{error.filename}: permission denied; choose another place, or become a user who may"
-        Console(stderr=True).print(f"fleetmark: {told}", style="bold", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(USAGE)
+        Terminal(stderr=True).print(f"fleetmark: {told}", style="bold", soft_wrap=True)
+        sys.exit(SOME_FAILED if isinstance(error, CannotKeep) else USAGE)
     except BrokenPipeError:  # `fleetmark … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(OK)

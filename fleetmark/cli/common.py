@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
+
+from fleetmark.base.terminal import Terminal
 
 OK, SOME_FAILED, USAGE, INTERRUPTED = 0, 1, 2, 3
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
@@ -50,5 +51,5 @@ def interruptible(advice: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        Console(stderr=True).print(f"fleetmark: interrupted; {advice}", markup=False, highlight=False, soft_wrap=True)
+        Terminal(stderr=True).print(f"fleetmark: interrupted; {advice}", soft_wrap=True)
         raise typer.Exit(INTERRUPTED) from None

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
+from fleetmark.base.terminal import Terminal
 from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible
 from fleetmark.cli.reports import Date, Html, Lang, Templates, Xlsx
 
@@ -57,7 +57,7 @@ def solve(
     from fleetmark.verbs import plan as planning
     from fleetmark.verbs import report as reporting
 
-    progress = Console(stderr=True)
+    progress = Terminal(stderr=True)
     with interruptible("no document was written"):
         documents = reporting.asked({"html": html, "xlsx": xlsx}, lang, templates, date)
         question = planning.question(file, workbook, root)
@@ -67,7 +67,7 @@ def solve(
             typer.echo(planning.as_json(answer, made))
         else:
             for part in planning.show(answer):
-                Console().print(part)
+                Terminal().print(part)
         planning.write(answer, documents, made, progress)
     raise typer.Exit(OK if answer.plan else SOME_FAILED)
 

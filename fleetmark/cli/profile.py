@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.terminal import Terminal
 from fleetmark.cli.common import ROOT, AsFormat, Format, Root
 
 
@@ -49,4 +49,4 @@ def profile(
         typer.echo(profile_terminal.to_json(found, gains, told))
     else:
         for part in profile_terminal.show(found, gains, told):
-            Console().print(part)
+            Terminal().print(part)

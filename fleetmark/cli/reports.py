@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from fleetmark.base.terminal import Terminal
 from fleetmark.cli.common import ROOT, Root, at_one_go, interruptible
 
 Html = Annotated[Path | None, typer.Option("--html", help="Write one page that needs nothing else.")]
@@ -57,7 +57,7 @@ def report(
 
     with interruptible(_NOTHING), at_one_go():
         documents = reporting.asked({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
-        console = Console(stderr=as_ is not ReportFormat.TABLE)
+        console = Terminal(stderr=as_ is not ReportFormat.TABLE)
         reporting.campaign(archives.find(root, campaign), as_.value, console, documents)
 
 
@@ -103,4 +103,4 @@ def compare(
         question = reporting.Question(
             *(root, baseline, candidate, reference, per, mix, tuple(only or ()), paired, by, best)
         )
-        reporting.comparison(question, as_.value, Console(stderr=as_ is not CompareFormat.TABLE), documents)
+        reporting.comparison(question, as_.value, Terminal(stderr=as_ is not CompareFormat.TABLE), documents)

@@ -17,7 +17,8 @@ from fleetmark.hosts.agent import agent_source
 from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.reach import Reach
-from parsers.facts import normalise
+from fleetmark.hosts.ssh.target import UnknownKey
+from parsers.facts import load, normalise
 
 PARALLEL = 64
 FACTS_TIMEOUT_S = 60.0
@@ -50,6 +51,7 @@ class Checked:
     facts: Facts | None = None
     raw: dict[str, Any] | None = None
     reason: str | None = None
+    unknown_key: UnknownKey | None = None
 
 
 def check_hosts(
@@ -85,14 +87,14 @@ def _check(host: Host, probes: Sequence[str], work_dir: str, timeout_s: float) -
             words = ran.err.decode(errors="replace").strip().splitlines() or [f"exit status {ran.rc}"]
             hint = "; install python3 or set ansible_python_interpreter" if ran.rc == 127 else ""
             raise FleetmarkError(f"{words[-1]}{hint}")
-        doc = json.loads(ran.out.strip().rpartition(b"\n")[2])  # a login script may have talked first
+        doc = load(ran.out.strip().rpartition(b"\n")[2])  # a login script may have talked first
         for path in (doc["python"], doc["work"]):  # they go into Ansible, which would evaluate what a host makes up
             if not _PLAIN_PATH.fullmatch(path):
                 raise FleetmarkError(f"it names a path that Fleetmark does not trust: {path!r}")
         facts = normalise(doc, skew=doc["time"] - now, root=doc["euid"] == 0, work_dir=doc["work"])
-    except (FleetmarkError, ValueError, KeyError, TypeError) as error:
+    except FleetmarkError as error:
         if reach:
             reach.close()
-        said = str(error) if isinstance(error, FleetmarkError) else f"facts came back garbled: {error!r}"
-        return Checked(host, reason=" ".join(said.split()).removeprefix(f"{host.name}: "))
+        unknown = error if isinstance(error, UnknownKey) else None
+        return Checked(host, reason=" ".join(str(error).split()).removeprefix(f"{host.name}: "), unknown_key=unknown)
     return Checked(host, reach, facts, doc)

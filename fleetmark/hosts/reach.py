@@ -20,6 +20,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.hosts.inventory import Host
 
 SUDO_TIMEOUT_S = 30.0  # sudo's own delays after a wrong password, and slow directories, included
+MAX_OUTPUT = 16 << 20  # bytes of stdout, and of stderr, that a command run to its end may print; facts are 1 MiB
+CHUNK = 1 << 20  # bytes read at once
 _KEEP_ERRORS = 64 * 1024  # bytes of stderr a long-lived process leaves for a later question
 _END_S = 2.0  # what a local process gets to end by itself once nobody listens
 
@@ -30,6 +32,10 @@ class ReachError(FleetmarkError):
 
 class LinkLost(ReachError):
     """The connection was there, and went away: the host may be alive, and what runs detached on it goes on."""
+
+
+class Flood(ReachError):
+    """A host sent more than anything Fleetmark runs there would."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +77,15 @@ class Channel(ABC):
 
     @abstractmethod
     def _fill(self, timeout: float | None) -> bool:
-        """Wait until there is more in ``_out`` or ``_err``, or ``_ended`` is set; False when the time is up first."""
+        """Wait until there is more (at most CHUNK) in ``_out`` or ``_err``, or ``_ended`` is set; False when the time
+        is up first.
+        """
 
-    def readline(self, timeout: float | None = None) -> bytes:
+    def readline(self, timeout: float | None = None, most: int = MAX_OUTPUT) -> bytes:
         """The next line of stdout with its newline; empty when the process has ended.
 
-        Raises TimeoutError when none came in ``timeout`` seconds (it may be read for later), LinkLost.
+        Raises TimeoutError when none came in ``timeout`` seconds (it may be read for later), Flood for a line of more
+        than ``most`` bytes, LinkLost.
         """
         seen = 0
         deadline = _deadline(timeout)
@@ -87,13 +96,15 @@ class Channel(ABC):
                 del self._out[: len(line)]
                 return line
             seen = len(self._out)
+            if seen > most:
+                raise Flood(f"{self.host}: sent a line of more than {most >> 10} KiB")
             if not self._fill(_left(deadline)):
                 raise TimeoutError(f"{self.host}: nothing said for {timeout:g} s")
             del self._err[:-_KEEP_ERRORS]
 
-    def lines(self, timeout: float | None = None) -> Iterator[bytes]:
-        """Lines of stdout until the process ends; ``timeout`` holds for each."""
-        while line := self.readline(timeout):
+    def lines(self, timeout: float | None = None, most: int = MAX_OUTPUT) -> Iterator[bytes]:
+        """Lines of stdout until the process ends; ``timeout`` and ``most`` bytes hold for each."""
+        while line := self.readline(timeout, most):
             yield line
 
     def errors(self) -> str:
@@ -101,11 +112,18 @@ class Channel(ABC):
         return self._err.decode(errors="replace").strip()
 
     def read_all(self, deadline: float | None) -> tuple[bytes, bytes]:
-        """Stdout and stderr to their ends. Raises TimeoutError at ``deadline`` (monotonic clock), LinkLost."""
+        """Stdout and stderr to their ends. Raises TimeoutError at ``deadline`` (monotonic clock), Flood beyond
+        MAX_OUTPUT, LinkLost.
+        """
         while not self._ended:
+            self._refuse_flood()
             if not self._fill(_left(deadline)):
                 raise TimeoutError
         return bytes(self._out), bytes(self._err)
+
+    def _refuse_flood(self) -> None:
+        if max(len(self._out), len(self._err)) > MAX_OUTPUT:
+            raise Flood(f"{self.host}: sent more than {MAX_OUTPUT >> 20} MiB where Fleetmark asked for little")
 
     def become(self, mark: str, password: str | None) -> None:
         """Get past a sudo that was started by ``_sudo``: until its command runs, with all before that forgotten.
@@ -124,6 +142,7 @@ class Channel(ABC):
                 continue
             if self._ended:
                 raise ReachError(f"{self.host}: {_sudo_refused(self._err.replace(asks, b'').decode(errors='replace'))}")
+            self._refuse_flood()
             if not self._fill(_left(deadline)):
                 raise ReachError(f"{self.host}: sudo did not answer in {SUDO_TIMEOUT_S:g} s")
         del self._err[: self._err.index(starts) + len(starts)]
@@ -255,7 +274,7 @@ class _LocalChannel(Channel):
                 return True
             ready = self._poll.poll(None if timeout is None else timeout * 1000)
             for number, _ in ready:
-                data = os.read(number, 1 << 20)
+                data = os.read(number, CHUNK)
                 self._sinks[number].extend(data)
                 if not data:
                     self._poll.unregister(number)

@@ -10,23 +10,176 @@ measurements.parquet  rebuilt from raw at any time
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import fcntl
 import hashlib
 import json
 import os
-import tempfile
+import re
+import secrets
+import shlex
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any, BinaryIO
-from urllib.parse import quote
+from typing import Any, BinaryIO, TypeVar
+from urllib.parse import quote, unquote
 
+from pydantic import BaseModel, Field, RootModel, ValidationError
 from pydantic_core import from_json
 
-from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.errors import CannotKeep, FleetmarkError
 from fleetmark.base.facts import Facts
+from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER, decode_json, open_inside, read_inside, replace
+from fleetmark.campaign.steps import Kept, Step
+from fleetmark.record.replies import MAX_RESULT_BYTES, NoReply, Result, Telemetry, read
 
 SCHEMA = 1
+_WRITE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # the right place, without room
+_NEW = ".new-"  # before the id of a campaign that is being made
+_ID = re.compile(r"\d{8}T\d{6}-")
+_Model = TypeVar("_Model", bound=BaseModel)
+
+
+KEY = ("host", "workload", "case", "repeat", "subject")  # what tells one run from all others
+
+
+def key_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Which run an event or a step is of."""
+    return tuple(run[name] for name in KEY)
+
+
+class _AskedHost(BaseModel):
+    name: str
+    address: str | None = None
+    labels: dict[str, str] = {}
+
+
+class _Asked(BaseModel):
+    """Of campaign.json what every reader goes by."""
+
+    hosts: list[_AskedHost]
+    created: str = ""
+    suite: str = ""
+
+
+class _Job(BaseModel):
+    host: str
+    steps: list[Step]
+    deploy: list[dict[str, Any]]
+    skipped: dict[str, str]
+    refused: list[dict[str, str]] = []
+
+
+class _Meanwhile(BaseModel):
+    """Of result.json its telemetry alone."""
+
+    telemetry: Telemetry | None = None
+
+
+class _KeptStep(RootModel[Kept]):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A host's facts and its job, as the documents that a campaign keeps of them."""
+
+    facts: str
+    job: str
+
+
+def facts_document(facts: Facts, raw: Mapping[str, Any]) -> str:
+    """``facts/HOST.json``: the host, and the raw output it was read from."""
+    return json.dumps({"facts": facts.model_dump(mode="json"), "raw": raw})
+
+
+class _Block(BaseModel):
+    """What every event of a run names."""
+
+    host: str
+    workload: str
+    subject: str
+
+
+class _Rejected(_Block):
+    repeat: int = Field(ge=0, lt=2**31)
+    reason: str
+
+
+class _Outcome(_Block):
+    case: str
+    repeat: int = Field(ge=0, lt=2**31)
+    status: str
+    reason: str | None = None
+    started: str | None = None
+    wall_s: float | None = None
+    foreign_cores: float | None = None
+    notes: list[str] | None = None
+
+
+class _Settled(_Block):
+    case: str
+    repeats: int
+    half_width: float | None
+    warm_up: list[int]
+    steps: list[str]
+
+
+class _Unreachable(BaseModel):
+    host: str
+    reason: str | None = None
+
+
+class _Joined(BaseModel):
+    hosts: list[str]
+
+
+class _Ended(BaseModel):
+    owed: int
+
+
+_EVENTS: Mapping[str, type[BaseModel]] = {  # those that somebody reads again
+    "outcome": _Outcome,
+    "rejected": _Rejected,
+    "enough": _Settled,
+    "unstable": _Settled,
+    "unreachable": _Unreachable,
+    "joined": _Joined,
+    "ended": _Ended,
+}
+
+
+def event_of(line: bytes) -> dict[str, Any]:
+    """A line of the journal. Raises ValueError for one that is no event."""
+    try:
+        event = decode_json(line)
+    except ValueError as error:
+        raise ValueError("not JSON") from error
+    if not isinstance(event, dict) or not isinstance(event.get("e"), str):
+        raise ValueError(f"{str(event)[:80]!r} is no event")
+    if model := _EVENTS.get(event["e"]):
+        try:
+            model.model_validate(event)
+        except ValidationError as error:
+            raise ValueError(f"an {event['e']} {_why(error)}") from error
+    return event
+
+
+def _why(error: Exception) -> str:
+    """What an error says, in one line."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))[:80]
+        return f"lacks {where}" if first["type"] == "missing" else f"has {where}: {first['msg'][:160]}"
+    if isinstance(error, KeyError):
+        return f"lacks {error.args[0]}"
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def utc(seconds: float | None = None) -> str:
@@ -45,138 +198,170 @@ def safe_name(name: str) -> str:
     return made
 
 
-def write_atomic(path: Path, data: bytes | str) -> None:
-    """``path``, or the file that it is a link to, holds all of ``data`` or what it held before. Raises FleetmarkError
-    where it cannot be written, and for a device or a pipe, which would be replaced.
-    """
-    raw = data.encode() if isinstance(data, str) else data
-    part = None
-    try:
-        file = path.resolve()
-        if file.exists() and not file.is_file():
-            raise FleetmarkError(f"cannot write {path}: it is no plain file; give another name")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=f".{file.name[:40]}.", delete=False) as out:
-            part = Path(out.name)
-            out.write(raw)
-            out.flush()
-            os.fsync(out.fileno())
-        part.chmod(0o644)
-        part.rename(file)
-    except OSError as error:
-        if part:
-            part.unlink(missing_ok=True)
-        raise FleetmarkError(f"cannot write {path}: {error.strerror}") from error
-
-
 class Archive:
-    """One campaign's directory. Writing needs the controller's lock (``writable``); reading needs nothing."""
+    """One campaign's directory. Writing needs the controller's lock (``writable``); reading needs nothing.
+
+    What is read from it is judged first, and no link out of it is followed: an archive may come from anywhere.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._journal: IO[str] | None = None
-        self._lock: IO[str] | None = None
+        self._journal: int | None = None
+        self._lock: int | None = None
 
     @property
     def id(self) -> str:
         return self.path.name
 
     @classmethod
-    def create(cls, root: Path, campaign_id: str, campaign: Mapping[str, Any]) -> Archive:
-        """A new campaign under ``root``. Raises FleetmarkError where that cannot be written."""
+    def create(
+        cls, root: Path, campaign_id: str, campaign: Mapping[str, Any], hosts: Mapping[str, Planned] | None = None
+    ) -> Archive:
+        """A new campaign under ``root`` with the facts and jobs of ``hosts``: all of it, by one rename, or nothing.
+
+        Raises FleetmarkError where that cannot be written, CannotKeep where the disk is full.
+        """
         archive = cls(root / campaign_id)
         try:
-            archive.path.mkdir(parents=True)
+            root.mkdir(parents=True, exist_ok=True)
+            remove_unfinished(root)
+            draft, lock = _draft(root, campaign_id)
+            try:
+                new = cls(draft)
+                for host, planned in (hosts or {}).items():
+                    new._write(f"facts/{safe_name(host)}.json", planned.facts)
+                    new._write(f"jobs/{safe_name(host)}.json", planned.job)
+                new._write("campaign.json", json.dumps({"schema": SCHEMA, **campaign}, indent=1))
+                if archive.path.exists():
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+                draft.rename(archive.path)
+                _sync_folder(root)
+            except OSError:
+                shutil.rmtree(draft, ignore_errors=True)
+                raise
+            finally:
+                os.close(lock)
         except OSError as error:
-            raise FleetmarkError(
-                f"cannot make {archive.path}: {error.strerror}; choose another place with --results"
+            kind = CannotKeep if error.errno in _FULL else FleetmarkError
+            raise kind(
+                f"cannot make {archive.path}: {error.strerror}; nothing was begun: choose another place with --results"
             ) from error
-        write_atomic(archive.path / "campaign.json", json.dumps({"schema": SCHEMA, **campaign}, indent=1))
         return archive
 
     @classmethod
     def open(cls, path: Path) -> Archive:
         """The campaign at ``path``. Raises FleetmarkError when there is none, or one of a later schema."""
         archive = cls(path)
-        schema = archive.campaign().get("schema")
-        if schema != SCHEMA:
-            raise FleetmarkError(f"{path}: schema {schema} is not one this version of Fleetmark reads ({SCHEMA})")
+        archive.campaign()
         return archive
 
     def campaign(self) -> dict[str, Any]:
-        """What was asked for. Raises FleetmarkError when the file is absent or broken."""
+        """What was asked for. Raises FleetmarkError when the file is absent, broken, or of a later schema."""
         file = self.path / "campaign.json"
         try:
-            found: dict[str, Any] = json.loads(file.read_text())
+            asked = decode_json(self._read(file))
+            schema = asked.get("schema") if isinstance(asked, dict) else SCHEMA
+            if schema != SCHEMA:
+                raise FleetmarkError(
+                    f"{self.path}: schema {schema} is not one this version of Fleetmark reads ({SCHEMA})"
+                )
+            _Asked.model_validate(asked)
         except FileNotFoundError as error:
             raise FleetmarkError(f"{self.path} is no campaign: it has no campaign.json") from error
+        except ValidationError as error:
+            raise FleetmarkError(f"{file}: damaged ({_why(error)}); restore it, or leave the campaign out") from error
         except (OSError, ValueError) as error:
-            raise FleetmarkError(f"{file}: cannot be read: {error}") from error
+            raise FleetmarkError(f"{file}: cannot be read: {_why(error)}; restore it, or leave it out") from error
+        found: dict[str, Any] = asked
         return found
 
     # ------------------------------------------------------------ writing
 
     def writable(self) -> Archive:
         """This campaign for one controller alone. Raises FleetmarkError while another holds it."""
-        try:
-            self._lock = (self.path / "controller.lock").open("w")
-        except OSError as error:
-            raise FleetmarkError(f"cannot write in {self.path}: {error.strerror}") from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise FleetmarkError(f"campaign {self.id} is being driven by another fleetmark on this machine") from error
         file = self.path / "journal.jsonl"
-        if file.exists():  # a crash may have left half a line, which the next would be glued to
-            whole = file.read_bytes()
-            os.truncate(file, whole.rfind(b"\n") + 1)
-        self._journal = file.open("a")
+        try:
+            self._lock = os.open(self.path / "controller.lock", _WRITE, PRIVATE_FILE)
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._journal = os.open(file, _WRITE | os.O_APPEND, PRIVATE_FILE)
+            raw = self._read(file)
+            whole = raw.rfind(b"\n") + 1
+            if raw[whole:].startswith(b"{"):  # a crash left half a line, which the next would be glued to
+                os.truncate(self._journal, whole)
+        except BlockingIOError as error:
+            raise FleetmarkError(f"campaign {self.id} is being driven by another fleetmark on this machine") from error
+        except OSError as error:
+            raise CannotKeep(f"cannot write in {self.path}: {_why(error)}") from error
         return self
 
     def close(self) -> None:
         for handle in (self._journal, self._lock):
-            if handle:
-                handle.close()
+            if handle is not None:
+                os.close(handle)
+        self._journal = self._lock = None
 
     def note(self, event: str, *, sync: bool = True, **more: Any) -> None:
         """Append one event to the journal; it is on disk when this returns, unless told not to ``sync``."""
-        assert self._journal, "writable() comes first"
+        assert self._journal is not None, "writable() comes first"
+        line = (json.dumps({"t": utc(), "e": event, **more}) + "\n").encode()
+        before = os.fstat(self._journal).st_size
         try:
-            self._journal.write(json.dumps({"t": utc(), "e": event, **more}) + "\n")
+            while line:
+                line = line[os.write(self._journal, line) :]
             if sync:
-                self._journal.flush()
-                os.fsync(self._journal.fileno())
+                os.fsync(self._journal)
         except OSError as error:
-            raise FleetmarkError(
-                f"cannot write {self.path}/journal.jsonl: {error.strerror}; hosts keep what they finish: make "
-                f"room, then fleetmark run --resume {self.path}"
-            ) from error
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._journal, before)  # no half line
+            raise self._cannot_keep(self.path / "journal.jsonl", error) from error
 
     def save_facts(self, host: str, facts: Facts, raw: Mapping[str, Any]) -> None:
-        doc = {"facts": facts.model_dump(mode="json"), "raw": raw}
-        write_atomic(self.path / "facts" / f"{safe_name(host)}.json", json.dumps(doc))
+        self._keep(f"facts/{safe_name(host)}.json", facts_document(facts, raw))
 
-    def save_job(self, host: str, job: Mapping[str, Any]) -> None:
-        write_atomic(self.path / "jobs" / f"{safe_name(host)}.json", json.dumps(job))
+    def save_job(self, host: str, job: str) -> None:
+        """``job`` as JSON, whose SHA-256 campaign.json holds."""
+        self._keep(f"jobs/{safe_name(host)}.json", job)
 
-    def save_step(self, host: str, step: Mapping[str, Any], files: Mapping[str, bytes]) -> Path:
-        """A finished step's files, all or none; one that came twice (a resumed campaign) is kept as it first was."""
+    def save_campaign(self, campaign: Mapping[str, Any]) -> None:
+        """What was asked for, anew."""
+        self._keep("campaign.json", json.dumps({"schema": SCHEMA, **campaign}, indent=1))
+
+    def begin_step(self, host: str, step: Mapping[str, Any]) -> Path:
+        """An empty folder beside where the step's files will lie, to fill and hand to ``save_step``."""
         final = self.raw_dir(host, step)
-        if final.exists():
-            return final
-        try:
-            final.parent.mkdir(parents=True, exist_ok=True)
-            part = Path(tempfile.mkdtemp(dir=final.parent, prefix=".part-"))
-            for name, data in {**files, "step.json": json.dumps({"host": host, **step}).encode()}.items():
-                with (part / safe_name(name)).open("wb") as out:
-                    out.write(data)
-                    out.flush()
-                    os.fsync(out.fileno())
-            part.chmod(0o755)
+        part = final.with_name(f".part-{secrets.token_hex(4)}")
+        with self.keeping(final):
+            self._make_folder(part)
+        return part
+
+    def new_file(self, folder: Path, name: str) -> BinaryIO:
+        """A new file in a folder of ``begin_step``, to write to. Raises OSError."""
+        return os.fdopen(os.open(folder / safe_name(name), _WRITE | os.O_EXCL, PRIVATE_FILE), "wb")
+
+    def save_step(self, host: str, step: Mapping[str, Any], part: Path, excuse: str = "") -> Path:
+        """Keep what ``part`` holds as a finished step, all or nothing; one that came twice (a resumed campaign) is kept
+        as it first was. ``excuse``: why the controller had the step skipped or ended.
+        """
+        doc = {"host": host, **step, **({"excuse": excuse} if excuse else {})}
+        final = self.raw_dir(host, doc)
+        with self.keeping(final):
+            if final.exists():
+                shutil.rmtree(part)
+                return final
+            with self.new_file(part, "step.json") as out:
+                out.write(json.dumps(doc).encode())
+                out.flush()
+                os.fsync(out.fileno())
             part.rename(final)
-        except OSError as error:
-            raise FleetmarkError(f"cannot write {final}: {error.strerror}") from error
         return final
+
+    @contextlib.contextmanager
+    def keeping(self, path: Path) -> Iterator[None]:
+        """Writes at ``path`` in this archive. Raises CannotKeep, with what to type, where they fail."""
+        try:
+            yield
+        except OSError as error:
+            raise self._cannot_keep(path, error) from error
 
     def raw_dir(self, host: str, step: Mapping[str, Any]) -> Path:
         """Where a step's raw files lie."""
@@ -191,24 +376,82 @@ class Archive:
     def set_aside(self, folder: Path) -> None:
         """Move what a lost step left out of the way, so that a resumed campaign can run it again."""
         aside = self.path / "superseded" / utc() / folder.relative_to(self.path / "raw")
-        aside.parent.mkdir(parents=True, exist_ok=True)
-        folder.rename(aside)
+        try:
+            self._make_folder(aside.parent)
+            folder.rename(aside)
+        except OSError as error:
+            raise self._cannot_keep(aside, error) from error
+
+    def write_page(self, page: str) -> Path:
+        """The campaign's summary as one page."""
+        return self._keep("summary.html", page)
+
+    def _keep(self, name: str, data: bytes | str) -> Path:
+        try:
+            return self._write(name, data)
+        except OSError as error:
+            raise self._cannot_keep(self.path / name, error) from error
+
+    def _write(self, name: str, data: bytes | str) -> Path:
+        file = self.path / name
+        self._make_folder(file.parent)
+        replace(file, data, private=True)
+        return file
+
+    def _make_folder(self, folder: Path) -> None:
+        for part in reversed([folder, *folder.parents]):
+            if part.is_relative_to(self.path):
+                part.mkdir(mode=PRIVATE_FOLDER, parents=part == self.path, exist_ok=True)
+
+    def _cannot_keep(self, file: Path, error: OSError) -> CannotKeep:
+        """Why ``file`` could not be written, and how nothing is lost by it."""
+        again = shlex.join(["fleetmark", "run", "--resume", str(self.path.resolve())])
+        return CannotKeep(
+            f"cannot write {file}: {_why(error)}; hosts go on with what they have, and keep it: make room, then {again}"
+        )
 
     # ------------------------------------------------------------ reading
 
-    def journal(self) -> Iterator[dict[str, Any]]:
-        """Every event, oldest first; a last line cut off by a crash is passed over."""
+    def _read(self, file: Path, most: int | None = None) -> bytes:
+        return read_inside(file, self.path, most)
+
+    def inside(self, name: str) -> Path:
+        """The file ``name`` of this campaign, to be read by its path. Raises FleetmarkError for a link out of it."""
+        file = self.path / name
+        if not Path(os.path.realpath(file)).is_relative_to(os.path.realpath(self.path)):
+            raise FleetmarkError(f"{file}: a link leads out of the campaign; put the file itself there")
+        return file
+
+    def named(self, file: Path) -> str:
+        """``file`` as seen from the campaign's folder."""
+        return str(file.relative_to(self.path))
+
+    def journal_bytes(self) -> bytes:
+        """The journal as it is; nothing where there is none. Raises FleetmarkError where it cannot be read."""
         file = self.path / "journal.jsonl"
-        if not file.exists():
-            return
-        lines = file.read_text(errors="replace").splitlines()
+        try:
+            return self._read(file)
+        except FileNotFoundError:
+            return b""
+        except OSError as error:
+            raise FleetmarkError(f"{file}: cannot be read: {_why(error)}") from error
+
+    def journal(self) -> Iterator[dict[str, Any]]:
+        """Every event, oldest first; a last line cut off by a crash is passed over.
+
+        Raises FleetmarkError for a line that is no event.
+        """
+        file = self.path / "journal.jsonl"
+        lines = self.journal_bytes().split(b"\n")
         for number, line in enumerate(lines, 1):
+            if not line:
+                continue
             try:
-                yield json.loads(line)
+                yield event_of(line)
             except ValueError as error:
-                if number < len(lines):
+                if number < len(lines) or not line.startswith(b"{"):  # else it was cut off
                     raise FleetmarkError(
-                        f"{file} line {number}: not JSON: the journal was edited or damaged"
+                        f"{file} line {number}: {error}: the journal was edited or damaged; take the line out"
                     ) from error
 
     def facts(self) -> dict[str, Facts]:
@@ -219,39 +462,142 @@ class Archive:
         """The host's facts, None where it gave none. Raises FleetmarkError for a file that holds no such thing."""
         file = self.path / "facts" / f"{safe_name(host)}.json"
         try:
-            return Facts.model_validate(from_json(file.read_bytes())["facts"]) if file.exists() else None
+            return Facts.model_validate(from_json(self._read(file))["facts"])
+        except FileNotFoundError:
+            return None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise FleetmarkError(f"{file}: not facts of this version: {str(error).splitlines()[0]}") from error
+            raise FleetmarkError(f"{file}: not facts of this version: {_why(error)}") from error
 
     def host_names(self) -> list[str]:
         return [h["name"] for h in self.campaign()["hosts"]]
 
-    def job(self, host: str) -> dict[str, Any] | None:
+    def look_over(self) -> None:
+        """Raises FleetmarkError where files are missing or were cut; looks at the ends of them, which takes little."""
+        asked = self.campaign()
+        for host in asked.get("jobs", {}):
+            for kind in ("facts", "jobs"):
+                file = self.path / kind / f"{safe_name(host)}.json"
+                if (self._head(file), self._tail(file, 2).rstrip()[-1:]) != (b"{", b"}"):
+                    raise FleetmarkError(f"{file}: missing, cut or damaged; `fleetmark run --resume` plans a job again")
+        file = self.path / "measurements.parquet"
+        if os.path.lexists(file) and self._tail(file, 4) != b"PAR1":
+            raise FleetmarkError(f"{file}: no whole Parquet file; `fleetmark parse` makes it anew from raw")
+
+    def job_text(self, host: str) -> bytes | None:
+        """``jobs/HOST.json`` as it is; None where there is none. Raises FleetmarkError where it cannot be read."""
         file = self.path / "jobs" / f"{safe_name(host)}.json"
-        if not file.exists():
+        try:
+            return self._read(file)
+        except FileNotFoundError:
             return None
-        found: dict[str, Any] = json.loads(file.read_text())
+        except OSError as error:
+            raise FleetmarkError(f"{file}: cannot be read: {_why(error)}") from error
+
+    def job(self, host: str) -> dict[str, Any] | None:
+        """The host's job; None where it has none. Raises FleetmarkError for a file that is no job."""
+        raw = self.job_text(host)
+        if raw is None:
+            return None
+        try:
+            read(_Job, raw)
+        except NoReply as error:
+            raise FleetmarkError(f"{self.path / 'jobs' / safe_name(host)}.json: damaged ({error})") from error
+        found: dict[str, Any] = decode_json(raw)
         return found
 
-    def steps(self) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """Every finished step there is raw output of: its folder and what it was."""
-        for file in sorted((self.path / "raw").glob("*/*/*/*/step.json")):
-            if not file.parent.name.startswith("."):  # half written when a controller died
-                yield file.parent, json.loads(file.read_text())
+    def steps(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+        """Every finished step there is raw output of: its folder and what it was.
 
-    def result(self, folder: Path) -> dict[str, Any]:
-        """What the host said of a step in ``folder``: how it ended, when, telemetry."""
-        found: dict[str, Any] = json.loads((folder / "result.json").read_text())
-        return found
+        Of one whose step.json is damaged, the job says what it was, or else its folder's name does.
+        """
+        planned: dict[str, dict[Path, Mapping[str, Any]]] = {}
+        for folder in sorted((self.path / "raw").glob("*/*/*/*")):
+            if folder.name.startswith("."):  # half written when a controller died
+                continue
+            step: Mapping[str, Any]
+            try:
+                step = self.step(folder)
+            except FleetmarkError:
+                host = unquote(folder.relative_to(self.path / "raw").parts[0])
+                if host not in planned:
+                    planned[host] = self._folders(host)
+                step = planned[host].get(folder) or self._by_name(folder)
+            yield folder, step
 
-    def read(self, folder: Path, name: str) -> bytes | None:
-        file = folder / safe_name(name)
-        return file.read_bytes() if file.exists() else None
+    def _folders(self, host: str) -> dict[Path, Mapping[str, Any]]:
+        """Where the steps of the host's job have their raw files; nothing where that is damaged too."""
+        try:
+            job = self.job(host) or {"steps": []}
+        except FleetmarkError:
+            job = {"steps": []}
+        return {self.raw_dir(host, step): {"host": host, **step} for step in job["steps"]}
+
+    def _by_name(self, folder: Path) -> Mapping[str, Any]:
+        """What a step was, by the name of its folder alone."""
+        host, workload, case, leaf = map(unquote, folder.relative_to(self.path / "raw").parts)
+        serves = leaf.endswith(" server")
+        repeat, _, subject = leaf.removesuffix(" server").partition(" ")
+        number = int(repeat) if repeat.isascii() and repeat.isdigit() and len(repeat) < 9 else 0
+        where = {"repeat": number, "subject": subject or "host", "serves": serves}
+        return {"host": host, "workload": workload, "case": case, **where}
+
+    def step(self, folder: Path) -> dict[str, Any]:
+        """What was to be done in ``folder``. Raises FleetmarkError where step.json is damaged, naming what is wrong."""
+        kept = self._typed(_KeptStep, folder / "step.json").root
+        step = asdict(kept)
+        if self.raw_dir(kept.host, step) != folder:
+            raise FleetmarkError(f"{self.named(folder / 'step.json')} cannot be read: it is of another step")
+        return step
+
+    def result(self, folder: Path) -> Result:
+        """What the host said of a step in ``folder``: how it ended, when, telemetry.
+
+        Raises FleetmarkError where result.json is damaged, naming what is wrong.
+        """
+        return self._typed(Result, folder / "result.json")
+
+    def telemetry(self, folder: Path) -> Telemetry | None:
+        """What the host was like during a step, where it says. Raises FleetmarkError as ``result``."""
+        return self._typed(_Meanwhile, folder / "result.json").telemetry
+
+    def _typed(self, model: type[_Model], file: Path) -> _Model:
+        try:
+            return read(model, self._read(file, MAX_RESULT_BYTES))
+        except (OSError, NoReply) as error:
+            raise FleetmarkError(f"{self.named(file)} cannot be read: {_why(error)}") from error
+
+    def tail(self, folder: Path, name: str, most: int) -> bytes:
+        """The last ``most`` bytes of a raw file; nothing where it cannot be read."""
+        return self._tail(folder / safe_name(name), most)
+
+    def _head(self, path: Path) -> bytes:
+        """The first byte."""
+        try:
+            with open_inside(path, self.path) as file:
+                return file.read(1)
+        except OSError:
+            return b""
+
+    def _tail(self, path: Path, most: int) -> bytes:
+        try:
+            with open_inside(path, self.path) as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - most))
+                return file.read(most)
+        except OSError:
+            return b""
 
     def open_raw(self, folder: Path, name: str) -> BinaryIO | None:
-        """A raw file to read from, which may be larger than memory; None where the run left none."""
+        """A raw file to read from, which may be larger than memory; None where the run left none.
+
+        Raises FleetmarkError where it is no plain file.
+        """
         file = folder / safe_name(name)
-        return file.open("rb") if file.exists() else None
+        try:
+            return open_inside(file, self.path)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise FleetmarkError(f"{self.named(file)} cannot be read: {_why(error)}") from error
 
     def write_measurements(self, rows: Sequence[Mapping[str, Any]]) -> Path:
         """All measurements of the campaign as one Parquet file (MEASUREMENT_SCHEMA), replacing the one before."""
@@ -262,9 +608,7 @@ class Archive:
         table = pa.Table.from_pylist([dict(r) for r in rows], schema=pa.schema(fields))
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink, compression="zstd")
-        path = self.path / "measurements.parquet"
-        write_atomic(path, sink.getvalue().to_pybytes())
-        return path
+        return self._keep("measurements.parquet", sink.getvalue().to_pybytes())
 
 
 MEASUREMENT_SCHEMA: Mapping[str, str] = {
@@ -296,8 +640,21 @@ def _arrow(pa: Any, kind: str) -> Any:
 
 
 def campaigns(root: Path) -> list[Archive]:
-    """The campaigns under a results root, oldest first."""
-    return [Archive(p.parent) for p in sorted(root.glob("*/campaign.json"))]
+    """The campaigns under a results root, oldest first, damaged ones among them."""
+    try:
+        folders = sorted(root.iterdir())
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return [Archive(p) for p in folders if not p.name.startswith(".") and _is_campaign(p)]
+
+
+def _is_campaign(folder: Path) -> bool:
+    try:
+        return any(file.name in ("campaign.json", "journal.jsonl") for file in folder.iterdir())
+    except PermissionError:  # somebody else's
+        return _ID.match(folder.name) is not None
+    except OSError:
+        return False
 
 
 def find(root: Path, name: str) -> Archive:
@@ -317,3 +674,40 @@ def find(root: Path, name: str) -> Archive:
         known = f"the latest is {there[-1].id}" if there else f"there is none under {root}"
         raise FleetmarkError(f"no campaign {name!r}: {known}; `fleetmark campaigns` lists them, --results says where")
     raise FleetmarkError(f"{name!r} could be {', '.join(a.id for a in matching)}: type more of it")
+
+
+# ---------------------------------------------------------------- campaigns that are being made
+
+
+def _draft(root: Path, campaign_id: str) -> tuple[Path, int]:
+    """A folder for a campaign that is being made, and the lock (a descriptor) which says that somebody is at it."""
+    draft = root / f"{_NEW}{campaign_id}"
+    while True:
+        with contextlib.suppress(FileExistsError):
+            draft.mkdir(mode=PRIVATE_FOLDER)
+        with contextlib.suppress(FileNotFoundError):
+            lock = os.open(draft / "controller.lock", _WRITE, PRIVATE_FILE)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if (draft / "controller.lock").exists():  # else somebody took it for left over before it was locked
+                return draft, lock
+            os.close(lock)
+
+
+def remove_unfinished(root: Path) -> None:
+    """Remove what controllers left that were killed while they made a campaign."""
+    for draft in root.glob(f"{_NEW}*"):
+        with contextlib.suppress(OSError):
+            lock = os.open(draft / "controller.lock", _WRITE, PRIVATE_FILE)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(draft)
+            finally:
+                os.close(lock)
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

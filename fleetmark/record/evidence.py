@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from fleetmark import __version__
-from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.errors import FleetmarkError, leave_out
 from fleetmark.base.text import said
 from fleetmark.record import references as reference
 from fleetmark.record import telemetry
@@ -39,14 +39,20 @@ def gather(root: Path, compared: Compared, command: Sequence[str], created: str)
         for m in machines:
             of.setdefault(m.campaign, {}).setdefault(side, {})[m.host] = m
     runs = max(_LEAST_RUNS, telemetry.MOST_RUNS // max(1, len(of)))
-    parts = []
+    parts: list[Results] = []
     for campaign, sides in sorted(of.items()):
         archive, chosen = Archive(root / campaign), {h: m for hosts in sides.values() for h, m in hosts.items()}
-        results = (
-            _imported(archive, campaign, list(chosen.values()))
-            if (archive.path / "import.json").exists()
-            else load_results(archive, {h: m.facts for h, m in chosen.items()}, runs)
-        )
+        try:
+            results = (
+                _imported(archive, campaign, list(chosen.values()))
+                if (archive.path / "import.json").exists()
+                else load_results(archive, {h: m.facts for h, m in chosen.items()}, runs)
+            )
+        except FleetmarkError as error:
+            if campaign == max(of) and not parts:
+                raise
+            leave_out(f"{campaign}, whose figures are compared, in what stands behind them", error)
+            continue
         called = [
             _restricted(results, side, {h: names[side, campaign, h] for h in hosts}) for side, hosts in sides.items()
         ]

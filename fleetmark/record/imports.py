@@ -25,8 +25,9 @@ from rich.text import Text
 from fleetmark import __version__
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.facts import Facts
+from fleetmark.base.files import decode_json, write_atomic
 from fleetmark.base.measurement import Status
-from fleetmark.record.archive import Archive, utc, write_atomic
+from fleetmark.record.archive import Archive, utc
 from fleetmark.record.select import Machine
 from parsers.published import Table, mlperf, spec, table
 
@@ -138,13 +139,15 @@ def _measurements(campaign: str, found: Table, time: str) -> Iterator[dict[str, 
         }
 
 
-def machines(root: Path) -> list[Machine]:
-    """The machines of every table imported under ``root``."""
-    return [
-        Machine(f"{FOLDER}/{file.parent.name}", name, labels, _no_facts)
-        for file in sorted((root / FOLDER).glob("*/import.json"))
-        for name, labels in _about(file)["machines"].items()
-    ]
+def tables(root: Path) -> list[Path]:
+    """The import.json of every table imported under ``root``."""
+    return sorted((root / FOLDER).glob("*/import.json"))
+
+
+def machines(file: Path) -> list[Machine]:
+    """The machines of an imported table, by its import.json. Raises FleetmarkError where that is damaged."""
+    name = f"{FOLDER}/{file.parent.name}"
+    return [Machine(name, host, labels, _no_facts) for host, labels in _about(file)["machines"].items()]
 
 
 def _no_facts() -> Facts | None:
@@ -153,9 +156,10 @@ def _no_facts() -> Facts | None:
 
 def _about(file: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(file.read_text())
+        found: dict[str, Any] = decode_json(file.read_text())
         schema = found["schema"]
-        found["machines"].items()
+        for labels in found["machines"].values():
+            labels.items()
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FleetmarkError(f"{file}: damaged ({error!r}); delete {file.parent} and import again") from error
     if schema != SCHEMA:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import Any
 
@@ -13,10 +12,10 @@ import pyarrow.compute as pc
 import pyarrow.json as pj
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.record.archive import Archive
+from fleetmark.base.measurement import Status
+from fleetmark.record.archive import KEY, Archive, event_of
 from fleetmark.record.results import OUTCOME_COLUMNS
 
-KEY = ("host", "workload", "case", "repeat", "subject")
 _TEXT = ("e", "host", "workload", "case", "subject", "status", "reason", "started")
 _SCHEMA = pa.schema(
     [(name, pa.string()) for name in _TEXT]
@@ -47,29 +46,32 @@ def read(archive: Archive) -> _Read:
         raise FleetmarkError(f"{file}: ends at {moment!r}, which is no moment: it was edited or damaged") from error
     if frame[list(KEY)].isna().any(axis=None) or frame["status"].isna().any():
         raise FleetmarkError(f"{file}: an outcome lacks what it is of: it was edited or damaged")
+    joined = {host for e in others if e["e"] == "joined" for host in e["hosts"]}
+    if joined:  # what was lost of them as a whole was lost for a time
+        frame = frame[~(frame["host"].isin(joined) & (frame["case"] == "*") & (frame["status"] == Status.LOST))]
     last = frame.drop_duplicates(list(KEY), keep="last", ignore_index=True)
     return last.astype({"repeat": "int64"}).fillna({"reason": "", "started": ""}), others, moment
 
 
 def _at_once(archive: Archive) -> _Read | None:
     """By Arrow's reader; None where it is not all as expected, which is then for the slow one to judge."""
-    file = archive.path / "journal.jsonl"
     options = pj.ParseOptions(explicit_schema=_SCHEMA, unexpected_field_behavior="ignore")
     try:
-        raw = file.read_bytes()
+        raw = archive.journal_bytes()
         table = pj.read_json(pa.BufferReader(raw), parse_options=options)
-    except (pa.ArrowException, OSError):
+        lines = raw.splitlines()
+        if not lines or len(lines) != table.num_rows or table.column("e").null_count:
+            return None
+        outcome = pc.equal(table.column("e"), "outcome")
+        others = [event_of(lines[n]) for n in np.flatnonzero(~outcome.to_numpy())]
+        moment = event_of(lines[-1]).get("t", "")
+    except (pa.ArrowException, FleetmarkError, ValueError):
         return None
-    lines = raw.splitlines()
-    if not lines or len(lines) != table.num_rows or table.column("e").null_count:
-        return None
-    outcome = pc.equal(table.column("e"), "outcome")
-    others = [json.loads(lines[n]) for n in np.flatnonzero(~outcome.to_numpy())]
     told = table.filter(outcome)
     some = pc.any(pc.greater(pc.list_value_length(told.column("notes")), 0)).as_py()
     notes = told.column("notes").to_pylist() if some else [()] * told.num_rows
     frame = told.drop_columns(["notes"]).to_pandas().assign(notes=pd.Series(notes, dtype=object))[_COLUMNS]
-    return frame, others, json.loads(lines[-1]).get("t", "")
+    return frame, others, moment
 
 
 def _one_by_one(archive: Archive) -> _Read:
@@ -77,7 +79,7 @@ def _one_by_one(archive: Archive) -> _Read:
     others: list[dict[str, Any]] = []
     moment = ""
     for event in archive.journal():
-        if not isinstance(event, dict) or not {"e", "t"} <= event.keys():
+        if not isinstance(event.get("t"), str):
             raise FleetmarkError(f"{archive.path / 'journal.jsonl'}: {event!r} is no event: it was edited or damaged")
         (outcomes if event["e"] == "outcome" else others).append(event)
         moment = event["t"]

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 from fleetmark import __version__
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.record.archive import utc, write_atomic
+from fleetmark.base.files import decode_json, write_atomic
+from fleetmark.record.archive import utc
 
 SCHEMA = 1
 _NAME = re.compile(r"[A-Za-z0-9][\w-]{0,60}", re.ASCII)
@@ -69,9 +70,9 @@ class Shelf:
     def read(self, path: Path, made: Callable[[Mapping[str, Any]], T]) -> T:
         """The document at ``path`` as ``made`` takes it. Raises FleetmarkError for a damaged one."""
         try:
-            doc = json.loads(path.read_text())
+            doc = decode_json(path.read_text())
             if doc["schema"] != SCHEMA:
                 raise FleetmarkError(f"{path}: schema {doc['schema']} is not one this version reads ({SCHEMA})")
             return made(doc)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise FleetmarkError(f"{path}: damaged ({error!r}); {self.damaged}") from error

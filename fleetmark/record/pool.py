@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.errors import FleetmarkError, leave_out
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import count, said
@@ -33,23 +33,42 @@ TRAITS = ("round", "division", "availability", "precision", "accelerators", "cur
 def machines(root: Path) -> list[Machine]:
     """Every host of every campaign under ``root``, and every machine of the tables imported there.
 
-    Raises FleetmarkError where there is no such folder, and for a record that is damaged.
+    What is damaged is left out, with a LeftOut warning. Raises FleetmarkError where there is no such folder, and where
+    nothing on record can be read.
     """
     if not root.is_dir():
         raise FleetmarkError(f"{root}: no such folder, so there is nothing on record; name another with --results")
     found = []
+    damaged: list[tuple[str, FleetmarkError]] = []
     for archive in campaigns(root):
-        asked = Archive.open(archive.path).campaign()
         try:
-            for host in asked["hosts"]:
-                labels, name = host["labels"], str(host["name"])
-                address = str(host.get("address") or "")
-                found.append(Machine(archive.id, name, labels, cache(partial(archive.facts_of, name)), address))
-        except (KeyError, TypeError, AttributeError) as error:
-            raise FleetmarkError(
-                f"{archive.path / 'campaign.json'}: damaged ({error!r}); restore it, or move the campaign elsewhere"
-            ) from error
-    return found + importing.machines(root)
+            hosts = archive.campaign()["hosts"]
+        except FleetmarkError as error:
+            damaged.append((archive.id, error))
+            continue
+        for host in hosts:
+            facts = cache(partial(_facts, archive, host["name"]))
+            found.append(
+                Machine(archive.id, host["name"], host.get("labels") or {}, facts, str(host.get("address") or ""))
+            )
+    for file in importing.tables(root):
+        try:
+            found += importing.machines(file)
+        except FleetmarkError as error:
+            damaged.append((f"{importing.FOLDER}/{file.parent.name}", error))
+    if damaged and not found:
+        raise damaged[0][1]
+    for name, why in damaged:
+        leave_out(name, why)
+    return found
+
+
+def _facts(archive: Archive, host: str) -> Facts | None:
+    try:
+        return archive.facts_of(host)
+    except FleetmarkError as error:
+        leave_out(f"what {host} is, of {archive.id},", error)
+        return None
 
 
 def side(
@@ -72,10 +91,10 @@ def side(
     what hosts go by over all sides, from ``told_apart``.
     """
     campaigns = sorted({m.campaign for m in chosen})
-    files = {name: path for name in campaigns if (path := root / name / "measurements.parquet").exists()}
+    files = _files(root, campaigns)
     if not files:
         raise FleetmarkError(f"{', '.join(campaigns[:4])}: nothing measured; `fleetmark run --resume` goes on with one")
-    found = readings.read(files, [(m.campaign, m.host) for m in chosen], headlines=not only)
+    found = _readings(files, chosen, headlines=not only)
     keys = found.keys
     values = readings.means(found, HEAVY_TAILED)
     if only:
@@ -116,6 +135,32 @@ def side(
     worked = set(zip(benchmarks["workload"], benchmarks["case"], strict=True))
     failed = {f"{w} {c}": why for w, c, _, why in found.left_out if (w, c) not in worked}
     return Side(title, means, benchmarks, shared if per != "server" else None, traits, notes + remarks, failed, parts)
+
+
+def _files(root: Path, campaigns: Sequence[str]) -> dict[str, Path]:
+    """Campaign to its measurements, of those that have some."""
+    files = {}
+    for name in campaigns:
+        try:
+            path = Archive(root / name).inside("measurements.parquet")
+        except FleetmarkError as error:
+            leave_out(name, error)
+            continue
+        if path.exists():
+            files[name] = path
+    return files
+
+
+def _readings(files: dict[str, Path], chosen: Sequence[Machine], *, headlines: bool) -> readings.Readings:
+    """What ``files`` say of the ``chosen`` machines; a damaged one is left out, and taken from ``files``."""
+    while True:
+        try:
+            return readings.read(files, [(m.campaign, m.host) for m in chosen], headlines=headlines)
+        except readings.DamagedFileError as error:
+            if len(files) == 1:
+                raise
+            leave_out(error.campaign, error)
+            del files[error.campaign]
 
 
 def _host(machine: Machine, by: str) -> str:

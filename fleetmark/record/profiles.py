@@ -18,7 +18,7 @@ from scipy import stats
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better
-from fleetmark.base.text import said
+from fleetmark.base.text import count, said
 from fleetmark.record import pool
 from fleetmark.record.pinned import Shelf
 from fleetmark.record.select import Machine, choose, told_apart
@@ -93,8 +93,8 @@ def profile(root: Path, target: str, resources: Sequence[str], select: str | Non
     if len(used) < len(found) + 1:
         why = "; ".join(f"{m} {w}" for m, w in list(left_out.items())[:3])
         raise FleetmarkError(
-            f"{title}: {len(used)} machines have the target and all resources; a profile of {len(found)} resources "
-            f"takes {len(found) + 1} or more that differ{f' ({why})' if why else ''}"
+            f"{title}: {count(len(used), 'machine')} with the target and all resources; a profile of "
+            f"{count(len(found), 'resource')} takes {len(found) + 1} or more that differ{f' ({why})' if why else ''}"
         )
     made = bottleneck.fit({m: rates[m] for m in used}, {m: float(times[m]) for m in used})
     unit = "1/s" if about["better"] == Better.LOWER else str(about["unit"])

@@ -28,6 +28,14 @@ _MEND = "for a campaign `fleetmark parse` makes it anew from raw; import a table
 Codes = npt.NDArray[np.int64]
 
 
+class DamagedFileError(FleetmarkError):
+    """The measurements of one ``campaign`` cannot be read."""
+
+    def __init__(self, campaign: str, why: str) -> None:
+        self.campaign = campaign
+        super().__init__(why)
+
+
 @dataclass(frozen=True, slots=True)
 class Readings:
     """One row per value that passed: ``record`` (place in the list asked for), ``key`` (place in ``keys``) and
@@ -45,7 +53,7 @@ class Readings:
 def read(files: Mapping[str, Path], records: Sequence[tuple[str, str]], *, headlines: bool = True) -> Readings:
     """The readings of ``records`` (campaign, host), of headline metrics or of all; ``files``: campaign to its file.
 
-    Raises FleetmarkError for a file that is no whole Parquet file or lacks a column that nothing goes without.
+    Raises DamagedFileError for a file that is no whole Parquet file or lacks a column that nothing goes without.
     """
     keys: dict[tuple[str, ...], int] = {}
     left_out: Counter[tuple[str, str, str, str]] = Counter()
@@ -55,13 +63,14 @@ def read(files: Mapping[str, Path], records: Sequence[tuple[str, str]], *, headl
         try:
             there = set(pq.read_schema(path).names)
             if lacking := sorted(_NEEDED - there):
-                raise FleetmarkError(f"{path}: lacks the columns {', '.join(lacking)}; {_MEND}")
+                raise DamagedFileError(campaign, f"{path}: lacks the columns {', '.join(lacking)}; {_MEND}")
             text = [c for c in (*KEY, "host", "status", "members") if c in there]
             with pq.ParquetFile(path, read_dictionary=text) as file:
                 for batch in file.iter_batches(_BATCH, columns=[*text, "headline", "value"]):
                     parts.append(_part(batch, place, keys, left_out, headlines))
         except (pa.ArrowException, OSError) as error:
-            raise FleetmarkError(f"{path}: no whole Parquet file ({str(error).splitlines()[0]}); {_MEND}") from error
+            why = (str(error).splitlines() or [""])[0]
+            raise DamagedFileError(campaign, f"{path}: no whole Parquet file ({why}); {_MEND}") from error
     record, key, log = (np.concatenate(columns) for columns in zip(*parts, strict=True)) if parts else _nothing()
     return Readings(record, key, log, pd.DataFrame(list(keys), columns=list(KEY)), left_out)
 

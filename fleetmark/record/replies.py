@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from fleetmark.base.errors import FleetmarkError
 
+MAX_LINE = 1 << 20  # bytes of one line of a host: a part of a file as below is 350 KiB
+MAX_PART = 256 << 10  # bytes of a file that travel in one line, unpacked
+MAX_FILE = 256 << 20  # bytes of one file that a step leaves
+MAX_STEP = 1 << 30  # of all its files
 MAX_RESULT_BYTES = 8 << 20  # of a step's result.json: 600 samples of some 50 sensors are 0.5 MiB
 
 Moment = Annotated[float, Field(ge=0, le=4e9, allow_inf_nan=False)]  # Unix seconds, until 2096
@@ -55,6 +59,84 @@ class Result(_Reply):
     rc: Annotated[int, Field(ge=-255, le=255)] | None = None
     reason: Words | None = None
     telemetry: Telemetry | None = None
+    left_out: Annotated[list[Words], Field(max_length=100)] = []  # files that the host did not hand over, and why
+
+
+class Started(_Reply):
+    """The runner begins with the job."""
+
+    e: Literal["start"]
+
+
+class Waits(_Reply):
+    """The runner stands at the gate of a step."""
+
+    e: Literal["wait"]
+    step: StepId
+
+
+class Begins(_Reply):
+    e: Literal["begin"]
+    step: StepId
+
+
+class Ready(_Reply):
+    """The server of a step listens, or a host is held free."""
+
+    e: Literal["ready"]
+    step: StepId
+
+
+class Part(_Reply):
+    """The next bytes of a file that a finished step left: zlib, base64, at most ``MAX_PART`` unpacked."""
+
+    e: Literal["part"]
+    step: StepId
+    name: Annotated[str, Field(min_length=1, max_length=255)]
+    data: str
+
+
+class Ended(_Reply):
+    """A step is finished, and all its files have come: name to size in bytes."""
+
+    e: Literal["end"]
+    step: StepId
+    files: dict[str, Annotated[int, Field(ge=0)]]
+
+
+class Finished(_Reply):
+    """The runner ends: ``finished``, ``stopped: ...`` or ``died: ...``."""
+
+    e: Literal["finish"]
+    state: Words
+
+
+class Over(_Reply):
+    """Nothing runs on the host any more. ``remaining``: steps without a result; None where the job's folder is gone."""
+
+    e: Literal["over"]
+    remaining: Annotated[int, Field(ge=0, le=10**9)] | None
+
+
+Event = Started | Waits | Begins | Ready | Part | Ended | Finished | Over
+_EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="e")])
+
+
+class Holder(_Reply):
+    """Whose job runs on a host that is busy, in that job's own words."""
+
+    campaign: Words | None = None
+    owner: Words | None = None
+    since: Words | None = None
+
+
+class Launch(_Reply):
+    """What came of starting a host's job. ``failed_workloads``: workload to why it could not be deployed."""
+
+    state: Literal["started", "running", "finished", "nothing", "busy", "error"]
+    error: Words | None = None
+    holder: Holder | None = None
+    failed_workloads: dict[str, Words] = {}
 
 
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -65,6 +147,26 @@ def read(model: type[_Model], raw: bytes | str) -> _Model:
     try:
         return model.model_validate_json(raw)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))[:80]
-        raise NoReply(f"{where}: {first['msg'][:160]}" if where else first["msg"][:160]) from None
+        raise NoReply(_first(error)) from None
+
+
+def read_event(line: bytes) -> Event:
+    """One line of ``follow.py``. Raises NoReply."""
+    try:
+        return _EVENT.validate_json(line)
+    except ValidationError as error:
+        raise NoReply(_first(error)) from None
+
+
+def read_launch(answer: object) -> Launch:
+    """The result of the action plugin ``fleetmark_job``, as Ansible hands it over. Raises NoReply."""
+    try:
+        return Launch.model_validate(answer)
+    except ValidationError as error:
+        raise NoReply(_first(error)) from None
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(map(str, first["loc"]))[:80]
+    return f"{where}: {first['msg'][:160]}" if where else first["msg"][:160]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Status
+from fleetmark.record import replies
 from fleetmark.record.archive import Archive
 from fleetmark.record.results import EXTREME_COLUMNS, TELEMETRY_COLUMNS, Telemetry, stacked
 
@@ -31,18 +33,19 @@ def read(archive: Archive, outcomes: pd.DataFrame, measurements: pd.DataFrame, m
     damaged, read_, size = [], 0, 0
     for host, workload, case, repeat, subject in _spread(runs, most):
         step = {"workload": workload, "case": case, "repeat": repeat, "subject": subject}
-        file = archive.raw_dir(host, step) / "result.json"
+        folder = archive.raw_dir(host, step)
+        file = folder / "result.json"
+        if not os.path.lexists(file):
+            continue
         try:
             size += file.stat().st_size
             if size > _MOST_BYTES:
                 break
-            found = json.loads(file.read_bytes())["telemetry"] or {}
-            of_run = _columns(found.get("samples") or {})
-            seconds = [float(t) for t in (found.get("samples") or {}).get("t") or []]
-            rows, ends = _rows((host, workload, case, repeat), seconds, of_run, found.get("summary") or {})
-        except FileNotFoundError:
-            continue
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            found = archive.telemetry(folder) or replies.Telemetry()
+            of_run = _columns(found.samples)
+            seconds = [t for t in found.samples.get("t", ()) if t is not None]
+            rows, ends = _rows((host, workload, case, repeat), seconds, of_run, found.summary)
+        except (FleetmarkError, OSError, ValueError):
             damaged.append(str(file))
             continue
         samples += rows
@@ -100,7 +103,10 @@ def _columns(samples: Mapping[str, Sequence[float | None]]) -> dict[str, Sequenc
 
 
 def _rows(
-    run: _Run, seconds: Sequence[float], columns: Mapping[str, Sequence[float | None]], summary: Mapping[str, Any]
+    run: _Run,
+    seconds: Sequence[float],
+    columns: Mapping[str, Sequence[float | None]],
+    summary: Mapping[str, replies.Extremes],
 ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     """A run's samples, thinned, and the extremes of each column: the host's own where it told them."""
     step = max(1, -(-len(seconds) // MOST_SAMPLES))
@@ -109,8 +115,8 @@ def _rows(
         known = [float(v) for v in values if v is not None]
         if not known:
             continue
-        own = summary.get(name) or {"min": min(known), "mean": sum(known) / len(known), "max": max(known)}
-        ends.append((*run, name, float(own["min"]), float(own["mean"]), float(own["max"])))
+        own = summary.get(name) or replies.Extremes(min=min(known), mean=sum(known) / len(known), max=max(known))
+        ends.append((*run, name, own.min, own.mean, own.max))
         both = list(zip(seconds, values, strict=True))[::step]
         samples += [(*run, t, name, float(v)) for t, v in both if v is not None]
     return samples, ends

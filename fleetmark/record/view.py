@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import workloads
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.base.text import said
+from fleetmark.base.text import count, said
 from fleetmark.record import journal, telemetry
 from fleetmark.record.archive import MEASUREMENT_SCHEMA, Archive
 from fleetmark.record.results import CampaignInfo, HostInfo, Results, stacked
@@ -24,6 +24,7 @@ from planner.stability import FOREIGN_CORES
 from planner.summary import codes
 
 SHOWN = 6  # unstable cases named one by one
+_NO_FACTS = said("the campaign holds no facts of it, nor why it gave none")
 _KINDS = {"str": "object", "int": "int64", "float": "float64", "bool": "bool"}
 
 
@@ -47,7 +48,7 @@ def load_results(
     meanwhile = telemetry.read(archive, outcomes, measurements, telemetry_runs)
     if meanwhile.damaged:
         first, more = meanwhile.damaged[0], len(meanwhile.damaged)
-        notes.append(said("The telemetry of {n} runs cannot be read, first {file}.", n=more, file=first))
+        notes.append(said("The telemetry of {runs} cannot be read, first {file}.", runs=count(more, "run"), file=first))
     info = _info(archive, asked, events, last or asked["created"], measurements, notes)
     return Results(info, _hosts(archive, asked, events, facts), outcomes, measurements, meanwhile)
 
@@ -102,31 +103,33 @@ def _adapted(events: list[dict[str, Any]], until: dict[str, Any] | None) -> list
     width = f"±{until['ci']:.2g}"
     notes: list[str] = [
         said(
-            "Repeated until the interval of each median was within {width}: {n} cases.",
+            "Repeated until the interval of each median was within {width}: {cases}.",
             width=width,
-            n=len(of["enough"]),
+            cases=count(len(of["enough"]), "case"),
         )
     ]
     for e in of["unstable"][:SHOWN]:
         half = e["half_width"]
         notes.append(
             said(
-                "Unstable: {workload} {case} on {host}: {width} after {n} repeats.",
+                "Unstable: {workload} {case} on {host}: {width} after {repeats}.",
                 workload=e["workload"],
                 case=e["case"],
                 host=e["host"],
                 width=said("no interval") if half is None else f"±{half:.1%}",
-                n=e["repeats"],
+                repeats=count(e["repeats"], "repeat"),
             )
         )
     if len(of["unstable"]) > SHOWN:
-        notes.append(said("And {n} more unstable cases: see journal.jsonl.", n=len(of["unstable"]) - SHOWN))
+        notes.append(
+            said("And {cases}: see journal.jsonl.", cases=count(len(of["unstable"]) - SHOWN, "more unstable case"))
+        )
     if of["rejected"]:
         first = of["rejected"][0]
         notes.append(
             said(
-                "Rejected {n} blocks, kept and not counted; the first: {workload} repeat {repeat} on {host}, {reason}.",
-                n=len(of["rejected"]),
+                "Rejected {blocks}, kept and not counted; the first: {workload} repeat {repeat} on {host}, {reason}.",
+                blocks=count(len(of["rejected"]), "block"),
                 **{name: first[name] for name in ("workload", "repeat", "host", "reason")},
             )
         )
@@ -149,7 +152,7 @@ def _measurements(archive: Archive, hosts: Container[str] | None = None) -> tupl
 
     Raises FleetmarkError for a file that is no whole Parquet file, or lacks a column that nothing goes without.
     """
-    file = archive.path / "measurements.parquet"
+    file = archive.inside("measurements.parquet")
     if not file.exists():
         return pd.DataFrame({name: pd.Series(dtype=_KINDS[kind]) for name, kind in MEASUREMENT_SCHEMA.items()}), []
     mend = "`fleetmark parse` makes it anew from raw"
@@ -258,7 +261,9 @@ def _hosts(
     facts: Mapping[str, Callable[[], Facts | None]] | None,
 ) -> tuple[HostInfo, ...]:
     found = archive.facts() if facts is None else {host: of for host, read in facts.items() if (of := read())}
-    gone = {e["host"]: e["reason"] for e in events if e["e"] == "unreachable"}
+    gone = {e["host"]: e.get("reason") for e in events if e["e"] == "unreachable"}
+    for host in (host for e in events if e["e"] == "joined" for host in e["hosts"]):
+        gone.pop(host, None)
     return tuple(
         HostInfo(
             name=h["name"],
@@ -267,7 +272,7 @@ def _hosts(
             labels=h["labels"],
             facts=found.get(h["name"]),
             reachable=h["name"] in found,
-            reason=gone.get(h["name"]),
+            reason=gone.get(h["name"]) or (None if h["name"] in found else _NO_FACTS),
         )
         for h in asked["hosts"]
         if facts is None or h["name"] in facts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -10,8 +11,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fleetmark.record.archive import Archive
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.record.archive import Archive, key_of
 from workloads import Manifest, load_suite, suite_names
+from workloads.manifest import Case
+from workloads.template import evaluate
 
 
 def overview(manifests: Sequence[Manifest]) -> list[RenderableType]:
@@ -28,15 +32,15 @@ def overview(manifests: Sequence[Manifest]) -> list[RenderableType]:
 
 def one(m: Manifest) -> list[RenderableType]:
     """One workload in full: what it measures, its cases, parameters and metrics."""
-    cases = _table("case", "about", "command")
+    cases = _table("case", "about", "program")
     for c in m.cases:
-        command = next((str(word) for word in c.argv if "{{" not in str(word)), "")  # the rest depends on the host
-        cases.add_row(Text(c.name), Text(c.about), Text(command))
+        cases.add_row(c.called or c.name, c.about, _program(m, c))
     parameters = _table("parameter", "type", "default", "about")
+    defaults = _defaults(m)
     for name, p in m.parameters.items():
         kind = f"{p.type}, ..." if p.many else p.type
         about = p.about + (f" ({', '.join(map(str, p.choices))})" if p.choices else "")
-        parameters.add_row(Text(f"{m.name}.{name}"), kind, Text(_default(p.default)), Text(about))
+        parameters.add_row(f"{m.name}.{name}", kind, defaults[name], about)
     metrics = _table("metric", "unit", "better", "about")
     for name, metric in m.metrics.items():
         metrics.add_row(
@@ -48,11 +52,25 @@ def one(m: Manifest) -> list[RenderableType]:
     return [head, cases, gap, parameters, gap, metrics, foot]
 
 
-def _default(value: Any) -> str:
-    if isinstance(value, list):
-        return ",".join(map(str, value))
-    text = str(value)
-    return "from facts" if "facts." in text else text
+def _program(m: Manifest, case: Case) -> str:
+    """What a case starts, as far as that is known before there is a host."""
+    words = [str(word).rpartition("}}/")[2] for word in case.argv]
+    words = [words[0], m.deploy.provides.rpartition("/")[2] if m.deploy else "", *words]
+    return next((w for w in words if re.fullmatch(r"\w[\w.+-]*", w)), "")
+
+
+def _defaults(m: Manifest) -> dict[str, str]:
+    """Parameter to its default, worked out where it follows from others; what needs a host is ``from facts``."""
+    known: dict[str, Any] = {}
+    shown: dict[str, str] = {}
+    for name, p in m.parameters.items():
+        try:
+            value = evaluate(p.default, known, name)
+            known[name] = p.coerce(value, name)
+            shown[name] = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        except FleetmarkError:
+            shown[name] = "from facts"
+    return shown
 
 
 def _table(*columns: str) -> Table:
@@ -63,24 +81,33 @@ def _table(*columns: str) -> Table:
 
 
 def campaign_line(archive: Archive) -> dict[str, Any]:
-    """What the list says of one campaign."""
-    asked = archive.campaign()
-    last = {}
-    ended = None
-    for e in archive.journal():
-        if e["e"] == "outcome":
-            last[e["host"], e["workload"], e["case"], e["repeat"], e["subject"]] = e["status"]
-        elif e["e"] == "ended":
-            ended = e
-    return {
+    """What the list says of one campaign: where it is ``damaged``, why, and what is known of it all the same."""
+    line: dict[str, Any] = {
         "campaign": archive.id,
-        "created": asked["created"],
-        "suite": asked["suite"],
-        "hosts": len(asked["hosts"]),
-        "statuses": dict(Counter(last.values())),
-        "finished": bool(ended and not ended["owed"]),
+        "created": "",
+        "suite": "",
+        "hosts": None,
+        "statuses": {},
+        "finished": False,
         "path": str(archive.path),
+        "damaged": None,
     }
+    try:
+        asked = archive.campaign()
+        line |= {"created": asked.get("created", ""), "suite": asked.get("suite", ""), "hosts": len(asked["hosts"])}
+        last: dict[tuple[Any, ...], str] = {}
+        for e in archive.journal():
+            if e["e"] == "outcome":
+                last[key_of(e)] = e["status"]
+            elif e["e"] == "joined":  # what was lost of them as a whole was lost for a time
+                last = {key: s for key, s in last.items() if key[0] not in e["hosts"] or key[2] != "*" or s != "lost"}
+            elif e["e"] == "ended":
+                line["finished"] = not e["owed"]
+        line["statuses"] = dict(Counter(last.values()))
+        archive.look_over()
+    except FleetmarkError as error:
+        line |= {"finished": False, "damaged": str(error)}
+    return line
 
 
 def campaign_table(lines: Sequence[dict[str, Any]]) -> Table:
@@ -89,5 +116,8 @@ def campaign_table(lines: Sequence[dict[str, Any]]) -> Table:
     for line in lines:
         counts = ", ".join(f"{n} {status}" for status, n in line["statuses"].items())
         state = "" if line["finished"] else "unfinished: --resume"
-        table.add_row(line["campaign"], line["created"][:16], line["suite"], str(line["hosts"]), counts, state)
+        if line["damaged"]:
+            state = f"damaged: {line['damaged'].removeprefix(line['path']).lstrip('/')}"
+        hosts = "" if line["hosts"] is None else str(line["hosts"])
+        table.add_row(*map(Text, (line["campaign"], line["created"][:16], line["suite"], hosts, counts, state)))
     return table

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
 from fleetmark.base.facts import Facts
+from fleetmark.base.terminal import whole
+from fleetmark.base.text import count
 from fleetmark.base.units import human
 from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import Settings, make_plan, probes, settings_of
 from fleetmark.hosts.inventory import Host, load_inventory
 from fleetmark.hosts.preflight import check_hosts
+from fleetmark.hosts.ssh.target import UnknownKey, scans
 from workloads import load_suite
 
 SKEW_SHOWN_S = 1.0
+_GIVE_WAY = ("Python", "OS", "NICs", "disks", "skew", "GPUs", "memory")  # on a narrow terminal, the first first
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +37,7 @@ class Entry:
     skipped: dict[str, str]
     refused: tuple[str, ...] = ()
     deploy: tuple[str, ...] = ()
+    unknown_key: UnknownKey | None = None
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -62,7 +68,7 @@ def survey(
     settings_of(suite, settings)  # bad settings are refused before any host is asked
     found = load_inventory(list(inventory), limit)
     found = [replace(h, become=True) for h in found] if become else found
-    with console.status(f"asking {len(found)} host{'s' * (len(found) != 1)} what they are"):
+    with console.status(f"asking {count(len(found), 'host')} what {'it is' if len(found) == 1 else 'they are'}"):
         checked = check_hosts(found, probes(), work_dir=work_dir, timeout_s=timeout_s)
     for c in checked:
         if c.reach:
@@ -79,6 +85,7 @@ def survey(
             tuple(d.workload for d in plan.hosts[c.host.name].deploy if not is_present(d.provides, c.facts))
             if c.facts
             else (),
+            c.unknown_key,
         )
         for c in checked
     ]
@@ -86,6 +93,53 @@ def survey(
 
 def table(entries: Sequence[Entry], width: int) -> RenderableType:
     """Hosts that answered with what they are; below, those that did not, and what would be skipped where."""
+    parts: list[RenderableType] = [_facts_table(entries, width)] if any(e.facts for e in entries) else []
+    silent = [e for e in entries if not e.facts]
+    if silent:
+        do = "does" if len(silent) == 1 else "do"
+        parts.append(Text(f"\n{len(silent)} of {count(len(entries), 'host')} {do} not answer:", style="bold red"))
+        parts += [whole(f"  {e.host.name}: {_reason(e)}") for e in silent]
+        parts += unknown_keys([e.unknown_key for e in silent if e.unknown_key])
+    skipped = _by_name((f"{workload} {why}", e) for e in entries for workload, why in e.skipped.items())
+    if skipped:
+        parts.append(Text("\nwould be skipped:", style="bold"))
+        parts += [whole(f"  {line}") for line in skipped]
+    refused = [line for e in entries for line in e.refused]
+    if refused:
+        parts.append(Text("\nwould be refused:", style="bold"))
+        parts += [whole(f"  {line}") for line in refused]
+    notes = _by_name((note, e) for e in entries if e.facts for note in e.facts.notes)
+    if notes:
+        parts.append(Text("\nnotes:", style="bold"))
+        parts += [Text(f"  {line}") for line in notes]
+    return Group(*parts)
+
+
+def unknown_keys(unknown: Sequence[UnknownKey]) -> list[RenderableType]:
+    """What adds the keys of all these hosts at once, and when not to; nothing where there are none."""
+    if not unknown:
+        return []
+    host = "the host" if len(unknown) == 1 else "each host"
+    how = f"\n{count(len(unknown), 'host key')} to add: log in to {host} once with ssh and compare the fingerprint."
+    if commands := scans(unknown):
+        how += " Or at once, which believes whoever answers now: only where you trust the network between."
+    return [Text(how), *(whole(f"  {command}", "cyan") for command in commands)]
+
+
+def _reason(e: Entry) -> str:
+    return e.unknown_key.why if e.unknown_key else e.reason or "no reason given"
+
+
+def _by_name(told: Iterable[tuple[str, Entry]]) -> list[str]:
+    """What is told of hosts, once, with the hosts' names."""
+    names: dict[str, list[str]] = {}
+    for text, e in told:
+        names.setdefault(text, []).append(e.host.name)
+    return [f"{text}  [{_names(hosts)}]" for text, hosts in names.items()]
+
+
+def _facts_table(entries: Sequence[Entry], width: int) -> Table:
+    """What hosts are, a line each. What a narrow terminal has no room for is left out column by column."""
     made = Table(box=None, header_style="bold", pad_edge=False, collapse_padding=True)
     generations = any(e.host.labels.get("gen") for e in entries)
     heads = ["host", *(["gen"] if generations else []), "OS", "Python", "root", "CPU"]
@@ -96,38 +150,27 @@ def table(entries: Sequence[Entry], width: int) -> RenderableType:
             generation = [e.host.labels.get("gen", "")] if generations else []
             rows.append([e.host.name, *generation, *_cells(e.facts)])
     names = [*heads, *figures]
-    widest = [max([len(name), *(len(row[n]) for row in rows)]) for n, name in enumerate(names)]
-    cpu = names.index("CPU")  # what gives way on a narrow terminal
-    widest[cpu] = max(3, min(widest[cpu], width - sum(widest) + widest[cpu] - len(names) + 1))
-    for name, wide in zip(names, widest, strict=True):
+    columns = {name: [row[n] for row in rows] for n, name in enumerate(names)}
+    if _width(columns) > width:
+        columns["CPU"] = [_short_model(e.facts.cpu.model) for e in entries if e.facts]
+        kept = {name for name in names if name not in _GIVE_WAY}
+        for name in reversed(_GIVE_WAY):
+            if _width({n: v for n, v in columns.items() if n in kept | {name}}) <= width:
+                kept.add(name)
+        columns = {n: v for n, v in columns.items() if n in kept}
+    for name, values in columns.items():
         justify: Literal["left", "right"] = "right" if name in figures else "left"
-        made.add_column(name, justify=justify, overflow="ellipsis", no_wrap=True, width=wide)
-    for row in rows:
-        made.add_row(*map(Text, row))
-    silent = [(e.host.name, e.reason or "no reason given") for e in entries if not e.facts]
-    skipped: dict[str, list[str]] = {}
-    for e in entries:
-        for workload, why in e.skipped.items():
-            skipped.setdefault(f"{workload} {why}", []).append(e.host.name)
-    parts: list[RenderableType] = [made] if len(silent) < len(entries) else []
-    if silent:
-        parts.append(Text(f"\n{len(silent)} of {len(entries)} hosts do not answer:", style="bold red"))
-        parts += [Text(f"  {name}: {why}") for name, why in silent]
-    if skipped:
-        parts.append(Text("\nwould be skipped:", style="bold"))
-        parts += [Text(f"  {what}  [{_names(names)}]") for what, names in skipped.items()]
-    refused = [line for e in entries for line in e.refused]
-    if refused:
-        parts.append(Text("\nwould be refused:", style="bold"))
-        parts += [Text(f"  {line}") for line in refused]
-    notes: dict[str, list[str]] = {}
-    for e in entries:
-        for note in e.facts.notes if e.facts else ():
-            notes.setdefault(note, []).append(e.host.name)
-    if notes:
-        parts.append(Text("\nnotes:", style="bold"))
-        parts += [Text(f"  {note}  [{_names(names)}]") for note, names in notes.items()]
-    return Group(*parts)
+        made.add_column(name, justify=justify, no_wrap=True, min_width=max(map(cell_len, [name, *values])))
+    for row in zip(*columns.values(), strict=True):
+        made.add_row(*row)
+    if left_out := [name for name in names if name not in columns]:
+        made.caption = f"{', '.join(left_out)}: in a wider terminal, or by --format json"
+        made.caption_justify = "left"
+    return made
+
+
+def _width(columns: Mapping[str, Sequence[str]]) -> int:
+    return sum(max(map(cell_len, [name, *values])) for name, values in columns.items()) + len(columns) - 1
 
 
 def _cells(f: Facts) -> list[str]:
@@ -137,7 +180,7 @@ def _cells(f: Facts) -> list[str]:
         re.sub(r" GNU/Linux| Linux| \(.*\)| LTS", "", f.os or "?"),
         ".".join(f.python_version.split(".")[:2]),
         "root" if f.root else "sudo" if f.sudo else "no",
-        " ".join(re.sub(r"\((R|TM|r|tm)\)|\b(CPU|Processor|\d+-Core)\b|@.*", "", cpu.model or "?").split()),
+        _model(cpu.model),
         f"{cpu.cores or '?'}" + (f"/{cpu.threads}" if cpu.threads and cpu.threads != cpu.cores else ""),
         human(f.memory, "B", digits=2) if f.memory else "?",
         f"{len(f.disks)} {human(sum(d.size or 0 for d in f.disks), 'B', digits=2)}" if f.disks else "0",
@@ -145,6 +188,17 @@ def _cells(f: Facts) -> list[str]:
         f"{len(f.gpus)} {f.gpus[0].name}" if f.gpus else "0",
         "?" if f.skew is None else f"{f.skew:+.0f}s" if abs(f.skew) >= SKEW_SHOWN_S else "0s",
     ]
+
+
+def _model(name: str | None) -> str:
+    return " ".join(re.sub(r"\((R|TM|r|tm)\)|\b(CPU|Processor|\d+-Core)\b|@.*", "", name or "?").split())
+
+
+def _short_model(name: str | None) -> str:
+    """``EPYC 9654`` or ``Xeon 8380``: what tells one model from another, without its maker and its class of price."""
+    makers = r"\b(AMD|Intel|ARM|Platinum|Gold|Silver|Bronze|Genuine|with Radeon.*)\b"
+    words = re.sub(makers, "", _model(name), flags=re.IGNORECASE).split()
+    return " ".join(words[:3]) or "?"
 
 
 def _names(names: Sequence[str], most: int = 6) -> str:

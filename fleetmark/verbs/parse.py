@@ -18,8 +18,9 @@ from rich.text import Text
 import parsers
 import parsers.facts
 import workloads
-from fleetmark.base.errors import FleetmarkError, ParseError
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Measurement
+from fleetmark.base.text import count
 from fleetmark.base.units import human
 from fleetmark.campaign.drive import said
 from fleetmark.campaign.outcome import judge, rebuild
@@ -34,13 +35,13 @@ def files(tool: str, paths: Sequence[Path], command: str, console: Console, as_j
     found: list[dict[str, Any]] = []
     failed = 0
     for path in paths:
-        try:
-            with _open(path) as file:
+        with _open(path) as file:
+            try:
                 parsed = parsers.parse_file(tool, file, shlex.split(command))
-        except ParseError as error:
-            failed += 1
-            typer.echo(f"{path}: {error}", err=True)
-            continue
+            except FleetmarkError as error:
+                failed += 1
+                typer.echo(f"{path}: {error}", err=True)
+                continue
         footnote = parsed.standing and parsed.standing.footnote
         for remark in filter(None, [parsed.invalid and f"invalid: {parsed.invalid}", *parsed.notes, footnote]):
             typer.echo(f"{path}: {remark}", err=True)
@@ -63,12 +64,12 @@ def _facts(tool: str, paths: Sequence[Path]) -> int:
     failed = 0
     docs = []
     for path in paths:
-        try:
-            with _open(path) as file:
-                docs.append(parsers.facts.parse(tool, file.read()))
-        except ParseError as error:
-            failed += 1
-            typer.echo(f"{path}: {error}", err=True)
+        with _open(path) as file:
+            try:
+                docs.append(parsers.facts.parse(tool, parsers.read_at_most(tool, file)))
+            except FleetmarkError as error:
+                failed += 1
+                typer.echo(f"{path}: {error}", err=True)
     typer.echo(json.dumps(docs[0] if len(docs) == 1 else docs, indent=1))
     return 1 if failed else 0
 
@@ -120,17 +121,16 @@ def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
         raise FleetmarkError(f"fleetmark parse {name}: which file? Give the tool's output, or - for stdin")
     archive = archives.find(root, name).writable()
     try:
-        before = {_key(e): e for e in archive.journal() if e["e"] == "outcome"}
+        before = {archives.key_of(e): e for e in archive.journal() if e["e"] == "outcome"}
         changed = 0
         for folder, step in archive.steps():
             if step["serves"]:
                 continue
             outcome = judge(archive, folder)
-            was = before.get(_key(step))
+            was = before.get(archives.key_of(step))
             if was is None or (was["status"], was["reason"]) != (outcome.status.value, outcome.reason):
                 changed += 1
-                keys = ("host", "workload", "case", "repeat", "subject")
-                archive.note("outcome", **{k: step[k] for k in keys}, **said(outcome))
+                archive.note("outcome", **{k: step[k] for k in archives.KEY}, **said(outcome))
         rows = rebuild(archive)
         path = archive.write_measurements(rows)
     finally:
@@ -140,9 +140,7 @@ def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
             json.dumps({"campaign": archive.id, "measurements": len(rows), "changed": changed, "path": str(path)})
         )
     else:
-        console.print(f"{len(rows)} measurements in {path}; {changed} outcomes changed", soft_wrap=True, markup=False)
+        console.print(
+            f"{count(len(rows), 'measurement')} in {path}; {count(changed, 'outcome')} changed", soft_wrap=True
+        )
     return 0
-
-
-def _key(event: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(event[k] for k in ("host", "workload", "case", "repeat", "subject"))

@@ -14,10 +14,11 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.files import write_atomic
 from fleetmark.base.yaml import read_yaml
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import question as demand
-from fleetmark.record.archive import utc, write_atomic
+from fleetmark.record.archive import utc
 from fleetmark.verbs.report import Documents
 from planner.capacity.alternatives import alternatives
 from planner.capacity.prices import shadow_prices

@@ -17,7 +17,9 @@ from rich.console import Console
 from rich.text import Text
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.record.archive import Archive, utc, write_atomic
+from fleetmark.base.files import write_atomic
+from fleetmark.base.terminal import Terminal
+from fleetmark.record.archive import Archive, utc
 from fleetmark.record.results import Results
 from fleetmark.record.view import load_results
 from reports import report
@@ -139,8 +141,7 @@ def campaign(archive: Archive, form: str, console: Console, documents: Documents
     if wanted.paths:
         write(of, wanted, console)
     else:
-        page = archive.path / "summary.html"
-        write_atomic(page, html.render(of, templates=wanted.templates))
+        page = archive.write_page(html.render(of, templates=wanted.templates))
     if form == "json":
         typer.echo(json.dumps(_as_json(results, page), indent=1))
     elif form == "md":
@@ -227,7 +228,7 @@ def comparison(question: Question, form: str, console: Console, documents: Docum
         typer.echo(markdown.render(made), nl=False)
     elif form == "table":
         for part in comparison_terminal.show(found):
-            Console().print(part)
+            Terminal().print(part)
     else:
         typer.echo({"json": flat.to_json, "csv": flat.to_csv}[form](found), nl=form == "json")
     if form == "csv":  # which has no place for them

@@ -1,8 +1,8 @@
 """What a host says of itself to facts: one module per command, found by its name, each a pure function of bytes.
 
 A command's module offers ``parse(raw) -> dict``: plain values in base units (bytes, Hz, W); what the command does not
-know is absent or None. ``normalise`` makes the typed ``Facts`` of a host from the document that
-``playbooks/agent/facts.py`` prints.
+know is absent or None. ``load`` reads the document that ``playbooks/agent/facts.py`` prints, and ``normalise`` makes
+the typed ``Facts`` of a host from it; both refuse, in a sentence, whatever facts.py does not print.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import pkgutil
 from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
+from parsers.facts._document import load
 from parsers.facts._normalise import normalise
 
-__all__ = ["normalise", "parse", "tools"]
+__all__ = ["load", "normalise", "parse", "tools"]
 
 
 def tools() -> list[str]:

@@ -10,10 +10,13 @@ from fleetmark.base.units import parse_bytes
 from parsers._text import find_json
 
 MAX_ID = 1 << 16  # no host has a CPU or node number beyond this; a longer range is damaged text
+# A longer number is none that a host can have, and its first digits are another number.
+_LEADING = re.compile(r"\s*([-+]?[0-9]{1,18}(?![0-9])(?:\.[0-9]+)?)")
 _NOTHING = frozenset(
     {"", "-", "n/a", "[n/a]", "none", "unknown", "other", "not specified", "not provided", "not available"}
     | {"<out of spec>", "<bad index>", "no dimm", "undefined", "not supported", "[not supported]", "null"}
-    | {"to be filled by o.e.m.", "requested functionality has been deprecated"}
+    | {"to be filled by o.e.m.", "requested functionality has been deprecated", "err!", "unknown error"}
+    | {"[unknown error]", "gpu is lost", "[gpu is lost]", "insufficient permissions", "[insufficient permissions]"}
 )
 
 
@@ -26,7 +29,7 @@ def known(value: Any) -> str | None:
 
 def leading(value: Any) -> float | None:
     """The number a field begins with (``3800.0000``, ``4800 MT/s``, ``16x``), None where it begins with none."""
-    match = re.match(r"\s*([-+]?\d{1,18}(?:\.\d{1,18})?)", str(value)) if isinstance(value, str | int | float) else None
+    match = _LEADING.match(str(value)) if isinstance(value, str | int | float) else None
     return float(match[1]) if match else None
 
 
@@ -39,7 +42,7 @@ def integer(value: Any) -> int | None:
 def size(value: Any) -> int | None:
     """Bytes of ``4.3 MiB``, ``33792K``, ``1024 MB`` or ``4096``: firmware and util-linux mean powers of 1024 by all."""
     if isinstance(value, int) and not isinstance(value, bool):
-        return value if value >= 0 else None
+        return value if 0 <= value < 1 << 63 else None
     text = str(value).strip()
     if not isinstance(value, str) or len(text) > 24:
         return None

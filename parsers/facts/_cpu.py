@@ -9,7 +9,7 @@ from typing import Any
 from fleetmark.base.errors import ParseError
 from fleetmark.base.facts import Cache, Cpu, NumaNode
 from parsers.facts import lscpu, numactl
-from parsers.facts._common import id_list, integer, known, size
+from parsers.facts._common import MAX_ID, id_list, integer, known, size
 from parsers.facts._raw import Raw
 
 _CPU = "/sys/devices/system/cpu/"
@@ -25,19 +25,20 @@ def cpu(raw: Raw, firmware_model: str | None) -> Cpu:
     offline = id_list(raw.file(_CPU + "offline")) or said.get("offline") or ()
     _note_limits(raw, len(online or ()), len(offline))
     clocks = [int(khz) * 1e3 for khz in raw.shares("cpuinfo_max_freq") if khz.isdecimal() and len(khz) < 12]
-    return Cpu(
-        model=said.get("model") or known(stanza.get("model name")) or said.get("bios_model") or firmware_model,
-        vendor=said.get("vendor") or known(stanza.get("vendor_id")),
-        arch=said.get("arch") or known(raw.table("uname").get("machine")),
-        sockets=said.get("sockets") or (len(packages) if packages and "-1" not in packages else None),
+    values = {
+        "model": said.get("model") or known(stanza.get("model name")) or said.get("bios_model") or firmware_model,
+        "vendor": said.get("vendor") or known(stanza.get("vendor_id")),
+        "arch": said.get("arch") or known(raw.table("uname").get("machine")),
+        "sockets": said.get("sockets") or (len(packages) if packages and "-1" not in packages else None),
         # sysfs lists each core's threads: exact for mixed cores, where lscpu multiplies averages
-        cores=len(cores) or said.get("cores"),
-        threads=len(online) if online else said.get("cpus"),
-        max_hz=said.get("max_hz") or max(clocks, default=None),
-        microcode=known(stanza.get("microcode")),
-        flags=said.get("flags") or tuple(stanza.get("flags", stanza.get("Features", "")).split()),
-        caches=_caches(raw, said),
-    )
+        "cores": len(cores) or said.get("cores"),
+        "threads": len(online) if online else said.get("cpus"),
+        "max_hz": said.get("max_hz") or max(clocks, default=None),
+        "microcode": known(stanza.get("microcode")),
+        "flags": said.get("flags") or tuple(stanza.get("flags", stanza.get("Features", "")).split()),
+        "caches": _caches(raw, said),
+    }
+    return raw.fact(Cpu, "cpu", values, must=("sockets", "cores", "threads")) or Cpu()
 
 
 def _stanza(raw: Raw) -> dict[str, str]:
@@ -82,9 +83,9 @@ def _caches(raw: Raw, said: dict[str, Any]) -> tuple[Cache, ...]:
         raw.notes.append(
             "Cache sizes are unknown: neither lscpu nor sysfs tells how many there are; state them by hand."
         )
-    return tuple(
-        Cache(level=row["level"], type=row["type"], size=row["size"], instances=row["instances"]) for row in counted
-    )
+    wanted = ("level", "type", "size", "instances")
+    made = (raw.fact(Cache, "A cache", {key: row[key] for key in wanted}) for row in counted)
+    return tuple(cache for cache in made if cache)
 
 
 def _from_sysfs(rows: Any) -> list[dict[str, Any]]:
@@ -107,21 +108,28 @@ def numa(raw: Raw) -> tuple[NumaNode, ...]:
         nodes = numactl.parse((raw.out("numactl") or "").encode("utf-8", "replace"))["numa"]
     except ParseError:  # absent, or built without NUMA: sysfs says the same
         nodes = _nodes_from_sysfs(raw)
-    return tuple(
-        NumaNode(id=n["id"], cpus=n.get("cpus", ()), memory=n.get("memory"), distances=n.get("distances", ()))
+    wanted = ("id", "cpus", "memory", "distances")
+    made = (
+        raw.fact(NumaNode, f"numa.{n['id']}", {key: n[key] for key in wanted if key in n}, must=("id", "cpus"))
         for n in nodes
     )
+    return tuple(node for node in made if node)
 
 
 def _nodes_from_sysfs(raw: Raw) -> list[dict[str, Any]]:
     nodes: dict[int, dict[str, Any]] = {}
+    cpus = 0
     for path, text in raw.files().items():
         if not (match := re.fullmatch(_NODE + r"node(\d{1,5})/(cpulist|distance|meminfo)", path)):
             continue
         node = nodes.setdefault(int(match[1]), {"id": int(match[1])})
-        numbers = id_list(text)
+        if match[2] == "distance":
+            node["distances"] = tuple(int(n) for n in re.findall(r"[0-9]{1,6}", text))
+            continue
+        numbers = id_list(text) if cpus <= MAX_ID else None
+        cpus += len(numbers or ())
         if match[2] == "meminfo" and (total := re.search(r"MemTotal:\s+(\d{1,15}) kB", text)):
             node["memory"] = int(total[1]) * 1024
         elif match[2] != "meminfo" and numbers is not None:
-            node["cpus" if match[2] == "cpulist" else "distances"] = numbers
+            node["cpus"] = numbers
     return [nodes[i] for i in sorted(nodes)]

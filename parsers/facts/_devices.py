@@ -15,7 +15,7 @@ from parsers.facts._raw import Raw
 _CONTAINERS = ("docker", "podman", "lxc", "lxc-libvirt", "container-other", "openvz", "systemd-nspawn", "rkt")
 
 
-def dimms(slots: list[dict[str, Any]]) -> tuple[Dimm, ...]:
+def dimms(raw: Raw, slots: list[dict[str, Any]]) -> tuple[Dimm, ...]:
     """dmidecode's memory slots; two that share a name are told apart by their bank."""
     named = Counter(slot.get("slot") for slot in slots)
     found = []
@@ -24,8 +24,10 @@ def dimms(slots: list[dict[str, Any]]) -> tuple[Dimm, ...]:
         if named[slot.get("slot")] > 1 and slot.get("bank"):
             name = f"{slot['bank']} {name}"
         wanted = ("size", "type", "rated_mts", "configured_mts", "manufacturer", "part")
-        found.append(Dimm(slot=name, **{key: slot.get(key) for key in wanted}))
-    return tuple(found)
+        found.append(
+            raw.fact(Dimm, f"The memory slot {name}", {"slot": name, **{key: slot.get(key) for key in wanted}})
+        )
+    return tuple(dimm for dimm in found if dimm)
 
 
 def disks(raw: Raw, virtualisation: str | None) -> tuple[Disk, ...]:
@@ -40,14 +42,14 @@ def disks(raw: Raw, virtualisation: str | None) -> tuple[Disk, ...]:
     elif not said["signatures"]:
         blind = "contents unknown: gather facts as root (--become) to see"
     found = []
+    mounted, swaps = _mounts(raw), _swaps(raw)
     for disk in said["disks"]:
-        uses = [*disk["in_use"], *_other_uses(raw, disk["devices"])]
+        uses = [*disk["in_use"], *_other_uses(raw, disk["devices"], mounted, swaps)]
         uses += _probe(raw, disk["name"], blind if not uses else "")
         wanted = ("model", "size", "rotational", "transport", "scheduler")
-        found.append(
-            Disk(name=disk["name"], in_use=tuple(dict.fromkeys(uses)), **{key: disk.get(key) for key in wanted})
-        )
-    return tuple(found)
+        values = {"name": disk["name"], "in_use": tuple(dict.fromkeys(uses)), **{key: disk.get(key) for key in wanted}}
+        found.append(raw.fact(Disk, f"The disk {disk['name']}", values))
+    return tuple(disk for disk in found if disk)
 
 
 def _probe(raw: Raw, name: str, blind: str) -> list[str]:
@@ -64,15 +66,26 @@ def _probe(raw: Raw, name: str, blind: str) -> list[str]:
     return [blind] if blind else []
 
 
-def _other_uses(raw: Raw, devices: tuple[tuple[str, str], ...]) -> list[str]:
-    """Uses that lsblk may have missed: mounts by device number, swap, sysfs holders."""
-    uses = []
-    numbers = {number: name for name, number in devices if number}
+def _mounts(raw: Raw) -> dict[str, list[str]]:
+    """Device number to where it is mounted."""
+    mounted: dict[str, list[str]] = {}
     for line in (raw.file("/proc/self/mountinfo") or "").splitlines():
         fields = line.split()
-        if len(fields) > 4 and fields[2] in numbers:
-            uses.append(f"mounted at {_unescaped(fields[4])} ({numbers[fields[2]]})")
-    swaps = {line.split()[0] for line in (raw.file("/proc/swaps") or "").splitlines()[1:] if line.split()}
+        if len(fields) > 4:
+            mounted.setdefault(fields[2], []).append(_unescaped(fields[4]))
+    return mounted
+
+
+def _swaps(raw: Raw) -> set[str]:
+    return {line.split()[0] for line in (raw.file("/proc/swaps") or "").splitlines()[1:] if line.split()}
+
+
+def _other_uses(
+    raw: Raw, devices: tuple[tuple[str, str], ...], mounted: dict[str, list[str]], swaps: set[str]
+) -> list[str]:
+    """Uses that lsblk may have missed: mounts by device number, swap, sysfs holders."""
+    numbers = {number: name for name, number in devices if number}
+    uses = [f"mounted at {point} ({name})" for number, name in numbers.items() for point in mounted.get(number, ())]
     for name, _ in devices:
         if f"/dev/{name}" in swaps:
             uses.append(f"swap ({name})")
@@ -93,27 +106,24 @@ def nics(raw: Raw) -> tuple[Nic, ...]:
     for line in (raw.out("ip") or "").splitlines():
         if match := re.match(r"\d+: ([^\s@]+)(?:@\S+)?\s+inet6? (\S+)", line):
             addresses.setdefault(match[1], []).append(match[2])
-    names = raw.doc.get("nics")
-    return tuple(
-        _nic(raw, name, tuple(addresses.get(name, ())))
-        for name in (names if isinstance(names, list) else ())
-        if isinstance(name, str) and name != "lo"
-    )
+    made = (_nic(raw, name, tuple(addresses.get(name, ()))) for name in raw.doc.get("nics", ()) if name != "lo")
+    return tuple(nic for nic in made if nic)
 
 
-def _nic(raw: Raw, name: str, addresses: tuple[str, ...]) -> Nic:
+def _nic(raw: Raw, name: str, addresses: tuple[str, ...]) -> Nic | None:
     base = f"/sys/class/net/{name}/"
     megabits, node = integer(raw.file(base + "speed")), integer(raw.file(base + "device/numa_node"))
-    return Nic(
-        name=name,
-        driver=known(raw.table("links").get(base + "device/driver")),
+    values = {
+        "name": name,
+        "driver": known(raw.table("links").get(base + "device/driver")),
         # -1, 0 and 2^32-1 are how drivers say that they do not know
-        speed=megabits * 1e6 / 8 if megabits is not None and 0 < megabits < 0xFFFFFFFF else None,
-        mtu=integer(raw.file(base + "mtu")),
-        state=known(raw.file(base + "operstate")),
-        numa_node=node if node is not None and node >= 0 else None,
-        addresses=addresses,
-    )
+        "speed": megabits * 1e6 / 8 if megabits is not None and 0 < megabits < 0xFFFFFFFF else None,
+        "mtu": integer(raw.file(base + "mtu")),
+        "state": known(raw.file(base + "operstate")),
+        "numa_node": node if node is not None and node >= 0 else None,
+        "addresses": addresses,
+    }
+    return raw.fact(Nic, f"The interface {name}", values)
 
 
 def pcie(raw: Raw) -> tuple[tuple[PcieLink, ...], tuple[str, ...], list[dict[str, Any]]]:
@@ -134,16 +144,13 @@ def pcie(raw: Raw) -> tuple[tuple[PcieLink, ...], tuple[str, ...], list[dict[str
                 number = leading(values.get(f"{theirs}_link_{ours}"))
                 if number is not None:
                     function.setdefault(prefix + ours, number if ours == "speed" else int(number))
-    links = tuple(
-        PcieLink(
-            address=f["address"],
-            name=f["name"],
-            kind=f.get("class"),
-            **{key: f.get(key) for key in ("speed", "max_speed", "width", "max_width")},
-        )
+    wanted = ("address", "name", "speed", "max_speed", "width", "max_width")
+    made = (
+        raw.fact(PcieLink, f"The PCIe link {f['address']}", {"kind": f.get("class"), **{k: f.get(k) for k in wanted}})
         for f in named.values()
         if f.get("width") and f.get("max_width")
     )
+    links = tuple(link for link in made if link)
     redirecting = tuple(f["address"] for f in functions if "ReqRedir" in f.get("acs", ()))
     return links, redirecting, functions
 
@@ -176,16 +183,12 @@ def gpus(raw: Raw, functions: list[dict[str, Any]]) -> tuple[Gpu, ...]:
         except ParseError as problem:
             raw.notes.append(f"GPUs are unknown: {problem}; check the driver (dmesg, {tool}).")
             continue
-        found += [
-            Gpu(
-                index=gpu["index"],
-                name=gpu.get("name") or f"{maker} GPU",
-                vendor=vendor,
-                driver=said.get("driver"),
-                **{key: gpu[key] for key in wanted if key in gpu},
-            )
-            for gpu in said["gpus"]
-        ]
+        for gpu in said["gpus"]:
+            values = {key: gpu[key] for key in wanted if key in gpu}
+            values |= {"index": gpu["index"], "name": gpu.get("name") or f"{maker} GPU"}
+            values |= {"vendor": vendor, "driver": said.get("driver")}
+            if made := raw.fact(Gpu, f"GPU {gpu['index']}", values, must=("index",)):
+                found.append(made)
     return tuple(found)
 
 

@@ -9,16 +9,18 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from parsers._text import dig
 from parsers.facts import dmidecode
 from parsers.facts._common import integer, known, leading
 from parsers.facts._cpu import cpu, numa
 from parsers.facts._devices import dimms, disks, gpus, nics, pcie
+from parsers.facts._document import check, damaged
 from parsers.facts._raw import Raw
 from parsers.facts._software import software
 
+_MOST_NOTES = 100
+_LONGEST_RELEASE = 10_000  # characters of /etc/os-release; some 500 are usual
 _FAMILIES = {  # os-release ID or ID_LIKE -> family
     "debian": ("debian", "ubuntu"),
     "rhel": ("rhel", "fedora", "centos", "rocky", "almalinux", "ol", "amzn", "openeuler", "anolis"),
@@ -33,8 +35,10 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
 
     ``doc`` is what facts.py printed; ``skew`` the host's clock minus the controller's, seconds; ``root`` whether jobs
     run as root there; ``work_dir`` where they work. A source that could not be read leaves its values None and a
-    sentence in ``notes``. Raises FleetmarkError for a document that facts.py did not print.
+    sentence in ``notes``, and so does a figure that cannot be, unless it decides what runs (CPUs, NUMA nodes, GPUs,
+    memory). Raises FleetmarkError for such a one, and for any document that facts.py did not print.
     """
+    check(doc)
     raw = Raw(doc)
     firmware = raw.parsed("dmidecode", dmidecode.parse) or {}
     virtualisation = _virtualisation(raw)
@@ -69,7 +73,7 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
         "memory": meminfo.get("MemTotal"),
         "memory_available": meminfo.get("MemAvailable"),
         "swap": meminfo.get("SwapTotal"),
-        "dimms": dimms(firmware.get("memory", [])),
+        "dimms": dimms(raw, firmware.get("memory", [])),
         "disks": disks(raw, virtualisation),
         "nics": nics(raw),
         "gpus": gpus(raw, functions),
@@ -99,20 +103,18 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
         "work_fs": space.get("fstype"),
         "tools": raw.table("which"),
         "cached": doc.get("cached", ()),
-        "notes": tuple(raw.notes),
+        "notes": tuple(dict.fromkeys(raw.notes))[:_MOST_NOTES],
     }
     try:
         return Facts.model_validate(values)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise FleetmarkError(f"the host's facts are damaged at {where}: {first['msg']}; gather them again") from None
+        raise damaged(error) from None
 
 
 def _release(raw: Raw) -> dict[str, str]:
     """The fields of /etc/os-release, shell quotes taken off."""
     found = {}
-    for line in (raw.file("/etc/os-release") or "").splitlines():
+    for line in (raw.file("/etc/os-release") or "")[:_LONGEST_RELEASE].splitlines():
         key, equals, value = line.partition("=")
         if equals and not line.startswith("#"):
             try:

@@ -1,13 +1,18 @@
-"""The document that playbooks/agent/facts.py prints; what is missing there becomes a note that says what to do."""
+"""A document of facts, as it is asked; what is missing there becomes a note that says what to do."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from fleetmark.base.errors import FleetmarkError, ParseError
+from pydantic import BaseModel, ValidationError
+
+from fleetmark.base.errors import ParseError
 from parsers._text import dig
+from parsers.facts._document import damaged
+
+_Fact = TypeVar("_Fact", bound=BaseModel)
 
 # Command -> what is unknown without it, and the package that brings it.
 _SOURCES = {
@@ -21,16 +26,26 @@ _SOURCES = {
 
 @dataclass(frozen=True)
 class Raw:
-    """One host's document. ``notes`` collects a sentence for each source that could not be read."""
+    """One host's document, checked. ``notes`` collects a sentence for each source that could not be read."""
 
     doc: Mapping[str, Any]
     notes: list[str] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        if dig(dict(self.doc), "schema") != 1:
-            raise FleetmarkError(
-                "the host's facts are no document of schema 1: gather them again with this Fleetmark's facts.py"
-            )
+    def fact(self, model: type[_Fact], what: str, values: Mapping[str, Any], must: Sequence[str] = ()) -> _Fact | None:
+        """``model`` of ``values``, without those that cannot be, which a note names; None where it needs one of them.
+
+        ``must`` are fields that decide what runs. Raises FleetmarkError where one of them cannot be.
+        """
+        try:
+            return model(**values)
+        except ValidationError as error:
+            wrong = dict.fromkeys(str(e["loc"][0]) for e in error.errors(include_url=False))
+            if wrong.keys() & {*must}:
+                raise damaged(error, what) from None
+        self.notes.append(f"{what[:80]}: what the host says of {', '.join(wrong)} cannot be, and is left out.")
+        if any(model.model_fields[name].is_required() for name in wrong):
+            return None
+        return model(**{name: value for name, value in values.items() if name not in wrong})
 
     def file(self, path: str) -> str | None:
         """The text of a file without surrounding space, None where the host had none."""

@@ -7,6 +7,7 @@ import re
 from parsers.facts._common import known
 from parsers.facts._raw import Raw
 
+_LONGEST = 10_000  # characters: a version stands on the first lines
 _MPI = (
     (r"\(Open(?:RTE| MPI)\) ([\w.]+)", "Open MPI"),
     (r"Intel\(R\) MPI Library.*Version (\S+(?: Update \d+)?)", "Intel MPI"),
@@ -29,5 +30,5 @@ def software(raw: Raw) -> dict[str, str]:
 
 
 def _match(pattern: str, text: str | None) -> str | None:
-    match = re.search(pattern, text or "", re.MULTILINE)
+    match = re.search(pattern, (text or "")[:_LONGEST], re.MULTILINE)
     return match[1] if match else None

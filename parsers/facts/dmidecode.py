@@ -55,7 +55,7 @@ def _structures(text: str) -> Iterator[tuple[str, dict[str, str]]]:
                 yield title, fields
             title, margin = line.strip(), 0
             fields = {}
-        elif match := re.match(r"(\s+)([^:]+):(?:\s+(.*))?$", line.expandtabs()):
+        elif match := re.match(r"(\s+)([^:\s][^:]*):(?:\s+(.*))?$", line.expandtabs()):
             if not fields and handle:
                 fields["_handle"], handle = handle, ""
             margin = margin or len(match[1])

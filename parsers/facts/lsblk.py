@@ -25,7 +25,7 @@ def parse(raw: bytes) -> dict[str, Any]:
     says whether lsblk could see any file system at all (without udev it cannot). Raises ParseError.
     """
     text = decode(raw)
-    if re.search(r'(?m)^\s*(?:K?NAME|MAJ[:_]MIN)="', text):
+    if re.search(r'(?m)^[ \t]*(?:K?NAME|MAJ[:_]MIN)="', text):
         tops = _pairs(text)
     else:
         found = document("lsblk", text)
@@ -50,18 +50,20 @@ def _pairs(text: str) -> list[dict[str, Any]]:
             for key, value in fields
         }
         for line in text.splitlines()
-        if (fields := re.findall(r'([A-Z:_-]+)="([^"]*)"', line))
+        if (fields := re.findall(r'([A-Z:_-]{1,40})="([^"]*)"', line))
     ]
     if not any("pkname" in row for row in rows):  # a disk's partitions would pass for nobody's
         raise ParseError("lsblk", "the column PKNAME", got=text.strip()[:120])
     tops: list[dict[str, Any]] = []
     by_name: dict[str, dict[str, Any]] = {}
+    placed: set[tuple[int, int]] = set()
     for row in rows:
         name = row.get("kname") or row.get("name", "")
         node: dict[str, Any] = by_name.setdefault(name, {**row, "children": []})
         parent = by_name.get(row.get("pkname", ""))
         siblings = tops if parent is None else parent["children"]
-        if all(node is not other for other in siblings) and parent is not node:
+        if parent is not node and (id(siblings), id(node)) not in placed:
+            placed.add((id(siblings), id(node)))
             siblings.append(node)
     return tops
 

@@ -17,6 +17,7 @@ from parsers.facts._common import document, id_list, integer, known, leading, si
 
 # Sections of the nested forms whose lines the flat forms name in full: section -> what surrounds the short name.
 _SECTIONS = {"Caches": ("", " cache"), "Vulnerabilities": ("Vulnerability ", "")}
+_LONGEST_CACHE = 60  # characters of "24 MiB (112 instances)", which take 22
 _TYPES = {"d": "data", "i": "instruction", "": "unified"}
 # Per block: our name and lscpu's. Whatever is "-" stays absent.
 _BLOCK = {
@@ -168,6 +169,8 @@ def _hz(values: list[str]) -> float | None:
 def _cache(key: str, value: str) -> dict[str, Any] | None:
     """A line such as ``L2 cache: 24 MiB (112 instances)``."""
     name = re.fullmatch(r"L(\d)([di]?) cache", key)
+    if len(value) > _LONGEST_CACHE:
+        return None
     match = re.fullmatch(r"([^()]+?)\s*(?:\((\d{1,6}) instances?\))?", value)
     if not name or not match:
         return None

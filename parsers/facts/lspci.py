@@ -28,7 +28,7 @@ def parse(raw: bytes) -> dict[str, Any]:
     functions: list[dict[str, Any]] = []
     for line in text.splitlines():
         if match := _FUNCTION.match(line):
-            name = re.sub(r" \((?:rev|prog-if) [^)]*\)", "", match[3]).strip()
+            name = re.sub(r" \((?:rev|prog-if) [^)]{0,80}\)", "", match[3]).strip()
             functions.append({"address": match[1], "class": match[2], "name": name})
         elif functions:
             _add(functions[-1], line.strip())

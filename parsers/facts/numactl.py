@@ -10,7 +10,7 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from parsers._text import decode
-from parsers.facts._common import id_list
+from parsers.facts._common import MAX_ID, id_list
 
 
 def parse(raw: bytes) -> dict[str, Any]:
@@ -22,17 +22,21 @@ def parse(raw: bytes) -> dict[str, Any]:
     text = decode(raw)
     nodes: dict[int, dict[str, Any]] = {}
     columns: tuple[int, ...] = ()
-    for line in text.splitlines():
-        if match := re.fullmatch(r"\s*node (\d{1,5}) (cpus|size|free):\s*(.*?)\s*", line):
+    held = 0
+    for line in map(str.strip, text.splitlines()):
+        if match := re.fullmatch(r"node (\d{1,5}) (cpus|size|free):\s*(.*)", line):
             node = nodes.setdefault(int(match[1]), {"id": int(match[1])})
             if match[2] == "cpus":
                 cpus = id_list(match[3])
+                held += len(cpus or ())
+                if held > 2 * MAX_ID:
+                    raise ParseError("numactl", f"at most {MAX_ID} CPUs", got=line)
                 node |= {"cpus": cpus} if cpus is not None else {}
             elif amount := re.fullmatch(r"(\d{1,12}) MB", match[3]):
                 node["memory" if match[2] == "size" else "free"] = int(amount[1]) << 20
-        elif match := re.fullmatch(r"\s*node\s+(\d[\d\s]*)", line):
+        elif match := re.fullmatch(r"node\s+(\d[\d\s]*)", line):
             columns = id_list(match[1]) or ()
-        elif (match := re.fullmatch(r"\s*(\d{1,5}):\s+(\d[\d\s]*)", line)) and int(match[1]) in nodes:
+        elif (match := re.fullmatch(r"(\d{1,5}):\s+(\d[\d\s]*)", line)) and int(match[1]) in nodes:
             distances = id_list(match[2])
             if distances is not None and len(distances) == len(columns):
                 nodes[int(match[1])]["distances"] = distances

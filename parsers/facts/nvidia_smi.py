@@ -8,16 +8,30 @@ from __future__ import annotations
 import csv
 import re
 import xml.etree.ElementTree as ET
+from collections.abc import Sized
 from typing import Any
 
 from fleetmark.base.errors import ParseError
+from fleetmark.base.facts import MOST_GPUS
 from parsers._text import decode
 from parsers.facts._common import id_list, integer, known, leading, size
 
 _MIB = 1 << 20
-_TABLE_GPU = re.compile(r"\|\s+(\d+)\s+(\S.*?)\s+(?:On|Off|N/A)\s*\|\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f:.]+)\s")
+_TABLE_GPU = re.compile(r"\|\s+(\d{1,5})\s+(\S.*?)\s+(?:On|Off|N/A)\s*\|\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f:.]+)\s")
 _TABLE_LOAD = re.compile(r"(?:/\s*(\d+)W\s*)?\|\s*\d+MiB\s*/\s*(\d+)MiB")
+_LONGEST_ROW = 2000  # characters; topo -m of 16 GPUs and 32 NICs has some 400
+_LONGEST_HEADING = 20_000
+_COLUMN = re.compile(r"[a-z][a-z0-9_]{0,40}(?:\.[a-z0-9_]{1,40}){0,6}")
+_UNIT = re.compile(r"\s*\[[^\]]{0,20}\]$")
+_TELLING = frozenset({"index", "name", "uuid", "pci.bus_id", "memory.total", "driver_version"})
 _SLOWDOWNS = ("hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "sw_thermal_slowdown")
+# Names that came and went, as nvidia-smi prints them in headings.
+_ALIASES = {
+    "gpu_name": "name",
+    "gpu_bus_id": "pci.bus_id",
+    "gpu_uuid": "uuid",
+    **{f"clocks_throttle_reasons.{name}": f"clocks_event_reasons.{name}" for name in _SLOWDOWNS},
+}
 
 
 def parse(raw: bytes) -> dict[str, Any]:
@@ -30,9 +44,10 @@ def parse(raw: bytes) -> dict[str, Any]:
     if "<nvidia_smi_log" in text:
         return _xml(text)
     lines = [line for line in text.splitlines() if line.strip()]
-    head = next((n for n, line in enumerate(lines) if "driver_version" in line or "memory.total" in line), None)
-    if head is not None and "," in lines[head]:
+    head = next((n for n, line in enumerate(lines) if "," in line and _is_heading(line)), None)
+    if head is not None:
         return _query(lines[head:])
+    lines = [line for line in lines if len(line) < _LONGEST_ROW]
     if any(_TABLE_GPU.match(line) for line in lines):
         return _table(text, lines)
     if lines and re.match(r"\s+GPU0\b", lines[0]):
@@ -48,7 +63,9 @@ def _xml(text: str) -> dict[str, Any]:
         root = ET.fromstring(re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "", text))
     except ET.ParseError as error:
         raise ParseError("nvidia_smi", f"whole XML ({error})", line=error.position[0]) from None
-    gpus = [_gpu(n, element) for n, element in enumerate(root.findall("gpu"))]
+    elements = root.findall("gpu")
+    _check_count(elements)
+    gpus = [_gpu(n, element) for n, element in enumerate(elements)]
     if not gpus:
         raise ParseError("nvidia_smi", "at least one <gpu>", got=f"attached_gpus {root.findtext('attached_gpus')}")
     found = {"driver": known(root.findtext("driver_version")), "cuda": known(root.findtext("cuda_version"))}
@@ -108,39 +125,85 @@ def _total(values: list[str | None]) -> int | None:
     return sum(numbers) if numbers else None
 
 
+def _is_heading(line: str) -> bool:
+    """Whether a line names the columns of --query-gpu: all are lower-case words with points, and one tells the GPU."""
+    names = _columns(line[:_LONGEST_HEADING])
+    return len(names) > 1 and all(map(_COLUMN.fullmatch, names)) and bool(_TELLING & {*names})
+
+
+def _columns(line: str) -> list[str]:
+    names = (_UNIT.sub("", name.strip()) for name in line.split(","))
+    return [_ALIASES.get(name, name) for name in names]
+
+
 def _query(lines: list[str]) -> dict[str, Any]:
-    """--query-gpu=… --format=csv, with or without units: a row per GPU, perhaps per GPU and moment."""
-    rows = list(csv.reader(lines, skipinitialspace=True))
-    names = [re.sub(r" \[.*\]$", "", name.strip()) for name in rows[0]]
+    """--query-gpu=… --format=csv, with or without units: a row per GPU, perhaps per GPU and moment.
+
+    The heading tells what a row holds; what a card does not have, and columns that are not known here, are left out.
+    """
+    names = _columns(lines[0])
     gpus: dict[str, dict[str, Any]] = {}
     driver = None
-    for number, row in enumerate(rows[1:]):
+    try:
+        rows = list(csv.reader(lines[1:], skipinitialspace=True))
+    except csv.Error as error:
+        raise ParseError("nvidia_smi", f"CSV ({error})", got=lines[0]) from None
+    for row in rows:
         if len(row) != len(names):
             continue
-        value = {name: known(text) for name, text in zip(names, row, strict=True)}
-        index = integer(value.get("index"))
-        memory = integer(value.get("memory.total"))
-        found = {
-            "index": index if index is not None else number,
-            "name": value.get("name"),
-            "bus": value.get("pci.bus_id"),
-            "memory": memory * _MIB if memory is not None else None,
-            "power_limit": leading(value.get("power.limit")),
-            "pcie_gen": integer(value.get("pcie.link.gen.current")),
-            "pcie_width": integer(value.get("pcie.link.width.current")),
-        }
+        value = {name: _cell(text) for name, text in zip(names, row, strict=True)}
         driver = driver or value.get("driver_version")
-        gpus[str(found["index"])] = {key: v for key, v in found.items() if v is not None}
+        which = value.get("index") or value.get("pci.bus_id") or value.get("uuid") or f"row {len(gpus)}"
+        index = integer(value.get("index"))
+        known_before = gpus.setdefault(which, {"index": len(gpus) if index is None else index})
+        known_before |= {key: v for key, v in _row(value).items() if v is not None}
+        _check_count(gpus)
     if not gpus:
         raise ParseError("nvidia_smi", "a row of CSV per GPU", got=lines[0])
     return ({"driver": driver} if driver else {}) | {"gpus": list(gpus.values())}
+
+
+def _row(value: dict[str, str | None]) -> dict[str, Any]:
+    memory = integer(value.get("memory.total"))
+    slowdown = [n for n in _SLOWDOWNS if value.get(f"clocks_event_reasons.{n}") == "Active"]
+    return {
+        "name": value.get("name"),
+        "bus": value.get("pci.bus_id"),
+        "memory": memory * _MIB if memory is not None else None,
+        "power_limit": leading(value.get("power.limit")),
+        "max_power_limit": leading(value.get("power.max_limit")),
+        "pcie_gen": integer(value.get("pcie.link.gen.current")),
+        "max_pcie_gen": integer(value.get("pcie.link.gen.max")),
+        "pcie_width": integer(value.get("pcie.link.width.current")),
+        "max_pcie_width": integer(value.get("pcie.link.width.max")),
+        "persistence": _flag(value.get("persistence_mode")),
+        "mig": _flag(value.get("mig.mode.current")),
+        "ecc": _flag(value.get("ecc.mode.current")),
+        "ecc_uncorrected": integer(value.get("ecc.errors.uncorrected.volatile.total")),
+        "max_sm_hz": _hz(value.get("clocks.max.sm")),
+        "temperature": leading(value.get("temperature.gpu")),
+        "slowdown": tuple(slowdown) or None,
+    }
+
+
+def _cell(text: str) -> str | None:
+    """What a cell says; None for the words in brackets in which nvidia-smi says that it cannot tell."""
+    return None if re.fullmatch(r"\s*\[.*\]\s*", text[:200]) else known(text)
+
+
+def _check_count(gpus: Sized) -> None:
+    if len(gpus) > MOST_GPUS:
+        raise ParseError("nvidia_smi", f"at most {MOST_GPUS} GPUs")
 
 
 def _table(text: str, lines: list[str]) -> dict[str, Any]:
     gpus: list[dict[str, Any]] = []
     for line in lines:
         if match := _TABLE_GPU.match(line):
-            gpus.append({"index": int(match[1]), "name": match[2], "bus": match[3]})
+            gpus.append(
+                {"index": int(match[1]), "bus": match[3]} | ({"name": name} if (name := known(match[2])) else {})
+            )
+            _check_count(gpus)
         elif gpus and (match := _TABLE_LOAD.search(line)) and "memory" not in gpus[-1]:
             gpus[-1]["memory"] = int(match[2]) * _MIB
             gpus[-1] |= {"power_limit": float(match[1])} if match[1] else {}

@@ -20,6 +20,7 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
+from parsers._cut import cut_in_json
 from parsers._text import Document, Found, decode, dig, find_json, matches, number, numbered, objects
 from parsers.fio.text import ALL_CLIENTS, COMPLAINT, FATAL, Job, new_job, percentile_name, put, read_normal, read_terse
 
@@ -31,8 +32,8 @@ _DISAGREE = 0.02
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """Every job in ``raw``, in any of fio's output formats, whatever stands around it.
 
-    ``invalid`` is set where a job failed, was interrupted or did not verify. Raises ParseError, with fio's own sentence
-    where there is one, when no job did any I/O.
+    ``invalid`` is set where a job failed, was interrupted or did not verify, and where the text ends too early.
+    Raises ParseError, with fio's own sentence where there is one, when no job did any I/O.
     """
     text = decode(raw)
     found = find_json(text)
@@ -41,12 +42,14 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     runs = _without_snapshots(runs, notes)
     version = next((v for d, _ in runs if isinstance(v := dig(d.value, "fio version"), str)), None)
     batches = [jobs for _, jobs in runs]
+    ends_early = cut_in_json(found)
     if not any(j.values for jobs in batches for j in jobs):
         for reader in (read_terse, read_normal):
-            seen, jobs = reader(found.around, notes)
-            version = version or seen
-            if jobs:
-                batches.append(jobs)
+            text_form = reader(found.around, notes)
+            version = version or text_form.version
+            if text_form.jobs:
+                batches.append(text_form.jobs)
+                ends_early = ends_early or text_form.cut
                 break
     wrong = [f"job {j.name}: {j.error}" for jobs in batches for j in jobs if j.error]
     batches = [b for b in batches if any(j.values for j in b)]
@@ -66,7 +69,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         tool="fio",
         measurements=tuple(measurements),
         version=version.removeprefix("fio-") if version else None,
-        invalid=_listed(list(dict.fromkeys(wrong))),
+        invalid=ends_early or _listed(list(dict.fromkeys(wrong))),
         notes=tuple(dict.fromkeys(notes)),
     )
 

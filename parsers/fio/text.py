@@ -6,6 +6,7 @@ import math
 import re
 from dataclasses import dataclass, field
 
+from parsers._cut import cut, cut_in_line
 from parsers._text import number, numbered
 
 ALL_CLIENTS = "All clients"
@@ -43,6 +44,8 @@ _STATISTICS = re.compile(
 _HEADING = re.compile(r"^\s*(?P<what>\S.*?) percentiles \((?P<unit>[num]sec)\):")
 _PERCENTILE = re.compile(r"(\d+(?:\.\d+)?)th=\[\s*(\d+)\]")
 _CPU = re.compile(r"^\s*cpu\s*: usr=\s*([\d.]+)%, sys=\s*([\d.]+)%")
+_ISSUED = re.compile(r"^\s+issued(?: rwts)?\s*: total=")
+_HEAD = "heading"  # what a group owes besides the sums of its directions
 _GROUP = re.compile(r"^\s*(?:<[^>]*> )?Run status group (\d{1,9}) \(all jobs\):")
 _SUM = re.compile(rf"^\s*(?P<name>READ|WRITE|TRIM|MIXED): bw={_RATE} \(")
 _OLD_SUM = re.compile(rf"^\s*(?P<name>READ|WRITE|TRIM|MIXED): io=[^,]*, aggrb=\s*{_RATE}\s*,")
@@ -70,8 +73,17 @@ def percentile_name(rank: float | None) -> str | None:
     return f"p{rank:g}" if rank in PERCENTILES else None
 
 
-def read_normal(text: str, notes: list[str]) -> tuple[str | None, list[Job]]:
-    """fio's version line and the jobs of its normal output; no jobs where ``text`` is none.
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What one of the two formats holds: fio's version, its jobs, and why the text is cut, where it is."""
+
+    version: str | None
+    jobs: list[Job]
+    cut: str | None
+
+
+def read_normal(text: str, notes: list[str]) -> Read:
+    """What fio's normal output says; no jobs where ``text`` is none.
 
     A group of several jobs also yields fio's own sum of their bandwidths, as subject ``all``.
     """
@@ -82,7 +94,7 @@ def read_normal(text: str, notes: list[str]) -> tuple[str | None, list[Job]]:
     for job in jobs:
         if job.subject == "all":  # of hosts that may differ
             job.values = {m: v for m, v in job.values.items() if not m.startswith("cpu_")}
-    return reader.version, jobs + _group_sums(jobs, reader.sums)
+    return Read(reader.version, jobs + _group_sums(jobs, reader.sums), reader.end_missing())
 
 
 class _Normal:
@@ -96,6 +108,18 @@ class _Normal:
         self._direction = ""
         self._block: tuple[str, float] | None = None  # prefix of the metric, units in a second
         self._group: int | None = None
+        self._servers = 0
+        self._owed: dict[int, set[str]] = {}  # by group, the directions whose sum over the group is still to come
+        self._owing: set[str] = set()  # the part of it that the present job belongs to
+        self._all_clients: bool | None = None  # whether that section was read to its end
+
+    def end_missing(self) -> str | None:
+        """Why the text is cut: fio prints its groups after its jobs, and with several servers all clients together."""
+        if self._owed:
+            return cut(f"no status of group {min(self._owed)}")
+        if self._all_clients is False or (self._all_clients is None and self._servers > 1):
+            return cut("no section of all clients to its end")
+        return None
 
     def read(self, line: str) -> None:
         if self._block and line.lstrip().startswith("|"):
@@ -109,6 +133,7 @@ class _Normal:
         """The lines between sections, and the one that tells CPU time."""
         if match := _VERSION.match(line):
             self.version = match[1] or match[2]
+            self._servers += match[2] is not None
         elif match := _JOB.match(line):
             job = new_job(match["name"])
             job.group, job.pid = int(match["group"]), int(match["pid"])
@@ -116,23 +141,39 @@ class _Normal:
                 job.error = f"error {match['error']}" + (f" ({match['what']})" if match["what"] else "")
             self.jobs.append(job)
             self._values, self._direction, self._group = job.values, "", None
+            if job.subject == "all":
+                self._all_clients, self._owing = False, set()
+            else:
+                self._owing = self._owed.setdefault(job.group, {_HEAD})
         elif match := _GROUP.match(line):
             self._values, self._direction, self._group = {}, "", int(match[1])
+            self._settle(int(match[1]), _HEAD)
+        elif match := _ISSUED.match(line):
+            self._all_clients = True if self._all_clients is False else self._all_clients
         elif match := _CPU.match(line):
             for name, figure in (("cpu_usr", match[1]), ("cpu_sys", match[2])):
                 if self._values:
                     put(self._values, name, number(figure), 100)
         return bool(match)
 
+    def _settle(self, group: int, what: str) -> None:
+        """Strikes ``what`` off that which ``group`` still owes."""
+        owed = self._owed.get(group, set())
+        owed.discard(what)
+        if not owed:
+            self._owed.pop(group, None)
+
     def _rates(self, line: str) -> bool:
         if match := _DIRECTION.match(line) or _OLD_DIRECTION.match(line):
             self._direction = match["name"]
+            self._owing.add(self._direction)
             put(self._values, f"{self._direction}_bw", _rate(match))
             put(self._values, f"{self._direction}_iops", _scaled(match["iops"], match["k"]))
         elif match := _SYNC.match(line):
             self._direction = "sync"
         elif self._group is not None and (match := _SUM.match(line) or _OLD_SUM.match(line)):
             self.sums[self._group, f"{match['name'].lower()}_bw"] = _rate(match) or 0.0
+            self._settle(self._group, match["name"].lower())
         return bool(match)
 
     def _latencies(self, line: str) -> None:
@@ -193,8 +234,8 @@ def _group_sums(jobs: list[Job], sums: dict[tuple[int, str], float]) -> list[Job
     return list(totals.values())
 
 
-def read_terse(text: str, notes: list[str]) -> tuple[str | None, list[Job]]:
-    """fio's version and the jobs of its terse output (``--minimal``), versions 2 to 5 of that format."""
+def read_terse(text: str, notes: list[str]) -> Read:
+    """What fio's terse output says (``--minimal``), versions 2 to 5 of that format."""
     version: str | None = None
     jobs: list[Job] = []
     for n, line in numbered(text):
@@ -218,7 +259,7 @@ def read_terse(text: str, notes: list[str]) -> tuple[str | None, list[Job]]:
             if job.values:
                 put(job.values, metric, number(figure.rstrip("%")), 100)
         jobs.append(job)
-    return version, jobs
+    return Read(version, jobs, cut_in_line(text))
 
 
 def _terse_directions(fields: list[str], head: int, stride: int) -> tuple[str, ...]:

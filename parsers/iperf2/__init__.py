@@ -15,13 +15,14 @@ the same time. Read against iperf 2.0.5 to 2.2.1 (Locale.c, ReportCSV.c, ReportO
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
+from parsers._cut import cut
 from parsers._text import decode, matches, numbered
+from parsers.iperf2.end import asked, end_missing
 from parsers.iperf2.rows import FAILURE, Stream, Test, final, read_csv, read_text
 from parsers.iperf3.text import weighted_mean
 
@@ -37,23 +38,24 @@ _KINDS = {
     "rtt_min": ("s", Better.LOWER),
     "rtt_max": ("s", Better.LOWER),
 }
-_CUT = "the row over the whole time is missing: the test did not finish, or its output is cut"
+_CUT = cut("the row over the whole time is missing")
 _SAME_TIME = 1.1  # streams whose times differ by more did not run side by side
 _SAME_SUM = 0.05
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Every test in ``raw``. ``command`` serves where it is known: ``-P`` tells that streams ran side by side.
+    """Every test in ``raw``. ``command`` serves where it is known: ``-P`` and ``-t`` tell how many streams ran, side
+    by side, and for how long.
 
-    ``invalid`` is set where the one test there failed in part or was cut. Raises ParseError, with iperf's own sentence
-    where there is one, when no test moved any data.
+    ``invalid`` is set where the one test there failed in part, or where the text ends before the last test does. Raises
+    ParseError, with iperf's own sentence where there is one, when no test moved any data.
     """
     text = decode(raw)
+    question = asked(command)
     tests = read_csv(text)
     if tests:
-        asked = _parallel(command)
         for test in tests:
-            test.parallel = test.parallel or len(test.streams) == asked
+            test.parallel = test.parallel or len(test.streams) == question.streams
         tests[-1].failures += [m["what"].strip() for _, m in matches(FAILURE, text)]
     else:
         tests = read_text(text)
@@ -61,6 +63,9 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     some = [r for r in results if r.values]
     if not some:
         raise _nothing(text, tests)
+    last = results[-1]
+    if not last.failure:
+        last.cut = last.cut or end_missing(tests[-1], text, question)
     used = [r for r in some if not r.error] or some
     notes = [f"{len(used)} tests: repeats of a case go by the same names"] if len(used) > 1 else []
     measurements: list[Measurement] = []
@@ -71,13 +76,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
             measurements += _measure(result)
         else:
             notes.append(f"{where}left out: {result.error or 'no data moved'}")
-    return Parsed("iperf2", tuple(measurements), None, used[0].error, tuple(dict.fromkeys(notes)))
-
-
-def _parallel(command: Sequence[str]) -> int | None:
-    """The number of streams that ``-P 4``, ``-P4`` or ``--parallel=4`` in ``command`` asks for."""
-    match = re.search(r"\0(?:-P\0?|--parallel[=\0])(\d+)\0", "\0".join(["", *command, ""]))
-    return int(match[1]) if match else None
+    invalid = (None if last.failure else last.cut) or used[0].error
+    return Parsed("iperf2", tuple(measurements), None, invalid, tuple(dict.fromkeys(notes)))
 
 
 @dataclass(slots=True)
@@ -86,8 +86,14 @@ class _Result:
 
     case: str = ""
     values: dict[tuple[str, str], float] = field(default_factory=dict)
-    error: str | None = None
+    failure: str | None = None
+    cut: str | None = None
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def error(self) -> str | None:
+        """Why the test does not count."""
+        return self.failure or self.cut
 
 
 def _measure(result: _Result) -> list[Measurement]:
@@ -122,7 +128,7 @@ def _result(test: Test) -> _Result:
         parts.append("bounceback")
     result.case = "-".join(parts)
     if test.failures and not (protocol == "udp" and live and all(s.final(received=True) for s in live)):
-        result.error = test.failures[0]
+        result.failure = test.failures[0]
     return result
 
 
@@ -155,7 +161,7 @@ def _summed(
     """iperf's own sums. A UDP client's counts what was sent, and prints no loss or a loss of 0 that nobody counted."""
     row = final(test.sums)
     if row is None:
-        result.error = _CUT
+        result.cut = _CUT
         result.notes.append("the sum is the mean of its intervals")
         mean = weighted_mean((r.rate or 0.0, r.seconds) for r in test.sums)
         return {"bitrate": mean} if mean else {}
@@ -175,7 +181,7 @@ def _stream(stream: Stream, protocol: str, result: _Result) -> dict[str, float]:
     sent, received = stream.final(received=False), stream.final(received=True)
     found: dict[str, float] = {}
     if sent is None and received is None:
-        result.error = _CUT
+        result.cut = _CUT
         result.notes.append(f"stream {stream.name}: bitrate is the mean of its intervals")
         mean = weighted_mean((r.rate or 0.0, r.seconds) for r in stream.rows)
         return {"bitrate": mean} if mean and not stream.rows[0].bounces else {}

@@ -31,6 +31,7 @@ _BOUNCES = re.compile(r"^\s+\d+=(?P<mean>[\d.]+)/(?P<min>[\d.]+)/(?P<max>[\d.]+)
 _CONNECTED = re.compile(
     r"\[\s*(?P<mark>\*?)(?P<id>\d{1,6})\] local (?P<local>\S+) port (?P<port>\d+) connected with (?P<rest>.*)$"
 )
+_UNCONFIRMED = re.compile(r"^(?:22[4-9]|23[0-9])\.|^ff[0-9a-f]{2}:|\(no-udp-fin\)", re.IGNORECASE)
 _CONNECTING = re.compile(r"Client connecting to .*, (?P<protocol>TCP|UDP) port (?P<port>\d+)")
 _LISTENING = re.compile(r"Server listening on (?P<protocol>TCP|UDP) port (?P<port>\d+)")
 _REPORT = re.compile(r"\[\s*(\d{1,6})\] Server Report:")
@@ -53,6 +54,7 @@ class Row:
     retransmits: float | None = None
     bounces: dict[str, float] = field(default_factory=dict)
     finish: float | None = None  # seconds on a clock
+    on_the_second: bool = False  # its end has four decimals, all 0
 
     @property
     def seconds(self) -> float:
@@ -64,6 +66,8 @@ class Stream:
     name: str
     reverse: bool = False
     late: bool = False  # it began when others had ended (--tradeoff)
+    duplex: bool = False  # one connection for both directions (--full-duplex)
+    unconfirmed: bool = False  # its server sends no report: multicast, --no-udp-fin
     rows: list[Row] = field(default_factory=list)
 
     def final(self, *, received: bool) -> Row | None:
@@ -78,12 +82,20 @@ class Test:
     protocol: str | None = None
     server: bool = False
     headed: bool = False  # "Client connecting to" was there
+    text: bool = False  # rather than comma-separated
+    both: bool = False  # the client listens as well, for a way back over other connections (-d, -r)
     streams: dict[tuple[str, ...], Stream] = field(default_factory=dict)
     sums: list[Row] = field(default_factory=list)
     summed: int = 0  # how many streams a sum says it covers
+    totals: bool = False  # some of the sums are over all streams
+    duplex_sums: int = 0  # sums over the two directions of a stream
     parallel: bool = True  # whether the streams are known to have run at the same time
     notes: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+
+    @property
+    def client(self) -> bool:
+        return self.headed and not self.server
 
     @property
     def moved(self) -> bool:
@@ -127,7 +139,7 @@ class _Text:
             test = self._test()
             if not self._server and test.headed and (test.moved or test.failures):
                 test = self._begin()
-            test.protocol, test.headed = match["protocol"].lower(), True
+            test.protocol, test.headed, test.both = match["protocol"].lower(), True, bool(self._listening)
         elif match := _LISTENING.search(line):
             self._listening = self._listening or match["port"]
             self._test().protocol = match["protocol"].lower()
@@ -147,7 +159,8 @@ class _Text:
         return self.tests[-1] if self.tests else self._begin()
 
     def _begin(self) -> Test:
-        self.tests.append(Test(protocol=self.tests[-1].protocol if self.tests else None, server=bool(self._server)))
+        protocol = self.tests[-1].protocol if self.tests else None
+        self.tests.append(Test(protocol=protocol, server=bool(self._server), text=True))
         if not self._server:
             self._open = {}
         return self.tests[-1]
@@ -163,6 +176,8 @@ class _Text:
         here = match["port"] == self._listening  # somebody called us
         back = match["mark"] == "*" or "(reverse)" in match["rest"] or here != self._server
         stream = Stream(match["id"], reverse=back, late=test.moved)
+        stream.duplex = "(full-duplex)" in match["rest"]
+        stream.unconfirmed = bool(_UNCONFIRMED.search(match["rest"]))
         self._open[match["id"]] = test.streams[match["id"], "*" * back] = stream
 
     def _row(self, match: re.Match[str]) -> None:
@@ -177,7 +192,7 @@ class _Text:
         true = _fitting(whole, moved * 1024 ** _POWERS.index(match["scale"]), end - start, step, blur)
         if true is not None and true != whole:
             test.notes.append(f"stream {name}: its rate does not fit its transfer and time, and is derived from those")
-        row = Row(start, end, true)
+        row = Row(start, end, true, on_the_second=match["end"].endswith(".0000"))
         if loss := _LOSS.match(rest):
             row.received, row.udp = True, _counted(loss["lost"], loss["total"], loss["jitter"])
         elif bounces := _BOUNCES.match(rest):
@@ -186,6 +201,8 @@ class _Text:
             row.retransmits = number(retries[1])
         if name.startswith(("SUM", "FD")):
             test.sums.append(row)
+            test.totals |= name.startswith("SUM")
+            test.duplex_sums += name.startswith("FD")
             test.summed = int(name[4:]) if name.startswith("SUM-") and name[4:] else test.summed
             return
         if self._report == name:
@@ -250,6 +267,7 @@ def read_csv(text: str) -> list[Test]:
         test.protocol = "udp" if "errors" in record else test.protocol or "tcp"
         if name == "-1":
             test.sums.append(row)
+            test.totals = True
         else:
             test.streams.setdefault(key, Stream(name)).rows.append(row)
     for test in tests:

@@ -19,8 +19,9 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
+from parsers._cut import cut_in_json
 from parsers._text import Found, decode, dig, every, find_json, matches, number, numbered, objects
-from parsers.iperf3.text import ERROR, NO_SUMMARY, Run, datagrams, read_text, settle, weighted_mean
+from parsers.iperf3.text import ERROR, Run, datagrams, read_text, settle, weighted_mean
 
 _KINDS = {
     "bitrate": ("B/s", Better.HIGHER),
@@ -39,8 +40,9 @@ _KINDS = {
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """Every test in ``raw``.
 
-    ``invalid`` is set where the one test there ended with an error or before its summary; what its intervals told is
-    kept. Raises ParseError, with iperf3's own sentence where there is one, when no test moved any data.
+    ``invalid`` is set where the one test there ended with an error, or where the text ends before the last test does;
+    what was printed until then is kept. Raises ParseError, with iperf3's own sentence where there is one, when no test
+    moved any data.
     """
     found = find_json(decode(raw))
     runs = [_read_json(document, line) for document, line in _tests(found)]
@@ -49,8 +51,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     for run in runs:
         run.values = {metric: value for metric, value in run.values.items() if math.isfinite(value)}
     said = [m["what"].strip() for _, m in matches(ERROR, found.around)]
-    if said and len(runs) == 1 and not (runs[0].error and runs[0].error != NO_SUMMARY):
-        runs[0].error = said[0]
+    if said and len(runs) == 1 and (runs[0].cut or not runs[0].error):
+        runs[0].error, runs[0].cut = said[0], False
     some = [r for r in runs if r.values]
     if not some:
         raise _nothing(found, runs, said)
@@ -73,7 +75,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         tool="iperf3",
         measurements=tuple(measurements),
         version=next((r.version for r in used if r.version), None),
-        invalid=used[0].error,
+        invalid=(runs[-1].error if runs[-1].cut else None) or cut_in_json(found) or used[0].error,
         notes=tuple(dict.fromkeys(notes)),
     )
 
@@ -144,7 +146,7 @@ def _read_json(test: dict[str, Any], line: int) -> Run:
     if isinstance(said, str):
         run.error = said
     elif not end:
-        run.error = NO_SUMMARY
+        run.end_early("has no summary")
     return run
 
 
@@ -169,7 +171,7 @@ def _way(end: Any, way: int, *, told: bool) -> dict[str, float]:
     found |= datagrams(
         number(dig(counted, "lost_packets")), number(dig(counted, "packets")), None if jitter is None else jitter / 1e3
     )
-    if "loss" in found and percent is not None:
+    if "loss" in found and percent is not None and 0 <= percent <= 100:
         found["loss"] = percent / 100
     rate = number(dig(received, "bits_per_second"))
     if rate is not None and (rate > 0 or found.get("loss") == 1.0):  # 0 otherwise means that this side does not know
@@ -206,7 +208,7 @@ def _count(intervals: list[dict[str, Any]]) -> int:
 def _nothing(found: Found, runs: list[Run], said: list[str]) -> ParseError:
     """Why there is no measurement, in iperf3's words where it said something."""
     for run in runs:
-        if run.error and run.error != NO_SUMMARY:
+        if run.error and not run.cut:
             return ParseError("iperf3", "a finished test", line=run.line, got=run.error)
     for n, match in matches(ERROR, found.around):
         return ParseError("iperf3", "a finished test", line=n, got=match["what"].strip())

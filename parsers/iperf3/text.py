@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from parsers._cut import cut, cut_in_line
 from parsers._text import number, numbered
 
 # Its errors come by stderr, often into the middle of a line.
 ERROR = re.compile(r"iperf3?: (?P<what>(?:error|the |interrupt|parameter|exiting|getsockopt|unable).*)$")
-NO_SUMMARY = "the test has no summary: it did not finish, or its output is cut"
 
 _POWERS = ("", "K", "M", "G", "T")
 _BEGIN = re.compile(r"Connecting to host |Accepted connection from ")
@@ -23,6 +23,8 @@ _RETRANSMITS = re.compile(r"^\s+(\d+)\s+sender\s*$")
 _CPU = re.compile(r"CPU Utilization: local/\w+ ([\d.]+)% \(.*?\), remote/\w+ ([\d.]+)% \(")
 _HEADER = re.compile(r"\[ ID\](?:\[Role\])? Interval|Test Complete\. Summary Results")
 _VERSION = re.compile(r"(?:^|\s)iperf (\d+\.\d\S*)$")
+_DONE = re.compile(r"\biperf Done\.\s*$")
+_VERBOSE = re.compile(r"^\s*(?:Control connection MSS|Starting Test: |Test Complete\. Summary Results)")
 _STREAM = re.compile(r"\[\s*(\d{1,6})\] local \S+ port \d+ connected (?:to|with) ")
 
 
@@ -35,9 +37,14 @@ class Run:
     reverse: bool = False
     values: dict[str, float] = field(default_factory=dict)
     error: str | None = None
+    cut: bool = False  # ``error`` is that the text ends too early
     version: str | None = None
     notes: list[str] = field(default_factory=list)
     line: int | None = None
+
+    def end_early(self, what: str) -> None:
+        """Notes that the output ends before the test's end; ``what`` is missing."""
+        self.error, self.cut = cut(f"the test on line {self.line} {what}"), True
 
     @property
     def case(self) -> str:
@@ -107,6 +114,10 @@ class _Section:
 
     run: Run
     server: bool = False
+    client: bool = False  # whose output has an end of its own
+    verbose: bool = False
+    done: bool = False
+    stopped: str | None = None  # iperf3's own word for why it ended
     datagrams_sent: bool = False  # the intervals tell what was sent: this side is the sender
     intervals: list[_Row] = field(default_factory=list)
     summary: list[_Row] = field(default_factory=list)
@@ -123,13 +134,13 @@ def read_text(text: str) -> list[Run]:
             version = match[1]
         if "Server output:" in line or "Server JSON output:" in line:
             others = True  # the other side's view of the same test, up to the end
-        elif "iperf Done." in line or "Server listening on" in line:
+        elif _DONE.search(line) or "Server listening on" in line:
             others = False
         if others:
             continue
         row = _row(line)
         if _BEGIN.search(line) or (row and not sections):
-            sections.append(_Section(Run(version=version, line=n), server="Accepted" in line))
+            sections.append(_Section(Run(version=version, line=n), "Accepted" in line, "Connecting" in line))
             separated = summary = False
         if not sections:
             continue
@@ -144,7 +155,42 @@ def read_text(text: str) -> list[Run]:
         else:
             _read_other(line, section)
         separated = "- - - - -" in line
-    return [_finish(s) for s in sections]
+    runs = [_finish(s) for s in sections]
+    if sections and not runs[-1].error:
+        _check_end(sections[-1], text)
+    return runs
+
+
+def _check_end(last: _Section, text: str) -> None:
+    """Marks the last test where the text ends before it does. A client says that it is done, a server does not."""
+    if last.done:
+        return
+    if last.client:
+        last.run.end_early("has no 'iperf Done.'")
+    elif inside := cut_in_line(text):
+        last.run.error, last.run.cut = inside, True
+    elif last.verbose and "cpu_host" not in last.run.values and not last.stopped:
+        last.run.end_early("has no line on CPU utilization")
+    elif missing := _missing(last):
+        last.run.end_early(f"has no {missing}")
+
+
+def _missing(section: _Section) -> str | None:
+    """The first row that a server's summary lacks, in words."""
+    ways = {r.forward for r in section.intervals} | {r.forward for r in section.summary}
+    for way in sorted(ways, reverse=True):
+        rows = [r for r in section.summary if r.forward == way]
+        streams = {r.stream for r in section.intervals if r.forward == way and r.stream != "SUM"}
+        by_stream = {s: {r.who for r in rows if r.stream == s} for s in {r.stream for r in rows}}
+        if len(streams) > 1:
+            streams = {*streams, "SUM"}
+        if absent := sorted(streams - by_stream.keys()):
+            return f"row of {absent[0]} in its summary"
+        if by_stream and any(kinds != max(by_stream.values(), key=len) for kinds in by_stream.values()):
+            return "row of every stream's sender and receiver"
+        if rows and rows[-1].who == "sender" and not rows[-1].rate:  # up to 3.6, a server prints what it does not know
+            return "row of the receiver"
+    return None
 
 
 def _row(line: str) -> _Row | None:
@@ -173,8 +219,13 @@ def _row(line: str) -> _Row | None:
 
 def _read_other(line: str, section: _Section) -> None:
     run = section.run
+    section.verbose |= bool(_VERBOSE.search(line))
     if match := _STREAM.search(line):
         section.streams.add(match[1])
+    elif match := ERROR.search(line):
+        section.stopped = match["what"].strip()
+    elif _DONE.search(line):
+        section.done = True
     elif "Reverse mode, remote host" in line:
         run.reverse = True
     elif match := _CPU.search(line):
@@ -201,7 +252,7 @@ def _finish(section: _Section) -> Run:
             run.notes.append(f"{prefix}bitrate is the mean of the intervals: no rate in the summary")
         settle(run, prefix)
     if not section.summary:
-        run.error = NO_SUMMARY
+        run.end_early("has no summary")
     if not any(m.endswith("bitrate") for m in values):
         values.clear()
     return run
@@ -234,5 +285,5 @@ def _way(rows: list[_Row], section: _Section) -> dict[str, float]:
     if section.server and sending and all(r.role == "" for r in rows):
         section.run.reverse = True
     if rows and not _whole(rows):
-        section.run.notes.append("the sum over the streams is missing: the output is cut")
+        section.run.notes.append("the sum over the streams is missing")
     return found

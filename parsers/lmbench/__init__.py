@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
 from parsers._text import decode, numbered
+from parsers.lmbench.end import end_missing
 from parsers.lmbench.summary import is_summary, read_summary
 from parsers.lmbench.words import (
     BY_ARGUMENT,
@@ -80,7 +81,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         raise reader.nothing(text)
     measurements = reader.labelled()
     notes = (*reader.notes, *repeats(measurements))
-    return Parsed(_TOOL, measurements, reader.version, reader.invalid(), notes)
+    return Parsed(_TOOL, measurements, reader.version, reader.invalid() or end_missing(text, reader.given), notes)
 
 
 @dataclass(slots=True)

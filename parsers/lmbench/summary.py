@@ -11,11 +11,13 @@ Source: lmbench 3.0-a9, scripts/getsummary (K is 1e3, M 1e6; MB/s is 1e6 B/s).
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
+from parsers._cut import cut, cut_in_line
 from parsers._text import numbered
 from parsers.lmbench.words import LONGEST, base, repeats
 
@@ -125,6 +127,8 @@ _TABLES: Mapping[str, tuple[_Column, ...]] = {
     ),
 }
 
+_LAST = "memory latencies"
+
 
 @dataclass(frozen=True, slots=True)
 class _Span:
@@ -156,6 +160,8 @@ def read_summary(text: str) -> Parsed:
     above: list[str] = []
     spans: list[_Span] = []
     last_title = 1
+    rows: Counter[str] = Counter()  # by title
+    filled = False  # whether the row read last reaches its last column's end
     for n, whole in numbered(text):
         line = whole[:LONGEST]
         if new := _title(line):
@@ -170,10 +176,13 @@ def read_summary(text: str) -> Parsed:
         elif not line.strip():
             title, spans = None, []
         elif spans:
+            filled = False
+            rows[title or ""] += 1
             host, cells = line.split()[0], _cells(line, spans)
             if cells is None:
                 notes.append(f"line {n}: the cells do not stand under their headings, left out")
                 continue
+            filled = _filled(line, spans)
             for column, cell in cells:
                 if measurement := _measurement(column, cell, scale, unit):
                     found.append((host, measurement))
@@ -184,7 +193,23 @@ def read_summary(text: str) -> Parsed:
     banner = _BANNER.search(text)
     version = f"{banner[1]}.{banner[2]}" if banner else None
     measurements = _labelled(found)
-    return Parsed(_TOOL, measurements, version, notes=(*notes, *repeats(measurements)))
+    invalid = _end_missing(text, rows, banner, filled=filled)
+    return Parsed(_TOOL, measurements, version, invalid, (*notes, *repeats(measurements)))
+
+
+def _filled(line: str, spans: Sequence[_Span]) -> bool:
+    """Whether the last two columns of a row end alike: its last cell has lost nothing, though its line has no end."""
+    held = [s for s in spans if s.holds]
+    ends = {m.end() for m in re.finditer(r"\S+", line)}
+    return len(held) > 1 and any({held[-2].end + off, held[-1].end + off} <= ends for off in range(-5, 6))
+
+
+def _end_missing(text: str, rows: Mapping[str, int], banner: re.Match[str] | None, *, filled: bool) -> str | None:
+    """Why a summary is cut: no last table, or not of all hosts. ``filled``: its last row needs no line's end."""
+    last = list(rows)[-1]
+    if (banner and last != _LAST) or rows[last] < max(rows.values()):
+        return cut("no table of memory latencies with a row of each host")
+    return None if filled else cut_in_line(text)
 
 
 def _spans(rule: str, above: Sequence[str], columns: Sequence[_Column], slack: int) -> list[_Span]:

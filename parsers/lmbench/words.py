@@ -94,7 +94,7 @@ LINES = _lines(
     (r"STREAM2 (fill|copy|daxpy|sum) (latency|bandwidth)", "stream", r"stream2_\1_\2"),
 )
 PARALLELISM = re.compile(
-    rf"\bu?(integer|int64|float|double) (bit|add|mul|div|mod) parallelism:\s+({NUMBER})(?![\w.])", re.ASCII
+    rf"\bu?(integer|int64|float|double) (bit|add|mul|div|mod) parallelism:\s+({NUMBER})(?![\w.,])", re.ASCII
 )
 
 
@@ -181,12 +181,13 @@ _TAKES_VALUE = frozenset("PWNmMsLvnuT")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One lmbench program on a command line: its arguments without options, and its options that take no value."""
+    """One lmbench program on a command line: its arguments without options, its options without and with a value."""
 
     program: str
     words: tuple[str, ...] = ()
     flags: frozenset[str] = frozenset()
     parallel: int = 1
+    values: Mapping[str, str] = field(default_factory=dict)  # of options that take one
 
     def table(self) -> Table | None:
         """The table of rows that this call prints without saying what it is."""
@@ -208,24 +209,24 @@ def calls(command: Sequence[str]) -> Iterator[Call]:
 def _call(program: str, rest: Sequence[str]) -> Call:
     plain: list[str] = []
     flags: set[str] = set()
-    parallel = 1
+    values: dict[str, str] = {}
     pending = ""  # an option whose value is the next word
     for word in rest:
         if word == ";" or ">" in word:
             break
         if pending:
-            parallel = _count(word) if pending == "P" else parallel
+            values[pending] = word
             pending = ""
         elif word.startswith("-") and len(word) > 1 and not plain:
             if word[1] not in _TAKES_VALUE:
                 flags.update(word[1:])
             elif len(word) == 2:
                 pending = word[1]
-            elif word[1] == "P":
-                parallel = _count(word[2:])
+            else:
+                values[word[1]] = word[2:]
         else:
             plain.append(word.strip("'\""))
-    return Call(program, tuple(plain), frozenset(flags), parallel)
+    return Call(program, tuple(plain), frozenset(flags), _count(values.get("P", "1")), values)
 
 
 def _count(word: str) -> int:

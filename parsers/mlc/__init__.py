@@ -27,8 +27,10 @@ from dataclasses import dataclass, field, replace
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
+from parsers._cut import cut, cut_in_line
 from parsers._text import decode, numbered
 from parsers.mlc import words
+from parsers.mlc.end import Begun, section_missing
 from parsers.mlc.words import CACHES, IDLE, LOADED, MATRIX, MOST, PEAK, Options
 
 _TOOL = _CASE = "mlc"
@@ -63,7 +65,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     measurements = tuple(_named(reader.runs))
     if not measurements:
         raise reader.nothing(lines)
-    return Parsed(_TOOL, measurements, reader.version, None, tuple(reader.notes(measurements)))
+    return Parsed(_TOOL, measurements, reader.version, reader.end_missing(text), tuple(reader.notes(measurements)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,7 @@ class _Run:
 
     options: Options | None = None  # from its own line, or from the command
     own_line: bool = False
+    banner: bool = False
     buffer: str | None = None  # as printed, in bytes
     access: str | None = None  # as the heading has it
     no_control: bool = False
@@ -137,7 +140,7 @@ class _Table:
     corner: str
     columns: tuple[str, ...]
     labels: Mapping[str, str]
-    begun: bool = False  # a row was read
+    rows: int = 0  # those read
 
 
 @dataclass(slots=True)
@@ -154,6 +157,9 @@ class _Reader:
     drive: bool = False
     last: bool = False  # no line's end comes after this one
     cut: bool = False  # nor a blank: its last figure may lack digits
+    read_line: int = 0  # the last line of which something was read
+    left_line: int = 0  # the last line of which something was left out
+    short_row: bool = False  # the last row has fewer figures than its table
     left_out: dict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=dict)
     unread: list[tuple[int, str]] = field(default_factory=list)  # headings of what nobody here reads
     trouble: tuple[int, str] | None = None
@@ -179,6 +185,7 @@ class _Reader:
             return
         if banner := words.BANNER.search(line):
             self._begin()
+            self.run.banner = True
             self.version = self.version or banner[1]
         elif not (self._fact(line) or self._heading(n, line) or self._alone(n, line) or self._row(n, line)):
             self.drive = line.lower().startswith("scm drive")
@@ -280,12 +287,15 @@ class _Reader:
             if any("." in cell for cell in cells):
                 self._leave(n, what, line, "as its table has no heading or no row of nodes")
             return True
-        self.table.begun = True
+        self.table.rows += 1
         cells, rest = _cells(cells)
         wanted = len(self.table.columns)
         if len(cells) > wanted or (len(cells) < wanted and not rest and not self.last):
             self._leave(n, what, line, f"with {len(cells)} cells under {wanted} nodes")
             return True
+        self.short_row = len(cells) < wanted
+        if not self.short_row and cells[-1] in words.NOTHING_HERE:
+            self.read_line = n
         for at, (column, cell) in enumerate(zip(self.table.columns, cells, strict=False)):
             if cell not in words.NOTHING_HERE:
                 labels = {**self.table.labels, self.table.corner: node, "to": column}
@@ -294,7 +304,7 @@ class _Reader:
 
     def _first_row(self, corner: str, columns: tuple[str, ...]) -> None:
         """Begin a matrix, unless it is a second one under one heading: then nobody knows what it is of."""
-        again = self.table is not None and self.table.begun
+        again = self.table is not None and self.table.rows > 0
         metric = {IDLE: "idle_latency", MATRIX: "bandwidth"}.get(self.section or "", "c2c_latency")
         labels = self.remote if self.section == CACHES else self.run.traffic() if self.section == MATRIX else {}
         self.table = None if again or labels is None else _Table(metric, corner, columns, labels)
@@ -327,6 +337,7 @@ class _Reader:
         if len(cells) != 2 and not (len(cells) < 2 and (self.last or rest)):
             self._leave(n, f"loaded row {head}", line, f"with {len(cells)} figures instead of 2")
             return True
+        self.short_row = len(cells) < 2
         labels = {"delay": str(int(head)), **self.run.traffic()}
         for at, (cell, metric) in enumerate(zip(cells, ("loaded_latency", "loaded_bandwidth"), strict=False)):
             ends = (2 - at) if at == len(cells) - 1 and not rest else 0
@@ -358,9 +369,41 @@ class _Reader:
             self._leave(n, what, word, "as there is one for the same point")
         else:
             self.run.figures[metric, key] = _Figure(metric, value, unit, dict(labels))
+            self.read_line = n
 
     def _leave(self, n: int, what: str, word: str, why: str) -> None:
+        self.left_line = n
         self.left_out.setdefault((what, why), []).append((n, " ".join(word.split())[:40]))
+
+    def end_missing(self, text: str) -> str | None:
+        """Why the text is cut; None where the last run's end is there, or nobody can know."""
+        run, last = self.run, text.count("\n") + 1
+        inside = cut_in_line(text)
+        if self.unread and not (inside and self.unread[-1][0] == last):
+            return None  # its last table may be one that nobody here reads
+        matrix = self.table if self.table and self.table.metric != "c2c_latency" else None
+        more_rows = matrix and (matrix.corner == "cpu" or matrix.rows < len(matrix.columns))
+        if inside and (self.read_line < last or self.left_line == last or self.short_row or more_rows):
+            return inside
+        if self.pair or ((run.banner or run.own_line) and not run.figures):
+            return cut("no figures of the last run")
+        labels: dict[str, list[Mapping[str, str]]] = {}
+        for f in run.figures.values():
+            labels.setdefault(_SECTIONS.get(f.metric, LOADED), []).append(f.labels)
+        nodes = max(len({f.labels.get("from") for f in r.figures.values() if "to" in f.labels}) for r in self.runs)
+        whole = not run.given.mode and (run.banner or len(set(words.WHOLE_RUN) & run.sections.keys()) > 1)
+        table = self.table
+        begun = Begun(
+            run.given,
+            whole,
+            nodes,
+            list(run.sections),
+            labels,
+            len(table.columns) if table else None,
+            table.rows if table else 0,
+        )
+        missing = section_missing(begun)
+        return cut(f"no {missing}") if missing else None
 
     def notes(self, measurements: Sequence[Measurement]) -> Iterator[str]:
         runs = [run for run in self.runs if run.figures]
@@ -413,10 +456,6 @@ def _missing(run: _Run) -> Iterator[str]:
     for name, n in run.sections.items():
         if name not in found:
             yield f"line {n}: no {words.NAMES[name]} under their heading"
-    if {IDLE, PEAK} <= run.sections.keys():  # no single mode measures both
-        absent = [name for name in words.WHOLE_RUN if name not in run.sections]
-        if absent:
-            yield f"a whole run without {', '.join(words.NAMES[name] for name in absent)}: the text is not complete"
     for metric in _ALL_READS:
         mixes = {f.labels["mix"] for f in run.figures.values() if f.metric == metric}
         if mixes and "all_reads" not in mixes:

@@ -19,7 +19,7 @@ stay as printed, mostly 0 to 100. Counts: ``good``, ``total``, ``gen_len``, ``to
 Read against LoadGen v0.5 to v6.0 (results.cc, test_settings_internal.cc), the endpoints client 0.1.0 (report.py), and
 the inference rules: runs of 600 s (60 s up to v0.7), latency limits, compliance tests TEST01 to TEST09. Logs of
 accuracy mode hold no result, nor do mlperf_log_accuracy.json and detail logs before v1.0. What MLCommons did not
-publish is unverified, so every result says so.
+publish is unverified, so every result says so. A log or report without its last line is invalid: it is cut.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from parsers.mlperf_inference.accuracy import CASE as ACCURACY
 from parsers.mlperf_inference.accuracy import AccuracyReader
 from parsers.mlperf_inference.detail import OTHERS, WANTED, DetailReader, take_result
 from parsers.mlperf_inference.report import Report, ReportReader, from_json
-from parsers.mlperf_inference.run import TOOL, Run, hint
+from parsers.mlperf_inference.run import CUT, TOOL, Run, hint
 from parsers.mlperf_inference.summary import SummaryReader
 
 _LONGEST_TEXT = 20_000  # bytes of a line that is not a record
@@ -102,7 +102,7 @@ class _Reader:
             text = decode(part) if b"\x1b" in part or b"\0" in part else part.decode("utf-8", "replace")
             if open_end and not text.startswith("hash="):
                 text = self._without_cut(n, text)
-            self._take_line(n, text)
+            self._take_line(n, text, open_end)
 
     def _without_cut(self, n: int, text: str) -> str:
         """``text``, which nothing ends, without a figure that stands at its very end: it may have lost digits."""
@@ -112,7 +112,7 @@ class _Reader:
         self.cut = n
         return text[: tail.start()]
 
-    def _take_line(self, n: int, text: str) -> None:
+    def _take_line(self, n: int, text: str, open_end: bool) -> None:
         said = text.strip()
         if not said:
             return
@@ -121,7 +121,7 @@ class _Reader:
             self.old_detail = self.old_detail or n
         elif not self.report.take(n, text):
             self.summary.take(n, text)
-            self.accuracy.take(n, text)
+            self.accuracy.take(n, text, open_end)
             if "Result is" in text and (match := _HARNESS.fullmatch(text)):
                 self._take_harness(n, match)
 
@@ -183,6 +183,7 @@ def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
     measurements, invalid = _settle([*runs, *reports], command, notes)
     if scores and not runs and not reports:
         invalid = _no_score(reader, command)
+    invalid = invalid or _cut(reader, [*runs, *reports])
     notes += reader.accuracy.notes
     if reader.cut is not None:
         notes.append(f"line {reader.cut}: the text ends within a line, which is left out")
@@ -225,6 +226,15 @@ def _settle(
     if len(set(cases)) < len(cases):
         notes.append(f"{len(cases)} runs: repeats of a case go by the same names")
     return measurements, (used[0][2] or None) if used else None
+
+
+def _cut(reader: _Reader, runs: Iterable[Run | Report]) -> str | None:
+    """That the text ends within one of several results, though others are whole."""
+    if any(not run.ended for run in runs):
+        return CUT.format("one of its results ends before its last line")
+    if begun := reader.summary.begun:
+        return CUT.format(f"of the run that begins on line {begun} there is no figure")
+    return CUT.format(reader.accuracy.cut) if reader.accuracy.cut else None
 
 
 def _no_score(reader: _Reader, command: Sequence[str]) -> str | None:

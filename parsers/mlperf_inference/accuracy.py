@@ -48,6 +48,7 @@ _OTHER_NAMES = {"roc_auc": "auc", "acc": "accuracy", "meanap": "map"}
 
 _PAIRED = re.compile(r"(?:accuracy|AUC|mAP|BLEU|Word Error Rate)\s?[=:]", re.IGNORECASE)
 _PAIR = re.compile(rf"([A-Za-z][A-Za-z ]{{0,30}}?) ?[=:] ?({_NUMBER})(%?)(?=[,\s]|$|hash=)")
+_PLAIN = re.compile(rf"^(accuracy|AUC|mAP|BLEU) {{1,20}}({_NUMBER}%?)$", re.IGNORECASE)
 _REFERENCE = re.compile(rf"TestScenario\.\w{{1,20}} .{{0,300}}?\bacc=({_NUMBER})%")
 _DICE = re.compile(r"Accuracy: mean = ")
 _DICE_PAIR = re.compile(rf"([A-Za-z][A-Za-z ]{{0,30}}?) = ({_NUMBER})(?=,|\s*$)")
@@ -76,10 +77,28 @@ class AccuracyReader:
         self.verification: int | None = None  # the first line that says a compliance script wrote this
         self.hash: int | None = None  # the first line with the hash of the responses
         self._coco: str | None = None
+        self._ranking: str = ""  # the last of DLRMv3's metrics
+        self._half_line: int | None = None
 
-    def take(self, n: int, line: str) -> None:
-        """Read one line, its end taken off."""
-        line = line.strip()
+    @property
+    def cut(self) -> str | None:
+        """Where the figures stop before their end, if that shows."""
+        if self._half_line is not None:
+            return f"line {self._half_line} may be half of one"
+        if self._ranking and not self._ranking.endswith("_num_samples"):
+            return f"the number of samples is missing that follows {self._ranking}"
+        return None
+
+    def take(self, n: int, line: str, open_end: bool = False) -> None:
+        """Read one line, its end taken off; with ``open_end`` nothing ended it, and figures may be missing."""
+        before = len(self.values)
+        self._take(n, line)
+        whole = line.rstrip().endswith("}") or "hash=" in line
+        if open_end and len(self.values) > before and not whole:
+            self._half_line = n
+
+    def _take(self, n: int, line: str) -> None:
+        line = _PLAIN.sub(r"\1=\2", line.strip())
         if len(line) > _LONGEST or not _BEGINS.match(line):
             return
         if match := _DICT.fullmatch(line):
@@ -95,6 +114,7 @@ class AccuracyReader:
                 self.put(match[1].lower().replace(" ", "_"), match[2], bool(match[3]))
             self._check()
         elif match := _RECOMMENDER.fullmatch(line):
+            self._ranking = match[1]
             self.put(match[1], match[2], False)
         elif match := _REFERENCE.match(line):
             self.put("accuracy", match[1], True)

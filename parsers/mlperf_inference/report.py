@@ -10,7 +10,7 @@ from typing import Any
 from fleetmark.base.measurement import Better, Measurement
 from parsers._text import dig, number, objects
 from parsers.mlperf_inference.accuracy import CASE as ACCURACY
-from parsers.mlperf_inference.run import NANO, TOOL, better, hint, percentile, says_interactive
+from parsers.mlperf_inference.run import CUT, NANO, TOOL, better, hint, percentile, says_interactive
 
 _MOST = 1000
 _FIGURE = r"(\S{1,60})"
@@ -22,7 +22,7 @@ _HEADLINE = re.compile(rf"(Duration|QPS|TPS): {_FIGURE}(?: seconds)?")
 _SECTION = re.compile(r"(TTFT|TPOT|Latency|Input sequence lengths|Output sequence lengths):")
 _STATISTIC = re.compile(rf"  (Min|Max|Median|Avg\.|Std Dev\.): {_FIGURE} (ms|tokens)")
 _AT = re.compile(rf" {{2,8}}([0-9.]{{1,8}}): {_FIGURE} (ms|tokens)")
-_SCORE = re.compile(rf"  (\S(?:.{{0,200}}\S)?): {_FIGURE} \(unit=.{{0,200}}\)")
+_SCORE = re.compile(r"  (?!Average:|OSL )(\S(?:.{0,200}\S)?): ([0-9.]{1,20})(%?)(?: \(.{0,200}\))?")
 _SUBSET = re.compile(r"    (\S(?:.{0,200}\S)?): ([0-9.]{1,20})%")
 _AVERAGE = re.compile(rf"  Average: {_FIGURE}")
 
@@ -95,6 +95,8 @@ class Report:
         reasons = [self.broken] if self.broken else []
         if word := hint(command):
             reasons.append(f"not a score by its command: {word}")
+        if not self.ended:
+            reasons.append(CUT.format("the report ends before its last line"))
         return reasons
 
     def remarks(self) -> Iterator[str]:
@@ -174,7 +176,7 @@ class ReportReader:
     def _take_accuracy(self, report: Report, line: str) -> bool:
         if match := _SCORE.fullmatch(line):
             self._dataset = match[1]
-            report.score(match[2], False, dataset=match[1])
+            report.score(match[2], bool(match[3]), dataset=match[1])
         elif self._dataset and (match := _SUBSET.fullmatch(line)):
             report.score(match[2], True, dataset=self._dataset, subset=match[1])
         elif match := _AVERAGE.fullmatch(line):

@@ -12,6 +12,7 @@ from parsers._text import number
 TOOL = "mlperf_inference"
 SCENARIOS = frozenset({"SingleStream", "MultiStream", "MultiStreamFree", "Server", "Offline"})
 NANO = 1e-9
+CUT = "the output is cut: {}"
 _MOST = 500  # figures of a run; a real one has some forty
 
 # Limits (TTFT, TPOT in ms) by which the rules tell the Interactive scenario from Server; both run as LoadGen's Server.
@@ -206,6 +207,8 @@ class Run:
             reasons.append("LoadGen searched for the peak: mode FindPeakPerformance")
         elif word := hint(command):
             reasons.append(f"not a score by its command: {word}")
+        if self.verdict is not None and not self.ended:
+            reasons.append(CUT.format("the log ends before its last line"))
         return reasons
 
     def _compliance(self) -> list[str]:

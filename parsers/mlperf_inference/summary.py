@@ -64,6 +64,12 @@ class SummaryReader:
         self._kind = ""  # of the block: advice, latency, ttft or tpot
         self._per_query = False
 
+    @property
+    def begun(self) -> int | None:
+        """Where a run begins that has no figure yet and that nothing ended; None where there is none."""
+        last = self.runs[-1] if self.runs else None
+        return last.line if last and last.titled and not (last.values or last.ended) else None
+
     def take(self, n: int, line: str) -> None:
         """Read one line, its end taken off."""
         line = line.rstrip()

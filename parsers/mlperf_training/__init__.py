@@ -10,7 +10,8 @@ label (``samples``, ``epoch``, ``tokens``, ``step``; and ``eval``, a number, whe
 ``samples_to_train``, ``epochs_to_train`` (``tokens_``, ``steps_``) at that last evaluation, ``seed``,
 ``global_batch_size``, ``target`` where printed. Several runs in a log have the label ``run``, from 0.
 
-A run that did not converge has its evaluations and is invalid; one that did not end is an error. What MLCommons did
+A run that did not converge has its evaluations and is invalid; one that did not end is an error, and makes a log of
+several invalid where it is the last: the log is cut. What MLCommons did
 not publish is unverified, so every result says so.
 
 Read against mllog and the compliance checker of mlcommons/logging 4.1 (rulesets 0.6 to 6.1), and results of rounds
@@ -66,9 +67,21 @@ def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
         m for n, one in enumerate(judged) if not one.error for m in one.measurements({"run": str(n)} if several else {})
     ]
     good = any(not one.invalid for one in some)
-    invalid = None if good else some[0].invalid
+    invalid = _cut(judged) or (None if good else some[0].invalid)
     notes = [*_notes(judged), *_overlaps(found)]
     return Parsed(_TOOL, tuple(measurements), found[0].version, invalid, _few(notes), Standing.UNVERIFIED)
+
+
+def _cut(judged: Sequence[_Judged]) -> str | None:
+    """That the text ends within the last of several runs, or before it, where that shows."""
+    last = judged[-1]
+    if not last.run.ended and last.error:
+        return f"the output is cut: expected {last.error}"
+    if last.run.followed:
+        return f"the output is cut: the run that sets itself up on line {last.run.followed} has no run_start"
+    if not last.run.throughputs and any(one.run.throughputs for one in judged):
+        return "the output is cut: the last run has no throughput, and others have"
+    return None
 
 
 def _notes(judged: Sequence[_Judged]) -> Iterator[str]:

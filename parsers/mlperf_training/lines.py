@@ -22,7 +22,7 @@ _LATEST = 1e14  # ms, in the year 5138
 
 _KEYS = rb"""run_(?:start|stop)|eval_(?:accuracy|error|result|target|start|stop)|(?:epoch|block)_(?:start|stop)
 |target_accuracy|seed|run_set_random_seed|global_batch_size|submission_(?:benchmark|org|platform)|throughput
-|loadgen_version""".replace(b"\n", b"")
+|loadgen_version|init_start""".replace(b"\n", b"")
 _WANTED = re.compile(rb'"(?:%b)"' % _KEYS)  # spares the decoding of most lines
 _TRAILING_COMMA = re.compile(rb",\s{0,9}\}")
 # A time stamp, a key, a JSON object: up to v0.6.

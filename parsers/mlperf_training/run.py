@@ -65,6 +65,7 @@ class Run:
     result: float | None = None  # seconds: what minigo evaluates after the run, and prints
     reached: str = ""  # how far it came, in words
     starts: set[float] = field(default_factory=set)  # what ranks print
+    followed: int | None = None  # the line after its end on which another run sets itself up
     stopped_at_count: tuple[str, float] | None = None
     seen: set[tuple[Any, ...]] = field(default_factory=set)
 
@@ -101,6 +102,9 @@ def runs(records: Iterable[Record]) -> tuple[list[Run], Run]:
             elif record.time is not None and run.start is not None:
                 run.start = min(run.start, record.time)
                 run.starts.add(record.time)
+        elif record.key == "init_start":
+            if run is not None and run.ended:
+                run.followed = run.followed or record.line
         elif (name := _FACTS.get(record.key)) or record.key == SYSTEM:
             facts = between if run is None or run.ended else run.facts
             _take_fact(facts, name, record)

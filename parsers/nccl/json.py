@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from parsers._text import Document, dig, find_json, number, objects
+from parsers._text import Document, Found, dig, find_json, number, objects
 from parsers.nccl.lines import Line
 from parsers.nccl.model import MOST, Figure, Point, Row, Run, collective
 from parsers.nccl.text import PROGRAM, USUAL, library
@@ -54,6 +54,7 @@ class Files:
     notes: list[str] = field(default_factory=list)
     cut: int | None = None
     documents: tuple[Document, ...] = ()  # all whole JSON in the text
+    open_end: bool = False  # the last record is half a record, or the list of records has no end
 
 
 def read_files(text: str) -> Files:
@@ -70,10 +71,11 @@ def read_files(text: str) -> Files:
             files.notes.append(f"line {document.line}: JSON output without results")
         elif "busBw" in document.value and "inPlace" in document.value:
             records.append(document)
-    files.runs.extend(read_records(records))
+    open_end = _has_no_end(found, [d for d in found.documents if "busBw" in d.value])
+    files.runs.extend(end_records(read_records(records), "the text ends within its records" if open_end else ""))
     opening = _OPENS.search(found.around)
     if opening is None:
-        return files
+        return Files(files.runs, found.around, files.notes, documents=found.documents, open_end=open_end)
     # What is left of a cut file holds the environment, and nothing else may see it: the rest of its one line, or all
     # that follows where a tool has laid it out in several.
     start = opening.start()
@@ -85,7 +87,26 @@ def read_files(text: str) -> Files:
     if run.rows:
         run.cut = "its JSON output is cut off"
         files.runs.append(run)
-    return Files(files.runs, found.around[:start] + found.around[end:], files.notes, line, found.documents)
+    return Files(files.runs, found.around[:start] + found.around[end:], files.notes, line, found.documents, open_end)
+
+
+def _has_no_end(found: Found, records: list[Document]) -> bool:
+    """Whether the text stops within the records: in one of them, or before the bracket that closes their list."""
+    if not records:
+        return False
+    lines = found.around.split("\n")
+    parts = lines[: records[0].line], lines[records[-1].end - 1 :]
+    before, after = ("\n".join(part).strip(", \t\r\n") for part in parts)  # without what stands between records
+    broken = any(b.line >= records[-1].end for b in found.broken)
+    return broken or (before.endswith("[") and not after.startswith("]"))
+
+
+def end_records(runs: list[Run], why: str) -> list[Run]:
+    """``runs`` of records, of which the last one did not end, where ``why`` says so."""
+    if why and runs:
+        last = max(runs, key=lambda run: run.last)
+        last.ended, last.cut = False, why
+    return runs
 
 
 def _is_report(value: dict[str, Any]) -> bool:
@@ -243,18 +264,23 @@ def _tell_ranks(run: Run, ranks: float | None, nodes: float | None) -> None:
         run.told_nodes = int(nodes)
 
 
-def read_csv(found: list[Line]) -> list[Run]:
-    """The runs in rccl-tests' CSV. With MPI its rows have one field more than its heading: the nodes."""
+def read_csv(found: list[Line], unfinished: int | None = None) -> list[Run]:
+    """The runs in rccl-tests' CSV. With MPI its rows have one field more than its heading: the nodes.
+
+    The line ``unfinished`` is half a row.
+    """
     runs: dict[str, Run] = {}
     rows: dict[tuple[object, ...], Row] = {}
     heading: re.Match[str] | None = None
+    half = False
     for line in found:
         if match := _CSV.fullmatch(line.text.strip()):
             heading = match
             continue
         fields = [f.strip().strip('"') for f in line.text.split(",")]
         wide = bool(heading and heading["factor"])
-        if heading is None or not 10 + wide <= len(fields) <= 15:
+        if heading is None or not 10 + wide <= len(fields) <= 15 or line.n == unfinished:
+            half |= bool(heading) and line.n == unfinished
             continue
         first = 1 if heading["cycle"] else 0
         size, kind, redop, inplace, time, alg, bus = fields[-8 - wide : -1 - wide]
@@ -276,4 +302,13 @@ def read_csv(found: list[Line]) -> list[Run]:
         point = _read_point("in" if inplace == "1" else "out", cells, _RECORD)
         point.wrong = _count(fields[-1])
         _put(run, rows, row, point, number(fields[0]) if first else None)
-    return list(runs.values())
+    made = list(runs.values())
+    if half or any(_lacks_in_place(run) for run in made):
+        end_records(made, "the text ends within its rows")
+    return made
+
+
+def _lacks_in_place(run: Run) -> bool:
+    """Whether the row in place, which follows the one out of place, is missing for the last size."""
+    places = [{p.place for p in row.points} for row in run.rows]
+    return places[-1:] == [{"out"}] and (len(places) == 1 or any("in" in p for p in places))

@@ -223,6 +223,15 @@ class Run:
             for point in row.points:
                 yield row, point
 
+    def unended(self) -> str | None:
+        """What is missing of a test that was cut, or that stopped without a word of its own: one sentence's end."""
+        if self.ended or self.failure:
+            return None
+        reason = f": {self.cut}" if self.cut else ""
+        return (
+            f"the test did not come to its end{reason}" if self.rows else f"no rows of results{self.progress}{reason}"
+        )
+
     def wrong(self) -> str | None:
         """What makes this test's figures worthless, if anything does: one sentence's end."""
         first = next(((r, p) for r, p in self.points() if self._is_wrong(r, p)), None)

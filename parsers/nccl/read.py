@@ -10,6 +10,7 @@ from parsers._text import decode
 from parsers.nccl.json import Files, read_csv, read_files
 from parsers.nccl.lines import Line, complaint, lines
 from parsers.nccl.model import Run, collective
+from parsers.nccl.range import check_range
 from parsers.nccl.report import Report
 from parsers.nccl.text import PROGRAM, Reader
 
@@ -29,7 +30,8 @@ def read(tool: str, family: str, raw: bytes, command: Sequence[str]) -> Parsed:
         report.notes.append(f"the JSON that begins on line {files.cut} is cut off: its whole results are read")
     report.notes += files.notes
     ours = [run for run in reader.tests if "type" in run.columns or not run.rows]
-    runs = sorted([*ours, *files.runs, *read_csv(found)], key=lambda run: run.line)
+    runs = sorted([*ours, *files.runs, *read_csv(found, reader.unfinished)], key=lambda run: run.line)
+    check_range(runs, found, command)
     if reader.other and any(run.rows for run in runs):
         report.notes.append(f"line {reader.other.n}: output of another tool, which nccl_variants reads, is left out")
     parsed = report.parsed(runs, named_by(command))
@@ -50,9 +52,10 @@ def unfinished(text: str, found: list[Line]) -> int | None:
 
 
 def end_of(runs: list[Run], found: list[Line]) -> None:
-    """Add what was said after the last run, where it did not end."""
-    for run in runs[-1:]:
-        if not run.ended and not run.failure and (said := complaint(found, run.last)):
+    """Add what was said after each run that did not end, up to the next one."""
+    following = [*(run.line for run in runs[1:]), found[-1].n + 1 if found else 0]
+    for run, until in zip(runs, following, strict=False):
+        if not run.ended and not run.failure and (said := complaint(found, run.last)) and said.n < until:
             run.cut = said.text.strip()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from parsers.nccl.model import METRICS, Row, Run
 _MOST_REMARKS = 5  # of one run
 _MOST_NOTES = 100
 _GB = 1e9
+_RANK = re.compile(r"[0-9]{1,9}")  # as a launcher marks lines; a mark may be any other word
 
 
 @dataclass(slots=True)
@@ -40,24 +42,32 @@ class Report:
         some = [run for run in runs if any(row.size and row.points for row in run.rows)]
         for run in some:
             self._name(run, named)
-        wrong = {id(run): run.wrong() for run in some}
+        wrong = {id(run): run.wrong() or run.unended() for run in some}
+        cut = self._cut(runs)
         good = [run for run in some if not wrong[id(run)]]
-        used = good or some
+        used = [run for run in some if run is cut or not wrong[id(run)]] or some
         mixed = max((run.line for run in runs if run.mixed), default=0)
         for run in runs:
             # An empty run may be but the head of another process's, where several are mixed.
             if id(run) not in wrong and (run.failure or run.line > mixed):
                 self._note(run, f"left out: no rows of results{_reason(run) or run.progress}")
-            elif good and wrong.get(id(run)):
+            elif good and wrong.get(id(run)) and run is not cut:
                 self._note(run, f"left out: {wrong[id(run)]}")
         measurements = [m for run in used for m in self._measure(run)]
         if not measurements:
             return None
         invalid = None if good else "; ".join(f"{self.case(run)}: {wrong[id(run)]}" for run in used[:3])
+        if cut is not None:
+            invalid = f"the output is cut: {self.case(cut)}: {cut.unended()}"
         notes = list(dict.fromkeys(self.notes))
         if len(notes) > _MOST_NOTES:
             notes[_MOST_NOTES:] = [f"{len(notes) - _MOST_NOTES} more notes"]
         return Parsed(self.tool, tuple(measurements), _version(used), invalid, tuple(notes))
+
+    def _cut(self, runs: Sequence[Run]) -> Run | None:
+        """The last test, where the text ends before it does. One before it that stopped has only failed."""
+        last = max(runs, key=lambda run: (run.last, run.line), default=None)
+        return last if last is not None and last.unended() and not (last.rows and last.wrong()) else None
 
     def _note(self, run: Run, text: str) -> None:
         self.notes.append(f"{self.case(run)}: {text}")
@@ -183,8 +193,8 @@ class Report:
         texts = [*run.damaged, *_few(dict.fromkeys(run.notes))]
         if empty:
             texts.append(f"{empty} rows of size 0 are left out: too small to share among the ranks")
-        if not run.ended:
-            texts.append(f"the test did not come to its end{_reason(run)}")
+        if missing := run.unended():
+            texts.append(missing)
         elif run.average is None and run.expects_average:
             texts.append("no 'Avg bus bandwidth' figure")
         if run.average_failed:
@@ -212,12 +222,12 @@ def _settle(run: Run) -> None:
 
 def _natural(source: str) -> tuple[bool, int, str]:
     """No mark first, then ranks as numbers, then names."""
-    return (bool(source), int(source), "") if source.isdigit() else (bool(source), 10**9, source)
+    return (True, int(source), "") if _RANK.fullmatch(source) else (bool(source), 10**9, source)
 
 
 def _ranks(*runs: Run) -> bool:
     """Whether these runs are marked with the ranks of a launcher."""
-    return all(run.source.isdigit() for run in runs)
+    return all(_RANK.fullmatch(run.source) for run in runs)
 
 
 def _single(run: Run) -> bool:

@@ -20,6 +20,7 @@ NAME = (
     r"|send_?recv|hypercube)"
 )
 PROGRAM = re.compile(rf"(?:^|[/\s'\"=])(?:[nr]ccl_)?{NAME}_(?:test_)?perf(?:_mpi|_nompi)?(?![\w-])")
+_COMMAND = re.compile(r"\s{0,8}(?:Running:|\+|\$)\s")  # a log's own words, a shell's trace, its prompt
 _STARTING = re.compile(r"Collective test (?P<what>starting|concluded): (?P<program>\S{1,100})")
 _SETTINGS = re.compile(r"\bnThreads?:?\s+[0-9]{1,6}\s+nGpus:?\s+[0-9]|#\s+minBytes [0-9]{1,18} maxBytes [0-9]")
 _KERNEL = re.compile(r"\bkernel num: ([0-9]{1,6})")  # of mscclpp-test
@@ -211,17 +212,19 @@ class Reader:
     other: Line | None = None  # where output of another tool of the family shows itself
     _processes: dict[str, _Process] = field(default_factory=dict)
     _pending: str | None = None  # the collective that a command line named, for the next test
+    _pending_at: Line | None = None  # that command line, where the test must follow
 
     def read(self, found: Iterable[Line]) -> None:
         for line in found:
             if line.text:
                 self._take(line)
+        self.end()
 
     def _begin(self, line: Line, process: _Process) -> Run:
         test = Run(line.n, case=self._pending, source=line.source, last=line.n)
         if test.case is None and process.test and not process.test.rows and not process.test.named:
             test.case = process.test.case
-        self._pending = None
+        self._pending = self._pending_at = None
         process.test = test
         self.tests.append(test)
         return test
@@ -327,12 +330,14 @@ class Reader:
             test = test or self._begin(line, process)
             test.summaries.add(("average", match["rate"]))
             found = figure(match["rate"])
+            test.last = line.n
             if line.n == self.unfinished and text.endswith(match["rate"]):
-                found = None  # its last digits may be gone
+                test.cut = f"line {line.n} ends within its average"  # the last digits may be gone
+                return
             if found and test.average is None:
                 test.average = found.times(1e9)
             test.average_failed = test.average_failed or match["verdict"] == "FAILED"
-            test.ended, test.last = True, line.n
+            test.ended = True
         else:
             self._take_message(line, process)
 
@@ -351,7 +356,22 @@ class Reader:
             if (match := _REMARK.search(text)) and test:
                 test.notes.append(text[match.start() :].strip() if match["from_here"] else text.strip())
             elif program := PROGRAM.search(text):
-                self._pending = collective(program["name"])
+                self._take_command(line, process, collective(program["name"]))
+
+    def _take_command(self, line: Line, process: _Process, name: str | None) -> None:
+        """A command line that names a collective; of a shell's or a log's own, the test must follow."""
+        if not _COMMAND.match(line.text):
+            self._pending = name
+            return
+        if self._pending_at and self._pending != name:
+            self.end()
+        self._pending, self._pending_at = name, self._pending_at or line
+
+    def end(self) -> None:
+        """Add a test for the last command, where nothing of its output followed."""
+        if line := self._pending_at:
+            self.tests.append(Run(line.n, case=self._pending, source=line.source, last=line.n))
+            self._pending = self._pending_at = None
 
     def _take_own_version(self, match: re.Match[str], test: Run | None) -> None:
         if test is None:

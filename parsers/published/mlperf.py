@@ -50,6 +50,7 @@ _UNITS = {  # as printed: metric, factor to the base unit, base unit, which way 
 _DESCRIBING = ("power", "energy")
 _MINUTES = {"min.": 60.0, "min": 60.0, "minutes": 60.0, "s": 1.0, "seconds": 1.0, "hours": 3600.0}
 _PRECISION = re.compile(r"(?:mx|nv)?(?:fp|bf|tf)[0-9]{1,2}|u?int[0-9]{1,2}")
+_COUNT = re.compile(r"[0-9]{1,18}")
 _ROUND = re.compile(r"v?([0-9]{1,2})\.([0-9]{1,2})")
 _OFFICIAL = re.compile(r"mlcommons/(?:(?:inference|training)_results_v[0-9]|cm4mlperf-results\b)")
 
@@ -268,7 +269,7 @@ def _training(
 def _labels(said: Mapping[str, str], version: str, division: str) -> dict[str, str | list[str]]:
     """What a machine can be chosen by. ``accelerators`` and ``gpus`` count those of all its nodes."""
     each, nodes = said["accelerators"], said.get("nodes", "") or "1"
-    count = str(int(each) * int(nodes)) if each.isdigit() and nodes.isdigit() else each or "0"
+    count = str(int(each) * int(nodes)) if _COUNT.fullmatch(each) and _COUNT.fullmatch(nodes) else each or "0"
     count = "0" if count == "N/A" else count
     accelerator = "" if said["accelerator"] in ("N/A", "0") else said["accelerator"]
     return {
@@ -279,7 +280,7 @@ def _labels(said: Mapping[str, str], version: str, division: str) -> dict[str, s
         "system": said["system"],
         "accelerator": accelerator,
         "accelerators": count,
-        "gpus": count if count.isdigit() and int(count) else "",
+        "gpus": count if _COUNT.fullmatch(count) and int(count) else "",
         "nodes": said.get("nodes", ""),
         "processor": said["processor"],
         "processors": said["processors"],

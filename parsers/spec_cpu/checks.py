@@ -19,6 +19,7 @@ from parsers.spec_cpu.log import read_log
 from parsers.spec_cpu.model import CHECKED_ONLY, FINISHED, NO_ENERGY, NO_FAILURE, TUNES, Report, Run, Score, spelled
 from parsers.spec_cpu.rsf import read_rsf
 from parsers.spec_cpu.txt import read_txt
+from parsers.spec_cpu.whole import cut
 
 _UNITS: dict[str, tuple[str, Better]] = {
     "ratio": ("1", Better.HIGHER),
@@ -52,6 +53,7 @@ _CONTINUED = re.compile(r"re-running|for |\W{0,3}unknown")
 _TOO_FEW = re.compile(r"([0-9]{3}\.\w{1,40}) \((base|peak)\) did not have enough runs!")
 _STATUS_TOLD = re.compile(r"Run of ([0-9]{3}\.\w{1,40}) \((base|peak)\) was not valid; status is ([A-Z?]{2})")
 _YEARS = {"56": "2017", "78": "2026", "4": "2006"}  # by what the numbers of a suite's benchmarks begin with
+_LIKE_A_FIGURE = re.compile(r"[0-9.,]*[1-9]")
 _MOST_NOTES = 40
 _MOST_NAMES = 60  # more than two tunes of any suite
 
@@ -98,11 +100,13 @@ def read(suite: Suite, raw: bytes) -> Parsed:
         year, line = foreign[0]
         notes.append(f"line {line}: {len(foreign)} rows of another suite left out: {_whose(year)}")
     estimate = any(not r.report.declared or r.report.estimate for r in used)
+    ends = [f"line {r.report.line}: {r.cut}" if len(results) > 1 else r.cut for r in results if r.cut]
+    invalid = list(dict.fromkeys(r.invalid for r in used if r.invalid)) or [f"the output is cut: {w}" for w in ends[:1]]
     return Parsed(
         suite.tool,
         tuple(measurements),
         next((r.report.version for r in used if r.report.version), None),
-        "; ".join(dict.fromkeys(r.invalid for r in used if r.invalid)) or None,
+        "; ".join(invalid) or None,
         _few_notes(list(dict.fromkeys(notes))),
         Standing.ESTIMATE if estimate else None,
     )
@@ -172,6 +176,7 @@ class _Result:
         self.absent = {tune: self._absent(tune) for tune in TUNES}
         self.scores = self._scores()
         self.invalid = self._invalid()
+        self.cut = cut(report, self._agrees)
 
     @property
     def measurable(self) -> bool:
@@ -224,7 +229,12 @@ class _Result:
         kept: dict[tuple[str, str], Score] = {}
         for score in self.report.scores:
             if score.value is None:
-                if score.said.strip("0."):
+                if score.unreadable or (score.ended and _LIKE_A_FIGURE.match(score.said)):
+                    self.remarks.append(
+                        f"line {score.line}: {score.case} {score.tune} is printed as {score.said!r}, no figure "
+                        "with a decimal point, left out"
+                    )
+                if score.unreadable or score.said.strip("0."):
                     continue  # --, Not Run
                 if self.scored:
                     self.remarks.append(
@@ -398,6 +408,8 @@ def _nothing(
     if foreign and not rows:
         year, n = foreign[0]
         return ParseError(suite.tool, f"results of SPEC CPU {suite.year} ({_whose(year)})", line=n, got=said[n])
+    if unread := sorted(n for report in reports for n in report.unreadable):
+        return ParseError(suite.tool, "figures with a decimal point", line=unread[0], got=said[unread[0]])
     ended = next((r for r in rows if r.status not in NO_FAILURE), next((r for r in rows if not r.finished), None))
     if ended:
         got = f"{ended.benchmark} {ended.tune} ended {spelled(ended.status)}"

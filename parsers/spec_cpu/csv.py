@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from parsers.spec_cpu.model import BENCHMARK, LONGEST, WITHDRAWN, Report, Run, count, positive, reason, score
+from parsers.spec_cpu.model import BENCHMARK, LONGEST, WITHDRAWN, Report, Run, Score, count, positive, reason, score
 
 _NAME = re.compile(BENCHMARK)
 _COLUMN = re.compile(
@@ -74,6 +74,7 @@ class _Reader:
             self.report.years.append((match[1], n))
             version = _VERSION.search(" ".join(cells))
             self.report.version = version[1] if version else None
+            self.report.footer = True
         elif first.casefold() in ("full results table", "selected results table"):
             self.selected_table = first.casefold().startswith("selected")
         elif first == "Benchmark" and len(cells) > 2:
@@ -83,9 +84,20 @@ class _Reader:
         elif _NAME.fullmatch(first):
             self._row(n, first, [c.strip() for c in cells], whole)
         elif len(cells) > 1 and (made := score(first.removeprefix("Est. "), cells[1].strip(), n)):
-            made.whole = whole or len(cells) > 2
+            self._score(made, [c.strip() for c in cells[1:]], whole)
             self.report.estimate |= first.startswith("Est.")
-            self.report.scores.append(made)
+        elif first and self.report.scores:
+            self.report.sections = True
+
+    def _score(self, made: Score, cells: list[str], whole: bool) -> None:
+        """Keep a score. It is printed twice, here and in the column of its ratios; a figure with a decimal comma
+        takes the cell beside it too.
+        """
+        beside, again = "".join(cells[1:2]), [c for c in cells if c][-1:]
+        if beside or (whole and again and again[0] != made.said):
+            made.said, made.unreadable = f"{made.said},{beside}" if beside else f"{made.said} and {again[0]}", True
+        made.whole = whole or len(cells) > 1
+        self.report.scores.append(made)
 
     def _fresh(self, n: int) -> None:
         if self.report.runs or self.report.scores:
@@ -109,6 +121,7 @@ class _Reader:
                 fields[tune].append(None)
         if any({"time", "status"} <= set(columns) for columns in fields.values()):
             self.fields = fields
+            self.report.power |= any("energy" in columns for columns in fields.values())
             self.report.estimate |= any(cell.strip().startswith("Est.") for cell in cells)
 
     def _row(self, n: int, benchmark: str, cells: list[str], whole: bool) -> None:
@@ -126,6 +139,7 @@ class _Reader:
                 made = _run(n, benchmark, tune, columns if width == len(columns) else [None] * 4 + ["status"], group)
                 if made is None:
                     self.report.notes.append(f"line {n}: the {tune} columns of {benchmark} cannot be read, left out")
+                    self.report.unreadable.append(n)
                 else:
                     taken.append(made)
         described = _ITERATION.match(" ".join(cells[position:]))

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from parsers.spec_cpu.model import BENCHMARK, LONGEST, Report, Run, count, positive
 
 _STARTED = re.compile(r"runcpu v?[0-9]{1,8} started at ")
+_FINISHED = re.compile(r"runcpu finished at ")
 _SUITE = re.compile(r"suite: CPU(20[0-9]{2})(?: v?([0-9]{1,4}(?:\.[0-9]{1,6}){1,3}))?\b")
 _RESULT = re.compile(
     rf"(?:.{{0,60}}\s|)(Success|Error|Run) ({BENCHMARK}) (base|peak) ([a-z]{{1,20}}) "
@@ -53,6 +54,8 @@ class _Reader:
             self.running = (n, match[2], match[3], match[4])
         elif _STARTED.match(line):
             self.begin(n)
+        elif _FINISHED.match(line):
+            self.report.footer = True
         elif match := _SUITE.match(line):
             self.report.years.append((match[1], n))
             self.report.version = match[2]

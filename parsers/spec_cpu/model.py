@@ -91,10 +91,16 @@ class Score:
     said: str
     line: int
     whole: bool = True  # False where the text may end inside the figure
+    unreadable: bool = False  # its cells fit no figure
 
     @property
     def value(self) -> float | None:
-        return positive(self.said)
+        return None if self.unreadable else positive(self.said)
+
+    @property
+    def ended(self) -> bool:
+        """Whether its line is printed to the end: a word that stands for no figure is whole by itself."""
+        return self.whole or self.said in ("Not Run", "--")
 
 
 @dataclass(slots=True)
@@ -115,6 +121,10 @@ class Report:
     reasons: list[str] = field(default_factory=list)  # why it is an INVALID RUN
     failures: list[Run] = field(default_factory=list)  # told outside of the tables
     notes: list[str] = field(default_factory=list)
+    unreadable: list[int] = field(default_factory=list)  # lines of rows whose figures are none
+    power: bool = False  # its tables have columns of energy, so it has scores of energy
+    footer: bool = False  # the line stands there with which SPEC's tools end it
+    sections: bool = False  # CSV: something stands below its scores
 
     def size_of(self, run: Run) -> str | None:
         return run.size or self.size

@@ -115,6 +115,7 @@ def _runs(raw: _Raw, report: Report) -> None:
         status, line = values.get("valid", ("", min(n for _, n in values.values())))
         if not _STATUS.fullmatch(status):
             report.notes.append(f"line {line}: {benchmark} {tune} iteration {iteration} has no status, left out")
+            report.unreadable.append(line)
             continue
         run = Run(benchmark, tune, line, iteration, status, year=raw.year)
         run.selected = values.get("selected", ("", 0))[0] == "1"

@@ -53,6 +53,7 @@ _BANNER = re.compile(r"#\s+INVALID RUN\b")
 _SIZE = re.compile(r"Input set must be \S+ for a valid run \(set to '([a-z]{1,20})")
 _STATUS = re.compile(r"\*|[A-Z][A-Z?]?")
 _FIGURE = re.compile(r"--|[0-9][0-9.]{0,20}")
+_FIGURES_BEGIN = re.compile(r"[-+.,]?[0-9]|--|\*|[A-Z][A-Z?]$")  # where prose has a word
 _PEAK_COUNT = 57  # the column after peak's copies or threads, where no heading tells better
 
 
@@ -64,7 +65,8 @@ class _Reader:
     columns: tuple[str, ...] = ()
     peak_count: int = _PEAK_COUNT
     below_ruler: bool = False
-    above: dict[tuple[str, str], int] = field(default_factory=dict)  # the runs of a benchmark in the full table
+    above: dict[str, int] = field(default_factory=dict)  # the rows of a benchmark in the full table
+    last_row: str = ""  # the benchmark of the row above
     below: set[str] = field(default_factory=set)  # the benchmarks in the selected one
     in_banner: bool = False
     banner: int | None = None  # INVALID RUN whose report is not known yet: it stands above and below the tables
@@ -91,7 +93,7 @@ class _Reader:
             self.settle()
             self.report.years.append((match[1], n))
             self.report.version = match[2]
-            self.report.declared = True
+            self.report.declared = self.report.footer = True
         elif line.startswith("For questions about this result"):
             self.settle()
         elif _HEADING.fullmatch(line):
@@ -133,6 +135,7 @@ class _Reader:
         names = [_FIGURES[m[0]] for m in found]
         again = next((i for i in range(1, len(names)) if names[i] == names[0]), len(names))
         self.columns = tuple(names[:again]) if "time" in names[:again] else ()
+        self.report.power |= "energy" in self.columns
         self.peak_count = found[again].end() if again < len(found) else _PEAK_COUNT
 
     def _row(self, n: int, row: re.Match[str], whole: bool) -> None:
@@ -144,28 +147,46 @@ class _Reader:
                 self.report.notes.append(f"line {n}: the text ends inside the row of {benchmark}")
             groups = [g for g in groups if whole or g.status in ("*", "S")]
         if not groups:
-            return  # prose that begins with a benchmark's name
+            self._unread(n, benchmark, words, whole)
+            return
         self._place(n, benchmark)
+        iteration = self._count(benchmark)
         for tune, group in self._tunes(groups):
             run = Run(benchmark, tune, n, status=group.status, selected=group.status == "*" or self.below_ruler)
             if not self._figures(run, group.figures):
                 self.report.notes.append(
                     f"line {n}: {len(group.figures)} figures for {benchmark} {tune} fit no columns, left out"
                 )
+                self.report.unreadable.append(n)
                 continue
             if run.status == "NR":
                 run.selected = False
             elif not self.below_ruler:
-                self.above[benchmark, tune] = run.iteration = self.above.get((benchmark, tune), 0) + 1
+                run.iteration = iteration
             self.report.runs.append(run)
+
+    def _count(self, benchmark: str) -> int:
+        """Which row of the benchmark this is in the full table, which is its iteration in each tune."""
+        if not self.below_ruler:
+            self.above[benchmark] = self.above.get(benchmark, 0) + 1
+        return self.above.get(benchmark, 0)
+
+    def _unread(self, n: int, benchmark: str, words: list[tuple[str, int]], whole: bool) -> None:
+        """A row of a table that cannot be read still is an iteration: the later ones keep their numbers."""
+        in_table = self.columns and not self.report.scores
+        if in_table and whole and words and _FIGURES_BEGIN.match(words[0][0]):
+            self._place(n, benchmark)
+            self._count(benchmark)
+            self.report.notes.append(f"line {n}: the row of {benchmark} cannot be read, left out")
+            self.report.unreadable.append(n)
 
     def _place(self, n: int, benchmark: str) -> None:
         """Begins another report where this row cannot be of the one at hand: output glued together."""
         if self.below_ruler:
             again = benchmark in self.below
         else:
-            known = any((benchmark, tune) in self.above for tune in TUNES)
-            again = known and self.report.runs[-1].benchmark != benchmark
+            again = benchmark in self.above and self.last_row != benchmark
+            self.last_row = benchmark
         if self.report.scores or again:
             self.begin(n)
         if self.below_ruler:

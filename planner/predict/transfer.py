@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.text import count
 from planner.predict.votes import LEAST_FAMILIES, Codes, Floats, Joined, Vote, join, reach, vote
 from planner.ratio import Ratio
 
@@ -53,7 +54,7 @@ class Prediction:
         if self.log is None or self.lo is None or self.hi is None:
             return f"cannot tell: {self.why}"
         value, lo, hi = (math.exp(v) for v in (self.log, self.lo, self.hi))
-        return f"{value:.4g} ({self.level:.0%} interval {lo:.4g}-{hi:.4g}; {len(self.machines)} machines)"
+        return f"{value:.4g} ({self.level:.0%} interval {lo:.4g}-{hi:.4g}; {count(len(self.machines), 'machine')})"
 
 
 @dataclass(frozen=True, slots=True)

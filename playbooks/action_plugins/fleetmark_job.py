@@ -7,11 +7,15 @@ module library, which costs a host a quarter of the CPU time. Arguments: ``job``
 
 import json
 import re
+import resource
 import shlex
 from pathlib import Path
 
 from ansible.plugins.action import ActionBase
 
+MAX_ANSWER = 1 << 20  # bytes
+MORE_MEMORY = 256 << 20  # bytes that this worker process may take beyond what it has: a host decides how much it sends
+STATES = ("started", "running", "finished", "busy", "error")
 AGENT = Path(__file__).parent.parent / "agent"
 BOOT = (
     "import json,sys;d=json.load(sys.stdin);n={'__name__':'job'};exec(d['source']['job.py'],n)\n"
@@ -33,12 +37,40 @@ class ActionModule(ActionBase):
             return {**result, "state": "nothing", "changed": False}
         source = {p.name: p.read_text() for p in sorted(AGENT.glob("*.py")) if p.name != "facts.py"}
         payload = json.dumps({"job": job, "source": source}).encode()
+        limit_memory()
         ran = self._low_level_execute_command(shlex.join([task_vars["fm_python"], "-c", BOOT]), in_data=payload)
-        said = re.search(r"^FLEETMARK(\{.*\})\s*$", ran["stdout"], re.MULTILINE)
-        if said:
-            answer = json.loads(said[1])
-        else:
+        answer = answer_in(ran["stdout"])
+        if not answer:
             words = (ran["stderr"] or ran["stdout"]).strip().splitlines() or [f"exit status {ran['rc']}"]
-            answer = {"state": "error", "error": words[-1]}
+            answer = {"state": "error", "error": words[-1][:300]}
         state = answer["state"]
         return {**result, **answer, "failed": state in ("busy", "error"), "changed": state == "started"}
+
+
+def answer_in(stdout):
+    """The agent's answer, {} where there is none. Only what is known by name and form is taken over: Ansible would take
+    a host's ``ansible_facts`` or ``add_host`` as orders.
+    """
+    line = re.search(r"^FLEETMARK(\{.*\})\s*$", stdout[-MAX_ANSWER:], re.MULTILINE)
+    try:
+        said = json.loads(line[1]) if line else {}
+    except (ValueError, RecursionError):
+        return {}
+    if said.get("state") not in STATES:
+        return {}
+    holder = said.get("holder") if isinstance(said.get("holder"), dict) else {}
+    return {
+        "state": said["state"],
+        **texts(said, ["error"]),
+        **({"holder": texts(holder, ["campaign", "owner", "since"])} if holder else {}),
+    }
+
+
+def texts(doc, names):
+    return {name: doc[name][:1000] for name in names if isinstance(doc.get(name), str)}
+
+
+def limit_memory():
+    """Each task has a process of its own, forked for it; one that a host floods ends, and no other."""
+    taken = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()  # data and stack, proc(5)
+    resource.setrlimit(resource.RLIMIT_DATA, (taken + MORE_MEMORY, resource.RLIM_INFINITY))

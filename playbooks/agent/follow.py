@@ -1,20 +1,25 @@
 """Tells what a job did and does, over one idle connection; finished steps go with their files.
 
-``python3 follow.py DIR``: one JSON document a line on stdout; on stdin ``have STEP...`` (then it begins), ``go STEP``,
-``skip STEP REASON`` (lost), ``fail STEP REASON``, ``cancel STEP``, ``drop STEP`` (not needed any more), ``stop``, and
-``clean``, which removes the job's folder and ends.
+``python3 follow.py DIR``: one JSON document a line on stdout, and on stdin: ``{"order": "have", "steps": [...]}`` (then
+it begins), ``{"order": WORD, "step": ID}`` with ``go``, ``skip`` (ends as lost), ``fail``, ``cancel`` or ``drop`` (not
+needed any more), ``{"order": "stop"}``, and ``{"order": "clean"}``, which removes the job's folder and ends. An order
+for a step that is not of this job, or of another form, is passed over: nothing of an order but its word is ever kept.
 """
 
 import base64
-import gzip
+import errno
 import json
 import os
 import select
 import shutil
 import signal
+import stat
 import sys
+import zlib
 
-from job import GONE, connect, greeting_of, lock_holder, remaining, write_atomic
+from job import GONE, ORDERS, connect, greeting_of, is_kept, lock_holder, remaining, write_atomic
+
+PART = 256 << 10  # bytes of a file that go in one line; the controller takes no more
 
 
 class Follower:
@@ -25,6 +30,7 @@ class Follower:
         self.offset = 0
         self.have = set()
         self.sock = None
+        self.steps = {step["id"]: step for step in self.load()["steps"]}
 
     def run(self):
         self.attach()
@@ -36,7 +42,7 @@ class Follower:
                 self.tell_new()
                 if not running:
                     self.tell_finished()
-                    say({"e": "over", "remaining": len(remaining(self.folder, self.load()))})
+                    say({"e": "over", "remaining": self.count_remaining()})
                     telling = False
             ready = select.select([0] + ([self.sock] if self.sock else []), [], [])[0]
             if self.sock in ready:
@@ -48,26 +54,33 @@ class Follower:
                 return  # the controller went away: the job goes on
             *lines, heard = (heard + data).split(b"\n")
             for line in lines:
-                word, _, rest = line.decode().partition(" ")
-                if word == "have":
-                    self.have.update(rest.split())
+                order = order_in(line)
+                if order.get("order") == "have":
+                    self.have.update(step for step in order["steps"] if step in self.steps)
                     self.tell_finished()
                     telling = True
-                elif word == "clean":
-                    shutil.rmtree(self.folder, ignore_errors=True)
-                    try:
-                        os.rmdir(
-                            os.path.dirname(self.folder)
-                        )  # the campaign's, if no other name of this machine is in it
-                    except OSError:
-                        pass  # it is
+                elif order.get("order") == "clean":
+                    self.clean()
                     return
                 else:
-                    self.obey(word, rest)
+                    self.obey(order)
 
     def load(self):
         with open(os.path.join(self.folder, "job.json")) as source:
             return json.load(source)
+
+    def count_remaining(self):
+        try:
+            return len(remaining(self.folder, self.load()))
+        except FileNotFoundError:
+            return None  # somebody removed the job's folder
+
+    def clean(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+        try:
+            os.rmdir(os.path.dirname(self.folder))  # the campaign's, if no other name of this machine is in it
+        except OSError:
+            pass  # it is
 
     def attach(self):
         """Wait on the runner's socket, if the runner of this job is there."""
@@ -88,10 +101,13 @@ class Follower:
         except OSError:
             self.sock = None
 
-    def obey(self, word, rest):
-        if word in ("go", "skip", "fail", "cancel", "drop"):
-            step, _, reason = rest.partition(" ")
-            write_atomic(os.path.join(self.folder, "go", step), ("%s %s" % (word, reason)).encode())
+    def obey(self, order):
+        word, step = order.get("order"), order.get("step")
+        if word in ORDERS and step in self.steps:
+            try:
+                write_atomic(os.path.join(self.folder, "go", step), word.encode())
+            except OSError:
+                return  # the folder is gone, or the disk is full: the controller does not wait for ever
             if self.sock:
                 self.sock.send(b"!")
         elif word == "stop":
@@ -103,6 +119,8 @@ class Follower:
         """Say the events since the last time."""
         try:
             with open(os.path.join(self.folder, "events.jsonl"), "rb") as source:
+                if os.fstat(source.fileno()).st_size < self.offset:
+                    self.offset = 0  # removed and begun again
                 source.seek(self.offset)
                 data = source.read()
         except FileNotFoundError:
@@ -119,22 +137,60 @@ class Follower:
     def tell_finished(self):
         """Whatever lies finished on disk, told or not: a runner can be killed between keeping a step and saying so."""
         steps = os.path.join(self.folder, "steps")
-        for step in sorted(os.listdir(steps)):
-            if os.path.exists(os.path.join(steps, step, "result.json")) and not step.endswith(".part"):
+        try:
+            names = sorted(os.listdir(steps))
+        except FileNotFoundError:
+            return  # somebody removed the job's folder
+        for step in names:
+            if step in self.steps and os.path.exists(os.path.join(steps, step, "result.json")):
                 self.tell_end(step)
 
     def tell_end(self, step):
-        if step not in self.have:
-            self.have.add(step)
-            say({"e": "end", "step": step, "files": packed(os.path.join(self.folder, "steps", step))})
+        """A finished step with its files, in parts that neither side has to hold in memory together."""
+        if step in self.have or step not in self.steps:
+            return
+        self.have.add(step)
+        folder = os.path.join(self.folder, "steps", step)
+        sizes = {}
+        for name in sorted(os.listdir(folder)):
+            size = tell_file(step, folder, name) if is_kept(self.steps[step], name) else None
+            if size is not None:
+                sizes[name] = size
+        say({"e": "end", "step": step, "files": sizes})
 
 
-def packed(path):
-    files = {}
-    for name in sorted(os.listdir(path)):
-        with open(os.path.join(path, name), "rb") as source:
-            files[name] = base64.b64encode(gzip.compress(source.read(), 6)).decode()
-    return files
+def order_in(line):
+    """The order in a line of the controller's; empty for what is none."""
+    try:
+        order = json.loads(line.decode())
+    except ValueError:
+        return {}
+    return order if isinstance(order, dict) else {}
+
+
+def tell_file(step, folder, name):
+    """Say a file in parts; its size, or None for what is no plain file, which stays where it is."""
+    try:
+        # A link that a tool left is not followed; a pipe or a device that it left is not waited for.
+        source = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            return None
+        raise
+    try:
+        if not stat.S_ISREG(os.fstat(source).st_mode):
+            return None
+        size = 0
+        while True:
+            data = os.read(source, PART)
+            if not data and size:
+                return size
+            say({"e": "part", "step": step, "name": name, "data": base64.b64encode(zlib.compress(data, 6)).decode()})
+            if not data:
+                return size
+            size += len(data)
+    finally:
+        os.close(source)
 
 
 def say(doc):

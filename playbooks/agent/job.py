@@ -4,9 +4,11 @@ Standard library only, Python 3.6 and later. A host runs one job at a time: the 
 the kernel frees when the runner dies. Whoever connects is told whose job it is, and then woken at every event.
 """
 
+import fnmatch
 import glob
 import json
 import os
+import re
 import shutil
 import socket
 import stat
@@ -15,6 +17,9 @@ import subprocess
 import sys
 
 LOCK = b"\0fleetmark-host-job"
+ORDERS = ("go", "skip", "fail", "cancel", "drop")  # what a controller may say of one step
+OWN_FILES = ("result.json", "stdout", "stderr", "server.stdout", "server.stderr")  # of every step
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_+@,=:~ -][A-Za-z0-9_+@,=:~ .-]{0,199}$")
 GONE = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError)  # nobody holds the lock, or is just ending
 
 
@@ -40,7 +45,7 @@ def start(payload):
     for step in job["steps"]:  # a server serves again, and what was lost runs again
         done = os.path.join(folder, "steps", step["id"])
         if os.path.exists(done) and (step.get("serves") or was_lost(done)):
-            shutil.rmtree(done)
+            shutil.rmtree(done, ignore_errors=True)
     if not remaining(folder, job):
         return {"state": "finished", "dir": folder}
     events = os.path.join(folder, "events.jsonl")
@@ -71,8 +76,12 @@ def start(payload):
 
 
 def was_lost(step_folder):
-    with open(os.path.join(step_folder, "result.json")) as source:
-        return json.load(source)["ended"] == "lost"
+    """Whether a step that lies there has to run again."""
+    try:
+        with open(os.path.join(step_folder, "result.json")) as source:
+            return json.load(source)["ended"] == "lost"
+    except (OSError, ValueError, KeyError, TypeError):
+        return True  # damaged
 
 
 def make_private(path):
@@ -124,3 +133,10 @@ def write_atomic(path, data):
 
 def remaining(folder, job):
     return [s for s in job["steps"] if not os.path.exists(os.path.join(folder, "steps", s["id"], "result.json"))]
+
+
+def is_kept(step, name):
+    """Whether a file of that name goes to the archive: the runner's own, or one that the step's patterns name."""
+    patterns = [os.path.basename(pattern) for pattern in step.get("files", ())]
+    named = any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+    return name in OWN_FILES or (named and PLAIN_NAME.match(name) is not None and name != "step.json")

@@ -11,19 +11,31 @@ import select
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import threading
 import time
 
-from job import LOCK, remaining, write_atomic
+from job import LOCK, is_kept, remaining, write_atomic
 from telemetry import Sampler
 
-OUTPUT_CAP = 256 << 20  # a tool that prints more than this is broken
+OUTPUT_CAP = 256 << 20  # bytes; a tool that prints more than this is broken
+FLOODED = "printed more than %d MiB" % (OUTPUT_CAP >> 20)
+FILE_CAP = 256 << 20  # of one file that a tool leaves
+STEP_CAP = 1 << 30  # of all files of a step
+MOST_FILES = 1000  # of a step
 RESERVE = 1 << 20  # bytes kept back so that a full disk can still be reported
 GRACE_S = 3.0
 MOST_FOLLOWERS = 64
 ABANDONED_S = 900.0  # a job that waits for its controller gives up after this long without one
+# Why a step did not begin or was ended by the controller, as far as a host has to know: the archive says more.
+RELEASED = {
+    "skip": ("lost", "a host that it needs did not come"),
+    "fail": ("error", "a host that it needs could not be prepared"),
+    "cancel": ("lost", "a host that it needs was lost"),
+    "drop": ("dropped", None),
+}
 SECRET = re.compile("TOKEN|SECRET|PASSW|CREDENTIAL|PRIVATE|API_?KEY|ACCESS_?KEY", re.IGNORECASE)
 
 
@@ -148,7 +160,10 @@ class Runner:
             reap_orphans()
             shutil.rmtree(os.path.join(self.folder, "scratch"), ignore_errors=True)
             self.drop_reserve()
-            self.tell("finish", state=state)
+            try:
+                self.tell("finish", state=state[:1000])
+            except OSError:
+                pass  # the folder is gone: the follower says so
 
     def on_term(self, *_):
         self.stopping = "asked to stop"
@@ -163,6 +178,8 @@ class Runner:
     def check_stop(self):
         if self.stopping:
             raise Stop(self.stopping)
+        if not os.path.exists(os.path.join(self.folder, "job.json")):
+            raise Stop("its work directory was removed")
 
     def leaves(self, step):
         """Whether to end ``step`` because the job was asked to stop. One that serves others lets them go first: told of
@@ -171,11 +188,10 @@ class Runner:
         return self.stopping and time.monotonic() - self.stopped_at >= (GRACE_S if step.get("serves") else 0)
 
     def order(self, step):
-        """What the controller said about this step: (word, reason), or None yet."""
+        """What the controller ordered for this step, one of ``job.ORDERS``; None as long as it ordered nothing."""
         try:
             with open(os.path.join(self.folder, "go", step["id"])) as source:
-                word, _, reason = source.read().partition(" ")
-                return word, reason
+                return source.read()
         except OSError:
             return None
 
@@ -189,8 +205,8 @@ class Runner:
 
     def attempt(self, step, scratch):
         self.check_stop()
-        if (self.order(step) or ("",))[0] == "drop":
-            self.save(step, {"ended": "dropped", "reason": None, "started": time.time(), "wall_s": 0.0}, None)
+        if self.order(step) == "drop":
+            self.release(step, "drop")
             return
         if step.get("gate"):
             self.tell("wait", step=step["id"])
@@ -199,10 +215,8 @@ class Runner:
                 if time.monotonic() - self.last_followed > ABANDONED_S and not self.followers:
                     raise Stop("nobody followed for %d s while it waited for its peer" % ABANDONED_S)
                 self.sleep(60)
-            word, reason = self.order(step)
-            if word != "go":
-                ended = {"fail": "error", "drop": "dropped"}.get(word, "lost")
-                self.save(step, {"ended": ended, "reason": reason, "started": time.time(), "wall_s": 0.0}, None)
+            if self.order(step) != "go":
+                self.release(step, self.order(step))
                 return
         try:
             os.makedirs(scratch, exist_ok=True)
@@ -214,9 +228,14 @@ class Runner:
             raise Stop(self.stopping or "asked to stop")
         self.save(step, result, out)
 
+    def release(self, step, order):
+        """End a step that does not run, by order of the controller."""
+        ended, reason = RELEASED[order]
+        self.save(step, {"ended": ended, "reason": reason, "started": time.time(), "wall_s": 0.0}, None)
+
     def why(self, error):
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        return "the disk of %s is full" % self.job["work"] if full else "%s" % error
+        return "the disk of %s is full" % self.job["work"] if full else ("%s" % error)[:1000]
 
     def save(self, step, result, out):
         """One rename makes the step finished; only then is it told."""
@@ -225,7 +244,8 @@ class Runner:
         data = json.dumps(result).encode()
         out = out or final + ".part"
         try:
-            os.makedirs(out, exist_ok=True)
+            if not os.path.isdir(out):
+                os.mkdir(out)  # never the folders above it: where they are gone, the job is
             write_atomic(os.path.join(out, "result.json"), data)
         except OSError as error:
             self.drop_reserve()  # if the disk is full, the reserve holds one short result
@@ -277,9 +297,13 @@ class Runner:
             reap_orphans()
             if step.get("gate") or result.get("ended") != "exit":
                 end_marked(self.job["campaign"])
-        for name in step.get("files", ()):
-            for path in glob.glob(os.path.join(scratch, name)):
-                os.rename(path, os.path.join(out, os.path.basename(path)))
+        if output_size(out) > OUTPUT_CAP:  # it may print faster than it is looked at
+            cut_outputs(out)
+            if result.get("ended") == "exit":
+                result.update(ended="flood", reason=FLOODED)
+        left_out = collect(step, scratch, out)
+        if left_out:
+            result["left_out"] = left_out
         return result, out
 
     def attend(self, step):
@@ -292,7 +316,7 @@ class Runner:
             if self.leaves(step):
                 ended, reason = "stopped", self.stopping
                 break
-            if (self.order(step) or ("",))[0] in ("cancel", "drop"):
+            if self.order(step) in ("cancel", "drop"):
                 ended, reason = "exit", None
                 break
             self.sleep(min(GRACE_S if self.stopping else 60.0, step["timeout_s"]))
@@ -359,15 +383,15 @@ class Runner:
             elif spent > step["timeout_s"]:
                 ended, reason = "timeout", "no end after %g s" % step["timeout_s"]
             elif output_size(out) > OUTPUT_CAP:
-                ended, reason = "flood", "printed more than %d MiB" % (OUTPUT_CAP >> 20)
+                ended, reason = "flood", FLOODED
             elif cancelled and time.monotonic() > cancelled:
-                ended, reason = ("cancelled", None) if step.get("serves") else ("lost", self.order(step)[1])
+                ended, reason = ("cancelled", None) if step.get("serves") else RELEASED["cancel"]
             if ended != "exit":
                 break
             if not announced and listening(step["port"]):
                 announced = True
                 self.tell("ready", step=step["id"])
-            if step.get("gate") and not cancelled and (self.order(step) or ("",))[0] == "cancel":
+            if step.get("gate") and not cancelled and self.order(step) == "cancel":
                 cancelled = time.monotonic() + (GRACE_S if step.get("ends", True) else 0)
             self.sleep(0.01 if not announced else min(1.0, max(0.01, step["timeout_s"] - spent)))
         end(child)
@@ -394,7 +418,43 @@ class Refused(Exception):
 
 
 def output_size(out):
-    return sum(os.path.getsize(os.path.join(out, n)) for n in ("stdout", "stderr"))
+    """Bytes that a step and its server have printed so far."""
+    return sum(os.path.getsize(os.path.join(out, name)) for name in os.listdir(out))
+
+
+def cut_outputs(out):
+    """Keep of what a step printed no more of each stream than a file may have."""
+    for name in os.listdir(out):
+        if os.path.getsize(os.path.join(out, name)) > FILE_CAP:
+            os.truncate(os.path.join(out, name), FILE_CAP)
+
+
+def collect(step, scratch, out):
+    """Move the files that a step left from ``scratch`` to ``out``; one sentence for each that is not kept."""
+    left_out = []
+    room, count = STEP_CAP - output_size(out), 0
+    inside = os.path.realpath(scratch) + os.sep
+    for pattern in step.get("files", ()):
+        for path in sorted(glob.glob(os.path.join(scratch, pattern))):
+            name = os.path.basename(path)
+            shown = ascii(name)[1:-1][:100]
+            info = os.lstat(path)
+            if not stat.S_ISREG(info.st_mode) or not os.path.realpath(path).startswith(inside):
+                left_out.append("%s is no plain file in the run's own folder, and is not kept" % shown)
+            elif not is_kept(step, name):
+                left_out.append("%s has a name that is not kept" % shown)
+            elif info.st_size > min(FILE_CAP, room):
+                cap, what = (FILE_CAP, "a file") if info.st_size > FILE_CAP else (STEP_CAP, "all files of a run")
+                sizes = (shown, info.st_size >> 20, cap >> 20, what)
+                left_out.append("%s has %d MiB: at most %d MiB of %s are kept" % sizes)
+            elif count >= MOST_FILES:
+                left_out.append("%s is one file too many: %d are kept" % (shown, MOST_FILES))
+            else:
+                os.rename(path, os.path.join(out, name))
+                room, count = room - info.st_size, count + 1
+    if len(left_out) > 20:
+        left_out[20:] = ["%d more files are not kept" % (len(left_out) - 20)]
+    return left_out
 
 
 def listening(port):

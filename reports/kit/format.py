@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,11 +14,10 @@ import numpy as np
 from fleetmark.base import text as said
 from fleetmark.base.measurement import Better
 from fleetmark.base.units import scale_for, significant
+from fleetmark.base.visible import visible
 
 count = said.count  # numbers with their nouns belong here too
 
-# Characters that would turn or hide the text around them (bidirectional controls, zero-width ones).
-_BIDI = {*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200B, 0x200E, 0x200F, 0x061C, 0xFEFF}
 _SIZES = re.compile(r"(^|_)(size|stride|array|working_set|block)s?$")
 
 
@@ -35,16 +33,7 @@ def _plain(text: object) -> str:
     shown = str(text)
     if shown.isascii() and shown.isprintable():
         return shown
-    return "".join(_visible(c) for c in re.sub(r"[\r\n\t]+", " ", shown))
-
-
-def _visible(char: str) -> str:
-    code = ord(char)
-    if code in _BIDI or 0xD800 <= code < 0xE000:
-        return f"<U+{code:04X}>"
-    if unicodedata.category(char) == "Cc":
-        return chr(0x2400 + code) if code < 0x20 else f"<U+{code:04X}>"
-    return char
+    return visible(re.sub(r"[\r\n\t]+", " ", shown))
 
 
 def natural(text: str) -> list[tuple[int, int, str]]:

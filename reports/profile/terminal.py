@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fleetmark.base.text import count
 from fleetmark.base.units import human, scale_for, significant
 from fleetmark.record.profiles import Foretold, Profiled
 from planner.bottleneck import MOST_CONDITION, THROTTLES, Gain, Profile, Upgrade, gains
@@ -42,7 +43,7 @@ def show(found: Profiled, upgrades: Sequence[Gain], told: Sequence[Foretold]) ->
     overlap = _OVERLAP.get(p.p, "partly overlapped")
     saved = f", saved as {found.name}@{found.version}" if found.name else ""
     parts: list[RenderableType] = [
-        Text(f"{found.target}, {len(p.machines)} machines ({found.select}){saved}", style="bold"),
+        Text(f"{found.target}, {count(len(p.machines), 'machine')} ({found.select}){saved}", style="bold"),
         Text(f"  resources are used {overlap}: p = {_p(p.p)}; off by {p.error:.1%} on machines left out"),
         Text(f"  {', '.join(f'p = {_p(q)}: {e:.1%}' for q, e in p.errors.items())}{_alike(p.alike)}", style="dim"),
         Text(""),

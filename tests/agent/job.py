@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import json
 import re
 import subprocess
 import sys
 import threading
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -48,8 +48,11 @@ class Job:
         answer: dict[str, Any] = json.loads(ran.stdout.removeprefix("FLEETMARK"))
         return answer
 
-    def follow(self, have: str = "", patience: float = 60.0) -> Iterator[tuple[dict[str, Any], Any]]:
-        """What the follower tells, each with a function that sends it a command; ends after ``over``."""
+    def follow(self, have: Sequence[str] = (), patience: float = 60.0) -> Iterator[tuple[dict[str, Any], Any]]:
+        """What the follower says, each with a function that sends it an order; ends after ``over``.
+
+        The parts of a step's files come together with its ``end``, unpacked, as ``contents``.
+        """
         follower = subprocess.Popen(
             [sys.executable, str(self.folder / "follow.py"), str(self.folder)],
             stdin=subprocess.PIPE,
@@ -60,16 +63,24 @@ class Job:
         assert follower.stdout
         stdin = follower.stdin
 
-        def send(line: str) -> None:
-            stdin.write(line + "\n")
+        def send(order: str, step: str | None = None) -> None:
+            stdin.write(json.dumps({"order": order, **({"step": step} if step else {})}) + "\n")
             stdin.flush()
 
         watchdog = threading.Timer(patience, follower.kill)
         watchdog.start()
         try:
-            send(f"have {have}")
+            stdin.write(json.dumps({"order": "have", "steps": list(have)}) + "\n")
+            stdin.flush()
+            contents: dict[str, bytearray] = {}
             for line in follower.stdout:
                 doc = json.loads(line)
+                if doc["e"] == "part":
+                    contents.setdefault(doc["name"], bytearray()).extend(zlib.decompress(base64.b64decode(doc["data"])))
+                    continue
+                if doc["e"] == "end":
+                    assert {name: len(data) for name, data in contents.items()} == doc["files"]
+                    doc["contents"], contents = contents, {}
                 yield doc, send
                 if doc["e"] == "over":
                     return
@@ -91,5 +102,5 @@ class Job:
 
 
 def unpack(doc: dict[str, Any]) -> dict[str, Any]:
-    files = {name: gzip.decompress(base64.b64decode(data)).decode() for name, data in doc["files"].items()}
+    files = {name: data.decode() for name, data in doc["contents"].items()}
     return {**json.loads(files.pop("result.json")), "files": files}

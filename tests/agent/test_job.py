@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,13 @@ def alive(marker: str) -> list[str]:
         if marker in words:
             found.append(words)
     return found
+
+
+def wait_for(condition: Callable[[], object], patience_s: float = 30.0) -> None:
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not so within {patience_s:g} s"
+        time.sleep(0.01)
 
 
 def test_steps_run_in_order_and_say_how_they_ended(tmp_path: Path) -> None:
@@ -94,13 +102,14 @@ def test_a_killed_runner_is_taken_up_where_it_was(tmp_path: Path) -> None:
         if doc["e"] == "start":
             pid = doc["pid"]
         if doc["e"] == "begin" and doc["step"] == "00001":
+            wait_for(lambda: alive(marker))  # said before the child is there
             os.kill(pid, signal.SIGKILL)
         last = doc
     assert last == {"e": "over", "remaining": 2}
     assert alive(marker), "killed with -9, a runner leaves its child behind"
     before = (job.folder / "steps" / "00000" / "result.json").read_bytes()
     assert job.start()["state"] == "started"
-    assert list(job.results(have="00000")) == ["00001", "00002"]
+    assert list(job.results(have=["00000"])) == ["00001", "00002"]
     assert (job.folder / "steps" / "00000" / "result.json").read_bytes() == before
     assert not alive(marker)
     assert job.start()["state"] == "finished"
@@ -133,7 +142,7 @@ def test_a_server_asked_to_stop_lets_its_client_go_first(tmp_path: Path) -> None
     ended = {}
     for doc, send in job.follow():
         if doc["e"] == "wait":
-            send("go 00000")
+            send("go", "00000")
         if doc["e"] == "begin":
             send("stop")
         if doc["e"] == "end":
@@ -151,7 +160,7 @@ def test_a_server_asked_to_stop_does_not_wait_for_ever(tmp_path: Path, argv: lis
     job.start()
     for doc, send in job.follow(patience=15):
         if doc["e"] == "wait":
-            send("go 00000")
+            send("go", "00000")
         if doc["e"] == "begin":
             send("stop")
         last = doc
@@ -168,11 +177,11 @@ def test_a_held_host_runs_nothing_until_the_lead_is_over(tmp_path: Path) -> None
     for doc, send in job.follow():
         seen.append((doc["e"], doc.get("step")))
         if doc["e"] == "wait":
-            send("go 00000")
+            send("go", "00000")
         if doc["e"] == "ready":
             env = {**os.environ, "FLEETMARK_CAMPAIGN": "test"}
             stray = subprocess.Popen(marker.split(), env=env, start_new_session=True)
-            send("cancel 00000")
+            send("cancel", "00000")
         if doc["e"] == "end" and doc["step"] == "00000":
             assert unpack(doc)["ended"] == "exit"
     assert seen.index(("ready", "00000")) < seen.index(("end", "00000")) < seen.index(("begin", "00001"))
@@ -184,12 +193,12 @@ def test_a_lead_whose_node_was_lost_ends_as_lost_with_the_reason(tmp_path: Path)
     job.start()
     for doc, send in job.follow():
         if doc["e"] == "wait":
-            send("go 00000")
+            send("go", "00000")
         if doc["e"] == "begin":
-            send("cancel 00000 its node h2 was lost: power cut")
+            send("cancel", "00000")
         if doc["e"] == "end":
             result = unpack(doc)
-    assert (result["ended"], result["reason"]) == ("lost", "its node h2 was lost: power cut")
+    assert (result["ended"], result["reason"]) == ("lost", "a host that it needs was lost")
 
 
 def test_a_gated_step_waits_for_its_word(tmp_path: Path) -> None:
@@ -199,10 +208,82 @@ def test_a_gated_step_waits_for_its_word(tmp_path: Path) -> None:
     for doc, send in job.follow():
         if doc["e"] == "wait":
             time.sleep(0.2)
-            send("go 00000" if doc["step"] == "00000" else "skip 00001 its peer h9 is not there")
+            send("go" if doc["step"] == "00000" else "skip", doc["step"])
         if doc["e"] == "end":
-            ended[doc["step"]] = unpack(doc)["ended"]
-    assert ended == {"00000": "exit", "00001": "lost", "00002": "exit"}
+            result = unpack(doc)
+            ended[doc["step"]] = (result["ended"], result.get("reason"))
+    skipped = ("lost", "a host that it needs did not come")
+    assert ended == {"00000": ("exit", None), "00001": skipped, "00002": ("exit", None)}
+
+
+def test_an_order_for_anything_but_a_step_of_the_job_changes_nothing(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    job = Job(tmp_path / "work", [step(0, ["true"], gate=True)])
+    job.start()
+    for doc, send in job.follow():
+        if doc["e"] == "wait":
+            for word, number in (
+                ("go", str(outside)),
+                ("go", "../../../../../outside"),
+                ("go", "00007"),
+                ("run\ngo", "00000"),
+                ("rm", "00000"),
+                ("go", "00000\n"),
+            ):
+                send(word, number)
+            time.sleep(0.5)
+            assert not list((job.folder / "go").iterdir())
+            send("go", "00000")
+        if doc["e"] == "end":
+            assert unpack(doc)["ended"] == "exit"
+    assert not outside.exists()
+
+
+def test_only_plain_files_of_the_runs_own_folder_are_kept(tmp_path: Path) -> None:
+    """A tool's links are not followed, what it leaves in place of a file does not stop the job, and all is named."""
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "shadow.txt").write_text("root:x")
+    odd = "mkdir dir.txt; mkfifo pipe.txt; touch \"$(printf 'a\\nb.txt')\"; truncate -s 257M huge.txt; echo fine > fine.txt"
+    links = f"ln -s {secret}/shadow.txt link.txt; ln -s {secret} sub"
+    job = Job(
+        tmp_path / "work", [step(0, ["sh", "-c", f"{odd}; {links}"], files=["*.txt", "sub/*.txt"]), step(1, ["true"])]
+    )
+    job.start()
+    results = job.results()
+    assert results["00000"]["files"] == {"fine.txt": "fine\n", "stdout": "", "stderr": ""}
+    left_out = "; ".join(results["00000"]["left_out"])
+    for name in ("dir.txt", "pipe.txt", "a\\nb.txt", "huge.txt has 257 MiB: at most 256 MiB", "link.txt", "shadow.txt"):
+        assert name in left_out
+    assert results["00001"]["ended"] == "exit"
+
+
+def test_a_tool_that_prints_without_end_is_ended_and_its_output_cut(tmp_path: Path) -> None:
+    job = Job(tmp_path, [step(0, ["sh", "-c", "yes | head -c 300000000"]), step(1, ["yes"])])
+    job.start()
+    for result in job.results().values():
+        assert (result["ended"], result["reason"]) == ("flood", "printed more than 256 MiB")
+        assert len(result["files"]["stdout"]) <= 256 << 20
+
+
+def test_a_link_put_into_the_folder_of_results_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "shadow").write_text("root:x")
+    work = tmp_path / "work"
+    out = work / "jobs" / "test" / "h1" / "steps" / "00000.part"
+    job = Job(work, [step(0, ["sh", "-c", f"ln -s {tmp_path}/shadow {out}/a.txt; mkdir {out}/b.txt"], files=["*.txt"])])
+    job.start()
+    assert set(job.results()["00000"]["files"]) == {"stdout", "stderr"}
+
+
+def test_a_work_folder_that_is_removed_ends_the_job(tmp_path: Path) -> None:
+    remove = ["sh", "-c", f"rm -rf {tmp_path}/jobs"]
+    job = Job(tmp_path, [step(0, remove, gate=True), step(1, ["true"], gate=True)])
+    job.start()
+    for doc, send in job.follow():
+        if doc["e"] == "wait":
+            send("go", doc["step"])
+    assert doc == {"e": "over", "remaining": None}
+    assert not (tmp_path / "jobs").exists()
 
 
 @pytest.fixture
@@ -249,9 +330,9 @@ def test_a_serving_step_says_when_it_listens_and_ends_when_cancelled(tmp_path: P
     for doc, send in job.follow():
         heard.append(doc["e"])
         if doc["e"] == "wait":
-            send("go 00000")
+            send("go", "00000")
         if doc["e"] == "ready":
-            send("cancel 00000")
+            send("cancel", "00000")
     assert heard.index("begin") < heard.index("ready") < heard.index("end")
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +19,7 @@ import pytest
 from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import Host, load_inventory
 from fleetmark.hosts.reach import LinkLost, Reach, ReachError
+from fleetmark.hosts.ssh.target import UnknownKey, scans
 from tests.fleet.hosts import Fleet
 
 pytestmark = pytest.mark.fleet
@@ -181,14 +184,39 @@ def test_sixteen_hosts_are_asked_in_parallel(hosts: dict[str, Host]) -> None:
 
 
 def test_unknown_key_is_refused(hosts: dict[str, Host], fleet: Fleet, tmp_path: Path) -> None:
-    said = refused(with_known_hosts(hosts["h1"], tmp_path / "none"))
-    assert said.startswith("h1: its host key (ssh-ed25519 SHA256:")
-    assert f"ssh-keyscan -p 22 {fleet.address('h1')} >> {tmp_path / 'none'}" in said
-    assert not (tmp_path / "none").exists()
-    keyscan = ["ssh-keyscan", "-t", "ed25519", fleet.address("h1")]
-    known = subprocess.run(keyscan, capture_output=True, text=True, check=True).stdout
-    (tmp_path / "none").write_text(known)  # what the sentence says to do helps
-    assert hostname(with_known_hosts(hosts["h1"], tmp_path / "none")) == "h1"
+    file = tmp_path / "none"
+    with pytest.raises(UnknownKey) as error:
+        hostname(with_known_hosts(hosts["h1"], file))
+    assert str(error.value).startswith("h1: its host key (ssh-ed25519 SHA256:")
+    assert not file.exists()
+    [command] = scans([error.value])
+    assert command == f"ssh-keyscan -p 22 {fleet.address('h1')} >> {file}"
+    subprocess.run(command, shell=True, capture_output=True, check=True)  # what it says to do helps
+    assert hostname(with_known_hosts(hosts["h1"], file)) == "h1"
+
+
+def test_one_command_adds_all_unknown_keys(fleet: Fleet, tmp_path: Path) -> None:
+    """As a newcomer meets it: nobody has logged in to any of the hosts, and the terminal is narrow."""
+    common = f"-o UserKnownHostsFile={tmp_path}/known -o StrictHostKeyChecking=yes"
+    hosts = "".join(f"{h} ansible_host={fleet.address(h)}\n" for h in fleet.names)
+    (tmp_path / "hosts.ini").write_text(
+        f"{hosts}[all:vars]\nansible_user=root\nansible_private_key_file={fleet.key}\n"
+        f'ansible_ssh_common_args="{common}"\n'
+    )
+    words = [Path(sys.executable).with_name("fleetmark"), "hosts", "-i", "hosts.ini", "-s", "selftest"]
+    env = {**os.environ, "COLUMNS": "80"}
+
+    def asked() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(words, capture_output=True, text=True, env=env, cwd=tmp_path, timeout=120)
+
+    first = asked()
+    assert first.returncode == 1
+    assert "4 of 4 hosts do not answer" in first.stdout
+    [command] = [line for line in first.stdout.splitlines() if "ssh-keyscan" in line]
+    assert "trust the network" in " ".join(first.stdout.split())
+    subprocess.run(command, shell=True, capture_output=True, check=True)
+    again = asked()
+    assert again.returncode == 0, again.stdout + again.stderr
 
 
 def wrong_key(fleet: Fleet, file: Path) -> Path:

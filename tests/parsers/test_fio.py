@@ -271,3 +271,27 @@ def test_directions_and_units_of_metrics() -> None:
     assert found["cpu_sys"] == ("1", Better.NONE)
     bw = find(parsed, "read_bw")
     assert bw is not None and bw.workload == "fio"
+
+
+@pytest.mark.parametrize(
+    ("name", "end", "why"),
+    [
+        ("3.42_randrw.txt", b"\nRun status group", "no status of group 0"),
+        ("3.42_randrw.txt", b"  WRITE: bw=", "no status of group 0"),
+        ("3.33_two_servers.txt", b"All clients", "no section of all clients to its end"),
+        ("3.33_two_servers.txt", b"lat (usec): min=19, max=16196, avg=99.75", "no section of all clients to its end"),
+    ],
+)
+def test_normal_output_that_ends_too_early(name: str, end: bytes, why: str) -> None:
+    raw = (FIXTURES / "fio" / name).read_bytes()
+    parsed = parsers.parse("fio", raw[: raw.index(end)])
+    assert parsed.measurements
+    assert parsed.invalid == f"the output is cut: {why}"
+
+
+def test_json_that_ends_inside_a_second_run() -> None:
+    raw = (FIXTURES / "fio" / "3.42_randrw.json").read_bytes()
+    parsed = parsers.parse("fio", raw + raw[:-100])
+    line = raw.count(b"\n") + 1
+    assert parsed.invalid == f"the output is cut: the JSON that begins on line {line} is not complete"
+    assert parsed.measurements == parsers.parse("fio", raw).measurements

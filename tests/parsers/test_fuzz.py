@@ -100,6 +100,10 @@ def refigure(raw: bytes, pick: random.Random) -> bytes:
         b"0",
         b"-1",
         b"1e308",
+        b"1e400",
+        b"-1e400",
+        b"Infinity",
+        "١٢".encode(),  # digits to str.isdigit, and to a careless \\d
         b"nan",
         b"-inf",
         b"9" * 400,
@@ -117,11 +121,22 @@ def glue(raw: bytes, pick: random.Random) -> bytes:
     return raw + raw[pick.randint(0, len(raw)) :]
 
 
+def bury(raw: bytes, pick: random.Random) -> bytes:
+    """A value deeper than any reader's stack in the place of a figure; and one that a stack just holds."""
+    places = list(re.finditer(rb"\d+(?:\.\d+)?", raw))
+    if not places:
+        return raw
+    place, depth = pick.choice(places), pick.choice((500, 5_000, 100_000))
+    deep = pick.choice((b"[" * depth + b"]" * depth, b'{"a":' * depth + b"1" + b"}" * depth))
+    return raw[: place.start()] + deep + raw[place.end() :]
+
+
 MUTATIONS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
     truncate,
     behead,
     garble,
     refigure,
+    bury,
     glue,
     *map(on_lines, (drop, swap, repeat, interrupt)),
 )
@@ -210,6 +225,10 @@ def test_outputs_of_other_tools(tool: str) -> None:
     "raw",
     [
         b'{"a":' * 20_000,
+        b'{"a":' * 20_000 + b"1" + b"}" * 20_000,
+        b'{"jobs": ' + b"[" * 20_000 + b"]" * 20_000 + b"}",
+        b'{"start": {}, "end": {"sum_received": {"bits_per_second": 1e400}}, "intervals": []}',
+        b'{"start": {}, "end": {"sum_received": {"bits_per_second": ' + b"9" * 5000 + b"}}}",
         b"[" * 100_000,
         b"{" * 100_000,
         b'{"a": 1\n' * 20_000,
@@ -219,7 +238,21 @@ def test_outputs_of_other_tools(tool: str) -> None:
         b"[  1] " * 20_000,
         b"a,b;c " * 20_000,
     ],
-    ids=["nested", "brackets", "braces", "broken", "digits", "spaces", "words", "marks", "separators"],
+    ids=[
+        "nested",
+        "nested and closed",
+        "nested lists",
+        "infinite",
+        "huge",
+        "brackets",
+        "braces",
+        "broken",
+        "digits",
+        "spaces",
+        "words",
+        "marks",
+        "separators",
+    ],
 )
 def test_hostile_sizes_end_soon(tool: str, raw: bytes) -> None:
     check(tool, raw)

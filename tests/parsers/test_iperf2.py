@@ -162,7 +162,37 @@ def test_cut_before_the_row_over_the_whole_time() -> None:
     raw = fixture("2.1.8_server_killed.txt")
     parsed = parsers.parse("iperf2", raw[: raw.index(b"tcp write failed")])
     assert value(parsed, "bitrate") == pytest.approx((21.6e9 + 22.0e9) / 2 / 8)
-    assert parsed.invalid is not None and "did not finish" in parsed.invalid
+    assert parsed.invalid == "the output is cut: the row over the whole time is missing"
+
+
+def test_the_first_interval_is_not_the_whole_test() -> None:
+    raw = fixture("2.0.12_tcp_2_intervals.txt")
+    raw = raw[: raw.index(b"[  3]  1.0- 2.0")]
+    command = ("iperf", "-c", "h", "-P", "2", "-i", "1", "-t", "2")
+    parsed = parsers.parse("iperf2", raw, command)
+    assert parsed.invalid == "the output is cut: its rows end at 1 s of 2 s asked for"
+    usual = parsers.parse("iperf2", raw, ("taskset", "-c", "0", "/usr/bin/iperf", "-c", "h", "-P", "2"))
+    assert usual.invalid == "the output is cut: its rows end at 1 s of 10 s asked for"
+    assert parsers.parse("iperf2", raw, ("iperf", "-c", "h", "-P", "2", "-t", "1")).invalid is None
+    raw = fixture("2.1.8_server_killed.txt")
+    parsed = parsers.parse("iperf2", raw[: raw.index(b"[  1] 1.0000-2.0000")])
+    assert parsed.invalid == "the output is cut: its only row ends at 1.0000 s, as the first of several does"
+
+
+def test_fewer_streams_than_asked_for_is_cut() -> None:
+    raw = fixture("2.1.8_tcp_2_no_sum.csv")
+    parsed = parsers.parse("iperf2", raw, ("iperf", "-c", "h", "-P", "3", "-t", "1", "-y", "C"))
+    assert parsed.invalid == "the output is cut: 3 streams were asked for, 2 have rows"
+
+
+def test_a_client_of_datagrams_without_its_servers_report_is_cut() -> None:
+    raw = fixture("2.1.8_udp.txt")
+    parsed = parsers.parse("iperf2", raw[: raw.index(b"[  1] Server Report")])
+    assert parsed.invalid == "the output is cut: stream 1 has no report of its server"
+    multicast = raw[: raw.index(b"[  1] Server Report")].replace(
+        b"connected with 127.0.0.1", b"connected with 239.1.1.1"
+    )
+    assert parsers.parse("iperf2", multicast).invalid is None
 
 
 @pytest.mark.parametrize(

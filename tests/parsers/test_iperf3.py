@@ -164,7 +164,7 @@ def test_a_stream_cut_before_its_end() -> None:
     lines = fixture("3.21_stream.jsonl").splitlines(keepends=True)
     parsed = parsers.parse("iperf3", b"".join(lines[:2]))
     assert value(parsed, "bitrate") == 21013734561.069332 / 8
-    assert parsed.invalid is not None and "did not finish" in parsed.invalid
+    assert parsed.invalid == "the output is cut: the test on line 1 has no summary"
     assert parsed.version == "3.21"
 
 
@@ -179,7 +179,30 @@ def test_text_cut_before_the_sum() -> None:
     parsed = parsers.parse("iperf3", raw[: raw.rindex(b"[SUM][RX-C]   0.00-1.00   sec   688")])
     assert value(parsed, "bitrate") == 12.6e9 / 8
     assert value(parsed, "reverse_bitrate") == 5.71e9 / 8  # of the interval: the sum is not there
-    assert any("cut" in note for note in parsed.notes)
+    assert parsed.invalid == "the output is cut: the test on line 1 has no 'iperf Done.'"
+
+
+@pytest.mark.parametrize("ends_with", ["sender", "receiver"])
+def test_two_streams_cut_inside_the_summary_are_no_total(ends_with: str) -> None:
+    raw = fixture("3.12_tcp_3_verbose.txt")
+    row = raw.index(b"[  7]   0.00-1.00   sec   818 MBytes  6.86 Gbits/sec    0             sender")
+    parsed = parsers.parse("iperf3", raw[: raw.index(ends_with.encode(), row) + len(ends_with) + 1])
+    assert parsed.invalid == "the output is cut: the test on line 5 has no 'iperf Done.'"
+
+
+def test_a_servers_log_that_ends_inside_its_last_test() -> None:
+    raw = fixture("3.12_server_log.txt")
+    parsed = parsers.parse("iperf3", raw[: raw.rindex(b"- - - -")])
+    assert parsed.invalid == "the output is cut: the test on line 26 has no summary"
+    assert value(parsed, "bitrate", case="tcp") == 11.2e9 / 8
+
+
+def test_json_that_ends_inside_its_second_test() -> None:
+    raw = fixture("3.12_reverse.json")
+    for end in (raw[:2], raw[:-200], raw[:-2]):
+        parsed = parsers.parse("iperf3", raw + end)
+        assert parsed.invalid is not None and parsed.invalid.startswith("the output is cut: the JSON that begins on")
+        assert values(parsed, "bitrate") == [12107853833.301168 / 8]
 
 
 def test_zero_received_is_unknown_except_when_all_was_lost() -> None:

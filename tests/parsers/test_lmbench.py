@@ -330,6 +330,44 @@ def test_text_without_results(text: bytes, message: str) -> None:
     assert str(error.value).startswith(message)
 
 
+def test_a_last_number_that_lost_its_digits_is_cut() -> None:
+    raw = (FIXTURES / "lmbench" / "lat_mem_rd.txt").read_bytes()
+    shorter = raw.rstrip()[:-2]
+    assert shorter.endswith(b" 4.8")
+    parsed = parse(shorter)
+    assert parsed.invalid == "the output is cut: it ends inside line 45"
+    assert parse(raw[:-1]).invalid == "the output is cut: no end of the table of stride 512"
+    # the largest size that was asked for is there: nothing is lost but a blank line
+    assert parse(raw[:-1], ["lat_mem_rd", "-N", "1", "1", "64", "512"]).invalid is None
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "command", "missing"),
+    [
+        ("lat_ctx.txt", 3, "lat_ctx -s 0 2 16", "no row of 16 processes"),
+        ("lat_fs.txt", 3, "lat_fs DIR", "no line of 10k (lat_fs)"),
+        ("lat_ops.txt", 17, "lat_ops", "no line of double bogomflops (lat_ops)"),
+        ("lat_mem_rd.txt", 23, "lat_mem_rd -N 1 1 64 512", "no table of 1 of 2 strides"),
+        ("par_mem.txt", 15, "par_mem -L 64 -M 64M", "no row of the largest size under 67108864 bytes"),
+        ("stream.txt", 7, "stream -M 64M", "no line of STREAM triad bandwidth"),
+        ("bw_mem_trace.txt", 5, "", "no figure of bw_mem -N 1 512k cp"),
+        ("results.txt", 438, "", "no line with the time at its end"),
+        ("summary.txt", 88, "", "no table of memory latencies with a row of each host"),
+    ],
+)
+def test_whole_lines_that_are_missing_at_the_end(name: str, lines: int, command: str, missing: str) -> None:
+    raw = (FIXTURES / "lmbench" / name).read_bytes()
+    assert parse(raw, command.split()).invalid is None
+    cut = b"".join(raw.splitlines(keepends=True)[:lines])
+    assert parse(cut, command.split()).invalid == f"the output is cut: {missing}"
+
+
+def test_a_decimal_comma_is_no_figure() -> None:
+    with pytest.raises(ParseError):
+        parse(b"integer mul parallelism: 2,78\n")
+    assert parse(b"integer mul parallelism: 2.78\n").measurements[0].value == 2.78
+
+
 def test_what_the_programs_say_instead_of_results_is_passed_on() -> None:
     with pytest.raises(ParseError, match=r"line 1: .*, got 'malloc: Cannot allocate memory'"):
         read("lmbench", "bw_mem_no_memory.txt", "bw_mem", "900g", "rd")

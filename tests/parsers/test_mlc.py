@@ -32,6 +32,7 @@ KEYS: Mapping[str, tuple[str, Mapping[str, str], float]] = {
     "dram_ns": ("idle_latency", {"buffer": str(1_800_000 << 10)}, NS),
 }
 PAIRS = {"idle_latency": ("idle_latency", NS), "bw_matrix": ("bandwidth", MB)}
+TRUNCATED = "the output is cut: it ends inside line 48"
 NOT_SEQUENTIAL = {"v3.10_icelake_noroot.txt", "v3.11_noroot_2numa_unaligned_columns.txt"}
 RANDOM = "latencies are of random access: not comparable with sequential ones"
 PREFETCHED = (
@@ -88,7 +89,7 @@ def test_corpus(path: Path, row: Mapping[str, Any]) -> None:
             found = value(parsed, metric + (suffix if factor == NS else ""), **labels)
             assert found == pytest.approx(expected * factor, rel=1e-12), key
     assert parsed.version == row["tool_version"].removeprefix("v")
-    assert parsed.invalid is None
+    assert parsed.invalid == (TRUNCATED if "truncated" in path.name else None)
     assert len(set(identities(parsed))) == len(parsed.measurements)
     if suffix:
         assert not any(m.unit == "s" and not m.metric.endswith(suffix) for m in parsed.measurements)
@@ -233,8 +234,8 @@ def test_windows() -> None:
     parsed = read("mlc", "v3.9_windows.txt")
     assert ns(parsed, "local_latency_random") == 68.3
     assert mb(parsed, "peak_bandwidth", mix="1:1") == 30120.4
-    assert parsed.notes[1] == (
-        "a whole run without bandwidths between nodes, loaded latencies, cache-to-cache latencies: the text is not complete"
+    assert parsed.invalid == (
+        "the output is cut: no bandwidths between nodes, loaded latencies, cache-to-cache latencies"
     )
 
 
@@ -397,11 +398,24 @@ def test_text_that_ends_inside_a_row() -> None:
     cut = parse(text[: text.index("41102.7") + 5].encode())
     assert (ns(cut, "loaded_latency", delay="100"), find(cut, "loaded_bandwidth", delay="100")) == (268.5, None)
     assert "line 34: loaded bandwidth '41102' left out, where the text ends" in cut.notes
-    assert any(note.startswith("a whole run without cache-to-cache latencies") for note in cut.notes)
+    assert cut.invalid == "the output is cut: it ends inside line 34"
     cut = parse(text[: text.index("268.50") + 5].encode())
     assert find(cut, "loaded_latency", delay="100") is None
     cut = parse(text[: text.index("\nMeasuring Loaded")].encode())
-    assert any("loaded latencies, cache-to-cache latencies" in note for note in cut.notes)
+    assert cut.invalid == "the output is cut: no loaded latencies, cache-to-cache latencies"
+
+
+def test_a_text_that_ends_inside_the_cache_to_cache_latencies() -> None:
+    text = fixture("v3.1_sockets.txt")
+    reader = text.index("Remote Socket LLC->LLC HITM latency (data address homed in reader")
+    between = "the output is cut: no cache-to-cache latencies between nodes, homed in writer and reader"
+    for end, why in (
+        (text.index("Local Socket L2->L2 HITM"), "no cache-to-cache latencies within a socket, of HIT and HITM"),
+        (text.index("Remote Socket"), between.partition(": ")[2]),
+        (reader, between.partition(": ")[2]),
+        (text.rindex("            1"), "no 1 of 2 rows of cache-to-cache latencies"),
+    ):
+        assert parse(text[:end].encode()).invalid == f"the output is cut: {why}"
 
 
 def test_a_number_without_a_point_is_cut_wherever_it_stands() -> None:

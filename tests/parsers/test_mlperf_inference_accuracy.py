@@ -68,8 +68,21 @@ def test_accuracy_oddities() -> None:
         "accuracy 0.70000 disagrees with its own counts, 69 of 100",
     )
     assert [m.metric for m in parse(b"accuracy=76.5%, good=765, total=10").measurements] == ["accuracy", "good"]
+    assert value(parse(b"accuracy 81.43\n"), "accuracy") == pytest.approx(0.8143)
+    assert value(parse(b"accuracy 81.43%\nhash=1a46\n"), "accuracy") == pytest.approx(0.8143)
     for text in (b"accuracy=176.5%\n", b"accuracy=nan%\n", b"accuracy=76.", b"{'rouge1': 44.4", b"{'seed': 4}\n"):
         with pytest.raises(ParseError):
             parse(text)
     verified = parse(b"Verifying accuracy.\n'exact_match': 61.111\nTEST PASS\n")
     assert verified.invalid == "a compliance test's verification, not the accuracy of a run"
+
+
+def test_accuracy_that_is_cut() -> None:
+    line = b"accuracy=75.318%, good=37659, total=50000"
+    for text in (line, line[:-3], line[:-8], b"hello\n" + line[:-14]):
+        n = text.count(b"\n") + 1
+        assert parse(text).invalid == f"the output is cut: line {n} may be half of one"
+    for text in (line + b"\n", line + b"\n\nhash=1a", line + b"hash=1a", b"{'rouge1': 44.4}"):
+        assert parse(text).invalid is None
+    lost = b"metric/lifetime_ne/rating: 0.87\nmetric/lifetime_gauc/rating: 0.785\n"
+    assert parse(lost).invalid == "the output is cut: the number of samples is missing that follows lifetime_gauc"

@@ -500,6 +500,19 @@ def test_a_run_that_was_cut_among_others_is_left_out() -> None:
     )
 
 
+def test_a_log_that_is_cut_after_a_run_that_ended() -> None:
+    whole = log(evaluation(1, 0.35, epoch_num=1), record(T + 2, "tracked_stats", {"throughput": 5.5}))
+    assert parsed(whole + later(whole, 10_000)).invalid is None
+    within = parsed(whole + later(log(evaluation(1, 0.2, epoch_num=1), length=None), 10_000))
+    assert (within.invalid or "").startswith("the output is cut: expected a run_stop: the run that began on line ")
+    assert value(within, "time_to_train", run="0") is not None
+    n = whole.count("\n") + 1
+    before = parsed(whole + record(T + 50_000, "init_start"))
+    assert before.invalid == f"the output is cut: the run that sets itself up on line {n} has no run_start"
+    stopped = parsed(whole + later(log(evaluation(1, 0.35, epoch_num=1)), 10_000))
+    assert stopped.invalid == "the output is cut: the last run has no throughput, and others have"
+
+
 def test_runs_none_of_which_converged() -> None:
     text = log(evaluation(1, 0.2, epoch_num=1), status="aborted")
     found = parsed(text + later(text.replace("0.2", "0.3"), 200_000))

@@ -175,6 +175,28 @@ def test_corpus_unchecked_results() -> None:
     assert notes(made) == ["nccl: the results were not checked (validation off)"]
 
 
+def test_a_test_that_fails_among_others_is_told_however_it_failed() -> None:
+    text = raw("2.8_five_tests_one_failed.txt")
+    start, end = (
+        text.index("Running: NCCL_ALGO=Ring ./build/all_gather"),
+        text.index("Running: NCCL_ALGO=Ring ./build/alltoall"),
+    )
+    gather = text[start:end]
+    ways = {
+        gather[: gather.index("# nThread")]: "no rows of results",
+        gather[: gather.index("# Out of bounds")]: "the test did not come to its end",
+        gather[: gather.index("# nThread")] + "all_gather_perf: error while loading shared libraries\n": (
+            "no rows of results: all_gather_perf: error while loading shared libraries"
+        ),
+    }
+    for failed, why in ways.items():
+        made = parsed(text[:start] + failed + text[end:])
+        assert (cases(made), made.invalid) == ({"broadcast", "reduce", "alltoall"}, None)
+        assert f"all_gather: left out: {why}" in made.notes
+        last = parsed(text[:start] + failed)
+        assert last.invalid == f"the output is cut: all_gather: {why}"
+
+
 def test_messages_between_and_inside_rows() -> None:
     made = parsed(TWO)
     assert cases(made) == {"all_reduce", "alltoall"}
@@ -427,7 +449,10 @@ def test_text_that_ends_early() -> None:
     assert any(note.endswith("a row that is cut or has other text in it is left out") for note in cut.notes[-4:])
     head = ONE[: ONE.index("# Avg bus bandwidth    : 292.0") + 29]
     assert "avg_busbw" not in {m.metric for m in parsed(head).measurements}  # 292. may have had more digits
-    assert "all_reduce: no 'Avg bus bandwidth' figure" in parsed(head).notes
+    where = "all_reduce: the test did not come to its end: line 31 ends within its average"
+    assert parsed(head).invalid == f"the output is cut: {where}"
+    for text in (rows, rows[:-20]):
+        assert parsed(text).invalid == "the output is cut: all_reduce: the test did not come to its end"
 
 
 def test_figures_that_disagree() -> None:

@@ -82,11 +82,16 @@ def test_json_that_is_cut() -> None:
         "reduce_scatter: the test did not come to its end: its JSON output is cut off",
     )
     assert value(made, "ranks") == 4
+    where = "reduce_scatter: the test did not come to its end: its JSON output is cut off"
+    assert made.invalid == f"the output is cut: {where}"
 
 
 def test_text_after_json_that_is_cut() -> None:
     made = parsed(raw("2.17.9_report_cut.json") + "\n" + ONE)
-    assert cases(made) == {"reduce_scatter", "all_reduce"}
+    assert cases(made) == {"all_reduce"}
+    left_out = "reduce_scatter: left out: the test did not come to its end: its JSON output is cut off"
+    assert left_out in made.notes
+    assert made.invalid is None
     assert "all_reduce: line 25: a row that is cut or has other text in it is left out" in made.notes
 
 

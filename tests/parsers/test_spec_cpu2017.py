@@ -315,7 +315,10 @@ def test_a_log_that_was_interrupted() -> None:
     assert value(parsed, "base_run_time", case="500.perlbench_r", iteration="1") == 416.816327
     assert value(parsed, "base_copies", case="505.mcf_r") == 16
     assert find(parsed, "base_score") is None
-    assert (parsed.version, parsed.standing, parsed.invalid) == ("1.1.9", Standing.ESTIMATE, None)
+    assert (parsed.version, parsed.standing) == ("1.1.9", Standing.ESTIMATE)
+    assert parsed.invalid == "the output is cut: the log has no line 'runcpu finished at'"
+    ended = fixture("runcpu_interrupted.log") + "runcpu finished at 2024-05-20 20:50:00; 2360 total seconds elapsed\n"
+    assert parse(ended.encode()).invalid is None
     assert parsed.notes == (
         "line 41: 505.mcf_r base refrate began and never ended",
         "2 runs of the workload test and train left out: they only check the build",
@@ -533,6 +536,59 @@ def test_figures_that_are_no_numbers_are_absent(word: str) -> None:
     assert find(parsed, "base_time", case="500.perlbench_r") is None
     assert value(parsed, "base_time", case="505.mcf_r") == 611.250904
     assert all(math.isfinite(m.value) for m in parsed.measurements)
+
+
+def test_figures_with_decimal_commas_are_no_figures() -> None:
+    text = fixture("intrate_reportable.csv")
+    score_line = "SPECrate2017_int_base,121.543139,,121.543139"
+    for commas in ("SPECrate2017_int_base,121,543139,,121,543139", 'SPECrate2017_int_base,"121,543139",,"121,543139"'):
+        parsed = parse(text.replace(score_line, commas).encode())
+        assert find(parsed, "base_score") is None
+        assert any("is printed as '121,543139', no figure with a decimal point" in note for note in parsed.notes)
+        assert (score(parsed, "SPECrate2017_int", "peak"), parsed.invalid) == (106.466459, None)
+    same_cells = parse(text.replace(score_line, "SPECrate2017_int_base,121,121,,121,121").encode())
+    assert find(same_cells, "base_score") is None
+    everywhere = re.sub(r"(?<=,[0-9]{2}|[0-9]{3})\.(?=[0-9]{3})", ",", text)
+    with pytest.raises(
+        ParseError, match=r"line 8: expected figures with a decimal point, got '500\.perlbench_r,48,412,4"
+    ):
+        parse(everywhere.encode())
+
+
+def test_a_row_of_text_that_cannot_be_read_leaves_the_others_their_numbers() -> None:
+    text = fixture("intrate_reportable.txt").replace("48     410        186     S", "48   4 410 x    186     S")
+    parsed = parse(text.encode())
+    assert find(parsed, "base_run_time", case="500.perlbench_r", iteration="2") is None
+    assert value(parsed, "base_run_time", case="500.perlbench_r", iteration="3") == 415
+    assert value(parsed, "peak_run_time", case="500.perlbench_r", iteration="3") == 382
+    assert "line 11: the row of 500.perlbench_r cannot be read, left out" in parsed.notes
+    fewer = fixture("intrate_reportable.txt").replace("48     410        186     S", "48     410                S")
+    assert value(parse(fewer.encode()), "base_run_time", case="500.perlbench_r", iteration="3") == 415
+
+
+@pytest.mark.parametrize(
+    ("name", "until", "where"),
+    [
+        ("intrate_reportable.txt", " SPECrate(R)2017_int_peak", "no line for the peak score"),
+        ("intrate_reportable.csv", "SPECrate2017_int_peak", "no line for the peak score"),
+        ("intrate_power.txt", " SPECrate(R)2017_int_energy_peak", "no line for the peak score"),
+        ("intrate_power.csv", "SPECrate2017_int_energy_peak", "no line for the peak score of energy"),
+        ("fpspeed_estimate.csv", "ERRORS", "it ends before the errors that a report with 'valid' other than 1 lists"),
+        (
+            "intrate_reportable.rsf",
+            "spec.cpu2017.results.557_xz_r.peak.002.selected",
+            "line 384 begins a run that has no status",
+        ),
+        (
+            "intrate_reportable.rsf",
+            "spec.cpu2017.results.557_xz_r.base",
+            "the rows do not give the base score 121.543139",
+        ),
+    ],
+)
+def test_a_report_that_is_cut_says_where(name: str, until: str, where: str) -> None:
+    assert parse(fixture(name).split(until)[0].encode()).invalid == f"the output is cut: {where}"
+    assert read(TOOL, name).invalid is None
 
 
 def test_compiler_flags_and_prose_are_no_rows() -> None:

@@ -40,6 +40,18 @@ def test_the_same_result_in_three_formats() -> None:
         assert parsed.notes == ("INVALID RUN by SPEC's rules for publishing: 'reportable' flag not set during run",)
 
 
+def test_a_run_of_text_that_cannot_be_read_is_not_renumbered_away() -> None:
+    text = (FIXTURES / TOOL / "intrate_estimate.txt").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("714.cpython_r")]
+    damaged = text.replace(rows[0], rows[0].replace(".", ",").replace("714,", "714."), 1)
+    parsed, before = parse(damaged.encode()), parse(text.encode())
+    assert value(parsed, "base_run_time", case="714.cpython_r", iteration="1") is None
+    for iteration in ("2", "3"):
+        time = value(before, "base_run_time", case="714.cpython_r", iteration=iteration)
+        assert value(parsed, "base_run_time", case="714.cpython_r", iteration=iteration) == time is not None
+    assert any("the row of 714.cpython_r cannot be read, left out" in note for note in parsed.notes)
+
+
 def test_a_log() -> None:
     parsed = read(TOOL, "runcpu.log")
     assert value(parsed, "base_time", case="706.stockfish_r") == 341.900761  # the median

@@ -14,7 +14,7 @@ from parsers.stream import parse
 from tests import corpus
 
 FIXTURES = Path(__file__).parent / "fixtures" / "stream"
-NOT_VALIDATED = "no 'Solution Validates' line"
+NOT_VALIDATED = "the output is cut: no 'Solution Validates' line"
 
 TABLE = """\
 -------------------------------------------------------------
@@ -222,6 +222,27 @@ def test_figures_that_are_no_numbers_are_absent(word: str) -> None:
     parsed = parse(TABLE.replace("18333.8", word).encode())
     assert "scale" not in values(parsed)
     assert values(parsed)["copy"] == RATES["copy"]
+
+
+def test_an_infinite_rate_makes_the_run_invalid_and_leaves_no_time_of_0() -> None:
+    row = "Copy:           18514.5     0.242368     0.231979     0.317779"
+    absurd = "Copy:           Infinity     0.000000     0.000000     0.000000"
+    assert row in TABLE
+    parsed = parse(TABLE.replace(row, absurd).encode())
+    line = TABLE[: TABLE.index(row)].count("\n") + 1
+    assert parsed.invalid == f"line {line}: copy has 'Infinity', which is no number"
+    assert not any(metric.startswith("copy") for metric in values(parsed))
+    assert values(parsed)["triad"] == RATES["triad"]
+    parsed = parse(TABLE.replace("0.231979", "0.000000").encode())
+    assert "copy_time_min" not in values(parsed)
+    assert f"line {line}: copy has a figure of 0, less than STREAM prints; left out" in parsed.notes
+
+
+def test_a_second_run_that_does_not_end_makes_the_text_cut() -> None:
+    for end in ("Function", "Triad", "Solution"):
+        parsed = parse((TABLE + TABLE[: TABLE.index(end)]).encode())
+        assert parsed.invalid == NOT_VALIDATED
+        assert [m.value for m in parsed.measurements if m.metric == "triad"] == [RATES["triad"]]
 
 
 def test_blank_markdown_cell_is_absent() -> None:

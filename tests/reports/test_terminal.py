@@ -11,9 +11,10 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from fleetmark.base.measurement import Better, Status
+from fleetmark.base.terminal import Terminal
 from fleetmark.record.results import Results
 from reports import report
-from reports.campaign.terminal import summary
+from reports.campaign.terminal import MOST_PROBLEMS, summary
 from tests.reports import sample
 
 
@@ -100,3 +101,20 @@ def test_a_hosts_name_cannot_speak_to_the_terminal() -> None:
     text = shown(sample.tiny({}, ended=[(name, Status.FAILED, "why\x1b]0;title\x07")]), 120)
     assert not {"\x1b", "\x07", "\u202e"} & set(text)
     assert "[bold red]x" in text
+
+
+@pytest.mark.parametrize("width", [40, 80, 140])
+def test_commands_and_paths_to_paste_are_one_line(width: int, tmp_path: Path) -> None:
+    results = sample.six()
+    console = Terminal()
+    console.file, console.width = io.StringIO(), width
+    page = tmp_path / ("long" * 30) / "summary.html"
+    of = report.of_campaign(results)
+    for part in summary(of, page):
+        console.print(part)
+    lines = console.file.getvalue().splitlines()
+    assert f"report: {page}" in lines
+    assert f"campaign: {results.campaign.path}" in lines
+    commands = [f"    {problem.command}" for problem in of.problems[:MOST_PROBLEMS]]
+    assert commands
+    assert [c for c in commands if c not in lines] == []

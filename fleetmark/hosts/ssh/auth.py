@@ -12,6 +12,7 @@ import paramiko
 from paramiko.agent import AgentSSH
 from paramiko.pkey import UnknownKeyType
 
+from fleetmark.base.text import count
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.reach import ReachError
 from fleetmark.hosts.ssh.target import Target
@@ -30,7 +31,7 @@ def authenticate(host: Host, target: Target, transport: paramiko.Transport, *, p
                     return
                 if not transport.is_active():
                     raise ReachError(
-                        f"{host.name}: it hung up after {len(tried)} keys (MaxAuthTries?); set IdentitiesOnly"
+                        f"{host.name}: it hung up after {count(len(tried), 'key')} (MaxAuthTries?); set IdentitiesOnly"
                     )
         if password is not None:
             tried.append("the password")

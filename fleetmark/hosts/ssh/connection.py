@@ -21,11 +21,12 @@ from typing import IO, Any
 
 import fabric
 import paramiko
+from paramiko.buffered_pipe import BufferedPipe
 
 from fleetmark.hosts.inventory import Host
-from fleetmark.hosts.reach import Channel, LinkLost, Reach, ReachError
+from fleetmark.hosts.reach import CHUNK, Channel, LinkLost, Reach, ReachError
 from fleetmark.hosts.ssh.auth import authenticate, words_of
-from fleetmark.hosts.ssh.target import KnownKey, Target, known_keys, resolve
+from fleetmark.hosts.ssh.target import KnownKey, Target, UnknownKey, known_keys, resolve
 
 CONNECT_TIMEOUT_S = 10.0
 AUTH_TIMEOUT_S = 30.0
@@ -341,10 +342,7 @@ def _check_key(host: Host, target: Target, known: Sequence[KnownKey], key: param
         return True
     by_authority = any(k.marker == "@cert-authority" for k in known)
     why = "is known by a certificate authority only, which Fleetmark cannot check" if by_authority else "is not known"
-    raise ReachError(
-        f"{host.name}: its host key ({kind} {print_}) {why}; log in once with ssh, or, where the network is trusted, "
-        f"run ssh-keyscan -p {target.port} {target.hostname} >> {file}"
-    )
+    raise UnknownKey(host.name, f"its host key ({kind} {print_}) {why}", target, file)
 
 
 def _remember(host: Host, target: Target, file: Path, key: paramiko.PKey) -> None:
@@ -357,11 +355,21 @@ def _remember(host: Host, target: Target, file: Path, key: paramiko.PKey) -> Non
         raise ReachError(f"{host.name}: its new host key cannot be kept in {file}: {error.strerror}") from None
 
 
+class _Window(BufferedPipe):  # type: ignore[type-arg]
+    """What arrived and was not read. Paramiko grants a window and does not hold the peer to it."""
+
+    def feed(self, data: Any) -> None:
+        if len(self) > 2 * paramiko.common.DEFAULT_WINDOW_SIZE:
+            raise paramiko.SSHException("the host sends more than it may")  # ends the connection
+        super().feed(data)
+
+
 class _SshChannel(Channel):
     def __init__(self, host: str, transport: paramiko.Transport, session: paramiko.Channel, command: str) -> None:
         super().__init__(host)
         self._transport = transport
         self._session = session
+        session.in_buffer, session.in_stderr_buffer = _Window(), _Window()
         self._poll = select.poll()
         self._poll.register(session.fileno(), select.POLLIN)
         session.exec_command(command)
@@ -394,11 +402,11 @@ class _SshChannel(Channel):
         if not self._poll.poll(None if timeout is None else timeout * 1000):
             return False
         over = self._session.eof_received or self._session.closed  # asked first: data comes before the end
-        while self._session.recv_ready():
-            self._out += self._session.recv(1 << 20)
-        while self._session.recv_stderr_ready():
-            self._err += self._session.recv_stderr(1 << 20)
-        if over:
+        if self._session.recv_ready():
+            self._out += self._session.recv(CHUNK)
+        if self._session.recv_stderr_ready():
+            self._err += self._session.recv_stderr(CHUNK)
+        if over and not self._session.recv_ready() and not self._session.recv_stderr_ready():
             if not self._session.eof_received:
                 self._if_lost()
             self._ended = True

@@ -53,6 +53,43 @@ class KnownKey:
     file: Path
 
 
+class UnknownKey(ReachError):
+    """A host whose key no known_hosts has. ``why`` says so without the host's name and without what to do."""
+
+    def __init__(self, host: str, why: str, target: Target, file: Path) -> None:
+        self.why = why
+        # ssh-keyscan finds no way through a bastion, and would write down another name than the alias.
+        name = target.hostname.lower()
+        plain = not target.proxy and target.key_name in (name, f"[{name}]:{target.port}")
+        self.scan = Scan(target.port, file, target.hash_known_hosts, target.hostname) if plain else None
+        trusted = ", or, where the network is trusted, add it as `fleetmark hosts` says" if self.scan else ""
+        super().__init__(f"{host}: {why}; log in once with ssh{trusted}")
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """How ssh-keyscan is asked for the key of one host."""
+
+    port: int
+    file: Path
+    hashed: bool
+    hostname: str
+
+    def command(self, *more: Scan) -> str:
+        """The command line that adds its key to ``file``, and those of ``more``, which differ in their name only."""
+        words = ["ssh-keyscan", *(["-H"] if self.hashed else []), "-p", str(self.port)]
+        names = dict.fromkeys(scan.hostname for scan in (self, *more))
+        return f"{shlex.join([*words, *names])} >> {shlex.quote(str(self.file))}"
+
+
+def scans(unknown: Iterable[UnknownKey]) -> list[str]:
+    """As few command lines as add all their keys: one for each port and file."""
+    alike: dict[tuple[int, Path, bool], list[Scan]] = {}
+    for scan in (u.scan for u in unknown if u.scan):
+        alike.setdefault((scan.port, scan.file, scan.hashed), []).append(scan)
+    return [first.command(*more) for first, *more in alike.values()]
+
+
 def resolve(host: Host) -> Target:
     """Ask ``ssh -G``: Match, Include, canonical names, -F and -o all count. Raises ReachError with ssh's words."""
     argv = ["ssh", "-G"]

@@ -200,3 +200,63 @@ def test_a_tool_nobody_reads() -> None:
     with pytest.raises(FleetmarkError, match="did you mean lscpu"):
         parse("lscpuu", b"")
     assert {"dmidecode", "lsblk", "lscpu", "lspci", "numactl", "nvidia_smi"} <= set(tools())
+
+
+T4 = (
+    "timestamp, name, pci.bus_id, pstate, pcie.link.gen.max, pcie.link.width.current, temperature.memory, "
+    "power.limit [W], memory.total [MiB], ecc.mode.current, mig.mode.current, some.new.column [%], fan.speed [%]"
+)
+
+
+def query(*rows: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = parse("nvidia_smi", text(T4, *rows))["gpus"]
+    return found
+
+
+def test_columns_of_a_card_that_has_few() -> None:
+    row = (
+        "2024/03/15 13:57:59.791, Tesla T4, 00000000:00:1E.0, P8, 3, 8, [N/A], 70.00 W, 15360 MiB, Enabled, [N/A], 7, "
+    )
+    (gpu,) = query(row + "[Not Supported]")
+    assert gpu == {
+        "index": 0,
+        "name": "Tesla T4",
+        "bus": "00000000:00:1E.0",
+        "max_pcie_gen": 3,
+        "pcie_width": 8,
+        "power_limit": 70.0,
+        "memory": 15360 << 20,
+        "ecc": True,
+    }
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["[N/A]", "N/A", "[Not Supported]", "ERR!", "[Unknown Error]", "[GPU is lost]", "[Insufficient Permissions]"],
+)
+def test_what_a_card_cannot_tell_is_absent(word: str) -> None:
+    gpus = query(
+        f"now, {word}, 00000000:00:1E.0, P8, {word}, {word}, {word}, {word}, {word}, {word}, {word}, {word}, {word}",
+        "now, Tesla T4, 00000000:00:1F.0, P8, 3, 8, 1, 70, 15360, Enabled, Disabled, 1, 1",
+    )
+    assert gpus[0] == {"index": 0, "bus": "00000000:00:1E.0"}
+    assert (gpus[1]["index"], gpus[1]["name"], gpus[1]["mig"]) == (1, "Tesla T4", False)
+
+
+def test_several_moments_of_cards_without_an_index_are_those_cards() -> None:
+    row = "{}, Tesla T4, 00000000:00:{}.0, P8, 3, 8, [N/A], {}, 15360, Enabled, [N/A], 7, [N/A]"
+    gpus = query(*(row.format(t, bus, "[N/A]" if t else "70") for t in range(3) for bus in ("1E", "1F")))
+    assert [(g["index"], g["bus"][9:], g["power_limit"]) for g in gpus] == [(0, "00:1E.0", 70.0), (1, "00:1F.0", 70.0)]
+
+
+def test_a_table_of_cards_without_power_or_name() -> None:
+    table = text(
+        "| NVIDIA-SMI 550.54.15      Driver Version: 550.54.15      CUDA Version: 12.4     |",
+        "|   0  Tesla T4                       Off |   00000000:00:1E.0 Off |                    0 |",
+        "| N/A   33C    P8              9W /   70W |       0MiB /  15360MiB |      0%      Default |",
+        "|   1  ERR!                           Off |   00000000:00:1F.0 Off |                 ERR! |",
+        "|ERR!  ERR! ERR!             N/A / ERR!   |       3MiB /  15360MiB |     ERR!      Default |",
+    )
+    first, second = parse("nvidia_smi", table)["gpus"]
+    assert (first["name"], first["power_limit"], first["memory"]) == ("Tesla T4", 70.0, 15360 << 20)
+    assert second == {"index": 1, "bus": "00000000:00:1F.0", "memory": 15360 << 20}

@@ -1,7 +1,8 @@
-# Makes an archive of one commit, where fleetmark runs: archive.sh GIT COMMIT
+# Makes an archive of one commit, where fleetmark runs: archive.sh GIT COMMIT [CREDENTIALS]
+# CREDENTIALS is a file of git-credential-store, in which those lie that *** stands for in GIT.
 # Prints its path and its SHA-256. The last line of standard error says what is wrong and what to do.
 set -eu
-git=$1 commit=$2
+git=$1 commit=$2 credentials=${3:-}
 export LC_ALL=C GIT_TERMINAL_PROMPT=0 GIT_SSH_COMMAND="${GIT_SSH_COMMAND:-ssh -o BatchMode=yes}"
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/fleetmark
 archive=$cache/$commit.tar
@@ -17,6 +18,14 @@ if [ ! -s "$archive" ]; then
     work=$(mktemp -d "$cache/.git.XXXXXX")
     run() { git --git-dir "$work" "$@" >>"$work/said" 2>&1; }
     git init -q --bare "$work"
+    case $git in
+        *://\*\*\*@*)
+            git="${git%%://*}://${git#*://\*\*\*@}"
+            export credentials # a shell of git's own reads the name
+            # shellcheck disable=SC2016
+            git --git-dir "$work" config credential.helper '!git credential-store --file="$credentials"'
+            ;;
+    esac
     # Most servers hand out any commit by its hash. Where one does not, it is among all that branches and tags lead to.
     run fetch -q --depth 1 -- "$git" "$commit" || run fetch -q -- "$git" '+refs/heads/*:refs/heads/*' '+refs/tags/*:refs/tags/*' ||
         fail "could not fetch $git: $(grep -m 1 -E 'fatal|error' "$work/said"); check that it can be reached from where fleetmark runs, or $instead"

@@ -1,0 +1,78 @@
+"""Files: written whole or not at all, and read without following a link out of their folder."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from fleetmark.base.errors import FleetmarkError
+
+PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700  # of archives: what hosts run and say is for its owner alone
+
+
+def replace(path: Path, data: bytes | str, *, private: bool = False) -> None:
+    """``path``, or the file that it is a link to, holds all of ``data`` or what it held before.
+
+    A ``private`` one is for its owner alone; others are as the umask says, and keep the mode that they have. Raises
+    OSError, also for a device or a pipe, which would be replaced.
+    """
+    raw = data.encode() if isinstance(data, str) else data
+    file = path.resolve()
+    if file.exists() and not file.is_file():
+        raise OSError(errno.EINVAL, "it is no plain file; give another name")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_name(f".{file.name[:40]}.{secrets.token_hex(4)}")
+    mode = PRIVATE_FILE if private else 0o666
+    try:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as out:
+            if not private and file.exists():
+                os.fchmod(out.fileno(), stat.S_IMODE(file.stat().st_mode))
+            out.write(raw)
+            out.flush()
+            os.fsync(out.fileno())
+        part.rename(file)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def write_atomic(path: Path, data: bytes | str) -> None:
+    """As ``replace``, for a document that the user asked for by name. Raises FleetmarkError where it cannot be."""
+    try:
+        replace(path, data)
+    except OSError as error:
+        raise FleetmarkError(f"cannot write {path}: {error.strerror}") from error
+
+
+def open_inside(file: Path, root: Path) -> BinaryIO:
+    """``file`` to read from. Raises OSError where it is no plain file, or a link on its way leads out of ``root``."""
+    real = Path(os.path.realpath(file))
+    if not real.is_relative_to(os.path.realpath(root)):
+        raise OSError(errno.ELOOP, "a link leads out of the campaign")
+    handle = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for a writer
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is no plain file")
+    return os.fdopen(handle, "rb")
+
+
+def read_inside(file: Path, root: Path, most: int | None = None) -> bytes:
+    """All of ``file``, at most ``most`` bytes. Raises OSError as ``open_inside``, and for a file that is larger."""
+    with open_inside(file, root) as source:
+        raw = source.read() if most is None else source.read(most + 1)
+    if most is not None and len(raw) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {most >> 20} MiB")
+    return raw
+
+
+def decode_json(raw: bytes | str) -> Any:
+    """``raw`` as JSON. Raises ValueError for all that is none, nested too deeply included."""
+    try:
+        return json.loads(raw)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error

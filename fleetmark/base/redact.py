@@ -1,0 +1,98 @@
+"""Credentials stay out of what is kept and shown: those in URLs, and settings whose name says that they are secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from fleetmark.base.errors import FleetmarkError
+
+MARK = "***"
+
+Settings = Mapping[str, Mapping[str, Any]]  # workload -> parameter -> value
+
+_NAME = r"(?:access_?|api_?|secret_?|private_?)key|token|secret|passw(?:or)?d|pwd|credentials?|signature|sig"
+_SECRET_NAME = re.compile(rf"(?:^|[_-])(?:{_NAME})$", re.IGNORECASE)
+# Any userinfo of http(s), where a name alone may be a token; of other schemes only with a password: git@ is no secret.
+# The last form is a password with a slash in it that nobody quoted.
+_USERINFO = re.compile(
+    r"(?<=://)(?:(?:(?<=http://)|(?<=https://)|(?=[^/?#\s@]*:))[^/?#\s\"'<>]+|[^/?#\s:@]*:(?!\d*[/?#])[^\s\"'<>@]+)@",
+    re.IGNORECASE,
+)
+_QUERY = re.compile(rf"(?<=[?&])((?:[\w.-]*[_.-])?(?:{_NAME}|key|auth))=[^&#\s\"'<>]*[^&#\s\"'<>:;,.)]", re.IGNORECASE)
+_LEFT_OUT = re.compile(rf"://{re.escape(MARK)}@|[?&][\w.-]+={re.escape(MARK)}|^{re.escape(MARK)}$")
+
+
+def redact(text: str) -> str:
+    """``text`` with ``***`` in place of the credentials in its URLs."""
+    if "://" in text:
+        text = _USERINFO.sub(f"{MARK}@", text)
+    return _QUERY.sub(rf"\1={MARK}", text) if "=" in text else text
+
+
+def redacted(value: Any) -> Any:
+    """A JSON document with every string redacted."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {k: redacted(v) for k, v in value.items()}
+    return [redacted(v) for v in value] if isinstance(value, list | tuple) else value
+
+
+def lacks_credentials(value: Any) -> bool:
+    """Whether something was left out of a setting, or of a word of a command."""
+    if isinstance(value, list | tuple):
+        return any(map(lacks_credentials, value))
+    return isinstance(value, str) and bool(_LEFT_OUT.search(value))
+
+
+def conceal(settings: Settings) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+    """Settings as they may be kept, and what was left out of them: the redacted value to the real one.
+
+    A setting whose name says that it is secret is told by ``workload.parameter`` there. Raises FleetmarkError for one
+    URL with credentials of two kinds, which would be told apart no more.
+    """
+    kept: dict[str, dict[str, Any]] = {}
+    secrets: dict[str, str] = {}
+    for workload, values in settings.items():
+        kept[workload] = {}
+        for name, value in values.items():
+            if _SECRET_NAME.search(name) and value not in ("", None, MARK):
+                kept[workload][name] = MARK
+                secrets[f"{workload}.{name}"] = str(value)
+                continue
+            kept[workload][name] = redacted(value)
+            for real in value if isinstance(value, list | tuple) else [value]:
+                if not isinstance(real, str) or (shown := redact(real)) == real:
+                    continue
+                if secrets.setdefault(shown, real) != real:
+                    raise FleetmarkError(f"{workload}.{name}: {shown} is given twice with different credentials")
+    return kept, secrets
+
+
+def access(secrets: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    """The same for a role that fetches: ``url`` without userinfo, ``username``, ``password``; else ``value``."""
+    return {shown: _parts(real) if "://" in real else {"value": real} for shown, real in secrets.items()}
+
+
+def _parts(url: str) -> dict[str, str]:
+    scheme, _, rest = url.partition("://")
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    userinfo, at, _ = authority.rpartition("@")
+    name, _, password = userinfo.partition(":")
+    return {
+        "url": f"{scheme}://{rest[len(userinfo) + len(at) :]}",
+        "username": unquote(name),
+        "password": unquote(password),
+    }
+
+
+def git_credentials(secrets: Mapping[str, str]) -> str:
+    """Those of HTTP servers, as ``git credential-store`` reads them: a URL with its userinfo a line."""
+    lines = []
+    for real in secrets.values():
+        if real.startswith(("http://", "https://")) and "@" in (parts := urlsplit(real)).netloc:
+            lines.append(f"{parts.scheme}://{parts.netloc}\n")
+    return "".join(lines)

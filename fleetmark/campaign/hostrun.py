@@ -1,0 +1,93 @@
+"""One host's part in a campaign while it is driven: where it stands, and by when its next word is due.
+
+Every wait for a host has a deadline, which the host can put off only a finite number of times: each step sets it once
+when it may leave its gate, once when it begins and once when it has come.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+from fleetmark.campaign.steps import Step
+from fleetmark.hosts.reach import Channel, Reach
+
+STUCK_S = 120.0  # after which the next word of a host is overdue; past its timeout where a step runs
+SLOWEST = 32 << 10  # B/s at which files arrive on the slowest link that is waited for
+MOST_UNHEARD = 64  # replies of one host that wait to be heard: more, and the host waits
+
+
+@dataclass(slots=True)
+class Run:
+    """Changed by the main thread alone, but for what ``listen`` does with ``channel``, ``arrived`` and ``room``."""
+
+    host: str
+    reach: Reach
+    python: str
+    sudo: bool
+    folder: str  # of the job, on the host
+    steps: dict[str, Step]
+    pending: set[str] = field(default_factory=set)
+    phase: str = "launching"  # then running, over
+    why: str = ""  # why steps still pending at the end are lost
+    waiting: str | None = None  # the gated step it stands at
+    waiting_since: float = 0.0  # monotonic
+    cannot: dict[str, str] = field(default_factory=dict)  # workloads that could not be deployed, and why
+    channel: Channel | None = None
+    ready: str | None = None  # the serving step that listens
+    settled: frozenset[str] = frozenset()  # steps that an earlier run has
+    dropped: set[str] = field(default_factory=set)  # steps that are not needed any more
+    excuses: dict[str, str] = field(default_factory=dict)  # step to why it was ordered not to run, or to end
+    deadline: float | None = None  # monotonic; by then ``expected`` has come, or the host is stuck
+    expected: str = ""
+    silent_since: float | None = None  # monotonic; meanwhile the deadline stands still
+    arrived: int = 0  # bytes of files, ever; the deadline moves while they come
+    room: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(MOST_UNHEARD))
+    _arrived_before: int = 0  # when the deadline was set
+    _stood: set[str] = field(default_factory=set)  # gated steps that it has stood at,
+    _released: set[str] = field(default_factory=set)  # may have left,
+    _begun: set[str] = field(default_factory=set)  # and has begun
+
+    def expect(self, seconds: float, what: str) -> None:
+        """``what`` has to come within ``seconds``."""
+        self.deadline, self.expected, self._arrived_before = time.monotonic() + seconds, what, self.arrived
+
+    def stands_at(self, step: Step) -> None:
+        """It waits at the gate of ``step`` for hosts that have deadlines of their own."""
+        self.waiting = step.id
+        if step.id not in self._stood:
+            self._stood.add(step.id)
+            self.waiting_since, self.deadline = time.monotonic(), None
+
+    def may_leave(self, step_id: str) -> None:
+        """It was ordered to leave the gate of that step, one way or another."""
+        if step_id == self.waiting and step_id not in self._released:
+            self._released.add(step_id)
+            self.expect(STUCK_S, f"the beginning of {self.steps[step_id].title}")
+
+    def begins(self, step: Step) -> None:
+        self.waiting = None
+        if step.id not in self._begun:
+            self._begun.add(step.id)
+            self.expect(step.timeout_s + STUCK_S, f"the end of {step.title}")
+
+    def silent(self) -> None:
+        """Its connection is gone."""
+        self.silent_since = self.silent_since or time.monotonic()
+
+    def back(self) -> None:
+        """It is connected again: the time between does not count."""
+        if self.silent_since is not None and self.deadline is not None:
+            self.deadline += time.monotonic() - self.silent_since
+        self.silent_since = None
+
+    def overdue(self, now: float) -> bool:
+        """Whether what is expected of it should have come before ``now`` (monotonic)."""
+        if self.phase != "running" or self.silent_since is not None or self.deadline is None:
+            return False
+        return now > self.deadline + (self.arrived - self._arrived_before) / SLOWEST
+
+    def only_waits(self) -> bool:
+        """Whether it stands at a gate, and all that can end this is another host."""
+        return self.phase == "running" and self.silent_since is None and self.deadline is None and bool(self.waiting)

@@ -1,0 +1,88 @@
+"""Listens to one host over one idle connection: checks every reply, takes its files, and passes the rest on."""
+
+from __future__ import annotations
+
+import json
+import queue
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.campaign.hostrun import Run
+from fleetmark.campaign.receive import Receiver
+from fleetmark.hosts.reach import Channel, Flood, ReachError
+from fleetmark.record import replies
+from fleetmark.record.archive import Archive
+
+RETRY_S = 3.0
+STEADY_S = 10.0  # a link that holds so long is well again
+
+Heard = queue.SimpleQueue[tuple[str, str, Any]]  # host, what, details
+
+
+def order(**words: Any) -> bytes:
+    """An order to a host as it travels: a word and the id of one of its own steps, never a text."""
+    return json.dumps(words).encode() + b"\n"
+
+
+def listen(run: Run, archive: Archive, heard: Heard, patience_s: float, leaving: Callable[[], bool]) -> None:
+    """Follow the host's job to its end, over as many connections as it takes; for a thread of its own.
+
+    ``heard`` gets ``told`` (an event), ``came`` (step, folder with its files, result), ``silent`` and ``back`` (the
+    link), and at last ``gone``, ``no reply`` (it broke the rules) or ``broken`` (an error of ours), each with details.
+    """
+    silent_since = None
+    while True:
+        have = sorted((set(run.steps) | run.settled) - run.pending)
+        receiver = Receiver(archive, run.host, run.steps, have)
+        try:
+            run.channel = run.reach.open([run.python, f"{run.folder}/follow.py", run.folder], sudo=run.sudo)
+            run.channel.write(order(order="have", steps=have))
+            if leaving():
+                run.channel.write(order(order="stop"))
+            opened = time.monotonic()
+            for event in _events(run.channel):
+                if silent_since:
+                    heard.put((run.host, "back", None))
+                    if time.monotonic() - opened > STEADY_S:
+                        silent_since = None
+                _pass_on(run, receiver, event, heard)
+            if run.phase == "over":
+                return
+            raise ReachError(f"{run.host}: the connection ended")
+        except (replies.NoReply, Flood) as error:
+            heard.put((run.host, "no reply", str(error).removeprefix(f"{run.host}: ")))
+            run.reach.close()
+            return
+        except ReachError as error:
+            silent_since = silent_since or time.monotonic()
+            if run.phase == "over":
+                return
+            if leaving() or time.monotonic() - silent_since > patience_s:
+                heard.put((run.host, "gone", str(error)))
+                return
+            heard.put((run.host, "silent", str(error)))
+            run.reach.close()
+            time.sleep(RETRY_S)
+        except FleetmarkError as error:
+            heard.put((run.host, "broken", error))
+            return
+        finally:
+            receiver.forget()
+
+
+def _events(channel: Channel) -> Iterator[replies.Event]:
+    for line in channel.lines(most=replies.MAX_LINE):
+        if line.startswith(b"{"):  # a login script may talk too
+            yield replies.read_event(line)
+
+
+def _pass_on(run: Run, receiver: Receiver, event: replies.Event, heard: Heard) -> None:
+    """One event; the parts of files go to disk at once, and a host that talks faster than it is heard has to wait."""
+    if isinstance(event, replies.Part):
+        run.arrived += receiver.take(event)
+        return
+    came = (event.step, *receiver.end(event)) if isinstance(event, replies.Ended) else None
+    run.room.acquire()
+    heard.put((run.host, "came", came) if came else (run.host, "told", event))

@@ -1,0 +1,138 @@
+"""Takes the files of finished steps off one host's channel, part by part and within bounds, into the archive."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import fnmatch
+import os
+import shutil
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO
+
+from fleetmark.campaign.steps import Step
+from fleetmark.record.archive import Archive
+from fleetmark.record.replies import MAX_FILE, MAX_PART, MAX_RESULT_BYTES, MAX_STEP, Ended, NoReply, Part, Result, read
+
+_OWN_FILES = ("result.json", "stdout", "stderr", "server.stdout", "server.stderr")
+_MOST_FILES = 1000 + len(_OWN_FILES)
+
+
+@dataclass(slots=True)
+class _Arriving:
+    """The step whose files are arriving now. ``sizes``: name to bytes so far; the last file is still open."""
+
+    step: str
+    folder: Path
+    sizes: dict[str, int] = field(default_factory=dict)
+    file: BinaryIO | None = None
+    name: str = ""
+
+
+class Receiver:
+    """One host's steps as they arrive over one connection. For one thread; memory is bounded by one part.
+
+    Raises NoReply for what breaks the agent's rules, CannotKeep where the archive cannot be written.
+    """
+
+    def __init__(self, archive: Archive, host: str, steps: Mapping[str, Step], have: Iterable[str] = ()) -> None:
+        """``have``: steps that are here already, and do not come again."""
+        self._archive, self._host, self._steps = archive, host, steps
+        self._have = set(have)
+        self._arriving: _Arriving | None = None
+
+    def take(self, part: Part) -> int:
+        """The next bytes of a file of a step; how many they are."""
+        data = _unpacked(part.data)
+        if self._arriving and self._arriving.step != part.step:
+            raise NoReply(f"files of step {part.step} before the end of step {self._arriving.step}")
+        now = self._arriving or self._begin(part.step)
+        limit = MAX_RESULT_BYTES if part.name == "result.json" else MAX_FILE
+        if part.name != now.name:
+            self._next_file(now, part.name)
+        now.sizes[part.name] += len(data)
+        if now.sizes[part.name] > limit:
+            raise NoReply(f"{part.name} of step {part.step} has more than {limit >> 20} MiB")
+        if sum(now.sizes.values()) > MAX_STEP:
+            raise NoReply(f"the files of step {part.step} have more than {MAX_STEP >> 20} MiB")
+        assert now.file
+        with self._archive.keeping(now.folder):
+            now.file.write(data)
+        return len(data)
+
+    def end(self, ended: Ended) -> tuple[Path, Result]:
+        """All files of a step have come: the folder that holds them, for ``Archive.save_step``, and its result."""
+        now = self._arriving
+        if now is None or now.step != ended.step or now.sizes != ended.files:
+            raise NoReply(f"step {ended.step} ends without all of its files")
+        with self._archive.keeping(now.folder):
+            _close(now)
+        try:
+            result = read(Result, (now.folder / "result.json").read_bytes())
+        except FileNotFoundError:
+            raise NoReply(f"step {ended.step} has no result.json") from None
+        except NoReply as error:
+            raise NoReply(f"result.json of step {ended.step}: {error}") from None
+        self._arriving = None
+        return now.folder, result
+
+    def forget(self) -> None:
+        """Drop what has come of a step that did not end: the connection did."""
+        if self._arriving:
+            if self._arriving.file:
+                with contextlib.suppress(OSError):
+                    self._arriving.file.close()
+            shutil.rmtree(self._arriving.folder, ignore_errors=True)
+            self._arriving = None
+
+    def _begin(self, step_id: str) -> _Arriving:
+        step = self._steps.get(step_id)
+        if step is None or step_id in self._have:
+            raise NoReply(f"files of step {step_id}, which it {'has sent' if step else 'was not given'}")
+        self._have.add(step_id)
+        self._arriving = _Arriving(step_id, self._archive.begin_step(self._host, asdict(step)))
+        return self._arriving
+
+    def _next_file(self, now: _Arriving, name: str) -> None:
+        if not _is_kept(self._steps[now.step], name):
+            raise NoReply(f"step {now.step} left a file {name[:80]!r}, which it was not asked for")
+        if name in now.sizes or len(now.sizes) >= _MOST_FILES:
+            raise NoReply(f"the files of step {now.step} come in no order, or are too many")
+        with self._archive.keeping(now.folder):
+            _close(now)
+            now.file = self._archive.new_file(now.folder, name)
+        now.name, now.sizes[name] = name, 0
+
+
+def _is_kept(step: Step, name: str) -> bool:
+    """Whether a step may leave a file of that name: the runner's own, or one that the step's patterns name."""
+    if name in _OWN_FILES:
+        return True
+    if "/" in name or name.startswith(".") or name == "step.json" or not name.isprintable() or not name.isascii():
+        return False
+    return any(fnmatch.fnmatchcase(name, PurePosixPath(pattern).name) for pattern in step.files)
+
+
+def _unpacked(data: str) -> bytes:
+    """The bytes of a part. A stream that unpacks to more than ``MAX_PART`` is never unpacked further."""
+    try:
+        packed = base64.b64decode(data, validate=True)
+        stream = zlib.decompressobj()
+        raw = stream.decompress(packed, MAX_PART + 1)
+    except (ValueError, zlib.error) as error:
+        raise NoReply(f"a part of a file cannot be unpacked: {error}") from None
+    if len(raw) > MAX_PART or not stream.eof or stream.unused_data:
+        raise NoReply(f"a part of a file is cut, or has more than {MAX_PART >> 10} KiB")
+    return raw
+
+
+def _close(now: _Arriving) -> None:
+    """Have the file that was arriving on disk."""
+    if now.file:
+        now.file.flush()
+        os.fsync(now.file.fileno())
+        now.file.close()
+        now.file = None

@@ -1,0 +1,45 @@
+"""What a host or a cluster can possibly measure, by unit: a figure beyond it is damage or a tool's fault, not speed.
+
+The bounds are wide on purpose. They judge no hardware; they catch figures that are wrong by powers of ten.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from fleetmark.base.measurement import Measurement, Parsed
+
+BOUNDS: Mapping[str, tuple[float, float]] = {
+    "B/s": (0.0, 1e18),  # all memory of the largest machines together moves 1e17; 0 is what arrives when all is lost
+    "1/s": (0.0, 1e15),  # a hundred thousand hosts with 1e10 operations each
+    "FLOP/s": (0.0, 1e21),  # the fastest machines do 1e19 in their narrowest formats
+    "s": (1e-12, 1e9),  # light goes 0.3 mm in the one, the other is 30 years; no event takes 0 s
+    "B": (0.0, 1e18),  # the largest file systems
+    "Hz": (1.0, 1e13),  # beyond the second, circuits are optics
+    "W": (0.0, 1e9),  # a power station
+    "J": (0.0, 1e16),  # that for four months
+    "degC": (-100.0, 300.0),  # silicon works in neither
+    "1": (0.0, 1e20),  # fractions, ratios, scores, counts, and seeds of 64 bits: none goes below 0
+}
+
+
+def bounded(parsed: Parsed) -> Parsed:
+    """``parsed``, ``invalid`` where a figure is beyond its bounds. Every figure is kept."""
+    absurd = [m for m in parsed.measurements if not _possible(m)]
+    if not absurd:
+        return parsed
+    more = f", and {len(absurd) - 1} more like it" if len(absurd) > 1 else ""
+    why = _why(absurd[0]) + more
+    return replace(parsed, invalid=f"{parsed.invalid}; {why}" if parsed.invalid else why)
+
+
+def _possible(m: Measurement) -> bool:
+    low, high = BOUNDS[m.unit]
+    return low <= m.value <= high
+
+
+def _why(m: Measurement) -> str:
+    low, high = BOUNDS[m.unit]
+    unit = "" if m.unit == "1" else f" {m.unit}"
+    return f"{m.metric} of {m.case} is {m.value:g}{unit}, which cannot be: it lies between {low:g} and {high:g}{unit}"

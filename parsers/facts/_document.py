@@ -1,0 +1,129 @@
+"""The document that playbooks/agent/facts.py prints, checked before anything in it is used.
+
+A host may say what it likes: what is no such document, or too large for one, is refused with a sentence.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.facts import printable
+
+MOST_TEXT = 4 << 20  # characters of all strings together; a host of 8 GPUs and 512 CPUs says some 300 KiB
+_MOST_VALUES = 500_000  # in all lists and objects together
+_WIDEST = 63  # bits of a whole number
+
+_Whole = Annotated[int, Field(ge=0, lt=1 << _WIDEST)]
+_Name = Annotated[str, Field(max_length=255)]
+_Path = Annotated[str, Field(max_length=4096)]
+
+
+class _Part(BaseModel):
+    """What is not named here is left alone: another release of facts.py may say more."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+
+class Answer(_Part):
+    """What one command said; ``rc`` is None where it gave no answer, and ``err`` why."""
+
+    rc: int | None
+    out: str
+    err: str
+
+
+class Space(_Part):
+    """The file system that will be filled, or why it could not be asked."""
+
+    bavail_bytes: _Whole | None = None
+    total_bytes: _Whole | None = None
+    fstype: str | None = None
+    error: str | None = None
+
+
+class Document(_Part):
+    """Everything facts.py prints, as far as Fleetmark reads it."""
+
+    time: Annotated[float, Field(ge=0, le=4e9, allow_inf_nan=False)]
+    hostname: _Name
+    user: _Name
+    euid: _Whole
+    python: _Path
+    python_version: _Name
+    work: _Path
+    uname: dict[str, str] = {}
+    affinity: _Whole | None = None
+    files: dict[str, str] = {}
+    links: dict[str, str] = {}
+    nics: list[str] = []
+    counted: dict[str, dict[str, _Whole]] = {}
+    libraries: dict[str, list[str]] = {}
+    holders: dict[str, list[str]] = {}
+    claimed: dict[str, str] = {}
+    statvfs: Space = Space()
+    cached: list[str] = []
+    which: dict[str, str | None] = {}
+    probed: dict[str, Answer] = {}
+    caches: list[list[str]] = []
+    pci: dict[str, dict[str, str]] = {}
+    sudo: bool | None = None
+    commands: dict[str, Answer] = {}
+
+
+def load(raw: bytes) -> dict[str, Any]:
+    """The document in ``raw``, a line of JSON. Raises FleetmarkError, in one sentence, for what is no such document."""
+    if len(raw) > 8 * MOST_TEXT:
+        raise FleetmarkError(f"the host's facts are {len(raw) >> 20} MiB, which no host needs: {_AGAIN}")
+    try:
+        doc = json.loads(raw)
+    except (ValueError, RecursionError):  # no UTF-8, no JSON, a number of thousands of digits, endless brackets
+        raise FleetmarkError(f"the host's facts are no JSON that can be read: {_AGAIN}") from None
+    check(doc)
+    return dict(doc)
+
+
+def check(doc: object) -> None:
+    """Raises FleetmarkError, in one sentence, for what facts.py did not print."""
+    if not isinstance(doc, Mapping) or doc.get("schema") != 1:
+        raise FleetmarkError(f"the host's facts are no document of schema 1: {_AGAIN} with this Fleetmark's facts.py")
+    _check_size(doc)
+    try:
+        Document.model_validate(dict(doc))
+    except ValidationError as error:
+        raise damaged(error) from None
+
+
+def damaged(error: ValidationError, at: str = "") -> FleetmarkError:
+    """One sentence on the first thing that is wrong with the host's facts; ``at`` is where they were being read."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = printable(".".join(filter(None, [at, *map(str, first["loc"])])))[:80]
+    return FleetmarkError(f"the host's facts are damaged at {where}: {first['msg'][:160]}; {_AGAIN}")
+
+
+_AGAIN = "gather them again"
+
+
+def _check_size(doc: Mapping[str, Any]) -> None:
+    """Refuse what is too large, without recursion: nesting may be as deep as the text is long."""
+    text = values = 0
+    waiting: list[object] = [doc]
+    while waiting:
+        value = waiting.pop()
+        values += 1
+        if isinstance(value, str):
+            text += len(value)
+        elif isinstance(value, Mapping):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, list | tuple):
+            waiting += value
+        elif isinstance(value, int) and value.bit_length() > _WIDEST:
+            raise FleetmarkError(f"the host's facts hold a number of {value.bit_length()} bits: {_AGAIN}")
+        if text > MOST_TEXT:
+            raise FleetmarkError(f"the host's facts hold more than {MOST_TEXT >> 20} MiB of text: {_AGAIN}")
+        if values + len(waiting) > _MOST_VALUES:
+            raise FleetmarkError(f"the host's facts hold more than {_MOST_VALUES:,} values: {_AGAIN}")

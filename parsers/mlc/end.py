@@ -1,0 +1,70 @@
+"""Whether MLC's output goes on to its end: it prints no word that it is done, but what each table holds is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from parsers.mlc.words import CACHES, IDLE, LOADED, MATRIX, MOST, NAMES, PEAK, WHOLE_RUN, Options
+
+_LAST_DELAY = "20000"  # of the delays that MLC injects where nobody says others
+_LAST_MIX, _LAST_WORDY_MIX, _WORDY_MIX = "stream_triad", "1:1_nt", "4:1"
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What is known of the last run: its options, the sections it came to, the labels of each section's figures."""
+
+    given: Options
+    whole: bool  # no mode was asked for
+    nodes: int  # with cores of their own, as far as the text tells
+    sections: Sequence[str]
+    labels: Mapping[str, Sequence[Mapping[str, str]]]
+    columns: int | None = None  # of the matrix that the text ends in
+    rows: int = 0
+
+    def values(self, section: str, name: str) -> set[str]:
+        return {labels[name] for labels in self.labels.get(section, ()) if name in labels}
+
+
+def section_missing(run: Begun) -> str | None:
+    """What ``run`` lacks at its end, in words; None where it is all there, or nobody can know."""
+    if not run.sections:
+        return None
+    last = run.sections[-1]
+    if not run.labels.get(last) and last in (IDLE, PEAK, MOST, MATRIX, LOADED, CACHES):
+        return f"{NAMES[last]} under their heading"
+    missing = {PEAK: _mixes, MOST: _mixes, LOADED: _delays, CACHES: _caches}.get(last, _nothing)(run, last)
+    if missing:
+        return missing
+    absent = [NAMES[name] for name in WHOLE_RUN if name not in run.sections] if run.whole else []
+    return ", ".join(absent) or None
+
+
+def _nothing(run: Begun, section: str) -> None:
+    """A matrix of latencies or bandwidths: a node of memory alone has a column and no row, so rows tell nothing."""
+
+
+def _mixes(run: Begun, section: str) -> str | None:
+    mixes = run.values(section, "mix")
+    last = _LAST_WORDY_MIX if _WORDY_MIX in mixes else _LAST_MIX
+    return None if last in mixes else f"figure of the last mix of {NAMES[section]}"
+
+
+def _delays(run: Begun, section: str) -> str | None:
+    if run.given.has("d") or run.given.has("g") or _LAST_DELAY in run.values(section, "delay"):
+        return None
+    return f"{NAMES[section]} at a delay of {_LAST_DELAY}"
+
+
+def _caches(run: Begun, section: str) -> str | None:
+    if run.given.has("c") or run.given.has("w"):  # of one pair of cores
+        return None
+    if run.values(section, "state") != {"HIT", "HITM"}:
+        return f"{NAMES[section]} within a socket, of HIT and HITM"
+    remote = run.values(section, "homed")
+    if (run.nodes > 1 or remote) and remote != {"writer", "reader"}:
+        return f"{NAMES[section]} between nodes, homed in writer and reader"
+    if run.columns and run.rows < run.columns:
+        return f"{run.columns - run.rows} of {run.columns} rows of {NAMES[section]}"
+    return None

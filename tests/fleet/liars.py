@@ -1,0 +1,61 @@
+"""Hosts that lie: their Python runs Fleetmark's agent, but what it says is the liar's."""
+
+from __future__ import annotations
+
+import contextlib
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tests.fleet.hosts import Fleet
+
+PLACE = "/opt/liar"
+
+# A Python that is the real one for all but the agent. It goes by its own name, so that the facts name it.
+_PYTHON = f"""\
+#!/bin/bash
+case "$*" in
+  *follow.py*) lie=follow ;;
+  *FLEETMARK*) lie=launch ;;
+  *facts.py*) lie=facts ;;
+esac
+[ -n "$lie" ] && [ -e {PLACE}/$lie.py ] && exec -a {PLACE}/python3 /usr/bin/python3 {PLACE}/$lie.py "$@"
+exec -a {PLACE}/python3 /usr/bin/python3 "$@"
+"""
+
+# ``say(doc)`` is what the agent would say; the lie, in its place, may call ``really(doc)``.
+_FOLLOW = """\
+import base64, json, sys, zlib
+folder = sys.argv[2]
+sys.path.insert(0, folder)
+import follow
+really = follow.say
+def part(step, name, data):
+    really({{"e": "part", "step": step, "name": name, "data": base64.b64encode(zlib.compress(data)).decode()}})
+def say(doc):
+{lie}
+follow.say = say
+follow.Follower(folder).run()
+"""
+
+
+@contextlib.contextmanager
+def liars(fleet: Fleet, lies: Mapping[str, tuple[str, str]], inventory: Path) -> Iterator[None]:
+    """Let hosts lie: host to (what of, Python code). What of is ``follow`` (the body of ``say(doc)``), ``launch`` or
+    ``facts`` (a program that prints the answer). ``inventory`` is written: all hosts, the liars with their Python.
+    """
+    lines = []
+    for line in fleet.inventory.read_text().splitlines():
+        name = line.split(" ", 1)[0]
+        lines.append(f"{line} ansible_python_interpreter={PLACE}/python3" if name in lies else line)
+    inventory.write_text("\n".join(lines) + "\n")
+    try:
+        for host, (what, code) in lies.items():
+            text = _FOLLOW.format(lie=textwrap.indent(textwrap.dedent(code), "    ")) if what == "follow" else code
+            fleet.exec(host, ["mkdir", "-p", PLACE])
+            for name, content in (("python3", _PYTHON), (f"{what}.py", text)):
+                fleet.exec(host, ["sh", "-c", f"cat > {PLACE}/{name} && chmod +x {PLACE}/{name}"], input=content)
+        yield
+    finally:
+        for host in fleet.names:  # a lying host's job runs on, and its peers may wait at a gate
+            fleet.exec(host, ["sh", "-c", f"pkill -f runner.p[y]; rm -rf {PLACE}"], check=False)

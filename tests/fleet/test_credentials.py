@@ -1,0 +1,228 @@
+"""Credentials of a download reach the server they are for, and no record, screen, command line or host; a kill changes nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fleet.hosts import Fleet
+from tests.fleet.test_run import FLEETMARK
+
+pytestmark = pytest.mark.fleet
+ROLE = Path(__file__).parents[2] / "playbooks/roles/stream/files"
+NAME, PASSWORD, TOKEN, ELSE = "jane-of-tests", "S3cr3t/of%tests", "t0ken-of-tests", "aws-key-of-tests"
+LEAKS = [w.encode() for w in (NAME, PASSWORD, "S3cr3t%2Fof%25tests", TOKEN)]
+
+
+class Server:
+    """A server that hands out a stream.c to those who log in and bring a token; ``hold`` lets nobody have it yet."""
+
+    def __init__(self) -> None:
+        # The kernels take size and passes from the command line; the official stream.c has them compiled in.
+        source = (ROLE / "stream.c").read_text().replace("int main(", "static int with(")
+        self.source = (
+            source + "\n#define S_(x) #x\n#define S(x) S_(x)\nint main(void)\n{\n"
+            '    char *v[] = {"stream", S(STREAM_ARRAY_SIZE), S(NTIMES), 0};\n    return with(3, v);\n}\n'
+        ).encode()
+        self.asked, self.hold = threading.Event(), threading.Event()
+        self.hold.set()
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                wanted = "Basic " + base64.b64encode(f"{NAME}:{PASSWORD}".encode()).decode()
+                if self.headers.get("Authorization") != wanted or f"token={TOKEN}" not in self.path:
+                    self.send_response(401)
+                    self.send_header("WWW-Authenticate", 'Basic realm="x"')
+                    self.end_headers()
+                    return
+                server.asked.set()
+                server.hold.wait(60)
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(server.source)
+
+            def log_message(self, *_: Any) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    def url(self, password: str = "S3cr3t%2Fof%25tests") -> str:
+        return f"http://{NAME}:{password}@127.0.0.1:{self.http.server_port}/stream.c?token={TOKEN}"
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    made = Server()
+    yield made
+    made.hold.set()
+    made.http.shutdown()
+    made.http.server_close()
+
+
+class Watch:
+    """Looks at every command line on this machine, those of the fleet's hosts included, for what must not be there."""
+
+    def __init__(self) -> None:
+        self.seen: set[str] = set()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(0.02):
+            for file in Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    words = file.read_bytes()
+                except OSError:
+                    continue  # gone meanwhile
+                if any(leak in words for leak in LEAKS):
+                    self.seen.add(words.replace(b"\0", b" ").decode(errors="replace")[:300])
+
+
+class Here:
+    """The user's side: a suite that holds the credentials, results, and folders for temporary and cached files."""
+
+    def __init__(self, fleet: Fleet, root: Path, server: Server) -> None:
+        self.fleet, self.root, self.server = fleet, root, server
+        for name in ("results", "tmp", "cache", "suites"):
+            (root / name).mkdir()
+        self.env = {
+            **os.environ,
+            "COLUMNS": "120",
+            "FLEETMARK_RESULTS": str(root / "results"),
+            "TMPDIR": str(root / "tmp"),
+            "XDG_CACHE_HOME": str(root / "cache"),
+            "AWS_SECRET_ACCESS_KEY": ELSE,
+        }
+
+    def suite(self, **more: Any) -> str:
+        digest = hashlib.sha256(self.server.source).hexdigest()
+        settings = {"array_elements": 1000000, "ntimes": 3, "threads": 1, "source_sha256": digest, **more}
+        doc = {"about": "x", "repeats": 1, "workloads": {"stream": {"set": settings}}}
+        file = self.root / "suites" / "s.yml"
+        file.write_text(json.dumps(doc))
+        return str(file)
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [FLEETMARK, "run", "-i", str(self.fleet.inventory), *words],
+            capture_output=True,
+            text=True,
+            env=self.env,
+            cwd=self.root,
+            timeout=300,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        return done
+
+    def holds(self, *folders: str, words: list[bytes] = LEAKS) -> list[str]:
+        """The files below ``folders`` that hold, or are named by, one of ``words``."""
+        found = []
+        for file in (f for folder in folders for f in (self.root / folder).rglob("*")):
+            held = str(file).encode() + (file.read_bytes() if file.is_file() else b"")
+            found += [str(file)] if any(word in held for word in words) else []
+        return found
+
+    def on_hosts(self) -> str:
+        """What the hosts have of it on disk."""
+        word = NAME  # beside every other
+        script = f"grep -rlE '{word}|{TOKEN}|S3cr3t' /var/tmp /tmp /root/.ansible /var/log 2>/dev/null; true"
+        return "".join(self.fleet.exec(h, ["sh", "-c", script]).stdout for h in self.fleet.names)
+
+
+@pytest.fixture
+def here(fleet: Fleet, tmp_path: Path, server: Server) -> Iterator[Here]:
+    yield Here(fleet, tmp_path, server)
+    for host in fleet.names:
+        fleet.exec(host, ["sh", "-c", "rm -rf /var/tmp/fleetmark-0"])
+
+
+def test_credentials_go_to_their_server_and_nowhere_else(here: Here) -> None:
+    with Watch() as watch:
+        done = here.run("--suite", here.suite(source=here.server.url()), "--limit", "h1,h2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed of 2 runs" in done.stdout
+    assert here.holds("results", "tmp", "cache") == []
+    assert not any(leak.decode() in done.stdout + done.stderr for leak in LEAKS)
+    assert watch.seen == set()
+    assert here.on_hosts() == ""
+    asked = json.loads(next((here.root / "results").glob("*/campaign.json")).read_text())
+    shown = f"http://***@127.0.0.1:{here.server.http.server_port}/stream.c?token=***"
+    assert asked["settings"]["stream"]["source"] == shown
+
+
+def test_refused_credentials_are_not_repeated(here: Here) -> None:
+    done = here.run("--suite", here.suite(source=here.server.url("S3cr3t-but-wrong")), "--limit", "h1")
+    assert done.returncode == 1
+    assert "could not be deployed" in done.stdout and "401" in done.stdout, done.stdout
+    assert here.holds("results", "tmp", "cache", words=[*LEAKS, b"S3cr3t"]) == []
+    assert "S3cr3t" not in done.stdout + done.stderr and NAME not in done.stdout + done.stderr
+    assert here.on_hosts() == ""
+
+
+def test_a_killed_controller_leaves_no_environment_and_the_credentials_are_given_again(here: Here) -> None:
+    url = here.server.url()
+    suite = here.suite()
+    here.server.hold.clear()
+    process = subprocess.Popen(
+        [
+            FLEETMARK,
+            "run",
+            "-i",
+            str(here.fleet.inventory),
+            "--limit",
+            "h1",
+            "-s",
+            suite,
+            "--set",
+            f"stream.source={url}",
+        ],
+        env=here.env,
+        cwd=here.root,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert here.server.asked.wait(60), "nobody fetched it"
+        assert list((here.root / "tmp").glob("fleetmark-ansible-*")), "Ansible's folder is there while it works"
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        here.server.hold.set()
+    left = list((here.root / "tmp").glob("fleetmark-ansible-*"))
+    assert left
+    assert here.holds("tmp", words=[ELSE.encode()]) == []
+    for folder in left:
+        assert folder.stat().st_mode & 0o077 == 0
+        os.utime(folder, (0, 0))  # as one of an hour ago
+    for file in (here.root / "tmp").rglob("secrets.json"):
+        assert file.stat().st_mode & 0o077 == 0
+
+    refused = here.run("--resume", "last")
+    assert refused.returncode == 2
+    assert "the credentials of stream.source are not kept" in refused.stderr
+    assert "--set stream.source='http://***@127.0.0.1" in refused.stderr
+    done = here.run("--resume", "last", "--set", f"stream.source={url}")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert here.holds("results", "tmp", "cache") == []
+    assert not list((here.root / "tmp").glob("fleetmark-ansible-*")), "what the killed one left is gone"

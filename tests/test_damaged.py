@@ -1,0 +1,201 @@
+"""One damaged campaign among others: a line with its reason, and everybody else goes on. A full disk, likewise."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from fleetmark import cli
+from fleetmark.base.errors import CannotKeep
+from fleetmark.cli.common import SOME_FAILED
+from fleetmark.record import archive as archives
+from fleetmark.record.archive import Archive, campaigns
+from tests.drives import save_step
+from tests.records import IOPS, TRIAD, record
+
+FLEETMARK = Path(sys.executable).parent / "fleetmark"
+
+
+def garbage(file: Path) -> None:
+    file.write_bytes(b"\x00\xff\x85\n" + os.urandom(400))
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+def holds(text: str) -> Callable[[Path], object]:
+    return lambda file: file.write_text(text)
+
+
+DAMAGE: list[tuple[str, str, Callable[[Path], object]]] = [
+    (file, name, how)
+    for file in ("campaign.json", "journal.jsonl", "jobs/a1.json", "facts/a1.json", "measurements.parquet")
+    for name, how in {
+        "empty list": holds("[]"),
+        "list line": holds('[1]\n{"t": "2026-11-01T00:00:00Z", "e": "ended", "owed": 0}\n'),
+        "empty object": holds('{}\n{"t": "2026-11-01T00:00:00Z", "e": "ended", "owed": 0}\n'),
+        "deep": holds("[" * 50_000 + "\n{}\n"),
+        "garbage": garbage,
+        "cut": cut,
+        "empty": holds(""),
+        "gone": lambda file: file.unlink(),
+        "folder": lambda file: (file.unlink(), file.mkdir()),
+        "link": lambda file: (file.unlink(), file.symlink_to("/etc/hosts")),
+    }.items()
+    if not (file == "jobs/a1.json" and name == "empty object")  # whose end is as a whole one's: for --resume to say
+    and not (file == "facts/a1.json" and name == "empty object")
+    and not (file == "journal.jsonl" and name in ("cut", "empty", "gone"))  # as a crash leaves it
+    and not (file == "measurements.parquet" and name == "gone")
+]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Three campaigns of the same two generations; the second, c1, is the one that breaks."""
+    made = tmp_path / "record"
+    for name in ("c0", "c1", "c2"):
+        hosts = {f"{g}{n}": {"gen": g} for g in "ab" for n in range(3)}
+        figures = {
+            (h, b): [1e9 * (1 + n / 50 + (h[0] == "b")), 1.01e9] for n, h in enumerate(hosts) for b in (TRIAD, IOPS)
+        }
+        archive = record(made, name, hosts, figures).writable()
+        for host in hosts:
+            archive.save_job(host, json.dumps({"host": host, "steps": [], "deploy": [], "skipped": {}}))
+            for b in (TRIAD, IOPS):
+                run = {"host": host, "workload": b.workload, "case": b.case, "repeat": 0, "subject": "host"}
+                archive.note("outcome", **run, status="passed", reason="", started="2026-11-01T00:00:00Z")
+        archive.note("ended", owed=0)
+        doc = archive.campaign()
+        archive.save_campaign({**doc, "jobs": dict.fromkeys(hosts, "")})
+        archive.close()
+    return made
+
+
+def invoke(root: Path, *words: str) -> Any:
+    return CliRunner().invoke(cli.app, [*words, "--results", str(root)])
+
+
+def ended_well(done: Any) -> None:
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize(("file", "name", "how"), DAMAGE, ids=[f"{f}-{n}" for f, n, _ in DAMAGE])
+def test_a_damaged_campaign_is_one_line_and_the_others_go_on(
+    root: Path, file: str, name: str, how: Callable[[Path], object]
+) -> None:
+    how(root / "c1" / file)
+    done = invoke(root, "campaigns", "--format", "json")
+    ended_well(done)
+    lines = {line["campaign"]: line for line in json.loads(done.stdout)}
+    assert set(lines) == {"c0", "c1", "c2"}
+    assert lines["c1"]["damaged"] and "\n" not in lines["c1"]["damaged"]
+    assert Path(file).name in lines["c1"]["damaged"] or file == "campaign.json"
+    assert lines["c0"]["damaged"] is None and lines["c0"]["statuses"] == {"passed": 12}
+    table = invoke(root, "campaigns")
+    ended_well(table)
+    assert "damaged" in table.output
+    done = invoke(root, "compare", "-b", "gen=a", "-c", "gen=b", "--per", "core", "--html", str(root.parent / "x.html"))
+    ended_well(done)
+    if file in ("campaign.json", "measurements.parquet"):
+        assert "fleetmark: c1 is left out: " in done.output
+    done = invoke(root, "report", "c1")
+    assert done.exception is None or "\n" not in str(done.exception)
+    assert done.exit_code == 0 or type(done.exception).__name__ in ("FleetmarkError", "CannotKeep"), done.exception
+    ended_well(invoke(root, "report", "c0"))
+
+
+@pytest.mark.parametrize("words", [["predict", "-m", "host=a1"], ["reference", "save", "x", "--from", "gen=a"]])
+def test_other_verbs_say_what_they_left_out(root: Path, words: list[str]) -> None:
+    (root / "c1" / "campaign.json").write_text("[]")
+    done = subprocess.run([FLEETMARK, *words, "--results", root], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+    assert f"fleetmark: c1 is left out: {root}/c1/campaign.json: damaged" in done.stderr
+
+
+def test_where_all_is_damaged_the_reason_is_said(root: Path) -> None:
+    for name in ("c0", "c1", "c2"):
+        (root / name / "campaign.json").write_text("{")
+    done = invoke(root, "compare", "-b", "gen=a", "-c", "gen=b")
+    assert "c0/campaign.json: cannot be read" in str(done.exception)
+
+
+def test_facts_that_are_damaged_cost_what_they_tell_alone(root: Path) -> None:
+    (root / "c1" / "facts" / "a1.json").write_text("{")
+    done = invoke(root, "compare", "-b", "gen=a", "-c", "gen=b", "--per", "core")
+    ended_well(done)
+    assert f"fleetmark: what a1 is, of c1, is left out: {root}/c1/facts/a1.json: not facts" in done.output
+
+
+# --- a disk that is full ---------------------------------------------------------------------------------------------
+
+
+def no_room(*_: Any, **__: Any) -> Any:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+WRITES: dict[str, tuple[str, Callable[[Archive], object]]] = {
+    "journal": ("write", lambda a: a.note("ended", owed=0)),
+    "journal's sync": ("fsync", lambda a: a.note("ended", owed=0)),
+    "step": (
+        "mkdir",
+        lambda a: save_step(a, "h", {"workload": "w", "case": "c", "repeat": 0, "subject": "host"}, {"stdout": b"x"}),
+    ),
+    "measurements": ("fsync", lambda a: a.write_measurements([])),
+    "page": ("fsync", lambda a: a.write_page("x")),
+    "job": ("fsync", lambda a: a.save_job("h", "{}")),
+}
+
+
+@pytest.mark.parametrize("what", WRITES)
+def test_a_full_disk_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    archive = Archive.create(tmp_path / "a disk", "c1", {"hosts": []}).writable()
+    archive.note("launched", host="h")
+    call, write = WRITES[what]
+    with monkeypatch.context() as patch:
+        patch.setattr(os, call, no_room)
+        with pytest.raises(CannotKeep) as error:
+            write(archive)
+    said = str(error.value)
+    assert "No space left on device; hosts go on with what they have" in said and "\n" not in said
+    assert said.endswith(f"fleetmark run --resume '{tmp_path}/a disk/c1'")
+    assert [e["e"] for e in archive.journal()] == ["launched"], "no half line, nothing glued to it"
+    archive.note("ended", owed=0)
+    assert [e["e"] for e in archive.journal()] == ["launched", "ended"]
+    assert not list(archive.path.rglob(".*")), "nothing half written takes the room that is left"
+
+
+def test_a_full_disk_is_nobodys_wrong_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = Archive.create(tmp_path, "c1", {"hosts": [], "created": "2026-11-01T00:00:00Z"})
+    monkeypatch.setattr(sys, "argv", ["fleetmark", "parse", str(archive.path)])
+    monkeypatch.setattr(archives, "replace", no_room)
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == SOME_FAILED
+    assert f"make room, then fleetmark run --resume {archive.path}" in capsys.readouterr().err
+
+
+def test_somebody_elses_campaign_is_listed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "20261101T000000-quick-abcd"
+    Archive.create(tmp_path, name, {"hosts": []})
+    real = Path.iterdir
+
+    def closed(folder: Path) -> Any:
+        if folder.name == name:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        return real(folder)
+
+    monkeypatch.setattr(Path, "iterdir", closed)
+    assert [a.id for a in campaigns(tmp_path)] == [name]

@@ -1,0 +1,301 @@
+"""A campaign is written whole or not at all, is planned again where a job is damaged, and is joined by hosts that were away."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import stat
+from collections.abc import Callable, Sequence
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from fleetmark import cli
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.campaign import planned
+from fleetmark.campaign import run as campaign
+from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.preflight import Checked
+from fleetmark.record import archive as archives
+from fleetmark.record import journal
+from fleetmark.record.archive import Archive
+from fleetmark.record.view import load_results
+from tests.drives import save_step
+from tests.test_plan import facts
+
+SUITE = """about: x
+repeats: 2
+workloads:
+  selftest:
+  fio: {set: {size: 1GiB, runtime: 1}, cases: ["randread*"]}
+  iperf3: {repeats: 1, set: {duration: 1, streams: 2, udp_rate: ""}}
+  stream: {set: {threads: [1, 2]}}
+"""
+NAMES = ("h1", "h2", "h3", "h4")
+
+
+class Fleet:
+    """Hosts that say what they are, or are away, and never run anything."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
+        self.away: set[str] = set()
+        self.asked: list[str] = []
+        self.root = root
+        (root / "s.yml").write_text(SUITE)
+        hosts = [Host(n, f"10.0.0.{n[1:]}", f"10.1.0.{n[1:]}", labels={"gen": "x"}) for n in NAMES]
+        monkeypatch.setattr(campaign, "load_inventory", lambda *_: hosts)
+        monkeypatch.setattr(campaign, "check_hosts", self.check)
+        monkeypatch.setattr(campaign, "_drive", self.drive)
+
+    def check(self, hosts: Sequence[Host], *_: Any, **__: Any) -> list[Checked]:
+        self.asked += [h.name for h in hosts]
+        return [
+            Checked(h, reason="no route to host")
+            if h.name in self.away
+            else Checked(h, None, facts(hostname=h.name), {})
+            for h in hosts
+        ]
+
+    def drive(self, archive: Archive, options: Any, console: Any, checked: Sequence[Checked], credentials: Any) -> bool:
+        archive.close()
+        return False
+
+    def run(self) -> Archive:
+        options = campaign.Options(suite=str(self.root / "s.yml"), root=self.root, seed=7)
+        return campaign.run(options, Console(file=io.StringIO()))[0]
+
+    def resume(self, archive: Archive) -> None:
+        self.asked.clear()
+        try:
+            campaign.resume(archive, campaign.Options(suite=""), Console(file=io.StringIO()))
+        finally:
+            archive.close()
+
+
+@pytest.fixture
+def fleet(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Fleet:
+    return Fleet(monkeypatch, tmp_path)
+
+
+def jobs(archive: Archive) -> dict[str, bytes]:
+    return {p.stem: p.read_bytes() for p in sorted((archive.path / "jobs").iterdir())}
+
+
+# --- written whole ---------------------------------------------------------------------------------------------------
+
+
+def test_a_controller_killed_while_it_plans_leaves_no_half_campaign(fleet: Fleet, tmp_path: Path) -> None:
+    """Killed at each of its writes in turn, until it gets through."""
+    real = archives.replace
+    for dies_at in range(40):
+        child = os.fork()
+        if child == 0:
+            count = [0]
+
+            def write(*args: Any, count: list[int] = count, dies_at: int = dies_at, **more: Any) -> None:
+                if count[0] == dies_at:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                count[0] += 1
+                real(*args, **more)
+
+            archives.replace = write  # type: ignore[attr-defined]
+            fleet.run()
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        if os.WIFEXITED(status):
+            break
+        assert archives.campaigns(tmp_path) == []
+        assert [p.name[:5] for p in tmp_path.iterdir() if p.is_dir()] == [".new-"], "one at most: the next run sweeps"
+    assert dies_at == 9, "campaign.json, and facts and job of four hosts"
+    (archive,) = archives.campaigns(tmp_path)
+    assert len(jobs(archive)) == 4 and not list(tmp_path.glob(".new-*"))
+
+
+def test_a_campaign_that_is_being_made_is_left_alone(tmp_path: Path) -> None:
+    draft, lock = archives._draft(tmp_path, "busy")
+    archives.remove_unfinished(tmp_path)
+    assert draft.exists()
+    os.close(lock)
+    archives.remove_unfinished(tmp_path)
+    assert not draft.exists()
+
+
+def test_archives_are_for_their_owner_alone_and_documents_as_the_umask_says(fleet: Fleet, tmp_path: Path) -> None:
+    old = os.umask(0o022)
+    try:
+        archive = fleet.run().writable()
+        step = {**json.loads(jobs(archive)["h1"])["steps"][0]}
+        folder = save_step(archive, "h1", step, {"result.json": b"", "stdout": b""})
+        archive.set_aside(folder)
+        save_step(archive, "h1", step, {"stdout": b""})
+        archive.write_measurements([])
+        archive.note("ended", owed=0)
+        archive.close()
+        done = CliRunner().invoke(cli.app, ["report", archive.id, "--results", str(tmp_path)], catch_exceptions=False)
+        assert done.exit_code == 0
+        page = tmp_path / "mine.html"
+        CliRunner().invoke(cli.app, ["report", archive.id, "--results", str(tmp_path), "--html", str(page)])
+    finally:
+        os.umask(old)
+    for path in [archive.path, *archive.path.rglob("*")]:
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+    assert (archive.path / "summary.html").exists() and len(list(archive.path.glob("superseded/*/h1/*/*/*"))) == 1
+    assert stat.S_IMODE(page.stat().st_mode) == 0o644
+
+
+# --- planned again ---------------------------------------------------------------------------------------------------
+
+CUT: dict[str, Callable[[Path], object]] = {
+    "missing": lambda file: file.unlink(),
+    "cut": lambda file: file.write_bytes(file.read_bytes()[:1000]),
+    "empty": lambda file: file.write_bytes(b""),
+    "a list": lambda file: file.write_text("[1]"),
+    "another": lambda file: file.write_bytes(file.read_bytes().replace(b'"repeat": 1', b'"repeat": 9')),
+}
+
+
+@pytest.mark.parametrize("how", CUT)
+@pytest.mark.parametrize("names", [("h2",), NAMES])
+def test_a_damaged_job_is_planned_again_byte_for_byte(fleet: Fleet, how: str, names: Sequence[str]) -> None:
+    archive = fleet.run()
+    before = jobs(archive)
+    for name in names:
+        CUT[how](archive.path / "jobs" / f"{name}.json")
+    assert jobs(archive) != before
+    fleet.resume(archive)
+    assert jobs(archive) == before
+    assert sorted(fleet.asked) == list(NAMES), "all of them still owe everything"
+
+
+def test_what_would_be_planned_otherwise_is_refused_in_one_sentence(fleet: Fleet) -> None:
+    archive = fleet.run()
+    (archive.path / "jobs" / "h2.json").unlink()
+    file = archive.path / "campaign.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "seed": 8}))
+    with pytest.raises(
+        FleetmarkError, match=r"jobs/h2.json is missing, and Fleetmark would plan it otherwise"
+    ) as error:
+        fleet.resume(archive)
+    assert "\n" not in str(error.value)
+    (archive.path / "facts" / "h2.json").unlink()
+    with pytest.raises(FleetmarkError, match=r"jobs/h2.json is missing, and the facts of h2 are missing as well"):
+        fleet.resume(archive)
+
+
+def test_a_campaign_of_an_earlier_version_says_that_it_kept_too_little(fleet: Fleet) -> None:
+    archive = fleet.run()
+    file = archive.path / "campaign.json"
+    old = {k: v for k, v in json.loads(file.read_text()).items() if k not in ("planned", "jobs", "suite_as_read")}
+    file.write_text(json.dumps(old))
+    fleet.resume(archive)
+    (archive.path / "jobs" / "h2.json").unlink()
+    with pytest.raises(FleetmarkError, match="an earlier version kept too little"):
+        fleet.resume(archive)
+
+
+@pytest.mark.parametrize("field", ["seed", "hosts", "exchanges", "settings", "inventory", "owner"])
+def test_a_campaign_that_cannot_go_on_says_what_is_wrong(fleet: Fleet, field: str) -> None:
+    archive = fleet.run()
+    file = archive.path / "campaign.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), field: 5.5}))
+    with pytest.raises(FleetmarkError, match=f"damaged \\(.*{field}"):
+        fleet.resume(archive)
+
+
+# --- joined ----------------------------------------------------------------------------------------------------------
+
+
+def meet(archive: Archive) -> list[str]:
+    """Work through all lists as hosts do, each in order; the pairs that met."""
+    asked = planned.asked_of(archive)
+    lists = {n: [s for s in j["steps"] if s["gate"]] for n, j in planned.jobs(archive, asked).items()}
+    at = dict.fromkeys(lists, 0)
+    partner = {(e.server, e.server_step): (e.client, e.client_step) for e in asked.exchanges}
+    met = []
+    moved = True
+    while moved:
+        moved = False
+        for server, steps in lists.items():
+            here = steps[at[server]]["id"] if at[server] < len(steps) else None
+            client, wanted = partner.get((server, here or ""), ("", ""))
+            if client and at[client] < len(lists[client]) and lists[client][at[client]]["id"] == wanted:
+                met.append(lists[client][at[client]]["subject"])
+                at[server] += 1
+                at[client] += 1
+                moved = True
+    assert all(at[n] == len(lists[n]) for n in lists), "nobody waits for somebody who waits for them"
+    return met
+
+
+@pytest.mark.parametrize("away", [{"h3"}, {"h1", "h4"}, {"h2", "h3", "h4"}, set(NAMES)])
+def test_hosts_that_were_away_join_behind_what_is_planned(fleet: Fleet, away: set[str]) -> None:
+    fleet.away = away
+    archive = fleet.run()
+    before = {n: json.loads(text) for n, text in jobs(archive).items()} if away != set(NAMES) else {}
+    assert set(before) == set(NAMES) - away
+    outcomes = journal.read(archive)[0]
+    assert set(outcomes.query("case == '*'")["host"]) == away
+    fleet.away = set()
+    fleet.resume(archive)
+    after = {n: json.loads(text) for n, text in jobs(archive).items()}
+    assert set(after) == set(NAMES) and set(fleet.asked) == set(NAMES)
+    for name, job in before.items():
+        assert after[name]["steps"][: len(job["steps"])] == job["steps"]
+    alone = {n: sorted(s["case"] for s in j["steps"] if s["subject"] == "host") for n, j in after.items()}
+    assert len({tuple(cases) for cases in alone.values()}) == 1 and alone["h1"]
+    assert sorted(meet(archive)) == sorted(f"{a}>{b}" for a, b in permutations(NAMES, 2))
+    outcomes, _, _ = journal.read(archive)
+    assert not (outcomes["status"] == "lost").any()
+    hosts = load_results(archive).hosts
+    assert all(h.reachable and h.reason is None for h in hosts)
+    text = jobs(archive)
+    for name in NAMES:
+        (archive.path / "jobs" / f"{name}.json").unlink()
+    fleet.resume(archive)
+    assert jobs(archive) == text, "what joined is planned again too"
+    assert json.loads((archive.path / "campaign.json").read_text())["planned"] == [
+        [n for n in NAMES if n not in away],
+        [n for n in NAMES if n in away],
+    ]
+
+
+def test_a_host_that_is_still_away_says_why_and_may_join_later(fleet: Fleet, tmp_path: Path) -> None:
+    fleet.away = {"h3", "h4"}
+    archive = fleet.run()
+    fleet.away = {"h4"}
+    fleet.resume(archive)
+    assert set(jobs(archive)) == {"h1", "h2", "h3"}
+    outcomes, _, _ = journal.read(archive)
+    lost = outcomes[outcomes["status"] == "lost"]
+    assert set(lost["host"]) == {"h4"} and set(lost["reason"]) == {"unreachable: no route to host"}
+    (host,) = [h for h in load_results(archive).hosts if h.name == "h4"]
+    assert (host.reachable, host.reason) == (False, "no route to host")
+    line = CliRunner().invoke(cli.app, ["campaigns", "--results", str(tmp_path), "--format", "json"])
+    assert json.loads(line.stdout)[0]["statuses"] == {"lost": 4}
+    fleet.away = set()
+    fleet.resume(archive)
+    assert sorted(meet(archive)) == sorted(f"{a}>{b}" for a, b in permutations(NAMES, 2))
+
+
+def test_a_join_that_was_cut_short_is_made_again(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet.away = {"h3"}
+    archive = fleet.run()
+    before = jobs(archive)
+    fleet.away = set()
+    with monkeypatch.context() as patch:
+        patch.setattr(Archive, "save_campaign", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            fleet.resume(archive)
+    assert jobs(archive)["h1"] != before["h1"]
+    fleet.away = {"h3"}
+    fleet.resume(archive)
+    assert {n: t for n, t in jobs(archive).items() if n != "h3"} == before
+    fleet.away = set()
+    fleet.resume(archive)
+    assert sorted(meet(archive)) == sorted(f"{a}>{b}" for a, b in permutations(NAMES, 2))

@@ -1,0 +1,195 @@
+"""Credentials are known by where they stand, and a plan is made without them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import subprocess
+import tarfile
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.redact import access, conceal, git_credentials, lacks_credentials, redact
+from fleetmark.campaign.credentials import credentials_again, refuse_without
+from fleetmark.campaign.run import Options, _command
+from fleetmark.campaign.schedule import make_plan, secrets_of, settings_of
+from fleetmark.hosts.inventory import Host
+from tests.test_plan import facts
+from workloads import load_suite
+
+URL = "https://jane:pa%2Fss@files.test:8443/stream.c?v=2&X-Amz-Signature=c0ffee#top"
+SHOWN = "https://***@files.test:8443/stream.c?v=2&X-Amz-Signature=***#top"
+GIVEN = {"stream": {"source": URL, "source_sha256": "0" * 64}}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (URL, SHOWN),
+        (f"Fetch {URL}: HTTP Error 401", f"Fetch {SHOWN}: HTTP Error 401"),
+        ("http://ghp_token@github.test/x", "http://***@github.test/x"),
+        ("https://u:p@w@h/x", "https://***@h/x"),
+        ("https://u:p/w@h/x", "https://***@h/x"),
+        ("HTTPS://U:P@h", "HTTPS://***@h"),
+        ("postgres://u:p@h/x", "postgres://***@h/x"),
+        ("https://h/x?api_key=1&a=2", "https://h/x?api_key=***&a=2"),
+        ("https://h/x?access_token=1", "https://h/x?access_token=***"),
+        # no credentials
+        ("ssh://git@h/x", "ssh://git@h/x"),
+        ("git@github.test:x/y", "git@github.test:x/y"),
+        ("https://h:80/@x/y@1", "https://h:80/@x/y@1"),
+        ("https://h/x?mail=a@b&tokens=3", "https://h/x?mail=a@b&tokens=3"),
+        ("http://h, or mail root@h", "http://h, or mail root@h"),
+    ],
+)
+def test_credentials_are_left_out_and_nothing_else(text: str, shown: str) -> None:
+    assert redact(text) == shown
+    assert redact(shown) == shown
+    assert lacks_credentials(shown) == (text != shown)
+
+
+_WORD = st.text(st.characters(categories=("L", "N")), min_size=8, max_size=12)
+
+
+@given(_WORD, _WORD, st.sampled_from(["http", "https", "ftp"]))
+def test_no_password_of_a_url_is_left(name: str, password: str, scheme: str) -> None:
+    assert password not in redact(f"cannot read {scheme}://{name}:{password}@host/x?token={password}: no")
+
+
+def test_settings_are_parted_from_their_secrets() -> None:
+    kept, secrets = conceal({"a": {"source": URL, "urls": ["http://x@h", "b"], "hub_token": "abc", "tokens": 3}})
+    assert kept == {"a": {"source": SHOWN, "urls": ["http://***@h", "b"], "hub_token": "***", "tokens": 3}}
+    assert secrets == {SHOWN: URL, "http://***@h": "http://x@h", "a.hub_token": "abc"}
+    assert conceal(kept) == (kept, {})
+    url = "https://files.test:8443/stream.c?v=2&X-Amz-Signature=c0ffee#top"
+    assert access(secrets)[SHOWN] == {"url": url, "username": "jane", "password": "pa/ss"}
+    assert git_credentials(secrets) == "https://jane:pa%2Fss@files.test:8443\nhttp://x@h\n"
+    with pytest.raises(FleetmarkError, match="given twice with different credentials"):
+        conceal({"a": {"x": "http://a:1@h", "y": "http://b:2@h"}})
+
+
+def test_a_plan_holds_none() -> None:
+    suite = load_suite("quick")
+    assert settings_of(suite, GIVEN)["stream"]["source"] == SHOWN
+    assert secrets_of(suite, GIVEN) == {SHOWN: URL}
+    plan = make_plan([(Host("h", "h", "h"), facts())], suite, GIVEN, campaign="c", seed=1, repeats=1)
+    deployed = {d.workload: d for d in plan.hosts["h"].deploy}["stream"]
+    assert deployed.params["source"] == SHOWN
+    assert "jane" not in repr(plan)
+    assert "c0ffee" not in repr(plan)
+    # The tool's folder tells nothing of the password either: its name is a hash that others could try words on.
+    other = {"stream": {**GIVEN["stream"], "source": URL.replace("pa%2Fss", "word")}}
+    again = make_plan([(Host("h", "h", "h"), facts())], suite, other, campaign="c", seed=1, repeats=1)
+    assert {d.workload: d for d in again.hosts["h"].deploy}["stream"].dest == deployed.dest
+    assert f"stream.source={SHOWN}" in _command(Options("quick", settings=GIVEN), 1)
+
+
+def test_a_command_that_would_show_them_is_refused() -> None:
+    suite = {"lmbench": {"path": "https://u:p@h"}}
+    with pytest.raises(FleetmarkError, match="everybody on the host would see"):
+        make_plan(
+            [(Host("h", "h", "h"), facts(tools={"gcc": "/usr/bin/gcc"}))],
+            load_suite("quick"), suite, campaign="c", seed=1, repeats=1,
+        )  # fmt: skip
+
+
+# --- a campaign that goes on -----------------------------------------------------------------------------------------
+
+ASKED: dict[str, Any] = {"suite": "quick", "settings": {"stream": {"source": SHOWN, "ntimes": 20}}}
+
+
+def test_they_are_given_again() -> None:
+    assert credentials_again(**ASKED, given={"stream": {"source": URL}}) == {SHOWN: URL}
+    assert credentials_again(**ASKED, given={}) == {}
+
+
+def test_a_suite_that_has_them_is_asked(tmp_path: Path) -> None:
+    suite = tmp_path / "s.yml"
+    suite.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": {"stream": {"set": GIVEN["stream"]}}}))
+    assert credentials_again(**{**ASKED, "suite": str(suite)}, given={}) == {SHOWN: URL}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"stream": {"ntimes": "30"}}, "stream.ntimes with --resume: a campaign goes on as planned"),
+        ({"stream": {"cc": "clang"}}, "stream.cc with --resume: a campaign goes on as planned"),
+        ({"fio": {"size": "1g"}}, "fio.size with --resume: a campaign goes on as planned"),
+        ({"stream": {"source": "https://u:secret@other.test/x.c"}}, "it was https://***@files.test"),
+    ],
+)
+def test_nothing_else_changes(given: Any, words: str) -> None:
+    with pytest.raises(FleetmarkError) as refused:
+        credentials_again(**ASKED, given=given)
+    assert words in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_where_they_are_wanted_and_absent_a_sentence_says_so() -> None:
+    wanted = {"h1": {"fm_deploy": [{"workload": "stream", "params": {"source": SHOWN, "ntimes": 3, "l": ["a"]}}]}}
+    refuse_without({SHOWN: URL}, wanted, "c")
+    refuse_without({}, {"h1": {"fm_deploy": []}}, "c")
+    with pytest.raises(FleetmarkError) as refused:
+        refuse_without({}, wanted, "results/c")
+    assert f"fleetmark run --resume results/c --set stream.source='{SHOWN}'" in str(refused.value)
+
+
+# --- git -------------------------------------------------------------------------------------------------------------
+
+
+def test_git_fetches_by_a_file_of_credentials(tmp_path: Path) -> None:
+    """The script of the role nccl_tests, against a server that wants a log-in."""
+    script = Path(__file__).parents[1] / "playbooks/roles/nccl_tests/files/archive.sh"
+    home = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    who = {f"GIT_{r}_{k}": "x@y" for r in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")}
+    work = tmp_path / "work"
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], env=home | who, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    git("init", "-q", str(work))
+    (work / "a.c").write_text("int a;\n")
+    git("-C", str(work), "add", ".")
+    git("-C", str(work), "commit", "-q", "-m", "x")
+    commit = git("-C", str(work), "rev-parse", "HEAD")
+    git("clone", "-q", "--bare", str(work), str(tmp_path / "served"))
+    git("-C", str(tmp_path / "served"), "update-server-info")
+
+    class Handler(SimpleHTTPRequestHandler):
+        def __init__(self, *more: Any) -> None:
+            super().__init__(*more, directory=str(tmp_path / "served"))
+
+        def do_GET(self) -> None:
+            if self.headers.get("Authorization") == "Basic " + base64.b64encode(b"jane:pa/ss").decode():
+                super().do_GET()
+                return
+            self.send_response(401)
+            self.send_header("WWW-Authenticate", 'Basic realm="x"')
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        real = f"http://jane:pa%2Fss@127.0.0.1:{server.server_port}/"
+        file = tmp_path / "git's credentials"
+        file.write_text(git_credentials({redact(real): real}))
+        words = ["/bin/sh", str(script), redact(real), commit]
+        refused = subprocess.run(words, env=home, capture_output=True, text=True)
+        done = subprocess.run([*words, str(file)], env=home, capture_output=True, text=True)
+        server.shutdown()
+    assert refused.returncode == 1
+    assert done.returncode == 0, done.stderr
+    archive = Path(done.stdout.splitlines()[0])
+    with tarfile.open(archive) as made:
+        assert "a.c" in made.getnames()

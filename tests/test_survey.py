@@ -1,0 +1,130 @@
+"""``fleetmark hosts`` and ``fleetmark workloads`` as people read them, at the width of their terminal."""
+
+from __future__ import annotations
+
+import io
+import re
+import socket
+from pathlib import Path
+
+import pytest
+from rich.console import RenderableType
+
+import workloads
+from fleetmark.base.facts import Cpu, Disk, Gpu, Nic
+from fleetmark.base.terminal import Terminal
+from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.ssh.target import Target, UnknownKey, scans
+from fleetmark.verbs import catalogue
+from fleetmark.verbs import hosts as survey
+from fleetmark.verbs.hosts import Entry
+from tests.test_plan import facts
+
+WIDTHS = (80, 100, 140)
+MODELS = {
+    "AMD EPYC 9654 96-Core Processor": "EPYC 9654",
+    "Intel(R) Xeon(R) Platinum 8380 CPU @ 2.30GHz": "Xeon 8380",
+    "Intel(R) Xeon(R) Gold 6338N CPU @ 2.20GHz": "Xeon 6338N",
+    "Intel(R) Xeon(R) CPU E5-2680 v4 @ 2.40GHz": "Xeon E5-2680 v4",
+    "INTEL(R) XEON(R) PLATINUM 8592+": "XEON 8592+",
+    "AMD Ryzen 9 7950X 16-Core Processor": "Ryzen 9 7950X",
+    "Neoverse-N1": "Neoverse-N1",
+    "Intel Xeon Processor (Skylake, IBRS)": "Xeon (Skylake, IBRS)",
+}
+
+
+def printed(width: int, *parts: RenderableType) -> str:
+    console = Terminal()
+    console.file, console.width = io.StringIO(), width
+    for part in parts:
+        console.print(part)
+    return console.file.getvalue()
+
+
+def entry(n: int, model: str) -> Entry:
+    name = f"node-{n:02d}.rack{n}.example.net" if n % 2 else f"db{n}"
+    here = facts(
+        os="Ubuntu 24.04.1 LTS",
+        python_version="3.12.3",
+        skew=0.1,
+        cpu=Cpu(model=model, cores=96, threads=192),
+        memory=1536 << 30,
+        disks=(Disk(name="nvme0n1", size=3_840_755_982_336), Disk(name="nvme1n1", size=3_840_755_982_336)),
+        nics=(Nic(name="eth0", speed=25e9 / 8), Nic(name="eth1", speed=25e9 / 8)),
+        gpus=(Gpu(index=0, vendor="nvidia", name="NVIDIA H100 80GB HBM3"),),
+    )
+    return Entry(Host(name, name, name, labels={"gen": "genoa"}), here, None, {})
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("model", MODELS)
+def test_a_host_is_a_line_with_its_cpu_to_be_told(model: str, width: int) -> None:
+    text = printed(width, survey.table([entry(0, model), entry(1, model)], width))
+    head, *lines = text.splitlines()
+    assert len([line for line in lines if line.startswith(("db0 ", "node-01.rack1.example.net "))]) == 2
+    assert "CPU" in head and "cores" in head
+    assert "…" not in text
+    assert MODELS[model] in lines[0] or survey._model(model) in lines[0]
+    assert all(len(line) <= width for line in text.splitlines())
+    named = [n for n in ("OS", "Python", "NICs", "disks", "skew", "GPUs", "memory") if n not in head.split()]
+    assert [n for n in named if n not in lines[2]] == [], "what is left out is named"
+
+
+def target(name: str, port: int = 22, proxy: str | None = None, alias: str = "", hashed: bool = False) -> Target:
+    known = alias or (f"[{name}]:{port}" if port != 22 else name)
+    return Target(
+        name, port, "root", socket.AF_UNSPEC, known, (known,), (), "yes", hashed, (), False, None, proxy, proxy or "", None
+    )  # fmt: skip
+
+
+def unknown(where: Target, file: str = "/root/known hosts") -> UnknownKey:
+    return UnknownKey(where.hostname, "its host key (x) is not known", where, Path(file))
+
+
+def test_unknown_keys_are_added_by_as_few_commands_as_can_be() -> None:
+    plain = [unknown(target(f"h{n}")) for n in range(3)] + [unknown(target("h1"))]
+    assert scans(plain) == ["ssh-keyscan -p 22 h0 h1 h2 >> '/root/known hosts'"]
+    others = [unknown(target("p", 2222)), unknown(target("q", 2222, hashed=True)), unknown(target("r"), "/k")]
+    assert scans([*plain, *others])[1:] == [
+        "ssh-keyscan -p 2222 p >> '/root/known hosts'",
+        "ssh-keyscan -H -p 2222 q >> '/root/known hosts'",
+        "ssh-keyscan -p 22 r >> /k",
+    ]
+    # ssh-keyscan goes through no bastion, and knows no alias
+    assert scans([unknown(target("s", proxy="ssh -W x y")), unknown(target("t", alias="u"))]) == []
+
+
+@pytest.mark.parametrize("width", [*WIDTHS, 40])
+def test_a_command_to_paste_is_one_line(width: int) -> None:
+    silent = [
+        Entry(
+            Host(h, h, h), None, f"its host key is not known; {h}", {}, unknown_key=unknown(target(f"{h}.example.net"))
+        )
+        for h in ("alpha", "beta", "gamma", "delta")
+    ]
+    why = "needs fio: sudo apt-get install fio, or let Fleetmark do it as root (--become)"
+    lacking = Entry(Host("e", "e", "e"), facts(), None, {"fio": why})
+    lines = printed(width, survey.table([*silent, lacking], width)).splitlines()
+    names = " ".join(f"{h}.example.net" for h in ("alpha", "beta", "gamma", "delta"))
+    assert f"  ssh-keyscan -p 22 {names} >> '/root/known hosts'" in lines
+    assert f"  fio {why}  [e]" in lines
+
+
+def test_one_host_is_no_plural() -> None:
+    text = printed(80, survey.table([Entry(Host("h", "h", "h"), None, "no", {}, unknown_key=unknown(target("h")))], 80))
+    assert "1 of 1 host does not answer:" in text
+    assert "1 host key to add: log in to the host" in text
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", workloads.names())
+def test_a_workload_is_shown_in_words(name: str, width: int) -> None:
+    text = printed(width, *catalogue.one(workloads.load(name)))
+    assert not re.search(r"\{\{|\}\}|\{%|facts\.", text), text
+    assert "…" not in text
+    manifest = workloads.load(name)
+    for case in manifest.cases:
+        shown = case.called or case.name
+        assert any(line.startswith(shown) for line in text.splitlines()), f"{shown} is broken"
+        settings = set(re.findall(r"<(\w+)>", shown)) - {"node"}
+        assert settings <= set(manifest.parameters), "what stands in <> is a setting"
