@@ -15,10 +15,10 @@ from fleetmark.campaign.drive import Drive
 from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.listen import listen
 from fleetmark.campaign.progress import Cell, Progress
-from fleetmark.campaign.steps import Exchange, Step
 from fleetmark.hosts.reach import Channel, Reach, ReachError
 from fleetmark.record import replies
 from fleetmark.record.archive import Archive
+from fleetmark.record.steps import Exchange, Step
 
 
 class Wire(Channel):

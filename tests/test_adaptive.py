@@ -9,7 +9,7 @@ from dataclasses import replace
 from fleetmark.base.measurement import Status
 from fleetmark.campaign.adaptive import Adaptive, Rejected, Settled, Until
 from fleetmark.campaign.outcome import Outcome
-from fleetmark.campaign.steps import Step
+from fleetmark.record.steps import Step
 
 
 def step(repeat: int, case: str = "c", subject: str = "host") -> Step:

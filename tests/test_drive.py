@@ -12,8 +12,8 @@ import pytest
 
 from fleetmark.campaign.drive import Drive
 from fleetmark.campaign.hostrun import STUCK_S
-from fleetmark.campaign.steps import Exchange
 from fleetmark.record import replies
+from fleetmark.record.steps import Exchange
 from tests.drives import drain, make_drive, orders, outcomes, parts, result, say, step, tell
 
 

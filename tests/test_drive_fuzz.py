@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fleetmark.campaign.drive import Drive
-from fleetmark.campaign.steps import Exchange
+from fleetmark.record.steps import Exchange
 from tests.drives import drain, make_drive, orders, parts, result, say, step, tell
 
 IDS = st.sampled_from(["00000", "00001", "00002", "00009", "../x", "", 0, None])

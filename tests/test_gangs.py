@@ -10,8 +10,8 @@ import pytest
 from fleetmark.campaign.drive import Drive
 from fleetmark.campaign.groups import plan_gangs
 from fleetmark.campaign.resolve import Resolved, resolve
-from fleetmark.campaign.steps import Exchange, HostPlan
 from fleetmark.hosts.inventory import Host
+from fleetmark.record.steps import Exchange, HostPlan
 from tests.drives import make_drive, orders, step, tell
 from tests.test_plan import facts
 from workloads import Choice, Manifest

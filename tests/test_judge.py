@@ -21,8 +21,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Status
 from fleetmark.campaign import run as campaign
 from fleetmark.campaign.outcome import judge, rebuild
-from fleetmark.campaign.steps import Step
 from fleetmark.record.archive import Archive
+from fleetmark.record.steps import Step
 from tests.drives import save_step
 
 RESULT = {"ended": "exit", "rc": 0, "started": 1.7e9, "wall_s": 1.0}

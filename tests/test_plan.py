@@ -11,8 +11,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cache, Cpu, Disk, Facts, NumaNode
 from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import make_plan, settings_of
-from fleetmark.campaign.steps import Plan, Step
 from fleetmark.hosts.inventory import Host
+from fleetmark.record.steps import Plan, Step
 from workloads import load_suite
 
 GiB = 1 << 30

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 
 class FleetmarkError(Exception):
     """Something the user can mend. The message is one clear sentence: what, where, what to do."""
+
+
+class CannotKeep(FleetmarkError):
+    """What a campaign brings cannot be written: the disk is full, or the place is not ours. Nobody's wrong use."""
+
+
+class LeftOut(UserWarning):
+    """Something on record that is damaged, so that others are worked with: what and why, in one sentence."""
+
+
+def leave_out(what: str, why: FleetmarkError) -> None:
+    """Warn that ``what`` is left out; the command line shows it."""
+    warnings.warn(LeftOut(f"{what} is left out: {why}"), stacklevel=2)
 
 
 class ParseError(FleetmarkError):

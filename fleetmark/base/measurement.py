@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -11,26 +10,6 @@ from enum import StrEnum
 from fleetmark.base.text import said
 
 
-<<<<<<< ace08bea3d3108b3eeb135b6ddbe768e36f0e67a
-=======
-class FleetmarkError(Exception):
-    """Something the user can mend. The message is one clear sentence: what, where, what to do."""
-
-
-class CannotKeep(FleetmarkError):
-    """What a campaign brings cannot be written: the disk is full, or the place is not ours. Nobody's wrong use."""
-
-
-class LeftOut(UserWarning):
-    """Something on record that is damaged, so that others are worked with: what and why, in one sentence."""
-
-
-def leave_out(what: str, why: FleetmarkError) -> None:
-    """Warn that ``what`` is left out; the command line shows it."""
-    warnings.warn(LeftOut(f"{what} is left out: {why}"), stacklevel=2)
-
-
->>>>>>> ef3afedd07e3a59894ceaf7902063bd0332e4eac
 class Better(StrEnum):
     """Which way a metric improves; ``NONE`` for one that only describes (packets sent, say)."""
 

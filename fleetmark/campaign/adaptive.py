@@ -9,7 +9,7 @@ from typing import Any
 
 from fleetmark.base.measurement import Status
 from fleetmark.campaign.outcome import Outcome
-from fleetmark.campaign.steps import Step
+from fleetmark.record.steps import Step
 from planner.curves import CURVE, curve_point
 from planner.stability import disturbed, half_width, warm_up
 

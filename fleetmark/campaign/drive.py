@@ -25,10 +25,10 @@ from fleetmark.campaign.launch import TASK_TIMEOUT_S
 from fleetmark.campaign.listen import Heard, listen, order
 from fleetmark.campaign.outcome import Outcome, judge
 from fleetmark.campaign.progress import Progress
-from fleetmark.campaign.steps import Exchange, Step
 from fleetmark.hosts.reach import ReachError
 from fleetmark.record import replies
 from fleetmark.record.archive import Archive
+from fleetmark.record.steps import Exchange, Step
 
 STOP_S = 20.0
 LOOK_S = 30.0

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fleetmark.campaign.resolve import Resolved, cases_of, make_step, nodes_of
-from fleetmark.campaign.steps import Exchange, HostPlan, Refusal, Step
 from fleetmark.hosts.inventory import Host
+from fleetmark.record.steps import Exchange, HostPlan, Refusal, Step
 from workloads import Choice, Manifest
 from workloads.template import evaluate
 

@@ -10,8 +10,8 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from fleetmark.campaign.steps import Step
 from fleetmark.hosts.reach import Channel, Reach
+from fleetmark.record.steps import Step
 
 STUCK_S = 120.0  # after which the next word of a host is overdue; past its timeout where a step runs
 SLOWEST = 32 << 10  # B/s at which files arrive on the slowest link that is waited for

@@ -15,19 +15,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-<<<<<<< ace08bea3d3108b3eeb135b6ddbe768e36f0e67a
+from fleetmark.base.redact import access, git_credentials, redact, redacted
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.ansible import settings, utf8_locale
 
-=======
-from fleetmark.base.redact import access, git_credentials, redact, redacted
-from fleetmark.hosts.ansible import settings, utf8_locale
-
-PLAYBOOKS = Path(__file__).resolve().parent.parent / "playbooks"
 TASK_TIMEOUT_S = int(os.environ.get("ANSIBLE_TASK_TIMEOUT") or 1800)  # of one task: a package manager that hangs
 _FOLDER = "fleetmark-ansible-"  # of what Ansible needs to know, in the system's folder for temporary files
 _YOUNG_S = 60.0  # a folder so new may be one that its controller has not locked yet
->>>>>>> ef3afedd07e3a59894ceaf7902063bd0332e4eac
 MAX_FORKS = 50  # a fork costs the controller 20 MB; jobs run detached, so more would gain little
 
 OnEvent = Callable[[str, str, Mapping[str, Any]], None]  # host, what, details

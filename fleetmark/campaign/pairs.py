@@ -8,8 +8,8 @@ from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.campaign.resolve import Resolved, cases_of, make_step, words
-from fleetmark.campaign.steps import Exchange, HostPlan, Step
 from fleetmark.hosts.inventory import Host
+from fleetmark.record.steps import Exchange, HostPlan, Step
 from workloads import Choice, Manifest
 from workloads.manifest import Case
 from workloads.template import evaluate

@@ -18,9 +18,9 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.campaign.adaptive import Until
 from fleetmark.campaign.schedule import make_plan
-from fleetmark.campaign.steps import Deployment, Exchange, HostPlan, Plan, Refusal, Step
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.archive import Archive, safe_name
+from fleetmark.record.steps import Deployment, Exchange, HostPlan, Plan, Refusal, Step
 from workloads import Suite
 
 

@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
-from fleetmark.campaign.steps import Step
 from fleetmark.record.archive import Archive
 from fleetmark.record.replies import MAX_FILE, MAX_PART, MAX_RESULT_BYTES, MAX_STEP, Ended, NoReply, Part, Result, read
+from fleetmark.record.steps import Step
 
 _OWN_FILES = ("result.json", "stdout", "stderr", "server.stdout", "server.stderr")
 _MOST_FILES = 1000 + len(_OWN_FILES)

@@ -12,7 +12,7 @@ from typing import Any
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.redact import lacks_credentials
-from fleetmark.campaign.steps import Deployment, Step
+from fleetmark.record.steps import Deployment, Step
 from workloads import Choice, Manifest
 from workloads.manifest import Case
 from workloads.template import evaluate

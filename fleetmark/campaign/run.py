@@ -34,12 +34,12 @@ from fleetmark.campaign.planned import Asked, asked_of, digest, job_text
 from fleetmark.campaign.progress import Cell, Progress
 from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import Settings, make_plan, probes, secrets_of
-from fleetmark.campaign.steps import Exchange, Plan, Step
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.inventory import Host, load_inventory
+from fleetmark.hosts.keys import unknown_keys
 from fleetmark.hosts.preflight import WORK_DIR, Checked, check_hosts
 from fleetmark.record.archive import KEY, Archive, Planned, facts_document, key_of, safe_name, utc
-from fleetmark.verbs.hosts import unknown_keys
+from fleetmark.record.steps import Exchange, Plan, Step
 from workloads import Suite, load_suite
 from workloads.manifest import files as manifest_files
 

@@ -14,8 +14,8 @@ from fleetmark.base.redact import conceal
 from fleetmark.campaign.groups import plan_gangs
 from fleetmark.campaign.pairs import plan_pairs
 from fleetmark.campaign.resolve import Resolved, cases_of, make_step, nodes_of, resolve, words
-from fleetmark.campaign.steps import Exchange, HostPlan, Plan, Step
 from fleetmark.hosts.inventory import Host
+from fleetmark.record.steps import Exchange, HostPlan, Plan, Step
 from workloads import Manifest, Suite, load, names
 from workloads.manifest import Case
 from workloads.template import evaluate

@@ -268,11 +268,7 @@ def reference_list(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
     if as_ is Format.JSON:
         typer.echo(json.dumps(found, indent=1))
     else:
-<<<<<<< ace08bea3d3108b3eeb135b6ddbe768e36f0e67a
-        Console().print(reference.table(found))
-=======
-        Terminal().print(comparing.table(found))
->>>>>>> ef3afedd07e3a59894ceaf7902063bd0332e4eac
+        Terminal().print(reference.table(found))
 
 
 @app.command()

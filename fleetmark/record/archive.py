@@ -33,8 +33,8 @@ from pydantic_core import from_json
 from fleetmark.base.errors import CannotKeep, FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER, decode_json, open_inside, read_inside, replace
-from fleetmark.campaign.steps import Kept, Step
 from fleetmark.record.replies import MAX_RESULT_BYTES, NoReply, Result, Telemetry, read
+from fleetmark.record.steps import Kept, Step
 
 SCHEMA = 1
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW

@@ -12,7 +12,6 @@ from typing import Any
 import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.base.text import count
 from fleetmark.base.yaml import read_yaml
 from fleetmark.record import pool
 from fleetmark.record import references as reference
@@ -146,42 +145,3 @@ def _mix(text: str) -> dict[str, float]:
         if not name:
             raise FleetmarkError(f"--mix {text}: {share} of what? Write cpu-int=0.6,disk=0.4")
     return made
-<<<<<<< ace08bea3d3108b3eeb135b6ddbe768e36f0e67a
-=======
-
-
-def pin(root: Path, name: str, selector: str) -> str:
-    """Save a reference; what to say of it."""
-    every = pool.machines(root)
-    chosen = choose(every, selector)
-    made = reference.save(root, name, pool.side(root, selector, chosen), chosen, _kinds(root, every, ()))
-    holds = f"{count(len(made.side.benchmarks), 'benchmark')} of {count(made.hosts, 'host')}"
-    return f"{made.name}@{made.version}: {holds} ({selector})"
-
-
-def listed(root: Path) -> list[dict[str, Any]]:
-    """Every reference, as JSON would have it."""
-    return [
-        {
-            "name": r.name,
-            "version": r.version,
-            "created": r.created,
-            "from": r.selector,
-            "hosts": r.hosts,
-            "benchmarks": len(r.side.benchmarks),
-        }
-        for r in reference.references(root)
-    ]
-
-
-def table(found: Sequence[dict[str, Any]]) -> RenderableType:
-    """The references for a terminal."""
-    if not found:
-        return Text("no references; `fleetmark reference save NAME --from gen=…` pins one")
-    made = Table(box=None, header_style="bold", pad_edge=False)
-    for name in found[0]:
-        made.add_column(name)
-    for row in found:
-        made.add_row(*(Text(str(v)) for v in row.values()))
-    return made
->>>>>>> ef3afedd07e3a59894ceaf7902063bd0332e4eac

@@ -19,8 +19,9 @@ from fleetmark.base.units import human
 from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import Settings, make_plan, probes, settings_of
 from fleetmark.hosts.inventory import Host, load_inventory
+from fleetmark.hosts.keys import unknown_keys
 from fleetmark.hosts.preflight import check_hosts
-from fleetmark.hosts.ssh.target import UnknownKey, scans
+from fleetmark.hosts.ssh.target import UnknownKey
 from workloads import load_suite
 
 SKEW_SHOWN_S = 1.0
@@ -113,17 +114,6 @@ def table(entries: Sequence[Entry], width: int) -> RenderableType:
         parts.append(Text("\nnotes:", style="bold"))
         parts += [Text(f"  {line}") for line in notes]
     return Group(*parts)
-
-
-def unknown_keys(unknown: Sequence[UnknownKey]) -> list[RenderableType]:
-    """What adds the keys of all these hosts at once, and when not to; nothing where there are none."""
-    if not unknown:
-        return []
-    host = "the host" if len(unknown) == 1 else "each host"
-    how = f"\n{count(len(unknown), 'host key')} to add: log in to {host} once with ssh and compare the fingerprint."
-    if commands := scans(unknown):
-        how += " Or at once, which believes whoever answers now: only where you trust the network between."
-    return [Text(how), *(whole(f"  {command}", "cyan") for command in commands)]
 
 
 def _reason(e: Entry) -> str:

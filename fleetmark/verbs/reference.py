@@ -10,6 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fleetmark.base.text import count
 from fleetmark.record import pool, references
 from fleetmark.record.compare import kinds_on_record
 from fleetmark.record.select import choose
@@ -20,7 +21,8 @@ def pin(root: Path, name: str, selector: str) -> str:
     every = pool.machines(root)
     chosen = choose(every, selector)
     made = references.save(root, name, pool.side(root, selector, chosen), chosen, kinds_on_record(root, every, ()))
-    return f"{made.name}@{made.version}: {len(made.side.benchmarks)} benchmarks of {made.hosts} hosts ({selector})"
+    holds = f"{count(len(made.side.benchmarks), 'benchmark')} of {count(made.hosts, 'host')}"
+    return f"{made.name}@{made.version}: {holds} ({selector})"
 
 
 def listed(root: Path) -> list[dict[str, Any]]:

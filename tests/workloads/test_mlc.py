@@ -17,8 +17,8 @@ import pytest
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cpu, NumaNode
 from fleetmark.campaign.schedule import settings_of
-from fleetmark.campaign.steps import HostPlan
 from fleetmark.hosts.agent import PLAYBOOKS
+from fleetmark.record.steps import HostPlan
 from parsers.mlc import parse
 from tests.standins.mlc import tarball
 from tests.test_plan import GiB, plan, suite

@@ -23,8 +23,8 @@ import pytest
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cache, Cpu, Gpu, NumaNode
 from fleetmark.campaign.schedule import settings_of
-from fleetmark.campaign.steps import HostPlan, Step
 from fleetmark.hosts.agent import PLAYBOOKS
+from fleetmark.record.steps import HostPlan, Step
 from tests.test_plan import GiB, plan, suite
 from workloads import load_suite
 from workloads.manifest import HERE

@@ -18,8 +18,8 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.campaign.schedule import settings_of
-from fleetmark.campaign.steps import HostPlan, Step
 from fleetmark.hosts.agent import PLAYBOOKS
+from fleetmark.record.steps import HostPlan, Step
 from parsers.mlperf_training import parse
 from planner.olympic import RUNS
 from tests.test_plan import plan, suite

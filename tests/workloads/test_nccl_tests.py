@@ -12,8 +12,8 @@ import pytest
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Gpu
 from fleetmark.campaign.schedule import make_plan, settings_of
-from fleetmark.campaign.steps import HostPlan, Plan
 from fleetmark.hosts.inventory import Host
+from fleetmark.record.steps import HostPlan, Plan
 from tests.test_plan import facts
 from workloads import Suite, load_suite
 

@@ -20,9 +20,9 @@ import workloads
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.campaign.schedule import make_plan, settings_of
-from fleetmark.campaign.steps import HostPlan
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.inventory import Host
+from fleetmark.record.steps import HostPlan
 from tests.corpus import ROOT as CORPUS
 from tests.standins.spec_cpu import medium
 from tests.standins.spec_cpu.specconfig import Config, Wrong
