@@ -146,3 +146,10 @@ def test_what_is_no_campaign_says_so(tmp_path: Path, text: str | None, words: st
         (tmp_path / "campaign.json").write_text(text)
     with pytest.raises(FleetmarkError, match=words):
         Archive.open(tmp_path)
+
+
+def test_what_no_text_can_hold_does_not_stay_in_the_journal(tmp_path: Path) -> None:
+    """Bytes of a tool's that Ansible could not decode come as halves of surrogate pairs; Arrow reads none."""
+    archive = Archive.create(tmp_path, "c", {"hosts": []}).writable()
+    archive.note("unreachable", host="h", reason="a\udc80b \U0001f600")
+    assert [e["reason"] for e in archive.journal()] == ["a?b \U0001f600"]

@@ -198,6 +198,14 @@ def safe_name(name: str) -> str:
     return made
 
 
+def _json(doc: Mapping[str, Any]) -> str:
+    """``doc`` as a line of ASCII. Half a surrogate pair, which no UTF-8 can hold, becomes a question mark."""
+    text = json.dumps(doc)
+    if "\\ud" not in text:
+        return text
+    return json.dumps(json.loads(json.dumps(doc, ensure_ascii=False).encode("utf-8", "replace")))
+
+
 class Archive:
     """One campaign's directory. Writing needs the controller's lock (``writable``); reading needs nothing.
 
@@ -303,7 +311,7 @@ class Archive:
     def note(self, event: str, *, sync: bool = True, **more: Any) -> None:
         """Append one event to the journal; it is on disk when this returns, unless told not to ``sync``."""
         assert self._journal is not None, "writable() comes first"
-        line = (json.dumps({"t": utc(), "e": event, **more}) + "\n").encode()
+        line = (_json({"t": utc(), "e": event, **more}) + "\n").encode()
         before = os.fstat(self._journal).st_size
         try:
             while line:
