@@ -16,7 +16,7 @@ MAX_LINE = 1 << 20  # bytes of one line of a host: a part of a file as below is 
 MAX_PART = 256 << 10  # bytes of a file that travel in one line, unpacked
 MAX_FILE = 256 << 20  # bytes of one file that a step leaves
 MAX_STEP = 1 << 30  # of all its files
-MAX_RESULT_BYTES = 8 << 20  # of a step's result.json: 600 samples of some 50 sensors are 0.5 MiB
+MAX_RESULT_BYTES = 2 << 20  # of a step's result.json: 600 samples of some 50 sensors are 0.3 MiB
 
 Moment = Annotated[float, Field(ge=0, le=4e9, allow_inf_nan=False)]  # Unix seconds, until 2096
 Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
