@@ -168,5 +168,7 @@ def read_launch(answer: object) -> Launch:
 
 def _first(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
+    if first["type"].startswith("union_tag"):
+        return "an event of no known kind"
     where = ".".join(map(str, first["loc"]))[:80]
     return f"{where}: {first['msg'][:160]}" if where else first["msg"][:160]
