@@ -156,21 +156,21 @@ class Drive:
             self._launch_over(details)
             return
         run = self.runs[host]
-        if what in ("told", "came"):
+        if what in ("event", "step"):
             run.room.release()
         if run.phase == "launching":
             self.launch_heard = time.monotonic()
         if run.phase != "over":
             self._heard_of(run, what, details)
-        elif what == "came":
+        elif what == "step":
             shutil.rmtree(details[1], ignore_errors=True)
 
     def _heard_of(self, run: Run, what: str, details: Any) -> None:
         match what:
-            case "told":
-                self._told(run, details)
-            case "came":
-                self._came(run, *details)
+            case "event":
+                self._on_event(run, details)
+            case "step":
+                self._on_step(run, *details)
             case "deploying":
                 self.progress.deploying(run.host, details["workload"])
             case "launched" | "refused":
@@ -237,7 +237,7 @@ class Drive:
         else:
             self.follow(run.host)
 
-    def _told(self, run: Run, event: replies.Event) -> None:
+    def _on_event(self, run: Run, event: replies.Event) -> None:
         match event:
             case replies.Waits(step=number) if number in run.dropped or number not in run.pending:
                 self._order(run, "drop", number)  # it did not hear; or it is not owed
@@ -277,7 +277,7 @@ class Drive:
             self._write(run, order="clean")
             self._over(run, "")
 
-    def _came(self, run: Run, number: str, part: Path, result: replies.Result) -> None:
+    def _on_step(self, run: Run, number: str, part: Path, result: replies.Result) -> None:
         """A finished step's files are here, in ``part``."""
         run.expect(STUCK_S, "its next step")
         if number not in run.pending:  # dropped while it ran

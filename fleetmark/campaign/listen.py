@@ -29,7 +29,7 @@ def order(**words: Any) -> bytes:
 def listen(run: Run, archive: Archive, heard: Heard, patience_s: float, leaving: Callable[[], bool]) -> None:
     """Follow the host's job to its end, over as many connections as it takes; for a thread of its own.
 
-    ``heard`` gets ``told`` (an event), ``came`` (step, folder with its files, result), ``silent`` and ``back`` (the
+    ``heard`` gets ``event``, ``step`` (its id, the folder with its files, its result), ``silent`` and ``back`` (the
     link), and at last ``gone``, ``no reply`` (it broke the rules) or ``broken`` (an error of ours), each with details.
     """
     silent_since = None
@@ -83,6 +83,6 @@ def _pass_on(run: Run, receiver: Receiver, event: replies.Event, heard: Heard) -
     if isinstance(event, replies.Part):
         run.arrived += receiver.take(event)
         return
-    came = (event.step, *receiver.end(event)) if isinstance(event, replies.Ended) else None
+    step = (event.step, *receiver.end(event)) if isinstance(event, replies.Ended) else None
     run.room.acquire()
-    heard.put((run.host, "came", came) if came else (run.host, "told", event))
+    heard.put((run.host, "step", step) if step else (run.host, "event", event))

@@ -53,15 +53,15 @@ def answer_in(stdout):
     """
     line = re.search(r"^FLEETMARK(\{.*\})\s*$", stdout[-MAX_ANSWER:], re.MULTILINE)
     try:
-        said = json.loads(line[1]) if line else {}
+        answer = json.loads(line[1]) if line else {}
     except (ValueError, RecursionError):
         return {}
-    if said.get("state") not in STATES:
+    if answer.get("state") not in STATES:
         return {}
-    holder = said.get("holder") if isinstance(said.get("holder"), dict) else {}
+    holder = answer.get("holder") if isinstance(answer.get("holder"), dict) else {}
     return {
-        "state": said["state"],
-        **texts(said, ["error"]),
+        "state": answer["state"],
+        **texts(answer, ["error"]),
         **({"holder": texts(holder, ["campaign", "owner", "since"])} if holder else {}),
     }
 
