@@ -295,7 +295,9 @@ def _with_bandwidth(frame: pd.DataFrame, side: str) -> pd.DataFrame:
     moved = frame.loc[frame["metric"].isin(table["bandwidth"]), [*same, "metric", "median"]]
     moved = moved.rename(columns={"metric": "bandwidth", "median": "x"})
     rows = frame.merge(table, on=["workload", "metric"]).merge(moved, on=[*same, "bandwidth"])
-    parts = [_step(text, each) for text, each in zip(rows["labels"], rows["each"], strict=True)]
+    pairs = list(zip(rows["labels"], rows["each"], strict=True))
+    split = {pair: _step(*pair) for pair in dict.fromkeys(pairs)}
+    parts = [split[pair] for pair in pairs]
     rows = rows.assign(labels=[rest for rest, _ in parts], step=[number for _, number in parts])
     return rows[rows["step"].notna()]
 
