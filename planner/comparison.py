@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -31,7 +31,8 @@ class Side:
     class, standing, and the sizes that a title without one stands for (smallest, largest). ``shared``: the means
     divided by how much each machine has of what is normalised by (cores, watts); None for whole servers. ``traits``:
     what a reader must know of where figures are from (round, division, availability), each with its values.
-    ``notes``: what was left out, a sentence each. ``failed``: ``workload case`` of what ran in vain, and how it ended.
+    ``notes``: what was left out, a sentence each. ``failed``: ``workload case`` of what ran in vain, and how it ended;
+    ``limited``: those of them that were to keep a limit (a latency), and could not.
     ``parts``: what each mean is the mean of: a row per host as recorded and metric of it, with its ``title`` and
     ``host`` (the place in ``means``), the ``mean`` of its ``n`` logs, and the log of what it is shared out ``per``.
     """
@@ -43,6 +44,7 @@ class Side:
     traits: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
+    limited: Container[str] = ()
     parts: pd.DataFrame | None = None
 
 
@@ -167,7 +169,7 @@ def _explained(left_out: Mapping[str, str], known: pd.DataFrame, a: Side, b: Sid
         run = " ".join(str(known.loc[title, key]) for key in ("workload", "case"))
         vain = []
         for s in (a, b):
-            if run in s.failed and "-p99-" in run:  # it ran, and could not keep the latency
+            if run in s.failed and run in s.limited:
                 how = word(s.failed[run])
                 vain.append(said("not equivalent: on {side} every run was {how}", side=s.title, how=how))
             elif run in s.failed:

@@ -1,53 +1,19 @@
 """MLPerf Training's result of a benchmark: the mean of its runs without the fastest and the slowest.
 
 By the training rules (training_rules.adoc, Benchmark Results and Scoring) of rounds v0.7 to v6.0, and the HPC rules of
-v3.0: a benchmark needs a number of runs; one that did not converge may count as the slowest; with two there is no
-result. U-Net3D needs 40, drops four at both ends and may have four that did not converge. Where more runs were made,
-the sets of as many consecutive ones as are needed are scored, and the set in the middle is the result. Which of two
-middle sets it is, the rules leave open: here the slower. Whether convergence was plausible (the reference convergence
-points) is another check, which times alone cannot answer.
+v3.0: a benchmark needs a number of runs; as many as are dropped at one end may count as the slowest without having
+converged; with two there is no result. Where more runs were made, the sets of as many consecutive ones as are needed
+are scored, and the set in the middle is the result. Which of two middle sets it is, the rules leave open: here the
+slower. Whether convergence was plausible (the reference convergence points) is another check, which times alone cannot
+answer.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-_FEW = (
-    "gpt3",
-    "llama31_405b",
-    "deepseekv3_671b",
-    "qwen35_397b_grpo",
-)
-_FIVE = (
-    "resnet",
-    "ssd",
-    "retinanet",
-    "maskrcnn",
-    "dlrm",
-    "deepcam",
-    "oc20",
-)
-_TEN = (
-    "bert",
-    "dlrm_dcnv2",
-    "rnnt",
-    "stable_diffusion",
-    "gnn",
-    "rgat",
-    "llama2_70b_lora",
-    "llama31_8b",
-    "flux1",
-    "gpt_oss_20b",
-    "minigo",
-    "gnmt",
-    "transformer",
-    "cosmoflow",
-    "openfold",
-)
-RUNS = {**dict.fromkeys(_FEW, 3), **dict.fromkeys(_FIVE, 5), **dict.fromkeys(_TEN, 10), "unet3d": 40}
-_DROPPED_AT_EACH_END = {"unet3d": 4}
 _LONGEST = 1e12  # seconds, above which nothing is a time to train
 
 
@@ -74,13 +40,16 @@ class Olympic:
         return self.mean is not None
 
 
-def olympic_mean(benchmark: str, times: Sequence[float | None]) -> Olympic:
+def olympic_mean(
+    benchmark: str, times: Sequence[float | None], runs: Mapping[str, int], dropped: Mapping[str, int]
+) -> Olympic:
     """The result of ``times`` to train, in seconds and in the order of launch; None for a run that did not converge.
 
-    ``benchmark`` as logs name it (``llama2_70b_lora``). Too few runs, or too many that did not converge, make no mean.
+    ``benchmark`` as logs name it (``llama2_70b_lora``); ``runs``: how many each benchmark needs, ``dropped``: how many
+    go at each end where that is not one. Too few runs, or too many that did not converge, make no mean.
     """
-    required, given = RUNS.get(benchmark), len(times)
-    ends = _DROPPED_AT_EACH_END.get(benchmark, 1)
+    required, given = runs.get(benchmark), len(times)
+    ends = dropped.get(benchmark, 1)
     why = _unfit(benchmark, times, required)
     if required is None or why:
         return Olympic(benchmark, None, required, given, why=why)
@@ -92,9 +61,9 @@ def olympic_mean(benchmark: str, times: Sequence[float | None]) -> Olympic:
         return Olympic(benchmark, None, required, given, why=_lost(times, required, len(ranked), ends))
     scored = tuple(range(middle, middle + required))
     order = sorted(scored, key=lambda place: (_or_inf(times[place]), place))
-    dropped = tuple(sorted((*order[:ends], *order[-ends:])))
+    outer = tuple(sorted((*order[:ends], *order[-ends:])))
     why = "" if given == required else f"runs {middle + 1} to {middle + required} of {given}: the middle set"
-    return Olympic(benchmark, mean, required, given, scored, dropped, why)
+    return Olympic(benchmark, mean, required, given, scored, outer, why)
 
 
 def _unfit(benchmark: str, times: Sequence[float | None], required: int | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -18,13 +18,16 @@ _SAME = ["campaign", "host", "subject", "workload", "unit", "better", "class"]
 @dataclass(frozen=True, slots=True)
 class Rule:
     """How one score is made. ``geometric``: of ``metric`` over all of ``cases``, each by the median of its repeats.
-    ``olympic``: of a case's repeats, by MLPerf Training's rules for the benchmark of the case's name.
+    ``olympic``: of a case's repeats, by MLPerf Training's rules; ``runs`` and ``dropped`` as in ``olympic_mean``, for
+    the benchmark of the case's name.
     """
 
     name: str
     metric: str
     mean: str
     cases: Sequence[str] = ()
+    runs: Mapping[str, int] = field(default_factory=dict)
+    dropped: Mapping[str, int] = field(default_factory=dict)
 
 
 def scores(measurements: pd.DataFrame, rules: Mapping[str, Sequence[Rule]]) -> pd.DataFrame:
@@ -63,7 +66,8 @@ def _olympic(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
         first = group.iloc[0]
         time = dict(zip(group["repeat"], group["value"], strict=True))
         runs = sorted({*time, *lost.get((first["host"], first["case"]), ())})
-        found = olympic_mean(str(first["case"]).rpartition("/")[2], [time.get(r) for r in runs])
+        benchmark = str(first["case"]).rpartition("/")[2]
+        found = olympic_mean(benchmark, [time.get(r) for r in runs], rule.runs, rule.dropped)
         if found.mean is not None:
             yield _row(group, str(first["case"]), rule.name, found.mean)
 

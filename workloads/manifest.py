@@ -115,6 +115,15 @@ _SPOKEN = {
 }
 
 
+class Plot(_Part):
+    """What a latency under load is drawn against: ``bandwidth``, the metric of what was moved meanwhile, at the same
+    value of the label ``each`` (a number, in whose order the line goes through its points).
+    """
+
+    bandwidth: str
+    each: str
+
+
 class Metric(_Part):
     """A figure of merit: what it is, which way is better, and whether it stands in the summary's first table."""
 
@@ -124,6 +133,7 @@ class Metric(_Part):
     headline: bool = False
     bits: bool = False  # people read it in bit/s
     class_: str | None = Field(default=None, alias="class")  # where it differs from its workload's
+    plot: Plot | None = None  # of a latency under load
 
     @field_validator("unit")
     @classmethod
@@ -135,12 +145,16 @@ class Metric(_Part):
 
 class Score(_Part):
     """A figure over several runs, as the benchmark's owners define it: ``geometric``, the mean of ``metric`` over all
-    ``cases``, by the median of each one's repeats on a host; ``olympic``, MLPerf's mean of a case's repeats.
+    ``cases``, by the median of each one's repeats on a host; ``olympic``, MLPerf's mean of a case's repeats, of which
+    ``runs`` says how many count (by the case's name; a case that is not there has no score) and ``dropped`` how many
+    are left out at each end where that is not one.
     """
 
     metric: str
     mean: Literal["geometric", "olympic"]
     cases: tuple[str, ...] = ()
+    runs: Mapping[str, int] = {}
+    dropped: Mapping[str, int] = {}
     about: str
 
 
@@ -193,6 +207,8 @@ class Case(_Part):
     output: str = "stdout"  # which file the parser reads
     class_: Any = Field(default=None, alias="class")  # where it differs from its workload's
     headline: tuple[str, ...] = ()  # its headline metrics, where they are not the workload's
+    depth: str = ""  # the part of its name that is its queue depth, <> for the number: "-qd<>"
+    keeps_limit: bool = False  # it fails on a host that cannot keep the limit (a latency) that it is about
     serve: Serve | None = None
     nodes: Any = 1  # hosts that run it together; the first of them starts it
     exclusive: tuple[Any, ...] = ()
@@ -201,7 +217,9 @@ class Case(_Part):
 
 
 class Manifest(_Part):
-    """One workload. ``scope: pair`` measures between two hosts, or over loopback where there is only one."""
+    """One workload. ``scope: pair`` measures between two hosts, or over loopback where there is only one; its parameter
+    ``pairs`` says which.
+    """
 
     name: str
     title: str
@@ -212,6 +230,7 @@ class Manifest(_Part):
     citation: str
     parser: str | None = None
     probes: tuple[str, ...] = ()  # further commands whose presence the needs ask about
+    throttle: str = ""  # how what it measures can be slowed down on purpose, for people
     deploy: Deploy | None = None
     needs: tuple[Need, ...] = ()
     alike: tuple[Alike, ...] = ()
@@ -219,6 +238,15 @@ class Manifest(_Part):
     cases: tuple[Case, ...]
     metrics: Mapping[str, Metric]
     scores: Mapping[str, Score] = {}
+
+    @field_validator("metrics")
+    @classmethod
+    def _plots(cls, metrics: Mapping[str, Metric]) -> Mapping[str, Metric]:
+        bandwidths = {name for name, m in metrics.items() if m.unit == "B/s"}
+        for name, m in metrics.items():
+            if m.plot and m.plot.bandwidth not in bandwidths:
+                raise ValueError(f"{name} is drawn against {m.plot.bandwidth}, which is none of its bandwidths")
+        return metrics
 
     @property
     def tool(self) -> str:

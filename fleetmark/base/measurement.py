@@ -59,7 +59,8 @@ class Measurement:
 
     ``subject`` says what was measured within the host: ``host``, a core, NUMA node, disk, NIC, GPU, or a pair
     such as ``h1>h2``. ``labels`` identify the point (``size``, ``stride``, ``op``): two repeats of the same
-    measurement carry the same labels, so nothing that varies from run to run belongs there.
+    measurement carry the same labels, so nothing that varies from run to run belongs there. ``size`` is in bytes, for
+    every tool: figures that differ in it alone are a curve.
     """
 
     workload: str

@@ -14,10 +14,10 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -35,7 +35,20 @@ SCHEMA = 1
 FOLDER = "imports"
 _LARGEST = 1 << 30  # bytes of one file
 _SHOWN_NOTES = 12
-_KINDS: Mapping[str, Callable[[bytes, str], Table]] = {"mlperf": mlperf.read, "spec": spec.read, "table": table.read}
+
+
+class _Importer(Protocol):
+    """A kind of table: how it is read, and what the labels of its machines mean."""
+
+    TRAITS: tuple[str, ...]
+    MODEL: tuple[str, ...]
+
+    def read(self, raw: bytes, name: str, /) -> Table: ...
+
+
+_KINDS: Mapping[str, _Importer] = {"mlperf": mlperf, "spec": spec, "table": table}
+TRAITS = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.TRAITS))
+MODEL = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.MODEL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +96,7 @@ def _one(root: Path, kind: str, path: Path) -> Import:
     for there in (root / FOLDER).glob(f"{kind}-*-{sha256[:12]}/import.json"):
         return Import(there.parent, _about(there), new=False)
     try:
-        found = _KINDS[kind](raw, path.name)
+        found = _KINDS[kind].read(raw, path.name)
     except FleetmarkError as error:
         raise FleetmarkError(f"{path}: {error}") from error
     folder = root / FOLDER / f"{kind}-{_stem(path.name, kind)}-{sha256[:12]}"

@@ -24,10 +24,11 @@ from fleetmark.record.archive import Archive, campaigns
 from fleetmark.record.select import Machine, told_apart
 from planner.comparison import Side
 from planner.curves import CURVE
+from workloads.declared import keeps_limit
 
 HEAVY_TAILED = ("disk", "net")  # classes whose runs are summarised by their median
 # Labels that a reader must know where the sides differ in them: of imported tables, and of prices.
-TRAITS = ("round", "division", "availability", "precision", "accelerators", "currency", "price_date", "term")
+TRAITS = (*importing.TRAITS, "currency", "price_date", "term")
 
 
 def machines(root: Path) -> list[Machine]:
@@ -133,8 +134,11 @@ def side(
     if best:
         means = pd.DataFrame([means.max()], [f"best of {len(means)} of {title}"])  # the other side's is another
     worked = set(zip(benchmarks["workload"], benchmarks["case"], strict=True))
-    failed = {f"{w} {c}": why for w, c, _, why in found.left_out if (w, c) not in worked}
-    return Side(title, means, benchmarks, shared if per != "server" else None, traits, notes + remarks, failed, parts)
+    vain = {(w, c): why for w, c, _, why in found.left_out if (w, c) not in worked}
+    failed = {f"{w} {c}": why for (w, c), why in vain.items()}
+    limited = {f"{w} {c}" for w, c in vain if keeps_limit(w, c)}
+    shared_out = shared if per != "server" else None
+    return Side(title, means, benchmarks, shared_out, traits, notes + remarks, failed, limited, parts)
 
 
 def _files(root: Path, campaigns: Sequence[str]) -> dict[str, Path]:

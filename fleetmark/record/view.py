@@ -195,7 +195,10 @@ def _with_scores(measurements: pd.DataFrame) -> pd.DataFrame:
     """The measurements, and behind them the scores that their workloads' manifests define."""
     known = set(workloads.names())
     rules = {
-        name: [Rule(title, s.metric, s.mean, s.cases) for title, s in workloads.load(name).scores.items()]
+        name: [
+            Rule(title, s.metric, s.mean, s.cases, s.runs, s.dropped)
+            for title, s in workloads.load(name).scores.items()
+        ]
         for name in measurements["workload"].unique()
         if name in known
     }

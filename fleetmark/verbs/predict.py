@@ -17,12 +17,11 @@ from rich.text import Text
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better
 from fleetmark.base.units import human
+from fleetmark.record import imports as importing
 from fleetmark.record import pool
 from fleetmark.record.select import Machine, choose
 from planner.comparison import Side, at_odds
 from planner.predict.transfer import Prediction, transfer
-
-_KIND = ("platform", "system", "processor")  # labels of imported tables that name a kind of machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ def predict(
 
 
 def _kind(machine: Machine) -> str:
-    named = next((machine.labels[k] for k in _KIND if k in machine.labels), None)
+    named = next((machine.labels[k] for k in importing.MODEL if k in machine.labels), None)
     if named:
         return named
     facts = machine.facts()

@@ -2,6 +2,8 @@
 
 ``mlperf``, ``spec`` and ``table`` each offer ``read(raw, name) -> Table``, a pure function of a file's bytes; ``name``
 is the file's, for what only it says. They raise FleetmarkError, without the file's name, for what is no such table.
+Each says which labels of its machines a reader must know where two sides differ in them (``TRAITS``), and which name a
+machine's model, the first of them that it has (``MODEL``).
 """
 
 from __future__ import annotations

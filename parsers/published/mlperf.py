@@ -24,6 +24,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Measurement, Standing
 from parsers.published import Cells, Collector, Records, Row, Table, figure, records, some, words
 
+TRAITS: tuple[str, ...] = ("round", "division", "availability", "precision", "accelerators")
+MODEL: tuple[str, ...] = ("platform", "system")
 _SCENARIOS = {name.lower(): name for name in ("Offline", "Server", "Interactive", "SingleStream", "MultiStream")}
 _CLASSES = {"Offline": "gpu-offline", "Server": "gpu-sla", "Interactive": "gpu-sla"}  # the streams are gpu-compute
 _BOTH = ("Offline", "Server", "Interactive")

@@ -23,6 +23,8 @@ from parsers import spec_cpu2017, spec_cpu2026
 from parsers._text import decode
 from parsers.published import Cells, Collector, Records, Row, Table, figure, records, some, unpacked, words
 
+TRAITS: tuple[str, ...] = ()
+MODEL: tuple[str, ...] = ("system", "processor")
 _APART = 1.2  # rate scores of one system further apart are of different configurations
 _LIST = ("benchmark", "system", "base result")
 _JOIN = ("system", "base speed result", "base rate result")

@@ -18,6 +18,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Measurement, Standing
 from parsers.published import Collector, Records, Row, Table, figure, records, some, words
 
+TRAITS: tuple[str, ...] = ()  # its labels mean what those of the other kinds mean, and those of inventories
+MODEL: tuple[str, ...] = ()
 REQUIRED = ("machine", "benchmark", "value", "unit")
 OPTIONAL = ("metric", "better", "class", "repeat", "workload", "standing")
 _MEANT = {"host": "machine", "campaign": "import"}  # words of a selector that are no labels

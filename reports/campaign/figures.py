@@ -23,12 +23,11 @@ from reports.kit import charts
 from reports.kit import format as fmt
 from reports.kit.charts import Across, Box, Chart, Line, Spec
 from reports.kit.language import Language
+from workloads import declared
 
 FEW = 6  # dots
 MOST = 60  # charts of a kind; of headlines as boxes, which are for very many hosts, fewer
 MOST_BOXES = 24
-LOADED = "loaded_latency"  # metrics that begin so stand against BANDWIDTH, by the label DELAY
-BANDWIDTH, DELAY = "loaded_bandwidth", "delay"
 _QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
@@ -204,15 +203,16 @@ def _rising(factor: float) -> Callable[..., list[charts.Point]]:
     return points
 
 
-def _against(view: View, name: str, split: Callable[[str], tuple[str, float] | None]) -> Iterator[_Against]:
-    """Figures that differ only in a number within column ``name``; ``split`` parts it into the rest and the number."""
-    found = {text: part for text in view.merged[name].unique() if (part := split(text)) is not None}
+def _against(view: View, name: str, split: Callable[[str, str], tuple[str, float] | None]) -> Iterator[_Against]:
+    """Figures that differ only in a number within column ``name``; ``split`` parts a workload's text there into the
+    rest and the number."""
+    texts = view.merged[["workload", name]].drop_duplicates().itertuples(index=False, name=None)
+    parts = [(workload, text, *part) for workload, text in texts if (part := split(workload, text)) is not None]
+    table = pd.DataFrame(parts, columns=["workload", name, "rest", "x"])
     frames = []
     for frame in (view.merged, view.generational):
-        kept = frame[frame[name].isin(list(found))]
-        parts = [found[text] for text in kept[name]]
-        columns: dict[str, Any] = {name: [rest for rest, _ in parts], "x": [number for _, number in parts]}
-        frames.append(kept.assign(**columns))
+        kept = frame.merge(table, on=["workload", name])
+        frames.append(kept.assign(**{name: kept["rest"]}))
     generational = dict(groups(frames[1], summary.METRIC))
     for key, rows in groups(frames[0], summary.METRIC):
         yield key, rows, generational[key]
@@ -228,7 +228,7 @@ def _fit(rows: pd.DataFrame, unit: str) -> fmt.Shown:
 def _curves(view: View, _: Language) -> Iterator[Drawn]:
     """Every metric measured at CURVE sizes or more (label ``size``), a chart per combination of its other labels."""
     colours = charts.colour_of(view.generations) if len(view.generations) > 1 else {}
-    for key, rows, generational in _against(view, "labels", curve_point):
+    for key, rows, generational in _against(view, "labels", lambda _, text: curve_point(text)):
         if rows["x"].nunique() < CURVE:
             continue
         first, shown = rows.iloc[0], _fit(rows, key[-1])
@@ -243,8 +243,8 @@ def _curves(view: View, _: Language) -> Iterator[Drawn]:
 
 
 def _depths(view: View, _: Language) -> Iterator[Drawn]:
-    """Every metric that is a headline at some queue depth, of cases that differ in their depth only (``…-qd32``)."""
-    for key, rows, generational in _against(view, "case", charts.depth):
+    """Every metric that is a headline at some queue depth, of cases that differ in their depth only."""
+    for key, rows, generational in _against(view, "case", declared.depth):
         if rows["x"].nunique() < 2 or not rows["headline"].any():
             continue
         shown = _fit(rows, key[-1])
@@ -258,28 +258,27 @@ def _depths(view: View, _: Language) -> Iterator[Drawn]:
 
 
 def _loaded(view: View, _: Language) -> Iterator[Drawn]:
-    """Latency against the bandwidth that was moved meanwhile, as MLC measures both at each of its delays."""
+    """Latency against the bandwidth that was moved meanwhile, where a workload measures both at several rates."""
     both = [_with_bandwidth(frame, side) for frame, side in ((view.merged, "host"), (view.generational, "generation"))]
     generational = dict(groups(both[1], summary.METRIC))
     for key, rows in groups(both[0], summary.METRIC):
-        if rows["delay"].nunique() < CURVE:
+        if rows["step"].nunique() < CURVE:
             continue
         latency, bandwidth = _fit(rows, key[-1]), _fit(rows.assign(median=rows["x"]), "B/s")
-
-        lines, note = _lines(view, _, rows, generational[key], _by_delay(bandwidth.factor, latency.factor))
+        lines, note = _lines(view, _, rows, generational[key], _by_step(bandwidth.factor, latency.factor))
         note = joined([note, said("Each point is one rate of injection.")], " ")
         axis = axis_title(fmt.clean(key[2]), latency, rows["better"].iloc[0], _)
-        across = axis_title(BANDWIDTH, bandwidth, "higher", _)
+        across = axis_title(rows["bandwidth"].iloc[0], bandwidth, "higher", _)
         title = said("{what} against bandwidth", what=title_of(key))
         yield Drawn(title, note, _lazily(charts.curve, lines, across, axis, Across.LOAD), bool(rows["headline"].any()))
 
 
-def _by_delay(x: float, y: float) -> Callable[..., list[charts.Point]]:
-    """Points of rows in the order of their delays; ``x`` and ``y`` are the factors of the axes."""
+def _by_step(x: float, y: float) -> Callable[..., list[charts.Point]]:
+    """Points of rows in the order of their steps; ``x`` and ``y`` are the factors of the axes."""
 
     def points(rows: pd.DataFrame, ends: tuple[str, str] | None) -> list[charts.Point]:
         # No band: where a line turns back upon itself there is no saying what it would be a band of.
-        ordered = rows.sort_values("delay")
+        ordered = rows.sort_values("step")
         blank = [math.nan] * len(ordered)
         return list(zip(ordered["x"] * x, ordered["median"] * y, blank, blank, strict=True))
 
@@ -287,21 +286,27 @@ def _by_delay(x: float, y: float) -> Callable[..., list[charts.Point]]:
 
 
 def _with_bandwidth(frame: pd.DataFrame, side: str) -> pd.DataFrame:
-    """Loaded latencies, labels without their delay, with ``delay`` and ``x``, the bandwidth of the same point."""
-    latencies = frame[frame["metric"].isin([m for m in frame["metric"].unique() if m.startswith(LOADED)])]
+    """Latencies under load, labels without the one that numbers their points, with that ``step``, the name of the
+    ``bandwidth`` that they stand against, and ``x``, the bandwidth of the same point."""
+    metrics = frame[["workload", "metric"]].drop_duplicates().itertuples(index=False, name=None)
+    plots = [(w, m, plot.bandwidth, plot.each) for w, m in metrics if (plot := declared.plot(w, m)) is not None]
+    table = pd.DataFrame(plots, columns=["workload", "metric", "bandwidth", "each"])
     same = ["workload", "case", "subject", "labels", side]
-    moved = frame.loc[frame["metric"] == BANDWIDTH, [*same, "median"]].rename(columns={"median": "x"})
-    rows = latencies.merge(moved, on=same)
-    split = {text: _delay(text) for text in rows["labels"].unique()}
-    rows = rows[rows["labels"].isin([text for text, part in split.items() if part is not None])]
-    parts = [split[text] or ("", 0.0) for text in rows["labels"]]
-    return rows.assign(labels=[rest for rest, _ in parts], delay=[number for _, number in parts])
+    moved = frame.loc[frame["metric"].isin(table["bandwidth"]), [*same, "metric", "median"]]
+    moved = moved.rename(columns={"metric": "bandwidth", "median": "x"})
+    rows = frame.merge(table, on=["workload", "metric"]).merge(moved, on=[*same, "bandwidth"])
+    pairs = list(zip(rows["labels"], rows["each"], strict=True))
+    split = {pair: _step(*pair) for pair in dict.fromkeys(pairs)}
+    parts = [split[pair] for pair in pairs]
+    rows = rows.assign(labels=[rest for rest, _ in parts], step=[number for _, number in parts])
+    return rows[rows["step"].notna()]
 
 
-def _delay(label_text: str) -> tuple[str, float] | None:
+def _step(label_text: str, name: str) -> tuple[str, float]:
+    """Labels without ``name``, and its number; NaN where it has none."""
     labels = json.loads(label_text)
-    delay = str(labels.pop(DELAY, ""))
-    return (json.dumps(labels, sort_keys=True, separators=(",", ":")), float(delay)) if delay.isdigit() else None
+    step = str(labels.pop(name, ""))
+    return json.dumps(labels, sort_keys=True, separators=(",", ":")), float(step) if step.isdigit() else math.nan
 
 
 # --- pairs of hosts --------------------------------------------------------------------------------------------------

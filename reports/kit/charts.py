@@ -354,9 +354,3 @@ def matrix(
             {"mark": {"type": "text", "fontSize": 10}, "encoding": {**ends, "text": {"field": "t"}, "color": ink}}
         )
     return spec
-
-
-def depth(case: str) -> tuple[str, float] | None:
-    """A case named after its queue depth, ``randread-4k-qd32``, as (the rest, depth); None for any other."""
-    match = re.fullmatch(r"(.*?)-?(?:qd|iodepth)(\d+)(.*)", case)
-    return (match[1] + match[3], float(match[2])) if match and int(match[2]) > 0 else None

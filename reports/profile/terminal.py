@@ -16,20 +16,10 @@ from fleetmark.base.units import human, scale_for, significant
 from fleetmark.record.profiles import Foretold, Profiled
 from planner.bottleneck import MOST_CONDITION, THROTTLES, Gain, Profile, Upgrade, gains
 from planner.ratio import Ratio
+from workloads.declared import throttle
 
 MORE = 1.2  # what a resource is multiplied by to say what more of it gives
 _OVERLAP = {1.0: "one after the other (additive)", math.inf: "wholly overlapped (roofline)"}
-_HOW = {  # workload to how what it measures is slowed down
-    "stream": "memory bandwidth: resctrl MB (Intel MBA, AMD QoS), a lower memory clock, or fewer channels",
-    "mlc": "memory bandwidth: resctrl MB (Intel MBA, AMD QoS), a lower memory clock, or fewer channels",
-    "lmbench": "memory latency: a lower uncore or memory clock, or memory of the other socket (numactl)",
-    "fio": "the disk: io.max of its cgroup",
-    "iperf3": "the network: tc qdisc … tbf rate",
-    "iperf2": "the network: tc qdisc … tbf rate",
-    "spec_cpu2017": "the cores: a clock limit (cpupower frequency-set -u), or fewer cores (cpuset)",
-    "spec_cpu2026": "the cores: a clock limit (cpupower frequency-set -u), or fewer cores (cpuset)",
-    "nccl_tests": "links between GPUs: NCCL_P2P_DISABLE, fewer channels (NCCL_MAX_NCHANNELS)",
-}
 
 
 def more_of_each(found: Profiled) -> list[Gain]:
@@ -136,9 +126,7 @@ def _refused(found: Profiled) -> list[RenderableType]:
         )
     )
     workloads = {b.partition(" ")[0] for b in found.resources[name].benchmarks}
-    return parts + [
-        Text(f"  {how}", style="dim") for how in dict.fromkeys(_HOW[w] for w in sorted(workloads) if w in _HOW)
-    ]
+    return parts + [Text(f"  {how}", style="dim") for how in dict.fromkeys(map(throttle, sorted(workloads))) if how]
 
 
 def _upgrades(found: Sequence[Gain]) -> Table:

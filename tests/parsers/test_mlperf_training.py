@@ -15,9 +15,9 @@ import pytest
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Parsed, Standing
 from parsers.mlperf_training import parse, parse_stream, rules
-from planner.olympic import RUNS
 from tests import corpus
 from tests.parsers.reading import cases, find, find_all, identities, read, value
+from workloads import load
 
 TOOL = "mlperf_training"
 DERIVED = "time_to_train is derived: run_stop less run_start"
@@ -237,7 +237,7 @@ def test_ranks_that_all_log() -> None:
 # Quirks, one by one
 
 
-@pytest.mark.parametrize("name", sorted(set(RUNS) - {"stable_diffusion"}))
+@pytest.mark.parametrize("name", sorted({*load("mlperf_training").scores["olympic_mean"].runs} - {"stable_diffusion"}))
 def test_the_direction_of_every_benchmark_is_known(name: str) -> None:
     found = parsed(log(evaluation(1, 0.5, epoch_num=1), benchmark=name))
     (last,) = [m for m in found.measurements if m.metric in ("eval_accuracy", "eval_loss", "eval_error")]

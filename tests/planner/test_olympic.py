@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import pytest
 
-from planner.olympic import RUNS, olympic_mean
+from planner import olympic
+from planner.olympic import Olympic
+from workloads import load
+
+RULES = load("mlperf_training").scores["olympic_mean"]
+RUNS = RULES.runs
+
+
+def olympic_mean(benchmark: str, times: Sequence[float | None]) -> Olympic:
+    return olympic.olympic_mean(benchmark, times, RULES.runs, RULES.dropped)
 
 
 def test_the_fastest_and_the_slowest_are_dropped() -> None:

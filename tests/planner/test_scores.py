@@ -84,7 +84,7 @@ def test_nothing_measured_gives_nothing() -> None:
 
 
 def test_the_olympic_mean_drops_the_fastest_and_the_slowest() -> None:
-    rule = {"train": [Rule("olympic_mean", "time_to_train", "olympic")]}
+    rule = {"train": [Rule("olympic_mean", "time_to_train", "olympic", runs={"retinanet": 5})]}
     times = [10.0, 50.0, 30.0, 20.0, 40.0]
     measured = frame({("h1", "retinanet", r): t for r, t in enumerate(times)}, workload="train", metric="time_to_train")
     (row,) = scores(measured, rule).to_dict("records")
@@ -94,7 +94,7 @@ def test_the_olympic_mean_drops_the_fastest_and_the_slowest() -> None:
 
 
 def test_one_run_that_did_not_converge_counts_as_the_slowest() -> None:
-    rule = {"train": [Rule("olympic_mean", "time_to_train", "olympic")]}
+    rule = {"train": [Rule("olympic_mean", "time_to_train", "olympic", runs={"retinanet": 5})]}
     times = {("h1", "retinanet", r): t for r, t in enumerate([10.0, 50.0, 30.0, 20.0])}
     measured = frame(times, workload="train", metric="time_to_train")
     aborted = frame({("h1", "retinanet", 4): 0.3}, workload="train", metric="eval_accuracy", status="invalid")
@@ -105,7 +105,7 @@ def test_one_run_that_did_not_converge_counts_as_the_slowest() -> None:
 
 
 def test_several_runs_of_one_repeat_make_no_olympic_mean() -> None:
-    rule = {"train": [Rule("olympic_mean", "time_to_train", "olympic")]}
+    rule = {"train": [Rule("olympic_mean", "time_to_train", "olympic", runs={"retinanet": 5})]}
     times = {("h1", "retinanet", r): 10.0 + r for r in range(5)}
     first, second = (frame(times, workload="train", metric="time_to_train", labels=f'{{"run":"{n}"}}') for n in (0, 1))
     assert len(scores(first, rule)) == 1

@@ -1,0 +1,43 @@
+"""What manifests declare of figures on record, by the names that stand there; nothing for a workload without one."""
+
+from __future__ import annotations
+
+import re
+
+from workloads.manifest import Manifest, Plot, load, names
+
+
+def throttle(workload: str) -> str:
+    """How what ``workload`` measures can be slowed down on purpose; empty where nobody says."""
+    manifest = _manifest(workload)
+    return manifest.throttle if manifest else ""
+
+
+def plot(workload: str, metric: str) -> Plot | None:
+    """What a latency under load is drawn against; None for any other metric."""
+    manifest = _manifest(workload)
+    known = manifest.metrics.get(metric) if manifest else None
+    return known.plot if known else None
+
+
+def depth(workload: str, case: str) -> tuple[str, float] | None:
+    """The name of a case without its queue depth, and that depth; None for a case without one."""
+    manifest = _manifest(workload)
+    for part in dict.fromkeys(c.depth for c in manifest.cases if c.depth) if manifest else ():
+        before, _, after = map(re.escape, part.partition("<>"))
+        match = re.fullmatch(rf"(.*?){before}(\d+){after}(.*)", case)
+        if match and int(match[2]) > 0:
+            return match[1] + match[3], float(match[2])
+    return None
+
+
+def keeps_limit(workload: str, case: str) -> bool:
+    """Whether a case that fails on a host says by that that the host cannot keep a limit."""
+    manifest = _manifest(workload)
+    shapes = [c.called or c.name for c in manifest.cases if c.keeps_limit] if manifest else []
+    own = case.partition("/")[0]  # of one that its parser splits into several
+    return any(re.fullmatch(re.sub("<.*?>", ".+", re.escape(shape)), own) for shape in shapes)
+
+
+def _manifest(workload: str) -> Manifest | None:
+    return load(workload) if workload in names() else None
