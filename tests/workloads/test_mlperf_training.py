@@ -22,7 +22,7 @@ from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.record.steps import HostPlan, Step
 from parsers.mlperf_training import parse
 from planner.olympic import RUNS
-from tests.test_plan import plan, suite
+from tests.schedules import plan, suite
 from workloads import load, load_suite
 from workloads.manifest import HERE
 
