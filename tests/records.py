@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fleetmark.base.facts import Cpu, Facts
 from fleetmark.record.archive import Archive
-from tests.test_plan import facts
+from tests.schedules import facts
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,29 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from fleetmark import cli
-from fleetmark.base.errors import FleetmarkError
+from tests.commands import refused, run
+from tests.comparisons import compared, fleet, labels, of
 from tests.records import GCC, IOPS, MCF, NULL, TRIAD, Bench, record
-
-BASE = {TRIAD: 280e9, IOPS: 7e5, NULL: 120e-9, MCF: 5.2, GCC: 6.1}
-SPEEDUP = {"a": dict.fromkeys(BASE, 1.0), "b": {TRIAD: 2.4, IOPS: 1.5, NULL: 1.1, MCF: 1.7, GCC: 1.6}}
-
-
-def fleet(
-    sides: str = "ab", count: int = 6, noise: float = 0.01, seed: int = 1
-) -> dict[tuple[str, Bench], list[float]]:
-    rng = np.random.default_rng(seed)
-    made = {}
-    for side in sides:
-        for n in range(count):
-            own = rng.normal(0, noise)
-            for bench, value in BASE.items():
-                true = value * (SPEEDUP[side][bench] if bench.better == "higher" else 1 / SPEEDUP[side][bench])
-                made[f"{side}{n}", bench] = [true * math.exp(own + rng.normal(0, noise / 2)) for _ in range(3)]
-    return made
-
-
-def labels(measured: Mapping[tuple[str, Bench], Any]) -> dict[str, dict[str, str]]:
-    return {host: {"gen": {"a": "old", "b": "new"}[host[0]]} for host, _ in measured}
 
 
 @pytest.fixture
@@ -49,29 +25,6 @@ def root(tmp_path: Path) -> Path:
     cores = {host: 32 if host[0] == "a" else 64 for host, _ in measured}
     record(tmp_path, "c1", labels(measured), measured, cores)
     return tmp_path
-
-
-def run(root: Path, *words: str) -> str:
-    done = CliRunner().invoke(cli.app, [*words, "--results", str(root)], catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-    return done.stdout
-
-
-def compared(root: Path, *words: str) -> list[dict[str, str]]:
-    given = words or ("--baseline", "gen=old", "--candidate", "gen=new")
-    return list(csv.DictReader(io.StringIO(run(root, "compare", *given, "--format", "csv"))))
-
-
-def refused(root: Path, *words: str) -> str:
-    with pytest.raises(FleetmarkError) as error:
-        CliRunner().invoke(cli.app, [*words, "--results", str(root)], catch_exceptions=False)
-    assert "\n" not in str(error.value)
-    return str(error.value)
-
-
-def of(rows: Sequence[dict[str, str]], class_: str, benchmark: str = "") -> dict[str, str]:
-    (found,) = [r for r in rows if r["class"] == class_ and r["benchmark"] == benchmark]
-    return found
 
 
 def test_ratios_of_classes_and_benchmarks(root: Path) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import refused, run
+from tests.comparisons import compared, fleet, labels, of
 from tests.records import GCC, IOPS, MCF, TRIAD, record
-from tests.test_compare import compared, fleet, labels, of, refused, run
 
 
 def test_no_such_record_names_the_folder(tmp_path: Path) -> None:

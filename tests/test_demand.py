@@ -10,42 +10,10 @@ from fleetmark.demand import periods
 from fleetmark.demand import question as demand
 from fleetmark.demand.series import spread
 from planner.capacity.question import Question
-from tests import test_profiling
+from tests.commands import run
+from tests.demands import SMALL, changed
+from tests.profiles import FIT, record_generations, truth_of
 from tests.records import IOPS, MCF, NULL, TRIAD, record
-from tests.test_compare import run
-from tests.test_profiling import FIT, truth_of
-
-SMALL = """\
-currency: EUR
-date: 2026-12-01
-periods: {start: 2027-Q1, count: 4}
-discount: 8%
-energy_price: 0.2
-pue: 1.3
-workloads:
-  web:
-    unit: icelake servers
-    demand: [100, 110, 120, 130]
-    utilisation: 65%
-skus:
-  icelake:
-    price: not sold
-    power: {idle: 200 W, peak: 0.5 kW}
-    rack_units: 1
-    worth: {web: 1}
-  genoa:
-    price: 12000
-    power: {idle: 220, peak: 700 W}
-    rack_units: 2
-    lead: 4 months
-    age_limit: 5 years
-    worth: {web: 1.83}
-sites:
-  ams: {power: 120 kW, rack_units: 400}
-  fra: {}
-fleet:
-  - {sku: icelake, site: ams, count: 200, age: 10 quarters}
-"""
 
 
 def read(tmp_path: Path, text: str, root: Path | None = None) -> Question:
@@ -58,11 +26,6 @@ def refused(tmp_path: Path, text: str, root: Path | None = None) -> list[str]:
     with pytest.raises(FleetmarkError) as error:
         read(tmp_path, text, root)
     return str(error.value).splitlines()
-
-
-def changed(old: str, new: str, text: str = SMALL) -> str:
-    assert old in text
-    return text.replace(old, new, 1)
 
 
 def line(text: str, part: str) -> int:
@@ -384,7 +347,11 @@ def test_one_host_counts_with_an_error_that_is_given(tmp_path: Path, on_record: 
     assert (got.se, got.df) == (0.05, math.inf)
 
 
-profiled = test_profiling.root  # machines on record whose workload has a demand vector
+@pytest.fixture
+def profiled(tmp_path: Path) -> Path:
+    """Machines on record whose workload has a demand vector."""
+    record_generations(tmp_path)
+    return tmp_path
 
 
 def test_a_worth_foretold_by_a_profile(tmp_path: Path, profiled: Path) -> None:

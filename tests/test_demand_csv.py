@@ -11,7 +11,7 @@ from fleetmark.base.yaml import read_yaml
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import question as demand
 from planner.capacity.question import Question
-from tests.test_demand import SMALL, changed
+from tests.demands import SMALL, changed
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
-"""The floors of the house: nothing imports what stands above it, and no imports go round, within functions included."""
+"""The floors of the house: nothing imports what stands above it or a test module, no imports go round, within functions included."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -19,11 +20,12 @@ FLOORS = (
 )
 HEIGHT = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 ROOMS = ("fleetmark", "workloads", "parsers", "planner", "reports")
+OUTSIDE = ("tests", "benchmarks")
 
 
-def modules() -> dict[str, Path]:
-    """Every module of ours by its dotted name."""
-    files = sorted(p.relative_to(HOUSE) for room in ROOMS for p in (HOUSE / room).rglob("*.py"))
+def modules(rooms: Iterable[str] = ROOMS) -> dict[str, Path]:
+    """Every module of ours in these folders by its dotted name."""
+    files = sorted(p.relative_to(HOUSE) for room in rooms for p in (HOUSE / room).rglob("*.py"))
     return {".".join(p.with_suffix("").parts).removesuffix(".__init__"): p for p in files}
 
 
@@ -64,6 +66,15 @@ def faults(texts: dict[str, str], known: dict[str, Path]) -> list[str]:
     return up
 
 
+def borrowed(module: str, text: str, known: dict[str, Path]) -> list[str]:
+    """The imports of ``module`` that name a test module."""
+    return [
+        f"{known[module]}:{line} imports {other}: a helper belongs into a module of its own"
+        for line, other in imported(text, known)
+        if known[other].name.startswith("test_")
+    ]
+
+
 def test_nothing_points_up_and_nothing_goes_round() -> None:
     known = modules()
     assert len(known) > 150
@@ -84,6 +95,25 @@ def test_a_fault_is_seen_wherever_the_import_stands() -> None:
     texts["fleetmark.base.b"] = "def later():\n    from fleetmark.base.a import name\n"
     (circle,) = faults(texts, known)
     assert circle.startswith("imports go round: ") and "fleetmark.base.a" in circle and "fleetmark.base.b" in circle
+
+
+def test_no_helper_is_imported_from_a_test_module() -> None:
+    known = modules(OUTSIDE)
+    assert {file.parts[0] for file in known.values()} == set(OUTSIDE)
+    assert [fault for m, p in known.items() for fault in borrowed(m, (HOUSE / p).read_text("utf-8"), known)] == []
+
+
+def test_a_borrowed_helper_is_seen_however_it_is_imported() -> None:
+    known = {m: Path(*m.split(".")).with_suffix(".py") for m in ("tests.a", "tests.test_b", "tests.c.test_d")}
+    assert borrowed("tests.a", "import tests.a\nfrom tests.a import test_of\n", known) == []
+    for text in (
+        "from tests.test_b import name",
+        "from tests import test_b",
+        "import tests.test_b as b",
+        "def later():\n    from tests.c.test_d import name",
+    ):
+        (fault,) = borrowed("tests.a", text, known)
+        assert re.match(r"tests/a\.py:[12] imports tests\.(test_b|c\.test_d): ", fault)
 
 
 def test_no_folder_is_crowded() -> None:

@@ -13,7 +13,7 @@ from fleetmark.campaign.resolve import Resolved, resolve
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import Exchange, HostPlan
 from tests.drives import make_drive, orders, step, tell
-from tests.test_plan import facts
+from tests.schedules import facts
 from workloads import Choice, Manifest
 
 MANIFEST = Manifest.model_validate(

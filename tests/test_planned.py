@@ -27,7 +27,7 @@ from fleetmark.record import journal
 from fleetmark.record.archive import Archive
 from fleetmark.record.view import load_results
 from tests.drives import save_step
-from tests.test_plan import facts
+from tests.schedules import facts
 
 SUITE = """about: x
 repeats: 2

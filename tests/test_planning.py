@@ -21,7 +21,7 @@ from planner.capacity.question import Conflict, Limit, Question
 from reports.plan import html as plan_html
 from reports.plan import terminal as plan_terminal
 from reports.plan.view import view
-from tests.test_demand import SMALL, changed
+from tests.demands import SMALL, changed
 
 EFFORT = planning.Effort(gap=0.0, seconds=20, draws=200)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.commands import refused, run
 from tests.records import GCC, IOPS, MCF, NULL, TRIAD, Bench, record
-from tests.test_compare import refused, run
 
 LEELA = replace(MCF, case="541.leela_r")
 

@@ -22,7 +22,7 @@ from fleetmark.campaign.credentials import credentials_again, refuse_without
 from fleetmark.campaign.run import Options, _command
 from fleetmark.campaign.schedule import make_plan, secrets_of, settings_of
 from fleetmark.hosts.inventory import Host
-from tests.test_plan import facts
+from tests.schedules import facts
 from workloads import load_suite
 
 URL = "https://jane:pa%2Fss@files.test:8443/stream.c?v=2&X-Amz-Signature=c0ffee#top"

@@ -7,7 +7,7 @@ import pytest
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cpu, Gpu
 from fleetmark.record.select import Machine, choose, parse, told_apart
-from tests.test_plan import facts
+from tests.schedules import facts
 
 
 def machine(name: str, cores: int = 16, **labels: str) -> Machine:

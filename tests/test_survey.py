@@ -18,7 +18,7 @@ from fleetmark.hosts.ssh.target import Target, UnknownKey, scans
 from fleetmark.verbs import catalogue
 from fleetmark.verbs import hosts as survey
 from fleetmark.verbs.hosts import Entry
-from tests.test_plan import facts
+from tests.schedules import facts
 
 WIDTHS = (80, 100, 140)
 MODELS = {

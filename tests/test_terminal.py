@@ -19,7 +19,7 @@ from rich.text import Text
 from fleetmark.base.terminal import Terminal, guard
 from fleetmark.base.visible import visible
 from tests.records import IOPS, TRIAD, record
-from tests.test_plan import facts
+from tests.schedules import facts
 
 FLEETMARK = Path(sys.executable).with_name("fleetmark")
 # Colour, a window's title, an 8-bit CSI, erasing, a bell, a right-to-left override, an isolate, DEL, markup of rich.

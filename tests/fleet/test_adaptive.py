@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from tests.fleet.command import Command
 from tests.fleet.hosts import Fleet
-from tests.fleet.test_run import Command
 
 pytestmark = pytest.mark.fleet
 SUITE = """about: x

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests.fleet.command import FLEETMARK
 from tests.fleet.hosts import Fleet
-from tests.fleet.test_run import FLEETMARK
 
 pytestmark = pytest.mark.fleet
 ROLE = Path(__file__).parents[2] / "playbooks/roles/stream/files"

@@ -14,12 +14,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.fleet.command import Command, as_ops
 from tests.fleet.hosts import Fleet
-from tests.fleet.test_run import Command, as_ops, ordinary
 from tests.standins.mlc import tarball
 from workloads import load
 
-__all__ = ["ordinary"]  # a fixture
 pytestmark = pytest.mark.fleet
 
 EVERY = list(load("mlc").parameters["modes"].choices)

@@ -11,8 +11,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.fleet.command import Command
 from tests.fleet.hosts import Fleet, missing
-from tests.fleet.test_run import Command
 
 pytestmark = pytest.mark.fleet
 

@@ -13,8 +13,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.fleet.command import FLEETMARK, Command
 from tests.fleet.hosts import Fleet, missing
-from tests.fleet.test_run import FLEETMARK, Command
 
 pytestmark = pytest.mark.fleet
 

@@ -17,8 +17,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.fleet.command import Command
 from tests.fleet.hosts import Fleet, missing
-from tests.fleet.test_run import Command
 
 pytestmark = pytest.mark.fleet
 STANDIN = Path(__file__).parents[1] / "standins" / "nccl_tests"

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.fleet.test_run import FLEETMARK, Command, command
+from tests.fleet.command import FLEETMARK, Command
 
 pytestmark = pytest.mark.fleet
-__all__ = ["command"]  # the fixture
 
 ALONE = "  selftest: {set: {commands: 6, seconds: 0.4}}\n"
 PAIRS = "  iperf3: {set: {duration: 1, omit: 0, streams: 1, udp_rate: ''}}\n  selftest: {set: {seconds: 0.1}}\n"

@@ -6,20 +6,17 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
+from tests.fleet.command import FLEETMARK, Command, as_ops
 from tests.fleet.hosts import Fleet
 
 pytestmark = pytest.mark.fleet
-FLEETMARK = str(Path(sys.executable).parent / "fleetmark")
 
 SUITE = """about: small and real
 repeats: 2
@@ -51,72 +48,6 @@ def suite(tmp_path: Path, lmbench: str) -> Callable[[str], str]:
         return str(file)
 
     return write
-
-
-class Command:
-    """``fleetmark`` as a user types it, its results under ``root``."""
-
-    def __init__(self, fleet: Fleet, root: Path) -> None:
-        self.fleet, self.root = fleet, root
-        self.env = {**os.environ, "COLUMNS": "120", "FLEETMARK_RESULTS": str(root)}
-
-    def words(self, *more: str) -> list[str]:
-        return [FLEETMARK, "run", "-i", str(self.fleet.inventory), *more]
-
-    def run(self, *more: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            self.words(*more), capture_output=True, text=True, timeout=timeout, env=self.env, cwd=self.root
-        )
-        assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
-        return done
-
-    def begin(self, *more: str) -> subprocess.Popen[str]:
-        out = (self.root / "out.txt").open("w")
-        return subprocess.Popen(
-            self.words(*more),
-            stdout=out,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env=self.env,
-            cwd=self.root,
-            start_new_session=True,
-        )
-
-    def said(self) -> str:
-        return (self.root / "out.txt").read_text()
-
-    @property
-    def campaign(self) -> Path:
-        return max((p.parent for p in self.root.glob("*/campaign.json")), default=self.root / "none yet")
-
-    def outcomes(self) -> list[dict[str, Any]]:
-        last = {}
-        journal = self.campaign / "journal.jsonl"
-        for line in journal.read_text().splitlines() if journal.exists() else ():
-            e = json.loads(line)
-            if e["e"] == "outcome":
-                last[e["host"], e["workload"], e["case"], e["repeat"], e["subject"]] = e
-        return list(last.values())
-
-    def count(self, **where: Any) -> Counter[str]:
-        return Counter(o["status"] for o in self.outcomes() if all(o[k] == v for k, v in where.items()))
-
-    def until(self, what: Callable[[], bool], patience: float = 60) -> None:
-        deadline = time.monotonic() + patience
-        while not what():
-            assert time.monotonic() < deadline, f"not within {patience} s; the command said:\n{self.said()}"
-            time.sleep(0.1)
-
-
-@pytest.fixture
-def command(fleet: Fleet, tmp_path: Path) -> Iterator[Command]:
-    yield Command(fleet, tmp_path)
-    for host in fleet.names:  # no test leaves anything behind that the next would meet
-        left = fleet.exec(
-            host, ["sh", "-c", "ls /var/tmp/fleetmark-0/jobs 2>/dev/null; pgrep -f runner.p[y]"], check=False
-        )
-        if "runner" in left.stdout:
-            pytest.fail(f"{host} still runs a job: {left.stdout}")
 
 
 def test_four_hosts_measure_everything(command: Command, suite: Callable[[str], str]) -> None:
@@ -400,33 +331,6 @@ def test_a_tool_that_no_package_offers_fails_by_name(command: Command, suite: Ca
     assert "Unable to locate package fio" in failed["reason"]
     assert command.count(host="h2", workload="selftest") == {"passed": 6}
     assert command.count(host="h4") == {"passed": 7}
-
-
-@pytest.fixture
-def ordinary(fleet: Fleet, tmp_path: Path) -> Iterator[Path]:
-    """An inventory of h1 and h4 by an ordinary user; on h4 that user may sudo without a password."""
-    make = """
-    id ops >/dev/null 2>&1 || useradd -m -p '*' ops
-    mkdir -p /home/ops/.ssh && cp /root/.ssh/authorized_keys /home/ops/.ssh/ && chown -R ops /home/ops && chmod 700 /home/ops/.ssh
-    mkdir -p /etc/sudoers.d; rm -f /etc/sudoers.d/ops
-    """
-    fleet.exec("h1", ["sh", "-ec", make])
-    fleet.exec("h4", ["sh", "-ec", make + "echo 'ops ALL=(ALL) NOPASSWD: ALL' > /etc/sudoers.d/ops"])
-    inventory = tmp_path / "ops.ini"
-    inventory.write_text(
-        "h1\nh4\n[all:vars]\nansible_user=ops\n"
-        f"ansible_ssh_common_args=-F {fleet.ssh_config} -i {fleet.key} -o User=ops\n"
-    )
-    yield inventory
-    for host in ("h1", "h4"):
-        fleet.exec(host, ["sh", "-c", "rm -rf /etc/sudoers.d/ops /var/tmp/fleetmark-*; userdel -rf ops"], check=False)
-
-
-def as_ops(inventory: Path, command: Command, *more: str) -> subprocess.CompletedProcess[str]:
-    words = [FLEETMARK, "run", "-i", str(inventory), *more]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=200, env=command.env, cwd=command.root)
-    assert "Traceback" not in done.stdout + done.stderr
-    return done
 
 
 def test_an_ordinary_user_measures_what_needs_no_root_and_is_told_the_rest(

@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.fleet.command import Command
 from tests.fleet.hosts import Fleet
-from tests.fleet.test_run import Command
 from tests.standins.spec_cpu import medium
 
 pytestmark = pytest.mark.fleet

@@ -7,7 +7,6 @@ import math
 import random
 import re
 from collections.abc import Callable
-from functools import cache
 from itertools import pairwise
 
 import pytest
@@ -18,8 +17,7 @@ import parsers
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
 from parsers._text import decode
-from tests import corpus
-from tests.parsers.reading import FIXTURES
+from tests.parsers.outputs import seeds
 
 TOOLS = parsers.tools()
 
@@ -30,14 +28,6 @@ UNITS = sorted(
 # Metrics that a parser's documentation says it computes over several figures; elsewhere a note says so.
 COMPUTED = {("iperf3", "rtt_mean"), ("iperf3", "reverse_rtt_mean")}
 SAYS_COMPUTED = re.compile(r"\bderived\b|\bmean of\b|\btook its\b")
-
-
-@cache
-def seeds(tool: str) -> tuple[bytes, ...]:
-    """Real outputs of ``tool``: our fixtures, and the corpus where it is at hand."""
-    ours = [p for p in sorted((FIXTURES / tool).glob("*")) if p.suffix != ".md"]
-    more = [p.values[0] for p in corpus.rows(tool)] if (corpus.ROOT / "MANIFEST.jsonl").exists() else []
-    return tuple(p.read_bytes() for p in [*ours, *more] if p.is_file()) or (b"",)
 
 
 def truncate(raw: bytes, pick: random.Random) -> bytes:

@@ -18,8 +18,7 @@ import parsers
 from fleetmark.base.errors import FleetmarkError, ParseError
 from parsers import published
 from parsers.published import mlperf, spec, table
-from tests.parsers.test_fuzz import seeds
-from tests.parsers.test_truncation_suites import TOOLS
+from tests.parsers.outputs import SUITES, seeds
 
 ODD = (
     *("1e400", "-1e400", "NaN", "Infinity", "-Infinity", "9" * 5000, "-" + "9" * 5000, "1" + "0" * 400, "null", "true"),
@@ -63,7 +62,7 @@ def test_values_that_are_no_numbers(tool: str, form: str, odd: str) -> None:
     total(tool, (form % ((odd,) * blanks)).encode())
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("tool", SUITES)
 @settings(max_examples=60, deadline=None)
 @given(which=st.integers(0, 10**6), seed=st.integers(0, 2**32))
 def test_odd_words_in_the_place_of_numbers(tool: str, which: int, seed: int) -> None:
@@ -74,14 +73,14 @@ def test_odd_words_in_the_place_of_numbers(tool: str, which: int, seed: int) -> 
     total(tool, b" ".join(words))
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("tool", SUITES)
 @pytest.mark.parametrize("mark", ["²: ", "١: ", "[²] ", "[1,²]<stdout>:", "9" * 100 + ": "])
 def test_marks_of_launchers_in_other_digits(tool: str, mark: str) -> None:
     for raw in seeds(tool)[:6]:
         total(tool, b"".join(mark.encode() + line for line in raw.splitlines(keepends=True)))
 
 
-@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("tool", SUITES)
 @given(
     command=st.lists(
         st.sampled_from(["-e", "-f", "--maxbytes", "²", "9" * 5000, "1K", "-1", "", "all_reduce_perf"]), max_size=8

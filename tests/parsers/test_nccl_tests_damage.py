@@ -6,8 +6,8 @@ import pytest
 
 from fleetmark.base.errors import ParseError
 from parsers.nccl_tests import parse
+from tests.parsers.collectives import HEADING, error, parsed, raw
 from tests.parsers.reading import FIXTURES
-from tests.parsers.test_nccl_tests import HEADING, error, parsed, raw
 
 # ---- nothing to measure
 

@@ -9,8 +9,8 @@ import pytest
 
 from fleetmark.base.errors import ParseError
 from parsers.nccl_tests import parse
+from tests.parsers.collectives import ONE, SECRETS, TOOL, notes, parsed, raw
 from tests.parsers.reading import cases, read, value
-from tests.parsers.test_nccl_tests import ONE, SECRETS, TOOL, notes, parsed, raw
 
 # ---- JSON
 

@@ -14,7 +14,7 @@ from parsers.spec_cpu2017 import parse as parse_2017
 from parsers.spec_cpu2026 import parse
 from tests import corpus
 from tests.parsers.reading import FIXTURES, cases, identities, read, value
-from tests.parsers.test_spec_cpu2017 import check_row, score
+from tests.parsers.spec_cpu import check_row, score
 
 TOOL = "spec_cpu2026"
 

@@ -8,13 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests import corpus
+from tests.parsers.outputs import SUITES
 from tests.parsers.reading import FIXTURES
 from tests.parsers.truncation import cuts, lost_figures
 
-TOOLS = (
-    *("spec_cpu2017", "spec_cpu2026", "mlperf_inference", "mlperf_training", "nccl_tests", "rccl_tests"),
-    "nccl_variants",
-)
 _MOST_CUTS = 130  # of one file: of longer ones, cuts spread evenly over it
 _LARGE = 15_000  # bytes: what costs milliseconds to parse is cut at fewer places
 _FEW_CUTS = 50
@@ -41,7 +38,7 @@ BETWEEN_TESTS: dict[str, tuple[tuple[int, int], ...]] = {
 def outputs() -> list[object]:
     """One pytest parameter for each fixture and each file of the corpus: the tool and the path."""
     made: list[object] = []
-    for tool in TOOLS:
+    for tool in SUITES:
         ours = [p for p in sorted((FIXTURES / tool).glob("*")) if p.suffix != ".md"]
         more = [p.values[0] for p in corpus.rows(tool) if isinstance(p.values[0], Path) and p.values[0].is_file()]
         made += [pytest.param(tool, path, id=f"{tool}-{path.name}") for path in (*ours, *more)]
@@ -65,8 +62,8 @@ def test_output_that_is_cut(tool: str, path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(BETWEEN_TESTS))
 def test_what_is_called_invisible_is_so(name: str) -> None:
-    found = [path for tool in TOOLS for path in (FIXTURES / tool).glob(name)]
-    found += [p.values[0] for tool in TOOLS for p in corpus.rows(tool) if Path(p.values[0]).name == name]
+    found = [path for tool in SUITES for path in (FIXTURES / tool).glob(name)]
+    found += [p.values[0] for tool in SUITES for p in corpus.rows(tool) if Path(p.values[0]).name == name]
     if not found:
         pytest.skip("corpus absent")
     path, raw = Path(found[0]), Path(found[0]).read_bytes()

@@ -105,6 +105,16 @@ def many(hosts: int = 300) -> Results:
     return _campaign(names, kinds, repeats=5, seed=3, command=command, troubles=troubles, dead=dead, slow="n0017")
 
 
+HOSTILE = {
+    "ice-a": "<script>document.title='ran'</script>",
+    "ice-b": "שרת\u202eevil",
+    "ice-c": "h" * 300,
+    "gen-a": "nul\x00\x1b[31mhost",
+    "gen-b": "\"'><img src=x onerror=\"document.title='ran'\">",
+    "gen-c": "{{ 7*7 }} {% x %} & a>b",
+}
+
+
 def renamed(results: Results, names: Mapping[str, str]) -> Results:
     """The same campaign where hosts carry other names."""
     hosts = tuple(replace(h, name=names.get(h.name, h.name)) for h in results.hosts)

@@ -15,7 +15,6 @@ import pytest
 from reports import html
 from reports.report import of_campaign
 from tests.reports import compared, sample
-from tests.reports.test_html import HOSTILE
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
@@ -57,7 +56,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "five": compared.made(five, "gen=rome", [f"gen={g}" for g in ("sierra", "icelake", "genoa", "turin")]),
         "comparison": compared.made(root),
         "campaign": of_campaign(sample.six()),
-        "hostile": of_campaign(sample.renamed(sample.six(), HOSTILE)),
+        "hostile": of_campaign(sample.renamed(sample.six(), sample.HOSTILE)),
         "many": of_campaign(sample.many(30)),
     }
     files = {}

@@ -26,15 +26,6 @@ from tests import records
 from tests.records import GCC, MCF, TRIAD, Bench
 from tests.reports import compared, sample
 
-HOSTILE = {
-    "ice-a": "<script>document.title='ran'</script>",
-    "ice-b": "שרת\u202eevil",
-    "ice-c": "h" * 300,
-    "gen-a": "nul\x00\x1b[31mhost",
-    "gen-b": "\"'><img src=x onerror=\"document.title='ran'\">",
-    "gen-c": "{{ 7*7 }} {% x %} & a>b",
-}
-
 
 def render(results: Results) -> str:
     return html.render(of_campaign(results))
@@ -190,7 +181,7 @@ def test_charts(six: Page) -> None:
 
 
 def test_hostile_names_neither_run_nor_hide() -> None:
-    text = render(sample.renamed(sample.six(), HOSTILE))
+    text = render(sample.renamed(sample.six(), sample.HOSTILE))
     page = Page(text)
     assert page.unclosed == []
     run = [a for t, a in page.tags if t == "script" and a.get("type") != "application/json"]

@@ -20,8 +20,8 @@ from fleetmark.campaign.schedule import settings_of
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.record.steps import HostPlan
 from parsers.mlc import parse
+from tests.schedules import GiB, plan, suite
 from tests.standins.mlc import tarball
-from tests.test_plan import GiB, plan, suite
 from workloads import load, load_suite
 
 FILES = PLAYBOOKS / "roles" / "mlc" / "files"

@@ -25,7 +25,7 @@ from fleetmark.base.facts import Cache, Cpu, Gpu, NumaNode
 from fleetmark.campaign.schedule import settings_of
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.record.steps import HostPlan, Step
-from tests.test_plan import GiB, plan, suite
+from tests.schedules import GiB, plan, suite
 from workloads import load_suite
 from workloads.manifest import HERE
 

@@ -21,7 +21,7 @@ from fleetmark.campaign.schedule import settings_of
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.record.steps import HostPlan, Step
 from parsers.mlperf_training import parse
-from tests.test_plan import plan, suite
+from tests.schedules import plan, suite
 from workloads import load, load_suite
 from workloads.manifest import HERE
 

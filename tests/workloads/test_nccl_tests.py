@@ -14,7 +14,7 @@ from fleetmark.base.facts import Gpu
 from fleetmark.campaign.schedule import make_plan, settings_of
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import HostPlan, Plan
-from tests.test_plan import facts
+from tests.schedules import facts
 from workloads import Suite, load_suite
 
 SOFTWARE = {"cuda": "12.8", "nccl": "2.21.5", "mpi": "Open MPI 4.1.4"}

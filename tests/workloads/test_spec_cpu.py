@@ -24,9 +24,9 @@ from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import HostPlan
 from tests.corpus import ROOT as CORPUS
+from tests.schedules import GiB, facts
 from tests.standins.spec_cpu import medium
 from tests.standins.spec_cpu.specconfig import Config, Wrong
-from tests.test_plan import GiB, facts
 from workloads import load_suite
 
 ROLE = PLAYBOOKS / "roles" / "spec_cpu2017"

@@ -1,0 +1,79 @@
+"""``fleetmark run`` as its users type it, against the tests' own fleet, and what stands on record afterwards."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.fleet.hosts import Fleet
+
+FLEETMARK = str(Path(sys.executable).parent / "fleetmark")
+
+
+class Command:
+    """``fleetmark`` as a user types it, its results under ``root``."""
+
+    def __init__(self, fleet: Fleet, root: Path) -> None:
+        self.fleet, self.root = fleet, root
+        self.env = {**os.environ, "COLUMNS": "120", "FLEETMARK_RESULTS": str(root)}
+
+    def words(self, *more: str) -> list[str]:
+        return [FLEETMARK, "run", "-i", str(self.fleet.inventory), *more]
+
+    def run(self, *more: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            self.words(*more), capture_output=True, text=True, timeout=timeout, env=self.env, cwd=self.root
+        )
+        assert "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
+        return done
+
+    def begin(self, *more: str) -> subprocess.Popen[str]:
+        out = (self.root / "out.txt").open("w")
+        return subprocess.Popen(
+            self.words(*more),
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=self.env,
+            cwd=self.root,
+            start_new_session=True,
+        )
+
+    def said(self) -> str:
+        return (self.root / "out.txt").read_text()
+
+    @property
+    def campaign(self) -> Path:
+        return max((p.parent for p in self.root.glob("*/campaign.json")), default=self.root / "none yet")
+
+    def outcomes(self) -> list[dict[str, Any]]:
+        last = {}
+        journal = self.campaign / "journal.jsonl"
+        for line in journal.read_text().splitlines() if journal.exists() else ():
+            e = json.loads(line)
+            if e["e"] == "outcome":
+                last[e["host"], e["workload"], e["case"], e["repeat"], e["subject"]] = e
+        return list(last.values())
+
+    def count(self, **where: Any) -> Counter[str]:
+        return Counter(o["status"] for o in self.outcomes() if all(o[k] == v for k, v in where.items()))
+
+    def until(self, what: Callable[[], bool], patience: float = 60) -> None:
+        deadline = time.monotonic() + patience
+        while not what():
+            assert time.monotonic() < deadline, f"not within {patience} s; the command said:\n{self.said()}"
+            time.sleep(0.1)
+
+
+def as_ops(inventory: Path, command: Command, *more: str) -> subprocess.CompletedProcess[str]:
+    words = [FLEETMARK, "run", "-i", str(inventory), *more]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=200, env=command.env, cwd=command.root)
+    assert "Traceback" not in done.stdout + done.stderr
+    return done
