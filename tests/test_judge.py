@@ -119,7 +119,7 @@ def test_what_is_damaged_is_lost_and_says_which_file(tmp_path: Path, name: str, 
     assert "root:" not in outcome.reason
     archive.close()
     done = CliRunner().invoke(cli.app, ["parse", "c1", "--results", str(tmp_path)], catch_exceptions=False)
-    assert done.exit_code == 0 and "1 outcomes changed" in done.output
+    assert done.exit_code == 0 and "1 outcome changed" in done.output
     archive = Archive.open(tmp_path / "c1").writable()
     campaign._set_aside_lost(archive)
     assert not folder.exists() and len(list(archive.path.glob("superseded/*/h1/fio/c/0"))) == 1

@@ -52,6 +52,18 @@ def test_rows_frames_and_files_have_the_same_columns(tmp_path: Path) -> None:
     assert list(per_host(nothing))[: len(METRIC)] == list(schema.KEY)
 
 
+def test_the_page_about_the_archive_names_every_column_with_its_type() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "archive.md").read_text("utf-8")
+    _, _, table = page.partition("## measurements.parquet")[2].partition("|-|-|-|\n")
+    types = {"string": "object"}
+    columns = {
+        name.strip(" `"): types.get(kind.strip(), kind.strip())
+        for names, kind in (line.split("|")[1:3] for line in table.partition("\n\n")[0].splitlines())
+        for name in names.split(",")
+    }
+    assert list(columns.items()) == list(schema.PANDAS.items())
+
+
 def test_results_without_one_of_the_columns_are_refused(tmp_path: Path) -> None:
     whole = load_results(campaign(tmp_path))
     for name in schema.NAMES:

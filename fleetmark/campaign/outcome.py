@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -161,11 +161,18 @@ def _subject(planned: str, parsed: str) -> str:
     return f"{planned} {parsed}"
 
 
-def rebuild(archive: Archive) -> list[Mapping[str, Any]]:
-    """Every row again from raw: what the parsers say today of what was measured then."""
+def rebuild(
+    archive: Archive, outcome_of: Callable[[Path, Mapping[str, Any]], Outcome] | None = None
+) -> Iterator[Mapping[str, Any]]:
+    """Every row of the campaign, step by step: what the parsers say today of what was measured then.
+
+    ``outcome_of``: of a step's folder and what it was to its outcome; ``judge`` without it.
+    """
     uncounted = _uncounted(archive)
-    mine = [(folder, step) for folder, step in archive.steps() if not step["serves"]]
-    return [row for folder, step in mine for row in counted(judge(archive, folder).rows, step, uncounted)]
+    for folder, step in archive.steps():
+        if not step["serves"]:
+            outcome = outcome_of(folder, step) if outcome_of else judge(archive, folder)
+            yield from counted(outcome.rows, step, uncounted)
 
 
 def counted(
