@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fleetmark import __version__
-from fleetmark.record.archive import MEASUREMENT_SCHEMA
+from fleetmark.base import schema
 
 CLASSES, UNITS, SCALES = ("cpu-int", "mem-bw", "disk", "net"), ("1", "B/s", "1/s", "B/s"), (1.0, 1e9, 1e4, 1e8)
 BLOCK = 500  # hosts written at once
@@ -41,12 +41,7 @@ def record(root: Path, hosts: int, metrics: int, repeats: int) -> Path:
     about |= {"versions": {"fleetmark": __version__}, "workloads": [f"w{n}" for n in range(-(-metrics // 20))]}
     (folder / "campaign.json").write_text(json.dumps({**about, "hosts": listed}))
     rng = np.random.default_rng(1)
-    schema = pa.schema(
-        [
-            (k, {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}[v])
-            for k, v in MEASUREMENT_SCHEMA.items()
-        ]
-    )
+    columns = schema.arrow()
     path = folder / "measurements.parquet"
     rows = metrics * repeats
     metric, repeat = np.arange(rows) // repeats, np.arange(rows) % repeats
@@ -58,28 +53,21 @@ def record(root: Path, hosts: int, metrics: int, repeats: int) -> Path:
         "unit": [UNITS[m // 20 % 4] for m in metric],
         "repeat": repeat,
     }
-    fixed = {"campaign": folder.name, "subject": "host", "labels": "{}", "better": "higher"}
-    fixed |= {
-        "time": "2026-01-01T00:00:00Z",
-        "tool_version": "1",
-        "status": "passed",
-        "standing": "",
-        "raw": "raw/x",
-        "members": "",
-    }
-    flags = {"headline": True, "bits": False}
-    with pq.ParquetWriter(path, schema, compression="zstd") as out:
+    fixed = {**schema.DEFAULTS, "campaign": folder.name, "better": "higher", "headline": True, "status": "passed"}
+    fixed |= {"time": "2026-01-01T00:00:00Z", "tool_version": "1", "raw": "raw/x"}
+    fixed = {k: v for k, v in fixed.items() if k not in of_host}
+    with pq.ParquetWriter(path, columns, compression="zstd") as out:
         for first in range(0, hosts, BLOCK):
             block = range(first, min(first + BLOCK, hosts))
             many = len(block) * rows
             speed = np.repeat([1.5 if i % 2 else 1.0 for i in block], rows)
             own = np.repeat(rng.normal(0, 0.02, len(block)), rows)
-            columns = {k: np.tile(v, len(block)) for k, v in of_host.items()}
-            columns |= {k: pa.repeat(v, many) for k, v in (fixed | flags).items()}
-            columns["host"] = np.repeat([names[i] for i in block], rows)
+            values = {k: np.tile(v, len(block)) for k, v in of_host.items()}
+            values |= {k: pa.repeat(v, many) for k, v in fixed.items()}
+            values["host"] = np.repeat([names[i] for i in block], rows)
             level = np.tile((1.0 + metric) * [SCALES[m // 20 % 4] for m in metric], len(block))
-            columns["value"] = np.exp(own + rng.normal(0, 0.01, many)) * level * speed
-            out.write_table(pa.table({k: columns[k] for k in schema.names}, schema=schema))
+            values["value"] = np.exp(own + rng.normal(0, 0.01, many)) * level * speed
+            out.write_table(pa.table({k: values[k] for k in columns.names}, schema=columns))
     return path
 
 

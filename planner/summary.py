@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from fleetmark.base import schema
 from fleetmark.base.measurement import Status
 
-METRIC = ["workload", "case", "metric", "subject", "labels", "standing", "unit"]
-_ABOUT = ["better", "class", "headline", "bits"]
+METRIC, _ABOUT = list(schema.KEY), list(schema.ABOUT)
 _FIGURES = ["n", "median", "lo", "hi", "interval", "coverage", "cv"]
 
 
@@ -166,9 +166,8 @@ def _category(code: npt.NDArray[np.int64], names: Sequence[str]) -> pd.Categoric
     return pd.Categorical.from_codes(code, categories=pd.Index([str(n) for n in names], dtype=object))
 
 
-_EMPTY = {"n": "int64", "headline": "bool", "bits": "bool"} | dict.fromkeys(
-    ("median", "lo", "hi", "coverage", "cv", "low", "high"), "float64"
-)
+_FLOATS = ("median", "lo", "hi", "coverage", "cv", "low", "high")
+_EMPTY = {**schema.PANDAS, "n": "int64", **dict.fromkeys(_FLOATS, "float64")}
 
 
 def plain(frame: pd.DataFrame) -> pd.DataFrame:

@@ -6,7 +6,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from fleetmark.base import schema
 from fleetmark.base.facts import Cpu, Facts
 from fleetmark.record.archive import Archive
 from tests.schedules import facts
@@ -64,34 +66,34 @@ def record(
     for host in hosts:
         archive.save_facts(host, _facts((cores or {}).get(host, 16), (ids or {}).get(host)), {})
     archive.write_measurements(
-        [
-            {
-                "campaign": name,
-                "host": host,
-                "subject": b.subject,
-                "workload": b.workload,
-                "case": b.case,
-                "metric": b.metric,
-                "labels": json.dumps(dict(b.labels or {}), sort_keys=True, separators=(",", ":")),
-                "repeat": repeat,
-                "value": value,
-                "unit": b.unit,
-                "better": b.better,
-                "class": b.class_,
-                "headline": True,
-                "bits": False,
-                "time": "2026-11-01T00:00:00Z",
-                "tool_version": "1",
-                "raw": "raw/x",
-                "status": status,
-                "standing": b.standing,
-                "members": json.dumps(b.members) if b.members else "",
-            }
-            for (host, b), values in measured.items()
-            for repeat, value in enumerate(values)
-        ]
+        row(
+            **{"campaign": name, "host": host, "subject": b.subject, "class": b.class_},
+            workload=b.workload,
+            case=b.case,
+            metric=b.metric,
+            labels=schema.packed(dict(b.labels)),
+            unit=b.unit,
+            better=b.better,
+            repeat=repeat,
+            value=value,
+            status=status,
+            standing=b.standing,
+            members=json.dumps(b.members) if b.members else "",
+        )
+        for (host, b), values in measured.items()
+        for repeat, value in enumerate(values)
     )
     return archive
+
+
+USUAL = {"campaign": "c1", "host": "h1", "workload": "w", "case": "c", "metric": "m", "unit": "1", "better": "higher"}
+USUAL |= {"class": "disk", "time": "2026-11-01T00:00:00Z", "tool_version": "1", "raw": "raw/x", "status": "passed"}
+
+
+def row(**columns: Any) -> dict[str, Any]:
+    """A row of a measurement; columns that are not given are as usual."""
+    usual = {**schema.DEFAULTS, **USUAL, "headline": True, "value": 1.0}
+    return schema.checked({**usual, **columns, "value": float(columns.get("value", 1.0))})
 
 
 def _facts(cores: int, machine_id: str | None) -> Facts:

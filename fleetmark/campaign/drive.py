@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,7 +48,9 @@ class Drive:
         progress: Progress,
         patience_s: float,
         adaptive: Adaptive | None = None,
+        outcome_of: Callable[[Path], Outcome] | None = None,
     ) -> None:
+        self.outcome_of = outcome_of or partial(judge, archive)
         self.adaptive = adaptive
         self.archive, self.progress, self.patience_s = archive, progress, patience_s
         self.runs = {run.host: run for run in runs}
@@ -291,7 +294,7 @@ class Drive:
             self.progress.served(run.host, step.expect_s)
             self._server_ended(run, step, excuse or result.reason or f"ended with exit status {result.rc}")
             return
-        outcome = judge(self.archive, folder)
+        outcome = self.outcome_of(folder)
         self._ended(run, step, outcome)
         if self.adaptive:
             self._adapt(self.adaptive, run, step, outcome)
@@ -326,10 +329,10 @@ class Drive:
         if not self.adaptive:
             return
         self.adaptive.remember(archive.journal())
-        done = [(judge(archive, folder), doc) for folder, doc in archive.steps() if not doc["serves"]]
-        for outcome, doc in sorted(done, key=lambda item: item[0].started):
-            if outcome.started and (run := self.runs.get(doc["host"])):  # a damaged one does not say when it ran
-                self._adapt(self.adaptive, run, Step.from_json(doc), outcome)
+        done = [(self.outcome_of(folder).started, folder, doc) for folder, doc in archive.steps() if not doc["serves"]]
+        for started, folder, doc in sorted(done, key=lambda item: item[0]):
+            if started and (run := self.runs.get(doc["host"])):  # a damaged one does not say when it ran
+                self._adapt(self.adaptive, run, Step.from_json(doc), self.outcome_of(folder))
 
     def _drop(self, run: Run, steps: Sequence[Step]) -> None:
         for step in steps:

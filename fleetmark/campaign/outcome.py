@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import parsers
+from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed, Status
 from fleetmark.record.archive import Archive, safe_name, utc
@@ -21,7 +22,7 @@ _LAST_WORDS = 64 << 10  # bytes of a log, from its end, in which a tool's last w
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A step's end. ``rows`` fit ``archive.MEASUREMENT_SCHEMA``; what did not pass keeps its rows, marked.
+    """A step's end. ``rows`` are those of ``base.schema``; what did not pass keeps its rows, marked.
 
     ``foreign_cores`` were kept busy by others on the host, ``stolen_cores`` by others beside a virtual one.
     """
@@ -62,7 +63,6 @@ def judge(archive: Archive, folder: Path) -> Outcome:
             raise ParseError(manifest.tool, f"a file {step['output']}, and {why}")
         with raw:
             parsed = parsers.parse_file(manifest.tool, raw, step["argv"])
-        rows = tuple(_rows(archive, folder, step, result, parsed, manifest))
     except FleetmarkError as error:
         if result.ended == "error":  # it never began: there is nothing to read
             return Outcome(Status.FAILED, broken, **times)
@@ -73,7 +73,8 @@ def judge(archive: Archive, folder: Path) -> Outcome:
     elif broken:
         status, reason = Status.FAILED, broken
     notes = (*parsed.notes, *result.left_out)
-    return Outcome(status, reason, tuple({**row, "status": status.value} for row in rows), notes, **times)
+    rows = tuple(_rows(archive, folder, step, result, parsed, manifest, status))
+    return Outcome(status, reason, rows, notes, **times)
 
 
 def _why_broken(archive: Archive, folder: Path, step: Mapping[str, Any], result: Result) -> str:
@@ -112,36 +113,32 @@ def _rows(
     result: Result,
     parsed: Parsed,
     manifest: Manifest,
-) -> list[dict[str, Any]]:
+    status: Status,
+) -> Iterator[dict[str, Any]]:
     power = _power(result.telemetry.summary if result.telemetry else {})
     several = len({m.case for m in parsed.measurements}) > 1
-    rows = []
+    of_step = {
+        "campaign": archive.id,
+        "host": step["host"],
+        "workload": manifest.name,
+        "repeat": step["repeat"],
+        "status": status.value,
+        "time": utc(result.started),
+        "tool_version": parsed.version or "",
+        "raw": archive.named(folder / safe_name(step["output"])),
+        "standing": parsed.standing.value if parsed.standing else "",
+        "members": json.dumps(step["members"]) if step["members"] else "",
+    }
     for m in [*parsed.measurements, *([power] if power else [])]:
         metric = manifest.metrics.get(m.metric)
-        rows.append(
-            {
-                "campaign": archive.id,
-                "host": step["host"],
-                "subject": _subject(step["subject"], m.subject),
-                "workload": manifest.name,
-                "case": f"{step['case']}/{m.case}" if several and m is not power else step["case"],
-                "metric": m.metric,
-                "labels": json.dumps(dict(sorted(m.labels.items())), separators=(",", ":")),
-                "repeat": step["repeat"],
-                "value": float(m.value),
-                "unit": m.unit,
-                "better": m.better.value,
-                "class": (metric and metric.class_) or step.get("class_") or manifest.class_,
-                "headline": m.metric in step["headline"] and m.subject == "host",
-                "bits": bool(metric and metric.bits),
-                "time": utc(result.started),
-                "tool_version": parsed.version or "",
-                "raw": archive.named(folder / safe_name(step["output"])),
-                "standing": parsed.standing.value if parsed.standing else "",
-                "members": json.dumps(step["members"]) if step.get("members") else "",
-            }
-        )
-    return rows
+        of_metric = {
+            "subject": _subject(step["subject"], m.subject),
+            "case": f"{step['case']}/{m.case}" if several and m is not power else step["case"],
+            "class": (metric and metric.class_) or step["class_"] or manifest.class_,
+            "headline": m.metric in step["headline"] and m.subject == "host",
+            "bits": bool(metric and metric.bits),
+        }
+        yield schema.row(m, of_step | of_metric)
 
 
 def _power(summary: Mapping[str, Extremes]) -> Measurement | None:
@@ -164,11 +161,18 @@ def _subject(planned: str, parsed: str) -> str:
     return f"{planned} {parsed}"
 
 
-def rebuild(archive: Archive) -> list[Mapping[str, Any]]:
-    """Every row again from raw: what the parsers say today of what was measured then."""
+def rebuild(
+    archive: Archive, outcome_of: Callable[[Path, Mapping[str, Any]], Outcome] | None = None
+) -> Iterator[Mapping[str, Any]]:
+    """Every row of the campaign, step by step: what the parsers say today of what was measured then.
+
+    ``outcome_of``: of a step's folder and what it was to its outcome; ``judge`` without it.
+    """
     uncounted = _uncounted(archive)
-    mine = [(folder, step) for folder, step in archive.steps() if not step["serves"]]
-    return [row for folder, step in mine for row in counted(judge(archive, folder).rows, step, uncounted)]
+    for folder, step in archive.steps():
+        if not step["serves"]:
+            outcome = outcome_of(folder, step) if outcome_of else judge(archive, folder)
+            yield from counted(outcome.rows, step, uncounted)
 
 
 def counted(

@@ -28,6 +28,7 @@ from fleetmark.campaign.adaptive import Adaptive, Until
 from fleetmark.campaign.credentials import credentials_again, refuse_without
 from fleetmark.campaign.drive import Drive, about, said
 from fleetmark.campaign.hostrun import Run
+from fleetmark.campaign.judged import Judged
 from fleetmark.campaign.launch import launch
 from fleetmark.campaign.outcome import Outcome, rebuild
 from fleetmark.campaign.planned import Asked, asked_of, digest, job_text
@@ -302,6 +303,28 @@ def _drive(
     """Launch and follow whatever is owed, to the end or an interruption (then True); the measurements are written."""
     asked = asked_of(archive)
     on_record = planned.jobs(archive, asked)
+    with Judged(archive) as judged:
+        interrupted = _follow(archive, options, console, checked, credentials, asked, on_record, judged)
+        archive.write_measurements(rebuild(archive, lambda folder, _: judged.outcome(folder)))
+        away = [h for h in asked.hosts if h.name not in on_record]  # each may join; what it would run nobody knows yet
+        owed = sum(map(len, owed_steps(archive, on_record, ()).values())) + len(away)
+        archive.note("ended", owed=owed)
+        if not owed:
+            judged.forget()
+    return interrupted
+
+
+def _follow(
+    archive: Archive,
+    options: Options,
+    console: Console,
+    checked: Sequence[Checked],
+    credentials: Mapping[str, str],
+    asked: Asked,
+    on_record: Mapping[str, Mapping[str, Any]],
+    judged: Judged,
+) -> bool:
+    """Launch and follow whatever is owed of the jobs ``on_record``; whether the user interrupted it."""
     owed = owed_steps(archive, on_record, asked.exchanges)
     runs, variables, jobs = [], {}, {}
     with Progress(console, asked.workloads, f"campaign {archive.id}") as progress:
@@ -344,7 +367,7 @@ def _drive(
         if options.until:
             cpus = {c.host.name: c.facts.cpu.threads or 1 for c in checked if c.facts}
             adaptive = Adaptive(options.until, cpus)
-        drive = Drive(archive, runs, asked.exchanges, progress, options.patience_s, adaptive)
+        drive = Drive(archive, runs, asked.exchanges, progress, options.patience_s, adaptive, judged.outcome)
         drive.replay(archive)
         interrupted = False
         try:
@@ -359,9 +382,6 @@ def _drive(
             interrupted = True
         finally:
             drive.abandoned = True
-    archive.write_measurements(rebuild(archive))
-    away = [h for h in asked.hosts if h.name not in on_record]  # each may join; what it would run nobody knows yet
-    archive.note("ended", owed=sum(map(len, owed_steps(archive, on_record, ()).values())) + len(away))
     return interrupted
 
 

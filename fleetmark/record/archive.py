@@ -20,9 +20,10 @@ import re
 import secrets
 import shlex
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote, unquote
@@ -30,6 +31,7 @@ from urllib.parse import quote, unquote
 from pydantic import BaseModel, Field, RootModel, ValidationError
 from pydantic_core import from_json
 
+from fleetmark.base import schema
 from fleetmark.base.errors import CannotKeep, FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER, decode_json, open_inside, read_inside, replace
@@ -39,6 +41,7 @@ from fleetmark.record.steps import Kept, Step
 SCHEMA = 1
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # the right place, without room
+_ROWS = 1 << 17  # of a group in measurements.parquet
 _NEW = ".new-"  # before the id of a campaign that is being made
 _ID = re.compile(r"\d{8}T\d{6}-")
 _Model = TypeVar("_Model", bound=BaseModel)
@@ -607,44 +610,19 @@ class Archive:
         except OSError as error:
             raise FleetmarkError(f"{self.named(file)} cannot be read: {_why(error)}") from error
 
-    def write_measurements(self, rows: Sequence[Mapping[str, Any]]) -> Path:
-        """All measurements of the campaign as one Parquet file (MEASUREMENT_SCHEMA), replacing the one before."""
+    def write_measurements(self, rows: Iterable[Mapping[str, Any]]) -> Path:
+        """All measurements of the campaign as one Parquet file of ``base.schema``, replacing the one before.
+
+        ``rows`` are taken a part at a time: no more of them are in memory at once.
+        """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        fields = [pa.field(name, _arrow(pa, kind)) for name, kind in MEASUREMENT_SCHEMA.items()]
-        table = pa.Table.from_pylist([dict(r) for r in rows], schema=pa.schema(fields))
-        sink = pa.BufferOutputStream()
-        pq.write_table(table, sink, compression="zstd")
+        rest, sink = iter(rows), pa.BufferOutputStream()
+        with pq.ParquetWriter(sink, schema.arrow(), compression="zstd") as out:
+            while part := list(islice(rest, _ROWS)):
+                out.write_table(schema.table(part))
         return self._keep("measurements.parquet", sink.getvalue().to_pybytes())
-
-
-MEASUREMENT_SCHEMA: Mapping[str, str] = {
-    "campaign": "str",
-    "host": "str",
-    "subject": "str",
-    "workload": "str",
-    "case": "str",
-    "metric": "str",
-    "labels": "str",
-    "repeat": "int",
-    "value": "float",
-    "unit": "str",
-    "better": "str",
-    "class": "str",
-    "headline": "bool",
-    "bits": "bool",
-    "time": "str",
-    "tool_version": "str",
-    "raw": "str",
-    "status": "str",
-    "standing": "str",
-    "members": "str",
-}
-
-
-def _arrow(pa: Any, kind: str) -> Any:
-    return {"str": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}[kind]
 
 
 def campaigns(root: Path) -> list[Archive]:

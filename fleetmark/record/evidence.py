@@ -14,13 +14,14 @@ from pathlib import Path
 import pandas as pd
 
 from fleetmark import __version__
+from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError, leave_out
 from fleetmark.base.text import said
 from fleetmark.record import references as reference
 from fleetmark.record import telemetry
 from fleetmark.record.archive import Archive
 from fleetmark.record.compare import Compared
-from fleetmark.record.results import MEASUREMENT_COLUMNS, OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results, stacked
+from fleetmark.record.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results, stacked
 from fleetmark.record.select import Machine
 from fleetmark.record.view import load_results, read_measurements
 
@@ -111,11 +112,11 @@ def pinned(root: Path, name: str) -> Results:
         hashes={file.name: hashlib.sha256(file.read_bytes()).hexdigest()},
         pinned=True,
     )
-    return Results(info, (), _nothing(OUTCOME_COLUMNS), _nothing(MEASUREMENT_COLUMNS))
+    return Results(info, (), _no_outcomes(), schema.frame())
 
 
-def _nothing(columns: Sequence[str]) -> pd.DataFrame:
-    return pd.DataFrame({name: pd.Series(dtype=object) for name in columns})
+def _no_outcomes() -> pd.DataFrame:
+    return pd.DataFrame({name: pd.Series(dtype=object) for name in OUTCOME_COLUMNS})
 
 
 def _names(compared: Compared) -> dict[tuple[str, str, str], str]:
@@ -158,7 +159,7 @@ def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> R
     )
     reason = said("imported figures come without facts")
     hosts = tuple(HostInfo(m.host, labels=m.labels, reason=reason) for m in machines)
-    return Results(info, hosts, _nothing(OUTCOME_COLUMNS), measurements)
+    return Results(info, hosts, _no_outcomes(), measurements)
 
 
 def _restricted(found: Results, side: str, names: Mapping[str, str]) -> Results:

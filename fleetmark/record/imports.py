@@ -23,6 +23,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from fleetmark import __version__
+from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.facts import Facts
 from fleetmark.base.files import decode_json, write_atomic
@@ -114,7 +115,7 @@ def _one(root: Path, kind: str, path: Path) -> Import:
         "notes": list(found.notes),
         "machines": {name: dict(labels) for name, labels in found.machines.items()},
     }
-    Archive(folder).write_measurements(list(_measurements(f"{FOLDER}/{folder.name}", found, about["created"])))
+    Archive(folder).write_measurements(_measurements(f"{FOLDER}/{folder.name}", found, about["created"]))
     write_atomic(folder / "import.json", json.dumps(about, indent=1, ensure_ascii=False))
     return Import(folder, about, new=True)
 
@@ -127,19 +128,10 @@ def _stem(name: str, kind: str) -> str:
 
 def _measurements(campaign: str, found: Table, time: str) -> Iterator[dict[str, Any]]:
     for row in found.rows:
-        m = row.measurement
-        yield {
+        rest = {
             "campaign": campaign,
             "host": row.machine,
-            "subject": m.subject,
-            "workload": m.workload,
-            "case": m.case,
-            "metric": m.metric,
-            "labels": json.dumps(dict(sorted(m.labels.items())), separators=(",", ":")),
             "repeat": row.repeat,
-            "value": float(m.value),
-            "unit": m.unit,
-            "better": m.better.value,
             "class": row.class_,
             "headline": row.headline,
             "bits": False,
@@ -150,6 +142,7 @@ def _measurements(campaign: str, found: Table, time: str) -> Iterator[dict[str, 
             "standing": row.standing.value if row.standing else "",
             "members": "",
         }
+        yield schema.row(row.measurement, rest)
 
 
 def tables(root: Path) -> list[Path]:

@@ -15,14 +15,14 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
 
-KEY = ("workload", "case", "metric", "subject", "labels", "unit", "better", "class", "standing")
+KEY = (*schema.KEY, "better", "class")  # files of several versions may differ in what they say of a metric
 PAIRS = "pairs"  # the subject of what a host measured against others of its side
 _BATCH = 1 << 20
 _MOST = 1 << 62
-_NEEDED = {*KEY, "host", "status", "headline", "value"} - {"standing", "class", "labels"}  # the others may be absent
 _MEND = "for a campaign `fleetmark parse` makes it anew from raw; import a table again"
 
 Codes = npt.NDArray[np.int64]
@@ -62,7 +62,7 @@ def read(files: Mapping[str, Path], records: Sequence[tuple[str, str]], *, headl
         place = {host: n for n, (c, host) in enumerate(records) if c == campaign}
         try:
             there = set(pq.read_schema(path).names)
-            if lacking := sorted(_NEEDED - there):
+            if lacking := sorted(schema.NEEDED - there):
                 raise DamagedFileError(campaign, f"{path}: lacks the columns {', '.join(lacking)}; {_MEND}")
             text = [c for c in (*KEY, "host", "status", "members") if c in there]
             with pq.ParquetFile(path, read_dictionary=text) as file:
@@ -109,12 +109,13 @@ def _part(
 
 
 def _coded(batch: pa.RecordBatch, name: str) -> tuple[Codes, list[str]]:
-    """A column of text as codes and what they stand for; one that an older archive lacks is empty everywhere."""
+    """A column of text as codes and what they stand for: its default where an older file has nothing."""
+    default = str(schema.DEFAULTS.get(name, ""))
     if name not in batch.schema.names:
-        return np.zeros(batch.num_rows, np.int64), [""]
+        return np.zeros(batch.num_rows, np.int64), [default]
     column: Any = batch.column(name)
     codes = column.indices.fill_null(len(column.dictionary)).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes, [*column.dictionary.to_pylist(), ""]
+    return codes, [*(word or default for word in column.dictionary.to_pylist()), default]
 
 
 def _own_pairs(batch: pa.RecordBatch, record: Codes, place: Mapping[str, int]) -> tuple[pa.RecordBatch, Codes]:
@@ -156,8 +157,6 @@ def _keys(batch: pa.RecordBatch) -> tuple[Codes, list[tuple[str, ...]]]:
         part, words = _coded(batch, name)
         if name == "subject":
             words = [PAIRS if ">" in w else w for w in words]
-        elif name == "labels":
-            words = [w or "{}" for w in words]
         if size * len(words) > _MOST:
             code, seen = pd.factorize(code)
             size = len(seen)

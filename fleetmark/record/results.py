@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 from pandas.api.types import union_categoricals
 
+from fleetmark.base import schema
 from fleetmark.base.facts import Facts
 
 OUTCOME_COLUMNS = (
@@ -22,28 +23,6 @@ OUTCOME_COLUMNS = (
     "wall_s",  # NaN for what never started
     "foreign_cores",  # cores kept busy by others meanwhile, NaN where unknown
 )
-MEASUREMENT_COLUMNS = (
-    "campaign",
-    "host",
-    "subject",
-    "workload",
-    "case",
-    "metric",
-    "labels",  # canonical JSON: sorted keys, no spaces
-    "repeat",
-    "value",  # in base units
-    "unit",
-    "better",  # a Better
-    "class",  # cpu-int, mem-bw, disk, net, ...
-    "headline",  # bool: among the few figures people ask for first
-    "bits",  # bool: people read this rate in bit/s
-    "time",
-    "tool_version",
-    "raw",  # path of the raw file, relative to the campaign; empty for a score over several runs
-    "status",  # of the repeat it came from, or warm-up, disturbed; only what passed is scored
-    "standing",  # a Standing where the benchmark's owners would not call it a result, else empty
-)
-
 
 TELEMETRY_COLUMNS = ("host", "workload", "case", "repeat", "t", "column", "value")  # t: seconds since the run began
 EXTREME_COLUMNS = ("host", "workload", "case", "repeat", "column", "min", "mean", "max")
@@ -106,7 +85,8 @@ class Telemetry:
 @dataclass(frozen=True, slots=True)
 class Results:
     """A campaign's content. ``outcomes`` has OUTCOME_COLUMNS, one row per (host, workload, case, repeat), every one
-    of them; ``measurements`` has MEASUREMENT_COLUMNS, text perhaps as categories. Nobody changes either frame in place.
+    of them; ``measurements`` the columns of ``base.schema``, text perhaps as categories. Nobody changes either frame in
+    place.
     """
 
     campaign: CampaignInfo
@@ -118,7 +98,7 @@ class Results:
     def __post_init__(self) -> None:
         for name, frame, columns in (
             ("outcomes", self.outcomes, OUTCOME_COLUMNS),
-            ("measurements", self.measurements, MEASUREMENT_COLUMNS),
+            ("measurements", self.measurements, schema.NAMES),
         ):
             missing = [c for c in columns if c not in frame.columns]
             if missing:

@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import workloads
+from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.text import count, said
 from fleetmark.record import journal, telemetry
-from fleetmark.record.archive import MEASUREMENT_SCHEMA, Archive
+from fleetmark.record.archive import Archive
 from fleetmark.record.results import CampaignInfo, HostInfo, Results, stacked
 from planner.scores import Rule, scores
 from planner.stability import FOREIGN_CORES
@@ -25,7 +26,6 @@ from planner.summary import codes
 
 SHOWN = 6  # unstable cases named one by one
 _NO_FACTS = said("the campaign holds no facts of it, nor why it gave none")
-_KINDS = {"str": "object", "int": "int64", "float": "float64", "bool": "bool"}
 
 
 def load_results(
@@ -136,14 +136,11 @@ def _adapted(events: list[dict[str, Any]], until: dict[str, Any] | None) -> list
     return notes
 
 
-_TEXT = [name for name, kind in MEASUREMENT_SCHEMA.items() if kind == "str"]
-_ABSENT: Mapping[str, Any] = {"labels": "{}", "subject": "host", "repeat": 0, "bits": False}  # else empty
 _TELLING = ("standing", "class")  # without which a figure may be taken for another kind of figure
-_NEEDED = {"host", "workload", "case", "metric", "value", "unit", "better", "headline", "status"}
 
 
 def read_measurements(archive: Archive) -> pd.DataFrame:
-    """MEASUREMENT_SCHEMA's columns; without rows where nothing was measured yet."""
+    """The columns of ``base.schema``; without rows where nothing was measured yet."""
     return _measurements(archive)[0]
 
 
@@ -154,14 +151,14 @@ def _measurements(archive: Archive, hosts: Container[str] | None = None) -> tupl
     """
     file = archive.inside("measurements.parquet")
     if not file.exists():
-        return pd.DataFrame({name: pd.Series(dtype=_KINDS[kind]) for name, kind in MEASUREMENT_SCHEMA.items()}), []
+        return schema.frame(), []
     mend = "`fleetmark parse` makes it anew from raw"
     try:
         names = set(pq.read_schema(file).names)
-        if lacking := sorted(_NEEDED - names):
+        if lacking := sorted(schema.NEEDED - names):
             raise FleetmarkError(f"{file}: lacks the columns {', '.join(lacking)}; {mend}")
-        there = [name for name in MEASUREMENT_SCHEMA if name in names]
-        with pq.ParquetFile(file, read_dictionary=[name for name in there if name in _TEXT]) as whole:
+        there = [name for name in schema.NAMES if name in names]
+        with pq.ParquetFile(file, read_dictionary=[name for name in there if name in schema.TEXT]) as whole:
             frame = whole.read(columns=there).unify_dictionaries().to_pandas()
     except (pa.ArrowException, OSError) as error:
         raise FleetmarkError(f"{file}: no whole Parquet file ({str(error).splitlines()[0]}); {mend}") from error
@@ -169,13 +166,14 @@ def _measurements(archive: Archive, hosts: Container[str] | None = None) -> tupl
         chosen = [name in hosts for name in frame["host"].cat.categories]
         if not all(chosen):
             frame = frame[np.array(chosen)[frame["host"].cat.codes]].reset_index(drop=True)
-    lacking = [name for name in MEASUREMENT_SCHEMA if name not in there]
+    lacking = [name for name in schema.NAMES if name not in there]
+    defaults = {**schema.DEFAULTS, "campaign": archive.id}
     for name in lacking:
-        given = _ABSENT.get(name, archive.id if name == "campaign" else "")
-        frame[name] = pd.Categorical([given] * len(frame)) if name in _TEXT else given
-    for name in _TEXT:
+        given = defaults[name]
+        frame[name] = pd.Categorical([given] * len(frame)) if name in schema.TEXT else given
+    for name in schema.TEXT:
         if frame[name].hasnans:
-            empty = _ABSENT.get(name, "")
+            empty = defaults.get(name, "")
             column = frame[name] if empty in frame[name].cat.categories else frame[name].cat.add_categories([empty])
             frame[name] = column.fillna(empty)
     notes: list[str] = []
@@ -188,7 +186,7 @@ def _measurements(archive: Archive, hosts: Container[str] | None = None) -> tupl
                 columns=", ".join(missing),
             )
         )
-    return frame[list(MEASUREMENT_SCHEMA)], notes
+    return frame[list(schema.NAMES)], notes
 
 
 def _with_scores(measurements: pd.DataFrame) -> pd.DataFrame:
@@ -204,7 +202,7 @@ def _with_scores(measurements: pd.DataFrame) -> pd.DataFrame:
     }
     rules = {name: found for name, found in rules.items() if found}
     rows = measurements[measurements["workload"].isin(list(rules))]
-    made = scores(rows.astype(dict.fromkeys(_TEXT, object)), rules)
+    made = scores(rows.astype(dict.fromkeys(schema.TEXT, object)), rules)
     return measurements if made.empty else stacked([measurements, made.astype(_types(measurements))])
 
 

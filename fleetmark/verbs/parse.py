@@ -6,10 +6,11 @@ import contextlib
 import json
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import pyarrow.parquet as pq
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -23,7 +24,7 @@ from fleetmark.base.measurement import Measurement
 from fleetmark.base.text import count
 from fleetmark.base.units import human
 from fleetmark.campaign.drive import said
-from fleetmark.campaign.outcome import judge, rebuild
+from fleetmark.campaign.outcome import Outcome, judge, rebuild
 from fleetmark.record import archive as archives
 
 
@@ -123,24 +124,22 @@ def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
     try:
         before = {archives.key_of(e): e for e in archive.journal() if e["e"] == "outcome"}
         changed = 0
-        for folder, step in archive.steps():
-            if step["serves"]:
-                continue
+
+        def judged(folder: Path, step: Mapping[str, Any]) -> Outcome:
+            nonlocal changed
             outcome = judge(archive, folder)
             was = before.get(archives.key_of(step))
             if was is None or (was["status"], was["reason"]) != (outcome.status.value, outcome.reason):
                 changed += 1
                 archive.note("outcome", **{k: step[k] for k in archives.KEY}, **said(outcome))
-        rows = rebuild(archive)
-        path = archive.write_measurements(rows)
+            return outcome
+
+        path = archive.write_measurements(rebuild(archive, judged))
     finally:
         archive.close()
+    rows = pq.read_metadata(path).num_rows
     if as_json:
-        typer.echo(
-            json.dumps({"campaign": archive.id, "measurements": len(rows), "changed": changed, "path": str(path)})
-        )
+        typer.echo(json.dumps({"campaign": archive.id, "measurements": rows, "changed": changed, "path": str(path)}))
     else:
-        console.print(
-            f"{count(len(rows), 'measurement')} in {path}; {count(changed, 'outcome')} changed", soft_wrap=True
-        )
+        console.print(f"{count(rows, 'measurement')} in {path}; {count(changed, 'outcome')} changed", soft_wrap=True)
     return 0

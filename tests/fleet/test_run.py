@@ -136,6 +136,8 @@ def test_killing_the_controller_loses_nothing(command: Command, suite: Callable[
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()
     kept = {(o["host"], o["case"]): o["started"] for o in command.outcomes()}
+    judged = command.campaign / "judged.jsonl"
+    assert len(judged.read_bytes().splitlines()) >= 6
     time.sleep(4)  # the hosts go on meanwhile
     began = time.time()
     done = command.run("--resume", command.campaign.name)
@@ -145,6 +147,12 @@ def test_killing_the_controller_loses_nothing(command: Command, suite: Callable[
     assert kept.items() <= after.items()
     fresh = [v for v in after.values() if pd.Timestamp(v).timestamp() > began]
     assert len(fresh) < 20, "the hosts should have gone on while nobody listened"
+    assert not judged.exists(), "nothing is owed any more"
+    file = command.campaign / "measurements.parquet"
+    measured = file.read_bytes()
+    done = subprocess.run([FLEETMARK, "parse", str(command.campaign)], capture_output=True, text=True, env=command.env)
+    assert done.returncode == 0 and "0 outcomes changed" in done.stdout, done.stdout + done.stderr
+    assert measured == file.read_bytes(), "what two controllers judged is what parsing all of it again gives"
 
 
 def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(command: Command, suite: Callable[[str], str]) -> None:

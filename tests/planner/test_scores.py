@@ -7,8 +7,9 @@ import math
 import pandas as pd
 import pytest
 
-from fleetmark.record.results import MEASUREMENT_COLUMNS
+from fleetmark.base import schema
 from planner.scores import Rule, scores
+from tests.records import row
 
 # Peak ratios of a published 256-copy SPECrate2017_int result; their mean was published as 812.
 PEAK = (587, 710, 982, 362, 981, 1800, 748, 748, 1750, 486)
@@ -18,26 +19,8 @@ RULES = {"spec": [Rule("rate", "base_ratio", "geometric", CASES)]}
 
 def frame(values: dict[tuple[str, str, int], float], **over: str) -> pd.DataFrame:
     """(host, case, repeat) to value, as measurements."""
-    about = {
-        "campaign": "c",
-        "subject": "host",
-        "workload": "spec",
-        "metric": "base_ratio",
-        "labels": "{}",
-        "unit": "1",
-        "better": "higher",
-        "class": "cpu-int",
-        "headline": True,
-        "bits": False,
-        "time": "",
-        "tool_version": "",
-        "raw": "r",
-        "status": "passed",
-        "standing": "",
-        **over,
-    }
-    rows = [{**about, "host": h, "case": c, "repeat": r, "value": v} for (h, c, r), v in values.items()]
-    return pd.DataFrame(rows, columns=list(MEASUREMENT_COLUMNS))
+    about = {"workload": "spec", "metric": "base_ratio", "class": "cpu-int", **over}
+    return schema.frame(row(**about, host=h, case=c, repeat=r, value=v) for (h, c, r), v in values.items())
 
 
 def test_geometric_mean_of_a_published_result() -> None:
@@ -80,7 +63,7 @@ def test_one_estimate_makes_the_score_one() -> None:
 
 def test_nothing_measured_gives_nothing() -> None:
     made = scores(frame({}), RULES)
-    assert made.empty and list(made.columns) == list(MEASUREMENT_COLUMNS)
+    assert made.empty and list(made.columns) == list(schema.NAMES)
 
 
 def test_the_olympic_mean_drops_the_fastest_and_the_slowest() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from fleetmark.base.measurement import Status
 from planner.summary import Interval, merge_pairs, order_interval, per_generation, per_host, status_counts
+from tests import records
 from tests.reports import sample
 
 
@@ -200,16 +201,9 @@ def test_a_thousand_hosts_take_seconds() -> None:
             "case": np.array([f"c{i}" for i in range(4)])[metric % 20 // 5],
             "metric": np.array([f"m{i}" for i in range(5)])[metric % 5],
             "value": np.random.default_rng(1).normal(100, 3, len(number)),
-            **dict.fromkeys(("headline", "bits"), False),
-            "subject": "host",
-            "labels": "{}",
-            "unit": "1/s",
-            "better": "higher",
-            "class": "disk",
-            "status": "passed",
-            "standing": "",
         }
     )
+    measurements = measurements.assign(**{k: v for k, v in records.row().items() if k not in measurements})
     generation: dict[str, str | None] = {f"h{i}": "ab"[i % 2] for i in range(hosts)}
     began = time.perf_counter()
     stats = merge_pairs(per_host(measurements), generation)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from fleetmark.base import schema
 from fleetmark.base.facts import Cache, Cpu, Dimm, Disk, Facts, Nic, NumaNode
 from fleetmark.base.measurement import Better, Status
-from fleetmark.record.results import MEASUREMENT_COLUMNS, OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
+from fleetmark.record.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results
+from tests.records import row
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 NEEDS_LMBENCH = "needs lmbench: no compiler on the host; install gcc and make there, or put a build into tools/lmbench"
@@ -143,7 +145,7 @@ def _campaign(
     hosts = list(kinds)
     reason = "ssh: connect to host 10.77.0.6 port 22: No route to host"
     outcomes: list[tuple[object, ...]] = []
-    rows: list[tuple[object, ...]] = []
+    rows: list[dict[str, Any]] = []
     campaign = f"2026-03-04T0912-{seed:04x}"
     for number, host in enumerate(hosts):
         kind = kinds[host]
@@ -180,11 +182,24 @@ def _campaign(
                     good = quality if better is Better.HIGHER else 2 - quality if better is Better.LOWER else 1
                     shown = value * good * math.exp(noise * rng.standard_normal())
                     shown = float(round(shown)) if unit == "1" and value >= 1 else shown
-                    text = json.dumps(labels, sort_keys=True, separators=(",", ":"))
-                    bits = unit == "B/s" and klass == "net"
-                    where = (campaign, host, subject, workload, case, metric, text, repeat)
-                    what = (shown, unit, better, klass, headline, bits)
-                    rows.append((*where, *what, started, _VERSIONS[workload], raw, status, ""))
+                    rows.append(
+                        row(
+                            campaign=campaign,
+                            host=host,
+                            subject=subject,
+                            workload=workload,
+                            case=case,
+                            metric=metric,
+                            labels=schema.packed(labels),
+                            repeat=repeat,
+                            **{"value": shown, "unit": unit, "better": better, "class": klass, "headline": headline},
+                            bits=unit == "B/s" and klass == "net",
+                            time=started,
+                            raw=raw,
+                            tool_version=_VERSIONS[workload],
+                            status=status,
+                        )
+                    )
     info = CampaignInfo(
         id=campaign,
         created="2026-03-04T09:12:00Z",
@@ -208,7 +223,7 @@ def _campaign(
         info,
         about,
         pd.DataFrame(outcomes, columns=list(OUTCOME_COLUMNS)),
-        pd.DataFrame(rows, columns=list(MEASUREMENT_COLUMNS)),
+        schema.frame(rows),
     )
 
 
@@ -409,26 +424,13 @@ def tiny(
     runs = [(h, r, Status.PASSED, "") for h, given in values.items() for r in range(len(given))]
     runs += [(h, 90 + i, status, why) for i, (h, status, why) in enumerate(ended or [])]
     for host, repeat, status, why in runs:
-        row = (host, "stream", "2t", repeat, status, why, "2026-03-04T09:12:00.000Z", 3.0, math.nan)
-        for column, value in zip(OUTCOME_COLUMNS, row, strict=True):
+        outcome = (host, "stream", "2t", repeat, status, why, "2026-03-04T09:12:00.000Z", 3.0, math.nan)
+        for column, value in zip(OUTCOME_COLUMNS, outcome, strict=True):
             columns[column].append(value)
-    what = (unit, better, "mem-bw", True, False, "2026-03-04T09:12:00.000Z", "5.10")
+    triad = {"workload": "stream", "case": "2t", "metric": "triad", "unit": unit, "better": better, "class": "mem-bw"}
+    triad |= {"time": "2026-03-04T09:12:00.000Z", "tool_version": "5.10", "status": Status.PASSED}
     rows = [
-        (
-            "c1",
-            host,
-            "host",
-            "stream",
-            "2t",
-            "triad",
-            "{}",
-            repeat,
-            value,
-            *what,
-            f"raw/{host}/{repeat}",
-            Status.PASSED,
-            "",
-        )
+        row(**triad, host=host, repeat=repeat, value=value, raw=f"raw/{host}/{repeat}")
         for host, given in values.items()
         for repeat, value in enumerate(given)
     ]
@@ -440,5 +442,5 @@ def tiny(
         info,
         tuple(HostInfo(n, (generations or {}).get(n)) for n in names),
         pd.DataFrame(columns),
-        pd.DataFrame(rows, columns=list(MEASUREMENT_COLUMNS)),
+        schema.frame(rows),
     )

@@ -20,6 +20,7 @@ from reports.campaign.view import View, view
 from reports.kit import charts
 from reports.kit.charts import Across, Box, Chart, Line
 from reports.kit.language import Language, language
+from tests.records import row
 from tests.reports import sample
 
 SIZES = [2.0**k for k in range(12, 20)]
@@ -41,9 +42,7 @@ def words(chart: Chart) -> list[str]:
 
 def rows(**columns: Any) -> pd.DataFrame:
     """Measurements of one campaign; columns that are not given are as usual."""
-    usual: dict[str, Any] = {"campaign": "c1", "subject": "host", "labels": "{}", "repeat": 0, "better": "lower"}
-    usual |= {"class": "mem-latency", "headline": False, "bits": False, "time": "", "tool_version": "1", "raw": ""}
-    return pd.DataFrame({**usual, "status": "passed", "standing": "", **columns})
+    return pd.DataFrame({**row(better="lower", headline=False, **{"class": "mem-latency"}), **columns})
 
 
 def with_rows(results: Results, frame: pd.DataFrame) -> Results:

@@ -1,0 +1,117 @@
+"""A measurement's columns, declared once: rows, frames and Parquet files come from this table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from fleetmark.base.measurement import Measurement
+
+if TYPE_CHECKING:  # they take a third of a second to load, which `fleetmark --help` does without
+    import pandas as pd
+    import pyarrow as pa
+
+
+class Role(Enum):
+    """What a column is to its measurement."""
+
+    KEY = "key"  # tells one metric from all others
+    ABOUT = "about"  # holds for the metric, wherever and whenever it was measured
+    VALUE = "value"  # of this value alone
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. ``default`` stands where a file of an earlier version lacks it; without one nothing goes without."""
+
+    name: str
+    type: type[str | int | float | bool]
+    role: Role = Role.VALUE
+    default: str | int | bool | None = None
+
+
+COLUMNS = (
+    Column("campaign", str, default=""),
+    Column("host", str),
+    Column("workload", str, Role.KEY),
+    Column("case", str, Role.KEY),
+    Column("metric", str, Role.KEY),
+    Column("subject", str, Role.KEY, "host"),  # what was measured within the host, or a pair: h1>h2
+    Column("labels", str, Role.KEY, "{}"),  # canonical JSON: sorted keys, no spaces
+    Column("standing", str, Role.KEY, ""),  # a Standing where the benchmark's owners would not call it a result
+    Column("unit", str, Role.KEY),  # a base unit
+    Column("better", str, Role.ABOUT),  # a Better
+    Column("class", str, Role.ABOUT, ""),  # cpu-int, mem-bw, disk, net, ...
+    Column("headline", bool, Role.ABOUT),  # among the few figures people ask for first
+    Column("bits", bool, Role.ABOUT, False),  # people read this rate in bit/s
+    Column("repeat", int, default=0),  # counted from 0
+    Column("value", float),  # in the base unit
+    Column("status", str),  # of the repeat it came from, or warm-up, disturbed; only what passed is scored
+    Column("time", str, default=""),  # when the repeat began: ISO 8601, UTC
+    Column("tool_version", str, default=""),
+    Column("raw", str, default=""),  # path of the raw file in the campaign; empty for a score over several runs
+    Column("members", str, default=""),  # the hosts that ran it together, as JSON; empty where there was one
+)
+NAMES = tuple(c.name for c in COLUMNS)
+KEY = tuple(c.name for c in COLUMNS if c.role is Role.KEY)
+ABOUT = tuple(c.name for c in COLUMNS if c.role is Role.ABOUT)
+TEXT = tuple(c.name for c in COLUMNS if c.type is str)
+NEEDED = frozenset(c.name for c in COLUMNS if c.default is None)
+DEFAULTS: Mapping[str, str | int | bool] = {c.name: c.default for c in COLUMNS if c.default is not None}
+PANDAS: Mapping[str, Any] = {
+    c.name: {str: "object", int: "int64", float: "float64", bool: "bool"}[c.type] for c in COLUMNS
+}  # the types that pandas has them in
+
+
+def row(measurement: Measurement, rest: Mapping[str, Any]) -> dict[str, Any]:
+    """``measurement`` as a row; ``rest``: the columns that it does not have itself, and those that it has otherwise.
+
+    Raises TypeError for a column that is missing and for one that there is not.
+    """
+    m = measurement
+    own = {"workload": m.workload, "case": m.case, "metric": m.metric, "subject": m.subject, "labels": packed(m.labels)}
+    return checked({**own, "value": float(m.value), "unit": m.unit, "better": m.better.value, **rest})
+
+
+def checked(values: Mapping[str, Any]) -> dict[str, Any]:
+    """``values`` as a row, in the columns' order. Raises TypeError where they are other columns, or of other types."""
+    if missing := [name for name in NAMES if name not in values]:
+        raise TypeError(f"a row of a measurement lacks {', '.join(missing)}")
+    if unknown := sorted(values.keys() - set(NAMES)):
+        raise TypeError(f"a row of a measurement has no {', '.join(unknown)}")
+    for c in COLUMNS:
+        if not isinstance(values[c.name], c.type):
+            raise TypeError(f"a row of a measurement has a {c.type.__name__} in {c.name}, not {values[c.name]!r}")
+    return {name: values[name] for name in NAMES}
+
+
+def packed(labels: Mapping[str, str]) -> str:
+    """Labels as canonical JSON: equal where the labels are."""
+    return json.dumps(dict(labels), sort_keys=True, separators=(",", ":"))
+
+
+def arrow() -> pa.Schema:
+    """The columns as Parquet has them."""
+    import pyarrow as pa
+
+    types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    return pa.schema([(c.name, types[c.type]) for c in COLUMNS])
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """``rows`` as an Arrow table."""
+    import pyarrow as pa
+
+    columns = arrow()
+    return pa.table([pa.array([r[f.name] for r in rows], f.type) for f in columns], schema=columns)
+
+
+def frame(rows: Iterable[Mapping[str, Any]] = ()) -> pd.DataFrame:
+    """``rows`` as a frame; without any, one that is empty and has every column in its type."""
+    import pandas as pd
+
+    listed = [checked(r) for r in rows]
+    return pd.DataFrame(listed, columns=list(NAMES)).astype(dict(PANDAS))

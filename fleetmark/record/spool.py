@@ -1,0 +1,105 @@
+"""What was read out of a campaign's raw files, kept on disk beside them while the campaign runs.
+
+``judged.jsonl`` has a line per folder of raw files: a CRC-32 of the rest, a key, a document. The key is made of the
+folder, the state of its files and what read them, so that a document is only found again where all of these are the
+same. Nothing rests on this file: what is absent, damaged or out of date is read from raw again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import stat
+import zlib
+from pathlib import Path
+from typing import Any
+
+from fleetmark.base.files import PRIVATE_FILE
+from fleetmark.record.archive import Archive
+
+NAME = "judged.jsonl"
+_FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_LONGEST = 64 << 20  # bytes of a line; a longer document is not kept
+_HEAD = 8 + 1 + 64 + 1  # the CRC-32 and the key, each with a space behind it
+
+
+class Spool:
+    """The documents of one campaign, by key; in memory are only their places. Without room on the disk it is empty."""
+
+    def __init__(self, archive: Archive, reader: str) -> None:
+        """``reader``: what makes documents of raw files, with its version."""
+        self._archive, self._reader = archive, reader
+        self._file: int | None = None
+        self._places: dict[bytes, tuple[int, int]] = {}
+        with contextlib.suppress(OSError):
+            self._file = os.open(archive.path / NAME, _FLAGS, PRIVATE_FILE)
+            if not stat.S_ISREG(os.fstat(self._file).st_mode):
+                self.close()
+            else:
+                self._find_lines(self._file)
+
+    def key(self, folder: Path) -> bytes | None:
+        """What a document of ``folder``, as its files are now, is found by; None where they cannot be looked at."""
+        try:
+            with os.scandir(folder) as entries:
+                files = sorted((e.name, *_state(e.stat(follow_symlinks=False))) for e in entries)
+        except OSError:
+            return None
+        of = [self._reader, self._archive.id, self._archive.named(folder), files]
+        return hashlib.sha256(json.dumps(of).encode()).hexdigest().encode()
+
+    def get(self, key: bytes | None) -> Any:
+        """The document of ``key``; None where there is none that is whole."""
+        if self._file is None or key not in self._places:
+            return None
+        offset, length = self._places[key]
+        with contextlib.suppress(OSError, ValueError, RecursionError):
+            line = os.pread(self._file, length, offset)
+            if int(line[:8], 16) == zlib.crc32(line[9:]) and line[9 : _HEAD - 1] == key:
+                return json.loads(line[_HEAD:])
+        return None
+
+    def put(self, key: bytes | None, document: Any) -> None:
+        """Keep ``document``, where there is room for it."""
+        if self._file is None or key is None:
+            return
+        rest = key + b" " + json.dumps(document).encode()
+        line = b"%08x %s\n" % (zlib.crc32(rest), rest)
+        if len(line) > _LONGEST:
+            return
+        try:
+            offset = os.lseek(self._file, 0, os.SEEK_END)
+            if os.write(self._file, line) == len(line):
+                self._places[key] = (offset, len(line) - 1)
+            else:
+                self.close()
+        except OSError:
+            self.close()
+
+    def close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+        self._file = None
+
+    def remove(self) -> None:
+        """Close it, and remove its file."""
+        self.close()
+        with contextlib.suppress(OSError):
+            (self._archive.path / NAME).unlink()
+
+    def _find_lines(self, handle: int) -> None:
+        offset, last = 0, b""
+        with os.fdopen(os.dup(handle), "rb") as file:
+            while line := file.readline(_LONGEST):
+                if line.endswith(b"\n"):
+                    self._places[line[9 : _HEAD - 1]] = (offset, len(line) - 1)
+                offset += len(line)
+                last = line
+        if offset and not last.endswith(b"\n"):
+            os.write(handle, b"\n")  # a crash left half a line, which the next would be glued to
+
+
+def _state(s: os.stat_result) -> tuple[int, ...]:
+    return (s.st_mode, s.st_size, s.st_ino, s.st_mtime_ns, s.st_ctime_ns)

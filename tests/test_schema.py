@@ -1,0 +1,95 @@
+"""A measurement's columns are declared once, and older files that lack some of them are read alike everywhere."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+from fleetmark import cli
+from fleetmark.base import schema
+from fleetmark.base.measurement import Better, Measurement
+from fleetmark.record.archive import Archive
+from fleetmark.record.results import Results
+from fleetmark.record.view import load_results, read_measurements
+from planner.summary import METRIC, per_host
+from tests.records import TRIAD, record, row
+
+M = Measurement("stream", "all-cores", "triad", 1.0, "B/s", Better.HIGHER, labels={"b": "2", "a": "1"})
+REST = {k: v for k, v in row(host="h9").items() if k not in (*schema.KEY, "value", "better") or k == "standing"}
+HOSTS = {"a": {"gen": "old"}, "b": {"gen": "new"}}
+
+
+def campaign(root: Path) -> Archive:
+    return record(root, "c1", HOSTS, {("a", TRIAD): [1e9, 1.1e9], ("b", TRIAD): [2e9, 2.1e9]})
+
+
+def test_a_row_has_every_column_and_no_other() -> None:
+    made = schema.row(M, REST)
+    assert tuple(made) == schema.NAMES
+    assert (made["metric"], made["labels"], made["host"]) == ("triad", '{"a":"1","b":"2"}', "h9")
+    assert schema.row(M, {**REST, "case": "other"})["case"] == "other"
+    with pytest.raises(TypeError, match="lacks members"):
+        schema.row(M, {k: v for k, v in REST.items() if k != "members"})
+    with pytest.raises(TypeError, match="has no member$"):
+        schema.row(M, {**REST, "member": "h1"})
+    with pytest.raises(TypeError, match="a int in repeat, not '0'"):
+        schema.row(M, {**REST, "repeat": "0"})
+
+
+def test_rows_frames_and_files_have_the_same_columns(tmp_path: Path) -> None:
+    archive = campaign(tmp_path)
+    assert pq.read_schema(archive.path / "measurements.parquet").equals(schema.arrow())
+    assert tuple(read_measurements(archive)) == tuple(schema.frame()) == schema.NAMES
+    (archive.path / "measurements.parquet").unlink()
+    nothing = read_measurements(archive)
+    assert nothing.empty and dict(nothing.dtypes.astype(str)) == schema.PANDAS == dict(schema.frame([row()]).dtypes)
+    assert list(per_host(nothing))[: len(METRIC)] == list(schema.KEY)
+
+
+def test_the_page_about_the_archive_names_every_column_with_its_type() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "archive.md").read_text("utf-8")
+    _, _, table = page.partition("## measurements.parquet")[2].partition("|-|-|-|\n")
+    types = {"string": "object"}
+    columns = {
+        name.strip(" `"): types.get(kind.strip(), kind.strip())
+        for names, kind in (line.split("|")[1:3] for line in table.partition("\n\n")[0].splitlines())
+        for name in names.split(",")
+    }
+    assert list(columns.items()) == list(schema.PANDAS.items())
+
+
+def test_results_without_one_of_the_columns_are_refused(tmp_path: Path) -> None:
+    whole = load_results(campaign(tmp_path))
+    for name in schema.NAMES:
+        with pytest.raises(ValueError, match=f"lack the columns {name}$"):
+            Results(whole.campaign, whole.hosts, whole.outcomes, whole.measurements.drop(columns=name))
+
+
+@pytest.mark.parametrize("name", sorted(schema.DEFAULTS))
+@pytest.mark.parametrize("how", ["absent", "null"])
+def test_a_file_without_a_column_is_reported_and_compared_by_its_default(tmp_path: Path, name: str, how: str) -> None:
+    archive = campaign(tmp_path)
+    file = archive.path / "measurements.parquet"
+    before, table = compared(tmp_path), pq.read_table(file)
+    usual = set(table.column(name).to_pylist()) == {schema.DEFAULTS[name]}
+    rest = table.drop_columns([name])
+    if how == "null" and name in schema.TEXT:
+        rest = rest.append_column(name, pa.array([None] * len(table), pa.string()))
+    pq.write_table(rest, file)
+    assert set(read_measurements(archive)[name]) == {"c1" if name == "campaign" else schema.DEFAULTS[name]}
+    after = compared(tmp_path)
+    assert after == before or not usual
+    assert [float(r["ratio"]) > 1.9 for r in csv.DictReader(io.StringIO(after)) if r["benchmark"]] == [True]
+
+
+def compared(root: Path) -> str:
+    words = ["compare", "-b", "gen=old", "-c", "gen=new", "--format", "csv", "--results", str(root)]
+    done = CliRunner().invoke(cli.app, words)
+    assert done.exit_code == 0, done.output
+    return done.stdout
