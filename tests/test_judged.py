@@ -24,7 +24,8 @@ from fleetmark.campaign import run as campaign
 from fleetmark.campaign.drive import said
 from fleetmark.campaign.judged import Judged
 from fleetmark.campaign.outcome import rebuild
-from fleetmark.record.archive import KEY, Archive
+from fleetmark.record.archive import Archive
+from fleetmark.record.documents import KEY
 from fleetmark.record.spool import NAME
 from fleetmark.record.steps import Step
 from tests.drives import save_step

@@ -39,7 +39,8 @@ from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.inventory import Host, load_inventory
 from fleetmark.hosts.keys import unknown_keys
 from fleetmark.hosts.preflight import WORK_DIR, Checked, check_hosts
-from fleetmark.record.archive import KEY, Archive, Planned, facts_document, key_of, safe_name, utc
+from fleetmark.record.archive import Archive, safe_name, utc
+from fleetmark.record.documents import KEY, Planned, facts_document, key_of
 from fleetmark.record.steps import Exchange, Plan, Step
 from workloads import Suite, load_suite
 from workloads.manifest import files as manifest_files

@@ -21,22 +21,32 @@ import secrets
 import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 from urllib.parse import quote, unquote
 
-from pydantic import BaseModel, Field, RootModel, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 
 from fleetmark.base import schema
 from fleetmark.base.errors import CannotKeep, FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER, decode_json, open_inside, read_inside, replace
+from fleetmark.record.documents import (
+    CampaignHead,
+    Job,
+    KeptStep,
+    Planned,
+    TelemetryPart,
+    as_line,
+    event_of,
+    facts_document,
+    fault,
+)
 from fleetmark.record.replies import MAX_RESULT_BYTES, NoReply, Result, Telemetry, read
-from fleetmark.record.steps import Kept, Step
 
 SCHEMA = 1
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -45,144 +55,6 @@ _ROWS = 1 << 17  # of a group in measurements.parquet
 _NEW = ".new-"  # before the id of a campaign that is being made
 _ID = re.compile(r"\d{8}T\d{6}-")
 _Model = TypeVar("_Model", bound=BaseModel)
-
-
-KEY = ("host", "workload", "case", "repeat", "subject")  # what tells one run from all others
-
-
-def key_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Which run an event or a step is of."""
-    return tuple(run[name] for name in KEY)
-
-
-class _AskedHost(BaseModel):
-    name: str
-    address: str | None = None
-    labels: dict[str, str] = {}
-
-
-class _Asked(BaseModel):
-    """Of campaign.json what every reader goes by."""
-
-    hosts: list[_AskedHost]
-    created: str = ""
-    suite: str = ""
-
-
-class _Job(BaseModel):
-    host: str
-    steps: list[Step]
-    deploy: list[dict[str, Any]]
-    skipped: dict[str, str]
-    refused: list[dict[str, str]] = []
-
-
-class _Meanwhile(BaseModel):
-    """Of result.json its telemetry alone."""
-
-    telemetry: Telemetry | None = None
-
-
-class _KeptStep(RootModel[Kept]):
-    pass
-
-
-@dataclass(frozen=True, slots=True)
-class Planned:
-    """A host's facts and its job, as the documents that a campaign keeps of them."""
-
-    facts: str
-    job: str
-
-
-def facts_document(facts: Facts, raw: Mapping[str, Any]) -> str:
-    """``facts/HOST.json``: the host, and the raw output it was read from."""
-    return json.dumps({"facts": facts.model_dump(mode="json"), "raw": raw})
-
-
-class _Block(BaseModel):
-    """What every event of a run names."""
-
-    host: str
-    workload: str
-    subject: str
-
-
-class _Rejected(_Block):
-    repeat: int = Field(ge=0, lt=2**31)
-    reason: str
-
-
-class _Outcome(_Block):
-    case: str
-    repeat: int = Field(ge=0, lt=2**31)
-    status: str
-    reason: str | None = None
-    started: str | None = None
-    wall_s: float | None = None
-    foreign_cores: float | None = None
-    notes: list[str] | None = None
-
-
-class _Settled(_Block):
-    case: str
-    repeats: int
-    half_width: float | None
-    warm_up: list[int]
-    steps: list[str]
-
-
-class _Unreachable(BaseModel):
-    host: str
-    reason: str | None = None
-
-
-class _Joined(BaseModel):
-    hosts: list[str]
-
-
-class _Ended(BaseModel):
-    owed: int
-
-
-_EVENTS: Mapping[str, type[BaseModel]] = {  # those that somebody reads again
-    "outcome": _Outcome,
-    "rejected": _Rejected,
-    "enough": _Settled,
-    "unstable": _Settled,
-    "unreachable": _Unreachable,
-    "joined": _Joined,
-    "ended": _Ended,
-}
-
-
-def event_of(line: bytes) -> dict[str, Any]:
-    """A line of the journal. Raises ValueError for one that is no event."""
-    try:
-        event = decode_json(line)
-    except ValueError as error:
-        raise ValueError("not JSON") from error
-    if not isinstance(event, dict) or not isinstance(event.get("e"), str):
-        raise ValueError(f"{str(event)[:80]!r} is no event")
-    if model := _EVENTS.get(event["e"]):
-        try:
-            model.model_validate(event)
-        except ValidationError as error:
-            raise ValueError(f"an {event['e']} {_why(error)}") from error
-    return event
-
-
-def _why(error: Exception) -> str:
-    """What an error says, in one line."""
-    if isinstance(error, OSError):
-        return error.strerror or str(error)
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))[:80]
-        return f"lacks {where}" if first["type"] == "missing" else f"has {where}: {first['msg'][:160]}"
-    if isinstance(error, KeyError):
-        return f"lacks {error.args[0]}"
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def utc(seconds: float | None = None) -> str:
@@ -199,14 +71,6 @@ def safe_name(name: str) -> str:
     if len(made.encode()) > 150:
         made = f"{made[:130]}~{hashlib.sha256(name.encode()).hexdigest()[:12]}"
     return made
-
-
-def _json(doc: Mapping[str, Any]) -> str:
-    """``doc`` as a line of ASCII. Half a surrogate pair, which no UTF-8 can hold, becomes a question mark."""
-    text = json.dumps(doc)
-    if "\\ud" not in text:
-        return text
-    return json.dumps(json.loads(json.dumps(doc, ensure_ascii=False).encode("utf-8", "replace")))
 
 
 class Archive:
@@ -276,13 +140,13 @@ class Archive:
                 raise FleetmarkError(
                     f"{self.path}: schema {schema} is not one this version of Fleetmark reads ({SCHEMA})"
                 )
-            _Asked.model_validate(asked)
+            CampaignHead.model_validate(asked)
         except FileNotFoundError as error:
             raise FleetmarkError(f"{self.path} is no campaign: it has no campaign.json") from error
         except ValidationError as error:
-            raise FleetmarkError(f"{file}: damaged ({_why(error)}); restore it, or leave the campaign out") from error
+            raise FleetmarkError(f"{file}: damaged ({fault(error)}); restore it, or leave the campaign out") from error
         except (OSError, ValueError) as error:
-            raise FleetmarkError(f"{file}: cannot be read: {_why(error)}; restore it, or leave it out") from error
+            raise FleetmarkError(f"{file}: cannot be read: {fault(error)}; restore it, or leave it out") from error
         found: dict[str, Any] = asked
         return found
 
@@ -302,7 +166,7 @@ class Archive:
         except BlockingIOError as error:
             raise FleetmarkError(f"campaign {self.id} is being driven by another fleetmark on this machine") from error
         except OSError as error:
-            raise CannotKeep(f"cannot write in {self.path}: {_why(error)}") from error
+            raise CannotKeep(f"cannot write in {self.path}: {fault(error)}") from error
         return self
 
     def close(self) -> None:
@@ -314,7 +178,7 @@ class Archive:
     def note(self, event: str, *, sync: bool = True, **more: Any) -> None:
         """Append one event to the journal; it is on disk when this returns, unless told not to ``sync``."""
         assert self._journal is not None, "writable() comes first"
-        line = (_json({"t": utc(), "e": event, **more}) + "\n").encode()
+        line = (as_line({"t": utc(), "e": event, **more}) + "\n").encode()
         before = os.fstat(self._journal).st_size
         try:
             while line:
@@ -418,7 +282,7 @@ class Archive:
         """Why ``file`` could not be written, and how nothing is lost by it."""
         again = shlex.join(["fleetmark", "run", "--resume", str(self.path.resolve())])
         return CannotKeep(
-            f"cannot write {file}: {_why(error)}; hosts go on with what they have, and keep it: make room, then {again}"
+            f"cannot write {file}: {fault(error)}; hosts go on with what they have, and keep it: make room, then {again}"
         )
 
     # ------------------------------------------------------------ reading
@@ -445,7 +309,7 @@ class Archive:
         except FileNotFoundError:
             return b""
         except OSError as error:
-            raise FleetmarkError(f"{file}: cannot be read: {_why(error)}") from error
+            raise FleetmarkError(f"{file}: cannot be read: {fault(error)}") from error
 
     def journal(self) -> Iterator[dict[str, Any]]:
         """Every event, oldest first; a last line cut off by a crash is passed over.
@@ -477,7 +341,7 @@ class Archive:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise FleetmarkError(f"{file}: not facts of this version: {_why(error)}") from error
+            raise FleetmarkError(f"{file}: not facts of this version: {fault(error)}") from error
 
     def host_names(self) -> list[str]:
         return [h["name"] for h in self.campaign()["hosts"]]
@@ -502,7 +366,7 @@ class Archive:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise FleetmarkError(f"{file}: cannot be read: {_why(error)}") from error
+            raise FleetmarkError(f"{file}: cannot be read: {fault(error)}") from error
 
     def job(self, host: str) -> dict[str, Any] | None:
         """The host's job; None where it has none. Raises FleetmarkError for a file that is no job."""
@@ -510,7 +374,7 @@ class Archive:
         if raw is None:
             return None
         try:
-            read(_Job, raw)
+            read(Job, raw)
         except NoReply as error:
             raise FleetmarkError(f"{self.path / 'jobs' / safe_name(host)}.json: damaged ({error})") from error
         found: dict[str, Any] = decode_json(raw)
@@ -554,7 +418,7 @@ class Archive:
 
     def step(self, folder: Path) -> dict[str, Any]:
         """What was to be done in ``folder``. Raises FleetmarkError where step.json is damaged, naming what is wrong."""
-        kept = self._typed(_KeptStep, folder / "step.json").root
+        kept = self._typed(KeptStep, folder / "step.json").root
         step = asdict(kept)
         if self.raw_dir(kept.host, step) != folder:
             raise FleetmarkError(f"{self.named(folder / 'step.json')} cannot be read: it is of another step")
@@ -569,13 +433,13 @@ class Archive:
 
     def telemetry(self, folder: Path) -> Telemetry | None:
         """What the host was like during a step, where it says. Raises FleetmarkError as ``result``."""
-        return self._typed(_Meanwhile, folder / "result.json").telemetry
+        return self._typed(TelemetryPart, folder / "result.json").telemetry
 
     def _typed(self, model: type[_Model], file: Path) -> _Model:
         try:
             return read(model, self._read(file, MAX_RESULT_BYTES))
         except (OSError, NoReply) as error:
-            raise FleetmarkError(f"{self.named(file)} cannot be read: {_why(error)}") from error
+            raise FleetmarkError(f"{self.named(file)} cannot be read: {fault(error)}") from error
 
     def tail(self, folder: Path, name: str, most: int) -> bytes:
         """The last ``most`` bytes of a raw file; nothing where it cannot be read."""
@@ -608,7 +472,7 @@ class Archive:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise FleetmarkError(f"{self.named(file)} cannot be read: {_why(error)}") from error
+            raise FleetmarkError(f"{self.named(file)} cannot be read: {fault(error)}") from error
 
     def write_measurements(self, rows: Iterable[Mapping[str, Any]]) -> Path:
         """All measurements of the campaign as one Parquet file of ``base.schema``, replacing the one before.

@@ -13,7 +13,8 @@ import pyarrow.json as pj
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Status
-from fleetmark.record.archive import KEY, Archive, event_of
+from fleetmark.record.archive import Archive
+from fleetmark.record.documents import KEY, event_of
 from fleetmark.record.results import OUTCOME_COLUMNS
 
 _TEXT = ("e", "host", "workload", "case", "subject", "status", "reason", "started")

@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.record.archive import Archive, key_of
+from fleetmark.record.archive import Archive
+from fleetmark.record.documents import key_of
 from workloads import Manifest, load_suite, suite_names
 from workloads.manifest import Case
 from workloads.template import evaluate

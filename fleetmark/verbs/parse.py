@@ -26,6 +26,7 @@ from fleetmark.base.units import human
 from fleetmark.campaign.drive import said
 from fleetmark.campaign.outcome import Outcome, judge, rebuild
 from fleetmark.record import archive as archives
+from fleetmark.record import documents
 
 
 def files(tool: str, paths: Sequence[Path], command: str, console: Console, as_json: bool) -> int:
@@ -122,16 +123,16 @@ def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
         raise FleetmarkError(f"fleetmark parse {name}: which file? Give the tool's output, or - for stdin")
     archive = archives.find(root, name).writable()
     try:
-        before = {archives.key_of(e): e for e in archive.journal() if e["e"] == "outcome"}
+        before = {documents.key_of(e): e for e in archive.journal() if e["e"] == "outcome"}
         changed = 0
 
         def judged(folder: Path, step: Mapping[str, Any]) -> Outcome:
             nonlocal changed
             outcome = judge(archive, folder)
-            was = before.get(archives.key_of(step))
+            was = before.get(documents.key_of(step))
             if was is None or (was["status"], was["reason"]) != (outcome.status.value, outcome.reason):
                 changed += 1
-                archive.note("outcome", **{k: step[k] for k in archives.KEY}, **said(outcome))
+                archive.note("outcome", **{k: step[k] for k in documents.KEY}, **said(outcome))
             return outcome
 
         path = archive.write_measurements(rebuild(archive, judged))

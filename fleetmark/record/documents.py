@@ -1,0 +1,160 @@
+"""What a campaign's files hold, typed: campaign.json, jobs, facts, the parts of a step, and the journal's events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, Field, RootModel, ValidationError
+
+from fleetmark.base.facts import Facts
+from fleetmark.base.files import decode_json
+from fleetmark.record.replies import Telemetry
+from fleetmark.record.steps import Kept, Step
+
+KEY = ("host", "workload", "case", "repeat", "subject")  # what tells one run from all others
+
+
+def key_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Which run an event or a step is of."""
+    return tuple(run[name] for name in KEY)
+
+
+class CampaignHost(BaseModel):
+    name: str
+    address: str | None = None
+    labels: dict[str, str] = {}
+
+
+class CampaignHead(BaseModel):
+    """Of campaign.json what every reader goes by."""
+
+    hosts: list[CampaignHost]
+    created: str = ""
+    suite: str = ""
+
+
+class Job(BaseModel):
+    host: str
+    steps: list[Step]
+    deploy: list[dict[str, Any]]
+    skipped: dict[str, str]
+    refused: list[dict[str, str]] = []
+
+
+class TelemetryPart(BaseModel):
+    """Of result.json its telemetry alone."""
+
+    telemetry: Telemetry | None = None
+
+
+class KeptStep(RootModel[Kept]):
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A host's facts and its job, as the documents that a campaign keeps of them."""
+
+    facts: str
+    job: str
+
+
+def facts_document(facts: Facts, raw: Mapping[str, Any]) -> str:
+    """``facts/HOST.json``: the host, and the raw output it was read from."""
+    return json.dumps({"facts": facts.model_dump(mode="json"), "raw": raw})
+
+
+class _Block(BaseModel):
+    """What every event of a run names."""
+
+    host: str
+    workload: str
+    subject: str
+
+
+class _Rejected(_Block):
+    repeat: int = Field(ge=0, lt=2**31)
+    reason: str
+
+
+class _Outcome(_Block):
+    case: str
+    repeat: int = Field(ge=0, lt=2**31)
+    status: str
+    reason: str | None = None
+    started: str | None = None
+    wall_s: float | None = None
+    foreign_cores: float | None = None
+    notes: list[str] | None = None
+
+
+class _Settled(_Block):
+    case: str
+    repeats: int
+    half_width: float | None
+    warm_up: list[int]
+    steps: list[str]
+
+
+class _Unreachable(BaseModel):
+    host: str
+    reason: str | None = None
+
+
+class _Joined(BaseModel):
+    hosts: list[str]
+
+
+class _Ended(BaseModel):
+    owed: int
+
+
+_EVENTS: Mapping[str, type[BaseModel]] = {  # those that somebody reads again
+    "outcome": _Outcome,
+    "rejected": _Rejected,
+    "enough": _Settled,
+    "unstable": _Settled,
+    "unreachable": _Unreachable,
+    "joined": _Joined,
+    "ended": _Ended,
+}
+
+
+def event_of(line: bytes) -> dict[str, Any]:
+    """A line of the journal. Raises ValueError for one that is no event."""
+    try:
+        event = decode_json(line)
+    except ValueError as error:
+        raise ValueError("not JSON") from error
+    if not isinstance(event, dict) or not isinstance(event.get("e"), str):
+        raise ValueError(f"{str(event)[:80]!r} is no event")
+    if model := _EVENTS.get(event["e"]):
+        try:
+            model.model_validate(event)
+        except ValidationError as error:
+            raise ValueError(f"an {event['e']} {fault(error)}") from error
+    return event
+
+
+def fault(error: Exception) -> str:
+    """What an error says, in one line."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))[:80]
+        return f"lacks {where}" if first["type"] == "missing" else f"has {where}: {first['msg'][:160]}"
+    if isinstance(error, KeyError):
+        return f"lacks {error.args[0]}"
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def as_line(doc: Mapping[str, Any]) -> str:
+    """``doc`` as a line of ASCII. Half a surrogate pair, which no UTF-8 can hold, becomes a question mark."""
+    text = json.dumps(doc)
+    if "\\ud" not in text:
+        return text
+    return json.dumps(json.loads(json.dumps(doc, ensure_ascii=False).encode("utf-8", "replace")))
