@@ -282,7 +282,8 @@ class Archive:
         """Why ``file`` could not be written, and how nothing is lost by it."""
         again = shlex.join(["fleetmark", "run", "--resume", str(self.path.resolve())])
         return CannotKeep(
-            f"cannot write {file}: {fault(error)}; hosts go on with what they have, and keep it: make room, then {again}"
+            f"cannot write {file}: {fault(error)}; hosts go on with what they have, and keep it: "
+            f"make room, then {again}"
         )
 
     # ------------------------------------------------------------ reading
