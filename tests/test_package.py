@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -50,6 +54,37 @@ def test_the_self_test_runs_from_anywhere(installed: Path, tmp_path: Path) -> No
     page = Path(doc["page"])
     assert page.is_relative_to(tmp_path)
     assert page.read_text().startswith("<!doctype html>")
+
+
+def test_what_runs_here_has_the_limits_of_who_started_it(installed: Path, tmp_path: Path) -> None:
+    """Ansible's worker limits its own memory before it takes a host's answer; here, tools would have inherited that."""
+
+    def limits(pid: int | str) -> list[str]:
+        lines = Path(f"/proc/{pid}/limits").read_text().splitlines()
+        return [line for line in lines if line.startswith(("Max data", "Max address", "Max stack", "Max file size"))]
+
+    suite = tmp_path / "slow.yml"
+    suite.write_text("about: slow\nrepeats: 1\nworkloads:\n  selftest: {set: {commands: 1, seconds: 3600}}\n")
+    words = [installed, "run", "--suite", str(suite), "--work-dir", str(tmp_path)]
+    running = subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 120
+        while not (tools := list(_children_in(tmp_path))):
+            assert time.monotonic() < deadline and running.poll() is None, "the self-test did not begin"
+            time.sleep(0.1)
+        assert [limits(pid) for pid in tools] == [limits("self")] * len(tools)
+    finally:
+        running.send_signal(signal.SIGINT)
+        running.wait(60)
+
+
+def _children_in(folder: Path) -> Iterator[int]:
+    """Processes that work in a folder below ``folder`` named scratch: a campaign's tools."""
+    for entry in Path("/proc").glob("[0-9]*/cwd"):
+        with contextlib.suppress(OSError):
+            place = entry.readlink()
+            if place.is_relative_to(folder) and "scratch" in place.parts:
+                yield int(entry.parent.name)
 
 
 def test_manifests_suites_roles_and_templates_travel(installed: Path, tmp_path: Path) -> None:
