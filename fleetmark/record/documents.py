@@ -146,6 +146,8 @@ def fault(error: Exception) -> str:
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))[:80]
+        if not where:
+            return "holds no JSON object"
         return f"lacks {where}" if first["type"] == "missing" else f"has {where}: {first['msg'][:160]}"
     if isinstance(error, KeyError):
         return f"lacks {error.args[0]}"
