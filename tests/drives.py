@@ -30,7 +30,7 @@ class Wire(Channel):
         self._ended = True
         self.orders: list[str] = []
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes, timeout: float | None = None) -> None:
         for line in data.decode().splitlines():
             order = json.loads(line)
             if order["order"] != "have":

@@ -11,7 +11,8 @@ from typing import Any, cast
 import pytest
 
 from fleetmark.campaign.drive import Drive
-from fleetmark.campaign.hostrun import STUCK_S
+from fleetmark.campaign.hostrun import SLOWEST, STUCK_S
+from fleetmark.hosts.reach import Stalled
 from fleetmark.record import replies
 from fleetmark.record.steps import Exchange
 from tests.drives import drain, make_drive, orders, outcomes, parts, result, say, step, tell
@@ -235,3 +236,41 @@ def test_a_cut_link_does_not_use_up_the_time_of_a_run(drive: Drive) -> None:
 def test_the_table_says_what_a_host_waits_for(drive: Drive) -> None:
     tell(drive, "h1", e="wait", step="00000")
     assert drive.progress.rows["h1"].cells["iperf3"].text().plain == "waits for h2 0/1"
+
+
+def test_words_said_again_buy_no_time_and_print_nothing(drive: Drive, capsys: pytest.CaptureFixture[str]) -> None:
+    """A host that repeats itself for ever is given up all the same."""
+    tell(drive, "h1", e="begin", step="00000")
+    tell(drive, "h2", e="wait", step="00000")
+    tell(drive, "h2", e="begin", step="00000")
+    tell(drive, "h2", e="ready", step="00000")
+    tell(drive, "h1", e="finish", state="finished")
+    due = {host: run.deadline for host, run in drive.runs.items()}
+    printed, ordered = drive.progress.console.file.getvalue(), orders(drive, "h1")[:]  # type: ignore[attr-defined]
+    for _ in range(3):
+        tell(drive, "h1", e="begin", step="00000")
+        tell(drive, "h2", e="ready", step="00000")
+        tell(drive, "h1", e="finish", state="finished")
+    assert {host: run.deadline for host, run in drive.runs.items()} == due
+    assert drive.progress.console.file.getvalue() == printed  # type: ignore[attr-defined]
+    assert orders(drive, "h1") == ordered
+
+
+def test_files_put_a_deadline_off_by_no_more_than_a_step_may_have(drive: Drive) -> None:
+    run = drive.runs["h1"]
+    tell(drive, "h1", e="begin", step="00000")
+    run.arrived = 1 << 60
+    assert run.deadline is not None
+    assert run.overdue(run.deadline + replies.MAX_STEP / SLOWEST + 1)
+
+
+def test_a_host_that_takes_no_orders_holds_up_nobody(drive: Drive, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stalls(data: bytes, timeout: float | None = None) -> None:
+        assert timeout, "the main thread would wait for ever"
+        raise Stalled("h2: took nothing")
+
+    monkeypatch.setattr(drive.runs["h2"].channel, "write", stalls)
+    tell(drive, "h1", e="wait", step="00000")
+    tell(drive, "h2", e="wait", step="00000")
+    assert (drive.runs["h2"].phase, drive.runs["h2"].why) == ("over", "it takes no orders")
+    assert orders(drive, "h1") == ["skip 00000"]

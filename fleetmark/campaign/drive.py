@@ -7,7 +7,6 @@ a word and the id of one of its own steps: no text of one host ever reaches anot
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import shutil
 import threading
@@ -26,13 +25,14 @@ from fleetmark.campaign.launch import TASK_TIMEOUT_S
 from fleetmark.campaign.listen import Heard, listen, order
 from fleetmark.campaign.outcome import Outcome, judge
 from fleetmark.campaign.progress import Progress
-from fleetmark.hosts.reach import ReachError
+from fleetmark.hosts.reach import ReachError, Stalled
 from fleetmark.record import replies
 from fleetmark.record.archive import Archive
 from fleetmark.record.steps import Exchange, Step
 
 STOP_S = 20.0
 LOOK_S = 30.0
+ORDER_S = 5.0  # in which a host takes an order of some 50 bytes, or none ever
 
 Order = Literal["go", "skip", "fail", "cancel", "drop"]
 
@@ -122,9 +122,13 @@ class Drive:
         self._write(run, order=word, step=step)
 
     def _write(self, run: Run, **words: str) -> None:
-        if run.channel:
-            with contextlib.suppress(ReachError):
-                run.channel.write(order(**words))
+        if run.channel and run.phase != "over":
+            try:
+                run.channel.write(order(**words), ORDER_S)
+            except Stalled:  # one host must not hold up the others
+                self._over(run, "it takes no orders")
+            except ReachError:
+                pass  # the link is down: it asks again
 
     def _excuse(self, run: Run, word: Order, step: str, why: str) -> None:
         """Order that a step does not run, or ends. The host is not told why; the archive is, when the step comes."""
@@ -248,15 +252,13 @@ class Drive:
                 self._stands(run, run.steps[number])
             case replies.Begins(step=number) if number in run.pending:
                 step = run.steps[number]
-                run.begins(step)
-                if not step.serves:
+                if run.begins(step) and not step.serves:
                     self.progress.begin(run.host, step.workload, step.case, step.expect_s)
-            case replies.Ready(step=number) if number in run.pending:
+            case replies.Ready(step=number) if number in run.pending and number != run.ready:
                 run.ready = number
                 self._meet_all(run.host, number)
             case replies.Finished(state=state):
-                run.why = "" if state == "finished" else state
-                run.expect(STUCK_S, "its agent's last word")
+                run.finishes("" if state == "finished" else state)
             case replies.Over(remaining=remaining):
                 self._ended_all(run, remaining)
 
@@ -363,6 +365,8 @@ class Drive:
 
     def _over(self, run: Run, why: str) -> None:
         """Nothing more will come from this host: what it still owed is lost, and its peers need not wait."""
+        if run.phase == "over":
+            return
         run.phase, run.why = "over", why
         owed = [run.steps[i] for i in sorted(run.pending)]
         run.pending.clear()

@@ -1,7 +1,7 @@
 """One host's part in a campaign while it is driven: where it stands, and by when its next word is due.
 
 Every wait for a host has a deadline, which the host can put off only a finite number of times: each step sets it once
-when it may leave its gate, once when it begins and once when it has come.
+when it may leave its gate, once when it begins and once when it has come; files put it off by what a step may have.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, field
 
 from fleetmark.hosts.reach import Channel, Reach
+from fleetmark.record.replies import MAX_STEP
 from fleetmark.record.steps import Step
 
 STUCK_S = 120.0  # after which the next word of a host is overdue; past its timeout where a step runs
@@ -48,6 +49,7 @@ class Run:
     _stood: set[str] = field(default_factory=set)  # gated steps that it has stood at,
     _released: set[str] = field(default_factory=set)  # may have left,
     _begun: set[str] = field(default_factory=set)  # and has begun
+    _finished: bool = False
 
     def expect(self, seconds: float, what: str) -> None:
         """``what`` has to come within ``seconds``."""
@@ -66,11 +68,21 @@ class Run:
             self._released.add(step_id)
             self.expect(STUCK_S, f"the beginning of {self.steps[step_id].title}")
 
-    def begins(self, step: Step) -> None:
+    def begins(self, step: Step) -> bool:
+        """It runs ``step``; whether it says so for the first time."""
         self.waiting = None
-        if step.id not in self._begun:
-            self._begun.add(step.id)
-            self.expect(step.timeout_s + STUCK_S, f"the end of {step.title}")
+        if step.id in self._begun:
+            return False
+        self._begun.add(step.id)
+        self.expect(step.timeout_s + STUCK_S, f"the end of {step.title}")
+        return True
+
+    def finishes(self, why: str) -> None:
+        """Its runner ends, for ``why`` where not all is done."""
+        self.why = why
+        if not self._finished:
+            self._finished = True
+            self.expect(STUCK_S, "its agent's last word")
 
     def silent(self) -> None:
         """Its connection is gone."""
@@ -86,7 +98,7 @@ class Run:
         """Whether what is expected of it should have come before ``now`` (monotonic)."""
         if self.phase != "running" or self.silent_since is not None or self.deadline is None:
             return False
-        return now > self.deadline + (self.arrived - self._arrived_before) / SLOWEST
+        return now > self.deadline + min(self.arrived - self._arrived_before, MAX_STEP) / SLOWEST
 
     def only_waits(self) -> bool:
         """Whether it stands at a gate, and all that can end this is another host."""

@@ -16,6 +16,7 @@ from fleetmark.record import replies
 from fleetmark.record.archive import Archive
 
 RETRY_S = 3.0
+GREETING_S = 30.0  # in which a host takes the list of steps that are here already
 STEADY_S = 10.0  # a link that holds so long is well again
 
 Heard = queue.SimpleQueue[tuple[str, str, Any]]  # host, what, details
@@ -38,9 +39,9 @@ def listen(run: Run, archive: Archive, heard: Heard, patience_s: float, leaving:
         receiver = Receiver(archive, run.host, run.steps, have)
         try:
             run.channel = run.reach.open([run.python, f"{run.folder}/follow.py", run.folder], sudo=run.sudo)
-            run.channel.write(order(order="have", steps=have))
+            run.channel.write(order(order="have", steps=have), GREETING_S)
             if leaving():
-                run.channel.write(order(order="stop"))
+                run.channel.write(order(order="stop"), GREETING_S)
             opened = time.monotonic()
             for event in _events(run.channel):
                 if silent_since:

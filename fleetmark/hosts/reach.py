@@ -38,6 +38,10 @@ class Flood(ReachError):
     """A host sent more than anything Fleetmark runs there would."""
 
 
+class Stalled(ReachError):
+    """A process on a host does not take what is written to it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ran:
     """How a command ended: exit status (negative: ended by a signal), stdout and stderr."""
@@ -57,8 +61,10 @@ class Channel(ABC):
         self._ended = False  # neither stdout nor stderr will say more
 
     @abstractmethod
-    def write(self, data: bytes) -> None:
-        """All of ``data`` to stdin. Raises ReachError when nobody reads it any more."""
+    def write(self, data: bytes, timeout: float | None = None) -> None:
+        """All of ``data`` to stdin. Raises ReachError when nobody reads it any more, Stalled where a host takes none of
+        it for ``timeout`` seconds.
+        """
 
     @abstractmethod
     def end_input(self) -> None:
@@ -237,7 +243,7 @@ class _LocalChannel(Channel):
         for number in self._sinks:
             self._poll.register(number, select.POLLIN)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes, timeout: float | None = None) -> None:
         try:
             while data:
                 data = data[self._stdin.write(data) or 0 :]

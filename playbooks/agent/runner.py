@@ -419,13 +419,14 @@ class Refused(Exception):
 
 def output_size(out):
     """Bytes that a step and its server have printed so far."""
-    return sum(os.path.getsize(os.path.join(out, name)) for name in os.listdir(out))
+    return sum(os.lstat(os.path.join(out, name)).st_size for name in os.listdir(out))
 
 
 def cut_outputs(out):
     """Keep of what a step printed no more of each stream than a file may have."""
     for name in os.listdir(out):
-        if os.path.getsize(os.path.join(out, name)) > FILE_CAP:
+        info = os.lstat(os.path.join(out, name))
+        if stat.S_ISREG(info.st_mode) and info.st_size > FILE_CAP:
             os.truncate(os.path.join(out, name), FILE_CAP)
 
 

@@ -24,7 +24,7 @@ import paramiko
 from paramiko.buffered_pipe import BufferedPipe
 
 from fleetmark.hosts.inventory import Host
-from fleetmark.hosts.reach import CHUNK, Channel, LinkLost, Reach, ReachError
+from fleetmark.hosts.reach import CHUNK, Channel, LinkLost, Reach, ReachError, Stalled
 from fleetmark.hosts.ssh.auth import authenticate, words_of
 from fleetmark.hosts.ssh.target import KnownKey, Target, UnknownKey, known_keys, resolve
 
@@ -374,9 +374,12 @@ class _SshChannel(Channel):
         self._poll.register(session.fileno(), select.POLLIN)
         session.exec_command(command)
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes, timeout: float | None = None) -> None:
         try:
+            self._session.settimeout(timeout)
             self._session.sendall(data)
+        except TimeoutError:  # the host's sshd grants no room
+            raise Stalled(f"{self.host}: took nothing for {timeout:g} s") from None
         except OSError:
             self._if_lost()
             raise ReachError(f"{self.host}: the process ended") from None
