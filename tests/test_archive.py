@@ -10,7 +10,8 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.files import write_atomic
-from fleetmark.record.archive import Archive, campaigns, find, safe_name
+from fleetmark.record.archive import Archive, safe_name
+from fleetmark.record.campaigns import campaigns, find
 from tests.drives import save_step
 
 

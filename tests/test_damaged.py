@@ -18,7 +18,8 @@ from fleetmark import cli
 from fleetmark.base.errors import CannotKeep
 from fleetmark.cli.common import SOME_FAILED
 from fleetmark.record import archive as archives
-from fleetmark.record.archive import Archive, campaigns
+from fleetmark.record.archive import Archive
+from fleetmark.record.campaigns import campaigns
 from tests.drives import save_step
 from tests.records import IOPS, TRIAD, record
 

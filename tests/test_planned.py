@@ -23,7 +23,7 @@ from fleetmark.campaign import run as campaign
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.preflight import Checked
 from fleetmark.record import archive as archives
-from fleetmark.record import journal
+from fleetmark.record import campaigns, drafts, journal
 from fleetmark.record.archive import Archive
 from fleetmark.record.view import load_results
 from tests.drives import save_step
@@ -110,19 +110,19 @@ def test_a_controller_killed_while_it_plans_leaves_no_half_campaign(fleet: Fleet
         status = os.waitpid(child, 0)[1]
         if os.WIFEXITED(status):
             break
-        assert archives.campaigns(tmp_path) == []
+        assert campaigns.campaigns(tmp_path) == []
         assert [p.name[:5] for p in tmp_path.iterdir() if p.is_dir()] == [".new-"], "one at most: the next run sweeps"
     assert dies_at == 9, "campaign.json, and facts and job of four hosts"
-    (archive,) = archives.campaigns(tmp_path)
+    (archive,) = campaigns.campaigns(tmp_path)
     assert len(jobs(archive)) == 4 and not list(tmp_path.glob(".new-*"))
 
 
 def test_a_campaign_that_is_being_made_is_left_alone(tmp_path: Path) -> None:
-    draft, lock = archives._draft(tmp_path, "busy")
-    archives.remove_unfinished(tmp_path)
+    draft, lock = drafts.make_draft(tmp_path, "busy")
+    drafts.remove_unfinished(tmp_path)
     assert draft.exists()
     os.close(lock)
-    archives.remove_unfinished(tmp_path)
+    drafts.remove_unfinished(tmp_path)
     assert not draft.exists()
 
 

@@ -103,7 +103,7 @@ def run(
     """
     from fleetmark.campaign import run as campaign
     from fleetmark.hosts.preflight import WORK_DIR
-    from fleetmark.record import archive as archives
+    from fleetmark.record.campaigns import find
 
     fixed = {
         "--suite": suite,
@@ -135,7 +135,7 @@ def run(
         threading.Thread(target=_load_reports, daemon=True).start()
     with interruptible("what is finished is kept and hosts may be at work: fleetmark run --resume last"):
         if resume:
-            archive = archives.find(root, resume)
+            archive = find(root, resume)
             interrupted = campaign.resume(archive, options, console)
         else:
             archive, interrupted = campaign.run(options, console)
@@ -326,10 +326,10 @@ def campaigns(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
 
     Example: fleetmark campaigns --results /data/fleetmark
     """
-    from fleetmark.record import archive as archives
+    from fleetmark.record import campaigns as on_record
     from fleetmark.verbs import catalogue
 
-    found = [catalogue.campaign_line(a) for a in archives.campaigns(root)]
+    found = [catalogue.campaign_line(a) for a in on_record.campaigns(root)]
     if as_ is Format.JSON:
         typer.echo(json.dumps(found, indent=1))
     elif found:

@@ -52,13 +52,13 @@ def report(
 
     Examples: fleetmark report last; fleetmark report last --pdf report.pdf --xlsx report.xlsx --lang zh-CN
     """
-    from fleetmark.record import archive as archives
+    from fleetmark.record.campaigns import find
     from fleetmark.verbs import report as reporting
 
     with interruptible(_NOTHING), at_one_go():
         documents = reporting.asked({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
         console = Terminal(stderr=as_ is not ReportFormat.TABLE)
-        reporting.campaign(archives.find(root, campaign), as_.value, console, documents)
+        reporting.campaign(find(root, campaign), as_.value, console, documents)
 
 
 def compare(

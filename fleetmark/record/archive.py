@@ -16,7 +16,6 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import secrets
 import shlex
 import shutil
@@ -46,14 +45,13 @@ from fleetmark.record.documents import (
     facts_document,
     fault,
 )
+from fleetmark.record.drafts import make_draft, remove_unfinished, sync_folder
 from fleetmark.record.replies import MAX_RESULT_BYTES, NoReply, Result, Telemetry, read
 
 SCHEMA = 1
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # the right place, without room
 _ROWS = 1 << 17  # of a group in measurements.parquet
-_NEW = ".new-"  # before the id of a campaign that is being made
-_ID = re.compile(r"\d{8}T\d{6}-")
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -100,7 +98,7 @@ class Archive:
         try:
             root.mkdir(parents=True, exist_ok=True)
             remove_unfinished(root)
-            draft, lock = _draft(root, campaign_id)
+            draft, lock = make_draft(root, campaign_id)
             try:
                 new = cls(draft)
                 for host, planned in (hosts or {}).items():
@@ -110,7 +108,7 @@ class Archive:
                 if archive.path.exists():
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
                 draft.rename(archive.path)
-                _sync_folder(root)
+                sync_folder(root)
             except OSError:
                 shutil.rmtree(draft, ignore_errors=True)
                 raise
@@ -488,77 +486,3 @@ class Archive:
             while part := list(islice(rest, _ROWS)):
                 out.write_table(schema.table(part))
         return self._keep("measurements.parquet", sink.getvalue().to_pybytes())
-
-
-def campaigns(root: Path) -> list[Archive]:
-    """The campaigns under a results root, oldest first, damaged ones among them."""
-    try:
-        folders = sorted(root.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    return [Archive(p) for p in folders if not p.name.startswith(".") and _is_campaign(p)]
-
-
-def _is_campaign(folder: Path) -> bool:
-    try:
-        return any(file.name in ("campaign.json", "journal.jsonl") for file in folder.iterdir())
-    except PermissionError:  # somebody else's
-        return _ID.match(folder.name) is not None
-    except OSError:
-        return False
-
-
-def find(root: Path, name: str) -> Archive:
-    """The campaign a user means: a path, an id under ``root``, the start of one, or ``last``.
-
-    Raises FleetmarkError when none or several answer to it.
-    """
-    if (Path(name) / "campaign.json").exists():
-        return Archive.open(Path(name))
-    there = campaigns(root)
-    if name == "last" and there:
-        return Archive.open(there[-1].path)
-    matching = [a for a in there if a.id == name] or [a for a in there if a.id.startswith(name)]
-    if len(matching) == 1:
-        return Archive.open(matching[0].path)
-    if not matching:
-        known = f"the latest is {there[-1].id}" if there else f"there is none under {root}"
-        raise FleetmarkError(f"no campaign {name!r}: {known}; `fleetmark campaigns` lists them, --results says where")
-    raise FleetmarkError(f"{name!r} could be {', '.join(a.id for a in matching)}: type more of it")
-
-
-# ---------------------------------------------------------------- campaigns that are being made
-
-
-def _draft(root: Path, campaign_id: str) -> tuple[Path, int]:
-    """A folder for a campaign that is being made, and the lock (a descriptor) which says that somebody is at it."""
-    draft = root / f"{_NEW}{campaign_id}"
-    while True:
-        with contextlib.suppress(FileExistsError):
-            draft.mkdir(mode=PRIVATE_FOLDER)
-        with contextlib.suppress(FileNotFoundError):
-            lock = os.open(draft / "controller.lock", _WRITE, PRIVATE_FILE)
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if (draft / "controller.lock").exists():  # else somebody took it for left over before it was locked
-                return draft, lock
-            os.close(lock)
-
-
-def remove_unfinished(root: Path) -> None:
-    """Remove what controllers left that were killed while they made a campaign."""
-    for draft in root.glob(f"{_NEW}*"):
-        with contextlib.suppress(OSError):
-            lock = os.open(draft / "controller.lock", _WRITE, PRIVATE_FILE)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(draft)
-            finally:
-                os.close(lock)
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -20,7 +20,8 @@ from fleetmark.base.text import count, said
 from fleetmark.base.words import word
 from fleetmark.record import imports as importing
 from fleetmark.record import readings
-from fleetmark.record.archive import Archive, campaigns
+from fleetmark.record.archive import Archive
+from fleetmark.record.campaigns import campaigns
 from fleetmark.record.select import Machine, told_apart
 from planner.comparison import Side
 from planner.curves import CURVE

@@ -25,8 +25,8 @@ from fleetmark.base.text import count
 from fleetmark.base.units import human
 from fleetmark.campaign.drive import said
 from fleetmark.campaign.outcome import Outcome, judge, rebuild
-from fleetmark.record import archive as archives
 from fleetmark.record import documents
+from fleetmark.record.campaigns import find
 
 
 def files(tool: str, paths: Sequence[Path], command: str, console: Console, as_json: bool) -> int:
@@ -121,7 +121,7 @@ def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
     """Rebuild a campaign's measurements from raw, with the parsers of today; an outcome that changed is journaled."""
     if name in parsers.tools() or name in parsers.facts.tools():
         raise FleetmarkError(f"fleetmark parse {name}: which file? Give the tool's output, or - for stdin")
-    archive = archives.find(root, name).writable()
+    archive = find(root, name).writable()
     try:
         before = {documents.key_of(e): e for e in archive.journal() if e["e"] == "outcome"}
         changed = 0

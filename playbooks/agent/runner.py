@@ -1,6 +1,5 @@
 """Runs the steps of one job, in order, detached from whoever asked; each result is on disk before it is told."""
 
-import ctypes
 import errno
 import glob
 import json
@@ -18,6 +17,7 @@ import threading
 import time
 
 from job import LOCK, is_kept, remaining, write_atomic
+from processes import GRACE_S, become_subreaper, born, end, end_marked, listening, reap_orphans
 from telemetry import Sampler
 
 OUTPUT_CAP = 256 << 20  # bytes; a tool that prints more than this is broken
@@ -26,7 +26,6 @@ FILE_CAP = 256 << 20  # of one file that a tool leaves
 STEP_CAP = 1 << 30  # of all files of a step
 MOST_FILES = 1000  # of a step
 RESERVE = 1 << 20  # bytes kept back so that a full disk can still be reported
-GRACE_S = 3.0
 MOST_FOLLOWERS = 64
 ABANDONED_S = 900.0  # a job that waits for its controller gives up after this long without one
 # Why a step did not begin or was ended by the controller, as far as a host has to know: the archive says more.
@@ -55,8 +54,8 @@ class Runner:
         self.followers = []
         self.last_followed = time.monotonic()
         self.wake_r, self.wake_w = os.pipe()
-        for end in (self.wake_r, self.wake_w):
-            os.set_blocking(end, False)
+        for pipe in (self.wake_r, self.wake_w):
+            os.set_blocking(pipe, False)
         self.mutex = threading.Lock()
 
     # -- lock and followers
@@ -456,98 +455,6 @@ def collect(step, scratch, out):
     if len(left_out) > 20:
         left_out[20:] = ["%d more files are not kept" % (len(left_out) - 20)]
     return left_out
-
-
-def listening(port):
-    """Whether something listens on ``port``, TCP or UDP. The kernel is asked: a probe would use up a one-off server."""
-    wanted = ":%04X" % port
-    for table, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
-        try:
-            with open("/proc/net/" + table) as source:
-                rows = [line.split() for line in source]
-        except OSError:
-            continue  # no IPv6 here
-        if any(r[3] == state and r[1].endswith(wanted) for r in rows):
-            return True
-    return False
-
-
-def end(child, patience_s=0.0):
-    """End a child and its whole session: after ``patience_s`` of its own accord, then politely, then not."""
-    try:
-        child.wait(patience_s)
-    except subprocess.TimeoutExpired:
-        pass  # as expected of one that has to be ended
-    for sig, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, 30)):
-        try:
-            os.killpg(child.pid, sig)
-        except ProcessLookupError:
-            pass  # nobody left in that group
-        try:
-            child.wait(patience)
-            break
-        except subprocess.TimeoutExpired:
-            continue
-    try:
-        os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # all went with their leader
-
-
-def become_subreaper():
-    """Orphans of a step come to us, not to init, so that none outlives it (prctl(2), PR_SET_CHILD_SUBREAPER)."""
-    ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)
-
-
-def reap_orphans():
-    """Kill and wait for whatever a step left behind."""
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        for pid in children_of(os.getpid()):
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass  # ended by itself
-        try:
-            pid = os.waitpid(-1, os.WNOHANG)[0]
-        except ChildProcessError:
-            return
-        if not pid:
-            time.sleep(0.01)
-
-
-def end_marked(campaign):
-    """End what a launcher (mpirun, srun) of another host started here for this campaign: it carries our mark."""
-    mark = b"FLEETMARK_CAMPAIGN=%s" % campaign.encode()
-    for path in glob.glob("/proc/[0-9]*/environ"):
-        try:
-            with open(path, "rb") as source:
-                if mark in source.read().split(b"\0"):
-                    os.kill(int(path.split("/")[2]), signal.SIGKILL)
-        except OSError:
-            continue  # gone meanwhile, or somebody else's
-
-
-def born(pid):
-    """When a process started, in clock ticks since boot (proc(5)); ``?`` for one that is gone."""
-    try:
-        with open("/proc/%d/stat" % pid) as source:
-            return source.read().rpartition(")")[2].split()[19]
-    except OSError:
-        return "?"
-
-
-def children_of(parent):
-    found = []
-    for path in glob.glob("/proc/[0-9]*/stat"):
-        try:
-            with open(path) as source:
-                text = source.read()
-        except OSError:
-            continue  # gone meanwhile
-        if int(text.rpartition(")")[2].split()[1]) == parent:
-            found.append(int(text.split(" ", 1)[0]))
-    return found
 
 
 def main():
