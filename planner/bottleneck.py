@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import optimize, stats
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.text import count, said
+from fleetmark.base.text import count, message
 from planner.ratio import CONFIDENCE, Ratio
 
 Floats = npt.NDArray[np.float64]
@@ -286,7 +286,7 @@ def _refusals(resources: Sequence[str], condition: float, ends: Sequence[tuple[f
     refused: list[str] = []
     if condition > MOST_CONDITION:
         refused.append(
-            said(
+            message(
                 "the machines' rates rise and fall together: condition number {condition}, where {most} is the most",
                 condition=f"{condition:.0f}" if math.isfinite(condition) else "∞",
                 most=f"{MOST_CONDITION:.0f}",
@@ -295,7 +295,7 @@ def _refusals(resources: Sequence[str], condition: float, ends: Sequence[tuple[f
     for name, (low, high) in zip(resources, ends, strict=True):
         if high - low > 2 * MOST_SPREAD:
             refused.append(
-                said(
+                message(
                     "the share of {resource} lies anywhere from {low} to {high}",
                     resource=name,
                     low=f"{low:.0%}",
@@ -366,7 +366,7 @@ def cannot_tell(profile: Profile, rates: Mapping[str, float]) -> str:
     low, high = profile.rates.min(axis=0) / BEYOND, profile.rates.max(axis=0) * BEYOND
     out = [n for n, v, a, b in zip(profile.resources, x, low, high, strict=True) if not a <= v <= b]
     if out:
-        return said(
+        return message(
             "its {resources} lies more than {times} times beyond the machines fitted",
             resources=", ".join(out),
             times=f"{BEYOND:g}",
@@ -374,7 +374,7 @@ def cannot_tell(profile: Profile, rates: Mapping[str, float]) -> str:
     _, se = predicted(profile, rates)
     half = _quantile(profile) * se
     if half > math.log1p(MOST_ERROR):
-        return said(
+        return message(
             "the interval is wider than ±{most} (±{half}, {machines} machines for {resources} resources)",
             most=f"{MOST_ERROR:.0%}",
             half=f"{math.expm1(half):.0%}",

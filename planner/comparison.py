@@ -12,7 +12,7 @@ import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better
-from fleetmark.base.text import count, joined, said
+from fleetmark.base.text import count, joined, message
 from fleetmark.base.words import word
 from planner.equivalence import Equivalence, Pairing, compare
 
@@ -105,7 +105,7 @@ def comparison(
     if not any(e.each for c in found for e in c.classes.values()):
         raise FleetmarkError(_nothing_shared(baseline, candidates, per, found))
     warnings = [w for c in candidates for w in _warnings(baseline, c, pairing)]
-    notes: list[str] = [said("{side}: {note}", side=s.title, note=n) for s in sides for n in s.notes] + [
+    notes: list[str] = [message("{side}: {note}", side=s.title, note=n) for s in sides for n in s.notes] + [
         n for c in candidates for n in _sizes(baseline, c)[1]
     ]
     figures = {s.title: _figures(s) for s in sides}
@@ -130,7 +130,7 @@ def _candidate(
     excluded = _clashes(a, b)
     if per != "server":
         excluded |= {
-            str(t): said(
+            str(t): message(
                 "its unit is {unit}, {better}: nothing to share out per {per}",
                 unit=unit,
                 better=Better(better).told,
@@ -171,9 +171,9 @@ def _explained(left_out: Mapping[str, str], known: pd.DataFrame, a: Side, b: Sid
         for s in (a, b):
             if run in s.failed and run in s.limited:
                 how = word(s.failed[run])
-                vain.append(said("not equivalent: on {side} every run was {how}", side=s.title, how=how))
+                vain.append(message("not equivalent: on {side} every run was {how}", side=s.title, how=how))
             elif run in s.failed:
-                vain.append(said("on {side} every run was {how}", side=s.title, how=word(s.failed[run])))
+                vain.append(message("on {side} every run was {how}", side=s.title, how=word(s.failed[run])))
         made[title] = joined(vain, "; ") or why
     return made
 
@@ -194,12 +194,12 @@ def _clashes(a: Side, b: Side) -> dict[str, str]:
         units, ways = ([str(s.benchmarks.loc[title, key]) for s in (a, b)] for key in ("unit", "better"))
         match at_odds(units, ways):
             case "units":
-                found[str(title)] = said(
+                found[str(title)] = message(
                     "units clash: {one} on the baseline, {other} on the candidate", one=units[0], other=units[1]
                 )
             case "directions":
                 one, other = (Better(way).told or way for way in ways)
-                found[str(title)] = said(
+                found[str(title)] = message(
                     "directions clash: {one} on the baseline, {other} on the candidate", one=one, other=other
                 )
     return found
@@ -211,9 +211,9 @@ def _warnings(a: Side, b: Side, pairing: Pairing) -> list[str]:
     for key in sorted({*a.traits, *b.traits}):
         mine, theirs = (sorted(set(s.traits.get(key, ()))) for s in (a, b))
         if mine != theirs or len(mine) > 1:
-            left, right = (", ".join(values) or said("none") for values in (mine, theirs))
+            left, right = (", ".join(values) or message("none") for values in (mine, theirs))
             found.append(
-                said(
+                message(
                     "{key} differs: {left} ({a}) against {right} ({b})",
                     key=key,
                     left=left,
@@ -225,9 +225,9 @@ def _warnings(a: Side, b: Side, pairing: Pairing) -> list[str]:
     for title in a.benchmarks.index.intersection(b.benchmarks.index):
         standing = [str(s.benchmarks.loc[title, "standing"]) for s in (a, b)]
         if standing[0] != standing[1]:
-            left, right = (word(s) or said("an official result") for s in standing)
+            left, right = (word(s) or message("an official result") for s in standing)
             found.append(
-                said(
+                message(
                     "{title}: {left} ({a}) is set against {right} ({b})",
                     title=title,
                     left=left,
@@ -241,9 +241,9 @@ def _warnings(a: Side, b: Side, pairing: Pairing) -> list[str]:
     if len(common) and pairing is not Pairing.SAME_HOSTS:
         hosts, some = count(len(common), "host"), ", ".join(common[:3])
         found.append(
-            said("{hosts} is on both sides ({some}): compare it with --paired", hosts=hosts, some=some)
+            message("{hosts} is on both sides ({some}): compare it with --paired", hosts=hosts, some=some)
             if len(common) == 1
-            else said("{hosts} are on both sides ({some}): compare them with --paired", hosts=hosts, some=some)
+            else message("{hosts} are on both sides ({some}): compare them with --paired", hosts=hosts, some=some)
         )
     return found
 
@@ -292,9 +292,9 @@ def _sizes(a: Side, b: Side) -> tuple[list[str], list[str]]:
     for (far, mine, theirs), titles in found.items():
         some = "; ".join(titles[:3])
         told[far].append(
-            said(
+            message(
                 "{titles}: size {mine} ({a}) against {theirs} ({b})",
-                titles=said("{some} and {n} more", some=some, n=len(titles) - 3) if len(titles) > 3 else some,
+                titles=message("{some} and {n} more", some=some, n=len(titles) - 3) if len(titles) > 3 else some,
                 mine=mine,
                 theirs=theirs,
                 a=a.title,

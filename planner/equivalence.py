@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from planner import bootstrap
 from planner.ratio import CONFIDENCE, Ratio, against, of_log, paired, welch
 
@@ -95,11 +95,11 @@ def compare(
     covered = sum(wanted[n] for n in chosen) / (sum(wanted.values()) or 1)
     why = ""
     if not chosen or covered < LEAST_COVERED:
-        why = said("no benchmark on both sides")
+        why = message("no benchmark on both sides")
         if chosen:
-            why = said("only {covered:.0%} of the weight is measured on both sides", covered=covered)
+            why = message("only {covered:.0%} of the weight is measured on both sides", covered=covered)
     elif covered < WHOLE and len(both) < 2:
-        why = said(
+        why = message(
             "{covered:.0%} of the weight is in one benchmark: nothing says how far the others may lie from it",
             covered=covered,
         )
@@ -157,7 +157,7 @@ def _one(a: pd.Series, b: pd.Series, pairing: Pairing) -> Ratio:
 def _same_hosts(a: pd.DataFrame, b: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, str]]:
     """The hosts of both sides, with gaps wherever one of the two figures is missing; the others, with the reason."""
     common, shared = a.index.intersection(b.index), a.columns.intersection(b.columns)
-    alone: dict[str, str] = {str(h): said("is on one side only") for h in a.index.symmetric_difference(b.index)}
+    alone: dict[str, str] = {str(h): message("is on one side only") for h in a.index.symmetric_difference(b.index)}
     x, y = a.loc[common].copy(), b.loc[common].copy()
     there = x[shared].notna() & y[shared].notna()
     x[shared], y[shared] = x[shared].where(there), y[shared].where(there)
@@ -173,9 +173,9 @@ def _on_both(names: Sequence[str], a: pd.DataFrame, b: pd.DataFrame) -> tuple[li
         if has_a and has_b:
             both.append(name)
         elif name in a and name in b and not (has_a or has_b):
-            out[name] = said("no host has a figure on both sides")
+            out[name] = message("no host has a figure on both sides")
         else:
-            out[name] = said("measured on the baseline only") if has_a else said("measured on the candidate only")
+            out[name] = message("measured on the baseline only") if has_a else message("measured on the candidate only")
     return both, out
 
 
@@ -193,7 +193,7 @@ def _complete(
             break
         gaps = {n: max(float(side[n].isna().mean()) for side in (a, b)) for n in names}
         worst = max(names, key=lambda n: gaps[n])
-        dropped[worst] = said("missing on {part:.0%} of the hosts of a side", part=gaps[worst])
+        dropped[worst] = message("missing on {part:.0%} of the hosts of a side", part=gaps[worst])
         names = [n for n in names if n != worst]
     else:
         return [], a.iloc[:0], b.iloc[:0], dropped, {}
@@ -202,7 +202,7 @@ def _complete(
         for host in side.index.difference(rows.index):
             gaps_of = [n for n in names if bool(pd.isna(side.loc[host, n]))]
             some = f"{', '.join(gaps_of[:3])}{' …' if len(gaps_of) > 3 else ''}"
-            hosts_out[str(host)] = said("has no {some}", some=some)
+            hosts_out[str(host)] = message("has no {some}", some=some)
     return names, rows_a, rows_b, dropped, hosts_out
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetmark.base.measurement import Status
-from fleetmark.base.text import Said, said
+from fleetmark.base.text import Message, count, message
 from planner import summary
 from reports.campaign import tables as page_tables
 from reports.campaign.embedded import Embedded, embedded
@@ -93,29 +93,29 @@ def _of_campaign(report: Report) -> dict[str, Any]:
     }
 
 
-def _title(report: Report) -> Said:
+def _title(report: Report) -> Message:
     hosts = report.view.hosts
-    who = fmt.clean(hosts[0].name) if len(hosts) == 1 else fmt.count(len(hosts), "host")
+    who = fmt.clean(hosts[0].name) if len(hosts) == 1 else count(len(hosts), "host")
     # A suite of the user's own goes by its file.
-    return said("{who}, {suite} suite", who=who, suite=fmt.clean(Path(report.campaign.suite).stem))
+    return message("{who}, {suite} suite", who=who, suite=fmt.clean(Path(report.campaign.suite).stem))
 
 
 def _sections(found: dict[str, Any], face: Face | None) -> list[Section]:
     """The sections that the page has, in order, for its contents."""
     charted = face is None or any(found["charts"].values()) or found["meanwhile"] or found["matrix_left_out"]
     parts: list[tuple[bool, str, str]] = [
-        (face is None, "state", said("How it went")),
-        (face is None, "headlines", said("Headlines")),
-        (face is not None, "answer", said("The answer")),
-        (face is not None, "conversion", said("Conversion table")),
-        (face is not None, "ratios", said("Ratios")),
-        (bool(charted), "charts", said("Charts")),
-        (True, "metrics", said("All metrics")),
-        (True, "hosts", said("Hosts")),
-        (face is not None, "excluded", said("Exclusions")),
-        (bool(found["failed_runs"] or (face and found["problems"])), "failed", said("Not passed")),
-        (face is not None, "method", said("Method")),
-        (True, "provenance", said("Provenance")),
+        (face is None, "state", message("How it went")),
+        (face is None, "headlines", message("Headlines")),
+        (face is not None, "answer", message("The answer")),
+        (face is not None, "conversion", message("Conversion table")),
+        (face is not None, "ratios", message("Ratios")),
+        (bool(charted), "charts", message("Charts")),
+        (True, "metrics", message("All metrics")),
+        (True, "hosts", message("Hosts")),
+        (face is not None, "excluded", message("Exclusions")),
+        (bool(found["failed_runs"] or (face and found["problems"])), "failed", message("Not passed")),
+        (face is not None, "method", message("Method")),
+        (True, "provenance", message("Provenance")),
     ]
     classes = tuple(Section(t.anchor, fmt.clean(t.name)) for t in face.tables) if face else ()
     return [Section(id_, title, classes if id_ == "ratios" else ()) for there, id_, title in parts if there]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 
-from fleetmark.base.text import Said, joined, said
+from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from fleetmark.record.results import CampaignInfo
 from reports.hosts.columns import side_by_side
@@ -14,7 +14,7 @@ from reports.kit.workbook import Head, Sheet, cell
 from reports.report import Report
 
 MOST_NAMED = 20  # hosts named in one cell
-ALIKE = said("A column holds hosts that are configured alike; orange: unlike most of its side.")
+ALIKE = message("A column holds hosts that are configured alike; orange: unlike most of its side.")
 _LEFT = 26  # characters, the width of what stands left of prose
 
 
@@ -22,7 +22,7 @@ def named(hosts: Sequence[str]) -> str:
     """Hosts by name; how many more there are."""
     more = len(hosts) - MOST_NAMED
     listed = ", ".join(hosts[:MOST_NAMED])
-    return said("{hosts} and {n} more", hosts=listed, n=f"{more:,}") if more > 0 else listed
+    return message("{hosts} and {n} more", hosts=listed, n=f"{more:,}") if more > 0 else listed
 
 
 def command(words: Sequence[str]) -> str:
@@ -54,9 +54,9 @@ class Prose:
             self.sheet.text(self.row, 1, text, role)
             self.row += 1
 
-    def tabs(self, tabs: Mapping[str, Said]) -> None:
+    def tabs(self, tabs: Mapping[str, Message]) -> None:
         """What each tab is, with a way there."""
-        self.heading(said("Tabs"))
+        self.heading(message("Tabs"))
         for name, text in tabs.items():
             self.sheet.link(self.row, 0, name)
             self.sheet.text(self.row, 1, text, "wrap")
@@ -66,29 +66,29 @@ class Prose:
 def provenance(prose: Prose, report: Report) -> None:
     """Commands, versions and hashes: what it takes to make the same again."""
     if report.comparison is not None:
-        prose.heading(said("Provenance"))
-        prose.pair(said("Make this report again"), command(report.campaign.command), "code")
+        prose.heading(message("Provenance"))
+        prose.pair(message("Make this report again"), command(report.campaign.command), "code")
         made = f"{fmt.moment(report.campaign.created)}, Fleetmark {report.campaign.fleetmark_version}"
-        prose.pair(said("Made"), made)
-        prose.pair(said("Results in"), str(report.campaign.path), "code")
+        prose.pair(message("Made"), made)
+        prose.pair(message("Results in"), str(report.campaign.path), "code")
     for campaign in report.campaigns:
         _campaign(prose, campaign)
 
 
 def _campaign(prose: Prose, c: CampaignInfo) -> None:
-    prose.heading(said("Campaign {id}", id=c.id))
-    prose.pair(said("Run it again"), command(c.command), "code")
-    prose.pair(said("Files"), str(c.path), "code")
+    prose.heading(message("Campaign {id}", id=c.id))
+    prose.pair(message("Run it again"), command(c.command), "code")
+    prose.pair(message("Files"), str(c.path), "code")
     if c.suite:
-        prose.pair(said("Suite, seed"), f"{c.suite}, {c.seed}")
-    begun = joined([fmt.moment(c.created), fmt.duration(c.wall_s), None if c.finished else said("not finished")])
-    prose.pair(said("Begun, took"), begun)
+        prose.pair(message("Suite, seed"), f"{c.suite}, {c.seed}")
+    begun = joined([fmt.moment(c.created), fmt.duration(c.wall_s), None if c.finished else message("not finished")])
+    prose.pair(message("Begun, took"), begun)
     prose.pair("Fleetmark", c.fleetmark_version)
-    prose.pair(said("Versions"), ", ".join(f"{k} {v}" for k, v in sorted(c.tool_versions.items())))
+    prose.pair(message("Versions"), ", ".join(f"{k} {v}" for k, v in sorted(c.tool_versions.items())))
     for note in c.notes:
-        prose.pair(said("Note"), note)
+        prose.pair(message("Note"), note)
     for file, digest in sorted(c.hashes.items()):
-        prose.pair(said("SHA-256"), f"{digest}  {file}", "code")
+        prose.pair(message("SHA-256"), f"{digest}  {file}", "code")
 
 
 PROBLEM_HEADS = ("kind", "of", "what", "why", "runs", "next", "command")
@@ -97,13 +97,13 @@ PROBLEM_HEADS = ("kind", "of", "what", "why", "runs", "next", "command")
 def excluded(sheet: Sheet, report: Report, row: int) -> None:
     """What is not in the figures and why: benchmarks, hosts, values, runs; one row each."""
     heads = [
-        Head(said("kind"), "", 14),
-        Head(said("of"), "", 22),
-        Head(said("what"), "", 40),
-        Head(said("why"), "", 60),
-        Head(said("runs"), "", 8),
-        Head(said("what to do"), "", 34),
-        Head(said("command"), "", 60),
+        Head(message("kind"), "", 14),
+        Head(message("of"), "", 22),
+        Head(message("what"), "", 40),
+        Head(message("why"), "", 60),
+        Head(message("runs"), "", 8),
+        Head(message("what to do"), "", 34),
+        Head(message("command"), "", 60),
     ]
     first = row + 1
     at = first
@@ -120,7 +120,7 @@ def excluded(sheet: Sheet, report: Report, row: int) -> None:
         sheet.text(at, 6, problem.command, "code")
         at += 1
     if at == first:
-        sheet.text(at, 0, said("nothing was left out, and every run passed"), "note")
+        sheet.text(at, 0, message("nothing was left out, and every run passed"), "note")
     sheet.heads(row, heads)
     sheet.filtered(row, at - 1, len(heads), frozen_columns=0)
 
@@ -131,32 +131,32 @@ def _left_out(report: Report) -> Iterable[tuple[str, str, str, str]]:
         return
     for candidate in report.comparison.candidates:
         for title, why in candidate.excluded.items():
-            yield said("benchmark"), candidate.title, title, why
+            yield message("benchmark"), candidate.title, title, why
         for class_, e in candidate.classes.items():
             if not e.ratio:
-                yield said("class"), candidate.title, word(class_), e.why
+                yield message("class"), candidate.title, word(class_), e.why
             for title, why in e.left_out.items():
-                yield said("benchmark"), f"{candidate.title}, {word(class_)}", title, why
+                yield message("benchmark"), f"{candidate.title}, {word(class_)}", title, why
             for host, why in e.hosts_out.items():
-                yield said("host"), f"{candidate.title}, {word(class_)}", host, why
+                yield message("host"), f"{candidate.title}, {word(class_)}", host, why
     for note in report.comparison.notes:
-        yield said("note"), "", "", note
+        yield message("note"), "", "", note
 
 
 def facts(sheet: Sheet, report: Report, row: int) -> None:
     """Hosts side by side, those that are configured alike in one column; what differs is coloured."""
     shown = side_by_side(report.view.hosts)
-    heads = [Head(said("fact"), "", 24), Head(said("differs"), "", 10)]
+    heads = [Head(message("fact"), "", 24), Head(message("differs"), "", 10)]
     titles = [report.view.title_of(generation) for generation, _ in shown.columns]
     heads += [Head(title, "", 36) for title in titles]
     at = row + 1
-    sheet.text(at, 0, said("hosts"), "strong")
+    sheet.text(at, 0, message("hosts"), "strong")
     for column, (_, members) in enumerate(shown.columns, 2):
         sheet.text(at, column, named(members), "wrap")
     for fact in shown.rows:
         at += 1
         sheet.text(at, 0, fact.name, "strong")
-        sheet.text(at, 1, said("yes") if fact.differs else said("no"))
+        sheet.text(at, 1, message("yes") if fact.differs else message("no"))
         for column, of in enumerate(fact.cells, 2):
             sheet.text(at, column, of.text, "odd" if of.odd else "wrap")
     last = at
@@ -166,8 +166,8 @@ def facts(sheet: Sheet, report: Report, row: int) -> None:
         sheet.text(at, 2, why, "wrap")
     if shown.further:
         at += 1
-        sheet.text(at, 0, said("further configurations"), "strong")
+        sheet.text(at, 0, message("further configurations"), "strong")
         sheet.text(at, 2, named(shown.further), "wrap")
-    sheet.paint(f"{cell(row + 1, 1)}:{cell(last, 1)}", {sheet.book.words(said("yes")): "differs"})
+    sheet.paint(f"{cell(row + 1, 1)}:{cell(last, 1)}", {sheet.book.words(message("yes")): "differs"})
     sheet.heads(row, heads)
     sheet.filtered(row, at, len(heads), frozen_columns=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fleetmark.base.measurement import Better
-from fleetmark.base.text import Said, said
+from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
 from planner.equivalence import LEAST_COVERED
@@ -49,17 +49,17 @@ class _Workbook:
         self.report, self.found, self.book = report, found, book
         self.grid = grid(found, report.sides)
         self.sources = sources(report, self.grid.titles)
-        self.readme = book.sheet(said("Readme"), "#1F3A5F")
-        self.conversion = book.sheet(said("Conversion"), COLOURS[0])
-        self.classes = book.sheet(said("Classes"), COLOURS[0])
-        self.weights = book.sheet(said("Weights"), COLOURS[1])
-        self.benchmarks = book.sheet(said("Benchmarks"), COLOURS[0])
-        self.figures = book.sheet(said("Per host"), COLOURS[2])
-        self.logs = book.sheet(said("Host logs"), COLOURS[2])
-        self.scores = book.sheet(said("Host scores"), COLOURS[2])
-        self.raw = book.sheet(said("Raw"), COLOURS[2])
-        self.excluded = book.sheet(said("Excluded"), COLOURS[5])
-        self.facts = book.sheet(said("Facts"), COLOURS[5])
+        self.readme = book.sheet(message("Readme"), "#1F3A5F")
+        self.conversion = book.sheet(message("Conversion"), COLOURS[0])
+        self.classes = book.sheet(message("Classes"), COLOURS[0])
+        self.weights = book.sheet(message("Weights"), COLOURS[1])
+        self.benchmarks = book.sheet(message("Benchmarks"), COLOURS[0])
+        self.figures = book.sheet(message("Per host"), COLOURS[2])
+        self.logs = book.sheet(message("Host logs"), COLOURS[2])
+        self.scores = book.sheet(message("Host scores"), COLOURS[2])
+        self.raw = book.sheet(message("Raw"), COLOURS[2])
+        self.excluded = book.sheet(message("Excluded"), COLOURS[5])
+        self.facts = book.sheet(message("Facts"), COLOURS[5])
         self._hosts()
         self._benchmarks()
         lines = class_tabs.write(
@@ -75,18 +75,18 @@ class _Workbook:
     def _hosts(self) -> None:
         live = self.sources.listed and not self.sources.rows.empty
         if live:
-            self.raw.top(said("Measurements behind the means"), _RAW)
+            self.raw.top(message("Measurements behind the means"), _RAW)
             host_tabs.raw(self.raw, self.sources, self.found.per)
         else:
-            self.raw.top(said("Measurements behind the means"), self._no_raw())
-        self.logs.top(said("Logarithms of the hosts' figures, higher is better"), _LOGS if live else _LOGS_AS_VALUES)
+            self.raw.top(message("Measurements behind the means"), self._no_raw())
+        self.logs.top(message("Logarithms of the hosts' figures, higher is better"), _LOGS if live else _LOGS_AS_VALUES)
         host_tabs.logs(self.grid, self.logs, self.sources, self.raw if live else None)
         host_tabs.figures(self.grid, self.figures, self.logs)
 
-    def _no_raw(self) -> Said:
+    def _no_raw(self) -> Message:
         if not self.sources.count:
-            return said("No measurements are on record behind these sides.")
-        return said(
+            return message("No measurements are on record behind these sides.")
+        return message(
             "{n} measurements are too many for formulas over each (at most {most}): the means stand as values. "
             "Every measurement is in the file measurements.parquet of its campaign, below {path}.",
             n=f"{self.sources.count:,}",
@@ -97,22 +97,22 @@ class _Workbook:
     def _benchmarks(self) -> None:
         found, sheet, at = self.found, self.benchmarks, _AT
         sheet.top(
-            said("Benchmarks, each for itself"),
-            said(
+            message("Benchmarks, each for itself"),
+            message(
                 "A ratio above 1: the candidate is better. Means are of whole servers, ratios per {per}.",
                 per=word(found.per),
             ),
         )
         heads = ratios.heads(found.baseline) | {
-            "candidate": Head(said("candidate")),
-            "class": Head(said("class"), "", 14),
-            "benchmark": Head(said("benchmark")),
-            "unit": Head(said("unit"), "", 9),
-            "direction": Head(said("direction"), "", 10),
-            "baseline": Head(said("baseline"), found.baseline, 16),
-            "other": Head(said("candidate"), said("geometric mean"), 16),
-            "standing": Head(said("standing"), "", 12),
-            "note": Head(said("note"), "", 44),
+            "candidate": Head(message("candidate")),
+            "class": Head(message("class"), "", 14),
+            "benchmark": Head(message("benchmark")),
+            "unit": Head(message("unit"), "", 9),
+            "direction": Head(message("direction"), "", 10),
+            "baseline": Head(message("baseline"), found.baseline, 16),
+            "other": Head(message("candidate"), message("geometric mean"), 16),
+            "standing": Head(message("standing"), "", 12),
+            "note": Head(message("note"), "", 44),
         }
         row = FIRST_ROW
         for candidate in found.candidates:
@@ -168,19 +168,19 @@ class _Workbook:
     def _classes(self, lines: Sequence[Line]) -> None:
         at = class_tabs.AT
         self.weights.top(
-            said("Weights of benchmarks in their class"),
-            said("Yellow cells are inputs: change a weight, or count a benchmark or not, and the headlines follow."),
+            message("Weights of benchmarks in their class"),
+            message("Yellow cells are inputs: change a weight, or count a benchmark or not, and the headlines follow."),
         )
         self.scores.top(
-            said("Each host's score: its logs, weighted"),
-            said("A host that lacks a benchmark of the headline has none."),
+            message("Each host's score: its logs, weighted"),
+            message("A host that lacks a benchmark of the headline has none."),
         )
         self.classes.top(
-            said("Classes: what one candidate is worth"),
-            said("Live from the hosts' scores. The range of the benchmarks stands beside each headline."),
+            message("Classes: what one candidate is worth"),
+            message("Live from the hosts' scores. The range of the benchmarks stands beside each headline."),
         )
         ratios.paint(self.classes, FIRST_ROW, FIRST_ROW + len(lines) - 1, at["verdict"])
-        class_tabs.forest(self.classes, lines, said("Ratio of each class, with its interval"))
+        class_tabs.forest(self.classes, lines, message("Ratio of each class, with its interval"))
         for line in lines:
             name = f"{line.candidate.title}_{line.class_}{'_equal_work' if line.equal_work else ''}"
             for key, prefix in (("ratio", "E"), ("lo", "E_lo"), ("hi", "E_hi")):
@@ -188,18 +188,23 @@ class _Workbook:
 
     def _conversion(self, lines: Sequence[Line]) -> None:
         sheet, at = self.conversion, class_tabs.AT
-        sheet.top(question(self.found), said("Everything here follows from the other tabs and from the yellow cells."))
+        sheet.top(
+            question(self.found), message("Everything here follows from the other tabs and from the yellow cells.")
+        )
         head = self._inputs() + 3
         names = list(dict.fromkeys(class_tabs.title(line) for line in lines))
         candidates = [c.title for c in self.found.candidates]
         replaced = self.found.per == "server"
         per = 5 if replaced else 4
-        heads = [Head(said("class"), "", 40)]
+        heads = [Head(message("class"), "", 40)]
         for k, candidate in enumerate(candidates):
             sheet.text(head - 1, 1 + k * per, candidate, "heading")
-            heads += [Head(said("one is worth"), said("× baseline"), 11), Head(said("from"), said("× baseline"), 11)]
-            heads += [Head(said("to"), said("× baseline"), 11), Head(said("verdict"), "", 13)]
-            heads += [Head(said("needed instead"), said("servers"), 11)] if replaced else []
+            heads += [
+                Head(message("one is worth"), message("× baseline"), 11),
+                Head(message("from"), message("× baseline"), 11),
+            ]
+            heads += [Head(message("to"), message("× baseline"), 11), Head(message("verdict"), "", 13)]
+            heads += [Head(message("needed instead"), message("servers"), 11)] if replaced else []
         place = {(line.candidate.title, class_tabs.title(line)): line for line in lines}
         for n, name in enumerate(names, head + 1):
             sheet.text(n, 0, name, "strong")
@@ -229,22 +234,22 @@ class _Workbook:
         """The inputs that all tabs share; the row below them."""
         sheet = self.conversion
         inputs = [
-            (said("confidence of intervals"), CONFIDENCE, PERCENT, ratios.CONFIDENCE_NAME, 0.5, 0.999),
-            (said("no difference worth having: within"), SAME, PERCENT, ratios.SAME_NAME, 0, 0.5),
-            (said("least weight covered for a headline"), LEAST_COVERED, PERCENT, class_tabs.LEAST_NAME, 0, 1),
+            (message("confidence of intervals"), CONFIDENCE, PERCENT, ratios.CONFIDENCE_NAME, 0.5, 0.999),
+            (message("no difference worth having: within"), SAME, PERCENT, ratios.SAME_NAME, 0, 0.5),
+            (message("least weight covered for a headline"), LEAST_COVERED, PERCENT, class_tabs.LEAST_NAME, 0, 1),
         ]
         if self.found.per == "server":
-            inputs.append((said("baseline servers to replace"), 100.0, "#,##0", "servers_replaced", 0, 1e9))
-        sheet.text(_INPUTS - 1, 0, said("Inputs"), "heading")
+            inputs.append((message("baseline servers to replace"), 100.0, "#,##0", "servers_replaced", 0, 1e9))
+        sheet.text(_INPUTS - 1, 0, message("Inputs"), "heading")
         for n, (text, value, form, name, lo, hi) in enumerate(inputs, _INPUTS):
             sheet.text(n, 0, text, "strong")
             sheet.number(n, 1, value, form, "input")
-            sheet.must_be_number(n, 1, lo, hi, said("a number from {lo} to {hi}", lo=f"{lo:g}", hi=f"{hi:g}"))
+            sheet.must_be_number(n, 1, lo, hi, message("a number from {lo} to {hi}", lo=f"{lo:g}", hi=f"{hi:g}"))
             self.book.name(name, sheet.at(n, 1))
         return _INPUTS + len(inputs)
 
     def _bars(self, head: int, last: int, candidates: int, per: int) -> None:
-        chart = self.book.chart("column", said("What one candidate is worth, in baselines"))
+        chart = self.book.chart("column", message("What one candidate is worth, in baselines"))
         for k in range(candidates):
             column = 1 + k * per
             chart.add_series(
@@ -256,29 +261,29 @@ class _Workbook:
                     "gap": 60,
                 }
             )
-        chart.set_y_axis({"name": self.book.words(said("× baseline")), "num_format": "0.0", "min": 0} | GRID)
+        chart.set_y_axis({"name": self.book.words(message("× baseline")), "num_format": "0.0", "min": 0} | GRID)
         self.conversion.place(chart, last + 2, 0, 860, 360)
 
     # ------------------------------------------------------------ what to know of it
 
     def _lists(self) -> None:
-        self.excluded.top(said("What is not in the figures, and why"))
+        self.excluded.top(message("What is not in the figures, and why"))
         sheets.excluded(self.excluded, self.report, FIRST_ROW - 1)
-        self.facts.top(said("Hosts side by side"), sheets.ALIKE)
+        self.facts.top(message("Hosts side by side"), sheets.ALIKE)
         sheets.facts(self.facts, self.report, FIRST_ROW - 1)
 
     def _readme(self, lines: Sequence[Line]) -> None:
         prose = Prose(self.readme, self.readme.top(question(self.found)) - 1)
-        prose.heading(said("Answer"))
+        prose.heading(message("Answer"))
         for line in lines:
             self._answer(prose, line)
         if self.found.warnings:
-            prose.heading(said("Warnings"))
+            prose.heading(message("Warnings"))
             prose.sentences(self.found.warnings, "worse")
-        prose.heading(said("How to work with it"))
+        prose.heading(message("How to work with it"))
         prose.sentences(_HOW if self.sources.listed else [_HOW[0], *_HOW[2:]])
         prose.tabs({sheet.name: text for sheet, text in self._tabs()})
-        prose.heading(said("Method"))
+        prose.heading(message("Method"))
         for name, text in method(self.found):
             prose.pair(name, text)
         prose.sentences(footnotes(self.found), "note")
@@ -302,29 +307,29 @@ class _Workbook:
         self.readme.formula(prose.row, 1, formula, value, role="word")
         prose.row += 1
 
-    def _tabs(self) -> Sequence[tuple[Sheet, Said]]:
+    def _tabs(self) -> Sequence[tuple[Sheet, Message]]:
         return (
-            (self.conversion, said("What one candidate is worth in baselines, class by class; inputs; a chart.")),
-            (self.classes, said("The headline of each class with its interval and how it comes about; a chart.")),
-            (self.weights, said("The weight of each benchmark in its class: inputs, in yellow.")),
-            (self.benchmarks, said("The ratio of each benchmark with its interval and how it comes about.")),
-            (self.figures, said("Each host's geometric mean of each benchmark.")),
-            (self.logs, said("The same as logarithms, turned so that more is better: what ratios are made of.")),
-            (self.scores, said("Each host's weighted sum over a class: what headlines are made of.")),
-            (self.raw, said("Every measurement that is in a mean, with the file it was read from.")),
-            (self.excluded, said("What was left out or did not pass, and why.")),
-            (self.facts, said("How the hosts are made and configured, side by side.")),
+            (self.conversion, message("What one candidate is worth in baselines, class by class; inputs; a chart.")),
+            (self.classes, message("The headline of each class with its interval and how it comes about; a chart.")),
+            (self.weights, message("The weight of each benchmark in its class: inputs, in yellow.")),
+            (self.benchmarks, message("The ratio of each benchmark with its interval and how it comes about.")),
+            (self.figures, message("Each host's geometric mean of each benchmark.")),
+            (self.logs, message("The same as logarithms, turned so that more is better: what ratios are made of.")),
+            (self.scores, message("Each host's weighted sum over a class: what headlines are made of.")),
+            (self.raw, message("Every measurement that is in a mean, with the file it was read from.")),
+            (self.excluded, message("What was left out or did not pass, and why.")),
+            (self.facts, message("How the hosts are made and configured, side by side.")),
         )
 
 
-_RAW = said(
+_RAW = message(
     "What passed and is in a mean. Filter as you like, but do not sort: the tab Host logs points at these rows."
 )
-_LOGS = said("Live from the tab Raw; grey: a value that no formula here makes.")
-_LOGS_AS_VALUES = said("Values: there are too many measurements to have them all here.")
+_LOGS = message("Live from the tab Raw; grey: a value that no formula here makes.")
+_LOGS_AS_VALUES = message("Values: there are too many measurements to have them all here.")
 _HOW = (
-    said("Yellow cells are inputs; everything that rests on them is worked out again when they change."),
-    said("Filter as you like, but sort only copies: formulas point at ranges of other tabs."),
-    said("Named cells (E_…, E_lo_…, E_hi_…) are there for workbooks of your own."),
-    said("Opened elsewhere than in Excel or LibreOffice, cells show what Fleetmark worked out."),
+    message("Yellow cells are inputs; everything that rests on them is worked out again when they change."),
+    message("Filter as you like, but sort only copies: formulas point at ranges of other tabs."),
+    message("Named cells (E_…, E_lo_…, E_hi_…) are there for workbooks of your own."),
+    message("Opened elsewhere than in Excel or LibreOffice, cells show what Fleetmark worked out."),
 )

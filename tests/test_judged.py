@@ -21,7 +21,7 @@ import workloads
 from fleetmark.base.measurement import Status
 from fleetmark.campaign import judged as judging
 from fleetmark.campaign import run as campaign
-from fleetmark.campaign.drive import said
+from fleetmark.campaign.drive import fields_of
 from fleetmark.campaign.judged import Judged
 from fleetmark.campaign.outcome import rebuild
 from fleetmark.record.archive import Archive
@@ -204,7 +204,7 @@ def test_a_campaign_keeps_its_memory_while_it_owes_anything(
         judged = given[-1]
         for step, output in of_controller.pop(0):
             outcome = judged.outcome(keep(archive, step, output))
-            archive.note("outcome", **{k: {"host": "h1", **step}[k] for k in KEY}, **said(outcome))
+            archive.note("outcome", **{k: {"host": "h1", **step}[k] for k in KEY}, **fields_of(outcome))
         return bool(of_controller)
 
     asked = SimpleNamespace(hosts=[SimpleNamespace(name="h1")], exchanges=())

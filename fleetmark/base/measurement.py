@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 
 
 class Better(StrEnum):
@@ -20,7 +20,7 @@ class Better(StrEnum):
     @property
     def told(self) -> str:
         """``higher is better``; empty for what only describes."""
-        return {Better.HIGHER: said("higher is better"), Better.LOWER: said("lower is better")}.get(self, "")
+        return {Better.HIGHER: message("higher is better"), Better.LOWER: message("lower is better")}.get(self, "")
 
 
 class Status(StrEnum):
@@ -43,10 +43,10 @@ class Standing(StrEnum):
     def footnote(self) -> str:
         """What has to stand wherever such a figure is shown."""
         return {
-            Standing.ESTIMATE: said(
+            Standing.ESTIMATE: message(
                 "estimate: not a compliant reportable run; not comparable with published SPEC results."
             ),
-            Standing.UNVERIFIED: said("unverified: Result not verified by MLCommons Association."),
+            Standing.UNVERIFIED: message("unverified: Result not verified by MLCommons Association."),
         }[self]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
-class Said(str):
+class Message(str):
     """An English sentence; ``template`` is its fixed text with ``{name}`` for each of ``values``.
 
     It is a string in every way; only ``reports.kit.language`` looks at how it was made.
@@ -15,7 +15,7 @@ class Said(str):
     template: str
     values: Mapping[str, Any]
 
-    def __new__(cls, template: str, values: Mapping[str, Any]) -> Said:
+    def __new__(cls, template: str, values: Mapping[str, Any]) -> Message:
         made = super().__new__(cls, template.format_map(values) if values else template)
         made.template, made.values = template, values
         return made
@@ -24,21 +24,21 @@ class Said(str):
         return self.template, self.values
 
 
-def said(template: str, **values: Any) -> Said:
-    """``said("{n} hosts", n=3)``: fixed text, which the catalogue of each language has, and what varies in it.
+def message(template: str, **values: Any) -> Message:
+    """``message("{n} hosts", n=3)``: fixed text, which the catalogue of each language has, and what varies in it.
 
     The template must be a literal: a test collects them from the source. Values may be sentences themselves.
     """
-    return Said(template, values)
+    return Message(template, values)
 
 
-def count(number: int, noun: str, plural: str = "") -> Said:
+def count(number: int, noun: str, plural: str = "") -> Message:
     """``1 host``, ``6 hosts``, ``25,500 runs``; ``plural`` where it is not the noun with an s.
 
     The nouns must be literals too. A language has both forms, and may say them alike.
     """
     form = noun if number == 1 else plural or f"{noun}s"
-    return Said(f"{{n}} {form}", {"n": f"{number:,}"})
+    return Message(f"{{n}} {form}", {"n": f"{number:,}"})
 
 
 def joined(parts: Iterable[str | None], between: str = ", ") -> str:
@@ -47,11 +47,11 @@ def joined(parts: Iterable[str | None], between: str = ", ") -> str:
     if len(there) < 2:
         return there[0] if there else ""
     values = {f"part{n}": part for n, part in enumerate(there)}
-    return Said("{between}".join(f"{{{name}}}" for name in values), values | {"between": between})
+    return Message("{between}".join(f"{{{name}}}" for name in values), values | {"between": between})
 
 
 def changed(text: str, change: Callable[[str], str]) -> str:
     """``text`` with what varies in it changed, however deep; a text that is no sentence is changed as a whole."""
-    if not isinstance(text, Said):
+    if not isinstance(text, Message):
         return change(text)
-    return Said(text.template, {k: changed(v, change) if isinstance(v, str) else v for k, v in text.values.items()})
+    return Message(text.template, {k: changed(v, change) if isinstance(v, str) else v for k, v in text.values.items()})

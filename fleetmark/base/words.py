@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from fleetmark.base.text import Said, joined, said
+from fleetmark.base.text import Message, joined, message
 
-_WORDS: dict[str, Said] = {
+_WORDS: dict[str, Message] = {
     # how a run ended (fleetmark.base.measurement.Status), or why a value that passed is none to use
-    "passed": said("passed"),
-    "failed": said("failed"),
-    "invalid": said("invalid"),
-    "skipped": said("skipped"),
-    "lost": said("lost"),
-    "zero or negative": said("zero or negative"),
+    "passed": message("passed"),
+    "failed": message("failed"),
+    "invalid": message("invalid"),
+    "skipped": message("skipped"),
+    "lost": message("lost"),
+    "zero or negative": message("zero or negative"),
     # what the owners of a benchmark call a figure (Standing)
-    "estimate": said("estimate"),
-    "unverified": said("unverified"),
+    "estimate": message("estimate"),
+    "unverified": message("unverified"),
     # what an interval allows to be said (planner.ratio.Verdict)
-    "better": said("better"),
-    "worse": said("worse"),
-    "same": said("same"),
-    "cannot tell": said("cannot tell"),
+    "better": message("better"),
+    "worse": message("worse"),
+    "same": message("same"),
+    "cannot tell": message("cannot tell"),
     # which way a metric improves (Better)
-    "higher": said("higher"),
-    "lower": said("lower"),
+    "higher": message("higher"),
+    "lower": message("lower"),
     # what a comparison is per (fleetmark.record.pool.PER)
-    "server": said("server"),
-    "socket": said("socket"),
-    "core": said("core"),
-    "thread": said("thread"),
-    "gpu": said("gpu"),
-    "watt": said("watt"),
-    "money": said("money"),
+    "server": message("server"),
+    "socket": message("socket"),
+    "core": message("core"),
+    "thread": message("thread"),
+    "gpu": message("gpu"),
+    "watt": message("watt"),
+    "money": message("money"),
     # the one class that is no benchmark's (planner.comparison.WORK_MIX)
-    "work mix": said("work mix"),
+    "work mix": message("work mix"),
 }
 
 

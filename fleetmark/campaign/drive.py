@@ -361,7 +361,7 @@ class Drive:
 
     def _record(self, run: Run, step: Step, outcome: Outcome, sync: bool = True) -> None:
         if not step.serves:
-            self.archive.note("outcome", host=run.host, sync=sync, **about(step), **said(outcome))
+            self.archive.note("outcome", host=run.host, sync=sync, **about(step), **fields_of(outcome))
 
     def _over(self, run: Run, why: str) -> None:
         """Nothing more will come from this host: what it still owed is lost, and its peers need not wait."""
@@ -448,7 +448,7 @@ def about(step: Step) -> dict[str, Any]:
     return {"workload": step.workload, "case": step.case, "repeat": step.repeat, "subject": step.subject}
 
 
-def said(outcome: Outcome) -> dict[str, Any]:
+def fields_of(outcome: Outcome) -> dict[str, Any]:
     """An outcome as the journal keeps it."""
     return {
         "status": outcome.status.value,

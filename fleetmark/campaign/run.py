@@ -26,7 +26,7 @@ from fleetmark.base.text import count
 from fleetmark.campaign import planned
 from fleetmark.campaign.adaptive import Adaptive, Until
 from fleetmark.campaign.credentials import credentials_again, refuse_without
-from fleetmark.campaign.drive import Drive, about, said
+from fleetmark.campaign.drive import Drive, about, fields_of
 from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.judged import Judged
 from fleetmark.campaign.launch import launch
@@ -149,7 +149,7 @@ def _set_aside_lost(archive: Archive) -> None:
                 continue
         except FleetmarkError as error:  # damaged
             if not step["serves"] and journaled.get(key_of(step), Status.LOST) != Status.LOST:
-                lost = said(Outcome(Status.LOST, str(error)))
+                lost = fields_of(Outcome(Status.LOST, str(error)))
                 archive.note("outcome", **{k: step[k] for k in KEY}, **lost)
         archive.set_aside(folder)
 
@@ -288,13 +288,13 @@ def _note_known(archive: Archive, checked: Sequence[Checked], plan: Plan) -> Non
         if not c.facts:
             archive.note("unreachable", host=name, reason=c.reason)
             for workload in plan.settings:
-                lost = said(Outcome(Status.LOST, f"unreachable: {c.reason}"))
+                lost = fields_of(Outcome(Status.LOST, f"unreachable: {c.reason}"))
                 archive.note("outcome", host=name, workload=workload, **nothing, **lost)
             continue
         for workload, why in plan.hosts[name].skipped.items():
-            archive.note("outcome", host=name, workload=workload, **nothing, **said(Outcome(Status.SKIPPED, why)))
+            archive.note("outcome", host=name, workload=workload, **nothing, **fields_of(Outcome(Status.SKIPPED, why)))
         for no in plan.hosts[name].refused:
-            failed = said(Outcome(Status.FAILED, no.reason))
+            failed = fields_of(Outcome(Status.FAILED, no.reason))
             archive.note("outcome", host=name, workload=no.workload, **{**nothing, "case": no.case}, **failed)
 
 
@@ -390,7 +390,7 @@ def _note_lost(archive: Archive, job: Mapping[str, Any], owed: set[str], why: st
     """What is still owed by a host that cannot be asked for it."""
     for step in job["steps"]:
         if step["id"] in owed and not step["serves"]:
-            lost = said(Outcome(Status.LOST, why))
+            lost = fields_of(Outcome(Status.LOST, why))
             archive.note("outcome", host=job["host"], **about(Step.from_json(step)), **lost)
 
 

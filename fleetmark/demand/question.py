@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from fleetmark import __version__
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import periods
 from fleetmark.demand import yaml as demand_yaml
@@ -161,7 +161,7 @@ def _workload(name: str, w: Written, names: list[str], years: float, found: Inpu
     path = ("workloads", name)
     point, sigma = demand(w.demand, w.unit, names, years, found, (*path, "demand"))
     utilisation = w.utilisation or 0.0
-    why: str = said("given")
+    why: str = message("given")
     if w.slo is not None:
         try:
             utilisation, why = _of_slo(w.slo)

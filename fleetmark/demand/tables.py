@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fleetmark.base.text import Said, said
+from fleetmark.base.text import Message, message
 from planner.capacity.queueing import CAP
 
 MOST = 1e15
@@ -21,7 +21,7 @@ class Rule:
     ``words``. ``optional``: it may be empty, which means ``empty``.
     """
 
-    what: Said
+    what: Message
     least: float = 0.0
     most: float = MOST
     above: bool = False
@@ -32,26 +32,26 @@ class Rule:
     empty: str = ""
 
     @property
-    def hint(self) -> Said:
+    def hint(self) -> Message:
         """What may be typed, for the person who is about to."""
         if self.words:
-            return said("{what}: {words}", what=self.what, words=", ".join(self.words))
+            return message("{what}: {words}", what=self.what, words=", ".join(self.words))
         if self.text:
             return self.what
-        kind = said("a whole number") if self.whole else said("a number")
+        kind = message("a whole number") if self.whole else message("a number")
         if self.above:
-            span = said("above {least}", least=f"{self.least:g}")
+            span = message("above {least}", least=f"{self.least:g}")
         elif self.most >= MOST:
-            span = said("{least} or more", least=f"{self.least:g}")
+            span = message("{least} or more", least=f"{self.least:g}")
         else:
-            span = said("{least} to {most}", least=f"{self.least:g}", most=f"{self.most:g}")
+            span = message("{least} to {most}", least=f"{self.least:g}", most=f"{self.most:g}")
         if self.above and self.most < MOST:
-            span = said("above {least}, up to {most}", least=f"{self.least:g}", most=f"{self.most:g}")
+            span = message("above {least}, up to {most}", least=f"{self.least:g}", most=f"{self.most:g}")
         if self.optional:
-            return said(
+            return message(
                 "{what}: {kind}, {span}; empty: {empty}", what=self.what, kind=kind, span=span, empty=self.empty
             )
-        return said("{what}: {kind}, {span}", what=self.what, kind=kind, span=span)
+        return message("{what}: {kind}, {span}", what=self.what, kind=kind, span=span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Column:
     """A column of inputs: the ``name`` of its range, its ``title`` and ``unit``, and the ``rule`` of its cells."""
 
     name: str
-    title: Said
+    title: Message
     rule: Rule
     unit: str = ""
     form: str = "General"
@@ -77,26 +77,38 @@ def settings(money: str = "") -> tuple[Column, ...]:
     """What holds for the whole question, one cell each."""
     return (
         Column(
-            "question_date", said("date of prices and of present value"), Rule(said("a date, 2027-01-31"), text=True)
+            "question_date",
+            message("date of prices and of present value"),
+            Rule(message("a date, 2027-01-31"), text=True),
         ),
         Column(
-            "question_discount", said("discount rate"), Rule(said("a discount rate"), most=1), said("a year"), "0.00%"
+            "question_discount",
+            message("discount rate"),
+            Rule(message("a discount rate"), most=1),
+            message("a year"),
+            "0.00%",
         ),
-        Column("question_energy_price", said("energy price"), Rule(said("an energy price")), f"{money}/kWh", "0.0000"),
-        Column("question_pue", said("PUE"), Rule(said("a PUE"), least=1, most=10), "", "0.00"),
-        Column("question_carbon_price", said("carbon price"), Rule(said("a carbon price")), f"{money}/t CO2e", "0.00"),
-        Column("question_grid", said("carbon of the grid"), Rule(said("carbon of the grid")), "kg CO2e/kWh", "0.000"),
+        Column(
+            "question_energy_price", message("energy price"), Rule(message("an energy price")), f"{money}/kWh", "0.0000"
+        ),
+        Column("question_pue", message("PUE"), Rule(message("a PUE"), least=1, most=10), "", "0.00"),
+        Column(
+            "question_carbon_price", message("carbon price"), Rule(message("a carbon price")), f"{money}/t CO2e", "0.00"
+        ),
+        Column(
+            "question_grid", message("carbon of the grid"), Rule(message("carbon of the grid")), "kg CO2e/kWh", "0.000"
+        ),
         Column(
             "question_quantile",
-            said("share of futures in which demand shall be met"),
-            Rule(said("a share"), least=0.5, most=0.999),
+            message("share of futures in which demand shall be met"),
+            Rule(message("a share"), least=0.5, most=0.999),
             "",
             "0.0%",
         ),
         Column(
             "question_survive",
-            said("capacity suffices with any one failure domain gone"),
-            Rule(said("an answer"), text=True, words=(YES, NO)),
+            message("capacity suffices with any one failure domain gone"),
+            Rule(message("an answer"), text=True, words=(YES, NO)),
         ),
     )
 
@@ -106,8 +118,8 @@ def periods(money: str = "") -> tuple[Column, ...]:
     return (
         Column(
             "period_budget",
-            said("money for purchases"),
-            Rule(said("a sum of money"), optional=True, empty=said("no limit")),
+            message("money for purchases"),
+            Rule(message("a sum of money"), optional=True, empty=message("no limit")),
             money,
             PRICE,
         ),
@@ -117,102 +129,134 @@ def periods(money: str = "") -> tuple[Column, ...]:
 def workloads() -> tuple[Column, ...]:
     """A row per workload."""
     return (
-        Column("workload_name", said("workload"), Rule(said("a name"), text=True)),
-        Column("workload_unit", said("unit of its demand"), Rule(said("a unit"), text=True)),
+        Column("workload_name", message("workload"), Rule(message("a name"), text=True)),
+        Column("workload_unit", message("unit of its demand"), Rule(message("a unit"), text=True)),
         Column(
             "workload_utilisation",
-            said("utilisation"),
-            Rule(said("a utilisation"), most=CAP, above=True),
-            said("share of a server"),
+            message("utilisation"),
+            Rule(message("a utilisation"), most=CAP, above=True),
+            message("share of a server"),
             "0.0%",
         ),
         Column(
             "workload_dedicated",
-            said("servers of its own"),
-            Rule(said("an answer"), text=True, words=(YES, NO)),
-            said("yes or no"),
+            message("servers of its own"),
+            Rule(message("an answer"), text=True, words=(YES, NO)),
+            message("yes or no"),
         ),
     )
 
 
 def skus(money: str = "") -> tuple[Column, ...]:
     """A row per SKU."""
-    year = said("{money} a year", money=money)
+    year = message("{money} a year", money=money)
     return (
-        Column("sku_name", said("SKU"), Rule(said("a name"), text=True)),
-        Column("sku_price", said("price"), Rule(said("a price"), optional=True, empty=said("not sold")), money, PRICE),
-        Column("sku_idle_w", said("power idle"), Rule(said("a power")), "W", AMOUNT),
-        Column("sku_peak_w", said("power peak"), Rule(said("a power")), "W", AMOUNT),
-        Column("sku_rack_units", said("rack units"), Rule(said("rack units")), "U", AMOUNT),
-        Column("sku_gpus", said("GPUs"), Rule(said("a count"), whole=True), "", INTEGER),
-        Column("sku_ports", said("ports"), Rule(said("a count"), whole=True), "", INTEGER),
+        Column("sku_name", message("SKU"), Rule(message("a name"), text=True)),
         Column(
-            "sku_lead", said("lead time"), Rule(said("a lead time"), most=1000, whole=True), said("periods"), INTEGER
+            "sku_price",
+            message("price"),
+            Rule(message("a price"), optional=True, empty=message("not sold")),
+            money,
+            PRICE,
         ),
-        Column("sku_support", said("support"), Rule(said("a sum of money")), year, PRICE),
-        Column("sku_space", said("space"), Rule(said("a sum of money")), year, PRICE),
-        Column("sku_migration", said("moving off one"), Rule(said("a sum of money")), money, PRICE),
-        Column("sku_minimum_order", said("minimum order"), Rule(said("a count"), whole=True), said("servers"), INTEGER),
+        Column("sku_idle_w", message("power idle"), Rule(message("a power")), "W", AMOUNT),
+        Column("sku_peak_w", message("power peak"), Rule(message("a power")), "W", AMOUNT),
+        Column("sku_rack_units", message("rack units"), Rule(message("rack units")), "U", AMOUNT),
+        Column("sku_gpus", message("GPUs"), Rule(message("a count"), whole=True), "", INTEGER),
+        Column("sku_ports", message("ports"), Rule(message("a count"), whole=True), "", INTEGER),
         Column(
-            "sku_age_limit",
-            said("age limit"),
-            Rule(said("an age"), most=1000, whole=True, optional=True, empty=said("none")),
-            said("periods"),
+            "sku_lead",
+            message("lead time"),
+            Rule(message("a lead time"), most=1000, whole=True),
+            message("periods"),
             INTEGER,
         ),
-        Column("sku_embodied", said("embodied carbon"), Rule(said("embodied carbon")), "kg CO2e", AMOUNT),
+        Column("sku_support", message("support"), Rule(message("a sum of money")), year, PRICE),
+        Column("sku_space", message("space"), Rule(message("a sum of money")), year, PRICE),
+        Column("sku_migration", message("moving off one"), Rule(message("a sum of money")), money, PRICE),
+        Column(
+            "sku_minimum_order",
+            message("minimum order"),
+            Rule(message("a count"), whole=True),
+            message("servers"),
+            INTEGER,
+        ),
+        Column(
+            "sku_age_limit",
+            message("age limit"),
+            Rule(message("an age"), most=1000, whole=True, optional=True, empty=message("none")),
+            message("periods"),
+            INTEGER,
+        ),
+        Column("sku_embodied", message("embodied carbon"), Rule(message("embodied carbon")), "kg CO2e", AMOUNT),
     )
 
 
 def sites(money: str = "") -> tuple[Column, ...]:
     """A row per site."""
-    free = said("no limit")
-    general = said("as in Inputs")
+    free = message("no limit")
+    general = message("as in Inputs")
     return (
-        Column("site_name", said("site"), Rule(said("a name"), text=True)),
+        Column("site_name", message("site"), Rule(message("a name"), text=True)),
         Column(
             "site_domain",
-            said("fails together with"),
-            Rule(said("a failure domain"), text=True, optional=True, empty=said("itself alone")),
-            said("failure domain"),
+            message("fails together with"),
+            Rule(message("a failure domain"), text=True, optional=True, empty=message("itself alone")),
+            message("failure domain"),
         ),
-        Column("site_power_w", said("power limit"), Rule(said("a power"), optional=True, empty=free), "W", AMOUNT),
-        Column("site_rack_units", said("space"), Rule(said("rack units"), optional=True, empty=free), "U", AMOUNT),
-        Column("site_ports", said("ports"), Rule(said("a count"), optional=True, empty=free), "", AMOUNT),
+        Column(
+            "site_power_w", message("power limit"), Rule(message("a power"), optional=True, empty=free), "W", AMOUNT
+        ),
+        Column(
+            "site_rack_units", message("space"), Rule(message("rack units"), optional=True, empty=free), "U", AMOUNT
+        ),
+        Column("site_ports", message("ports"), Rule(message("a count"), optional=True, empty=free), "", AMOUNT),
         Column(
             "site_budget",
-            said("money for purchases"),
-            Rule(said("a sum of money"), optional=True, empty=free),
+            message("money for purchases"),
+            Rule(message("a sum of money"), optional=True, empty=free),
             money,
             PRICE,
         ),
         Column(
-            "site_spares", said("spares"), Rule(said("a count"), whole=True), said("servers per SKU in use"), INTEGER
+            "site_spares",
+            message("spares"),
+            Rule(message("a count"), whole=True),
+            message("servers per SKU in use"),
+            INTEGER,
         ),
         Column(
             "site_energy_price",
-            said("energy price"),
-            Rule(said("an energy price"), optional=True, empty=general),
+            message("energy price"),
+            Rule(message("an energy price"), optional=True, empty=general),
             f"{money}/kWh",
             "0.0000",
         ),
         Column(
-            "site_pue", said("PUE"), Rule(said("a PUE"), least=1, most=10, optional=True, empty=general), "", "0.00"
+            "site_pue",
+            message("PUE"),
+            Rule(message("a PUE"), least=1, most=10, optional=True, empty=general),
+            "",
+            "0.00",
         ),
     )
 
 
-RUNS = Rule(said("an answer"), text=True, words=(YES, NO), optional=True, empty=said("anywhere, where all are"))
+RUNS = Rule(message("an answer"), text=True, words=(YES, NO), optional=True, empty=message("anywhere, where all are"))
 
 
 def fleet() -> tuple[Column, ...]:
     """A row per cohort of servers in place."""
     return (
-        Column("fleet_sku", said("SKU"), Rule(said("the name of a SKU"), text=True)),
-        Column("fleet_site", said("site"), Rule(said("the name of a site"), text=True)),
-        Column("fleet_count", said("in place"), Rule(said("a count"), whole=True), said("servers"), INTEGER),
+        Column("fleet_sku", message("SKU"), Rule(message("the name of a SKU"), text=True)),
+        Column("fleet_site", message("site"), Rule(message("the name of a site"), text=True)),
+        Column("fleet_count", message("in place"), Rule(message("a count"), whole=True), message("servers"), INTEGER),
         Column(
-            "fleet_age", said("age at the start"), Rule(said("an age"), most=1000, whole=True), said("periods"), INTEGER
+            "fleet_age",
+            message("age at the start"),
+            Rule(message("an age"), most=1000, whole=True),
+            message("periods"),
+            INTEGER,
         ),
     )
 
@@ -220,31 +264,31 @@ def fleet() -> tuple[Column, ...]:
 def worths() -> tuple[Column, ...]:
     """A row per SKU and workload that runs on it."""
     return (
-        Column("worth_sku", said("SKU"), Rule(said("the name of a SKU"), text=True)),
-        Column("worth_workload", said("workload"), Rule(said("the name of a workload"), text=True)),
+        Column("worth_sku", message("SKU"), Rule(message("the name of a SKU"), text=True)),
+        Column("worth_workload", message("workload"), Rule(message("the name of a workload"), text=True)),
         Column(
             "worth_value",
-            said("E: what one server serves at full use"),
-            Rule(said("an equivalence"), above=True),
-            said("unit of the workload"),
+            message("E: what one server serves at full use"),
+            Rule(message("an equivalence"), above=True),
+            message("unit of the workload"),
             "#,##0.0000",
         ),
-        Column("worth_se", said("standard error of ln E"), Rule(said("a standard error"), most=10), "", "0.0000"),
+        Column("worth_se", message("standard error of ln E"), Rule(message("a standard error"), most=10), "", "0.0000"),
         Column(
             "worth_df",
-            said("degrees of freedom"),
-            Rule(said("degrees of freedom"), above=True, optional=True, empty=said("as good as known")),
+            message("degrees of freedom"),
+            Rule(message("degrees of freedom"), above=True, optional=True, empty=message("as good as known")),
             "",
             "#,##0.0",
         ),
     )
 
 
-MEDIAN = Column("demand_median", said("median demand"), Rule(said("a demand")), "", AMOUNT)
+MEDIAN = Column("demand_median", message("median demand"), Rule(message("a demand")), "", AMOUNT)
 SIGMA = Column(
     "demand_sd",
-    said("standard deviation of ln demand"),
-    Rule(said("a standard deviation"), most=10),
+    message("standard deviation of ln demand"),
+    Rule(message("a standard deviation"), most=10),
     "",
     "0.0000",
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from fleetmark.demand import periods, tables
 from fleetmark.demand.amounts import currency
 from fleetmark.demand.cells import Area, Cells, Value
@@ -19,7 +19,7 @@ from fleetmark.demand.tables import YES, Column, Rule
 from planner.capacity.question import Cohort, Question, Site, Sku, Workload, Worth
 
 T = TypeVar("T")
-_NAME = Rule(said("a name"), text=True)
+_NAME = Rule(message("a name"), text=True)
 
 
 def read(path: Path) -> Question:
@@ -46,8 +46,8 @@ def read(path: Path) -> Question:
 def _question(cells: Cells, digest: str) -> Question | None:
     """The question, None with faults where there is none."""
     settings = {c.field: cells.single(c) for c in tables.settings()}
-    money = cells.single(Column("question_currency", said("currency"), _NAME))
-    years = cells.single(Column("question_years", said("length of a period"), Rule(said("years"), above=True)))
+    money = cells.single(Column("question_currency", message("currency"), _NAME))
+    years = cells.single(Column("question_years", message("length of a period"), Rule(message("years"), above=True)))
     _date(cells, settings["date"])
     _currency(cells, money)
     names, budget = _periods(cells, years)
@@ -136,7 +136,7 @@ def _periods(cells: Cells, years: Value | None) -> tuple[list[str], list[float |
     money = cells.area(column.name, f"the column {column.title}")
     if area is None or money is None:
         return [], []
-    names = [cells.value(area, row, area.col, Column("period_name", said("period"), _NAME)) for row in _rows(area)]
+    names = [cells.value(area, row, area.col, Column("period_name", message("period"), _NAME)) for row in _rows(area)]
     budget = [cells.value(money, row, money.col, column) for row in _rows(money)]
     if None not in names:
         _in_order(cells, area, [str(n) for n in names], years)
@@ -297,7 +297,7 @@ def _runs(
     if area is None:
         return {}
     made = {}
-    rule = Column("runs", said("may run there"), tables.RUNS)
+    rule = Column("runs", message("may run there"), tables.RUNS)
     for col in range(area.col, area.last_col + 1):
         head = cells.column(Area(area.sheet, area.row, col, area.row, col), area.row - 1).split("\n")[0]
         if not _known(cells, Area(area.sheet, area.row, col, area.row, col), area.row - 1, head, "workload", workloads):

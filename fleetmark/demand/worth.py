@@ -14,7 +14,7 @@ from scipy.stats import norm, t
 
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.measurement import Better
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from fleetmark.demand.amounts import Quantity
 from fleetmark.demand.document import Chosen, Compared, Measured, Pinned, Profile, Workload, Worth
 from fleetmark.record import compare as comparing
@@ -92,7 +92,7 @@ class Record:
         found = self._known[key]
         ratio, name = _headline(found, chosen)
         against = baseline or pinned or ""
-        source = said(
+        source = message(
             "compared with {baseline}: {candidate}, {what}", baseline=against, candidate=chosen.candidate, what=name
         )
         return _of_ratio(ratio, error, source)
@@ -133,7 +133,7 @@ class Record:
         if se is None:
             raise FleetmarkError(f"{title} is of one host: give its standard error (error: 5%), or measure another")
         self.campaigns |= {m.campaign for m in chosen}
-        source = said(
+        source = message(
             "measured: {benchmark} of {machines}, {n} hosts", benchmark=title, machines=asked.select, n=len(logs)
         )
         return capacity.Worth(value, se, float(len(logs) - 1) if len(logs) > 1 else math.inf, source)
@@ -159,8 +159,8 @@ def _given(given: Worth, value: Quantity, unit: str) -> capacity.Worth:
     factor = _factor(value.unit, unit) if value.unit else 1.0
     df = given.df or math.inf
     if given.lo is None or given.hi is None:
-        return capacity.Worth(value.value * factor, given.error or 0.0, df, said("given"))
-    source = said("given, 95% interval {lo} to {hi}", lo=f"{given.lo:g}", hi=f"{given.hi:g}")
+        return capacity.Worth(value.value * factor, given.error or 0.0, df, message("given"))
+    source = message("given, 95% interval {lo} to {hi}", lo=f"{given.lo:g}", hi=f"{given.hi:g}")
     return capacity.Worth(value.value * factor, _error(given.lo, given.hi, df), df, source)
 
 
@@ -193,7 +193,7 @@ def _of_ratio(ratio: Ratio, error: float | None, source: str) -> capacity.Worth:
     if error is not None:
         raise FleetmarkError(f"{source} has an interval of its own: leave out error")
     df = ratio.df or math.inf
-    hosts = said("{source}; {a}+{b} hosts", source=source, a=ratio.hosts[0], b=ratio.hosts[1])
+    hosts = message("{source}; {a}+{b} hosts", source=source, a=ratio.hosts[0], b=ratio.hosts[1])
     return capacity.Worth(ratio.value, _error(ratio.lo, ratio.hi, df), df, hosts)
 
 

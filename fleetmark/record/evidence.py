@@ -16,7 +16,7 @@ import pandas as pd
 from fleetmark import __version__
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError, leave_out
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from fleetmark.record import references as reference
 from fleetmark.record import telemetry
 from fleetmark.record.archive import Archive
@@ -103,7 +103,7 @@ def pinned(root: Path, name: str) -> Results:
         finished=True,
         wall_s=0.0,
         notes=(
-            said(
+            message(
                 "The baseline is pinned: the mean of {n} hosts that {what} selected.",
                 n=found.hosts,
                 what=found.selector,
@@ -157,7 +157,7 @@ def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> R
         notes=tuple(about["notes"]),
         hashes={about["source"]: about["sha256"]},
     )
-    reason = said("imported figures come without facts")
+    reason = message("imported figures come without facts")
     hosts = tuple(HostInfo(m.host, labels=m.labels, reason=reason) for m in machines)
     return Results(info, hosts, _no_outcomes(), measurements)
 

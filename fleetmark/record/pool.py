@@ -16,7 +16,7 @@ import pandas as pd
 from fleetmark.base.errors import FleetmarkError, leave_out
 from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Better
-from fleetmark.base.text import count, said
+from fleetmark.base.text import count, message
 from fleetmark.base.words import word
 from fleetmark.record import imports as importing
 from fleetmark.record import readings
@@ -106,7 +106,7 @@ def side(
         if keys.empty:
             raise FleetmarkError(f"--only {','.join(only)} matches no benchmark; there are {some(titles)}")
     notes: list[str] = [
-        said(
+        message(
             "{workload} {case}: {values} of {metric} left out: {why}",
             workload=workload,
             case=case,
@@ -119,7 +119,7 @@ def side(
     ]
     if values.empty:
         raise FleetmarkError(f"{title}: {'; '.join(notes[:3]) or 'nothing is measured on the machines it selects'}")
-    notes += [said("{campaign}: nothing measured there", campaign=name) for name in campaigns if name not in files]
+    notes += [message("{campaign}: nothing measured there", campaign=name) for name in campaigns if name not in files]
     traits = _traits(chosen)
     values = values.assign(per=0.0)
     if per != "server":
@@ -194,9 +194,9 @@ _PER: Mapping[str, Callable[[Machine, Facts | None], float | None]] = {
 PER = ("server", *_PER)
 _LABELS = {"socket": "chips", "core": "cores", "gpu": "gpus", "watt": "watts", "money": "price"}
 _HINTS = {
-    "watt": said("no power was measured during its runs; give it the label watts, from a meter, in the inventory"),
-    "money": said("give it the labels price and currency (and price_date, term) in the inventory"),
-    "gpu": said("its facts show none; give it the label gpus in the inventory"),
+    "watt": message("no power was measured during its runs; give it the label watts, from a meter, in the inventory"),
+    "money": message("give it the labels price and currency (and price_date, term) in the inventory"),
+    "gpu": message("its facts show none; give it the label gpus in the inventory"),
 }
 
 
@@ -217,14 +217,14 @@ def _amounts(
     if not unknown.any():
         return values.assign(per=amount), [], sources
     without = [chosen[n] for n in sorted(set(values["record"][unknown]))]
-    hint, label = _HINTS.get(per, said("its facts do not tell")), without[0].labels.get(_LABELS.get(per, ""))
+    hint, label = _HINTS.get(per, message("its facts do not tell")), without[0].labels.get(_LABELS.get(per, ""))
     if label is not None and _positive(label) is None:
-        hint = said("its label {label} is {value}, which is no number above 0", label=_LABELS[per], value=label)
+        hint = message("its label {label} is {value}, which is no number above 0", label=_LABELS[per], value=label)
     if unknown.all():
         m = without[0]
         raise FleetmarkError(f"--per {per}: {m.host} ({m.campaign}) does not say how much it has: {hint}")
     named = ", ".join(f"{m.host} ({m.campaign})" for m in without[:4]) + (", …" if len(without) > 4 else "")
-    remark = said(
+    remark = message(
         "per {per}: {figures} left out for not saying how much there was: {machines}: {hint}",
         per=word(per),
         figures=count(int(unknown.sum()), "figure"),
@@ -361,12 +361,12 @@ def _official(
     remarks: list[str] = []
     if dropped.any():
         figures = count(int(dropped.sum()), "figure")
-        remarks.append(said("{figures} left out: no official result, where the host has one", figures=figures))
+        remarks.append(message("{figures} left out: no official result, where the host has one", figures=figures))
     columns = values["column"].to_numpy()
     for column in np.intersect1d(columns[lesser & ~dropped], columns[~lesser]).tolist():
         title = names[column]
         remarks.append(
-            said(
+            message(
                 "{title}: the mean is over official results of some hosts and figures of others that are none",
                 title=title,
             )

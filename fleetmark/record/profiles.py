@@ -18,7 +18,7 @@ from scipy import stats
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better
-from fleetmark.base.text import count, said
+from fleetmark.base.text import count, message
 from fleetmark.record import pool
 from fleetmark.record.pinned import Shelf
 from fleetmark.record.select import Machine, choose, told_apart
@@ -88,7 +88,7 @@ def profile(root: Path, target: str, resources: Sequence[str], select: str | Non
         raise FleetmarkError(f"--resource {own[0]}: {wanted[0]} is the target itself; it cannot explain itself")
     rates, left_out = _rates(side, found)
     times = np.exp(-side.means[wanted[0]].dropna())
-    left_out |= {str(m): said("has no {benchmark}", benchmark=wanted[0]) for m in side.means.index if m not in times}
+    left_out |= {str(m): message("has no {benchmark}", benchmark=wanted[0]) for m in side.means.index if m not in times}
     used = [str(m) for m in times.index if m not in left_out]
     if len(used) < len(found) + 1:
         why = "; ".join(f"{m} {w}" for m, w in list(left_out.items())[:3])
@@ -155,7 +155,7 @@ def _rates(side: Side, resources: Mapping[str, Resource]) -> tuple[dict[str, dic
         {n: side.means.reindex(columns=list(r.benchmarks)).mean(axis=1, skipna=False) for n, r in resources.items()}
     )
     lacking: dict[str, str] = {
-        str(m): said("has no {resources}", resources=", ".join(str(n) for n in logs.columns[row.isna()]))
+        str(m): message("has no {resources}", resources=", ".join(str(n) for n in logs.columns[row.isna()]))
         for m, row in logs.iterrows()
         if row.isna().any()
     }
@@ -354,7 +354,7 @@ def worth(root: Path, name: str, selector: str, baseline: str | None = None) -> 
             f"profile {found.name}@{found.version} cannot tell what {selector} does: {told.why}; "
             "measure the workload there, or profile it on machines more like these"
         )
-    source = said(
+    source = message(
         "profile {name}: {target} of {machines}, {n} hosts",
         name=f"{found.name}@{found.version}",
         target=found.target,

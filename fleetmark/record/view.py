@@ -16,7 +16,7 @@ import workloads
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.base.text import count, said
+from fleetmark.base.text import count, message
 from fleetmark.record import journal, telemetry
 from fleetmark.record.archive import Archive
 from fleetmark.record.results import CampaignInfo, HostInfo, Results, stacked
@@ -25,7 +25,7 @@ from planner.stability import FOREIGN_CORES
 from planner.summary import codes
 
 SHOWN = 6  # unstable cases named one by one
-_NO_FACTS = said("the campaign holds no facts of it, nor why it gave none")
+_NO_FACTS = message("the campaign holds no facts of it, nor why it gave none")
 
 
 def load_results(
@@ -48,7 +48,9 @@ def load_results(
     meanwhile = telemetry.read(archive, outcomes, measurements, telemetry_runs)
     if meanwhile.damaged:
         first, more = meanwhile.damaged[0], len(meanwhile.damaged)
-        notes.append(said("The telemetry of {runs} cannot be read, first {file}.", runs=count(more, "run"), file=first))
+        notes.append(
+            message("The telemetry of {runs} cannot be read, first {file}.", runs=count(more, "run"), file=first)
+        )
     info = _info(archive, asked, events, last or asked["created"], measurements, notes)
     return Results(info, _hosts(archive, asked, events, facts), outcomes, measurements, meanwhile)
 
@@ -79,7 +81,7 @@ def _disturbances(outcomes: pd.DataFrame) -> list[str]:
         return []
     worst = disturbed.sort_values("foreign_cores").iloc[-1]
     return [
-        said(
+        message(
             "Something else was busy during {n} of {of} runs (more than {limit} cores; at worst {worst}, {workload} "
             "{case} on {host}): repeat on an idle host before trusting small differences.",
             n=len(disturbed),
@@ -102,7 +104,7 @@ def _adapted(events: list[dict[str, Any]], until: dict[str, Any] | None) -> list
         of.setdefault(event["e"], []).append(event)
     width = f"±{until['ci']:.2g}"
     notes: list[str] = [
-        said(
+        message(
             "Repeated until the interval of each median was within {width}: {cases}.",
             width=width,
             cases=count(len(of["enough"]), "case"),
@@ -111,23 +113,23 @@ def _adapted(events: list[dict[str, Any]], until: dict[str, Any] | None) -> list
     for e in of["unstable"][:SHOWN]:
         half = e["half_width"]
         notes.append(
-            said(
+            message(
                 "Unstable: {workload} {case} on {host}: {width} after {repeats}.",
                 workload=e["workload"],
                 case=e["case"],
                 host=e["host"],
-                width=said("no interval") if half is None else f"±{half:.1%}",
+                width=message("no interval") if half is None else f"±{half:.1%}",
                 repeats=count(e["repeats"], "repeat"),
             )
         )
     if len(of["unstable"]) > SHOWN:
         notes.append(
-            said("And {cases}: see journal.jsonl.", cases=count(len(of["unstable"]) - SHOWN, "more unstable case"))
+            message("And {cases}: see journal.jsonl.", cases=count(len(of["unstable"]) - SHOWN, "more unstable case"))
         )
     if of["rejected"]:
         first = of["rejected"][0]
         notes.append(
-            said(
+            message(
                 "Rejected {blocks}, kept and not counted; the first: {workload} repeat {repeat} on {host}, {reason}.",
                 blocks=count(len(of["rejected"]), "block"),
                 **{name: first[name] for name in ("workload", "repeat", "host", "reason")},
@@ -179,7 +181,7 @@ def _measurements(archive: Archive, hosts: Container[str] | None = None) -> tupl
     notes: list[str] = []
     if missing := [name for name in lacking if name in _TELLING]:
         notes.append(
-            said(
+            message(
                 "The figures of {campaign} were kept by an earlier version, without {columns}: `fleetmark parse` makes "
                 "them anew.",
                 campaign=archive.id,

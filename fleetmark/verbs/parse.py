@@ -23,7 +23,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Measurement
 from fleetmark.base.text import count
 from fleetmark.base.units import human
-from fleetmark.campaign.drive import said
+from fleetmark.campaign.drive import fields_of
 from fleetmark.campaign.outcome import Outcome, judge, rebuild
 from fleetmark.record import documents
 from fleetmark.record.campaigns import find
@@ -132,7 +132,7 @@ def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
             was = before.get(documents.key_of(step))
             if was is None or (was["status"], was["reason"]) != (outcome.status.value, outcome.reason):
                 changed += 1
-                archive.note("outcome", **{k: step[k] for k in documents.KEY}, **said(outcome))
+                archive.note("outcome", **{k: step[k] for k in documents.KEY}, **fields_of(outcome))
             return outcome
 
         path = archive.write_measurements(rebuild(archive, judged))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from planner.capacity.best import best
 from planner.capacity.costs import carbon
 from planner.capacity.model import Caps, build
@@ -131,8 +131,8 @@ def _cheapest(
 
 
 def _name(caps: Caps) -> str:
-    names = {(s, k): said("{sku} at {site}", sku=s, site=k) if k else s for s, k in caps}
+    names = {(s, k): message("{sku} at {site}", sku=s, site=k) if k else s for s, k in caps}
     if any(caps.values()):
-        what = ", ".join(said("{n} {sku}", n=most, sku=names[key]) for key, most in caps.items())
-        return said("with at most {what}", what=what)
-    return said("without {what}", what=", ".join(names.values()))
+        what = ", ".join(message("{n} {sku}", n=most, sku=names[key]) for key, most in caps.items())
+        return message("with at most {what}", what=what)
+    return message("without {what}", what=", ".join(names.values()))

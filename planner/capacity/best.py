@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from planner.capacity.checks import check
 from planner.capacity.costs import costs
 from planner.capacity.model import Caps, Floats, Model, build
@@ -37,7 +37,7 @@ def best(
         return None
     if found.values is None:
         raise FleetmarkError(
-            said(
+            message(
                 "no plan was found within {n} s, nor was it shown that there is none: allow more time, or ask for "
                 "fewer periods or sites",
                 n=round(seconds),
@@ -58,7 +58,7 @@ def best(
         margin=dict(margin),
     )
     if wrong := check(question, plan):
-        raise FleetmarkError(said("the solver's plan does not hold: {what}", what=wrong[0]))
+        raise FleetmarkError(message("the solver's plan does not hold: {what}", what=wrong[0]))
     return plan
 
 

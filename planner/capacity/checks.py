@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from planner.capacity.costs import costs
 from planner.capacity.question import Cohort, Plan, Question, Sku
 
@@ -49,19 +49,19 @@ def _over(value: float, limit: float) -> bool:
 def _tables(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
     for (s, k), table in counts.items():
         if s not in q.skus or k not in q.sites:
-            yield said("the plan has {sku} at {site}, which the question has not", sku=s, site=k)
+            yield message("the plan has {sku} at {site}, which the question has not", sku=s, site=k)
         elif list(table["period"]) != list(range(len(q.periods))):
-            yield said("the plan's rows of {sku} at {site} are not one for each period", sku=s, site=k)
+            yield message("the plan's rows of {sku} at {site} are not one for each period", sku=s, site=k)
     for c in q.fleet:
         if c.count and (c.sku, c.site) not in counts:
-            yield said("the plan has no rows of {sku} at {site}, which is in place", sku=c.sku, site=c.site)
+            yield message("the plan has no rows of {sku} at {site}, which is in place", sku=c.sku, site=c.site)
     for s, k, w in sorted(set(zip(plan.use["sku"], plan.use["site"], plan.use["workload"], strict=True))):
         if (s, k) not in counts:
-            yield said("the plan uses {sku} at {site} without stock of it", sku=s, site=k)
+            yield message("the plan uses {sku} at {site} without stock of it", sku=s, site=k)
         if w not in q.workloads:
-            yield said("the plan has the workload {workload}, which the question has not", workload=w)
+            yield message("the plan has the workload {workload}, which the question has not", workload=w)
     if not plan.use["period"].between(0, len(q.periods) - 1).all():
-        yield said("the plan uses servers in a period that the question has not")
+        yield message("the plan uses servers in a period that the question has not")
 
 
 def _stock(q: Question, counts: Counts) -> Iterator[str]:
@@ -71,14 +71,14 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
         all_counts = np.array([table[c] for c in COUNTED])
         buy, arrived, retire, installed, active = all_counts
         for t in np.flatnonzero(((all_counts < 0) | (all_counts != np.round(all_counts))).any(axis=0)).tolist():
-            yield said(
+            yield message(
                 "{sku} at {site} in {period}: counts must be whole and not negative", **where, period=q.periods[t]
             )
         if sku.price is None and buy.any():
-            yield said("{sku} is bought at {site}, but it is not for sale", **where)
+            yield message("{sku} is bought at {site}, but it is not for sale", **where)
         for t in np.flatnonzero((buy > 0) & (buy < sku.minimum_order)).tolist():
             n, least = int(buy[t]), sku.minimum_order
-            yield said(
+            yield message(
                 "{n} {sku} are ordered for {site} in {period}; the least is {least}",
                 **where,
                 n=n,
@@ -87,12 +87,14 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
             )
         arrive = _later(buy, sku.lead)
         if (arrived != arrive).any():
-            yield said("{sku} at {site}: arrivals are not the orders of {lead} periods before", **where, lead=sku.lead)
+            yield message(
+                "{sku} at {site}: arrivals are not the orders of {lead} periods before", **where, lead=sku.lead
+            )
         cohorts = [c for c in q.fleet if (c.sku, c.site) == (s, k)]
         expected = sum(c.count for c in cohorts) + np.cumsum(arrive - retire)
         if (installed != expected).any():
             t = int(np.flatnonzero(installed != expected)[0])
-            yield said(
+            yield message(
                 "{sku} at {site} in {period}: {n} installed, but what is bought and retired leaves {m}",
                 **where,
                 period=q.periods[t],
@@ -101,7 +103,7 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
             )
         late = np.flatnonzero(np.cumsum(retire) < _expired(sku, cohorts, arrive)).tolist()
         if late:
-            yield said(
+            yield message(
                 "{sku} at {site} in {period}: servers beyond their age limit are kept",
                 **where,
                 period=q.periods[late[0]],
@@ -109,7 +111,7 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
         spares = q.sites[k].spares
         short = np.flatnonzero((active > 0) & (active + spares > installed)).tolist()
         if short:
-            yield said(
+            yield message(
                 "{sku} at {site} in {period}: more active than installed, less {spares} spares",
                 **where,
                 period=q.periods[short[0]],
@@ -142,7 +144,7 @@ def _use(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
     for (s, k, t), servers in used.items():
         active = float(counts[s, k]["active"][t])
         if _over(servers, active):
-            yield said(
+            yield message(
                 "{sku} at {site} in {period}: {n} servers are used, {m} are active",
                 sku=s,
                 site=k,
@@ -153,14 +155,14 @@ def _use(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
     for s, k, w in sorted(set(zip(use["sku"], use["site"], use["workload"], strict=True))):
         work = q.workloads[w]
         if w not in q.skus[s].worth:
-            yield said("{workload} runs on {sku}, which has no worth for it", workload=w, sku=s)
+            yield message("{workload} runs on {sku}, which has no worth for it", workload=w, sku=s)
         if work.sites and k not in work.sites:
-            yield said("{workload} runs at {site}, where it may not", workload=w, site=k)
+            yield message("{workload} runs at {site}, where it may not", workload=w, site=k)
     for k, w, servers in zip(use["site"], use["workload"], use["servers"], strict=True):
         if q.workloads[w].dedicated and abs(servers - round(servers)) > TOLERANCE:
-            yield said("{workload} is dedicated, but has a part of a server at {site}", workload=w, site=k)
+            yield message("{workload} is dedicated, but has a part of a server at {site}", workload=w, site=k)
     if (use["servers"] < 0).any():
-        yield said("a number of servers used is negative")
+        yield message("a number of servers used is negative")
 
 
 def _demand(q: Question, plan: Plan) -> Iterator[str]:
@@ -180,7 +182,7 @@ def _demand(q: Question, plan: Plan) -> Iterator[str]:
             need = point * plan.factor(w, t)
             have = total.get((w, t), 0.0)
             if have < need * (1 - TOLERANCE):
-                yield said(
+                yield message(
                     "{workload} in {period}: {have} of {need} {unit}",
                     workload=w,
                     period=q.periods[t],
@@ -191,7 +193,7 @@ def _demand(q: Question, plan: Plan) -> Iterator[str]:
             for gone in sorted({q.domain(k) for k in q.sites}) if q.survive else ():
                 left = have - lost.get((w, t, gone), 0.0)
                 if left < need * (1 - TOLERANCE):
-                    yield said(
+                    yield message(
                         "{workload} in {period} without {domain}: {have} of {need} {unit}",
                         workload=w,
                         period=q.periods[t],
@@ -210,13 +212,13 @@ def _limits(q: Question, counts: Counts) -> Iterator[str]:
         spent = sum((table["buy"] * (sku.price or 0.0) for sku, table in here), np.zeros_like(paid))
         paid += spent
         if site.budget is not None and _over(float(spent.sum()), site.budget):
-            yield said("{site}: purchases of {n} exceed its budget of {m}", site=k, n=spent.sum(), m=site.budget)
+            yield message("{site}: purchases of {n} exceed its budget of {m}", site=k, n=spent.sum(), m=site.budget)
         for what, limit in (("peak_w", site.power_w), ("rack_units", site.rack_units), ("ports", site.ports)):
             if limit is None:
                 continue
             load = sum((table["installed"] * getattr(sku, what) for sku, table in here), np.zeros_like(paid))
             for t in [t for t, value in enumerate(load) if _over(value, limit)][:1]:
-                yield said(
+                yield message(
                     "{site} in {period}: {what} of {n}, the limit is {m}",
                     site=k,
                     period=q.periods[t],
@@ -226,7 +228,9 @@ def _limits(q: Question, counts: Counts) -> Iterator[str]:
                 )
     for t, limit in enumerate(q.budget):
         if limit is not None and _over(float(paid[t]), limit):
-            yield said("{period}: purchases of {n} exceed the budget of {m}", period=q.periods[t], n=paid[t], m=limit)
+            yield message(
+                "{period}: purchases of {n} exceed the budget of {m}", period=q.periods[t], n=paid[t], m=limit
+            )
 
 
 def _money(q: Question, plan: Plan) -> Iterator[str]:
@@ -235,17 +239,17 @@ def _money(q: Question, plan: Plan) -> Iterator[str]:
     told = plan.costs.sort_values("period", kind="stable").set_index(["period", "kind"])[["money", "present"]]
     keys = list(zip(right["period"], right["kind"], strict=True))
     if sorted(keys) != sorted(told.index):
-        yield said("the plan's costs are not one for each period and kind")
+        yield message("the plan's costs are not one for each period and kind")
         return
     both = right[["money", "present"]].to_numpy(), told.loc[keys].to_numpy()
     off = np.abs(both[0] - both[1]) > TOLERANCE * np.maximum(np.abs(both[0]), 1.0)
     for (t, kind), wrong in zip(keys, off.any(axis=1), strict=True):
         if wrong:
-            yield said(
+            yield message(
                 "the plan's cost of {kind} in {period} does not follow from its counts", kind=kind, period=q.periods[t]
             )
     total = float(right["present"].sum())
     if abs(total - plan.objective) > TOLERANCE * max(abs(total), 1.0):
-        yield said("the plan's present value is {n}, but its costs come to {m}", n=plan.objective, m=total)
+        yield message("the plan's present value is {n}, but its costs come to {m}", n=plan.objective, m=total)
     if plan.bound > plan.objective * (1 + TOLERANCE) + TOLERANCE:
-        yield said("the plan costs {n}, less than the bound of {m} allows", n=plan.objective, m=plan.bound)
+        yield message("the plan costs {n}, less than the bound of {m} allows", n=plan.objective, m=plan.bound)

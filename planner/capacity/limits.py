@@ -16,7 +16,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from planner.capacity.model import Floats, Label, Model
 from planner.capacity.question import Question, Site, Sku, Workload
 
@@ -45,18 +45,18 @@ def name(question: Question, limit: Label) -> str:
     of = limit[1] if len(limit) > 1 else ""
     period = question.periods[int(limit[-1])] if limit[0] in ("demand", "budget") else ""
     return {
-        "demand": lambda: said("demand of {workload} in {period}", workload=of, period=period),
-        "power": lambda: said("power at {site}", site=of),
-        "rack units": lambda: said("rack units at {site}", site=of),
-        "ports": lambda: said("ports at {site}", site=of),
-        "site budget": lambda: said("budget of {site}", site=of),
-        "budget": lambda: said("budget of {period}", period=period),
-        "spares": lambda: said("spares at {site}", site=of),
-        "lead time": lambda: said("lead time of {sku}", sku=of),
-        "age limit": lambda: said("age limit of {sku}", sku=of),
-        "minimum order": lambda: said("minimum order of {sku}", sku=of),
-        "sites": lambda: said("sites of {workload}", workload=of),
-        "survival": lambda: said("survival of a lost failure domain"),
+        "demand": lambda: message("demand of {workload} in {period}", workload=of, period=period),
+        "power": lambda: message("power at {site}", site=of),
+        "rack units": lambda: message("rack units at {site}", site=of),
+        "ports": lambda: message("ports at {site}", site=of),
+        "site budget": lambda: message("budget of {site}", site=of),
+        "budget": lambda: message("budget of {period}", period=period),
+        "spares": lambda: message("spares at {site}", site=of),
+        "lead time": lambda: message("lead time of {sku}", sku=of),
+        "age limit": lambda: message("age limit of {sku}", sku=of),
+        "minimum order": lambda: message("minimum order of {sku}", sku=of),
+        "sites": lambda: message("sites of {workload}", workload=of),
+        "survival": lambda: message("survival of a lost failure domain"),
     }[str(limit[0])]()
 
 
@@ -66,16 +66,16 @@ def unit(question: Question, limit: Label) -> str:
         return question.workloads[str(limit[1])].unit
     return {
         "power": "W",
-        "rack units": said("rack units"),
-        "ports": said("ports"),
+        "rack units": message("rack units"),
+        "ports": message("ports"),
         "site budget": question.currency,
         "budget": question.currency,
-        "spares": said("servers"),
-        "minimum order": said("servers"),
-        "lead time": said("periods"),
-        "age limit": said("periods"),
-        "sites": said("more sites"),
-        "survival": said("failure domains"),
+        "spares": message("servers"),
+        "minimum order": message("servers"),
+        "lead time": message("periods"),
+        "age limit": message("periods"),
+        "sites": message("more sites"),
+        "survival": message("failure domains"),
     }[str(limit[0])]
 
 
@@ -194,7 +194,7 @@ def duals(model: Model, seconds: float) -> tuple[float, Mapping[Label, float]] |
     if got.status in {1, 2}:
         return None
     if got.status != 0:
-        raise FleetmarkError(said("the solver gave up on the capacity question: {why}", why=got.message))
+        raise FleetmarkError(message("the solver gave up on the capacity question: {why}", why=got.message))
     value: Floats = np.zeros(len(model.labels))
     value[below], value[above] = np.split(np.abs(got.ineqlin.marginals), [int(below.sum())])
     found: dict[Label, float] = {}

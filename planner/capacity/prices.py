@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from planner.capacity.limits import AMOUNTS, SITE, amount, duals, loosened, name, stands_for, unit
 from planner.capacity.model import Label, Model, build
 from planner.capacity.question import Binding, Margin, Plan, Question
@@ -90,7 +90,7 @@ def _times(missed: float, expected: float, step: float, limit: float) -> int:
 def _name(q: Question, label: Label) -> str:
     """The limit in words; that of a site in one period, where it has one in each."""
     if label[0] in SITE and len(label) > 2:
-        return said("{limit} in {period}", limit=name(q, label[:2]), period=q.periods[int(label[2])])
+        return message("{limit} in {period}", limit=name(q, label[:2]), period=q.periods[int(label[2])])
     return name(q, label)
 
 

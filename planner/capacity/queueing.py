@@ -17,7 +17,7 @@ import math
 from scipy import integrate, special
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from fleetmark.base.units import human
 
 CAP = 0.85  # above it small errors of load or service time are large errors of latency
@@ -133,7 +133,7 @@ def utilisation_for(
         return (waits_longer if wait else takes_longer)(target_s, *of) <= 1 - quantile
 
     if kept(cap):
-        return cap, said("the cap of {cap}: {target} would allow more", cap=f"{cap:g}", target=said_target)
+        return cap, message("the cap of {cap}: {target} would allow more", cap=f"{cap:g}", target=said_target)
     low, high = 0.0, cap
     while high - low > _TOLERANCE:
         middle = (low + high) / 2
@@ -143,15 +143,15 @@ def utilisation_for(
             f"{said_target} cannot be kept at any load worth having on {slots} slots with a service time of "
             f"{human(service_s, 's')}; give a longer target, or more slots to one queue"
         )
-    return low, said("{target}, with {slots} slots to a queue", target=said_target, slots=slots)
+    return low, message("{target}, with {slots} slots to a queue", target=said_target, slots=slots)
 
 
 def _target(target_s: float, quantile: float | None, wait: bool) -> str:
-    what = f"p{quantile * 100:g}" if quantile is not None else said("mean")
+    what = f"p{quantile * 100:g}" if quantile is not None else message("mean")
     time = human(target_s, "s")
     if wait:
-        return said("{what} wait of {time}", what=what, time=time)
-    return said("{what} latency of {time}", what=what, time=time)
+        return message("{what} wait of {time}", what=what, time=time)
+    return message("{what} latency of {time}", what=what, time=time)
 
 
 def _refuse(

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from planner.capacity.model import Floats, Model
 
 Marks = npt.NDArray[np.bool_]
@@ -87,7 +87,7 @@ def highs(
     with _silent():
         got = milp(c, integrality=whole.astype(int), bounds=ends, constraints=rows, options=options)
     if got.status not in {0, 1, 2}:
-        raise FleetmarkError(said("the solver gave up on the capacity question: {why}", why=got.message))
+        raise FleetmarkError(message("the solver gave up on the capacity question: {why}", why=got.message))
     bound = getattr(got, "mip_dual_bound", None)
     if got.x is None:
         return Answer(None, np.inf, -np.inf if bound is None else float(bound), got.status == 2)

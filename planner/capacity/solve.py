@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from planner.capacity.best import GAP, best
 from planner.capacity.conflict import conflict
 from planner.capacity.question import Conflict, Margin, Plan, Question
@@ -37,10 +37,10 @@ def refuse(question: Question, margin: Margin) -> None:
         names = "price idle_w peak_w rack_units ports lead support space migration minimum_order embodied"
         numbers += [(f"{name} of {s}", getattr(sku, name)) for name in names.split()]
         if sku.peak_w < sku.idle_w:
-            raise FleetmarkError(said("{sku} draws less at its peak than idle: mend idle_w or peak_w", sku=s))
+            raise FleetmarkError(message("{sku} draws less at its peak than idle: mend idle_w or peak_w", sku=s))
         for w, worth in sku.worth.items():
             if not (math.isfinite(worth.value) and worth.value > 0):
-                raise FleetmarkError(said("the worth of {sku} for {workload} must be positive", sku=s, workload=w))
+                raise FleetmarkError(message("the worth of {sku} for {workload} must be positive", sku=s, workload=w))
     for k, site in q.sites.items():
         names = "power_w rack_units ports budget spares energy_price pue"
         numbers += [(f"{name} of {k}", getattr(site, name)) for name in names.split()]
@@ -48,12 +48,12 @@ def refuse(question: Question, margin: Margin) -> None:
     numbers += [(f"budget of {p}", v) for p, v in zip(q.periods, q.budget, strict=False)]
     for name, value in numbers:
         if value is not None and not (math.isfinite(value) and value >= 0):
-            raise FleetmarkError(said("{what} is {value}: it must be 0 or more", what=name, value=value))
+            raise FleetmarkError(message("{what} is {value}: it must be 0 or more", what=name, value=value))
     for w, work in q.workloads.items():
         if len(work.point) != len(q.periods):
-            raise FleetmarkError(said("the demand of {workload} must have a value for each period", workload=w))
+            raise FleetmarkError(message("the demand of {workload} must have a value for each period", workload=w))
         if not 0 < work.utilisation <= 1:
-            raise FleetmarkError(said("the utilisation of {workload} must be above 0 and at most 1", workload=w))
+            raise FleetmarkError(message("the utilisation of {workload} must be above 0 and at most 1", workload=w))
         there = {(c.sku, c.site) for c in q.fleet if c.count}
         able = any(
             w in sku.worth and (sku.price is not None or (s, k) in there)
@@ -62,11 +62,11 @@ def refuse(question: Question, margin: Margin) -> None:
         )
         if any(work.point) and not able:
             raise FleetmarkError(
-                said(
+                message(
                     "{workload} is in demand, but no server that can run it is in place or for sale where it may run: "
                     "give a SKU its worth for it",
                     workload=w,
                 )
             )
     if not any(c.count for c in q.fleet) and all(sku.price is None for sku in q.skus.values()):
-        raise FleetmarkError(said("no server is in place and none is for sale: give a SKU a price"))
+        raise FleetmarkError(message("no server is in place and none is for sale: give a SKU a price"))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 from scipy import optimize, stats
 
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from planner.capacity.model import build
 from planner.capacity.question import Margin, Plan, Question
 from planner.capacity.queueing import CAP
@@ -126,7 +126,7 @@ def _demand(q: Question, name: str, share: float) -> _Input:
 
     low, high = (math.exp(-last), math.exp(last)) if known else (1 - STEP, 1 + STEP)
     covers = name if known else ""
-    return _Input(said("demand of {workload}", workload=name), low, high, known, share * (high - low), moved, covers)
+    return _Input(message("demand of {workload}", workload=name), low, high, known, share * (high - low), moved, covers)
 
 
 def _utilisation(q: Question, name: str, share: float) -> _Input:
@@ -137,7 +137,7 @@ def _utilisation(q: Question, name: str, share: float) -> _Input:
         return _with_workload(q, name, utilisation=u * (high if up else 1 - STEP))
 
     return _Input(
-        said("utilisation of {workload}", workload=name), 1 - STEP, high, False, share * (high - 1 + STEP), moved
+        message("utilisation of {workload}", workload=name), 1 - STEP, high, False, share * (high - 1 + STEP), moved
     )
 
 
@@ -152,7 +152,7 @@ def _worth(q: Question, sku: str, workload: str, share: float) -> _Input:
         worth = dict(s.worth) | {workload: replace(e, value=e.value * (high if up else low))}
         return replace(q, skus=dict(q.skus) | {sku: replace(s, worth=worth)})
 
-    name = said("worth of {sku} for {workload}", sku=sku, workload=workload)
+    name = message("worth of {sku} for {workload}", sku=sku, workload=workload)
     return _Input(name, low, high, known, share * (high - low), moved, workload if known else "")
 
 
@@ -163,7 +163,7 @@ def _price(q: Question, sku: str, share: float) -> _Input:
         price = (s.price or 0.0) * (1 + STEP if up else 1 - STEP)
         return replace(q, skus=dict(q.skus) | {sku: replace(s, price=price)})
 
-    return _Input(said("price of {sku}", sku=sku), 1 - STEP, 1 + STEP, False, share * 2 * STEP, moved)
+    return _Input(message("price of {sku}", sku=sku), 1 - STEP, 1 + STEP, False, share * 2 * STEP, moved)
 
 
 def _energy(q: Question, share: float) -> _Input:
@@ -175,7 +175,7 @@ def _energy(q: Question, share: float) -> _Input:
         }
         return replace(q, energy_price=q.energy_price * factor, sites=sites)
 
-    return _Input(said("energy price"), 1 - STEP, 1 + STEP, False, share * 2 * STEP, moved)
+    return _Input(message("energy price"), 1 - STEP, 1 + STEP, False, share * 2 * STEP, moved)
 
 
 def _with_workload(q: Question, name: str, **changed: float | Sequence[float]) -> Question:

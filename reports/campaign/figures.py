@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.measurement import Status
-from fleetmark.base.text import joined, said
+from fleetmark.base.text import joined, message
 from fleetmark.base.words import word
 from planner import summary
 from planner.curves import CURVE, curve_point
@@ -111,10 +111,10 @@ def _strips(view: View, _: Language) -> Iterator[Drawn]:
         told = {fmt.clean(name): _(word(why)) for name, why in absent.items() if why}
         pairs, one = rows["over"].iloc[0] != "repeats", len(have) == 1
         note = {
-            (False, True): said("A dot per repeat, tick at the median."),
-            (False, False): said("A dot per repeat, ticks at the medians."),
-            (True, True): said("A dot per pair of hosts, tick at the median."),
-            (True, False): said("A dot per pair of hosts, ticks at the medians."),
+            (False, True): message("A dot per repeat, tick at the median."),
+            (False, False): message("A dot per repeat, ticks at the medians."),
+            (True, True): message("A dot per pair of hosts, tick at the median."),
+            (True, False): message("A dot per pair of hosts, ticks at the medians."),
         }[pairs, one]
         yield Drawn(title_of(key), note, _lazily(charts.strip, names, dots, ticks, told, colours, axis))
 
@@ -122,12 +122,12 @@ def _strips(view: View, _: Language) -> Iterator[Drawn]:
 def _crowds(view: View, _: Language, colours: Mapping[str, str]) -> Iterator[Drawn]:
     """A row per generation: a dot per host, or boxes where these are very many."""
     if len(view.hosts) > charts.MANY_DOTS:
-        note = said(
+        note = message(
             "Hosts: the box holds the middle half, the line nine in ten, the tick is the median, the dots are the "
             "lowest and the highest."
         )
     else:
-        note = said("A dot per host, ticks at the medians.")
+        note = message("A dot per host, ticks at the medians.")
     for key, rows in groups(headlines(view.merged), summary.METRIC):
         yield Drawn(title_of(key), note, _lazily(_crowd, view, _, colours, key, rows))
 
@@ -178,17 +178,17 @@ def _lines(
             for i, g in enumerate(view.generations)
             if (g,) in sides
         ]
-        note = said("Each line is the median of its hosts.")
+        note = message("Each line is the median of its hosts.")
         if all(math.isnan(p[2]) for line in lines for p in line.points):
             return lines, note
-        return lines, joined([note, said("Its band reaches from the lowest host to the highest.")], " ")
+        return lines, joined([note, message("Its band reaches from the lowest host to the highest.")], " ")
     lines, kin = [], dict.fromkeys(view.generations, 0)
     for i, ((name,), rows) in enumerate(groups(hosts, ["host"])):
         generation = view.generation[name] or ""
         colour = colours[generation] if len(view.generations) > 1 else charts.COLOURS[i % len(charts.COLOURS)]
         lines.append(Line(fmt.clean(name), colour, kin[generation], points(rows, None)))
         kin[generation] += 1
-    return lines, said("Medians.") if len(lines) == 1 else said("A line per host, through its medians.")
+    return lines, message("Medians.") if len(lines) == 1 else message("A line per host, through its medians.")
 
 
 def _rising(factor: float) -> Callable[..., list[charts.Point]]:
@@ -236,9 +236,9 @@ def _curves(view: View, _: Language) -> Iterator[Drawn]:
         edges = charts.caches(view.hosts, colours) if str(first["class"]).startswith("mem-") else []
         inside = [e for e in edges if rows["x"].min() < e[0] < rows["x"].max()]
         if inside:
-            note = joined([note, said("Upright: where one data cache of each level ends.")], " ")
+            note = joined([note, message("Upright: where one data cache of each level ends.")], " ")
         axis = axis_title(fmt.clean(key[2]), shown, first["better"], _)
-        spec = _lazily(charts.curve, lines, _(said("size")), axis, Across.SIZE, inside)
+        spec = _lazily(charts.curve, lines, _(message("size")), axis, Across.SIZE, inside)
         yield Drawn(title_of(key), note, spec, bool(rows["headline"].any()))
 
 
@@ -250,8 +250,8 @@ def _depths(view: View, _: Language) -> Iterator[Drawn]:
         shown = _fit(rows, key[-1])
         lines, note = _lines(view, _, rows, generational, _rising(shown.factor))
         axis = axis_title(fmt.clean(key[2]), shown, rows["better"].iloc[0], _)
-        title = said("{what} against queue depth", what=title_of(key))
-        yield Drawn(title, note, _lazily(charts.curve, lines, _(said("queue depth")), axis, Across.COUNT))
+        title = message("{what} against queue depth", what=title_of(key))
+        yield Drawn(title, note, _lazily(charts.curve, lines, _(message("queue depth")), axis, Across.COUNT))
 
 
 # --- latency under load ----------------------------------------------------------------------------------------------
@@ -266,10 +266,10 @@ def _loaded(view: View, _: Language) -> Iterator[Drawn]:
             continue
         latency, bandwidth = _fit(rows, key[-1]), _fit(rows.assign(median=rows["x"]), "B/s")
         lines, note = _lines(view, _, rows, generational[key], _by_step(bandwidth.factor, latency.factor))
-        note = joined([note, said("Each point is one rate of injection.")], " ")
+        note = joined([note, message("Each point is one rate of injection.")], " ")
         axis = axis_title(fmt.clean(key[2]), latency, rows["better"].iloc[0], _)
         across = axis_title(rows["bandwidth"].iloc[0], bandwidth, "higher", _)
-        title = said("{what} against bandwidth", what=title_of(key))
+        title = message("{what} against bandwidth", what=title_of(key))
         yield Drawn(title, note, _lazily(charts.curve, lines, across, axis, Across.LOAD), bool(rows["headline"].any()))
 
 
@@ -334,9 +334,9 @@ def _matrices(view: View, _: Language) -> Iterator[Drawn]:
         shown = fmt.fit(((v, math.nan, math.nan) for _a, _b, v in found), unit, bits=bool(bits))
         values = [(a, b, v * shown.factor, shown.number(v)) for a, b, v in found]
         title = title_of((workload, case, metric, "host", label_text, standing))
-        told = joined([said("Medians, row to column"), fmt.better(better)])
-        note = joined([told, said("blank where nothing passed.")], "; ")
-        ends_said = (_(said("from")), _(said("to")))
+        told = joined([message("Medians, row to column"), fmt.better(better)])
+        note = joined([told, message("blank where nothing passed.")], "; ")
+        ends_said = (_(message("from")), _(message("to")))
         hosts = [n for n in names.values() if n in seen]
         yield Drawn(title, note, _lazily(charts.matrix, hosts, values, shown.unit, ends_said))
 
@@ -356,7 +356,7 @@ def _telemetry(view: View, _: Language) -> Iterator[Drawn]:
         mine = rows[rows["case"] == case]
         if mine["t"].nunique() < CURVE:
             continue
-        read = said(
+        read = message(
             "Medians over the runs of a host; telemetry of {n} of {of} runs was read.", n=told.read, of=told.there
         )
         for (column,), of in groups(mine, ["column"]):
@@ -365,17 +365,17 @@ def _telemetry(view: View, _: Language) -> Iterator[Drawn]:
             lines, note = _lines(view, _, hosts, generational, _rising(shown.factor))
             quantity, title = _quantity(column, f"{fmt.clean(workload)} {fmt.clean(case)}")
             axis = ", ".join([_(quantity), shown.unit])
-            spec = _lazily(charts.curve, lines, _(said("seconds since the run began")), axis, Across.SECONDS)
+            spec = _lazily(charts.curve, lines, _(message("seconds since the run began")), axis, Across.SECONDS)
             yield Drawn(title, joined([note, read], " "), spec)
 
 
 def _quantity(column: str, what: str) -> tuple[str, str]:
     """A column of telemetry as an axis has it, and as the heading of ``what`` has it."""
     if column == "clock_hz_mean":
-        return said("mean clock"), said("{what}: clock during the runs", what=what)
+        return message("mean clock"), message("{what}: clock during the runs", what=what)
     if column == "temp_c_max":
-        return said("hottest CPU sensor"), said("{what}: temperature during the runs", what=what)
-    return said("power"), said("{what}: power during the runs", what=what)
+        return message("hottest CPU sensor"), message("{what}: temperature during the runs", what=what)
+    return message("power"), message("{what}: power during the runs", what=what)
 
 
 def _over_time(view: View, samples: pd.DataFrame, length: float) -> tuple[pd.DataFrame, pd.DataFrame]:

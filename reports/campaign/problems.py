@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from fleetmark.base.measurement import Status
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from fleetmark.record.archive import safe_name
 from fleetmark.record.results import HostInfo, Results
 from reports.kit import format as fmt
@@ -45,7 +45,7 @@ def problems(results: Results) -> list[Problem]:
     named = {host for problem in found for host in problem.hosts}
     for host in results.hosts:
         if not host.reachable and host.name not in named:
-            reason = said("unreachable: {why}", why=_reason(host.reason))
+            reason = message("unreachable: {why}", why=_reason(host.reason))
             advice, command = _answers(host)
             found.append(Problem(Status.LOST, reason, (), (host.name,), 0, advice, command))
     return sorted(found, key=lambda p: (WORST_FIRST.index(p.status), -p.runs, p.reason))
@@ -67,7 +67,7 @@ def resume_command(results: Results) -> str:
 
 
 def _reason(value: object) -> str:
-    return value if isinstance(value, str) and value else said("no reason recorded")
+    return value if isinstance(value, str) and value else message("no reason recorded")
 
 
 def _next(status: Status, row: pd.Series, results: Results) -> tuple[str, str]:
@@ -77,13 +77,13 @@ def _next(status: Status, row: pd.Series, results: Results) -> tuple[str, str]:
             if unreached.name == host and not unreached.reachable:
                 return _answers(unreached)
     if status is Status.LOST:
-        return said("fetch what was finished and run the rest"), resume_command(results)
+        return message("fetch what was finished and run the rest"), resume_command(results)
     if status is Status.SKIPPED or not row["started"]:  # nothing ran, so nothing was printed
-        return said("supply what is needed, then run again"), fmt.clean(shlex.join(results.campaign.command))
+        return message("supply what is needed, then run again"), fmt.clean(shlex.join(results.campaign.command))
     folder = results.campaign.path.joinpath("raw", *map(safe_name, (host, workload, case)))
     name = "stderr" if status is Status.FAILED else "stdout"
-    return said("read what the tool printed"), f"less {shlex.quote(str(folder))}/{int(row['repeat'])}*/{name}"
+    return message("read what the tool printed"), f"less {shlex.quote(str(folder))}/{int(row['repeat'])}*/{name}"
 
 
 def _answers(host: HostInfo) -> tuple[str, str]:
-    return said("try it, mend it, then run again"), f"ssh {shlex.quote(host.address or host.name)} true"
+    return message("try it, mend it, then run again"), f"ssh {shlex.quote(host.address or host.name)} true"

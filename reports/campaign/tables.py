@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from fleetmark.base.measurement import Status
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from fleetmark.record.results import HostInfo, Results
 from planner import summary
 from reports.campaign.problems import WORST_FIRST
@@ -167,7 +167,7 @@ def mixed(measurements: pd.DataFrame) -> list[tuple[str, str, list[str]]]:
     """Workloads whose tool came in several versions, which do not compare: workload, version, the hosts with it."""
     several = measurements.groupby("workload", observed=True)["tool_version"].transform("nunique") > 1
     return [
-        (workload, version or said("(not told)"), sorted(rows["host"].unique(), key=fmt.natural))
+        (workload, version or message("(not told)"), sorted(rows["host"].unique(), key=fmt.natural))
         for (workload, version), rows in groups(measurements[several], ["workload", "tool_version"])
     ]
 

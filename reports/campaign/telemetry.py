@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fleetmark.base.text import Said, said
+from fleetmark.base.text import Message, message
 from reports.campaign.conditions import Condition
 from reports.kit import format as fmt
 
@@ -30,13 +30,13 @@ class Meanwhile:
 
 
 # A field of Condition, its heading, its base unit.
-_TOLD: tuple[tuple[str, Said, str], ...] = (
-    ("clock_hz", said("mean clock, median run"), "Hz"),
-    ("lowest_clock_hz", said("lowest clock"), "Hz"),
-    ("hottest_c", said("hottest CPU sensor"), "degC"),
-    ("power_w", said("mean power, median run"), "W"),
-    ("steal", said("stolen share of the machine, worst sample"), "1"),
-    ("foreign_cores", said("cores others kept busy, worst run"), "1"),
+_TOLD: tuple[tuple[str, Message, str], ...] = (
+    ("clock_hz", message("mean clock, median run"), "Hz"),
+    ("lowest_clock_hz", message("lowest clock"), "Hz"),
+    ("hottest_c", message("hottest CPU sensor"), "degC"),
+    ("power_w", message("mean power, median run"), "W"),
+    ("steal", message("stolen share of the machine, worst sample"), "1"),
+    ("foreign_cores", message("cores others kept busy, worst run"), "1"),
 )
 
 

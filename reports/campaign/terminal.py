@@ -14,6 +14,7 @@ from rich.text import Text
 
 from fleetmark.base.measurement import Status
 from fleetmark.base.terminal import whole
+from fleetmark.base.text import count
 from fleetmark.record.results import Results
 from planner.summary import METRIC, status_counts
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
@@ -45,12 +46,12 @@ def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
         ]
         shown += [Text(note, style="dim") for note in footnotes(figures)]
         if left_out > 0:
-            shown.append(Text(f"{fmt.count(left_out, 'further headline')}{' on the page' if page else ''}"))
+            shown.append(Text(f"{count(left_out, 'further headline')}{' on the page' if page else ''}"))
         shown.append(Text())
     shown.append(_counts(results))
     shown += [_problem(p) for p in found[:MOST_PROBLEMS]]
     if len(found) > MOST_PROBLEMS:
-        shown.append(Text(f"{fmt.count(len(found) - MOST_PROBLEMS, 'further cause')}{' on the page' if page else ''}"))
+        shown.append(Text(f"{count(len(found) - MOST_PROBLEMS, 'further cause')}{' on the page' if page else ''}"))
     shown += [whole(fmt.clean(note)) for note in results.campaign.notes]
     shown.append(Text())
     if not results.campaign.finished:
@@ -101,14 +102,14 @@ def _counts(results: Results) -> Text:
     for status in (Status.PASSED, *WORST_FIRST):
         if counts[status] or status is Status.PASSED:
             text.append(", " if text else "").append(f"{counts[status]:,} {status}", style=_STYLE[status])
-    return text.append(f" of {fmt.count(total, 'run')}")
+    return text.append(f" of {count(total, 'run')}")
 
 
 def _problem(problem: Problem) -> RenderableType:
     where = _some(problem.hosts)
     of = f" of {fmt.clean(', '.join(problem.workloads))}" if problem.workloads else ""
     head = Text("  ").append(str(problem.status), style=_STYLE[problem.status])
-    head.append(f" {fmt.count(problem.runs, 'run')}{of} on {where}" if problem.runs else f" {where}")
+    head.append(f" {count(problem.runs, 'run')}{of} on {where}" if problem.runs else f" {where}")
     reason = whole(f"    {fmt.clean(problem.reason)}")  # it may name a command too
     advice = Padding(Text(f"{problem.advice}:", style="dim"), (0, 0, 0, 4))
     return Group(head, reason, advice, whole(f"    {fmt.clean(problem.command)}", "cyan"))

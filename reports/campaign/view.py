@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.measurement import Standing, Status
-from fleetmark.base.text import joined, said
+from fleetmark.base.text import joined, message
 from fleetmark.record.results import HostInfo, Results
 from planner import summary
 from planner.curves import CURVE, curve_point
@@ -41,7 +41,9 @@ class View:
 
     def title_of(self, generation: str) -> str:
         """A generation's name as people read it."""
-        return fmt.clean(generation) or (said("all hosts") if len(self.generations) == 1 else said("no generation"))
+        return fmt.clean(generation) or (
+            message("all hosts") if len(self.generations) == 1 else message("no generation")
+        )
 
     def why_absent(self, host: str, key: Key) -> str:
         """One word for a figure a host lacks: how its runs ended; empty where none was planned."""
@@ -147,8 +149,10 @@ def footnotes(frame: pd.DataFrame) -> list[str]:
 def legend(intervals: Container[str]) -> str:
     """What the spreads on show mean; only those that occur."""
     kinds = {
-        summary.Interval.ORDER: said("[a, b], the median lies there with at least 95% confidence (order statistics)"),
-        summary.Interval.RANGE: said("a–b, smallest to largest of fewer than 6 values"),
-        summary.Interval.NONE: said("none, a single value"),
+        summary.Interval.ORDER: message(
+            "[a, b], the median lies there with at least 95% confidence (order statistics)"
+        ),
+        summary.Interval.RANGE: message("a–b, smallest to largest of fewer than 6 values"),
+        summary.Interval.NONE: message("none, a single value"),
     }
-    return said("Spread: {kinds}", kinds=joined((text for kind, text in kinds.items() if kind in intervals), "; "))
+    return message("Spread: {kinds}", kinds=joined((text for kind, text in kinds.items() if kind in intervals), "; "))

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.measurement import Status
-from fleetmark.base.text import Said, said
+from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
 from planner.summary import METRIC, order_interval, pair_subjects, plain
 from reports import sheets
@@ -33,11 +33,11 @@ _VALUE = _RAW.index("value")
 
 _Key = tuple[str, ...]
 _POINT = (
-    Head(said("workload")),
-    Head(said("case")),
-    Head(said("metric")),
-    Head(said("subject")),
-    Head(said("labels")),
+    Head(message("workload")),
+    Head(message("case")),
+    Head(message("metric")),
+    Head(message("subject")),
+    Head(message("labels")),
 )
 
 
@@ -56,15 +56,15 @@ class _Layout:
 
 def render(report: Report) -> bytes:
     """The workbook of a campaign's report."""
-    title = said("Campaign {id}", id=report.campaign.id)
+    title = message("Campaign {id}", id=report.campaign.id)
     book = Book(title, report.date, report.language)
-    readme = book.sheet(said("Readme"), "#1F3A5F")
-    headlines = book.sheet(said("Headlines"), COLOURS[0])
-    hosts = book.sheet(said("Per host"), COLOURS[2])
-    spread = book.sheet(said("Spread"), COLOURS[2])
-    raw = book.sheet(said("Raw"), COLOURS[2])
-    failed = book.sheet(said("Not passed"), COLOURS[5])
-    facts = book.sheet(said("Facts"), COLOURS[5])
+    readme = book.sheet(message("Readme"), "#1F3A5F")
+    headlines = book.sheet(message("Headlines"), COLOURS[0])
+    hosts = book.sheet(message("Per host"), COLOURS[2])
+    spread = book.sheet(message("Spread"), COLOURS[2])
+    raw = book.sheet(message("Raw"), COLOURS[2])
+    failed = book.sheet(message("Not passed"), COLOURS[5])
+    facts = book.sheet(message("Facts"), COLOURS[5])
     measured = _scored(report.view)
     live = len(measured) <= LIVE
     layout = _layout(report.view, measured if live else measured.iloc[:0])
@@ -73,16 +73,16 @@ def render(report: Report) -> bytes:
     _medians(hosts, layout, raw, few)
     _spreads(spread, layout, raw)
     _headlines(headlines, layout, hosts if few else None)
-    failed.top(said("What did not pass, and why"))
+    failed.top(message("What did not pass, and why"))
     sheets.excluded(failed, report, _FIRST_ROW - 1)
-    facts.top(said("Hosts side by side"), sheets.ALIKE)
+    facts.top(message("Hosts side by side"), sheets.ALIKE)
     sheets.facts(facts, report, _FIRST_ROW - 1)
     prose = Prose(readme, readme.top(title) - 1)
-    prose.heading(said("What was measured"))
+    prose.heading(message("What was measured"))
     counts = report.view.results.outcomes["status"].value_counts()
-    prose.pair(said("Hosts"), f"{len(report.view.hosts):,}")
-    prose.pair(said("Runs"), ", ".join(f"{int(counts[s]):,} {book.words(word(s))}" for s in Status if s in counts))
-    prose.pair(said("Measurements that passed"), f"{len(measured):,}")
+    prose.pair(message("Hosts"), f"{len(report.view.hosts):,}")
+    prose.pair(message("Runs"), ", ".join(f"{int(counts[s]):,} {book.words(word(s))}" for s in Status if s in counts))
+    prose.pair(message("Measurements that passed"), f"{len(measured):,}")
     prose.tabs(
         {
             sheet.name: text
@@ -95,19 +95,19 @@ def render(report: Report) -> bytes:
     return book.bytes()
 
 
-_TABS: Sequence[Said] = (
-    said("The headline metrics per generation: median over hosts with its spread, live."),
-    said("The median of every metric on every host, live from the tab Raw."),
-    said("The coefficient of variation behind each of those medians."),
-    said("Every measurement that passed, with the file it was read from."),
-    said("What was left out or did not pass, and why."),
-    said("How the hosts are made and configured, side by side."),
+_TABS: Sequence[Message] = (
+    message("The headline metrics per generation: median over hosts with its spread, live."),
+    message("The median of every metric on every host, live from the tab Raw."),
+    message("The coefficient of variation behind each of those medians."),
+    message("Every measurement that passed, with the file it was read from."),
+    message("What was left out or did not pass, and why."),
+    message("How the hosts are made and configured, side by side."),
 )
-_TABS_OF_VALUES: Sequence[Said] = (
-    said("The headline metrics per generation: median over hosts with its spread, as values."),
-    said("The median of every metric on every host, as values, where there are not too many."),
-    said("The coefficient of variation behind each of those medians, where there are not too many."),
-    said("Where every measurement is: they are too many to stand here."),
+_TABS_OF_VALUES: Sequence[Message] = (
+    message("The headline metrics per generation: median over hosts with its spread, as values."),
+    message("The median of every metric on every host, as values, where there are not too many."),
+    message("The coefficient of variation behind each of those medians, where there are not too many."),
+    message("Where every measurement is: they are too many to stand here."),
     *_TABS[4:],
 )
 
@@ -152,18 +152,20 @@ def _keys(frame: pd.DataFrame) -> list[_Key]:
 
 def _raw(sheet: Sheet, measured: pd.DataFrame, live: bool, report: Report) -> None:
     if not live:
-        text = said(
+        text = message(
             "{n} measurements are too many for formulas over each (at most {most}): medians stand as values. Every "
             "measurement is in measurements.parquet in {path}.",
             n=f"{len(measured):,}",
             most=f"{LIVE:,}",
             path=str(report.campaign.path),
         )
-        sheet.top(said("Measurements"), text)
+        sheet.top(message("Measurements"), text)
         return
     sheet.top(
-        said("Measurements"),
-        said("What passed. Filter as you like, but do not sort: the medians of the tab Per host are of ranges here."),
+        message("Measurements"),
+        message(
+            "What passed. Filter as you like, but do not sort: the medians of the tab Per host are of ranges here."
+        ),
     )
     for n, values in enumerate(measured[[*_RAW, *_REST]].itertuples(index=False), _FIRST_ROW):
         for column, value in enumerate(values):
@@ -175,9 +177,9 @@ def _raw(sheet: Sheet, measured: pd.DataFrame, live: bool, report: Report) -> No
                 sheet.text(n, column, "" if value == "{}" else value)
     heads = [
         *_POINT,
-        *(Head(said("standing")), Head(said("host")), Head(said("repeat"), said("from 0"), 9)),
-        *(Head(said("value"), said("base unit"), 16), Head(said("unit"))),
-        *(Head(said("tool version")), Head(said("time")), Head(said("raw file"))),
+        *(Head(message("standing")), Head(message("host")), Head(message("repeat"), message("from 0"), 9)),
+        *(Head(message("value"), message("base unit"), 16), Head(message("unit"))),
+        *(Head(message("tool version")), Head(message("time")), Head(message("raw file"))),
     ]
     sheet.heads(_FIRST_ROW - 1, heads)
     sheet.filtered(_FIRST_ROW - 1, _FIRST_ROW + len(measured) - 1, len(heads))
@@ -198,7 +200,7 @@ def _about(sheet: Sheet, row: int, key: _Key, better: str) -> None:
 def _matrix(sheet: Sheet, layout: _Layout) -> None:
     heads = [
         *_POINT,
-        *(Head(said("standing"), "", 10), Head(said("unit"), "", 8), Head(said("direction"), "", 10)),
+        *(Head(message("standing"), "", 10), Head(message("unit"), "", 8), Head(message("direction"), "", 10)),
     ]
     heads += [Head(h.name, "", 16) for h in layout.view.hosts]
     for generation, (first, _) in layout.generations.items():
@@ -208,11 +210,11 @@ def _matrix(sheet: Sheet, layout: _Layout) -> None:
 
 
 def _medians(sheet: Sheet, layout: _Layout, raw: Sheet, few: bool) -> None:
-    title, merged = said("Median of each metric on each host"), layout.view.merged
+    title, merged = message("Median of each metric on each host"), layout.view.merged
     if not few:
         sheet.top(title, _too_many(merged))
         return
-    sheet.top(title, said("Figures keep their base unit; formats scale them."))
+    sheet.top(title, message("Figures keep their base unit; formats scale them."))
     for _, rows in merged.groupby(METRIC, sort=False, observed=True):
         key = _keys(rows.iloc[:1])[0]
         row, form = layout.metrics[key], form_for(rows["median"].tolist(), key[METRIC.index("unit")])
@@ -234,12 +236,12 @@ def _median(raw: Sheet, ranges: Sequence[tuple[int, int]]) -> str:
 
 
 def _spreads(sheet: Sheet, layout: _Layout, raw: Sheet) -> None:
-    title = said("Coefficient of variation of each metric on each host")
+    title = message("Coefficient of variation of each metric on each host")
     merged = layout.view.merged
     if len(merged) > MOST_SHOWN:
         sheet.top(title, _too_many(merged))
         return
-    text = said(
+    text = message(
         "Standard deviation over mean: of the repeats; of the pairs' medians where the subject is a generation."
     )
     sheet.top(title, text)
@@ -275,7 +277,9 @@ def _ends(layout: _Layout) -> dict[tuple[_Key, str], tuple[str, str]]:
 
 
 def _too_many(figures: pd.DataFrame) -> str:
-    return said("{n} figures are too many to stand here; Headlines has the spread over hosts.", n=f"{len(figures):,}")
+    return message(
+        "{n} figures are too many to stand here; Headlines has the spread over hosts.", n=f"{len(figures):,}"
+    )
 
 
 def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet | None) -> None:
@@ -283,17 +287,17 @@ def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet | None) -> None:
     where the tab ``hosts`` has the figures.
     """
     sheet.top(
-        said("Headlines per generation"),
-        said("Median over hosts. From and to: interval of the median (95%) from 6 hosts on, below that the range."),
+        message("Headlines per generation"),
+        message("Median over hosts. From and to: interval of the median (95%) from 6 hosts on, below that the range."),
     )
     found = layout.view.generational
     found = found[found["headline"].astype(bool)] if found["headline"].astype(bool).any() else found
     heads = [
         *_POINT,
-        *(Head(said("standing"), "", 10), Head(said("unit"), "", 8), Head(said("direction"), "", 10)),
-        *(Head(said("generation")), Head(said("hosts"), "", 8), Head(said("median"), "", 16)),
-        *(Head(said("from"), "", 16), Head(said("to"), "", 16), Head(said("variation"), "%", 11)),
-        *(Head(said("lowest"), said("host"), 16), Head(said("highest"), said("host"), 16)),
+        *(Head(message("standing"), "", 10), Head(message("unit"), "", 8), Head(message("direction"), "", 10)),
+        *(Head(message("generation")), Head(message("hosts"), "", 8), Head(message("median"), "", 16)),
+        *(Head(message("from"), "", 16), Head(message("to"), "", 16), Head(message("variation"), "%", 11)),
+        *(Head(message("lowest"), message("host"), 16), Head(message("highest"), message("host"), 16)),
     ]
     row, head = _FIRST_ROW, _FIRST_ROW - 1
     ends = {} if hosts is None else _ends(layout)

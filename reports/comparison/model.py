@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from fleetmark.base.measurement import Standing
-from fleetmark.base.text import changed, joined, said
+from fleetmark.base.text import changed, joined, message
 from fleetmark.base.units import human, significant
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Candidate, Comparison
@@ -67,7 +67,7 @@ def _of(found: Comparison, candidate: Candidate) -> Iterator[Row]:
         for title, ratio in e.each.items():
             if name != found.benchmarks.loc[title, "class"]:
                 continue  # a work mix: its benchmarks stand with their classes
-            note = "" if title in e.weights else e.left_out.get(title, said("no weight"))
+            note = "" if title in e.weights else e.left_out.get(title, message("no weight"))
             yield _benchmark(found, candidate, title, ratio, e.weights.get(title), note)
         for title, why in e.left_out.items():
             if title not in e.each and title in found.benchmarks.index and name == found.benchmarks.loc[title, "class"]:
@@ -83,22 +83,22 @@ def _headline(candidate: Candidate, name: str, e: Equivalence) -> Row:
     parts = [e.why]
     if e.ratio:
         if e.covered < 1 - 1e-9:
-            parts.append(said("{covered:.0%} of the weight covered", covered=e.covered))
+            parts.append(message("{covered:.0%} of the weight covered", covered=e.covered))
         if e.ratio.lo is None:
-            parts.append(said("within-host only: one host says nothing of its fleet"))
+            parts.append(message("within-host only: one host says nothing of its fleet"))
     lo, hi = e.resampled or (None, None)
     if e.resampled:
-        parts.append(said("{lo} to {hi} by the bootstrap over hosts", lo=figure(lo), hi=figure(hi)))
+        parts.append(message("{lo} to {hi} by the bootstrap over hosts", lo=figure(lo), hi=figure(hi)))
     if e.work and e.mix_sensitive:
-        parts.append(said("equal work {ratio}, MIX-SENSITIVE", ratio=interval(e.work)))
+        parts.append(message("equal work {ratio}, MIX-SENSITIVE", ratio=interval(e.work)))
     elif e.work:
-        parts.append(said("equal work {ratio}", ratio=interval(e.work)))
+        parts.append(message("equal work {ratio}", ratio=interval(e.work)))
     if e.hosts_out:
         reasons: dict[str, list[str]] = {}
         for host, why in e.hosts_out.items():
             reasons.setdefault(why, []).append(host)
         names = [_out(joined(_some(hosts, MOST_NAMED)), why) for why, hosts in reasons.items()]
-        parts.append(said("without {hosts}", hosts=joined(_some(names, MOST_REASONS))))
+        parts.append(message("without {hosts}", hosts=joined(_some(names, MOST_REASONS))))
     note = joined(parts, "; ")
     standings = {s for t in e.weights for s in candidate.standing.get(t, "").split(", ") if s}
     standing = ", ".join(sorted(standings))
@@ -108,11 +108,11 @@ def _headline(candidate: Candidate, name: str, e: Equivalence) -> Row:
 
 
 def _out(host: str, why: str) -> str:
-    return said("{host} ({why})", host=host, why=why)
+    return message("{host} ({why})", host=host, why=why)
 
 
 def _some(names: Sequence[str], most: int) -> list[str]:
-    more = [said("and {n} more", n=len(names) - most)] if len(names) > most else []
+    more = [message("and {n} more", n=len(names) - most)] if len(names) > most else []
     return [*names[:most], *more]
 
 
@@ -160,7 +160,7 @@ def interval(ratio: Ratio) -> str:
     """``1.83 (95% CI 1.79 to 1.87)``, or the bare figure where one host forbids an interval."""
     if ratio.lo is None or ratio.hi is None:
         return figure(ratio.value)
-    return said(
+    return message(
         "{value} ({confidence:.0%} CI {lo} to {hi})",
         value=figure(ratio.value),
         confidence=CONFIDENCE,
@@ -240,14 +240,14 @@ def shortened(found: Comparison) -> Comparison:
         candidates=[replace(c, title=short[c.title]) for c in found.candidates],
         figures={short[t]: values for t, values in found.figures.items()},
         warnings=[changed(w, told) for w in found.warnings],
-        notes=[said("all sides: {terms}", terms=",".join(shared)), *(changed(n, told) for n in found.notes)],
+        notes=[message("all sides: {terms}", terms=",".join(shared)), *(changed(n, told) for n in found.notes)],
     )
 
 
 def how_to_read(found: Comparison) -> list[str]:
     """What the columns of the tables say, for forms without a page on the method."""
     told: list[str] = [
-        said(
+        message(
             "ratio: how many of {baseline} one is worth, of a class with the range of its benchmarks; ±: half the "
             "{confidence:.0%} interval over hosts (×÷: the factor that a wide one reaches either way); n: hosts",
             baseline=found.baseline,
@@ -256,10 +256,10 @@ def how_to_read(found: Comparison) -> list[str]:
     ]
     if found.per != "server":
         told.append(
-            said("Ratios are per {per}; the figures beside them are those of whole servers.", per=word(found.per))
+            message("Ratios are per {per}; the figures beside them are those of whole servers.", per=word(found.per))
         )
     if found.pairing is Pairing.SAME_HOSTS:
-        told.append(said("Figures are means over all hosts of a side, ratios over those measured on both."))
+        told.append(message("Figures are means over all hosts of a side, ratios over those measured on both."))
     return told
 
 
@@ -271,10 +271,10 @@ def question(found: Comparison) -> str:
         "per": word(found.per),
     }
     if found.pairing is Pairing.SAME_HOSTS:
-        return said(
+        return message(
             "How many of {baseline} is one of {candidates} worth, per {per}, the same hosts before and after?", **told
         )
-    return said("How many of {baseline} is one of {candidates} worth, per {per}?", **told)
+    return message("How many of {baseline} is one of {candidates} worth, per {per}?", **told)
 
 
 def to_csv(found: Comparison) -> str:

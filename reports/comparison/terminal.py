@@ -7,6 +7,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fleetmark.base.text import count
 from planner.comparison import Comparison
 from planner.ratio import Verdict
 from reports.comparison.model import (
@@ -49,7 +50,7 @@ def show(found: Comparison) -> list[RenderableType]:
         parts += [Text(f"{r.class_}: {fmt.clean(r.note)}") for r in said] + ([Text()] if said else [])
         out = [r for r in mine if r.benchmark and r.ratio is None]
         if out:
-            parts.append(Text(f"not compared: {fmt.count(len(out), 'benchmark')}", style="bold"))
+            parts.append(Text(f"not compared: {count(len(out), 'benchmark')}", style="bold"))
             parts += [Text(f"  {fmt.clean(r.benchmark)}: {fmt.clean(r.note)}") for r in out[:MOST_OUT]]
             if len(out) > MOST_OUT:
                 parts.append(Text(f"  and {len(out) - MOST_OUT} more; --format csv has all"))

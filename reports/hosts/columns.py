@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleetmark.base.facts import Cache, Dimm, Disk, Facts, Gpu, PcieLink
-from fleetmark.base.text import count, joined, said
+from fleetmark.base.text import count, joined, message
 from fleetmark.base.units import human
 from fleetmark.record.results import HostInfo
 from reports.kit import format as fmt
@@ -51,7 +51,7 @@ def side_by_side(hosts: Sequence[HostInfo]) -> SideBySide:
     unseen = []
     for host in hosts:
         if host.facts is None:
-            unseen.append((host.name, host.reason or said("no facts were collected")))
+            unseen.append((host.name, host.reason or message("no facts were collected")))
             continue
         alike[host.generation or "", tuple(_texts(host.facts, written))].append(host.name)
     # Within a generation the most common configuration comes first.
@@ -98,7 +98,7 @@ def _join(*parts: str | None) -> str:
 
 
 def _yes(value: bool | None) -> str:
-    return "" if value is None else said("on") if value else said("off")
+    return "" if value is None else message("on") if value else message("off")
 
 
 def _cores(sockets: int | None, cores: int | None, threads: int | None) -> str:
@@ -126,12 +126,12 @@ def _dimms(dimms: Sequence[Dimm]) -> str:
             fmt.size(d.size) if d.size else "?",
             d.type,
             f"{d.configured_mts} MT/s" if d.configured_mts else None,
-            said("(rated {rate})", rate=d.rated_mts) if d.rated_mts and d.rated_mts != d.configured_mts else None,
+            message("(rated {rate})", rate=d.rated_mts) if d.rated_mts and d.rated_mts != d.configured_mts else None,
         )
         for d in full
     )
     empty = len(dimms) - len(full)
-    return joined([there, said("{slots} empty", slots=count(empty, "slot")) if empty else None], "; ")
+    return joined([there, message("{slots} empty", slots=count(empty, "slot")) if empty else None], "; ")
 
 
 def _disks(disks: Sequence[Disk]) -> str:
@@ -140,7 +140,7 @@ def _disks(disks: Sequence[Disk]) -> str:
             d.model or d.name,
             human(d.size, "B") if d.size else None,
             d.transport,
-            said("rotating") if d.rotational else None,
+            message("rotating") if d.rotational else None,
         )
         for d in disks
     )
@@ -175,7 +175,7 @@ def _gpus(gpus: Sequence[Gpu]) -> str:
 
 def _slow_links(links: Sequence[PcieLink]) -> str:
     return joined(
-        said(
+        message(
             "{name} ({address}): {speed} of {best} GT/s, x{width} of x{widest}",
             name=p.name,
             address=p.address,
@@ -197,11 +197,11 @@ def _clock(skew: float | None) -> str:
     if skew is None:
         return ""
     if abs(skew) <= 1:
-        return said("within 1 s of the controller's")
+        return message("within 1 s of the controller's")
     seconds = f"{abs(skew):.0f}"
     if skew > 0:
-        return said("{seconds} s ahead of the controller's", seconds=seconds)
-    return said("{seconds} s behind the controller's", seconds=seconds)
+        return message("{seconds} s ahead of the controller's", seconds=seconds)
+    return message("{seconds} s behind the controller's", seconds=seconds)
 
 
 def _memory(size: int | None) -> str:
@@ -215,31 +215,31 @@ def _itself(text: str | None) -> str | None:
 
 # A row's name, the part of the facts that it tells, and that part in words.
 _ROWS: tuple[tuple[str, Callable[[Facts], Hashable], Callable[[Any], str | None]], ...] = (
-    (said("Server"), lambda f: (f.vendor, f.product), lambda of: _join(*of)),
-    (said("Virtualisation"), lambda f: f.virtualisation, _itself),
-    (said("CPU"), lambda f: f.cpu.model, _itself),
-    (said("Cores"), lambda f: (f.cpu.sockets, f.cpu.cores, f.cpu.threads), lambda of: _cores(*of)),
-    (said("Maximum clock"), lambda f: f.cpu.max_hz, lambda hz: human(hz, "Hz") if hz else None),
-    (said("Caches"), lambda f: f.cpu.caches, _caches),
-    (said("NUMA"), lambda f: len(f.numa), lambda nodes: count(nodes, "node") if nodes else None),
-    (said("Memory"), lambda f: f.memory, _memory),
-    (said("DIMMs"), lambda f: f.dimms, _dimms),
-    (said("Disks"), lambda f: f.disks, _disks),
-    (said("Network"), lambda f: tuple((n.driver or n.name, n.speed, n.mtu, n.state) for n in f.nics), _nics),
-    (said("GPUs"), lambda f: f.gpus, _gpus),
-    (said("PCIe below its best"), lambda f: f.pcie, _slow_links),
-    (said("BIOS"), lambda f: f.bios, _itself),
-    (said("Microcode"), lambda f: f.cpu.microcode, _itself),
-    (said("System"), lambda f: f.os, _itself),
-    (said("Kernel"), lambda f: f.kernel, _itself),
-    (said("Governor"), lambda f: f.governor, _itself),
-    (said("Boost"), lambda f: f.boost, _yes),
-    (said("SMT"), lambda f: f.smt, _yes),
-    (said("Transparent huge pages"), lambda f: f.thp, _itself),
-    (said("Clock source"), lambda f: f.clocksource, _itself),
-    (said("Clock"), lambda f: f.skew, _clock),
-    (said("Mitigations"), lambda f: tuple(sorted(f.mitigations.items())), lambda m: "; ".join(map(": ".join, m))),
-    (said("Working folder on"), lambda f: f.work_fs, _itself),
-    (said("Tools absent"), lambda f: tuple(sorted(n for n, path in f.tools.items() if path is None)), ", ".join),
-    (said("Could not be read"), lambda f: f.notes, "; ".join),
+    (message("Server"), lambda f: (f.vendor, f.product), lambda of: _join(*of)),
+    (message("Virtualisation"), lambda f: f.virtualisation, _itself),
+    (message("CPU"), lambda f: f.cpu.model, _itself),
+    (message("Cores"), lambda f: (f.cpu.sockets, f.cpu.cores, f.cpu.threads), lambda of: _cores(*of)),
+    (message("Maximum clock"), lambda f: f.cpu.max_hz, lambda hz: human(hz, "Hz") if hz else None),
+    (message("Caches"), lambda f: f.cpu.caches, _caches),
+    (message("NUMA"), lambda f: len(f.numa), lambda nodes: count(nodes, "node") if nodes else None),
+    (message("Memory"), lambda f: f.memory, _memory),
+    (message("DIMMs"), lambda f: f.dimms, _dimms),
+    (message("Disks"), lambda f: f.disks, _disks),
+    (message("Network"), lambda f: tuple((n.driver or n.name, n.speed, n.mtu, n.state) for n in f.nics), _nics),
+    (message("GPUs"), lambda f: f.gpus, _gpus),
+    (message("PCIe below its best"), lambda f: f.pcie, _slow_links),
+    (message("BIOS"), lambda f: f.bios, _itself),
+    (message("Microcode"), lambda f: f.cpu.microcode, _itself),
+    (message("System"), lambda f: f.os, _itself),
+    (message("Kernel"), lambda f: f.kernel, _itself),
+    (message("Governor"), lambda f: f.governor, _itself),
+    (message("Boost"), lambda f: f.boost, _yes),
+    (message("SMT"), lambda f: f.smt, _yes),
+    (message("Transparent huge pages"), lambda f: f.thp, _itself),
+    (message("Clock source"), lambda f: f.clocksource, _itself),
+    (message("Clock"), lambda f: f.skew, _clock),
+    (message("Mitigations"), lambda f: tuple(sorted(f.mitigations.items())), lambda m: "; ".join(map(": ".join, m))),
+    (message("Working folder on"), lambda f: f.work_fs, _itself),
+    (message("Tools absent"), lambda f: tuple(sorted(n for n, path in f.tools.items() if path is None)), ", ".join),
+    (message("Could not be read"), lambda f: f.notes, "; ".join),
 )

@@ -11,12 +11,10 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from fleetmark.base import text as said
 from fleetmark.base.measurement import Better
+from fleetmark.base.text import changed
 from fleetmark.base.units import scale_for, significant
 from fleetmark.base.visible import visible
-
-count = said.count  # numbers with their nouns belong here too
 
 _SIZES = re.compile(r"(^|_)(size|stride|array|working_set|block)s?$")
 
@@ -26,7 +24,7 @@ def clean(text: object) -> str:
 
     A sentence stays one, with what varies in it cleaned.
     """
-    return said.changed(text, _plain) if isinstance(text, said.Said) else _plain(text)
+    return changed(text, _plain) if isinstance(text, str) else _plain(text)
 
 
 def _plain(text: object) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.base.text import Said
+from fleetmark.base.text import Message
 from fleetmark.base.yaml import read_yaml
 
 _HERE = Path(__file__).parent / "languages"
@@ -24,11 +24,13 @@ class Language:
 
     def __call__(self, text: str, **values: Any) -> str:
         """``text`` (a template, or a sentence made by ``said``) in this language; as it stands where unknown."""
-        if isinstance(text, Said):
+        if isinstance(text, Message):
             return self(text.template, **text.values)
         made = self.texts.get(text, text)
         return (
-            made.format_map({k: self(v) if isinstance(v, Said) else v for k, v in values.items()}) if values else made
+            made.format_map({k: self(v) if isinstance(v, Message) else v for k, v in values.items()})
+            if values
+            else made
         )
 
 

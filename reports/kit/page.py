@@ -15,7 +15,7 @@ import jinja2.sandbox
 from markupsafe import Markup, escape
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.text import Said
+from fleetmark.base.text import Message, count
 from fleetmark.base.words import word
 from reports.kit import format as fmt
 from reports.kit.language import Language
@@ -81,7 +81,7 @@ def _translator(language: Language) -> Callable[..., str]:
     def translate(text: str, **values: Any) -> str:
         """``text`` in the reader's language; markup among ``values`` stays markup, all else is escaped."""
         if any(isinstance(v, Markup) for v in values.values()):
-            told = {k: language(v) if isinstance(v, Said) else v for k, v in values.items()}
+            told = {k: language(v) if isinstance(v, Message) else v for k, v in values.items()}
             return Markup(escape(language(text))).format(**told)
         return language(text, **values)
 
@@ -124,7 +124,7 @@ def _environment(templates: Path | None) -> jinja2.Environment:
         "percent": fmt.percent,
         "duration": fmt.duration,
         "moment": fmt.moment,
-        "count": fmt.count,
+        "count": count,
         "better": fmt.better,
         "say": _say,
     }
@@ -135,7 +135,7 @@ def _environment(templates: Path | None) -> jinja2.Environment:
 def _say(context: jinja2.runtime.Context, text: object) -> str:
     """A sentence or a word of ours in the reader's language; what others wrote stays as it is, made visible."""
     told = fmt.clean(text)
-    return str(context["_"](told if isinstance(told, Said) else word(told)))
+    return str(context["_"](told if isinstance(told, Message) else word(told)))
 
 
 _ENVIRONMENT = _environment(None)

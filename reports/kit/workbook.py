@@ -20,7 +20,7 @@ import xlsxwriter
 from xlsxwriter.utility import xl_rowcol_to_cell
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.text import Said
+from fleetmark.base.text import Message
 from fleetmark.base.units import scale_for
 from reports.kit import format as fmt
 
@@ -94,7 +94,7 @@ class Head:
 class Book:
     """A workbook in the making. ``created``: ISO 8601; ``say`` puts fixed text into the reader's language."""
 
-    def __init__(self, title: str, created: str, say: Callable[[Said], str] = str) -> None:
+    def __init__(self, title: str, created: str, say: Callable[[Message], str] = str) -> None:
         self._out = io.BytesIO()
         self._book = xlsxwriter.Workbook(self._out, {"in_memory": True})
         self._say = say
@@ -108,7 +108,7 @@ class Book:
 
     def words(self, text: object) -> str:
         """``text`` as a cell shows it: in the reader's language, nothing that acts instead of showing, not too long."""
-        shown = legal(self._say(text) if isinstance(text, Said) else text)
+        shown = legal(self._say(text) if isinstance(text, Message) else text)
         return shown if len(shown) <= MOST_TEXT else shown[: MOST_TEXT - 1] + "…"
 
     def sheet(self, name: str, colour: str = "") -> Sheet:

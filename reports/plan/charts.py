@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
 from reports.kit import format as fmt
@@ -33,9 +33,9 @@ def demand(v: PlanView, futures: Futures | None, _: Language) -> list[Chart]:
         rows = v.of(name)
         periods = [fmt.clean(v.question.periods[s.period]) for s in rows]
         lines = {
-            _(said("capacity")): [s.capacity for s in rows],
-            _(said("planned for")): [s.planned for s in rows],
-            _(said("demand, median")): [s.demand for s in rows],
+            _(message("capacity")): [s.capacity for s in rows],
+            _(message("planned for")): [s.planned for s in rows],
+            _(message("demand, median")): [s.demand for s in rows],
         }
         band = _band(futures, name)
         spec = _lines(periods, lines, band, fmt.clean(workload.unit))
@@ -45,12 +45,12 @@ def demand(v: PlanView, futures: Futures | None, _: Language) -> list[Chart]:
 
 def _demand_note(v: PlanView, banded: bool) -> str:
     if banded and v.question.survive:
-        return said(
+        return message(
             "shaded: demand in 5 to 95% of futures; capacity is what is left when the worst failure domain is gone"
         )
     if banded:
-        return said("shaded: demand in 5 to 95% of futures")
-    return said("capacity is what is left when the worst failure domain is gone") if v.question.survive else ""
+        return message("shaded: demand in 5 to 95% of futures")
+    return message("capacity is what is left when the worst failure domain is gone") if v.question.survive else ""
 
 
 def _band(futures: Futures | None, workload: str) -> list[tuple[float, float]]:
@@ -143,7 +143,7 @@ def costs(v: PlanView, _: Language) -> list[Chart]:
         for t, year in enumerate(v.years)
     ]
     spec = _bars(rows, v.years, list(kinds.values()), f"{scale[1]}{v.question.currency}")
-    return [Chart(said("Cost by year"), said("undiscounted"), to_svg(spec, 100))]
+    return [Chart(message("Cost by year"), message("undiscounted"), to_svg(spec, 100))]
 
 
 def _money_scale(v: PlanView) -> tuple[float, str]:
@@ -175,9 +175,9 @@ def power(v: PlanView, _: Language) -> list[Chart]:
         periods = [fmt.clean(p) for p in v.question.periods]
         spec = _bars(rows, periods, [fmt.clean(s) for s in skus], unit, limit)
         note = (
-            said("all installed at their peak; no limit is given")
+            message("all installed at their peak; no limit is given")
             if limit is None
-            else said("all installed at their peak; dashed: the limit")
+            else message("all installed at their peak; dashed: the limit")
         )
         made.append(Chart(fmt.clean(name), note, to_svg(spec, 200 + n)))
     return made
@@ -191,7 +191,7 @@ def tornado(v: PlanView, effects: Sequence[Effect], _: Language) -> list[Chart]:
     ends = [abs(x) for e in shown for x in (e.at_low, e.at_high) if x is not None]
     top = max(ends, default=1.0)
     scale, prefix = (1e6, "M ") if top >= 2e6 else (1e3, "k ") if top >= 2e3 else (1.0, "")
-    low, high, none = _(said("input at its low end")), _(said("at its high end")), _(said("no plan"))
+    low, high, none = _(message("input at its low end")), _(message("at its high end")), _(message("no plan"))
     names = [fmt.clean(_(e.name)) for e in shown]
     rows = [
         {"r": name, "x": 0.0 if x is None else x / scale, "s": end, "t": none if x is None else ""}
@@ -231,7 +231,7 @@ def tornado(v: PlanView, effects: Sequence[Effect], _: Language) -> list[Chart]:
             },
         ],
     }
-    note = said(
+    note = message(
         "change of the present value when one input alone moves over its range: 5 to 95%, or ±10% where none is known"
     )
-    return [Chart(said("What the cost hangs on"), note, to_svg(spec, 300))]
+    return [Chart(message("What the cost hangs on"), note, to_svg(spec, 300))]

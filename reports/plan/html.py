@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetmark import __version__
-from fleetmark.base.text import Said, said
+from fleetmark.base.text import Message, message
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
 from reports.campaign.embedded import Embedded
@@ -79,8 +79,8 @@ def render(
     return page("plan.html.j2", context, language, templates=templates)
 
 
-def _title(v: PlanView) -> Said:
-    return said("Capacity plan, {first} to {last}", first=v.question.periods[0], last=v.question.periods[-1])
+def _title(v: PlanView) -> Message:
+    return message("Capacity plan, {first} to {last}", first=v.question.periods[0], last=v.question.periods[-1])
 
 
 def _last(v: PlanView, futures: Futures | None) -> list[Mapping[str, Any]]:
@@ -92,15 +92,15 @@ def _last(v: PlanView, futures: Futures | None) -> list[Mapping[str, Any]]:
 
 
 def _sections(v: PlanView, futures: Futures | None, tornado: Sequence[Effect]) -> list[Section]:
-    parts: list[tuple[bool, str, Said]] = [
-        (True, "answer", said("The answer")),
-        (True, "purchases", said("Purchases")),
-        (True, "capacity", said("Capacity")),
-        (True, "costs", said("Costs")),
-        (True, "sites", said("Sites")),
-        (bool(v.bindings or v.alternatives or v.others_missing), "limits", said("What binds, and what else")),
-        (futures is not None or bool(tornado), "futures", said("How sure it is")),
-        (True, "inputs", said("Inputs")),
-        (True, "provenance", said("Provenance")),
+    parts: list[tuple[bool, str, Message]] = [
+        (True, "answer", message("The answer")),
+        (True, "purchases", message("Purchases")),
+        (True, "capacity", message("Capacity")),
+        (True, "costs", message("Costs")),
+        (True, "sites", message("Sites")),
+        (bool(v.bindings or v.alternatives or v.others_missing), "limits", message("What binds, and what else")),
+        (futures is not None or bool(tornado), "futures", message("How sure it is")),
+        (True, "inputs", message("Inputs")),
+        (True, "provenance", message("Provenance")),
     ]
     return [Section(id_, title) for there, id_, title in parts if there]

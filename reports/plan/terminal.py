@@ -10,11 +10,12 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fleetmark.base.text import count
 from fleetmark.base.units import significant
 from planner.capacity.question import Alternative, Binding, Conflict, Question
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
-from reports.kit.format import clean, count
+from reports.kit.format import clean
 from reports.plan.view import Order, PlanView, Supply, price_of, trades
 
 MOST = 8  # of what is listed: limits, effects

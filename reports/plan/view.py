@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from fleetmark.base.text import Said, joined, said
+from fleetmark.base.text import Message, joined, message
 from planner.capacity.question import KINDS, Alternative, Binding, Plan, Question
 from reports.kit.format import clean
 
@@ -90,14 +90,14 @@ class PlanView:
 
     def bought_said(self) -> str:
         """The same in words: ``16 genoa, 395 turin``."""
-        return joined(said("{n} {sku}", n=f"{n:,}", sku=clean(sku)) for sku, n in self.bought().items())
+        return joined(message("{n} {sku}", n=f"{n:,}", sku=clean(sku)) for sku, n in self.bought().items())
 
     @property
-    def others_missing(self) -> Said | None:
+    def others_missing(self) -> Message | None:
         """What to say where fewer next best plans were found than are looked for; None where there are enough."""
         if not self.orders or len(self.alternatives) >= OTHERS:
             return None
-        return said("No other plan was found that buys less of something: there is none, or the time was too short.")
+        return message("No other plan was found that buys less of something: there is none, or the time was too short.")
 
     def in_year(self, number: int) -> float:
         """All costs of a year, undiscounted."""
@@ -218,15 +218,15 @@ def price_of(binding: Binding) -> tuple[float | None, str]:
     return (None if binding.saves is None else binding.saves * 1000), "kW"
 
 
-def trades(other: Alternative, currency: str) -> list[tuple[Said, str]]:
+def trades(other: Alternative, currency: str) -> list[tuple[Message, str]]:
     """What an alternative gives and takes: each difference to the plan by name, with its figure and unit."""
     units = {
-        "purchases": (said("purchases"), 1.0, currency, 0),
-        "running": (said("running costs"), 1.0, currency, 0),
-        "servers": (said("servers"), 1.0, "", 0),
-        "peak_w": (said("peak power"), 1e-3, "kW", 1),
-        "rack_units": (said("rack units"), 1.0, "", 0),
-        "carbon_kg": (said("carbon"), 1e-3, "t CO2e", 1),
+        "purchases": (message("purchases"), 1.0, currency, 0),
+        "running": (message("running costs"), 1.0, currency, 0),
+        "servers": (message("servers"), 1.0, "", 0),
+        "peak_w": (message("peak power"), 1e-3, "kW", 1),
+        "rack_units": (message("rack units"), 1.0, "", 0),
+        "carbon_kg": (message("carbon"), 1e-3, "t CO2e", 1),
     }
     return [
         (name, f"{other.trades[key] * factor:+,.{digits}f} {unit}".rstrip())
@@ -235,13 +235,13 @@ def trades(other: Alternative, currency: str) -> list[tuple[Said, str]]:
     ]
 
 
-def kind(name: str) -> Said:
+def kind(name: str) -> Message:
     """A kind of cost (of ``KINDS``) as a word of ours."""
     return {
-        "purchase": said("purchase"),
-        "energy": said("energy"),
-        "support": said("support"),
-        "space": said("space"),
-        "migration": said("migration"),
-        "carbon": said("carbon"),
+        "purchase": message("purchase"),
+        "energy": message("energy"),
+        "support": message("support"),
+        "space": message("space"),
+        "migration": message("migration"),
+        "carbon": message("carbon"),
     }[name]

@@ -15,7 +15,7 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Standing, Status
-from fleetmark.base.text import changed, count, joined, said
+from fleetmark.base.text import changed, count, joined, message
 from fleetmark.base.words import word
 from fleetmark.record.pool import PER
 from planner.comparison import WORK_MIX
@@ -61,8 +61,8 @@ def in_source(path: Path) -> Iterator[str]:
         ):
             name = node.func.attr
         given = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
-        if name == "said":
-            assert given, f"{path}:{node.lineno}: said() takes a literal"
+        if name == "message":
+            assert given, f"{path}:{node.lineno}: message() takes a literal"
             yield given[0]
         elif name == "_":
             yield from given[:1]
@@ -134,7 +134,7 @@ def test_sentences_within_sentences() -> None:
     zh = Language(
         "xx", {"{a}: {b}": "{b} <- {a}", "none": "nil", "{n} host": "H{n}", "{n} hosts": "H{n}", "; ": " // "}
     )
-    inner = said("{a}: {b}", a="host-1", b=said("none"))
+    inner = message("{a}: {b}", a="host-1", b=message("none"))
     assert inner == "host-1: none" and zh(inner) == "nil <- host-1"
     assert zh(joined([inner, count(1, "host"), count(12345, "host"), None, ""])) == "nil <- host-1, H1, H12,345"
     assert joined([None, "a"]) == "a" and joined([]) == ""
@@ -145,21 +145,21 @@ def test_sentences_within_sentences() -> None:
 
 def test_values_cannot_be_taken_for_templates() -> None:
     hostile = "{a.__class__} {0} %s {"
-    assert said("{a}: {b}", a=hostile, b=1) == f"{hostile}: 1"
+    assert message("{a}: {b}", a=hostile, b=1) == f"{hostile}: 1"
     assert language("zh-CN")(hostile) == hostile
-    assert hostile in language("zh-CN")(said("unreachable: {why}", why=hostile))
+    assert hostile in language("zh-CN")(message("unreachable: {why}", why=hostile))
     assert hostile in joined([hostile, "b"])
 
 
 def test_sentences_survive_what_is_done_to_strings() -> None:
-    made = said("unreachable: {why}", why=said("no reason recorded"))
+    made = message("unreachable: {why}", why=message("no reason recorded"))
     zh = language("zh-CN")(made)
     for copied in (copy.deepcopy(made), pickle.loads(pickle.dumps(made)), changed(made, str), fmt.clean(made)):
         assert copied == made and language("zh-CN")(copied) == zh != made
     assert json.loads(json.dumps({"x": made})) == {"x": made}
-    assert fmt.clean(said("unreachable: {why}", why="a\x00\nb")) == "unreachable: a␀ b"
+    assert fmt.clean(message("unreachable: {why}", why="a\x00\nb")) == "unreachable: a␀ b"
     assert changed("gen=old", str.upper) == "GEN=OLD"
-    assert changed(said("unreachable: {why}", why="gen=old"), str.upper) == "unreachable: GEN=OLD"
+    assert changed(message("unreachable: {why}", why="gen=old"), str.upper) == "unreachable: GEN=OLD"
 
 
 def test_an_unknown_language_is_named_with_those_there_are() -> None:

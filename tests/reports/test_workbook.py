@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from reports.kit.workbook import (
     GENERAL,
     MOST_COLUMNS,
@@ -58,10 +58,10 @@ def test_text_is_text_whatever_it_holds(text: str, shown: str) -> None:
 
 def test_names_of_sheets_and_cells_are_legal_and_differ() -> None:
     made = book()
-    names = [made.sheet(n).name for n in ("a/b[c]:*?", "A-B-C----", "x" * 40, "x" * 40, "History", "'", "Said")]
+    names = [made.sheet(n).name for n in ("a/b[c]:*?", "A-B-C----", "x" * 40, "x" * 40, "History", "'", "Message")]
     assert names[0] == "a-b-c----" and names[1] == "A-B-C---- (2)" and names[4] != "History" and names[5]
     assert all(len(n) <= 31 for n in names) and len({n.lower() for n in names}) == len(names)
-    target = made.sheets["Said"].at(0, 0)
+    target = made.sheets["Message"].at(0, 0)
     defined = [made.name(n, target) for n in ("E_gen=new", "E_gen new", "A1", "R1C1", "9lives", "世界")]
     assert defined == ["E_gen_new", "E_gen_new_2", "_A1", "_R1C1", "_9lives", "__"]
     assert set(openpyxl.load_workbook(io.BytesIO(made.bytes())).defined_names) == set(defined)
@@ -112,12 +112,12 @@ def test_a_sheet_that_is_too_small_says_what_to_do() -> None:
 
 def test_the_same_content_gives_the_same_bytes_and_fixed_text_is_translated() -> None:
     def made() -> bytes:
-        shouting = Book(said("A title"), "no date", lambda text: text.upper())
-        sheet = shouting.sheet(said("Sheet"))
-        sheet.heads(0, [Head(said("head"), "s", 12), Head("as it stands")])
+        shouting = Book(message("A title"), "no date", lambda text: text.upper())
+        sheet = shouting.sheet(message("Sheet"))
+        sheet.heads(0, [Head(message("head"), "s", 12), Head("as it stands")])
         sheet.filtered(0, 3, 2)
         sheet.number(1, 1, 2.5, role="input")
-        chart = shouting.chart("line", said("chart"))
+        chart = shouting.chart("line", message("chart"))
         chart.add_series({"values": f"={sheet.span(1, 1, 2, 1)}"})
         sheet.place(chart, 5, 5)
         return shouting.bytes()

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from fleetmark.base.measurement import Status
-from fleetmark.base.text import Said
+from fleetmark.base.text import Message
 from fleetmark.record import compare as comparing
 from fleetmark.record import evidence
 from fleetmark.verbs import reference
@@ -138,7 +138,7 @@ class Shouting(Language):
     """A language of which nothing is hard to tell from what is no fixed text."""
 
     def __call__(self, text: str, **given: Any) -> str:
-        return super().__call__(text, **given).upper() if isinstance(text, Said) else text
+        return super().__call__(text, **given).upper() if isinstance(text, Message) else text
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from fleetmark.base.text import Said, joined, said
+from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import WORK_MIX, Candidate
 from planner.equivalence import LEAST_COVERED, MIX_SENSITIVE, WHOLE, Equivalence, Pairing
@@ -71,9 +71,9 @@ def lines(grid: Grid) -> list[Line]:
     return [replace(line, row=row) for row, line in enumerate(made, FIRST_ROW)]
 
 
-def title(line: Line) -> Said | str:
+def title(line: Line) -> Message | str:
     """What a line is called."""
-    return said("{class_}, equal work", class_=word(line.class_)) if line.equal_work else word(line.class_)
+    return message("{class_}, equal work", class_=word(line.class_)) if line.equal_work else word(line.class_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def _weights(grid: Grid, line: Line, v: _Scored, sheet: Sheet, scores: Sheet, lo
         sheet.number(row, COUNTED, float(counts), INTEGER, "input" if comparable else "value")
         if comparable:
             sheet.must_be_one_of(row, COUNTED, [1, 0])
-        sheet.must_be_number(row, WEIGHT, 0, 1e6, said("a weight is 0 or more; weights need not sum to 1"))
+        sheet.must_be_number(row, WEIGHT, 0, 1e6, message("a weight is 0 or more; weights need not sum to 1"))
         weight, counted, share, delta = (cell(row, c) for c in (WEIGHT, COUNTED, SHARE, DELTA))
         sheet.formula(row, SHARE, f"=IF(AND({counted}=1,{weight}>0),{weight}/{total},0)", v.share[n], PERCENT)
         at = grid.row(name)
@@ -205,7 +205,7 @@ def _scores(grid: Grid, line: Line, v: _Scored, weights: Sheet, scores: Sheet, l
     used = weights.span(line.first, OF_HOURS, last, OF_HOURS) if line.equal_work else share
     scores.text(row, 0, line.candidate.title)
     scores.text(row, 1, title(line))
-    scores.text(row, 2, said("score"))
+    scores.text(row, 2, message("score"))
     for side, values in ((grid.found.baseline, v.a), (line.candidate.title, v.b)):
         for n, value in enumerate(values, grid.first[side]):
             host = grid.benchmarks(logs, line.class_, n)
@@ -214,7 +214,7 @@ def _scores(grid: Grid, line: Line, v: _Scored, weights: Sheet, scores: Sheet, l
     if grid.found.pairing is Pairing.SAME_HOSTS:
         scores.text(row + 1, 0, line.candidate.title)
         scores.text(row + 1, 1, title(line))
-        scores.text(row + 1, 2, said("difference"))
+        scores.text(row + 1, 2, message("difference"))
         before = grid.first[grid.found.baseline]
         for n, difference in enumerate(v.b - v.a):
             a, b = cell(row, before + n), cell(row, grid.first[line.candidate.title] + n)
@@ -267,10 +267,10 @@ def _class(grid: Grid, line: Line, v: _Scored, sheet: Sheet, weights: Sheet, sco
             sheet.number(row, AT[name], value, RATIO, "value")
 
 
-_NOTHING = said("no benchmark on both sides")
-_TOO_LITTLE = said("no headline: too little of the weight is measured on both sides")
-_ONE = said("no headline: one benchmark says nothing of those that are not covered")
-_MIX = said("the mix decides: the headline for equal work differs by more than 5%")
+_NOTHING = message("no benchmark on both sides")
+_TOO_LITTLE = message("no headline: too little of the weight is measured on both sides")
+_ONE = message("no headline: one benchmark says nothing of those that are not covered")
+_MIX = message("the mix decides: the headline for equal work differs by more than 5%")
 
 
 def _lacking(at: dict[str, str], own: str, texts: Sequence[str] = ('"x"', '"x"', '"x"')) -> str:
@@ -280,7 +280,7 @@ def _lacking(at: dict[str, str], own: str, texts: Sequence[str] = ('"x"', '"x"',
     return f"IF({at['count']}=0,{nothing},IF({at['covered']}<{LEAST_NAME},{little},{alone}))"
 
 
-def why(line: Line) -> Said:
+def why(line: Line) -> Message:
     """Why a line without a ratio has none, as the workbook has it."""
     nothing = not any(
         w > 0 and t in line.found.each and t not in line.found.left_out for t, w in line.found.wanted.items()
@@ -306,54 +306,54 @@ def _heads(grid: Grid, weights: Sheet, scores: Sheet, classes: Sheet, made: Sequ
     baseline = grid.found.baseline
     worked = ratios.heads(baseline)
     heads = worked | {
-        "candidate": Head(said("candidate"), "", 18),
-        "class": Head(said("class"), "", 26),
-        "lowest": Head(said("lowest benchmark"), said("× baseline"), 11),
-        "highest": Head(said("highest benchmark"), said("× baseline"), 11),
-        "covered": Head(said("weight covered"), "%", 10),
-        "note": Head(said("note"), "", 70),
-        "extra": Head(said("variance for what is not covered"), said("ln²"), 12),
-        "inside": Head(said("weight in the headline"), "", 11),
-        "all": Head(said("weight of all"), "", 11),
-        "count": Head(said("benchmarks in it"), "", 11),
-        "below": Head(said("interval below"), said("× baseline"), 10),
-        "above": Head(said("interval above"), said("× baseline"), 10),
-        "resampled_lo": Head(said("bootstrap from"), said("× baseline"), 11),
-        "resampled_hi": Head(said("bootstrap to"), said("× baseline"), 11),
-        "label": Head(said("label of the chart"), "", 24),
+        "candidate": Head(message("candidate"), "", 18),
+        "class": Head(message("class"), "", 26),
+        "lowest": Head(message("lowest benchmark"), message("× baseline"), 11),
+        "highest": Head(message("highest benchmark"), message("× baseline"), 11),
+        "covered": Head(message("weight covered"), "%", 10),
+        "note": Head(message("note"), "", 70),
+        "extra": Head(message("variance for what is not covered"), message("ln²"), 12),
+        "inside": Head(message("weight in the headline"), "", 11),
+        "all": Head(message("weight of all"), "", 11),
+        "count": Head(message("benchmarks in it"), "", 11),
+        "below": Head(message("interval below"), message("× baseline"), 10),
+        "above": Head(message("interval above"), message("× baseline"), 10),
+        "resampled_lo": Head(message("bootstrap from"), message("× baseline"), 11),
+        "resampled_hi": Head(message("bootstrap to"), message("× baseline"), 11),
+        "label": Head(message("label of the chart"), "", 24),
     }
-    heads["ratio"] = Head(said("one is worth"), said("× baseline"), 10)
+    heads["ratio"] = Head(message("one is worth"), message("× baseline"), 10)
     classes.heads(FIRST_ROW - 1, [heads[name] for name in AT])
     classes.filtered(FIRST_ROW - 1, FIRST_ROW + len(made) - 1, len(AT), frozen_columns=2)
     mixed = [
-        Head(said("candidate's hours for it"), said("per baseline hour"), 14),
-        Head(said("share of those hours"), "%", 12),
+        Head(message("candidate's hours for it"), message("per baseline hour"), 14),
+        Head(message("share of those hours"), "%", 12),
     ]
     weights.heads(
         FIRST_ROW - 1,
         [
-            Head(said("candidate")),
-            Head(said("class"), "", 16),
-            Head(said("benchmark")),
-            Head(said("weight"), said("input"), 11),
-            Head(said("counted"), said("1 yes, 0 no"), 11),
-            Head(said("share in the headline"), "%", 12),
-            Head(said("ln ratio over hosts that have all"), "", 14),
-            Head(said("ratio"), said("× baseline"), 10),
-            Head(said("why it is left out"), "", 50),
+            Head(message("candidate")),
+            Head(message("class"), "", 16),
+            Head(message("benchmark")),
+            Head(message("weight"), message("input"), 11),
+            Head(message("counted"), message("1 yes, 0 no"), 11),
+            Head(message("share in the headline"), "%", 12),
+            Head(message("ln ratio over hosts that have all"), "", 14),
+            Head(message("ratio"), message("× baseline"), 10),
+            Head(message("why it is left out"), "", 50),
             *(mixed if any(line.equal_work for line in made) else []),
         ],
     )
     last = max((m.first + len(grid.of(m.class_)) for m in made), default=FIRST_ROW) - 1
     weights.filtered(FIRST_ROW - 1, last, WHY + 1, frozen_columns=3)
     hosts = [Head(h, side, 14) for side, frame in grid.frames.items() for h in frame.index]
-    behind = [Head(said("candidate"), "", 18), Head(said("class"), "", 18), Head("", "", 12), Head("", "", 3)]
+    behind = [Head(message("candidate"), "", 18), Head(message("class"), "", 18), Head("", "", 12), Head("", "", 3)]
     scores.heads(FIRST_ROW - 1, [*behind, *hosts])
     last = max((m.score for m in made), default=FIRST_ROW) + (grid.found.pairing is Pairing.SAME_HOSTS)
     scores.filtered(FIRST_ROW - 1, last, FIRST_COLUMN + len(hosts), frozen_columns=FIRST_COLUMN)
 
 
-def forest(sheet: Sheet, made: Sequence[Line], named: Said) -> None:
+def forest(sheet: Sheet, made: Sequence[Line], named: Message) -> None:
     """Below the table of classes: every headline with its interval. Only the table and this go on paper."""
     last = max((line.row for line in made if line.ratio), default=0)
     below = made[-1].row + 3 if made else FIRST_ROW
@@ -374,7 +374,7 @@ def forest(sheet: Sheet, made: Sequence[Line], named: Said) -> None:
     )
     chart.set_legend({"none": True})
     chart.set_y_axis({"reverse": True})
-    axis = {"name": sheet.book.words(said("× baseline")), "num_format": "0.0", "min": 0, "label_position": "high"}
+    axis = {"name": sheet.book.words(message("× baseline")), "num_format": "0.0", "min": 0, "label_position": "high"}
     chart.set_x_axis(axis | GRID)
     height = min(150 + 26 * (last - FIRST_ROW + 1), 1500)
     sheet.place(chart, below, 0, 900, height)

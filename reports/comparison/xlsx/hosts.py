@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from fleetmark.base.measurement import Better
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from fleetmark.base.words import word
 from reports.comparison.xlsx.grid import FIRST_COLUMN, FIRST_ROW, Grid
 from reports.comparison.xlsx.sources import Part, Sources
@@ -41,8 +41,12 @@ _REST = (
 def raw(sheet: Sheet, found: Sources, per: str) -> None:
     """Every measurement that a mean is made of, with its logarithm."""
     heads = [Head(_head(name), unit) for name, unit, _ in _RAW]
-    heads += [Head(said("repeat"), said("from 0"), 9), Head(said("value"), said("base unit"), 16), Head(said("unit"))]
-    heads += [Head(said("divided by"), word(per), 11), Head("ln", said("of value / amount"), 12)]
+    heads += [
+        Head(message("repeat"), message("from 0"), 9),
+        Head(message("value"), message("base unit"), 16),
+        Head(message("unit")),
+    ]
+    heads += [Head(message("divided by"), word(per), 11), Head("ln", message("of value / amount"), 12)]
     heads += [Head(_head(name)) for name, _ in _REST]
     columns = {name: found.rows[name].tolist() for name in {*(c for *_, c in _RAW), *(c for _, c in _REST)}}
     numbers = {name: found.rows[name].tolist() for name in ("repeat", "value", "unit", "amount", "log", "per")}
@@ -64,20 +68,20 @@ def raw(sheet: Sheet, found: Sources, per: str) -> None:
 
 def _head(name: str) -> str:
     return {
-        "side": said("side"),
-        "benchmark": said("benchmark"),
-        "campaign": said("campaign"),
-        "host": said("host"),
-        "workload": said("workload"),
-        "case": said("case"),
-        "metric": said("metric"),
-        "subject": said("subject"),
-        "labels": said("labels"),
-        "direction": said("direction"),
-        "standing": said("standing"),
-        "tool": said("tool version"),
-        "time": said("time"),
-        "raw file": said("raw file"),
+        "side": message("side"),
+        "benchmark": message("benchmark"),
+        "campaign": message("campaign"),
+        "host": message("host"),
+        "workload": message("workload"),
+        "case": message("case"),
+        "metric": message("metric"),
+        "subject": message("subject"),
+        "labels": message("labels"),
+        "direction": message("direction"),
+        "standing": message("standing"),
+        "tool": message("tool version"),
+        "time": message("time"),
+        "raw file": message("raw file"),
     }[name]
 
 
@@ -105,12 +109,12 @@ def logs(grid: Grid, sheet: Sheet, found: Sources, raw_sheet: Sheet | None) -> N
 def figures(grid: Grid, sheet: Sheet, logs_sheet: Sheet) -> None:
     """The same as figures that people read: geometric means in base units, scaled by their format."""
     many = sum(frame.size for frame in grid.frames.values())
-    top = said("Geometric mean of each host")
+    top = message("Geometric mean of each host")
     if many > MOST_SHOWN:
-        shown = said("{n} figures are too many to stand here too: the tab Host logs has them.", n=f"{many:,}")
+        shown = message("{n} figures are too many to stand here too: the tab Host logs has them.", n=f"{many:,}")
         sheet.top(top, shown)
         return
-    sheet.top(top, said("Figures keep their base unit; formats scale them."))
+    sheet.top(top, message("Figures keep their base unit; formats scale them."))
     lower = set(grid.found.benchmarks.index[grid.found.benchmarks["better"] == Better.LOWER])
     for title in grid.titles:
         row = grid.row(title)
@@ -137,10 +141,10 @@ def _about(grid: Grid, sheet: Sheet, row: int, title: str) -> None:
 
 def _finish(grid: Grid, sheet: Sheet) -> None:
     heads = [
-        Head(said("class"), "", 14),
-        Head(said("benchmark")),
-        Head(said("unit"), "", 9),
-        Head(said("direction"), "", 10),
+        Head(message("class"), "", 14),
+        Head(message("benchmark")),
+        Head(message("unit"), "", 9),
+        Head(message("direction"), "", 10),
     ]
     heads += [Head(host, side, 14) for side, frame in grid.frames.items() for host in frame.index]
     sheet.heads(FIRST_ROW - 1, heads)

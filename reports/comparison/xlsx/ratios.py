@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from fleetmark.base.words import word
 from planner.equivalence import Pairing
 from planner.ratio import NOTHING, Ratio, Verdict
@@ -72,20 +72,20 @@ WORKINGS = ("n_a", "n_b", "delta", "var_a", "var_b", "se", "df", "t")
 
 def heads(baseline: str, candidate: str = "") -> dict[str, Head]:
     """The head of each of KEYS and WORKINGS."""
-    other = candidate or said("candidate")
+    other = candidate or message("candidate")
     return {
-        "ratio": Head(said("ratio"), said("× baseline"), 10),
-        "lo": Head(said("from"), said("× baseline"), 10),
-        "hi": Head(said("to"), said("× baseline"), 10),
-        "p": Head("p", said("two-sided"), 10),
-        "verdict": Head(said("verdict"), "", 12),
-        "n_a": Head(said("hosts, baseline"), baseline, 10),
-        "n_b": Head(said("hosts, candidate"), other, 10),
-        "delta": Head(said("ln ratio"), "", 11),
-        "var_a": Head(said("variance of the mean, baseline"), said("ln²"), 12),
-        "var_b": Head(said("variance of the mean, candidate"), said("ln²"), 12),
-        "se": Head(said("standard error"), "ln", 11),
-        "df": Head(said("degrees of freedom"), "", 11),
+        "ratio": Head(message("ratio"), message("× baseline"), 10),
+        "lo": Head(message("from"), message("× baseline"), 10),
+        "hi": Head(message("to"), message("× baseline"), 10),
+        "p": Head("p", message("two-sided"), 10),
+        "verdict": Head(message("verdict"), "", 12),
+        "n_a": Head(message("hosts, baseline"), baseline, 10),
+        "n_b": Head(message("hosts, candidate"), other, 10),
+        "delta": Head(message("ln ratio"), "", 11),
+        "var_a": Head(message("variance of the mean, baseline"), message("ln²"), 12),
+        "var_b": Head(message("variance of the mean, candidate"), message("ln²"), 12),
+        "se": Head(message("standard error"), "ln", 11),
+        "df": Head(message("degrees of freedom"), "", 11),
         "t": Head("t", "", 9),
     }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fleetmark import __version__
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from planner.capacity.question import Alternative, Binding, Plan, Question
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
@@ -38,7 +38,7 @@ def render(
     The question may be another than the one the plan was solved for, if it names the same workloads, SKUs, sites and
     periods: then it shows what becomes of the plan.
     """
-    book = Book(said("Fleetmark purchase plan"), created, language or Language())
+    book = Book(message("Fleetmark purchase plan"), created, language or Language())
     numbers = Numbers(question, plan)
     at = Places(book, numbers)
     for key, (title, _, what) in TABS.items():

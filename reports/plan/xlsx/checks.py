@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fleetmark.base.text import Said, joined, said
+from fleetmark.base.text import Message, joined, message
 from fleetmark.demand import tables
 from planner.capacity.queueing import CAP
 from reports.kit.workbook import Head, cell
@@ -32,9 +32,9 @@ class Check:
     ``size`` of the limit, which the tolerance is a share of.
     """
 
-    kind: Said
+    kind: Message
     what: str
-    unit: Said | str
+    unit: Message | str
     slack: Sequence[Cell]
     size: Cell = ("1", 1.0)
 
@@ -44,12 +44,12 @@ def write(at: Places, n: Numbers) -> int:
     sheet = at.verdict.sheet
     checks = list(_checks(at, n))
     heads = [
-        Head(said("limit"), width=44),
-        Head(said("of"), width=34),
-        Head(said("unit"), width=16),
-        Head(said("kept"), width=9),
-        Head(said("least slack"), width=14),
-        Head(said("size of the limit"), width=14),
+        Head(message("limit"), width=44),
+        Head(message("of"), width=34),
+        Head(message("unit"), width=16),
+        Head(message("kept"), width=9),
+        Head(message("least slack"), width=14),
+        Head(message("size of the limit"), width=14),
     ]
     periods = period_heads(n)
     sheet.heads(_FIRST - 1, [*heads, *periods])
@@ -73,14 +73,14 @@ def write(at: Places, n: Numbers) -> int:
         for t, (formula, value) in enumerate(check.slack):
             sheet.formula(row, 6 + t, f"={formula}", value, _SLACK)
     kept_column = f"D{_FIRST + 1}:D{last + 1}"
-    sheet.text(2, 0, said("all limits are kept"), "strong")
+    sheet.text(2, 0, message("all limits are kept"), "strong")
     sheet.formula(2, 3, f"=AND({kept_column})", broken == 0)
-    sheet.text(3, 0, said("limits that are not kept"))
+    sheet.text(3, 0, message("limits that are not kept"))
     sheet.formula(3, 3, f"=COUNTIF({kept_column},FALSE)", broken, "0")
-    sheet.text(4, 0, said("tolerance: share of the limit, of 1 where it is less"))
+    sheet.text(4, 0, message("tolerance: share of the limit, of 1 where it is less"))
     sheet.number(4, 3, TOLERANCE, "0.0E+00", "input")
     sheet.text(
-        5, 0, said("Slack: by how much a limit is kept; below 0 it is broken; empty: there is no limit."), "note"
+        5, 0, message("Slack: by how much a limit is kept; below 0 it is broken; empty: there is no limit."), "note"
     )
     for where in ("D3", kept_column):
         sheet.paint(where, {True: "ok", False: "bad"})
@@ -97,9 +97,9 @@ def _checks(at: Places, n: Numbers) -> Iterator[Check]:
         yield _allowed(at, n, i)
         yield _dedicated(at, n, i)
     if n.combos:
-        what, servers = said("servers in Allocation"), said("servers")
+        what, servers = message("servers in Allocation"), message("servers")
         slack = _row(n, lambda t: f"MIN({at.servers.down(t)})", lambda t: float(n.servers[:, t].min()))
-        yield Check(said("not below 0"), what, servers, slack)
+        yield Check(message("not below 0"), what, servers, slack)
     yield from _of_sites(at, n)
     yield _budget(at, n)
     for p in range(len(n.pairs)):
@@ -130,7 +130,7 @@ def _demand(at: Places, n: Numbers, i: int) -> Check:
     slack = n.delivered(i) - n.planned[i]
     cells = _row(n, lambda t: f"{at.given.at(i, t)}-{at.planned.at(i, t)}", lambda t: float(slack[t]))
     work = n.question.workloads[n.workloads[i]]
-    return Check(said("demand is met"), work.name, work.unit, cells, _size(at, n, i))
+    return Check(message("demand is met"), work.name, work.unit, cells, _size(at, n, i))
 
 
 def _survival(at: Places, n: Numbers, i: int, k: int) -> Check:
@@ -143,7 +143,7 @@ def _survival(at: Places, n: Numbers, i: int, k: int) -> Check:
     )
     work = n.question.workloads[n.workloads[i]]
     what = joined([work.name, n.sites[k]])
-    return Check(said("demand is met with a domain gone"), what, work.unit, cells, _size(at, n, i))
+    return Check(message("demand is met with a domain gone"), what, work.unit, cells, _size(at, n, i))
 
 
 def _allowed(at: Places, n: Numbers, i: int) -> Check:
@@ -155,7 +155,7 @@ def _allowed(at: Places, n: Numbers, i: int) -> Check:
         lambda t: f"-SUMIFS({at.servers.down(t)},{at.combo.down(3)},{i + 1},{at.combo.down(8)},0)",
         lambda t: -float(n.servers[wrong, t].sum()),
     )
-    return Check(said("runs only where it may"), work.name, said("servers"), cells)
+    return Check(message("runs only where it may"), work.name, message("servers"), cells)
 
 
 def _dedicated(at: Places, n: Numbers, i: int) -> Check:
@@ -169,7 +169,7 @@ def _dedicated(at: Places, n: Numbers, i: int) -> Check:
 
     shared = f'{at.workload.at(i, 3)}<>"{tables.YES}"'
     cells = _row(n, formula, lambda t: -float(part[t]) if work.dedicated else None, lambda _: shared)
-    return Check(said("has whole servers, where they are its own"), work.name, said("servers"), cells)
+    return Check(message("has whole servers, where they are its own"), work.name, message("servers"), cells)
 
 
 def _of_sites(at: Places, n: Numbers) -> Iterator[Check]:
@@ -179,13 +179,15 @@ def _of_sites(at: Places, n: Numbers) -> Iterator[Check]:
     ports = n.at_sites(lambda s: skus[s].ports, n.installed)
     spent = np.cumsum(n.at_sites(n.price, n.buy), axis=1)
     for k, site in enumerate(q.sites.values()):
-        yield _limit(n, at.power, k, said("power of the site"), "W", site.power_w, power)
-        yield _limit(n, at.units, k, said("rack units of the site"), "U", site.rack_units, units)
-        yield _limit(n, at.ports, k, said("ports of the site"), said("ports"), site.ports, ports)
-        yield _limit(n, at.spent, k, said("money for purchases at the site"), q.currency, site.budget, spent)
+        yield _limit(n, at.power, k, message("power of the site"), "W", site.power_w, power)
+        yield _limit(n, at.units, k, message("rack units of the site"), "U", site.rack_units, units)
+        yield _limit(n, at.ports, k, message("ports of the site"), message("ports"), site.ports, ports)
+        yield _limit(n, at.spent, k, message("money for purchases at the site"), q.currency, site.budget, spent)
 
 
-def _limit(n: Numbers, block: Block, k: int, kind: Said, unit: Said | str, limit: float | None, found: Floats) -> Check:
+def _limit(
+    n: Numbers, block: Block, k: int, kind: Message, unit: Message | str, limit: float | None, found: Floats
+) -> Check:
     head = block.sheet.at(block.row + k, 2)
     cells = _row(
         n,
@@ -206,13 +208,13 @@ def _budget(at: Places, n: Numbers) -> Check:
 
     cells = _row(n, lambda t: f"{at.period.at(t, 4)}-{at.kinds.at(0, t)}", slack, lambda t: f'{at.period.at(t, 4)}=""')
     size = (f"MAX({at.period.down(4)})", max((b for b in budget if b is not None), default=0.0))
-    return Check(said("money for purchases in the period"), said("all sites"), n.question.currency, cells, size)
+    return Check(message("money for purchases in the period"), message("all sites"), n.question.currency, cells, size)
 
 
 def _of_pair(at: Places, n: Numbers, p: int) -> Iterator[Check]:
     s, k = n.pairs[p]
     sku, site = n.question.skus[s], n.question.sites[k]
-    what, servers = joined([s, k]), said("servers")
+    what, servers = joined([s, k]), message("servers")
     spares, least = (at.figures.at(p, figure(at, name)) for name in ("spares", "minimum"))
     price = at.sku.at(n.skus.index(s), columns_at(tables.skus(), "price"))
     buy, active, installed = n.buy[p], n.active[p], n.installed[p]
@@ -229,38 +231,38 @@ def _of_pair(at: Places, n: Numbers, p: int) -> Iterator[Check]:
         counts = [float(a[p, t]) for a in (n.buy, n.retire, n.active)]
         return min(float(installed[t]), *counts, *(-abs(c - round(c)) for c in counts))
 
-    rows: Sequence[tuple[Said, Formula, Value, Formula | None]] = (
+    rows: Sequence[tuple[Message, Formula, Value, Formula | None]] = (
         (
-            said("active are installed, spares beside them"),
+            message("active are installed, spares beside them"),
             idle,
             lambda t: float(installed[t] - active[t] - (site.spares if active[t] > 0 else 0)),
             None,
         ),
         (
-            said("those in use are active"),
+            message("those in use are active"),
             lambda t: f"{at.active.at(p, t)}-{at.in_use.at(p, t)}",
             lambda t: float(active[t] - n.in_use[p, t]),
             None,
         ),
         (
-            said("gone at the age limit"),
+            message("gone at the age limit"),
             lambda t: f"{at.have_left.at(p, t)}-{at.must_leave.at(p, t)}",
             lambda t: float(late[t]),
             None,
         ),
         (
-            said("orders are of the minimum at least"),
+            message("orders are of the minimum at least"),
             lambda t: f"{at.buy.at(p, t)}-{least}",
             lambda t: float(buy[t] - sku.minimum_order) if buy[t] else None,
             lambda t: f"{at.buy.at(p, t)}=0",
         ),
         (
-            said("ordered only while sold"),
+            message("ordered only while sold"),
             lambda t: f"-{at.buy.at(p, t)}",
             lambda t: -float(buy[t]) if sku.price is None else None,
             lambda t: f'{price}<>""',
         ),
-        (said("whole servers, none below 0"), whole, least_count, None),
+        (message("whole servers, none below 0"), whole, least_count, None),
     )
     for kind, formula, value, unless in rows:
         yield Check(kind, what, servers, _row(n, formula, value, unless))
@@ -270,8 +272,8 @@ def _of_inputs(at: Places, n: Numbers) -> Iterator[Check]:
     q = n.question
     for i, w in enumerate(n.workloads):
         slack = (f"{CAP:g}-{at.workload.at(i, 2)}", CAP - q.workloads[w].utilisation)
-        yield Check(said("utilisation at most {cap}", cap=f"{CAP:.0%}"), w, said("share of a server"), [slack])
+        yield Check(message("utilisation at most {cap}", cap=f"{CAP:.0%}"), w, message("share of a server"), [slack])
     start = at.figures.down(figure(at, "start"))
     missing = float(n.start.sum() - sum(c.count for c in q.fleet))
     cells = [(f"SUM({start})-SUM(fleet_count)", missing)]
-    yield Check(said("all servers in place are in the plan"), said("Fleet"), said("servers"), cells)
+    yield Check(message("all servers in place are in the plan"), message("Fleet"), message("servers"), cells)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fleetmark.base.text import Said, said
+from fleetmark.base.text import Message, message
 from fleetmark.demand import tables
 from planner.capacity.question import KINDS
 from reports.kit import format as fmt
@@ -19,53 +19,53 @@ from reports.plan.xlsx.numbers import BAND, Numbers, quantile
 _WIDE = 110
 _LINES = 19  # rows that a chart takes, with the space below it
 _GRID = {"visible": True, "line": {"color": "#D9D9D9", "width": 0.75}}
-_SERIES: Mapping[str, Said] = {
-    "below": said("below 5% of demand"),
-    "band": said("demand, 5% to 95%"),
-    "median": said("median demand"),
-    "planned": said("planned demand"),
-    "capacity": said("capacity"),
-    "worst": said("capacity, worst domain gone"),
-    "power": said("power"),
-    "limit": said("limit"),
+_SERIES: Mapping[str, Message] = {
+    "below": message("below 5% of demand"),
+    "band": message("demand, 5% to 95%"),
+    "median": message("median demand"),
+    "planned": message("planned demand"),
+    "capacity": message("capacity"),
+    "worst": message("capacity, worst domain gone"),
+    "power": message("power"),
+    "limit": message("limit"),
 }
 
 
-_GUIDE: Sequence[tuple[Said, Said, str]] = (
+_GUIDE: Sequence[tuple[Message, Message, str]] = (
     (
-        said("input: edit it"),
-        said(
+        message("input: edit it"),
+        message(
             "Prices, demands, equivalences, limits. Each says what it takes. All results follow, in Excel and in "
             "LibreOffice."
         ),
         "input",
     ),
     (
-        said("decided by the solver"),
-        said(
+        message("decided by the solver"),
+        message(
             "Orders, retirements, active servers, allocation, margins. They stay as solved when inputs change; "
             "Checks says whether they still hold. Change them to try a plan of your own."
         ),
         "solver",
     ),
-    (said("live"), said("Formulas. Select one and trace what it rests on."), "text"),
+    (message("live"), message("Formulas. Select one and trace what it rests on."), "text"),
     (
-        said("rounding"),
-        said("Servers are rounded up after rounding at 6 decimals, so that noise of arithmetic is no server more."),
+        message("rounding"),
+        message("Servers are rounded up after rounding at 6 decimals, so that noise of arithmetic is no server more."),
         "strong",
     ),
 )
-_AGAIN: Sequence[tuple[Said, Said]] = (
+_AGAIN: Sequence[tuple[Message, Message]] = (
     (
-        said("what is read"),
-        said(
+        message("what is read"),
+        message(
             "The inputs of this workbook, and nothing else. Save it in Excel or LibreOffice before, so that inputs "
             "which are formulas have a value."
         ),
     ),
     (
-        said("new rows"),
-        said(
+        message("new rows"),
+        message(
             "A SKU, a site, a cohort of servers or an equivalence goes in the empty coloured rows of SKU & TCO, Sites, "
             "Fleet and Equivalence, or in rows inserted there. A new SKU needs its equivalences, a new site its "
             "columns may run. They take part after the next solve. Workloads and periods cannot be added here: they "
@@ -73,8 +73,8 @@ _AGAIN: Sequence[tuple[Said, Said]] = (
         ),
     ),
     (
-        said("what to leave"),
-        said(
+        message("what to leave"),
+        message(
             "Do not delete columns or tabs. Tabs may be renamed: every input is found by its name (Formulas, Name "
             "Manager)."
         ),
@@ -95,13 +95,13 @@ def benchmarks(book: Book, at: Places, n: Numbers) -> None:
     """What each SKU was worth when the plan was made: never edited, so that edits of Equivalence can be told."""
     block, sheet = at.known, at.known.sheet
     heads = [
-        Head(said("SKU"), width=20),
-        Head(said("workload"), width=20),
-        Head(said("unit"), width=16),
-        Head(said("E: what one server serves at full use"), said("unit of the workload"), 24),
-        Head(said("standard error of ln E"), width=16),
-        Head(said("degrees of freedom"), width=14),
-        Head(said("source"), width=80),
+        Head(message("SKU"), width=20),
+        Head(message("workload"), width=20),
+        Head(message("unit"), width=16),
+        Head(message("E: what one server serves at full use"), message("unit of the workload"), 24),
+        Head(message("standard error of ln E"), width=16),
+        Head(message("degrees of freedom"), width=14),
+        Head(message("source"), width=80),
     ]
     sheet.heads(block.row - 1, heads)
     for i, (s, w) in enumerate(at.pairs_of_worth):
@@ -123,7 +123,7 @@ class _Lines:
     def __init__(self, sheet: Sheet, row: int) -> None:
         self.sheet, self.row = sheet, row
 
-    def heading(self, text: Said) -> None:
+    def heading(self, text: Message) -> None:
         """A heading, a line of space above it."""
         self.sheet.text(self.row + 1, 0, text, "heading")
         self.row += 2
@@ -135,7 +135,7 @@ class _Lines:
         self.sheet.inner.set_row(self.row, 15 * max(1, -(-wide(self.sheet.book.words(text)) // (_WIDE + 5))))
         self.row += 1
 
-    def live(self, label: Said, formula: str, value: float | str, form: str = "General") -> None:
+    def live(self, label: Message, formula: str, value: float | str, form: str = "General") -> None:
         """A label and a formula."""
         self.sheet.text(self.row, 0, label, "strong")
         self.sheet.formula(self.row, 1, formula, value, form, "answer")
@@ -149,27 +149,29 @@ def readme(book: Book, at: Places, n: Numbers, broken: int, made: Made) -> None:
     sheet.width(1, _WIDE)
     lines = _Lines(sheet, 2)
     _answer(book, at, n, broken, lines)
-    lines.heading(said("Going on with it"))
+    lines.heading(message("Going on with it"))
     for label, text, role in _GUIDE:
         lines.line(label, text, label_role=role)
-    money = said(
+    money = message(
         "All money is {money} of {date}, undiscounted except where it says present value.",
         money=q.currency,
         date=q.date,
     )
-    lines.line(said("money"), money)
-    lines.heading(said("Solving again"))
-    lines.line(said("command"), "fleetmark plan --from plan.xlsx --xlsx new.xlsx", "code")
+    lines.line(message("money"), money)
+    lines.heading(message("Solving again"))
+    lines.line(message("command"), "fleetmark plan --from plan.xlsx --xlsx new.xlsx", "code")
     for label, text in _AGAIN:
         lines.line(label, text)
-    lines.heading(said("Tabs"))
+    lines.heading(message("Tabs"))
     for title, _, what in TABS.values():
         lines.line(title, what)
-    lines.heading(said("Where it is from"))
-    lines.line(said("made"), said("{when} by fleetmark {version}", when=fmt.moment(made.created), version=made.version))
+    lines.heading(message("Where it is from"))
+    lines.line(
+        message("made"), message("{when} by fleetmark {version}", when=fmt.moment(made.created), version=made.version)
+    )
     if made.command:
-        lines.line(said("command"), made.command, "code")
-    sheet.text(lines.row, 0, said("sources"), "strong")
+        lines.line(message("command"), made.command, "code")
+    sheet.text(lines.row, 0, message("sources"), "strong")
     named(book, "question_source", Block(sheet, lines.row, 0, len(q.source) + 1, 2))
     lines.row += 1
     for name, origin in q.source.items():
@@ -179,18 +181,18 @@ def readme(book: Book, at: Places, n: Numbers, broken: int, made: Made) -> None:
 
 def _answer(book: Book, at: Places, n: Numbers, broken: int, lines: _Lines) -> None:
     q, plan = n.question, n.plan
-    lines.heading(said("The answer"))
-    lines.live(said("present value, {money}", money=q.currency), f"={at.total.at(0)}", n.total, tables.PRICE)
-    lines.live(said("servers to order"), f"=SUM({at.buy.all})", float(n.buy.sum()), tables.INTEGER)
-    lines.live(said("servers to retire"), f"=SUM({at.retire.all})", float(n.retire.sum()), tables.INTEGER)
-    kept, not_kept = book.words(said("all are kept")), book.words(said("are not kept: see Checks"))
+    lines.heading(message("The answer"))
+    lines.live(message("present value, {money}", money=q.currency), f"={at.total.at(0)}", n.total, tables.PRICE)
+    lines.live(message("servers to order"), f"=SUM({at.buy.all})", float(n.buy.sum()), tables.INTEGER)
+    lines.live(message("servers to retire"), f"=SUM({at.retire.all})", float(n.retire.sum()), tables.INTEGER)
+    kept, not_kept = book.words(message("all are kept")), book.words(message("are not kept: see Checks"))
     lines.live(
-        said("limits"),
+        message("limits"),
         f'=IF({at.verdict.at(0)},{quoted(kept)},{at.broken.at(0)}&" "&{quoted(not_kept)})',
         f"{broken} {not_kept}" if broken else kept,
     )
     lines.sheet.paint(f"B{lines.row}", {kept: "ok"})
-    solved = said(
+    solved = message(
         "present value {value} {money}; no plan costs less than {bound} {money}: a gap of {gap}; found in {time}",
         value=f"{plan.objective:,.2f}",
         bound=f"{plan.bound:,.2f}",
@@ -198,15 +200,15 @@ def _answer(book: Book, at: Places, n: Numbers, broken: int, lines: _Lines) -> N
         gap=f"{max(plan.gap, 0.0):.2%}",
         time=fmt.duration(plan.seconds),
     )
-    lines.line(said("as solved"), solved)
-    span = said(
+    lines.line(message("as solved"), solved)
+    span = message(
         "{first} to {last}, {n} periods of {years} years",
         first=q.periods[0],
         last=q.periods[-1],
         n=n.periods,
         years=f"{q.years:g}",
     )
-    lines.line(said("horizon"), span)
+    lines.line(message("horizon"), span)
 
 
 def charts(book: Book, at: Places, n: Numbers) -> None:
@@ -214,7 +216,7 @@ def charts(book: Book, at: Places, n: Numbers) -> None:
     sheet = at.sheets["charts"]
     number = 1 + len(n.workloads) + len(n.sites)
     row = 3 + _LINES * -(-number // 2) + 1
-    sheet.text(row, 0, said("Data of the charts"), "heading")
+    sheet.text(row, 0, message("Data of the charts"), "heading")
     names: dict[str, str] = {}
     for key, label in _SERIES.items():
         row += 1
@@ -223,10 +225,10 @@ def charts(book: Book, at: Places, n: Numbers) -> None:
     band = Block(sheet, row + 1, 4, len(n.workloads), n.periods)
     limit = Block(sheet, row + 1 + len(n.workloads), 4, len(n.sites), n.periods)
     for i, w in enumerate(n.workloads):
-        sheet.text(band.row + i, 0, said("width of the band: {workload}", workload=w), "note")
+        sheet.text(band.row + i, 0, message("width of the band: {workload}", workload=w), "note")
     band.live(lambda i, t: f"={at.high.at(i, t)}-{at.low.at(i, t)}", lambda i, t: _width(n, i, t), tables.AMOUNT)
     for k, site in enumerate(n.sites):
-        sheet.text(limit.row + k, 0, said("power limit: {site}", site=site), "note")
+        sheet.text(limit.row + k, 0, message("power limit: {site}", site=site), "note")
     source = [at.power.sheet.at(at.power.row + k, 2) for k in range(len(n.sites))]
     limit.live(lambda k, _: f"={source[k]}", lambda k, _: n.question.sites[n.sites[k]].power_w, tables.INTEGER)
     made = [
@@ -251,7 +253,7 @@ def _periods(at: Places) -> str:
 
 def _demand(book: Book, at: Places, n: Numbers, i: int, names: Mapping[str, str], band: Block) -> Any:
     work = n.question.workloads[n.workloads[i]]
-    chart = book.chart("area", said("{workload}: demand and capacity", workload=work.name), subtype="stacked")
+    chart = book.chart("area", message("{workload}: demand and capacity", workload=work.name), subtype="stacked")
     periods = _periods(at)
     hidden: dict[str, Any] = {"fill": {"none": True}, "border": {"none": True}}
     light: dict[str, Any] = {"fill": {"color": COLOURS[4], "transparency": 55}, "border": {"none": True}}
@@ -281,7 +283,7 @@ def _demand(book: Book, at: Places, n: Numbers, i: int, names: Mapping[str, str]
 
 
 def _by_year(book: Book, at: Places, n: Numbers) -> Any:
-    chart = book.chart("column", said("Cost by year, undiscounted"), subtype="stacked")
+    chart = book.chart("column", message("Cost by year, undiscounted"), subtype="stacked")
     sheet, block = at.by_year.sheet, at.by_year
     heads = f"={sheet.span(block.row - 1, block.col, block.row - 1, block.col + block.cols - 1)}"
     for i in range(len(KINDS)):
@@ -295,7 +297,7 @@ def _by_year(book: Book, at: Places, n: Numbers) -> Any:
 
 def _power(book: Book, at: Places, n: Numbers, k: int, names: Mapping[str, str], limit: Block) -> Any:
     site = n.question.sites[n.sites[k]]
-    chart = book.chart("column", said("{site}: power at peak of what is installed", site=site.name))
+    chart = book.chart("column", message("{site}: power at peak of what is installed", site=site.name))
     periods = _periods(at)
     fill = {"fill": {"color": COLOURS[4]}, "gap": 60}
     chart.add_series({"name": names["power"], "categories": periods, "values": f"={at.power.line(k)}", **fill})

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fleetmark.base.text import said
+from fleetmark.base.text import message
 from fleetmark.demand import tables
 from fleetmark.demand.tables import NO, YES, Column
 from planner.capacity.question import HOURS
@@ -83,18 +83,18 @@ def _fields(thing: object, columns: Sequence[Column]) -> list[object]:
 
 def _settings(book: Book, at: Places, n: Numbers) -> None:
     q, sheet = n.question, at.settings.sheet
-    sheet.heads(HEAD, [Head(said("setting")), Head(said("value"), width=14), Head(said("unit"))])
+    sheet.heads(HEAD, [Head(message("setting")), Head(message("value"), width=14), Head(message("unit"))])
     row = HEAD + 1
     for label, value, name in (
-        (said("currency"), q.currency, "question_currency"),
-        (said("length of a period"), q.years, "question_years"),
+        (message("currency"), q.currency, "question_currency"),
+        (message("length of a period"), q.years, "question_years"),
     ):
         sheet.text(row, 0, label)
         if isinstance(value, str):
             sheet.text(row, 1, value, "value")
         else:
             sheet.number(row, 1, value, "General", "value")
-            sheet.text(row, 2, said("years"))
+            sheet.text(row, 2, message("years"))
         named(book, name, Block(sheet, row, 1, 1))
         row += 1
     for column in tables.settings(q.currency):
@@ -113,10 +113,10 @@ def _periods(book: Book, at: Places, n: Numbers) -> None:
     block.sheet.heads(
         HEAD,
         [
-            Head(said("no.")),
-            Head(said("period"), width=12),
-            Head(said("begins"), said("years from the start")),
-            Head(said("present value of 1")),
+            Head(message("no.")),
+            Head(message("period"), width=12),
+            Head(message("begins"), message("years from the start")),
+            Head(message("present value of 1")),
             Head(budget.title, budget.unit, 16),
         ],
         block.col,
@@ -138,19 +138,19 @@ def _sites(book: Book, at: Places, n: Numbers) -> None:
     columns = tables.sites(q.currency)
     rows = [_fields(site, columns) for site in q.sites.values()]
     live = [
-        Head(said("failure domain")),
-        Head(said("no. of its domain")),
-        Head(said("one W over a period"), "kWh"),
-        Head(said("one W over a period"), q.currency),
+        Head(message("failure domain")),
+        Head(message("no. of its domain")),
+        Head(message("one W over a period"), "kWh"),
+        Head(message("one W over a period"), q.currency),
     ]
-    runs = [Head(w, said("may run: yes or no"), 14) for w in n.workloads]
+    runs = [Head(w, message("may run: yes or no"), 14) for w in n.workloads]
     _table(book, block, columns, rows, [*runs, *live])
     for j, work in enumerate(q.workloads.values()):
         for i in range(block.rows):
             allowed = None
             if work.sites and i < len(n.sites):
                 allowed = YES if n.sites[i] in work.sites else NO
-            _cell(sheet, block.row + i, at.runs.col + j, Column("runs", said(""), tables.RUNS), allowed)
+            _cell(sheet, block.row + i, at.runs.col + j, Column("runs", message(""), tables.RUNS), allowed)
     named(book, "site_runs", at.runs)
     name, own, price, pue = (columns_at(columns, f) for f in ("name", "domain", "energy_price", "pue"))
     at.site_domain.live(
@@ -179,7 +179,7 @@ def _sites(book: Book, at: Places, n: Numbers) -> None:
     sheet.text(
         HEAD - 2,
         0,
-        said("May run: a workload whose column is all empty runs anywhere; else it runs where its column says yes."),
+        message("May run: a workload whose column is all empty runs anywhere; else it runs where its column says yes."),
         "note",
     )
 
@@ -194,7 +194,11 @@ def _fleet(book: Book, at: Places, n: Numbers) -> None:
     columns = tables.fleet()
     rows = [_fields(cohort, columns) for cohort in q.fleet]
     _table(
-        book, block, columns, rows, [Head(said("age limit"), said("periods")), Head(said("gone from"), said("period"))]
+        book,
+        block,
+        columns,
+        rows,
+        [Head(message("age limit"), message("periods")), Head(message("gone from"), message("period"))],
     )
     _one_of(block, block.col, "sku_name")
     _one_of(block, block.col + 1, "site_name")
@@ -205,11 +209,11 @@ def _fleet(book: Book, at: Places, n: Numbers) -> None:
         cells = at.sku.at(row, columns_at(tables.skus(), "age_limit"))
         block.sheet.formula(block.row + i, 4, f'=IF({cells}="","",{cells})', limit)
         leaves = None if limit is None else max(limit - cohort.age, 0)
-        gone = book.words(said("never")) if limit is None else None
+        gone = book.words(message("never")) if limit is None else None
         if leaves is not None:
-            gone = q.periods[leaves] if leaves < n.periods else book.words(said("after the horizon"))
+            gone = q.periods[leaves] if leaves < n.periods else book.words(message("after the horizon"))
         e, age = cell(block.row + i, 4), block.near(i, 3)
-        never, after = (quoted(book.words(text)) for text in (said("never"), said("after the horizon")))
+        never, after = (quoted(book.words(text)) for text in (message("never"), message("after the horizon")))
         block.sheet.formula(
             block.row + i,
             5,
@@ -233,11 +237,11 @@ def _equivalence(book: Book, at: Places, n: Numbers) -> None:
         for (s, w), worth in zip(at.pairs_of_worth, worths, strict=True)
     ]
     more = [
-        Head(said("lo"), "95%", 12),
-        Head(said("hi"), "95%", 12),
-        Head(said("unit"), "", 16),
-        Head(said("as planned"), "", 12),
-        Head(said("source"), "", 50),
+        Head(message("lo"), "95%", 12),
+        Head(message("hi"), "95%", 12),
+        Head(message("unit"), "", 16),
+        Head(message("as planned"), "", 12),
+        Head(message("source"), "", 50),
     ]
     _table(book, block, columns, rows, more)
     _one_of(block, block.col, "sku_name")
@@ -252,7 +256,7 @@ def _equivalence(book: Book, at: Places, n: Numbers) -> None:
     ends = [interval(w.value, w.se, w.df) for w in worths]
     at.worth_lo.live(lambda i, _: f"={block.near(i, 2)}*EXP(-{reach(i)})", lambda i, _: ends[i][0], "#,##0.0000")
     at.worth_hi.live(lambda i, _: f"={block.near(i, 2)}*EXP({reach(i)})", lambda i, _: ends[i][1], "#,##0.0000")
-    yes, no = (book.words(t) for t in (said("as planned"), said("edited")))
+    yes, no = (book.words(t) for t in (message("as planned"), message("edited")))
     for i, (s, w) in enumerate(at.pairs_of_worth):
         row = block.row + i
         unit = at.workload.at(n.workloads.index(w), 1)
@@ -268,9 +272,9 @@ def _utilisation(book: Book, at: Places, n: Numbers) -> None:
     columns = tables.workloads()
     rows = [[w.name, w.unit, w.utilisation, YES if w.dedicated else NO] for w in q.workloads.values()]
     more = [
-        Head(said("when planned"), said("share of a server"), 14),
-        Head(said("why"), "", 60),
-        Head(said("up to {cap}", cap=f"{CAP:.0%}"), "", 10),
+        Head(message("when planned"), message("share of a server"), 14),
+        Head(message("why"), "", 60),
+        Head(message("up to {cap}", cap=f"{CAP:.0%}"), "", 10),
     ]
     _table(book, block, columns, rows, more)
     for i, work in enumerate(q.workloads.values()):
@@ -286,7 +290,7 @@ def _utilisation(book: Book, at: Places, n: Numbers) -> None:
 def _demand(book: Book, at: Places, n: Numbers) -> None:
     q = n.question
     sheet = at.median.sheet
-    labels = [Head(said("workload"), width=22), Head(said("unit"), width=20)]
+    labels = [Head(message("workload"), width=22), Head(message("unit"), width=20)]
 
     def block(place: Block, title: str, prefix: str = "") -> None:
         headed(place, title, labels, n)
@@ -310,21 +314,25 @@ def _demand(book: Book, at: Places, n: Numbers) -> None:
             tables.AMOUNT,
         )
 
-    spread(at.low, f"{BAND[0]:g}", BAND[0], said("demand at 5%"))
-    spread(at.high, f"{BAND[1]:g}", BAND[1], said("demand at 95%"))
-    spread(at.wanted, "question_quantile", q.quantile, said("demand at the share of futures in which it shall be met"))
-    block(at.margin, said("margin: what the solver multiplied the median by, for demand and equivalence together"), "1")
+    spread(at.low, f"{BAND[0]:g}", BAND[0], message("demand at 5%"))
+    spread(at.high, f"{BAND[1]:g}", BAND[1], message("demand at 95%"))
+    spread(
+        at.wanted, "question_quantile", q.quantile, message("demand at the share of futures in which it shall be met")
+    )
+    block(
+        at.margin, message("margin: what the solver multiplied the median by, for demand and equivalence together"), "1"
+    )
     at.margin.numbers(n.margin, "0.0000", "solver")
-    block(at.planned, said("planned demand: median times margin; the plan is held against it"))
+    block(at.planned, message("planned demand: median times margin; the plan is held against it"))
     at.planned.live(lambda i, t: f"={at.median.near(i, t)}*{at.margin.near(i, t)}", n.planned, tables.AMOUNT)
-    block(at.given, said("capacity of the plan"))
+    block(at.given, message("capacity of the plan"))
     work_of = at.combo.down(3)
     at.given.live(
         lambda i, t: f"=SUMIFS({at.capacity.down(t)},{work_of},{i + 1})",
         lambda i, t: n.delivered(i)[t],
         tables.AMOUNT,
     )
-    block(at.worst, said("capacity with the worst failure domain gone"))
+    block(at.worst, message("capacity with the worst failure domain gone"))
     sites = len(n.sites)
     worst = np.array([np.min([n.delivered(i, k) for k in range(sites)], axis=0) for i in range(len(n.workloads))])
     at.worst.live(lambda i, t: f"=MIN({at.left.down(t, i * sites, (i + 1) * sites - 1)})", worst, tables.AMOUNT)
@@ -335,17 +343,17 @@ def _skus(book: Book, at: Places, n: Numbers) -> None:
     q, block, sheet = n.question, at.sku, at.sku.sheet
     columns = tables.skus(q.currency)
     more = [
-        Head(said("energy and carbon, idle"), said("{money} a year", money=q.currency), 12),
-        Head(said("energy and carbon, peak"), said("{money} a year", money=q.currency), 12),
-        Head(said("one server over the horizon, idle"), said("{money}, present value", money=q.currency), 16),
-        Head(said("one server over the horizon, peak"), said("{money}, present value", money=q.currency), 16),
-        *(Head(said("TCO of one unit: {workload}", workload=w), q.currency, 14) for w in n.workloads),
+        Head(message("energy and carbon, idle"), message("{money} a year", money=q.currency), 12),
+        Head(message("energy and carbon, peak"), message("{money} a year", money=q.currency), 12),
+        Head(message("one server over the horizon, idle"), message("{money}, present value", money=q.currency), 16),
+        Head(message("one server over the horizon, peak"), message("{money}, present value", money=q.currency), 16),
+        *(Head(message("TCO of one unit: {workload}", workload=w), q.currency, 14) for w in n.workloads),
     ]
     _table(book, block, columns, [_fields(sku, columns) for sku in q.skus.values()], more)
     sheet.text(
         HEAD - 2,
         0,
-        said(
+        message(
             "TCO: price, energy with its carbon at the prices and PUE of Inputs, support, space and embodied carbon "
             "over all periods, as present value. TCO of one unit: at the utilisation of the workload."
         ),
@@ -374,7 +382,7 @@ def _skus(book: Book, at: Places, n: Numbers) -> None:
             )
         for j, work in enumerate(q.workloads.values()):
             if work.name not in sku.worth:
-                sheet.text(row, first + 4 + j, said("cannot run it"), "note")
+                sheet.text(row, first + 4 + j, message("cannot run it"), "note")
                 continue
             u = at.workload.at(j, 2)
             e = at.worth.at(at.worth_row(sku.name, work.name), 2)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fleetmark.base.text import Said, said
+from fleetmark.base.text import Message, message
 from reports.kit.workbook import Book, Head, Sheet, cell
 from reports.plan.xlsx.numbers import Numbers
 
@@ -19,114 +19,124 @@ HEAD = 4  # the row of heads of a tab's one table; what is explained stands abov
 # Roles of tabs by colour: inputs, what the solver decided, live results, what was taken from elsewhere.
 _INPUT, _SOLVER, _LIVE, _KEPT = "#BF9000", "#70AD47", "#0072B2", "#8EA0B8"
 
-TABS: Mapping[str, tuple[Said, str, Said]] = {
+TABS: Mapping[str, tuple[Message, str, Message]] = {
     "readme": (
-        said("Readme & provenance"),
+        message("Readme & provenance"),
         _KEPT,
-        said("The answer, what each tab is, how to go on working here, and where everything is from."),
+        message("The answer, what each tab is, how to go on working here, and where everything is from."),
     ),
     "charts": (
-        said("Charts"),
+        message("Charts"),
         _LIVE,
-        said("Demand against capacity, cost by year, power by site. They follow the cells."),
+        message("Demand against capacity, cost by year, power by site. They follow the cells."),
     ),
     "inputs": (
-        said("Inputs"),
+        message("Inputs"),
         _INPUT,
-        said("Prices and rates that hold everywhere, and the periods with their budgets."),
+        message("Prices and rates that hold everywhere, and the periods with their budgets."),
     ),
     "sites": (
-        said("Sites"),
+        message("Sites"),
         _INPUT,
-        said(
+        message(
             "Limits of each site, what it fails together with, and what may run there. New sites go in the empty rows."
         ),
     ),
     "fleet": (
-        said("Fleet"),
+        message("Fleet"),
         _INPUT,
-        said("Servers in place at the start, and when they reach their age limit. New rows go in the empty ones."),
+        message("Servers in place at the start, and when they reach their age limit. New rows go in the empty ones."),
     ),
     "benchmarks": (
-        said("Benchmarks"),
+        message("Benchmarks"),
         _KEPT,
-        said("What each SKU was measured to be worth, or what was given, as it was when the plan was made."),
+        message("What each SKU was measured to be worth, or what was given, as it was when the plan was made."),
     ),
     "equivalence": (
-        said("Equivalence"),
+        message("Equivalence"),
         _INPUT,
-        said("What one server of a SKU serves of a workload at full use, with its 95% interval: exp(ln E ± t se)."),
+        message("What one server of a SKU serves of a workload at full use, with its 95% interval: exp(ln E ± t se)."),
     ),
     "demand": (
-        said("Demand"),
+        message("Demand"),
         _INPUT,
-        said(
+        message(
             "Demand by workload and period, its quantiles, what is planned for, and the capacity that the plan gives."
         ),
     ),
     "skus": (
-        said("SKU & TCO"),
+        message("SKU & TCO"),
         _INPUT,
-        said("What servers cost, draw and need, and what one costs over all periods. New SKUs go in the empty rows."),
+        message(
+            "What servers cost, draw and need, and what one costs over all periods. New SKUs go in the empty rows."
+        ),
     ),
     "utilisation": (
-        said("Utilisation"),
+        message("Utilisation"),
         _INPUT,
-        said("How far servers are used for each workload: given, or the most that keeps its latency."),
+        message("How far servers are used for each workload: given, or the most that keeps its latency."),
     ),
     "sizing": (
-        said("Sizing"),
+        message("Sizing"),
         _LIVE,
-        said(
+        message(
             "Servers of one SKU that one workload's planned demand needs, were there no other: D / (E u), rounded up."
         ),
     ),
     "lost": (
-        said("N+1"),
+        message("N+1"),
         _LIVE,
-        said("Capacity left when the failure domain of a site is gone, and how far it lies above the planned demand."),
+        message(
+            "Capacity left when the failure domain of a site is gone, and how far it lies above the planned demand."
+        ),
     ),
     "rack": (
-        said("Rack & power"),
+        message("Rack & power"),
         _LIVE,
-        said(
+        message(
             "Power at the peak of all installed servers, rack units, ports and money spent, against each site's limits."
         ),
     ),
     "refresh": (
-        said("Refresh"),
+        message("Refresh"),
         _LIVE,
-        said("How many servers will have reached their age limit, and how many have been retired, since the start."),
+        message("How many servers will have reached their age limit, and how many have been retired, since the start."),
     ),
     "scenarios": (
-        said("Scenarios"),
+        message("Scenarios"),
         _LIVE,
-        said("Servers of one SKU that one workload would need in a period, by demand and by the ends of E's interval."),
+        message(
+            "Servers of one SKU that one workload would need in a period, by demand and by the ends of E's interval."
+        ),
     ),
     "sensitivity": (
-        said("Sensitivity"),
+        message("Sensitivity"),
         _LIVE,
-        said("What matters: each input moved alone (live), and what was simulated and solved beside the plan (kept)."),
+        message(
+            "What matters: each input moved alone (live), and what was simulated and solved beside the plan (kept)."
+        ),
     ),
     "plan": (
-        said("Purchase plan"),
+        message("Purchase plan"),
         _SOLVER,
-        said("What to order, retire and switch on, as the solver decided (green), and what stands there then (live)."),
+        message(
+            "What to order, retire and switch on, as the solver decided (green), and what stands there then (live)."
+        ),
     ),
     "allocation": (
-        said("Allocation"),
+        message("Allocation"),
         _SOLVER,
-        said("How many servers serve what (green, as the solver decided), and the work that they can do (live)."),
+        message("How many servers serve what (green, as the solver decided), and the work that they can do (live)."),
     ),
     "cost": (
-        said("Cost"),
+        message("Cost"),
         _LIVE,
-        said("Money by kind and period, its present value, and by year."),
+        message("Money by kind and period, its present value, and by year."),
     ),
     "checks": (
-        said("Checks"),
+        message("Checks"),
         _LIVE,
-        said("Every limit of the plan: by how much it is kept (below 0: broken), period by period."),
+        message("Every limit of the plan: by how much it is kept (below 0: broken), period by period."),
     ),
 }
 
@@ -209,7 +219,7 @@ def period_heads(numbers: Numbers) -> list[Head]:
 
 
 def headed(
-    block: Block, title: Said | str, labels: Sequence[Head], numbers: Numbers, last: Sequence[Head] = ()
+    block: Block, title: Message | str, labels: Sequence[Head], numbers: Numbers, last: Sequence[Head] = ()
 ) -> None:
     """The title and the heads of a block with a column per period; ``labels`` to its left, ``last`` to its right."""
     block.sheet.text(block.row - 2, 0, title, "heading")

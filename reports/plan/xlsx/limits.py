@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fleetmark.base.text import Said, said
+from fleetmark.base.text import Message, message
 from fleetmark.demand import tables
 from reports.kit.workbook import Book, Head, cell
 from reports.plan.xlsx.inputs import columns_at
@@ -43,17 +43,17 @@ def _sizing(at: Places, n: Numbers) -> None:
         able = [s for s in n.skus if w in n.question.skus[s].worth]
         block = Block(sheet, row + 2, 3, max(len(able), 1), n.periods)
         labels = [
-            Head(said("SKU"), width=20),
-            Head(said("E u: work of one server"), width=16),
-            Head(said("unit"), width=14),
+            Head(message("SKU"), width=20),
+            Head(message("E u: work of one server"), width=16),
+            Head(message("unit"), width=14),
         ]
-        headed(block, said("Servers needed for {workload}", workload=w), labels, n)
+        headed(block, message("Servers needed for {workload}", workload=w), labels, n)
         for j, s in enumerate(able):
             e, u = each(at, n, w, s)
             line = block.row + j
             sheet.text(line, 0, s, "strong")
             sheet.formula(line, 1, f"={e}*{u}", n.each(w, s), "#,##0.0000")
-            sheet.text(line, 2, said("servers"))
+            sheet.text(line, 2, message("servers"))
             for t in range(n.periods):
                 needed = servers_for(n.planned[i, t], n.each(w, s))
                 demand = at.planned.at(i, t)
@@ -65,9 +65,9 @@ def _sizing(at: Places, n: Numbers) -> None:
 def _lost(book: Book, at: Places, n: Numbers) -> None:
     sheet = at.left.sheet
     labels = [
-        Head(said("workload"), width=22),
-        Head(said("without the domain of"), width=22),
-        Head(said("failure domain"), width=16),
+        Head(message("workload"), width=22),
+        Head(message("without the domain of"), width=22),
+        Head(message("failure domain"), width=16),
     ]
     rows = [(i, k) for i in range(len(n.workloads)) for k in range(len(n.sites))]
 
@@ -78,7 +78,7 @@ def _lost(book: Book, at: Places, n: Numbers) -> None:
             sheet.formula(block.row + line, 2, f"={at.site_domain.at(k)}", n.question.domain(n.sites[k]), role="word")
 
     left = np.array([n.delivered(i, k) for i, k in rows])
-    headed(at.left, said("Capacity left, in the unit of the workload"), labels, n)
+    headed(at.left, message("Capacity left, in the unit of the workload"), labels, n)
     names(at.left)
     workload, domain = at.combo.down(3), at.combo.down(5)
 
@@ -87,7 +87,7 @@ def _lost(book: Book, at: Places, n: Numbers) -> None:
         return f'=SUMIFS({at.capacity.down(t)},{workload},{i + 1},{domain},"<>"&{at.site_number.at(k)})'
 
     at.left.live(remaining, left, _WORK)
-    headed(at.above, said("Capacity left, less the planned demand"), labels, n)
+    headed(at.above, message("Capacity left, less the planned demand"), labels, n)
     names(at.above)
     at.above.live(
         lambda line, t: f"=ROUND({at.left.near(line, t)}-{at.planned.at(rows[line][0], t)},6)",
@@ -107,16 +107,16 @@ def _rack(at: Places, n: Numbers) -> None:
 
     def block(
         place: Block,
-        title: Said,
-        unit: Said | str,
+        title: Message,
+        unit: Message | str,
         limit: str,
         what: str,
         servers: Block,
         found: Floats,
         add: bool = False,
     ) -> None:
-        labels = [Head(said("site"), width=18), Head(said("unit"), width=8), Head(said("limit"), width=14)]
-        last = [Head(said("highest use of the limit"), width=14)]
+        labels = [Head(message("site"), width=18), Head(message("unit"), width=8), Head(message("limit"), width=14)]
+        last = [Head(message("highest use of the limit"), width=14)]
         headed(place, title, labels, n, last)
         where = columns_at(columns, limit)
         for k, name in enumerate(n.sites):
@@ -142,7 +142,7 @@ def _rack(at: Places, n: Numbers) -> None:
     skus = q.skus
     block(
         at.power,
-        said("Power: all installed servers at their peak"),
+        message("Power: all installed servers at their peak"),
         "W",
         "power_w",
         "peak",
@@ -151,7 +151,7 @@ def _rack(at: Places, n: Numbers) -> None:
     )
     block(
         at.units,
-        said("Rack units"),
+        message("Rack units"),
         "U",
         "rack_units",
         "rack_units",
@@ -160,8 +160,8 @@ def _rack(at: Places, n: Numbers) -> None:
     )
     block(
         at.ports,
-        said("Ports"),
-        said("ports"),
+        message("Ports"),
+        message("ports"),
         "ports",
         "ports",
         at.installed,
@@ -169,7 +169,7 @@ def _rack(at: Places, n: Numbers) -> None:
     )
     block(
         at.spent,
-        said("Money for purchases, since the start"),
+        message("Money for purchases, since the start"),
         q.currency,
         "budget",
         "price",
@@ -181,14 +181,14 @@ def _rack(at: Places, n: Numbers) -> None:
 
 
 def _refresh(at: Places, n: Numbers) -> None:
-    labels = [Head(said("SKU"), width=20), Head(said("site"), width=16)]
+    labels = [Head(message("SKU"), width=20), Head(message("site"), width=16)]
 
     def names(block: Block) -> None:
         for i, pair in enumerate(n.pairs):
             for col, name in enumerate(pair):
                 block.sheet.formula(block.row + i, col, f"={at.buy.sheet.at(at.buy.row + i, col)}", name, role="word")
 
-    headed(at.must_leave, said("Have reached their age limit by then: servers"), labels, n)
+    headed(at.must_leave, message("Have reached their age limit by then: servers"), labels, n)
     names(at.must_leave)
 
     def leaving(i: int, t: int) -> str:
@@ -202,7 +202,7 @@ def _refresh(at: Places, n: Numbers) -> None:
         return f'=IF({limit}="",0,{there}+{bought})'
 
     at.must_leave.live(leaving, n.must_leave, _COUNT)
-    headed(at.have_left, said("Have been retired by then: servers"), labels, n)
+    headed(at.have_left, message("Have been retired by then: servers"), labels, n)
     names(at.have_left)
     at.have_left.live(
         lambda i, t: f"={f'{at.have_left.near(i, t - 1)}+' if t else ''}{at.retire.at(i, t)}",
@@ -215,30 +215,30 @@ def _refresh(at: Places, n: Numbers) -> None:
 def _scenarios(book: Book, at: Places, n: Numbers) -> None:
     sheet, row = at.sheets["scenarios"], 3
     for label, value, name, form in (
-        (said("period (number, see Inputs)"), n.periods, "scenario_period", "0"),
-        (said("demand, a multiple of the median, of your own"), _OTHER, "scenario_multiplier", "0.00"),
+        (message("period (number, see Inputs)"), n.periods, "scenario_period", "0"),
+        (message("demand, a multiple of the median, of your own"), _OTHER, "scenario_multiplier", "0.00"),
     ):
         sheet.text(row, 0, label)
         sheet.number(row, 2, value, form, "input")
         named(book, name, Block(sheet, row, 2, 1))
         row += 1
     sheet.must_be_one_of(3, 2, list(range(1, n.periods + 1)))
-    sheet.must_be_number(4, 2, 0, 1000, said("a multiple of the demand: a number, 0 to 1000"))
+    sheet.must_be_number(4, 2, 0, 1000, message("a multiple of the demand: a number, 0 to 1000"))
     sheet.formula(3, 3, f"=INDEX({at.period.down(1)},scenario_period)", n.question.periods[-1], role="word")
-    ends = (said("E at lo"), said("E"), said("E at hi"))
+    ends = (message("E at lo"), message("E"), message("E at hi"))
     head = row + 2
     for i, w in enumerate(n.workloads):
-        sheet.text(head, 0, said("Servers needed for {workload}", workload=w), "heading")
-        sheet.text(head + 1, 0, said("median demand"))
+        sheet.text(head, 0, message("Servers needed for {workload}", workload=w), "heading")
+        sheet.text(head + 1, 0, message("median demand"))
         demand = n.point[i, -1]
         sheet.formula(head + 1, 2, f"=INDEX({at.median.line(i)},scenario_period)", demand, tables.AMOUNT)
         sheet.formula(head + 1, 3, f"={at.workload.at(i, 1)}", n.question.workloads[w].unit, role="word")
         shown = [
-            Head(e, said("demand × {m}", m="…" if m is None else f"{m:g}"), 14)
+            Head(e, message("demand × {m}", m="…" if m is None else f"{m:g}"), 14)
             for e in ends
             for m in (*MULTIPLIERS, None)
         ]
-        sheet.heads(head + 2, [Head(said("SKU"), width=26), Head(said("unit"), width=12), *shown])
+        sheet.heads(head + 2, [Head(message("SKU"), width=26), Head(message("unit"), width=12), *shown])
         right_aligned(sheet, head + 2, 2, shown)
         able = [s for s in n.skus if w in n.question.skus[s].worth]
         for j, s in enumerate(able):
@@ -247,7 +247,7 @@ def _scenarios(book: Book, at: Places, n: Numbers) -> None:
             lo, hi = interval(worth.value, worth.se, worth.df)
             k = at.worth_row(s, w)
             sheet.text(line, 0, s, "strong")
-            sheet.text(line, 1, said("servers"))
+            sheet.text(line, 1, message("servers"))
             col = 2
             for e, value in ((at.worth_lo.at(k), lo), (at.worth.at(k, 2), worth.value), (at.worth_hi.at(k), hi)):
                 for m in (*MULTIPLIERS, None):

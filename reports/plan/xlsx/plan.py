@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from fleetmark.base.text import Said, said
+from fleetmark.base.text import Message, message
 from fleetmark.demand import tables
 from planner.capacity.question import KINDS
 from reports.kit.workbook import Book, Head, cell
@@ -25,9 +25,9 @@ def write(book: Book, at: Places, n: Numbers) -> None:
     _cost(book, at, n)
 
 
-def _labelled(block: Block, title: Said, at: Places, n: Numbers, last: tuple[Head, ...] = ()) -> None:
+def _labelled(block: Block, title: Message, at: Places, n: Numbers, last: tuple[Head, ...] = ()) -> None:
     """A block with a row per pair."""
-    headed(block, title, [Head(said("SKU"), width=20), Head(said("site"), width=16)], n, last)
+    headed(block, title, [Head(message("SKU"), width=20), Head(message("site"), width=16)], n, last)
     _pairs(block, at, n)
 
 
@@ -50,11 +50,11 @@ def figure(at: Places, name: str) -> int:
 
 def _plan(at: Places, n: Numbers) -> None:
     decided = (
-        (at.buy, said("To order: servers, in the period of the order (as solved)"), n.buy),
-        (at.retire, said("To retire: servers (as solved)"), n.retire),
-        (at.active, said("Active: servers switched on for work (as solved)"), n.active),
+        (at.buy, message("To order: servers, in the period of the order (as solved)"), n.buy),
+        (at.retire, message("To retire: servers (as solved)"), n.retire),
+        (at.active, message("Active: servers switched on for work (as solved)"), n.active),
     )
-    total = Head(said("total"), width=11)
+    total = Head(message("total"), width=11)
     for block, title, values in decided:
         _labelled(block, title, at, n, () if block is at.active else (total,))
         block.numbers(values, _COUNT, "solver")
@@ -66,14 +66,14 @@ def _plan(at: Places, n: Numbers) -> None:
             )
 
     lead, start = figure(at, "lead"), figure(at, "start")
-    _labelled(at.arrive, said("Arriving: what was ordered a lead time before"), at, n)
+    _labelled(at.arrive, message("Arriving: what was ordered a lead time before"), at, n)
 
     def arriving(i: int, t: int) -> str:
         late = f"{at.period_number(t)}-{at.figures.near(i, lead)}"
         return f"=IF({late}<1,0,INDEX({at.buy.across(i)},{late}))"
 
     at.arrive.live(arriving, n.arrive, _COUNT)
-    _labelled(at.installed, said("Installed: before, and what arrives, without what is retired"), at, n)
+    _labelled(at.installed, message("Installed: before, and what arrives, without what is retired"), at, n)
     at.installed.live(
         lambda i, t: (
             f"={at.installed.near(i, t - 1) if t else at.figures.near(i, start)}"
@@ -83,9 +83,9 @@ def _plan(at: Places, n: Numbers) -> None:
         _COUNT,
     )
     pair_of = at.combo.down(4)
-    _labelled(at.in_use, said("In use: servers that serve something, as in Allocation"), at, n)
+    _labelled(at.in_use, message("In use: servers that serve something, as in Allocation"), at, n)
     at.in_use.live(lambda i, t: f"=SUMIFS({at.servers.down(t)},{pair_of},{i + 1})", n.in_use, _SERVERS)
-    _labelled(at.busy, said("Busy: servers in use times their utilisation, for their energy"), at, n)
+    _labelled(at.busy, message("Busy: servers in use times their utilisation, for their energy"), at, n)
     at.busy.live(
         lambda i, t: f"=SUMPRODUCT(({pair_of}={i + 1})*{at.combo.down(7)}*{at.servers.down(t)})", n.busy, _SERVERS
     )
@@ -116,71 +116,75 @@ def _figures(at: Places, n: Numbers) -> None:
     skus = [q.skus[s] for s, _ in n.pairs]
     sites = [q.sites[k] for _, k in n.pairs]
     known: Mapping[str, tuple[Head, Callable[[int], str], Callable[[int], float | None]]] = {
-        "start": (Head(said("in place at the start"), said("servers")), fleet, lambda i: n.start[i]),
+        "start": (Head(message("in place at the start"), message("servers")), fleet, lambda i: n.start[i]),
         "price": (
-            Head(said("price"), q.currency),
+            Head(message("price"), q.currency),
             cells(of_sku("price"), "=N({})"),
             lambda i: n.price(n.pairs[i][0]),
         ),
-        "idle": (Head(said("power idle"), "W"), cells(of_sku("idle_w")), lambda i: skus[i].idle_w),
+        "idle": (Head(message("power idle"), "W"), cells(of_sku("idle_w")), lambda i: skus[i].idle_w),
         "swing": (
-            Head(said("peak less idle"), "W"),
+            Head(message("peak less idle"), "W"),
             lambda i: f"={of_sku('peak_w')(i)}-{of_sku('idle_w')(i)}",
             lambda i: skus[i].peak_w - skus[i].idle_w,
         ),
-        "peak": (Head(said("power peak"), "W"), cells(of_sku("peak_w")), lambda i: skus[i].peak_w),
-        "rack_units": (Head(said("rack units"), "U"), cells(of_sku("rack_units")), lambda i: skus[i].rack_units),
-        "ports": (Head(said("ports")), cells(of_sku("ports")), lambda i: skus[i].ports),
+        "peak": (Head(message("power peak"), "W"), cells(of_sku("peak_w")), lambda i: skus[i].peak_w),
+        "rack_units": (Head(message("rack units"), "U"), cells(of_sku("rack_units")), lambda i: skus[i].rack_units),
+        "ports": (Head(message("ports")), cells(of_sku("ports")), lambda i: skus[i].ports),
         "support": (
-            Head(said("support"), said("{money} a year", money=q.currency)),
+            Head(message("support"), message("{money} a year", money=q.currency)),
             cells(of_sku("support")),
             lambda i: skus[i].support,
         ),
         "space": (
-            Head(said("space"), said("{money} a year", money=q.currency)),
+            Head(message("space"), message("{money} a year", money=q.currency)),
             cells(of_sku("space")),
             lambda i: skus[i].space,
         ),
         "migration": (
-            Head(said("moving off one"), q.currency),
+            Head(message("moving off one"), q.currency),
             cells(of_sku("migration")),
             lambda i: skus[i].migration,
         ),
-        "embodied": (Head(said("embodied carbon"), "kg CO2e"), cells(of_sku("embodied")), lambda i: skus[i].embodied),
-        "lead": (Head(said("lead time"), said("periods")), cells(of_sku("lead")), lambda i: skus[i].lead),
+        "embodied": (
+            Head(message("embodied carbon"), "kg CO2e"),
+            cells(of_sku("embodied")),
+            lambda i: skus[i].embodied,
+        ),
+        "lead": (Head(message("lead time"), message("periods")), cells(of_sku("lead")), lambda i: skus[i].lead),
         "age_limit": (
-            Head(said("age limit"), said("periods")),
+            Head(message("age limit"), message("periods")),
             lambda i: f'=IF({of_sku("age_limit")(i)}="","",{of_sku("age_limit")(i)})',
             lambda i: skus[i].age_limit,
         ),
         "minimum": (
-            Head(said("minimum order"), said("servers")),
+            Head(message("minimum order"), message("servers")),
             cells(of_sku("minimum_order")),
             lambda i: skus[i].minimum_order,
         ),
         "spares": (
-            Head(said("spares"), said("servers")),
+            Head(message("spares"), message("servers")),
             cells(of_site(at.site, spares)),
             lambda i: sites[i].spares,
         ),
         "kwh": (
-            Head(said("one W over a period"), "kWh"),
+            Head(message("one W over a period"), "kWh"),
             cells(of_site(at.site_kwh)),
             lambda i: q.energy(n.pairs[i][1]),
         ),
         "watt": (
-            Head(said("one W over a period"), q.currency),
+            Head(message("one W over a period"), q.currency),
             cells(of_site(at.site_watt)),
             lambda i: q.energy(n.pairs[i][1]) * n.energy_price(n.pairs[i][1]),
         ),
         "site": (
-            Head(said("no. of the site")),
+            Head(message("no. of the site")),
             lambda i: f"={n.sites.index(n.pairs[i][1]) + 1}",
             lambda i: n.sites.index(n.pairs[i][1]) + 1,
         ),
     }
-    block.sheet.text(block.row - 2, 0, said("Figures behind each row, from SKU & TCO, Sites and Fleet"), "heading")
-    heads = [Head(said("SKU"), width=20), Head(said("site"), width=16), *(known[name][0] for name in FIGURES)]
+    block.sheet.text(block.row - 2, 0, message("Figures behind each row, from SKU & TCO, Sites and Fleet"), "heading")
+    heads = [Head(message("SKU"), width=20), Head(message("site"), width=16), *(known[name][0] for name in FIGURES)]
     block.sheet.heads(block.row - 1, heads)
     _pairs(block, at, n)
     for i in range(block.rows):
@@ -193,18 +197,18 @@ def _figures(at: Places, n: Numbers) -> None:
 def _allocation(at: Places, n: Numbers) -> None:
     q, sheet = n.question, at.combo.sheet
     heads = [
-        Head(said("workload"), width=22),
-        Head(said("SKU"), width=20),
-        Head(said("site"), width=16),
-        Head(said("no. of the workload")),
-        Head(said("no. of the row in Purchase plan"), width=18),
-        Head(said("no. of the failure domain"), width=16),
-        Head(said("E u: work of one server"), said("unit of the workload"), 24),
-        Head(said("utilisation"), said("share of a server"), 18),
-        Head(said("may run there"), said("1 or 0")),
+        Head(message("workload"), width=22),
+        Head(message("SKU"), width=20),
+        Head(message("site"), width=16),
+        Head(message("no. of the workload")),
+        Head(message("no. of the row in Purchase plan"), width=18),
+        Head(message("no. of the failure domain"), width=16),
+        Head(message("E u: work of one server"), message("unit of the workload"), 24),
+        Head(message("utilisation"), message("share of a server"), 18),
+        Head(message("may run there"), message("1 or 0")),
     ]
-    made = [Head(h.name, said("servers"), 11) for h in period_heads(n)]
-    work = [Head(h.name, said("work"), 11) for h in period_heads(n)]
+    made = [Head(h.name, message("servers"), 11) for h in period_heads(n)]
+    work = [Head(h.name, message("work"), 11) for h in period_heads(n)]
     sheet.heads(HEAD, [*heads, *made, *work])
     numbers = list(q.workloads)
     for c, (w, p) in enumerate(n.combos):
@@ -232,13 +236,13 @@ def _allocation(at: Places, n: Numbers) -> None:
 
 # ---------------------------------------------------------------- money
 
-_WORDS: Mapping[str, Said] = {
-    "purchase": said("purchase"),
-    "energy": said("energy"),
-    "support": said("support"),
-    "space": said("space"),
-    "migration": said("migration"),
-    "carbon": said("carbon"),
+_WORDS: Mapping[str, Message] = {
+    "purchase": message("purchase"),
+    "energy": message("energy"),
+    "support": message("support"),
+    "space": message("space"),
+    "migration": message("migration"),
+    "carbon": message("carbon"),
 }
 
 
@@ -248,7 +252,7 @@ _MONEY = tables.INTEGER
 def _summed(n: Numbers, block: Block, values: Floats) -> None:
     """A row of sums below a block of money, and a column of sums to the right of both."""
     sheet, row = block.sheet, block.row + block.rows
-    sheet.text(row, 0, said("total"), "strong")
+    sheet.text(row, 0, message("total"), "strong")
     for i in range(block.rows + 1):
         sheet.text(block.row + i, 1, n.question.currency)
     for j in range(block.cols):
@@ -264,28 +268,28 @@ def _kind_names(block: Block) -> None:
         block.sheet.text(block.row + i, 0, _WORDS[kind], "strong")
 
 
-def _labels(first: Said) -> list[Head]:
-    return [Head(first, width=36), Head(said("unit"), width=14)]
+def _labels(first: Message) -> list[Head]:
+    return [Head(first, width=36), Head(message("unit"), width=14)]
 
 
 def _total() -> Head:
-    return Head(said("total"), width=14)
+    return Head(message("total"), width=14)
 
 
 def _cost(book: Book, at: Places, n: Numbers) -> None:
     sheet = at.kinds.sheet
     kinds = np.array([n.kinds[kind] for kind in KINDS])
     formulas = _formulas(at)
-    headed(at.kinds, said("Money in each period, undiscounted"), _labels(said("kind")), n, (_total(),))
+    headed(at.kinds, message("Money in each period, undiscounted"), _labels(message("kind")), n, (_total(),))
     _kind_names(at.kinds)
     at.kinds.live(lambda i, t: formulas[KINDS[i]](t), kinds, _MONEY)
     _summed(n, at.kinds, kinds)
-    sheet.text(at.weight.row, 0, said("present value of 1"))
+    sheet.text(at.weight.row, 0, message("present value of 1"))
     at.weight.live(lambda _, t: f"={at.period.at(t, 3)}", n.weight, "0.0000")
-    sheet.text(at.year_of.row, 0, said("no. of the year"))
+    sheet.text(at.year_of.row, 0, message("no. of the year"))
     at.year_of.numbers(n.years, "0", "value")
 
-    headed(at.present, said("Present value"), _labels(said("kind")), n, (_total(),))
+    headed(at.present, message("Present value"), _labels(message("kind")), n, (_total(),))
     _kind_names(at.present)
     present = kinds * n.weight
     at.present.live(lambda i, t: f"={at.kinds.near(i, t)}*{at.weight.near(0, t)}", present, _MONEY)
@@ -295,9 +299,9 @@ def _cost(book: Book, at: Places, n: Numbers) -> None:
     _by_sku(at, n)
 
     row = at.bought.row + at.bought.rows + 2
-    sheet.text(row, 0, said("present value as solved"))
+    sheet.text(row, 0, message("present value as solved"))
     sheet.number(row, 2, n.plan.objective, tables.PRICE, "solver")
-    sheet.text(row + 1, 0, said("present value now, less that as solved"))
+    sheet.text(row + 1, 0, message("present value now, less that as solved"))
     more = round(n.total - n.plan.objective, 2) + 0.0
     sheet.formula(row + 1, 2, f"=ROUND({at.total.near(0)}-{cell(row, 2)},2)", more, tables.PRICE)
     for line in (row, row + 1):
@@ -329,8 +333,8 @@ def _formulas(at: Places) -> Mapping[str, Callable[[int], str]]:
 
 def _by_year(at: Places, n: Numbers, kinds: Floats) -> None:
     block, sheet = at.by_year, at.by_year.sheet
-    labels, heads = _labels(said("kind")), [*(Head(name, width=11) for name in n.year_names), _total()]
-    sheet.text(block.row - 2, 0, said("By year, undiscounted"), "heading")
+    labels, heads = _labels(message("kind")), [*(Head(name, width=11) for name in n.year_names), _total()]
+    sheet.text(block.row - 2, 0, message("By year, undiscounted"), "heading")
     sheet.heads(block.row - 1, [*labels, *heads])
     right_aligned(sheet, block.row - 1, len(labels), heads)
     _kind_names(block)
@@ -342,7 +346,7 @@ def _by_year(at: Places, n: Numbers, kinds: Floats) -> None:
 
 def _by_sku(at: Places, n: Numbers) -> None:
     block = at.bought
-    headed(block, said("Purchases by SKU, undiscounted"), _labels(said("SKU")), n, (_total(),))
+    headed(block, message("Purchases by SKU, undiscounted"), _labels(message("SKU")), n, (_total(),))
     for i, s in enumerate(n.skus):
         block.sheet.text(block.row + i, 0, s, "strong")
     mine = [[p for p, (s, _) in enumerate(n.pairs) if s == sku] for sku in n.skus]

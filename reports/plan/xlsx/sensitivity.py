@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from fleetmark.base.text import Said, said
+from fleetmark.base.text import Message, message
 from fleetmark.demand import tables
 from planner.capacity.question import KINDS, TRADES, Alternative, Binding
 from planner.capacity.tornado import Effect
@@ -19,13 +19,13 @@ from reports.plan.xlsx.numbers import Numbers, servers_for
 
 _STEP = 0.1
 _MONEY, _COUNT = "#,##0;-#,##0;0", "#,##0"
-_TRADES: Mapping[str, tuple[Said, str]] = {  # the unit is money where it is empty
-    "purchases": (said("purchases"), ""),
-    "running": (said("running costs"), ""),
-    "servers": (said("servers"), said("servers")),
-    "peak_w": (said("power at peak"), "W"),
-    "rack_units": (said("rack units"), "U"),
-    "carbon_kg": (said("carbon"), "kg CO2e"),
+_TRADES: Mapping[str, tuple[Message, str]] = {  # the unit is money where it is empty
+    "purchases": (message("purchases"), ""),
+    "running": (message("running costs"), ""),
+    "servers": (message("servers"), message("servers")),
+    "peak_w": (message("power at peak"), "W"),
+    "rack_units": (message("rack units"), "U"),
+    "carbon_kg": (message("carbon"), "kg CO2e"),
 }
 
 
@@ -40,9 +40,9 @@ def write(
 ) -> None:
     """The tab."""
     sheet = at.sheets["sensitivity"]
-    sheet.text(3, 0, said("by how much each input is moved"))
+    sheet.text(3, 0, message("by how much each input is moved"))
     sheet.number(3, 1, _STEP, "0.0%", "input")
-    sheet.must_be_number(3, 1, 0.001, 10, said("a share: a number, 0.001 to 10"))
+    sheet.must_be_number(3, 1, 0.001, 10, message("a share: a number, 0.001 to 10"))
     named(book, "sensitivity_step", Block(sheet, 3, 1, 1))
     row = _costs(sheet, at, n, 5)
     row = _sizes(sheet, at, n, row)
@@ -58,38 +58,40 @@ def write(
 def _costs(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
     """What the plan as it stands costs, were one price higher."""
     q = n.question
-    sheet.text(row, 0, said("Cost of the plan as it stands, with one input higher (live)"), "heading")
+    sheet.text(row, 0, message("Cost of the plan as it stands, with one input higher (live)"), "heading")
     heads = [
-        Head(said("input"), width=34),
-        Head(said("present value that it stands for"), q.currency, 16),
-        Head(said("adds"), q.currency, 14),
-        Head(said("of the total"), "", 10),
+        Head(message("input"), width=34),
+        Head(message("present value that it stands for"), q.currency, 16),
+        Head(message("adds"), q.currency, 14),
+        Head(message("of the total"), "", 10),
     ]
     sheet.heads(row + 1, heads)
     total = at.total.at(0)
     last = n.periods
-    kinds: Sequence[tuple[str, Said]] = (
-        ("energy", said("energy price at all sites")),
-        ("carbon", said("carbon price")),
-        ("support", said("support of all SKUs")),
-        ("space", said("space of all SKUs")),
-        ("migration", said("moving off servers")),
+    kinds: Sequence[tuple[str, Message]] = (
+        ("energy", message("energy price at all sites")),
+        ("carbon", message("carbon price")),
+        ("support", message("support of all SKUs")),
+        ("space", message("space of all SKUs")),
+        ("migration", message("moving off servers")),
     )
-    lines: list[tuple[Said, str, float]] = []
+    lines: list[tuple[Message, str, float]] = []
     for kind, label in kinds:
         i = KINDS.index(kind)
         lines.append((label, f"={at.present.sheet.at(at.present.row + i, 2 + last)}", float(n.kinds[kind] @ n.weight)))
     for s, name in enumerate(n.skus):
         mine = [p for p, (sku, _) in enumerate(n.pairs) if sku == name]
         found = float(n.buy[mine].sum(axis=0) @ n.weight * n.price(name))
-        lines.append((said("price of {sku}", sku=name), f"=SUMPRODUCT({at.bought.line(s)},{at.weight.line(0)})", found))
+        lines.append(
+            (message("price of {sku}", sku=name), f"=SUMPRODUCT({at.bought.line(s)},{at.weight.line(0)})", found)
+        )
     start = line = row + 2
     for label, formula, value in lines:
         sheet.text(line, 0, label)
         sheet.formula(line, 1, formula, value, _MONEY)
         sheet.formula(line, 2, f"={cell(line, 1)}*sensitivity_step", value * _STEP, _MONEY)
         line += 1
-    sheet.text(line, 0, said("discount rate"))
+    sheet.text(line, 0, message("discount rate"))
     spent = at.kinds.sheet.span(at.kinds.row + len(KINDS), 2, at.kinds.row + len(KINDS), 1 + last)
     begins = at.period.down(2)
     moved = f"SUMPRODUCT(MMULT({spent},(1+question_discount*(1+sensitivity_step))^-{begins}))"
@@ -105,13 +107,15 @@ def _costs(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
 
 def _sizes(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
     """Servers of one SKU that one workload needs, were one input other."""
-    sheet.text(row, 0, said("Servers needed in the period chosen in Scenarios, with one input other (live)"), "heading")
+    sheet.text(
+        row, 0, message("Servers needed in the period chosen in Scenarios, with one input other (live)"), "heading"
+    )
     heads = [
-        Head(said("workload, on SKU"), width=34),
-        Head(said("as planned"), said("servers")),
-        Head(said("demand up"), said("servers")),
-        Head(said("E down"), said("servers")),
-        Head(said("utilisation down"), said("servers")),
+        Head(message("workload, on SKU"), width=34),
+        Head(message("as planned"), message("servers")),
+        Head(message("demand up"), message("servers")),
+        Head(message("E down"), message("servers")),
+        Head(message("utilisation down"), message("servers")),
     ]
     sheet.heads(row + 1, heads)
     line = row + 2
@@ -123,7 +127,7 @@ def _sizes(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
             demand = f"INDEX({at.planned.line(i)},scenario_period)"
             wanted, one = float(n.planned[i, -1]), n.each(w, s)
             worth, used = n.question.skus[s].worth[w].value, n.question.workloads[w].utilisation
-            sheet.text(line, 0, said("{workload}, on {sku}", workload=w, sku=s))
+            sheet.text(line, 0, message("{workload}, on {sku}", workload=w, sku=s))
             cases = (
                 (rounded_up(demand, f"{e}*{u}"), servers_for(wanted, one)),
                 (rounded_up(f"{demand}*(1+sensitivity_step)", f"{e}*{u}"), servers_for(wanted * (1 + _STEP), one)),
@@ -150,8 +154,8 @@ def _kept(sheet: Sheet, row: int, heads: Sequence[Head], rows: Sequence[Sequence
 
 def _simulated(sheet: Sheet, n: Numbers, f: Futures, row: int) -> int:
     q = n.question
-    sheet.text(row, 0, said("Simulated futures (kept as they were when the plan was made)"), "heading")
-    told = said(
+    sheet.text(row, 0, message("Simulated futures (kept as they were when the plan was made)"), "heading")
+    told = message(
         "In {share} of {n} futures demand is not met (95% interval {lo} to {hi}; seed {seed}); with servers kept to "
         "the workloads that Allocation gives them, in {unshared}.",
         share=f"{f.shortfall:.1%}",
@@ -162,7 +166,7 @@ def _simulated(sheet: Sheet, n: Numbers, f: Futures, row: int) -> int:
         unshared=f"{f.unshared:.1%}",
     )
     sheet.text(row + 1, 0, told, "note")
-    servers = said("servers")
+    servers = message("servers")
 
     def part(
         frame: pd.DataFrame, at_row: int, heads: Sequence[Head], columns: Sequence[str], forms: Sequence[str]
@@ -172,14 +176,14 @@ def _simulated(sheet: Sheet, n: Numbers, f: Futures, row: int) -> int:
         ]
         return _kept(sheet, at_row, heads, rows, forms) + 1
 
-    period, workload = Head(said("period")), Head(said("workload"), width=34)
+    period, workload = Head(message("period")), Head(message("workload"), width=34)
     row = part(
         f.whole,
         row + 2,
         [
-            Head(said("period"), width=34),
-            Head(said("installed"), servers),
-            *(Head(said("needed at p{share}", share=p), servers) for p in (50, 90, 95)),
+            Head(message("period"), width=34),
+            Head(message("installed"), servers),
+            *(Head(message("needed at p{share}", share=p), servers) for p in (50, 90, 95)),
         ],
         ["period", "installed", "needed_p50", "needed_p90", "needed_p95"],
         ["", *[_COUNT] * 4],
@@ -190,11 +194,11 @@ def _simulated(sheet: Sheet, n: Numbers, f: Futures, row: int) -> int:
         [
             workload,
             period,
-            Head(said("is short in"), said("share of futures")),
-            *(Head(said("demand p{share}", share=p)) for p in (5, 50, 95)),
-            *(Head(said("capacity p{share}", share=p)) for p in (5, 50, 95)),
-            Head(said("given"), servers),
-            *(Head(said("needed at p{share}", share=p), servers) for p in (50, 90, 95)),
+            Head(message("is short in"), message("share of futures")),
+            *(Head(message("demand p{share}", share=p)) for p in (5, 50, 95)),
+            *(Head(message("capacity p{share}", share=p)) for p in (5, 50, 95)),
+            Head(message("given"), servers),
+            *(Head(message("needed at p{share}", share=p), servers) for p in (50, 90, 95)),
         ],
         [
             "workload",
@@ -206,15 +210,15 @@ def _simulated(sheet: Sheet, n: Numbers, f: Futures, row: int) -> int:
         ],
         ["", "", "0.0%", *["#,##0.##"] * 7, *[_COUNT] * 3],
     )
-    sheet.text(row, 0, said("Alone, on the SKU that is cheapest for it"), "heading")
+    sheet.text(row, 0, message("Alone, on the SKU that is cheapest for it"), "heading")
     return part(
         f.sizing,
         row + 1,
         [
             workload,
             period,
-            Head(said("SKU")),
-            *(Head(said("needed at p{share}", share=p), servers) for p in (50, 90, 95)),
+            Head(message("SKU")),
+            *(Head(message("needed at p{share}", share=p), servers) for p in (50, 90, 95)),
         ],
         ["workload", "period", "sku", "servers_p50", "servers_p90", "servers_p95"],
         ["", "", "", *[_COUNT] * 3],
@@ -226,25 +230,27 @@ def _tornado(sheet: Sheet, n: Numbers, effects: Sequence[Effect], row: int) -> i
     sheet.text(
         row,
         0,
-        said("What matters: present value of the cheapest plan, with one input other (worked out when planned; kept)"),
+        message(
+            "What matters: present value of the cheapest plan, with one input other (worked out when planned; kept)"
+        ),
         "heading",
     )
     heads = [
-        Head(said("input"), width=34),
-        Head(said("low"), said("times the input"), 16),
-        Head(said("high"), said("times the input"), 14),
-        Head(said("adds at low"), money),
-        Head(said("adds at high"), money),
-        Head(said("range"), "", 32),
+        Head(message("input"), width=34),
+        Head(message("low"), message("times the input"), 16),
+        Head(message("high"), message("times the input"), 14),
+        Head(message("adds at low"), money),
+        Head(message("adds at high"), money),
+        Head(message("range"), "", 32),
     ]
     rows = [
         [
             e.name,
             e.low,
             e.high,
-            said("no plan") if e.at_low is None else e.at_low,
-            said("no plan") if e.at_high is None else e.at_high,
-            said("5% to 95% of what is believed") if e.known else said("assumed"),
+            message("no plan") if e.at_low is None else e.at_low,
+            message("no plan") if e.at_high is None else e.at_high,
+            message("5% to 95% of what is believed") if e.known else message("assumed"),
         ]
         for e in effects
     ]
@@ -255,13 +261,13 @@ def _bindings(sheet: Sheet, n: Numbers, bindings: Sequence[Binding], row: int) -
     if not bindings:
         return row
     money = n.question.currency
-    sheet.text(row, 0, said("What binds, and what a little more of it would save (solved again; kept)"), "heading")
+    sheet.text(row, 0, message("What binds, and what a little more of it would save (solved again; kept)"), "heading")
     heads = [
-        Head(said("limit"), width=34),
-        Head(said("unit")),
-        Head(said("more that was tried")),
-        Head(said("saves for each unit"), said("{money}, present value", money=money), 16),
-        Head(said("how it is known"), "", 30),
+        Head(message("limit"), width=34),
+        Head(message("unit")),
+        Head(message("more that was tried")),
+        Head(message("saves for each unit"), message("{money}, present value", money=money), 16),
+        Head(message("how it is known"), "", 30),
     ]
     rows = [
         [
@@ -269,11 +275,11 @@ def _bindings(sheet: Sheet, n: Numbers, bindings: Sequence[Binding], row: int) -
             b.unit,
             b.more,
             b.saves,
-            said("not solved in time")
+            message("not solved in time")
             if b.saves is None
-            else said("about: with fractions of servers")
+            else message("about: with fractions of servers")
             if b.relaxed
-            else said("solved again"),
+            else message("solved again"),
         ]
         for b in bindings
     ]
@@ -284,11 +290,13 @@ def _alternatives(sheet: Sheet, n: Numbers, others: Sequence[Alternative], row: 
     if not others:
         return
     money = n.question.currency
-    sheet.text(row, 0, said("The next best plans, and what they trade (as differences to this one; kept)"), "heading")
+    sheet.text(
+        row, 0, message("The next best plans, and what they trade (as differences to this one; kept)"), "heading"
+    )
     heads = [
-        Head(said("plan"), width=34),
-        Head(said("costs more"), said("{money}, present value", money=money), 16),
-        Head(said("more at least, as proven"), money, 16),
+        Head(message("plan"), width=34),
+        Head(message("costs more"), message("{money}, present value", money=money), 16),
+        Head(message("more at least, as proven"), money, 16),
         *(Head(_TRADES[key][0], _TRADES[key][1] or money) for key in TRADES),
     ]
     rows = [[o.name, o.extra, o.least, *(o.trades.get(key) for key in TRADES)] for o in others]
