@@ -33,8 +33,10 @@ class Side:
     what a reader must know of where figures are from (round, division, availability), each with its values.
     ``notes``: what was left out, a sentence each. ``failed``: ``workload case`` of what ran in vain, and how it ended;
     ``limited``: those of them that were to keep a limit (a latency), and could not.
-    ``parts``: what each mean is the mean of: a row per host as recorded and metric of it, with its ``title`` and
-    ``host`` (the place in ``means``), the ``mean`` of its ``n`` logs, and the log of what it is shared out ``per``.
+    ``count``: how many values stand behind the means. ``values``: these, where they were asked for and are few, with
+    their ``title`` and ``host`` (the place in ``means``), the ``part`` of which they are the values (a host as
+    recorded, or a pair of hosts), the ``centre`` that each part belongs to, the ``rule`` of both, and the log of what
+    it is shared out ``per``. A mean is that of the logarithms of its centres.
     """
 
     title: str
@@ -45,7 +47,8 @@ class Side:
     notes: Sequence[str] = ()
     failed: Mapping[str, str] = field(default_factory=dict)
     limited: Container[str] = ()
-    parts: pd.DataFrame | None = None
+    count: int = 0
+    values: pd.DataFrame | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from fleetmark.record.compare import Answer
 from fleetmark.record.results import CampaignInfo, Results
 from planner.comparison import Comparison, Side
 from reports.campaign.conditions import Condition, conditions
@@ -53,35 +54,25 @@ def of_campaign(results: Results, language: Language | None = None, date: str | 
 
 
 def of_comparison(
-    found: Comparison,
-    turned: Mapping[str, Comparison],
-    whole: Results,
-    parts: Sequence[Results],
-    language: Language | None = None,
-    sides: Mapping[str, Side] | None = None,
+    answer: Answer, together: Results, parts: Sequence[Results], language: Language | None = None
 ) -> Report:
-    """The report on a comparison; ``whole`` and ``parts`` as ``fleetmark.record.evidence.gather`` gives them."""
-    short = shortened(found)
-    names = dict(
-        zip(
-            [found.baseline, *(c.title for c in found.candidates)],
-            [short.baseline, *(c.title for c in short.candidates)],
-            strict=True,
-        )
-    )
-    seen = view(_sides(whole, names), list(names.values()))
+    """The report on a comparison; ``together`` and ``parts`` as ``fleetmark.record.evidence.gather`` gives them."""
+    short = shortened(answer.comparison)
+    titles = [answer.comparison.baseline, *(c.title for c in answer.comparison.candidates)]
+    names = dict(zip(titles, [short.baseline, *(c.title for c in short.candidates)], strict=True))
+    shown = view(_sides(together, names), list(names.values()))
     return Report(
-        seen,
-        whole.campaign,
+        shown,
+        together.campaign,
         tuple(p.campaign for p in parts),
         tuple(p for part in parts for p in problems(_sides(part, names))),
         short,
         tuple(rows(short)),
-        {names[title]: (s := shortened(c), tuple(rows(s))) for title, c in turned.items()},
+        {names[title]: (s := shortened(c), tuple(rows(s))) for title, c in answer.turned.items()},
         language or Language(),
-        {names[title]: side for title, side in (sides or {}).items()},
-        whole.campaign.created,
-        conditions(seen),
+        {names[title]: side for title, side in answer.sides.items()},
+        together.campaign.created,
+        conditions(shown),
     )
 
 

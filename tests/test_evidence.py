@@ -36,9 +36,9 @@ def campaign(root: Path, name: str = "c1", benches: tuple[Bench, ...] = (TRIAD, 
     return record(root, name, HOSTS, measured)
 
 
-def compared(root: Path, **asked: Any) -> comparing.Compared:
-    given: dict[str, Any] = {"baseline": "gen=old", "pinned": None, "paired": False} | asked
-    return comparing.compare(root, given["baseline"], ["gen=new"], given["pinned"], "server", None, (), given["paired"])
+def compared(root: Path, **asked: Any) -> comparing.Answer:
+    options: dict[str, Any] = {"baseline": "gen=old"} | asked
+    return comparing.compare(comparing.Question(root, candidates=["gen=new"], **options))
 
 
 def gathered(root: Path, **asked: Any) -> tuple[Results, tuple[Results, ...]]:
@@ -81,7 +81,7 @@ def test_sides_are_generations_and_the_baseline_stands_first(tmp_path: Path) -> 
         "b1": "gen=new",
         "b2": "gen=new",
     }
-    made = report.of_comparison(found.found, found.turned, whole, parts)
+    made = report.of_comparison(found, whole, parts)
     assert made.view.generations == ("gen=old", "gen=new")
     assert made.date == WHEN
     medians = made.view.generational.set_index(["metric", "generation"])["median"]
@@ -90,7 +90,7 @@ def test_sides_are_generations_and_the_baseline_stands_first(tmp_path: Path) -> 
 
 def test_a_host_before_and_after_is_two(tmp_path: Path) -> None:
     campaign(tmp_path, "before"), campaign(tmp_path, "after")
-    asked = comparing.compare(tmp_path, "campaign=before", ["campaign=after"], None, "server", None, (), True)
+    asked = comparing.compare(comparing.Question(tmp_path, "campaign=before", ["campaign=after"], paired=True))
     whole, parts = evidence.gather(tmp_path, asked, [], WHEN)
     assert sorted(h.name for h in whole.hosts)[:2] == ["a1 (campaign=after)", "a1 (campaign=before)"]
     assert set(whole.measurements["host"]) == {h.name for h in whole.hosts}
@@ -99,7 +99,7 @@ def test_a_host_before_and_after_is_two(tmp_path: Path) -> None:
 
 def test_a_host_that_two_candidates_have_stands_on_both_sides(tmp_path: Path) -> None:
     campaign(tmp_path)
-    asked = comparing.compare(tmp_path, "gen=old", ["gen=new", "host=b1"], None, "server", None, (), False)
+    asked = comparing.compare(comparing.Question(tmp_path, "gen=old", ["gen=new", "host=b1"]))
     whole, (part,) = evidence.gather(tmp_path, asked, [], WHEN)
     sides = {h.name: h.generation for h in whole.hosts}
     assert sides["b1 (gen=new)"] == "gen=new" and sides["b1 (host=b1)"] == "host=b1" and sides["b2"] == "gen=new"
@@ -112,21 +112,21 @@ def test_pairs_follow_their_hosts_names(tmp_path: Path) -> None:
     back = Bench("iperf3", "tcp-1", "bitrate", "B/s", "higher", "net", subject="a2>a1")
     for name in ("before", "after"):
         record(tmp_path, name, HOSTS, {("a1", link): [1e9] * 3, ("a2", back): [1e9] * 3})
-    asked = comparing.compare(tmp_path, "campaign=before", ["campaign=after"], None, "server", None, (), True)
+    asked = comparing.compare(comparing.Question(tmp_path, "campaign=before", ["campaign=after"], paired=True))
     whole, _ = evidence.gather(tmp_path, asked, [], WHEN)
     assert "a1 (campaign=after)>a2 (campaign=after)" in set(whole.measurements["subject"])
-    seen = report.of_comparison(asked.found, asked.turned, whole, ()).view
+    seen = report.of_comparison(asked, whole, ()).view
     assert set(seen.merged["subject"]) == {"to campaign=before", "to campaign=after"}
 
 
 def test_a_pinned_reference_has_no_machines_and_says_where_it_is_from(tmp_path: Path) -> None:
     campaign(tmp_path)
     reference.pin(tmp_path, "ref", "gen=old")
-    found = compared(tmp_path, baseline=None, pinned="ref")
+    found = compared(tmp_path, baseline=None, reference="ref")
     whole, parts = evidence.gather(tmp_path, found, [], WHEN)
     assert {h.generation for h in whole.hosts} == {"gen=new"}
     pinned = evidence.pinned(tmp_path, "ref")
-    made = report.of_comparison(found.found, found.turned, whole, (*parts, pinned))
+    made = report.of_comparison(found, whole, (*parts, pinned))
     assert made.view.generations == ("gen=new",)
     assert [c.id for c in made.campaigns] == ["c1", "ref@1"]
     file = tmp_path / "references" / "ref.1.json"
@@ -286,7 +286,7 @@ def test_telemetry_of_headlines_is_read_and_summarised(tmp_path: Path) -> None:
     assert set(told.samples["column"]) == {"clock_hz_mean", "temp_c_max", "power_w", "cpu_steal"}
     assert told.samples.groupby(["host", "repeat", "column"]).size().max() <= 120
     assert set(told.samples.loc[told.samples["column"] == "power_w", "value"]) == {201.0}
-    old, new = report.of_comparison(found.found, found.turned, whole, parts).conditions
+    old, new = report.of_comparison(found, whole, parts).conditions
     assert (old.generation, old.workload, old.runs, old.read) == ("gen=old", "stream", 6, 6)
     assert (old.clock_hz, old.hottest_c, old.power_w, old.steal) == (pytest.approx(3e9 - 150.5e6), 70.0, 201.0, 0.25)
     assert (old.lowest_clock_hz, old.foreign_cores, new.foreign_cores) == (None, 0.0, 1.5)
@@ -340,10 +340,10 @@ def test_stacked_frames_keep_their_categories() -> None:
 
 def test_three_hundred_thousand_rows_take_little_time_and_room(tmp_path: Path) -> None:
     large(tmp_path, 200, 300, 5)
-    found = comparing.compare(tmp_path, "gen=a", ["gen=b"], None, "server", None, (), False)
+    found = comparing.compare(comparing.Question(tmp_path, "gen=a", ["gen=b"]))
     before = time.process_time()
     whole, parts = evidence.gather(tmp_path, found, [], WHEN)
-    made = report.of_comparison(found.found, found.turned, whole, parts)
+    made = report.of_comparison(found, whole, parts)
     took = time.process_time() - before
     assert len(whole.measurements) == 300_000 and len(made.view.stats) == 60_000
     assert whole.measurements.memory_usage(deep=True).sum() < 300_000 * 50

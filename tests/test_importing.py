@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.record import pool
+from fleetmark.record.machines import machines as on_record
 from fleetmark.record.select import choose
 from tests.corpus import ROOT
 from tests.records import IOPS, record
@@ -110,7 +110,7 @@ def test_machines_of_a_table_are_compared_like_hosts(tmp_path: Path, tidy: Path)
 def test_imports_and_campaigns_are_chosen_together_and_apart(tmp_path: Path, tidy: Path) -> None:
     run(tmp_path, "import", "table", str(tidy))
     record(tmp_path, "c1", {"h1": {"gen": "old"}}, {("h1", IOPS): [1e5]})
-    every = pool.machines(tmp_path)
+    every = on_record(tmp_path)
     assert [m.host for m in choose(every, "gen=old")] == ["h1", "a1", "a2"]
     assert [m.host for m in choose(every, "gen=old,campaign=imports/*")] == ["a1", "a2"]
     assert [m.host for m in choose(every, "gen=old,campaign!=imports/*")] == ["h1"]
@@ -161,7 +161,7 @@ def test_columns_that_a_selector_has_other_words_for(tmp_path: Path) -> None:
     assert "the column host is left out: in a selector, host stands for the machine" in run(
         tmp_path, "import", "table", str(file)
     )
-    (machine,) = pool.machines(tmp_path)
+    (machine,) = on_record(tmp_path)
     assert dict(machine.labels) == {"gen": "g"} and machine.values("host") == ["a"]
 
 
@@ -199,9 +199,9 @@ def test_a_name_that_a_selector_would_misread(tmp_path: Path, tidy: Path) -> Non
     file = tmp_path / "a,b=[c] d\u00e9.tar.csv.gz"
     file.write_bytes(tidy.read_bytes())
     run(tmp_path, "import", "table", str(file))
-    (made,) = pool.machines(tmp_path)[:1]
+    (made,) = on_record(tmp_path)[:1]
     assert made.campaign.startswith("imports/table-a-b-c-d-.tar-")
-    assert choose(pool.machines(tmp_path), f"campaign={made.campaign}")
+    assert choose(on_record(tmp_path), f"campaign={made.campaign}")
 
 
 def test_per_watt_is_by_the_power_that_mlperf_measured(tmp_path: Path) -> None:
@@ -341,7 +341,7 @@ def test_spec_lists_and_reports(tmp_path: Path) -> None:
     by_hand = _geometric(files[0], "Turin") / _geometric(files[0], "Milan")
     assert row["ratio"] == pytest.approx(by_hand, rel=0.02)  # hosts that are ambiguous are left out, repeats averaged
     text, table = sorted(
-        {m.campaign for m in pool.machines(tmp_path) if "intrate_epyc7713" in m.campaign}, key=_rows(tmp_path)
+        {m.campaign for m in on_record(tmp_path) if "intrate_epyc7713" in m.campaign}, key=_rows(tmp_path)
     )
     found = compared(tmp_path, f"campaign={text}", f"campaign={table}")
     assert [n.partition(": ")[2] for n in found["notes"]] == [

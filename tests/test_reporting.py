@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.verbs import report as reporting
+from fleetmark.record.compare import Question
 from tests.records import IOPS, MCF, TRIAD, Bench, record
 
 COMPARE = ("compare", "--baseline", "gen=old", "--candidate", "gen=new")
@@ -129,7 +129,7 @@ def test_documents_speak_the_language_that_is_asked_for(root: Path) -> None:
 def test_the_command_line_is_in_the_document_and_makes_it_again(root: Path) -> None:
     words = (*COMPARE, "--per", "core", "--only", "stream/*", "--by", "host")
     run(root, *words, "--html", "a.html")
-    asked = reporting.Question(root, "gen=old", ["gen=new"], None, "core", None, ["stream/*"], False, "host", False)
+    asked = Question(root, "gen=old", ["gen=new"], per="core", only=["stream/*"])
     assert asked.command() == ["fleetmark", *COMPARE, "--per", "core", "--only", "stream/*", "--results", str(root)]
     assert "--only &#39;stream/*&#39;" in Path("a.html").read_text()
 

@@ -10,13 +10,14 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.base.measurement import BASE_UNITS, Better
+from fleetmark.base.measurement import BASE_UNITS, Better, Centre
 from fleetmark.base.units import parse_bytes, parse_seconds
 from fleetmark.base.yaml import read_yaml
 
 HERE = Path(__file__).parent
 T = TypeVar("T", bound=BaseModel)
 
+Summarised = Literal[Centre.GEOMEAN, Centre.MEDIAN]
 Kind = Literal["int", "float", "bool", "str", "bytes", "seconds", "source"]
 
 
@@ -133,6 +134,7 @@ class Metric(_Part):
     headline: bool = False
     bits: bool = False  # people read it in bit/s
     class_: str | None = Field(default=None, alias="class")  # where it differs from its workload's
+    centre: Summarised | None = None  # where it differs from its workload's
     plot: Plot | None = None  # of a latency under load
 
     @field_validator("unit")
@@ -230,6 +232,7 @@ class Manifest(_Part):
     citation: str
     parser: str | None = None
     probes: tuple[str, ...] = ()  # further commands whose presence the needs ask about
+    centre: Summarised = Centre.GEOMEAN  # what stands for the repeats of a metric
     throttle: str = ""  # how what it measures can be slowed down on purpose, for people
     deploy: Deploy | None = None
     needs: tuple[Need, ...] = ()

@@ -23,6 +23,14 @@ class Better(StrEnum):
         return {Better.HIGHER: message("higher is better"), Better.LOWER: message("lower is better")}.get(self, "")
 
 
+class Centre(StrEnum):
+    """What stands for several values of a metric."""
+
+    GEOMEAN = "geomean"  # the mean of their logarithms, turned back
+    MEDIAN = "median"  # of heavy-tailed figures: storage and network
+    MEAN = "mean"  # where a value is not positive, so that no logarithm exists
+
+
 class Status(StrEnum):
     """How a (host, workload, case, repeat) ended. There is no other way to end."""
 

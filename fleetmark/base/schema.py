@@ -46,6 +46,7 @@ COLUMNS = (
     Column("better", str, Role.ABOUT),  # a Better
     Column("class", str, Role.ABOUT, ""),  # cpu-int, mem-bw, disk, net, ...
     Column("headline", bool, Role.ABOUT),  # among the few figures people ask for first
+    Column("centre", str, Role.ABOUT, ""),  # a Centre: what stands for several of its values
     Column("bits", bool, Role.ABOUT, False),  # people read this rate in bit/s
     Column("repeat", int, default=0),  # counted from 0
     Column("value", float),  # in the base unit

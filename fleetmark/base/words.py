@@ -23,7 +23,7 @@ _WORDS: dict[str, Message] = {
     # which way a metric improves (Better)
     "higher": message("higher"),
     "lower": message("lower"),
-    # what a comparison is per (fleetmark.record.pool.PER)
+    # what a comparison is per (fleetmark.record.sides.PER)
     "server": message("server"),
     "socket": message("socket"),
     "core": message("core"),

@@ -136,6 +136,7 @@ def _rows(
             "case": f"{step['case']}/{m.case}" if several and m is not power else step["case"],
             "class": (metric and metric.class_) or step["class_"] or manifest.class_,
             "headline": m.metric in step["headline"] and m.subject == "host",
+            "centre": ((metric and metric.centre) or manifest.centre).value,
             "bits": bool(metric and metric.bits),
         }
         yield schema.row(m, of_step | of_metric)

@@ -96,11 +96,21 @@ def compare(
     Examples: fleetmark compare --baseline gen=icelake --candidate gen=genoa --per core;
     fleetmark compare -b gen=icelake -c gen=genoa --html genoa.html --pdf genoa.pdf --xlsx genoa.xlsx
     """
+    from fleetmark.record.compare import Question
     from fleetmark.verbs import report as reporting
 
     with interruptible(_NOTHING), at_one_go():
         documents = reporting.asked({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
-        question = reporting.Question(
-            *(root, baseline, candidate, reference, per, mix, tuple(only or ()), paired, by, best)
+        question = Question(
+            root,
+            baseline=baseline,
+            candidates=candidate,
+            reference=reference,
+            per=per,
+            mix=mix,
+            only=tuple(only or ()),
+            paired=paired,
+            by=by,
+            best=best,
         )
         reporting.comparison(question, as_.value, Terminal(stderr=as_ is not CompareFormat.TABLE), documents)

@@ -18,11 +18,13 @@ from fleetmark.base.text import message
 from fleetmark.demand.amounts import Quantity
 from fleetmark.demand.document import Chosen, Compared, Measured, Pinned, Profile, Workload, Worth
 from fleetmark.record import compare as comparing
-from fleetmark.record import pool
 from fleetmark.record import profiles as profiling
 from fleetmark.record import references as reference
 from fleetmark.record import select as selection
-from fleetmark.record.compare import Compared as Comparison
+from fleetmark.record.compare import Answer
+from fleetmark.record.machines import machines
+from fleetmark.record.sides import side as side_of
+from fleetmark.record.sides import some
 from planner.capacity import question as capacity
 from planner.comparison import WORK_MIX
 from planner.ratio import CONFIDENCE, Ratio
@@ -56,7 +58,7 @@ class Record:
     root: Path
     campaigns: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
-    _known: dict[Any, Comparison] = field(default_factory=dict)
+    _known: dict[Any, Answer] = field(default_factory=dict)
     _machines: list[selection.Machine] | None = None
 
     def worth(self, given: Worth, workload: Workload) -> capacity.Worth:
@@ -85,9 +87,10 @@ class Record:
         only = (chosen.benchmark,) if chosen.benchmark else ()
         key = (baseline, pinned, chosen.candidate, only, chosen.mix)
         if key not in self._known:
-            self._known[key] = comparing.compare(
-                self.root, baseline, [chosen.candidate], pinned, "server", chosen.mix, only, False
+            question = comparing.Question(
+                self.root, baseline, [chosen.candidate], reference=pinned, mix=chosen.mix, only=only
             )
+            self._known[key] = comparing.compare(question)
             self._noted(self._known[key])
         found = self._known[key]
         ratio, name = _headline(found, chosen)
@@ -97,9 +100,9 @@ class Record:
         )
         return _of_ratio(ratio, error, source)
 
-    def _noted(self, found: Comparison) -> None:
+    def _noted(self, found: Answer) -> None:
         self.campaigns |= {m.campaign for machines in found.machines.values() for m in machines}
-        self.warnings += [w for w in found.found.warnings if w not in self.warnings]
+        self.warnings += [w for w in found.comparison.warnings if w not in self.warnings]
 
     def _pinned(self, name: str, workload: Workload) -> str:
         pinned = reference.load(self.root, name)
@@ -114,9 +117,9 @@ class Record:
 
     def _measured(self, asked: Measured, unit: str, error: float | None) -> capacity.Worth:
         chosen = selection.choose(self._all(), asked.select)
-        side = pool.side(self.root, asked.select, chosen, only=[asked.benchmark])
+        side = side_of(self.root, asked.select, chosen, only=[asked.benchmark])
         if len(side.benchmarks) != 1:
-            titles = pool.some(map(str, side.means))
+            titles = some(map(str, side.means))
             raise FleetmarkError(
                 f"{asked.benchmark} is {len(side.benchmarks)} benchmarks of {asked.select}: {titles}; "
                 "narrow it to one (workload/case/metric)"
@@ -151,7 +154,7 @@ class Record:
 
     def _all(self) -> Sequence[selection.Machine]:
         if self._machines is None:
-            self._machines = pool.machines(self.root)
+            self._machines = machines(self.root)
         return self._machines
 
 
@@ -197,9 +200,9 @@ def _of_ratio(ratio: Ratio, error: float | None, source: str) -> capacity.Worth:
     return capacity.Worth(ratio.value, _error(ratio.lo, ratio.hi, df), df, hosts)
 
 
-def _headline(found: Comparison, chosen: Chosen) -> tuple[Ratio, str]:
+def _headline(found: Answer, chosen: Chosen) -> tuple[Ratio, str]:
     """The ratio that was asked for, and what it is called."""
-    classes = found.found.candidates[0].classes
+    classes = found.comparison.candidates[0].classes
     name = chosen.class_ or WORK_MIX
     if chosen.benchmark:
         measured = [n for n, e in classes.items() if e.each]

@@ -13,81 +13,118 @@ import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.yaml import read_yaml
-from fleetmark.record import pool
 from fleetmark.record import references as reference
+from fleetmark.record.machines import machines
 from fleetmark.record.select import Machine, choose, told_apart
+from fleetmark.record.sides import PER, side, sides, some
 from planner.comparison import Comparison, Side, comparison
 from planner.equivalence import LEAST_MACHINES, Pairing
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """A comparison and what it was made of: side's title to its machines, (campaign, host) to what the host goes by.
+class Question:
+    """What ``fleetmark compare`` is asked of the record under ``root``.
 
-    ``turned``: the same sides with each of the others as the baseline, by that side's title; a pinned reference
-    cannot be turned round. ``sides``: each side's title to what was read of it.
+    ``baseline`` and ``candidates`` are selectors; ``reference`` is a pinned one, instead of a baseline. ``per``: what
+    figures are shared out by; ``mix``: shares of server-hours; ``only``: patterns over ``workload/case/metric``;
+    ``paired``: both sides are the same hosts; ``by``: what counts as one host; ``best``: of each side the best figure.
     """
 
-    found: Comparison
+    root: Path
+    baseline: str | None
+    candidates: Sequence[str]
+    reference: str | None = None
+    per: str = "server"
+    mix: str | None = None
+    only: Sequence[str] = ()
+    paired: bool = False
+    by: str = "host"
+    best: bool = False
+
+    def command(self) -> list[str]:
+        """The command line that asks the same again, of the record here."""
+        words = ["fleetmark", "compare"]
+        for name, value in (("--baseline", self.baseline), ("--reference", self.reference)):
+            words += [name, value] if value is not None else []
+        for candidate in self.candidates:
+            words += ["--candidate", candidate]
+        words += ["--per", self.per] if self.per != "server" else []
+        words += ["--mix", self.mix] if self.mix is not None else []
+        for pattern in self.only:
+            words += ["--only", pattern]
+        words += ["--paired"] if self.paired else []
+        words += ["--by", self.by] if self.by != "host" else []
+        words += ["--best"] if self.best else []
+        return [*words, "--results", str(self.root)]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A comparison and what it rests on: side's title to its machines, (campaign, host) to what the host goes by.
+
+    ``turned``: the same sides with each of the others as the baseline, by that side's title; a pinned reference
+    cannot be turned round. ``sides``: each side's title to its figures.
+    """
+
+    comparison: Comparison
     machines: Mapping[str, Sequence[Machine]]
     names: Mapping[tuple[str, str], str]
     turned: Mapping[str, Comparison] = field(default_factory=dict)
     sides: Mapping[str, Side] = field(default_factory=dict)
 
 
-def compare(
-    root: Path,
-    baseline: str | None,
-    candidates: Sequence[str],
-    pinned: str | None,
-    per: str,
-    mix: str | None,
-    only: Sequence[str],
-    paired: bool,
-    by: str = "host",
-    best: bool = False,
-    turn: bool = False,
-) -> Compared:
-    """The comparison that the command line asks for; with ``turn`` also from each candidate's side.
+def compare(question: Question, *, turn: bool = False, values: bool = False) -> Answer:
+    """The answer to ``question``; with ``turn`` also from each candidate's side, with ``values`` sides have theirs.
 
     Raises FleetmarkError for what makes no sense or has no data.
     """
-    if (baseline is None) == (pinned is None):
-        raise FleetmarkError("compare needs --baseline gen=… or --reference NAME, one of them")
-    if per not in pool.PER:
-        raise FleetmarkError(f"--per {per}{suggest(per, list(pool.PER))}: it is one of {', '.join(pool.PER)}")
-    if pinned is not None and (paired or per != "server"):
-        raise FleetmarkError("--reference goes with whole servers and without --paired: a pinned figure is neither")
-    if (best or by != "host") and (paired or per != "server"):
-        raise FleetmarkError("--best and --by go with whole servers and without --paired: they make hosts of several")
-    every = pool.machines(root)
-    shares = None if mix is None else _mix(mix)
-    selected = {c: choose(every, c) for c in candidates}
-    first = {} if baseline is None else {baseline: choose(every, baseline)}
-    names = told_apart([m for s in (selected, first) for c in s.values() for m in c], by_id=paired or per != "server")
-    found, weights, pairing = None, None, Pairing.SAME_HOSTS if paired else Pairing.APART
-    if pinned is not None:
-        reference_ = reference.load(root, pinned)
-        found, weights, pairing = reference_.side, reference_.weights, Pairing.PINNED
-    for title, chosen in selected.items():
-        for base, hosts in first.items():
-            _apart(base, hosts, title, chosen, names, paired)
-    sides = {t: pool.side(root, t, c, only=only, per=per, by=by, best=best, names=names) for t, c in selected.items()}
-    if baseline is not None:
-        found = pool.side(root, baseline, first[baseline], only=only, per=per, by=by, best=best, names=names)
-    assert found is not None
-    _all_matched(only, [found, *sides.values()])
-    kinds = None if pinned is not None else kinds_on_record(root, every, only)
-    made = comparison(
-        found, list(sides.values()), per=per, mix=shares, machines=kinds, weights=weights, pairing=pairing
+    q = question
+    _check(q)
+    every = machines(q.root)
+    mix = None if q.mix is None else _mix(q.mix)
+    candidates = {c: choose(every, c) for c in q.candidates}
+    baseline = {} if q.baseline is None else {q.baseline: choose(every, q.baseline)}
+    chosen = {**baseline, **candidates}
+    everyone = [m for of in (*candidates.values(), *baseline.values()) for m in of]
+    names = told_apart(everyone, by_id=q.paired or q.per != "server")
+    for title, own in candidates.items():
+        for base, hosts in baseline.items():
+            _apart(base, hosts, title, own, names, q.paired)
+    of = sides(
+        q.root, {**candidates, **baseline}, only=q.only, per=q.per, by=q.by, best=q.best, names=names, values=values
     )
+    weights, pairing = None, Pairing.SAME_HOSTS if q.paired else Pairing.APART
+    if q.reference is not None:
+        pinned = reference.load(q.root, q.reference)
+        first, weights, pairing = pinned.side, pinned.weights, Pairing.PINNED
+    else:
+        first = of[str(q.baseline)]
+    others = [of[title] for title in candidates]
+    _all_matched(q.only, [first, *others])
+    kinds = None if q.reference is not None else kinds_on_record(q.root, every, q.only)
+
+    def against(base: Side, rest: Sequence[Side]) -> Comparison:
+        return comparison(base, rest, per=q.per, mix=mix, machines=kinds, weights=weights, pairing=pairing)
+
+    answer = against(first, others)
     turned = {}
-    if turn and pinned is None:
-        for title, side in sides.items():
-            others = [found, *(s for t, s in sides.items() if t != title)]
+    if turn and q.reference is None:
+        for side in others:
             with contextlib.suppress(FleetmarkError):  # two candidates may share nothing
-                turned[title] = comparison(side, others, per=per, mix=shares, machines=kinds, pairing=pairing)
-    return Compared(made, {**first, **selected}, names, turned, {s.title: s for s in (found, *sides.values())})
+                turned[side.title] = against(side, [first, *(s for s in others if s is not side)])
+    return Answer(answer, chosen, names, turned, {s.title: s for s in (first, *others)})
+
+
+def _check(q: Question) -> None:
+    """Raises FleetmarkError for options that do not go together."""
+    if (q.baseline is None) == (q.reference is None):
+        raise FleetmarkError("compare needs --baseline gen=… or --reference NAME, one of them")
+    if q.per not in PER:
+        raise FleetmarkError(f"--per {q.per}{suggest(q.per, list(PER))}: it is one of {', '.join(PER)}")
+    if q.reference is not None and (q.paired or q.per != "server"):
+        raise FleetmarkError("--reference goes with whole servers and without --paired: a pinned figure is neither")
+    if (q.best or q.by != "host") and (q.paired or q.per != "server"):
+        raise FleetmarkError("--best and --by go with whole servers and without --paired: they make hosts of several")
 
 
 def _apart(
@@ -116,7 +153,7 @@ def _all_matched(only: Sequence[str], sides: Sequence[Side]) -> None:
     for pattern in only:
         titles = {"/".join(row) for s in sides for row in s.benchmarks[["workload", "case", "metric"]].to_numpy()}
         if not any(fnmatch.fnmatchcase(t, pattern) for t in titles):
-            raise FleetmarkError(f"--only {pattern} matches no benchmark that passed; there are {pool.some(titles)}")
+            raise FleetmarkError(f"--only {pattern} matches no benchmark that passed; there are {some(titles)}")
 
 
 def kinds_on_record(root: Path, every: Sequence[Machine], only: Sequence[str]) -> pd.DataFrame | None:
@@ -124,7 +161,7 @@ def kinds_on_record(root: Path, every: Sequence[Machine], only: Sequence[str]) -
     labelled = [m for m in every if "gen" in m.labels]
     if len({m.labels["gen"] for m in labelled}) < LEAST_MACHINES:
         return None
-    return pool.side(root, "everything on record", labelled, only=only, by="gen").means
+    return side(root, "everything on record", labelled, only=only, by="gen").means
 
 
 def _mix(text: str) -> dict[str, float]:

@@ -20,7 +20,7 @@ from fleetmark.base.text import message
 from fleetmark.record import references as reference
 from fleetmark.record import telemetry
 from fleetmark.record.archive import Archive
-from fleetmark.record.compare import Compared
+from fleetmark.record.compare import Answer
 from fleetmark.record.results import OUTCOME_COLUMNS, CampaignInfo, HostInfo, Results, stacked
 from fleetmark.record.select import Machine
 from fleetmark.record.view import load_results, read_measurements
@@ -28,15 +28,15 @@ from fleetmark.record.view import load_results, read_measurements
 _LEAST_RUNS = 12  # of a campaign, whose telemetry is read
 
 
-def gather(root: Path, compared: Compared, command: Sequence[str], created: str) -> tuple[Results, tuple[Results, ...]]:
-    """What was measured on the machines of ``compared``: over all campaigns, and campaign by campaign.
+def gather(root: Path, answer: Answer, command: Sequence[str], created: str) -> tuple[Results, tuple[Results, ...]]:
+    """What was measured on the machines of ``answer``: over all campaigns, and campaign by campaign.
 
     ``command`` and ``created`` (ISO 8601, UTC) are those of the comparison itself. A pinned reference has no machines
     here: what it was made of may be gone. Raises FleetmarkError where a campaign is damaged.
     """
-    names = _names(compared)
+    names = _names(answer)
     of: dict[str, dict[str, dict[str, Machine]]] = {}  # campaign, side, host
-    for side, machines in compared.machines.items():
+    for side, machines in answer.machines.items():
         for m in machines:
             of.setdefault(m.campaign, {}).setdefault(side, {})[m.host] = m
     runs = max(_LEAST_RUNS, telemetry.MOST_RUNS // max(1, len(of)))
@@ -119,18 +119,18 @@ def _no_outcomes() -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(dtype=object) for name in OUTCOME_COLUMNS})
 
 
-def _names(compared: Compared) -> dict[tuple[str, str, str], str]:
+def _names(answer: Answer) -> dict[tuple[str, str, str], str]:
     """(side, campaign, host) to a name that stands on one side only: the same host before and after is two here, and so
     is one that two candidates have."""
     sides: dict[str, set[str]] = {}
-    for side, machines in compared.machines.items():
+    for side, machines in answer.machines.items():
         for m in machines:
-            sides.setdefault(compared.names[m.campaign, m.host], set()).add(side)
+            sides.setdefault(answer.names[m.campaign, m.host], set()).add(side)
     return {
         (side, m.campaign, m.host): f"{name} ({side})" if len(sides[name]) > 1 else name
-        for side, machines in compared.machines.items()
+        for side, machines in answer.machines.items()
         for m in machines
-        for name in [compared.names[m.campaign, m.host]]
+        for name in [answer.names[m.campaign, m.host]]
     }
 
 

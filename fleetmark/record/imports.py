@@ -27,7 +27,7 @@ from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.facts import Facts
 from fleetmark.base.files import decode_json, write_atomic
-from fleetmark.base.measurement import Status
+from fleetmark.base.measurement import Centre, Status
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.select import Machine
 from parsers.published import Table, mlperf, spec, table
@@ -134,6 +134,7 @@ def _measurements(campaign: str, found: Table, time: str) -> Iterator[dict[str, 
             "repeat": row.repeat,
             "class": row.class_,
             "headline": row.headline,
+            "centre": Centre.GEOMEAN.value,
             "bits": False,
             "time": time,
             "tool_version": row.version,

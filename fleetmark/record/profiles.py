@@ -19,9 +19,11 @@ from scipy import stats
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import count, message
-from fleetmark.record import pool
+from fleetmark.record.machines import machines
 from fleetmark.record.pinned import Shelf
 from fleetmark.record.select import Machine, choose, told_apart
+from fleetmark.record.sides import side as side_of
+from fleetmark.record.sides import some
 from planner import bottleneck
 from planner.bottleneck import Gain, Profile, Upgrade
 from planner.capacity.question import Worth
@@ -70,16 +72,16 @@ def profile(root: Path, target: str, resources: Sequence[str], select: str | Non
     Raises FleetmarkError for what matches nothing or too much, and where the record is too small for a fit.
     """
     patterns = _patterns(resources)
-    every = pool.machines(root)
+    every = machines(root)
     chosen = choose(every, select) if select else every
     if not chosen:
         raise FleetmarkError(f"{root}: nothing is on record; `fleetmark run` or `import` first")
     title = select or "everything on record"
     names = _names(chosen)
-    side = pool.side(root, title, chosen, only=[target, *patterns.values()], names=names)
+    side = side_of(root, title, chosen, only=[target, *patterns.values()], names=names)
     wanted = _matching(side, target, "--target")
     if len(wanted) > 1:
-        raise FleetmarkError(f"--target {target} is {len(wanted)} benchmarks: {pool.some(wanted)}; narrow it to one")
+        raise FleetmarkError(f"--target {target} is {len(wanted)} benchmarks: {some(wanted)}; narrow it to one")
     about = side.benchmarks.loc[wanted[0]]
     if ", " in str(about["unit"]):
         raise FleetmarkError(f"--target {target} is in {about['unit']}: one unit is needed")
@@ -169,8 +171,8 @@ def _rates(side: Side, resources: Mapping[str, Resource]) -> tuple[dict[str, dic
 
 def rates_of(root: Path, selector: str, resources: Mapping[str, Resource]) -> dict[str, dict[str, float]]:
     """The rates of the machines that ``selector`` chooses. Raises FleetmarkError where none has them all."""
-    chosen = choose(pool.machines(root), selector)
-    side = pool.side(root, selector, chosen, only=[r.pattern for r in resources.values()], names=_names(chosen))
+    chosen = choose(machines(root), selector)
+    side = side_of(root, selector, chosen, only=[r.pattern for r in resources.values()], names=_names(chosen))
     found, lacking = _rates(side, resources)
     if not found:
         some = "; ".join(f"{m} {why}" for m, why in list(lacking.items())[:3])

@@ -18,8 +18,9 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better
 from fleetmark.base.units import human
 from fleetmark.record import imports as importing
-from fleetmark.record import pool
+from fleetmark.record.machines import machines
 from fleetmark.record.select import Machine, choose
+from fleetmark.record.sides import sides as sides_of
 from planner.comparison import Side, at_odds
 from planner.predict.transfer import Prediction, transfer
 
@@ -69,7 +70,7 @@ def predict(
     ``targets``: shell-style patterns over benchmarks' titles; ``family``: the label that tells families apart. Raises
     FleetmarkError where the record cannot serve.
     """
-    every = pool.machines(root)
+    every = machines(root)
     new = choose(every, machine)
     base = choose(every, baseline) if baseline else []
     taken = {id(m) for m in [*new, *base]}
@@ -81,11 +82,13 @@ def predict(
         raise FleetmarkError(
             f"no other machine on record has the label {family!r}, which tells families apart: --family"
         )
-    known = pool.side(root, machine, new)
-    sides = {f"{f}, {kind}": (f, pool.side(root, kind, ms)) for (f, kind), ms in kinds.items()}
+    families = {f"{f}, {kind}": f for f, kind in kinds}
+    chosen = dict(zip(families, kinds.values(), strict=True))
     if base:
         own = {m.labels[family] for m in base if family in m.labels}
-        sides["baseline"] = (", ".join(sorted(own)) or "baseline", pool.side(root, str(baseline), base))
+        families["baseline"], chosen["baseline"] = ", ".join(sorted(own)) or "baseline", base
+    of = sides_of(root, {machine: new, **chosen})
+    known, sides = of[machine], {name: (f, of[name]) for name, f in families.items()}
     history = pd.DataFrame({name: side.means.mean() for name, (_, side) in sides.items()}).T
     about = _about([side for _, side in sides.values()])
     have = known.means.mean().dropna()

@@ -11,16 +11,18 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark.base.text import count
-from fleetmark.record import pool, references
+from fleetmark.record import references
 from fleetmark.record.compare import kinds_on_record
+from fleetmark.record.machines import machines
 from fleetmark.record.select import choose
+from fleetmark.record.sides import side
 
 
 def pin(root: Path, name: str, selector: str) -> str:
     """Save a reference; what to say of it."""
-    every = pool.machines(root)
+    every = machines(root)
     chosen = choose(every, selector)
-    made = references.save(root, name, pool.side(root, selector, chosen), chosen, kinds_on_record(root, every, ()))
+    made = references.save(root, name, side(root, selector, chosen), chosen, kinds_on_record(root, every, ()))
     holds = f"{count(len(made.side.benchmarks), 'benchmark')} of {count(made.hosts, 'host')}"
     return f"{made.name}@{made.version}: {holds} ({selector})"
 

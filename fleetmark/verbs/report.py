@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,7 +27,7 @@ from reports.kit.language import Language, language
 from reports.report import Report
 
 if TYPE_CHECKING:
-    from fleetmark.record.compare import Compared
+    from fleetmark.record.compare import Answer, Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,70 +176,35 @@ def _records(frame: Any) -> list[dict[str, Any]]:
 # --- a comparison ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What ``fleetmark compare`` was asked, as ``record.compare.compare`` takes it."""
-
-    root: Path
-    baseline: str | None
-    candidates: Sequence[str]
-    reference: str | None
-    per: str
-    mix: str | None
-    only: Sequence[str]
-    paired: bool
-    by: str
-    best: bool
-
-    def command(self) -> list[str]:
-        """The command line that asks the same again, of the record here."""
-        words = ["fleetmark", "compare"]
-        for name, value in (("--baseline", self.baseline), ("--reference", self.reference)):
-            words += [name, value] if value is not None else []
-        for candidate in self.candidates:
-            words += ["--candidate", candidate]
-        words += ["--per", self.per] if self.per != "server" else []
-        words += ["--mix", self.mix] if self.mix is not None else []
-        for pattern in self.only:
-            words += ["--only", pattern]
-        words += ["--paired"] if self.paired else []
-        words += ["--by", self.by] if self.by != "host" else []
-        words += ["--best"] if self.best else []
-        return [*words, "--results", str(self.root)]
-
-
 def comparison(question: Question, form: str, console: Console, documents: Documents) -> None:
     """Show a comparison as ``form`` (table, json, csv or md) says, and write its documents."""
-    from fleetmark.record import compare as comparing  # with scipy, which a campaign's report has no use for
+    from fleetmark.record.compare import compare  # with scipy, which a campaign's report has no use for
     from reports import markdown
     from reports.comparison import model as flat
     from reports.comparison import terminal as comparison_terminal
 
     _ahead(documents)
-    q = question
-    turn = "html" in documents.paths
-    of = (q.root, q.baseline, q.candidates, q.reference, q.per, q.mix, q.only, q.paired, q.by, q.best, turn)
-    compared = comparing.compare(*of)
-    made = _report(question, compared, documents) if documents.paths or form == "md" else None
-    if made is not None:
-        write(made, documents, console)
-    found = compared.found
-    if form == "md" and made is not None:
-        typer.echo(markdown.render(made), nl=False)
+    answer = compare(question, turn="html" in documents.paths, values="xlsx" in documents.paths)
+    document = _report(question, answer, documents) if documents.paths or form == "md" else None
+    if document is not None:
+        write(document, documents, console)
+    shown = answer.comparison
+    if form == "md" and document is not None:
+        typer.echo(markdown.render(document), nl=False)
     elif form == "table":
-        for part in comparison_terminal.show(found):
+        for part in comparison_terminal.show(shown):
             Terminal().print(part)
     else:
-        typer.echo({"json": flat.to_json, "csv": flat.to_csv}[form](found), nl=form == "json")
+        typer.echo({"json": flat.to_json, "csv": flat.to_csv}[form](shown), nl=form == "json")
     if form == "csv":  # which has no place for them
-        for sentence in [*(f"warning: {w}" for w in found.warnings), *found.notes, *flat.footnotes(found)]:
+        for sentence in [*(f"warning: {w}" for w in shown.warnings), *shown.notes, *flat.footnotes(shown)]:
             typer.echo(f"fleetmark: {sentence}", err=True)
 
 
-def _report(question: Question, compared: Compared, documents: Documents) -> Report:
+def _report(question: Question, answer: Answer, documents: Documents) -> Report:
     from fleetmark.record import evidence
 
-    whole, parts = evidence.gather(question.root, compared, question.command(), documents.date or utc())
+    together, parts = evidence.gather(question.root, answer, question.command(), documents.date or utc())
     if question.reference is not None:
         parts = (*parts, evidence.pinned(question.root, question.reference))
-    return report.of_comparison(compared.found, compared.turned, whole, parts, documents.language, sides=compared.sides)
+    return report.of_comparison(answer, together, parts, documents.language)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from fleetmark.record import compare as comparing
@@ -62,8 +62,8 @@ def made(
     **asked: object,
 ) -> report.Report:
     """The report on a comparison of what lies under ``root``."""
-    given: Mapping[str, object] = {"per": "server", "mix": None, "only": (), "paired": False} | asked
-    found = comparing.compare(root, baseline, list(candidates), None, **given, turn=True)  # type: ignore[arg-type]
+    question = comparing.Question(root, baseline, list(candidates), **asked)  # type: ignore[arg-type]
+    found = comparing.compare(question, turn=True)
     command = ["fleetmark", "compare", "--baseline", baseline, *(a for c in candidates for a in ("--candidate", c))]
     whole, parts = evidence.gather(root, found, command, "2026-11-21T00:00:00Z")
-    return report.of_comparison(found.found, found.turned, whole, parts, language)
+    return report.of_comparison(found, whole, parts, language)

@@ -17,7 +17,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Standing, Status
 from fleetmark.base.text import changed, count, joined, message
 from fleetmark.base.words import word
-from fleetmark.record.pool import PER
+from fleetmark.record.sides import PER
 from planner.comparison import WORK_MIX
 from planner.ratio import Verdict
 from reports.kit import format as fmt

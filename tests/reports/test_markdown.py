@@ -54,10 +54,10 @@ def compared(root: Path, noun: str = "{side}{n}") -> Report:
     }
     measured |= {(names["old", n], MCF): [4.0] for n in range(3)} | {(names["new", n], IOPS): [1e5] for n in range(3)}
     record(root, "20261101T000000-a", {name: {"gen": s} for (s, _), name in names.items()}, measured)
-    found = comparing.compare(root, "gen=old", ["gen=new"], None, "server", None, (), False)
+    found = comparing.compare(comparing.Question(root, "gen=old", ["gen=new"]))
     command = ["fleetmark", "compare", "-b", "gen=old", "-c", "gen=new"]
     whole, parts = evidence.gather(root, found, command, "2026-11-21T00:00:00Z")
-    return of_comparison(found.found, found.turned, whole, parts)
+    return of_comparison(found, whole, parts)
 
 
 @pytest.fixture

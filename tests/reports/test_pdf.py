@@ -56,11 +56,9 @@ def compared(root: Path, name: str = "{gen}{n}", sides: tuple[str, ...] = ("old"
                 if other != host:
                     measured[host, Bench(*NET, subject=f"{host}>{other}")] = [1e9 * factor]
     record(root, "20261101T000000-a", labels, measured)
-    found = comparing.compare(
-        *(root, f"gen={sides[0]}", [f"gen={s}" for s in sides[1:]], None, "server", None, (), False), turn=True
-    )
+    found = comparing.compare(comparing.Question(root, f"gen={sides[0]}", [f"gen={s}" for s in sides[1:]]), turn=True)
     whole, parts = evidence.gather(root, found, ["fleetmark", "compare", "-b", "gen=old"], "2026-11-21T00:00:00Z")
-    return of_comparison(found.found, found.turned, whole, parts)
+    return of_comparison(found, whole, parts)
 
 
 @pytest.fixture(scope="module")

@@ -94,18 +94,9 @@ def fleet(root: Path) -> Path:
 def report(
     root: Path, base: str | None, candidates: Sequence[str], language: Language | None = None, **asked: Any
 ) -> Report:
-    given = {
-        "pinned": None,
-        "per": "server",
-        "mix": None,
-        "only": (),
-        "paired": False,
-        "by": "host",
-        "best": False,
-    } | asked
-    found = comparing.compare(root, base, candidates, **given)
+    found = comparing.compare(comparing.Question(root, base, candidates, **asked), values=True)
     whole, parts = evidence.gather(root, found, ["fleetmark", "compare"], "2026-11-21T00:00:00Z")
-    return of_comparison(found.found, found.turned, whole, parts, language, sides=found.sides)
+    return of_comparison(found, whole, parts, language)
 
 
 ASKED: Mapping[str, tuple[str | None, Sequence[str], Mapping[str, Any]]] = {
@@ -113,7 +104,7 @@ ASKED: Mapping[str, tuple[str | None, Sequence[str], Mapping[str, Any]]] = {
     "mix": ("gen=old", ["gen=new", "gen=newer"], {"mix": "cpu-int=0.5,mem-bw=0.3,disk=0.2"}),
     "per core": ("gen=old", ["gen=new"], {"per": "core"}),
     "paired": ("gen=before", ["gen=after"], {"paired": True, "mix": "mem-bw=0.6,cpu-int=0.4"}),
-    "pinned": (None, ["gen=new", "host=nw0"], {"pinned": "old"}),
+    "pinned": (None, ["gen=new", "host=nw0"], {"reference": "old"}),
     "by site": ("gen=old", ["gen=new"], {"by": "site"}),
     "best": ("gen=old", ["gen=new"], {"best": True}),
     "one host": ("host=od0", ["host=nw0", "gen=new"], {"only": ["stream/*", "lmbench/*"]}),

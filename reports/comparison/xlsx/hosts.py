@@ -5,13 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-import pandas as pd
-
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
 from fleetmark.base.words import word
 from reports.comparison.xlsx.grid import FIRST_COLUMN, FIRST_ROW, Grid
-from reports.comparison.xlsx.sources import Part, Sources
+from reports.comparison.xlsx.sources import Middle, Sources
 from reports.kit.workbook import INTEGER, LOG, MOST_FORMULA, Head, Sheet, cell, form_for
 
 MOST_SHOWN = 50_000  # figures of hosts that are shown as such and not only as logarithms
@@ -25,7 +23,7 @@ _RAW = (
     ("workload", "", "workload"),
     ("case", "", "case"),
     ("metric", "", "metric"),
-    ("subject", "", "of"),
+    ("subject", "", "subject"),
     ("labels", "", "labels"),
 )
 _REPEAT, _VALUE, _UNIT, _AMOUNT, _LOG = range(len(_RAW), len(_RAW) + 5)
@@ -92,14 +90,12 @@ def logs(grid: Grid, sheet: Sheet, found: Sources, raw_sheet: Sheet | None) -> N
         row = grid.row(title)
         _about(grid, sheet, row, title)
         for side, frame in grid.frames.items():
-            parts = found.parts.get((side, title), {})
+            centres = found.centres.get((side, title), {})
             for column, (host, value) in enumerate(frame[title].items(), grid.first[side]):
                 if math.isnan(value):
                     continue
-                formula = None
-                if raw_sheet is not None:
-                    formula = _mean(raw_sheet, parts, str(host), title in lower)
-                if formula and _right(found, parts, str(host), title in lower, value):
+                formula = raw_sheet and _mean(raw_sheet, centres, str(host), title in lower)
+                if formula:
                     sheet.formula(row, column, formula, value, LOG)
                 else:
                     sheet.number(row, column, value, LOG, "value")
@@ -151,38 +147,30 @@ def _finish(grid: Grid, sheet: Sheet) -> None:
     sheet.filtered(FIRST_ROW - 1, FIRST_ROW + len(grid.titles) - 1, grid.columns, frozen_columns=FIRST_COLUMN)
 
 
-def _of(parts: Mapping[str, Sequence[Part]], host: str) -> list[Sequence[Part]]:
-    """The parts of a host; of all hosts, where the side is one host that has the best of them all."""
-    return [parts[host]] if host in parts else list(parts.values())
-
-
-def _mean(sheet: Sheet, parts: Mapping[str, Sequence[Part]], host: str, lower: bool) -> str | None:
-    """``=-AVERAGE(Raw!…)``, or the mean of several means, or the best of several hosts'."""
-    hosts = _of(parts, host)
-    if not hosts or max(len(hosts), *map(len, hosts)) > MOST_PARTS:
+def _mean(sheet: Sheet, centres: Mapping[str, Sequence[Middle]], host: str, lower: bool) -> str | None:
+    """``=-AVERAGE(Raw!…)``, the mean of several centres, or the best of several hosts; None where it is too long."""
+    hosts = [centres[host]] if host in centres else list(centres.values())  # the side may be one host, the best of all
+    if not hosts or max(len(hosts), *map(len, hosts), *(len(m.parts) for of in hosts for m in of)) > MOST_PARTS:
         return None
-    made = []
+    means = []
     for of in hosts:
-        means = [f"{'MEDIAN' if p.median else 'AVERAGE'}({_log_cells(sheet, p)})" for p in of]
-        mean = means[0] if len(means) == 1 else f"AVERAGE({','.join(means)})"
-        made.append(f"-{mean}" if lower else mean)
-    formula = f"={made[0]}" if len(made) == 1 else f"=MAX({','.join(made)})"
+        logs = [_centre(sheet, m) for m in of]
+        mean = logs[0] if len(logs) == 1 else f"AVERAGE({','.join(logs)})"
+        means.append(f"-({mean})" if lower else mean)
+    formula = f"={means[0]}" if len(means) == 1 else f"=MAX({','.join(means)})"
     return formula if len(formula) <= MOST_FORMULA else None
 
 
-def _log_cells(sheet: Sheet, part: Part) -> str:
-    return sheet.span(FIRST_ROW + part.first, _LOG, FIRST_ROW + part.last, _LOG)
+def _centre(sheet: Sheet, middle: Middle) -> str:
+    """The logarithm of a centre: the mean of the logarithms, or that of the median of the values."""
+    if not middle.median:
+        means = [f"AVERAGE({_cells(sheet, part, _LOG)})" for part in middle.parts]
+        return means[0] if len(means) == 1 else f"AVERAGE({','.join(means)})"
+    medians = [f"MEDIAN({_cells(sheet, part, _VALUE)})" for part in middle.parts]
+    median = medians[0] if len(medians) == 1 else f"MEDIAN({','.join(medians)})"
+    first = middle.parts[0][0]
+    return f"LN({median})-LN({_cells(sheet, (first, first), _AMOUNT)})"
 
 
-def _right(found: Sources, parts: Mapping[str, Sequence[Part]], host: str, lower: bool, value: float) -> bool:
-    """Whether the formula comes to ``value``: a part that could not be traced is missing in it."""
-    log = found.rows["log"] - found.rows["per"]
-    made = []
-    for of in _of(parts, host):
-        means = [_middle(log.iloc[p.first : p.last + 1], p.median) for p in of]
-        made.append((-1.0 if lower else 1.0) * sum(means) / len(means))
-    return abs(max(made) - value) <= 1e-9
-
-
-def _middle(logs: pd.Series, median: bool) -> float:
-    return float(logs.median() if median else logs.mean())
+def _cells(sheet: Sheet, part: tuple[int, int], column: int) -> str:
+    return sheet.span(FIRST_ROW + part[0], column, FIRST_ROW + part[1], column)

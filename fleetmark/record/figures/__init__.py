@@ -1,0 +1,27 @@
+"""One table of figures: of every host and benchmark the centre by its metric's rule, how many values, their spread."""
+
+from fleetmark.record.figures.files import (
+    BENCHMARK,
+    EVERYTHING,
+    HEADLINES,
+    POWER,
+    DamagedFileError,
+    Figures,
+    read,
+    values,
+)
+from fleetmark.record.figures.side import PAIRS, SideFigures, of_side
+
+__all__ = [
+    "BENCHMARK",
+    "EVERYTHING",
+    "HEADLINES",
+    "PAIRS",
+    "POWER",
+    "DamagedFileError",
+    "Figures",
+    "SideFigures",
+    "of_side",
+    "read",
+    "values",
+]

@@ -1,0 +1,191 @@
+"""The figures of machines on record, by DuckDB over the Parquet files of their campaigns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from fleetmark.base import schema
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Better, Status
+from fleetmark.record.figures.database import connect
+from fleetmark.record.figures.statement import groups, rule_of
+
+BENCHMARK = (*schema.KEY, "better", "class")  # campaigns of several versions may differ in what they say of a metric
+_KEY = (*BENCHMARK, "centre", "members")
+_DETAIL = ("repeat", "time", "tool_version", "raw")
+_MEND = "for a campaign `fleetmark parse` makes it anew from raw; import a table again"
+HEADLINES, EVERYTHING, POWER = "headline", "true", "metric = 'power'"  # which rows are read
+_SCORED = f"status = '{Status.PASSED}' and value > 0 and isfinite(value)"
+
+
+class DamagedFileError(FleetmarkError):
+    """The measurements of one ``campaign`` cannot be read."""
+
+    def __init__(self, campaign: str, why: str) -> None:
+        self.campaign = campaign
+        super().__init__(why)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What machines measured, by machine and benchmark.
+
+    ``machines``: (campaign, host) of each, whose place is ``record``. ``keys``: a row per benchmark and subject, whose
+    place is ``key``, with the columns BENCHMARK, ``members`` and ``rule`` (a Centre). ``rows``: ``record``, ``key``,
+    ``n`` values and ``log``, the natural logarithm of their centre. ``left_out``: ``record``, ``key``, ``why`` and the
+    ``n`` values that are not scored. ``files``: campaign to its Parquet file;
+    ``which``: the rows of them that were read.
+    """
+
+    machines: Sequence[tuple[str, str]]
+    keys: pd.DataFrame
+    rows: pd.DataFrame
+    left_out: pd.DataFrame
+    files: Mapping[str, Path]
+    which: str
+
+
+def read(files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, which: str = HEADLINES) -> Figures:
+    """The figures of ``machines`` (campaign, host), those that ``which`` says; ``files``: campaign to its file.
+
+    Raises DamagedFileError for a file that is no whole Parquet file or lacks a column that nothing goes without.
+    """
+    with connect() as con:
+        try:
+            keys = _prepare(con, files, machines, which)
+            con.execute(f"create view figures as {groups(_values(), 'record, key')}")
+            rows = con.execute("select record, key, n, unscored, ln(centre) as log from figures").df()
+            why = f"case when status <> '{Status.PASSED}' then status else 'zero or negative' end as why"
+            left_out = pd.DataFrame({"record": [], "key": [], "why": [], "n": []})
+            if rows["unscored"].any():
+                left_out = con.execute(
+                    f"select record, key, {why}, count(*)::int as n from ({_rows()}) where not ({_SCORED}) group by all"
+                ).df()
+        except duckdb.Error as error:
+            raise _damage(error, files, machines, which) from error
+    rows = rows[rows["n"] > 0].drop(columns="unscored")
+    return Figures(machines, keys, rows, left_out, files, which)
+
+
+def _damage(
+    error: duckdb.Error, files: Mapping[str, Path], machines: Sequence[tuple[str, str]], which: str
+) -> FleetmarkError:
+    """Which file it was: DuckDB does not always say."""
+    for campaign, path in files.items():
+        if len(files) == 1:
+            return DamagedFileError(campaign, f"{path}: no whole Parquet file ({_first_line(error)}); {_MEND}")
+        try:
+            read({campaign: path}, [m for m in machines if m[0] == campaign], which=which)
+        except FleetmarkError as damage:
+            return damage
+    return FleetmarkError(f"the record cannot be read: {_first_line(error)}")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [""])[0]
+
+
+def _prepare(
+    con: duckdb.DuckDBPyConnection,
+    files: Mapping[str, Path],
+    machines: Sequence[tuple[str, str]],
+    which: str,
+) -> pd.DataFrame:
+    """The view ``measurements`` and the tables ``machines`` and ``hashes`` (of a key's columns, to its number and
+    rule); the keys."""
+    number = {campaign: n for n, campaign in enumerate(files)}
+    of = [(number[c], host, n) for n, (c, host) in enumerate(machines) if c in number]
+    con.register("machine_frame", pd.DataFrame(of, columns=["file", "host", "record"]))
+    con.execute("create table machines as select file::int as file, host, record::int as record from machine_frame")
+    scan = " union all ".join(_scans(files, number, which)) or _NOTHING
+    con.execute(f"create view measurements as {scan}")
+    columns = ", ".join(f'"{name}"' for name in _KEY)
+    for salt in count():
+        hashed = f"hash({columns}, {salt})"
+        raw = con.execute(f"select distinct {hashed} as h, {columns} from measurements").df()
+        if raw["h"].is_unique:  # so that a hash says as much as all columns, and costs a tenth
+            break
+    raw = raw.fillna({name: str(schema.DEFAULTS.get(name, "")) for name in _KEY})
+    raw = raw[raw["better"] != Better.NONE]  # what only describes
+    raw["rule"] = [rule_of(c, of_class).value for c, of_class in zip(raw["centre"], raw["class"], strict=True)]
+    columns_of = [*BENCHMARK, "members", "rule"]
+    keys = raw[columns_of].drop_duplicates().sort_values(columns_of, ignore_index=True)
+    hashes = raw.merge(keys.reset_index(names="key"), on=columns_of)
+    con.register("hash_frame", hashes[["h", "key", "rule"]])
+    con.execute("create table hashes as select h::ubigint as h, key::int as key, rule from hash_frame")
+    con.execute(f"create macro hashed() as table select *, {hashed} as h from measurements")
+    return keys
+
+
+_COLUMNS = ("host", "status", "value", *_KEY, *_DETAIL)
+_NOTHING = "select " + ", ".join(f'null as "{c}"' for c in ("file", *_COLUMNS)) + " where false"
+
+
+def _scans(files: Mapping[str, Path], number: Mapping[str, int], which: str) -> list[str]:
+    """A select for each set of columns that files have, with the defaults of those that a file lacks."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for campaign, path in files.items():
+        try:
+            columns = pq.read_schema(path).names
+        except (pa.ArrowException, OSError) as error:
+            raise DamagedFileError(
+                campaign, f"{path}: no whole Parquet file ({_first_line(error)}); {_MEND}"
+            ) from error
+        if lacking := sorted(schema.NEEDED - set(columns)):
+            raise DamagedFileError(campaign, f"{path}: lacks the columns {', '.join(lacking)}; {_MEND}")
+        alike.setdefault(tuple(columns), []).append(campaign)
+    scans = []
+    for columns_of, campaigns in alike.items():
+        picked = [f'"{c}"' if c in columns_of else f'{_literal(schema.DEFAULTS[c])} as "{c}"' for c in _COLUMNS]
+        paths = {_literal(str(files[c])): _literal(_globbed(str(files[c]))) for c in campaigns}
+        place = " ".join(f"when {path} then {number[c]}" for path, c in zip(paths, campaigns, strict=True))
+        scans.append(
+            f"select case filename {place} end::int as file, {', '.join(picked)} "
+            f"from read_parquet([{', '.join(paths.values())}], filename = true, hive_partitioning = false)"
+            f" where {which}"
+        )
+    return scans
+
+
+def _literal(value: str | int | bool) -> str:
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
+
+
+def _globbed(path: str) -> str:
+    """``path`` so that DuckDB takes no character of it for a pattern."""
+    return re.sub(r"([*?\[])", r"[\1]", path)
+
+
+_JOINED = "hashed() v join hashes k using (h) join machines m using (file, host)"
+
+
+def _rows() -> str:
+    """Every value of a machine and benchmark that is asked for, scored or not."""
+    return f"select m.record, k.key, k.rule, v.status, v.value from {_JOINED}"
+
+
+def _values() -> str:
+    return f"select record, key, rule, case when {_SCORED} then value end as value from ({_rows()})"
+
+
+def values(figures: Figures, parts: pd.DataFrame) -> pd.DataFrame:
+    """The values behind ``parts`` (rows of Figures, by ``record`` and ``key``): those two, ``value``, ``repeat``,
+    ``time``, ``tool_version`` and the path of the ``raw`` file, part by part in the order of the repeats.
+    """
+    with connect() as con:
+        _prepare(con, figures.files, figures.machines, figures.which)  # the same rows give the same keys
+        con.register("parts", parts[["record", "key"]])
+        columns = ", ".join(f"v.{name}" for name in ("value", *_DETAIL))
+        return con.execute(
+            f"select m.record, k.key, {columns} from {_JOINED} "
+            f"semi join parts p on p.record = m.record and p.key = k.key where {_SCORED} order by all"
+        ).df()

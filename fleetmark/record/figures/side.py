@@ -1,0 +1,106 @@
+"""Figures as those of one side of a comparison: what its hosts measured alone, with one another, or together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from fleetmark.record.figures.database import connect
+from fleetmark.record.figures.files import BENCHMARK, Figures
+from fleetmark.record.figures.statement import groups
+
+Chosen = npt.NDArray[np.bool_]
+
+PAIRS = "pairs"  # the subject of what a host measured against others of its side
+SHARED = "shared with hosts of another side"
+
+
+@dataclass(frozen=True, slots=True)
+class SideFigures:
+    """What the machines of a side measured, by the place of each among them (``record``).
+
+    ``benchmarks``: a row per benchmark with the columns BENCHMARK, whose place is ``benchmark``; pairs of hosts are one
+    subject. ``rows``: ``record``, ``benchmark``, ``n`` values and ``log``, the natural logarithm of their centre: of
+    pairs the centre of each pair's own. ``parts``: what those are centres of, with ``key`` (of Figures) and ``rule``.
+    ``left_out``: ``record``, ``benchmark``, ``why``, ``n``.
+    """
+
+    benchmarks: pd.DataFrame
+    rows: pd.DataFrame
+    parts: pd.DataFrame
+    left_out: pd.DataFrame
+
+
+def of_side(figures: Figures, machines: Sequence[tuple[str, str]]) -> SideFigures:
+    """The figures of ``machines`` (campaign, host), without what they measured with hosts of another side."""
+    place = {m: n for n, m in enumerate(figures.machines)}
+    number = np.full(len(figures.machines), -1)
+    number[[place[m] for m in machines]] = range(len(machines))
+    parts, left_out = (
+        frame.assign(record=number[frame["record"].to_numpy(int)]).query("record >= 0")
+        for frame in (figures.rows, figures.left_out)
+    )
+    keys = figures.keys
+    subjects = keys["subject"].where(~keys["subject"].str.contains(">", regex=False), PAIRS)
+    columns = keys.assign(subject=subjects)[list(BENCHMARK)]
+    benchmarks = columns.drop_duplicates(ignore_index=True)
+    numbered = columns.merge(benchmarks.reset_index(names="benchmark"), how="left", on=list(BENCHMARK))
+    benchmark = numbered["benchmark"].to_numpy(int)
+    parts, left_out = (f[_own_pairs(f, keys["subject"], machines)] for f in (parts, left_out))
+    together = ~_among_themselves(parts, keys["members"], machines)
+    left_out = pd.concat([left_out, parts.loc[together, ["record", "key", "n"]].assign(why=SHARED)])
+    left_out = left_out.assign(benchmark=benchmark[left_out["key"].to_numpy(int)]).drop(columns="key")
+    parts = parts[~together]
+    rules = keys["rule"].to_numpy(object)
+    parts = parts.assign(benchmark=benchmark[parts["key"].to_numpy(int)])
+    if not parts.duplicated(["record", "benchmark"]).any():
+        rows = parts.drop(columns="key")
+    else:
+        values = parts.assign(rule=rules[parts["key"]], value=np.exp(parts["log"]))
+        rows = _centres(values).merge(parts.groupby(["record", "benchmark"], as_index=False)["n"].sum())
+    return SideFigures(benchmarks, rows, parts.assign(rule=pd.Categorical(rules[parts["key"]])), left_out)
+
+
+def _centres(values: pd.DataFrame) -> pd.DataFrame:
+    with connect() as con:
+        con.register("centres", values)
+        select = groups("select record, benchmark, rule::varchar as rule, value from centres", "record, benchmark")
+        return con.execute(f"select record, benchmark, ln(centre) as log from ({select})").df()
+
+
+def _own_pairs(rows: pd.DataFrame, subjects: pd.Series, machines: Sequence[tuple[str, str]]) -> Chosen:
+    """Which ``rows`` are no pair, or a pair that begins with their host and ends with another of the side."""
+    own = np.ones(len(rows), bool)
+    pair = subjects.str.contains(">", regex=False).to_numpy()[rows["key"].to_numpy(int)]
+    if not pair.any():
+        return own
+    pairs = rows[pair]
+    side = set(machines)
+    names = subjects.to_numpy(object)
+
+    def within(record: int, key: int) -> bool:
+        campaign, host = machines[record]
+        subject = names[key]
+        return subject.startswith(f"{host}>") and (campaign, subject.removeprefix(f"{host}>")) in side
+
+    own[pair] = [within(r, k) for r, k in zip(pairs["record"].tolist(), pairs["key"].tolist(), strict=True)]
+    return own
+
+
+def _among_themselves(rows: pd.DataFrame, members: pd.Series, machines: Sequence[tuple[str, str]]) -> Chosen:
+    """Which ``rows`` no host of another side took part in; the host that led a run speaks for all its members."""
+    among = np.ones(len(rows), bool)
+    led = (members != "").to_numpy()[rows["key"].to_numpy(int)]
+    shared = rows[led]
+    hosts: dict[str, set[str]] = {}
+    for campaign, host in machines:
+        hosts.setdefault(campaign, set()).add(host)
+    texts = {n: set(json.loads(members[n])) for n in shared["key"].unique().tolist()}
+    pairs = zip(shared["record"].tolist(), shared["key"].tolist(), strict=True)
+    among[led] = [texts[key] <= hosts[machines[record][0]] for record, key in pairs]
+    return among

@@ -1,0 +1,54 @@
+"""The machines on record: every host of every campaign, and those of imported tables."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from pathlib import Path
+
+from fleetmark.base.errors import FleetmarkError, leave_out
+from fleetmark.base.facts import Facts
+from fleetmark.record import imports
+from fleetmark.record.archive import Archive
+from fleetmark.record.campaigns import campaigns
+from fleetmark.record.select import Machine
+
+
+def machines(root: Path) -> list[Machine]:
+    """Every host of every campaign under ``root``, and every machine of the tables imported there.
+
+    What is damaged is left out, with a LeftOut warning. Raises FleetmarkError where there is no such folder, and where
+    nothing on record can be read.
+    """
+    if not root.is_dir():
+        raise FleetmarkError(f"{root}: no such folder, so there is nothing on record; name another with --results")
+    on_record: list[Machine] = []
+    damaged: list[tuple[str, FleetmarkError]] = []
+    for archive in campaigns(root):
+        try:
+            hosts = archive.campaign()["hosts"]
+        except FleetmarkError as error:
+            damaged.append((archive.id, error))
+            continue
+        for host in hosts:
+            facts = cache(partial(_facts, archive, host["name"]))
+            on_record.append(
+                Machine(archive.id, host["name"], host.get("labels") or {}, facts, str(host.get("address") or ""))
+            )
+    for file in imports.tables(root):
+        try:
+            on_record += imports.machines(file)
+        except FleetmarkError as error:
+            damaged.append((f"{imports.FOLDER}/{file.parent.name}", error))
+    if damaged and not on_record:
+        raise damaged[0][1]
+    for name, why in damaged:
+        leave_out(name, why)
+    return on_record
+
+
+def _facts(archive: Archive, host: str) -> Facts | None:
+    try:
+        return archive.facts_of(host)
+    except FleetmarkError as error:
+        leave_out(f"what {host} is, of {archive.id},", error)
+        return None

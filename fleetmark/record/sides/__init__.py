@@ -1,0 +1,225 @@
+"""Machines on record as sides of a comparison: their figures as host means, under titles that all sides share."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from fleetmark.base.errors import FleetmarkError, leave_out
+from fleetmark.base.text import count, message
+from fleetmark.base.words import word
+from fleetmark.record import figures, imports
+from fleetmark.record.archive import Archive
+from fleetmark.record.select import Machine, told_apart
+from fleetmark.record.sides.amounts import PER, amounts
+from fleetmark.record.sides.titles import titled
+from planner.comparison import Side
+from workloads.declared import keeps_limit
+
+__all__ = ["PER", "side", "sides", "some"]
+
+# Labels that a reader must know where the sides differ in them: of imported tables, and of prices.
+TRAITS = (*imports.TRAITS, "currency", "price_date", "term")
+MOST_VALUES = 20_000  # single values that are kept beside the means of a side
+
+
+def side(
+    root: Path,
+    title: str,
+    chosen: Sequence[Machine],
+    *,
+    only: Sequence[str] = (),
+    by: str = "host",
+    names: Mapping[tuple[str, str], str] | None = None,
+) -> Side:
+    """One side, as ``sides`` makes them."""
+    return sides(root, {title: chosen}, only=only, by=by, names=names)[title]
+
+
+def sides(
+    root: Path,
+    chosen: Mapping[str, Sequence[Machine]],
+    *,
+    only: Sequence[str] = (),
+    per: str = "server",
+    by: str = "host",
+    best: bool = False,
+    names: Mapping[tuple[str, str], str] | None = None,
+    values: bool = False,
+) -> dict[str, Side]:
+    """The figures of the ``chosen`` machines, title by title; the record is read once.
+
+    ``only``: shell-style patterns over ``workload/case/metric``, which reach all metrics; without, headlines are
+    compared. Machines that share a value of ``by`` count as one host; ``best``: a side is one host that has the best
+    figure of them all for each benchmark. ``names``: what hosts go by over all sides, from ``told_apart``. With
+    ``values`` a side holds its single values too, where they are at most MOST_VALUES.
+
+    A machine that several campaigns measured counts once: its mean over them. Raises FleetmarkError where nothing is
+    measured, ``only`` matches nothing, or no machine says how much it has of what ``per`` divides by.
+    """
+    every = list({(m.campaign, m.host): m for machines in chosen.values() for m in machines})
+    campaigns = sorted({campaign for campaign, _ in every})
+    files = _files(root, campaigns)
+    if not files:
+        raise FleetmarkError(f"{', '.join(campaigns[:4])}: nothing measured; `fleetmark run --resume` goes on with one")
+    record = _read(files, every, figures.EVERYTHING if only else figures.HEADLINES)
+    if only:
+        _check_patterns(record.keys, only)
+    names = names or told_apart([m for machines in chosen.values() for m in machines])
+    return {
+        title: _side(record, title, machines, only, per, by, best, names, values) for title, machines in chosen.items()
+    }
+
+
+def _side(
+    record: figures.Figures,
+    title: str,
+    chosen: Sequence[Machine],
+    only: Sequence[str],
+    per: str,
+    by: str,
+    best: bool,
+    names: Mapping[tuple[str, str], str],
+    values: bool,
+) -> Side:
+    own = figures.of_side(record, [(m.campaign, m.host) for m in chosen])
+    benchmarks, rows = own.benchmarks, own.rows
+    wanted = np.array([_wanted("/".join(b), only) for b in benchmarks[["workload", "case", "metric"]].to_numpy()], bool)
+    rows = rows[wanted[rows["benchmark"].to_numpy(int)]]
+    left_out = own.left_out[wanted[own.left_out["benchmark"].to_numpy(int)]]
+    about = left_out.merge(benchmarks[["workload", "case", "metric"]], left_on="benchmark", right_index=True)
+    without = about.groupby(["workload", "case", "metric", "why"])["n"].sum()
+    notes: list[str] = [
+        message(
+            "{workload} {case}: {values} of {metric} left out: {why}",
+            workload=workload,
+            case=case,
+            values=count(int(number), "value"),
+            metric=metric,
+            why=word(why),
+        )
+        for (workload, case, metric, why), number in without.items()
+    ]
+    if rows.empty:
+        raise FleetmarkError(f"{title}: {'; '.join(notes[:3]) or 'nothing is measured on the machines it selects'}")
+    missing = sorted({m.campaign for m in chosen} - record.files.keys())
+    notes += [message("{campaign}: nothing measured there", campaign=name) for name in missing]
+    traits = _traits(chosen)
+    rows = rows.assign(per=0.0)
+    if per != "server":
+        amount, remarks, sources = amounts(rows, benchmarks, chosen, per, record.files)
+        rows = rows.assign(per=amount)
+        notes, traits = notes + remarks, traits | ({"power source": sources} if sources else {})
+    if by == "host":
+        hosts = [names[m.campaign, m.host] for m in chosen]
+    else:
+        hosts = [f"{_host(m, by)} of {title}" for m in chosen]  # the other side's is another
+    under = titled(rows, benchmarks, hosts)
+    means = under.means(under.rows["log"])
+    if best:
+        means = pd.DataFrame([means.max()], [f"best of {len(means)} of {title}"])  # the other side's is another
+    shared = under.means(under.rows["log"] - under.rows["per"]) if per != "server" else None
+    measured = set(zip(under.benchmarks["workload"], under.benchmarks["case"], strict=True))
+    failed = {(w, c): why for w, c, _, why in without.index if (w, c) not in measured}
+    count_of = int(under.rows["n"].sum())
+    return Side(
+        title,
+        means,
+        under.benchmarks,
+        shared,
+        traits,
+        [*notes, *under.notes],
+        failed={f"{w} {c}": why for (w, c), why in failed.items()},
+        limited={f"{w} {c}" for w, c in failed if keeps_limit(w, c)},
+        count=count_of,
+        values=_values(record, own, under.rows, chosen, names) if values and count_of <= MOST_VALUES else None,
+    )
+
+
+def _values(
+    record: figures.Figures,
+    own: figures.SideFigures,
+    rows: pd.DataFrame,
+    chosen: Sequence[Machine],
+    names: Mapping[tuple[str, str], str],
+) -> pd.DataFrame:
+    """Every value behind ``rows``, with the part and the centre of parts that it is of; see ``Side.values``."""
+    parts = own.parts[["record", "key", "benchmark", "rule"]].merge(
+        rows[["record", "benchmark", "host", "title", "per"]], on=["record", "benchmark"]
+    )
+    place = {m: n for n, m in enumerate(record.machines)}
+    of_record = np.array([place[m.campaign, m.host] for m in chosen])
+    parts = parts.assign(machine_of=parts["record"], record=of_record[parts["record"]])
+    found = figures.values(record, parts).merge(parts, on=["record", "key"])
+    subjects = record.keys["subject"].to_numpy(object)
+    about = own.benchmarks.loc[found["benchmark"]].reset_index(drop=True).drop(columns="subject")
+    labelled = found.assign(
+        campaign=[chosen[n].campaign for n in found["machine_of"]],
+        machine=[names[chosen[n].campaign, chosen[n].host] for n in found["machine_of"]],
+        subject=subjects[found["key"]],
+        centre=found.groupby(["record", "benchmark"], sort=False).ngroup(),
+        part=found.groupby(["record", "key"], sort=False).ngroup(),
+    )
+    kept = labelled.drop(columns=["record", "key", "benchmark", "machine_of"])
+    return pd.concat([kept, about], axis=1).astype({"host": object, "title": object, "rule": object})
+
+
+def _files(root: Path, campaigns: Sequence[str]) -> dict[str, Path]:
+    """Campaign to its measurements, of those that have some."""
+    files = {}
+    for name in campaigns:
+        try:
+            path = Archive(root / name).inside("measurements.parquet")
+        except FleetmarkError as error:
+            leave_out(name, error)
+            continue
+        if path.exists():
+            files[name] = path
+    return files
+
+
+def _read(files: dict[str, Path], machines: Sequence[tuple[str, str]], which: str) -> figures.Figures:
+    """What ``files`` say of ``machines``; a damaged one is left out, and taken from ``files``."""
+    while True:
+        try:
+            return figures.read(files, machines, which=which)
+        except figures.DamagedFileError as error:
+            if len(files) == 1:
+                raise
+            leave_out(error.campaign, error)
+            del files[error.campaign]
+
+
+def _check_patterns(keys: pd.DataFrame, only: Sequence[str]) -> None:
+    titles = keys["workload"] + "/" + keys["case"] + "/" + keys["metric"]
+    if not any(_wanted(title, only) for title in titles.unique()):
+        raise FleetmarkError(f"--only {','.join(only)} matches no benchmark; there are {some(titles)}")
+
+
+def _host(machine: Machine, by: str) -> str:
+    values = machine.values(by)
+    if len(values) != 1:
+        says = f"has {', '.join(values)}" if values else "does not say"
+        raise FleetmarkError(
+            f"--by {by}: {machine.host} ({machine.campaign}) {says}; it takes one value of each machine"
+        )
+    return values[0]
+
+
+def _wanted(title: str, only: Sequence[str]) -> bool:
+    return not only or any(fnmatch.fnmatchcase(title, p) for p in only)
+
+
+def _traits(chosen: Sequence[Machine]) -> dict[str, list[str]]:
+    values = {key: sorted({v for m in chosen if key in m.labels for v in m.labels[key].split("+")}) for key in TRAITS}
+    return {key: of for key, of in values.items() if of}
+
+
+def some(titles: Iterable[str], most: int = 6) -> str:
+    """The first of them, and how many more there are."""
+    names = sorted(set(titles))
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

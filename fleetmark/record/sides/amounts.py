@@ -1,0 +1,107 @@
+"""How much of a thing each machine has that a comparison is shared out by: sockets, cores, GPUs, watts, money."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.facts import Facts
+from fleetmark.base.text import count, message
+from fleetmark.base.words import word
+from fleetmark.record import figures
+from fleetmark.record.select import Machine
+from fleetmark.record.sides.titles import joined
+
+# What can be divided by: where it stands among facts or labels, and how it is read there.
+_PER: Mapping[str, Callable[[Machine, Facts | None], float | None]] = {
+    "socket": lambda m, f: f.cpu.sockets if f else _positive(m.labels.get("chips")),
+    "core": lambda m, f: f.cpu.cores if f else _positive(m.labels.get("cores")),
+    "thread": lambda m, f: f.cpu.threads if f else None,
+    "gpu": lambda m, f: len(f.gpus) if f and f.gpus else _positive(m.labels.get("gpus")),
+    "watt": lambda m, f: _positive(m.labels.get("watts")),
+    "money": lambda m, f: _positive(m.labels.get("price")) if m.labels.get("currency") else None,
+}
+PER = ("server", *_PER)
+_LABELS = {"socket": "chips", "core": "cores", "gpu": "gpus", "watt": "watts", "money": "price"}
+_HINTS = {
+    "watt": message("no power was measured during its runs; give it the label watts, from a meter, in the inventory"),
+    "money": message("give it the labels price and currency (and price_date, term) in the inventory"),
+    "gpu": message("its facts show none; give it the label gpus in the inventory"),
+}
+
+
+def amounts(
+    rows: pd.DataFrame, benchmarks: pd.DataFrame, chosen: Sequence[Machine], per: str, files: Mapping[str, Path]
+) -> tuple[pd.Series, list[str], list[str]]:
+    """For each of ``rows`` (``record``, a place in ``chosen``, and ``benchmark``) the natural logarithm of how much its
+    machine had of ``per``, NaN where that is not known; notes; and where power was read.
+
+    Raises FleetmarkError where no machine says how much it has.
+    """
+    sources: list[str] = []
+    if per == "watt":
+        amount, sources = _power(rows, benchmarks, chosen, files)
+    else:
+        sizes = {n: _PER[per](chosen[n], chosen[n].facts()) for n in sorted(set(rows["record"]))}
+        logs = {n: math.log(size) if size else math.nan for n, size in sizes.items()}
+        amount = rows["record"].map(logs).astype(float)
+    unknown = amount.isna()
+    if not unknown.any():
+        return amount, [], sources
+    without = [chosen[n] for n in sorted(set(rows["record"][unknown]))]
+    hint, label = _HINTS.get(per, message("its facts do not tell")), without[0].labels.get(_LABELS.get(per, ""))
+    if label is not None and _positive(label) is None:
+        hint = message("its label {label} is {value}, which is no number above 0", label=_LABELS[per], value=label)
+    if unknown.all():
+        m = without[0]
+        raise FleetmarkError(f"--per {per}: {m.host} ({m.campaign}) does not say how much it has: {hint}")
+    named = ", ".join(f"{m.host} ({m.campaign})" for m in without[:4]) + (", …" if len(without) > 4 else "")
+    note = message(
+        "per {per}: {figures} left out for not saying how much there was: {machines}: {hint}",
+        per=word(per),
+        figures=count(int(unknown.sum()), "figure"),
+        machines=named,
+        hint=hint,
+    )
+    return amount, [note], sources
+
+
+def _power(
+    rows: pd.DataFrame, benchmarks: pd.DataFrame, chosen: Sequence[Machine], files: Mapping[str, Path]
+) -> tuple[pd.Series, list[str]]:
+    """The logarithm of the W that were drawn during the runs of each row, by a machine in a campaign and case by
+    case; and the sources. The label ``watts`` stands for machines of which nothing was measured."""
+    places = [(m.campaign, m.host) for m in chosen]
+    side = figures.of_side(figures.read(files, places, which=figures.POWER), places)
+    about = side.benchmarks[["workload", "case", "labels"]]
+    power = side.rows.merge(about, left_on="benchmark", right_index=True)
+    power["source"] = [json.loads(text).get("source", "a table") for text in power["labels"]]
+    drawn = power.groupby(["record", "workload", "case"]).agg({"log": "mean", "source": joined})
+    wanted = rows[["record", "benchmark"]].join(benchmarks[["workload", "case"]], on="benchmark")
+    amount, source = pd.Series(np.nan, rows.index), pd.Series("", rows.index)
+    for case in (wanted["case"], wanted["case"].str.partition("/")[0]):  # a step of several cases has one power
+        place = pd.MultiIndex.from_arrays([wanted["record"], wanted["workload"], case])
+        measured = drawn.reindex(place).set_axis(rows.index)
+        source = source.where(amount.notna(), measured["source"].astype(object).fillna(""))
+        amount = amount.fillna(measured["log"])
+    metered = set(power["record"])
+    labels = {
+        n: math.log(w) for n, m in enumerate(chosen) if n not in metered and (w := _positive(m.labels.get("watts")))
+    }
+    by_label = rows["record"].map(labels).astype(float)
+    source = source.where(by_label.isna(), "the label watts")
+    return amount.fillna(by_label), sorted({s for text in set(source) for s in text.split(", ") if s})
+
+
+def _positive(text: str | None) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if value > 0 else None

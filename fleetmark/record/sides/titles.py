@@ -1,0 +1,144 @@
+"""Benchmarks under titles that machines of other kinds share, and the host means below them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from fleetmark.base.measurement import Better
+from fleetmark.base.text import count, message
+from planner.curves import CURVE
+
+
+@dataclass(frozen=True, slots=True)
+class Titled:
+    """``rows``: the figures that count, with the ``host`` and ``title`` (categories) that each stands for.
+    ``benchmarks``: what stands behind each title, as in ``planner.comparison.Side``. ``notes``: sentences.
+    """
+
+    rows: pd.DataFrame
+    benchmarks: pd.DataFrame
+    notes: Sequence[str]
+
+    def means(self, logs: pd.Series) -> pd.DataFrame:
+        """The mean of ``logs``, one for each of ``rows`` (those with NaN do not count), higher is better: a row per
+        host, a column per title."""
+        at = [self.rows[name].cat.codes.astype(int).rename(name)[logs.notna()] for name in ("host", "title")]
+        means = logs.dropna().groupby(at).mean().unstack("title")
+        means = means.reindex(columns=range(len(self.benchmarks)))
+        means.index = pd.Index(self.rows["host"].cat.categories[means.index])
+        means.columns = self.benchmarks.index
+        sign = [-1.0 if better == Better.LOWER else 1.0 for better in self.benchmarks["better"]]
+        return means.rename_axis(columns=None) * sign
+
+
+def titled(rows: pd.DataFrame, benchmarks: pd.DataFrame, hosts: Sequence[str]) -> Titled:
+    """``rows`` (``record``, ``benchmark``, ...) under titles; ``hosts``: what each record counts for.
+
+    Sizes that follow from a host's own (twice its cache, the end of a curve) would keep generations apart: where a
+    host has one size of a thing, or a whole curve, its largest size goes by the thing's name alone.
+    """
+    size = pd.Series({n: _size(text) for n, text in benchmarks["labels"].items()}, dtype=float)
+    unsized = benchmarks.assign(labels=[_without_size(text) for text in benchmarks["labels"]])
+    full, bare = ([_title(b) for b in frame.to_dict("records")] for frame in (benchmarks, unsized))
+    names = sorted({*full, *bare})
+    place = {name: n for n, name in enumerate(names)}
+    of_row = rows["benchmark"].to_numpy(int)
+    title = np.array([place[name] for name in full], int)[of_row]
+    by_name = np.zeros(len(rows), bool)
+    kept = np.ones(len(rows), bool)
+    sized = size.notna().to_numpy()[of_row]
+    if sized.any():
+        line = unsized.groupby([c for c in unsized.columns if c != "standing"], sort=False).ngroup()
+        points = rows.loc[sized, ["record"]].assign(size=size[of_row[sized]].array, line=line[of_row[sized]].array)
+        group = points.groupby(["record", "line"])["size"]
+        number, is_largest = group.transform("nunique"), points["size"] == group.transform("max")
+        by_name[sized] = ((number == 1) | (number >= CURVE)) & is_largest
+        kept[sized] = (number < CURVE) | is_largest
+        title[by_name] = np.array([place[name] for name in bare], int)[of_row[by_name]]
+    of_record, machines = pd.factorize(np.array(hosts, dtype=object), sort=True)
+    rows = rows.assign(title=title, host=of_record[rows["record"].to_numpy(int)], by_name=by_name)[kept]
+    rows, notes = _official(rows, (benchmarks["standing"] != "").to_numpy(), names)
+    rows = rows.assign(title=_categories(rows["title"], names), host=_categories(rows["host"], machines.tolist()))
+    sizes = size[rows["benchmark"]].set_axis(rows.index)[rows["by_name"]]
+    return Titled(rows.drop(columns="by_name"), _about(rows, benchmarks, sizes), notes)
+
+
+def _about(rows: pd.DataFrame, benchmarks: pd.DataFrame, sizes: pd.Series) -> pd.DataFrame:
+    titles = rows["title"].cat
+    pairs = pd.DataFrame({"title": titles.codes.to_numpy(int), "benchmark": rows["benchmark"]}).drop_duplicates()
+    pairs = pairs.merge(benchmarks, left_on="benchmark", right_index=True)
+    of_title = pairs.sort_values("benchmark").groupby("title")
+    about = of_title[["workload", "case", "metric", "better", "class"]].first()
+    about = about.assign(unit=of_title[["unit", "better"]].apply(_units), standing=of_title["standing"].agg(joined))
+    ends = sizes.groupby(titles.codes[sizes.index].astype(int)).agg(["min", "max"])
+    about[["smallest", "largest"]] = ends.reindex(about.index).to_numpy(float)
+    about.index = pd.Index(titles.categories[about.index], name="title")
+    return about
+
+
+def _categories(codes: pd.Series, words: Sequence[str]) -> pd.Categorical:
+    """The words that ``codes`` stand for; of ``words`` those that occur."""
+    used, code_of_used = np.unique(codes.to_numpy(), return_inverse=True)
+    return pd.Categorical.from_codes(code_of_used, pd.Index([words[n] for n in used], dtype=object))
+
+
+def _official(
+    rows: pd.DataFrame, lesser_benchmark: npt.NDArray[np.bool_], names: Sequence[str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """Without the estimates of a title of a host that has official results of it: they do not mix.
+
+    What has to be said of that, and of titles that only some hosts have official results of.
+    """
+    lesser = pd.Series(lesser_benchmark[rows["benchmark"].to_numpy(int)], rows.index)
+    if not lesser.any() or lesser.all():
+        return rows, []
+    official = (~lesser).groupby([rows["host"], rows["title"]]).transform("any")
+    dropped = lesser & official
+    notes: list[str] = []
+    if dropped.any():
+        figures = count(int(dropped.sum()), "figure")
+        notes.append(message("{figures} left out: no official result, where the host has one", figures=figures))
+    mixed = set(rows["title"][lesser & ~dropped]) & set(rows["title"][~lesser])
+    for title in (names[n] for n in sorted(mixed)):
+        notes.append(
+            message(
+                "{title}: the mean is over official results of some hosts and figures of others that are none",
+                title=title,
+            )
+        )
+    return rows[~dropped], notes
+
+
+def _title(benchmark: Mapping[Any, Any]) -> str:
+    where = "" if benchmark["subject"] in ("host", "lo") else f" ({benchmark['subject']})"
+    labels = "".join(f" {k}={v}" for k, v in json.loads(benchmark["labels"]).items())
+    return f"{benchmark['workload']} {benchmark['case']} {benchmark['metric']}{where}{labels}"
+
+
+def _units(of: pd.DataFrame) -> str:
+    """The unit of a benchmark; several are named, and so is one with several directions: neither can be compared."""
+    if of["better"].nunique() == 1:
+        return joined(of["unit"])
+    return joined(of["unit"] + " (" + of["better"].map(lambda b: Better(b).told) + ")")
+
+
+def joined(values: pd.Series) -> str:
+    """The different ``values`` that are not empty, sorted, with commas."""
+    return ", ".join(sorted({str(v) for v in values if v}))
+
+
+def _size(text: str) -> float:
+    size = str(json.loads(text).get("size") or "")
+    return float(size) if size.replace(".", "", 1).isdigit() else math.nan
+
+
+def _without_size(text: str) -> str:
+    return json.dumps({k: v for k, v in json.loads(text).items() if k != "size"}, sort_keys=True, separators=(",", ":"))

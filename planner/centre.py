@@ -1,0 +1,54 @@
+"""What stands for several values of a figure, and between which ends: the rules, as data that SQL can join."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from enum import StrEnum
+from functools import lru_cache
+
+import pandas as pd
+
+from planner.ratio import CONFIDENCE
+
+
+class Interval(StrEnum):
+    """What ``lo`` and ``hi`` around a centre are."""
+
+    ORDER = "order"  # of a median: order statistics, coverage at least 95%
+    STUDENT = "student"  # of a mean, or a geometric mean: Student's t at 95%
+    RANGE = "range"  # smallest to largest: too few values for an interval
+    NONE = "none"  # one value: nothing is known about its spread
+
+
+LEAST = 6  # values from which on there is an interval; below it the range
+
+
+@lru_cache(maxsize=4096)
+def order_interval(n: int, confidence: float = CONFIDENCE) -> tuple[int, int, float] | None:
+    """Ranks (from 1) of the narrowest symmetric order-statistic interval of a median of ``n`` values, and its coverage.
+
+    None where no pair of ranks covers ``confidence`` (n < 6 for 95%). Exact binomial, free of any distribution
+    (Hahn & Meeker, Statistical Intervals, 1991, section 5.2).
+    """
+    total, tail, rank = 1 << n, 0, 0
+    term = 1  # C(n, rank)
+    while rank < n // 2 and 1 - 2 * (tail + term) / total >= confidence:
+        tail += term
+        term = term * (n - rank) // (rank + 1)
+        rank += 1
+    return (rank, n + 1 - rank, 1 - 2 * tail / total) if rank else None
+
+
+def ends(sizes: Iterable[int]) -> pd.DataFrame:
+    """A row per number of values ``n``: ``lo_rank`` and ``hi_rank`` of the median's interval (the range below LEAST),
+    and ``half``, the half-width of a mean's interval in standard deviations of one value.
+    """
+    from scipy import special
+
+    rows = []
+    for n in sorted(set(sizes)):
+        low, high, _ = order_interval(n) or (1, n, math.nan)
+        half = float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2)) / math.sqrt(n) if n >= LEAST else math.nan
+        rows.append((n, low, high, half))
+    return pd.DataFrame(rows, columns=["n", "lo_rank", "hi_rank", "half"])
