@@ -21,7 +21,7 @@ from typing import Any
 import pandas as pd
 
 import parsers
-from planner.summary import order_interval
+from planner.centre import order_interval
 
 FLEETMARK = str(Path(sys.executable).with_name("fleetmark"))
 CASES = {

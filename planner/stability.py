@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Mapping, Sequence
 
-from planner.summary import order_interval
+from planner.centre import order_interval
 
 STEADY = 5  # repeats in a row that have to agree
 SLOPE, RANGE = 0.01, 0.02  # of their mean: how much they may drift, and differ

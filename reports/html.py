@@ -9,13 +9,13 @@ from typing import Any
 
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import Message, count, message
-from planner import summary
+from fleetmark.record.results import status_counts
 from reports.campaign import tables as page_tables
 from reports.campaign.embedded import Embedded, embedded
 from reports.campaign.figures import figures
 from reports.campaign.problems import WORST_FIRST, resume_command
 from reports.campaign.telemetry import meanwhile
-from reports.campaign.view import by_metric, footnotes, headlines, legend
+from reports.campaign.view import by_metric, footnotes, headlines, legend, meaning
 from reports.comparison.page import Face, faces
 from reports.hosts.columns import side_by_side
 from reports.kit import charts
@@ -57,6 +57,7 @@ def _context(report: Report, medium: Medium) -> dict[str, Any]:
         "coverage": page_tables.coverage(view),
         "workloads": sorted(str(w) for w in view.results.outcomes["workload"].unique()),
         "footnotes": footnotes(view.stats),
+        "meaning": meaning(view),
         "legend_all": legend(page_tables.intervals(view, per_host=per_host)),
         "metrics": list(page_tables.metrics(view, hosts.numbers, per_host=per_host)),
         "per_host": per_host,
@@ -79,7 +80,7 @@ def _context(report: Report, medium: Medium) -> dict[str, Any]:
 def _of_campaign(report: Report) -> dict[str, Any]:
     """What only a campaign's page shows: how it went, and its headlines."""
     view = report.view
-    counts = summary.status_counts(view.results.outcomes)
+    counts = status_counts(view.results.outcomes)
     of = view.merged if len(view.hosts) == 1 else view.generational
     return {
         "title": _title(report),

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from fleetmark.base.text import count, joined
 from fleetmark.base.words import word
+from fleetmark.record.results import status_counts
 from planner.comparison import Comparison
-from planner.summary import status_counts
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
-from reports.campaign.view import View, by_metric, footnotes, headlines, legend, spread
+from reports.campaign.view import View, by_metric, footnotes, headlines, legend, meaning, spread
 from reports.comparison import model as of
 from reports.kit import format as fmt
 from reports.kit.language import Language
@@ -93,19 +93,19 @@ def _headlines(view: View, _: Language) -> Iterator[str]:
         yield from (_("No run passed, so there is no figure to show."), "")
         return
     who = [] if of_hosts else [_("generation")]
-    heads = [_("metric"), *who, _("median"), _("unit"), _("spread"), "CV", "n", _("better")]
+    heads = [_("metric"), *who, _("value"), _("unit"), _("spread"), "CV", "n", _("better")]
     yield from _head(heads, "l" + "l" * len(who) + "rlrrrl")
     for key, rows, shown in by_metric(frame.head(MOST_ROWS)):
         title = f"{key[0]} {key[1]} {fmt.point(key[2], key[3], key[4], key[5])}"
         for r in rows.to_dict("records"):
             side = [] if of_hosts else [_(view.title_of(r["generation"]))]
             extent = spread(shown, r["lo"], r["hi"], r["interval"])
-            numbers = [shown.number(r["median"]), shown.unit, extent, fmt.percent(r["cv"]), str(r["n"])]
+            numbers = [shown.number(r["value"]), shown.unit, extent, fmt.percent(r["cv"]), str(r["n"])]
             yield _row([title, *side, *numbers, _(fmt.better(r["better"]))])
     yield ""
     if len(frame) > MOST_ROWS:
         yield from (_("{rows} more are in the HTML report.", rows=_(count(len(frame) - MOST_ROWS, "row"))), "")
-    yield from (_line(_(legend({*frame["interval"]}))), "")
+    yield from (_line(f"{_(meaning(view))} {_(legend({*frame['interval']}))}"), "")
     yield from (f"- {_text(_(note))}" for note in footnotes(frame))
     yield ""
 

@@ -15,9 +15,9 @@ from fleetmark import cli
 from fleetmark.base import schema
 from fleetmark.base.measurement import Better, Measurement
 from fleetmark.record.archive import Archive
+from fleetmark.record.figures.summary import METRIC, per_host
 from fleetmark.record.results import Results
 from fleetmark.record.view import load_results, read_measurements
-from planner.summary import METRIC, per_host
 from tests.records import TRIAD, record, row
 
 M = Measurement("stream", "all-cores", "triad", 1.0, "B/s", Better.HIGHER, labels={"b": "2", "a": "1"})

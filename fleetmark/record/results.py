@@ -11,6 +11,7 @@ from pandas.api.types import union_categoricals
 
 from fleetmark.base import schema
 from fleetmark.base.facts import Facts
+from fleetmark.base.measurement import Status
 
 OUTCOME_COLUMNS = (
     "host",
@@ -114,3 +115,9 @@ def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     made = {c: union_categoricals([f[c] for f in given]) for c in coded}
     rest = pd.concat([f.drop(columns=coded) for f in given], ignore_index=True)
     return rest.assign(**made)[list(given[0].columns)]
+
+
+def status_counts(outcomes: pd.DataFrame) -> dict[Status, int]:
+    """How many repeats ended in each status; every status is named, those that never occurred with 0."""
+    counts = outcomes["status"].value_counts()
+    return {status: int(counts.get(status, 0)) for status in Status}

@@ -22,7 +22,6 @@ from fleetmark.record.archive import Archive
 from fleetmark.record.results import CampaignInfo, HostInfo, Results, stacked
 from planner.scores import Rule, scores
 from planner.stability import FOREIGN_CORES
-from planner.summary import codes
 
 SHOWN = 6  # unstable cases named one by one
 _NO_FACTS = message("the campaign holds no facts of it, nor why it gave none")
@@ -223,7 +222,7 @@ def _info(
 ) -> CampaignInfo:
     ended = [e for e in events if e["e"] == "ended"]
     told = ["workload", "tool_version"]
-    pairs = measurements[told].iloc[np.unique(codes(measurements, told), return_index=True)[1]]
+    pairs = measurements[told].drop_duplicates()
     versions = {
         workload: ", ".join(sorted(v for v in rows if v))
         for workload, rows in pairs.astype(object).groupby("workload")["tool_version"]

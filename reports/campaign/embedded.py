@@ -65,7 +65,7 @@ def _metric(key: Key, rows: pd.DataFrame, shown: fmt.Shown, place: dict[str, int
         "f": 1 / shown.factor,
         "b": key[-1],
     }
-    columns = {"v": rows["median"], **({"l": rows["lo"], "h": rows["hi"]} if spreads else {})}
+    columns = {"v": rows["value"], **({"l": rows["lo"], "h": rows["hi"]} if spreads else {})}
     text = json.dumps(about, ensure_ascii=False, separators=(",", ":"))[:-1]
     for name, column in columns.items():
         text += f',"{name}":[{",".join(_numbers(column.to_numpy(float), where, len(place), shown))}]'

@@ -16,7 +16,8 @@ import pandas as pd
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import joined, message
 from fleetmark.base.words import word
-from planner import summary
+from fleetmark.record.figures.pairs import pair_subjects, peer
+from fleetmark.record.figures.summary import METRIC
 from planner.curves import CURVE, curve_point
 from reports.campaign.view import Key, View, by_metric, groups, headlines, shown_as
 from reports.kit import charts
@@ -105,16 +106,16 @@ def _strips(view: View, _: Language) -> Iterator[Drawn]:
         absent = {h.name: view.why_absent(h.name, key) for h in view.hosts if h.name not in have}
         names = [fmt.clean(h.name) for h in view.hosts if absent.get(h.name) != ""]
         dots = [(fmt.clean(h), view.generation[h] or "", v * shown.factor) for h, v in sources[key]]
-        ticks = [(fmt.clean(h), v * shown.factor) for h, v in zip(rows["host"], rows["median"], strict=True)]
+        ticks = [(fmt.clean(h), v * shown.factor) for h, v in zip(rows["host"], rows["value"], strict=True)]
         if len(dots) < FEW and len(names) == 1:
             continue  # a few dots of one host say nothing that the spread in the table does not
         told = {fmt.clean(name): _(word(why)) for name, why in absent.items() if why}
         pairs, one = rows["over"].iloc[0] != "repeats", len(have) == 1
         note = {
-            (False, True): message("A dot per repeat, tick at the median."),
-            (False, False): message("A dot per repeat, ticks at the medians."),
-            (True, True): message("A dot per pair of hosts, tick at the median."),
-            (True, False): message("A dot per pair of hosts, ticks at the medians."),
+            (False, True): message("A dot per repeat, tick at the value of the host."),
+            (False, False): message("A dot per repeat, ticks at the values of hosts."),
+            (True, True): message("A dot per pair of hosts, tick at the value of the host."),
+            (True, False): message("A dot per pair of hosts, ticks at the values of hosts."),
         }[pairs, one]
         yield Drawn(title_of(key), note, _lazily(charts.strip, names, dots, ticks, told, colours, axis))
 
@@ -127,8 +128,8 @@ def _crowds(view: View, _: Language, colours: Mapping[str, str]) -> Iterator[Dra
             "lowest and the highest."
         )
     else:
-        note = message("A dot per host, ticks at the medians.")
-    for key, rows in groups(headlines(view.merged), summary.METRIC):
+        note = message("A dot per host, ticks at the geometric means.")
+    for key, rows in groups(headlines(view.merged), METRIC):
         yield Drawn(title_of(key), note, _lazily(_crowd, view, _, colours, key, rows))
 
 
@@ -136,12 +137,12 @@ def _crowd(view: View, _: Language, colours: Mapping[str, str], key: Key, rows: 
     shown = shown_as(rows, key[-1])
     axis = axis_title(fmt.clean(key[2]), shown, rows["better"].iloc[0], _)
     own = rows["host"].map({h: g or "" for h, g in view.generation.items()})
-    values = {g: (rows["median"][own == g] * shown.factor).tolist() for g in view.generations if (own == g).any()}
+    values = {g: (rows["value"][own == g] * shown.factor).tolist() for g in view.generations if (own == g).any()}
     names = {g: _(view.title_of(g)) for g in values}
     if len(view.hosts) > charts.MANY_DOTS:
         made = [Box(names[g], g, np.quantile(v, _QUANTILES).tolist()) for g, v in values.items()]
         return charts.boxes(made, colours, axis)
-    ticks = [(names[g], float(np.median(v))) for g, v in values.items()]
+    ticks = [(names[g], float(np.exp(np.mean(np.log(v))))) for g, v in values.items()]
     dots = [(names[g], g, value) for g, v in values.items() for value in v]
     return charts.strip(list(names.values()), dots, ticks, {}, colours, axis)
 
@@ -151,14 +152,14 @@ def _lazily(make: Callable[..., Spec], *of: Any) -> Callable[[], Spec]:
 
 
 def _dots(view: View) -> dict[Key, list[tuple[str, float]]]:
-    """What stands behind each host's headline median, as (host, value): its repeats, or its pairs' medians."""
+    """What stands behind each host's headline, as (host, value): its repeats, or its pairs' values."""
     passed = view.results.measurements[view.results.measurements["status"] == Status.PASSED]
     found: dict[Key, list[tuple[str, float]]] = defaultdict(list)
-    for frame, value, pairs in ((headlines(passed), "value", False), (headlines(view.stats), "median", True)):
-        subject = summary.pair_subjects(frame, view.generation)
+    for frame, pairs in ((headlines(passed), False), (headlines(view.stats), True)):
+        subject = pair_subjects(frame, view.generation)
         wanted = frame.assign(subject=subject)[(subject != frame["subject"].astype(object)) == pairs]
-        for key, rows in groups(wanted, summary.METRIC):
-            found[key] += zip(rows["host"], rows[value], strict=True)
+        for key, rows in groups(wanted, METRIC):
+            found[key] += zip(rows["host"], rows["value"], strict=True)
     return found
 
 
@@ -178,7 +179,7 @@ def _lines(
             for i, g in enumerate(view.generations)
             if (g,) in sides
         ]
-        note = message("Each line is the median of its hosts.")
+        note = message("Each line is the geometric mean of its hosts.")
         if all(math.isnan(p[2]) for line in lines for p in line.points):
             return lines, note
         return lines, joined([note, message("Its band reaches from the lowest host to the highest.")], " ")
@@ -188,14 +189,14 @@ def _lines(
         colour = colours[generation] if len(view.generations) > 1 else charts.COLOURS[i % len(charts.COLOURS)]
         lines.append(Line(fmt.clean(name), colour, kin[generation], points(rows, None)))
         kin[generation] += 1
-    return lines, message("Medians.") if len(lines) == 1 else message("A line per host, through its medians.")
+    return lines, message("Values.") if len(lines) == 1 else message("A line per host, through its values.")
 
 
 def _rising(factor: float) -> Callable[..., list[charts.Point]]:
-    """Points of rows by ``x``, their ``median`` by ``factor``, which is also the unit of the band."""
+    """Points of rows by ``x``, their ``value`` by ``factor``, which is also the unit of the band."""
 
     def points(rows: pd.DataFrame, ends: tuple[str, str] | None) -> list[charts.Point]:
-        scaled = (rows["median"] * factor).tolist()
+        scaled = (rows["value"] * factor).tolist()
         blank = [math.nan] * len(rows)
         lows, highs = ((rows[end] * factor).tolist() for end in ends) if ends else (blank, blank)
         return sorted(zip(rows["x"].astype(float).tolist(), scaled, lows, highs, strict=True))
@@ -213,8 +214,8 @@ def _against(view: View, name: str, split: Callable[[str, str], tuple[str, float
     for frame in (view.merged, view.generational):
         kept = frame.merge(table, on=["workload", name])
         frames.append(kept.assign(**{name: kept["rest"]}))
-    generational = dict(groups(frames[1], summary.METRIC))
-    for key, rows in groups(frames[0], summary.METRIC):
+    generational = dict(groups(frames[1], METRIC))
+    for key, rows in groups(frames[0], METRIC):
         yield key, rows, generational[key]
 
 
@@ -222,7 +223,7 @@ _Against = tuple[Key, pd.DataFrame, pd.DataFrame]  # metric, rows per host, rows
 
 
 def _fit(rows: pd.DataFrame, unit: str) -> fmt.Shown:
-    return fmt.fit([(float(rows["median"].median()), math.nan, math.nan)], unit, bits=bool(rows["bits"].iloc[0]))
+    return fmt.fit([(float(rows["value"].median()), math.nan, math.nan)], unit, bits=bool(rows["bits"].iloc[0]))
 
 
 def _curves(view: View, _: Language) -> Iterator[Drawn]:
@@ -260,11 +261,11 @@ def _depths(view: View, _: Language) -> Iterator[Drawn]:
 def _loaded(view: View, _: Language) -> Iterator[Drawn]:
     """Latency against the bandwidth that was moved meanwhile, where a workload measures both at several rates."""
     both = [_with_bandwidth(frame, side) for frame, side in ((view.merged, "host"), (view.generational, "generation"))]
-    generational = dict(groups(both[1], summary.METRIC))
-    for key, rows in groups(both[0], summary.METRIC):
+    generational = dict(groups(both[1], METRIC))
+    for key, rows in groups(both[0], METRIC):
         if rows["step"].nunique() < CURVE:
             continue
-        latency, bandwidth = _fit(rows, key[-1]), _fit(rows.assign(median=rows["x"]), "B/s")
+        latency, bandwidth = _fit(rows, key[-1]), _fit(rows.assign(value=rows["x"]), "B/s")
         lines, note = _lines(view, _, rows, generational[key], _by_step(bandwidth.factor, latency.factor))
         note = joined([note, message("Each point is one rate of injection.")], " ")
         axis = axis_title(fmt.clean(key[2]), latency, rows["better"].iloc[0], _)
@@ -280,7 +281,7 @@ def _by_step(x: float, y: float) -> Callable[..., list[charts.Point]]:
         # No band: where a line turns back upon itself there is no saying what it would be a band of.
         ordered = rows.sort_values("step")
         blank = [math.nan] * len(ordered)
-        return list(zip(ordered["x"] * x, ordered["median"] * y, blank, blank, strict=True))
+        return list(zip(ordered["x"] * x, ordered["value"] * y, blank, blank, strict=True))
 
     return points
 
@@ -292,8 +293,8 @@ def _with_bandwidth(frame: pd.DataFrame, side: str) -> pd.DataFrame:
     plots = [(w, m, plot.bandwidth, plot.each) for w, m in metrics if (plot := declared.plot(w, m)) is not None]
     table = pd.DataFrame(plots, columns=["workload", "metric", "bandwidth", "each"])
     same = ["workload", "case", "subject", "labels", side]
-    moved = frame.loc[frame["metric"].isin(table["bandwidth"]), [*same, "metric", "median"]]
-    moved = moved.rename(columns={"metric": "bandwidth", "median": "x"})
+    moved = frame.loc[frame["metric"].isin(table["bandwidth"]), [*same, "metric", "value"]]
+    moved = moved.rename(columns={"metric": "bandwidth", "value": "x"})
     rows = frame.merge(table, on=["workload", "metric"]).merge(moved, on=[*same, "bandwidth"])
     pairs = list(zip(rows["labels"], rows["each"], strict=True))
     split = {pair: _step(*pair) for pair in dict.fromkeys(pairs)}
@@ -318,11 +319,11 @@ def _matrices(view: View, _: Language) -> Iterator[Drawn]:
     if len(names) > charts.MANY_CELLS:
         return
     stats = headlines(view.stats)
-    pairs = stats[stats["subject"] != summary.pair_subjects(stats, view.generation)]
+    pairs = stats[stats["subject"] != pair_subjects(stats, view.generation)]
     cells: dict[Any, list[tuple[str, str, float]]] = defaultdict(list)
     for key, rows in groups(pairs, ["workload", "case", "metric", "labels", "standing", "unit", "better", "bits"]):
-        for host, subject, median in zip(rows["host"], rows["subject"], rows["median"], strict=True):
-            other = summary.peer(host, subject, names)
+        for host, subject, median in zip(rows["host"], rows["subject"], rows["value"], strict=True):
+            other = peer(host, subject, names)
             if other is not None:
                 ends = (host, other) if subject.startswith(f"{host}>") else (other, host)
                 cells[key].append((names[ends[0]], names[ends[1]], median))
@@ -334,7 +335,7 @@ def _matrices(view: View, _: Language) -> Iterator[Drawn]:
         shown = fmt.fit(((v, math.nan, math.nan) for _a, _b, v in found), unit, bits=bool(bits))
         values = [(a, b, v * shown.factor, shown.number(v)) for a, b, v in found]
         title = title_of((workload, case, metric, "host", label_text, standing))
-        told = joined([message("Medians, row to column"), fmt.better(better)])
+        told = joined([message("Values, row to column"), fmt.better(better)])
         note = joined([told, message("blank where nothing passed.")], "; ")
         ends_said = (_(message("from")), _(message("to")))
         hosts = [n for n in names.values() if n in seen]
@@ -381,7 +382,7 @@ def _quantity(column: str, what: str) -> tuple[str, str]:
 def _over_time(view: View, samples: pd.DataFrame, length: float) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Samples of one column by stretches of time: the median of each host, and of each generation's hosts."""
     bins = (samples["t"] / length * _BINS).round().clip(upper=_BINS) * (length / _BINS)
-    hosts = samples.groupby(["host", bins.rename("x")], sort=True)["value"].median().rename("median").reset_index()
+    hosts = samples.groupby(["host", bins.rename("x")], sort=True)["value"].median().reset_index()
     own = hosts.assign(generation=[view.generation[h] or "" for h in hosts["host"]])
-    generational = own.groupby(["generation", "x"])["median"].agg(["median", "min", "max"]).reset_index()
-    return hosts, generational.rename(columns={"min": "low", "max": "high"})
+    generational = own.groupby(["generation", "x"])["value"].agg(["median", "min", "max"]).reset_index()
+    return hosts, generational.rename(columns={"median": "value", "min": "low", "max": "high"})

@@ -1,4 +1,4 @@
-"""The figures of a page as they are printed: tables of medians, gaps, failures, mixed versions."""
+"""The figures of a page as they are printed: tables of values, gaps, failures, mixed versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 from fleetmark.base.measurement import Status
 from fleetmark.base.text import message
 from fleetmark.record.results import HostInfo, Results
-from planner import summary
+from planner.centre import Interval
 from reports.campaign.problems import WORST_FIRST
 from reports.campaign.view import Key, View, by_metric, groups, headlines, spread
 from reports.kit import format as fmt
@@ -23,15 +23,15 @@ ROWS_ON_PAPER = 400  # the same, where nothing can be folded
 CELLS = 6000  # figures up to which the headlines of all hosts are a table
 FOLD = 60  # rows above which a workload's cases are folded one by one
 
-_PRINTED = ("better", "generation", "host", "median", "lo", "hi", "interval", "cv", "n")
+_PRINTED = ("better", "generation", "host", "value", "lo", "hi", "interval", "cv", "n")
 _ENDS = ("low_host", "low", "high_host", "high")
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A median as it is printed; ``value`` (base unit) is what a column sorts by. ``why`` stands for an absent one."""
+    """A figure as it is printed; ``value`` (base unit) is what a column sorts by. ``why`` stands for an absent one."""
 
-    median: str = ""
+    text: str = ""
     spread: str = ""
     cv: str = ""
     n: int = 0
@@ -100,9 +100,8 @@ def _records(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _figure(row: Mapping[Any, Any], shown: fmt.Shown) -> Figure:
-    median = row["median"]
     extent = spread(shown, row["lo"], row["hi"], row["interval"])
-    return Figure(shown.number(median), extent, fmt.percent(row["cv"]), row["n"], median)
+    return Figure(shown.number(row["value"]), extent, fmt.percent(row["cv"]), row["n"], row["value"])
 
 
 def _by_host(rows: pd.DataFrame, shown: fmt.Shown) -> dict[str, Figure]:
@@ -177,6 +176,6 @@ def wide(view: View, most: int = ROWS) -> bool:
     return len(view.stats) > most and len(view.hosts) > 1
 
 
-def intervals(view: View, *, per_host: bool) -> set[summary.Interval]:
+def intervals(view: View, *, per_host: bool) -> set[Interval]:
     """Which kinds of spread the tables of all metrics show."""
-    return {summary.Interval(i) for i in (view.stats if per_host else view.generational)["interval"].unique()}
+    return {Interval(i) for i in (view.stats if per_host else view.generational)["interval"].unique()}

@@ -15,10 +15,10 @@ from rich.text import Text
 from fleetmark.base.measurement import Status
 from fleetmark.base.terminal import whole
 from fleetmark.base.text import count
-from fleetmark.record.results import Results
-from planner.summary import METRIC, status_counts
+from fleetmark.record.figures.summary import METRIC
+from fleetmark.record.results import Results, status_counts
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
-from reports.campaign.view import View, by_metric, footnotes, headlines, legend, spread
+from reports.campaign.view import View, by_metric, footnotes, headlines, legend, meaning, spread
 from reports.kit import format as fmt
 from reports.report import Report
 
@@ -42,6 +42,7 @@ def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
         left_out = figures[METRIC].drop_duplicates().shape[0] - MOST_METRICS
         shown += [
             _table(seen, figures),
+            Text(str(meaning(seen)), style="dim"),
             Text(f"{legend(set(figures['interval']))}. n: {_unit_of_n(seen)}.", style="dim"),
         ]
         shown += [Text(note, style="dim") for note in footnotes(figures)]
@@ -69,7 +70,7 @@ def _table(view: View, figures: pd.DataFrame) -> Table:
     table.add_column("metric", overflow="fold")
     if several:
         table.add_column("generation", overflow="fold", max_width=20)
-    table.add_column("median", justify="right", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
     table.add_column("spread", justify="right", no_wrap=True)
     table.add_column("n", justify="right", no_wrap=True)
@@ -83,9 +84,9 @@ def _table(view: View, figures: pd.DataFrame) -> Table:
         for i, r in enumerate(rows.to_dict("records")):
             who = [Text(view.title_of(r["generation"]))] if several else []
             extent = spread(shown, r["lo"], r["hi"], r["interval"])
-            median = Text(shown.number(r["median"]), style="bold")
+            value = Text(shown.number(r["value"]), style="bold")
             heads = (Text(title), Text(name)) if i == 0 else ("", "")
-            table.add_row(*heads, *who, median, Text(shown.unit), Text(extent), Text(str(r["n"])))
+            table.add_row(*heads, *who, value, Text(shown.unit), Text(extent), Text(str(r["n"])))
     return table
 
 

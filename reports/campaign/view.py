@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fleetmark.base.measurement import Standing, Status
+from fleetmark.base.measurement import Centre, Standing, Status
 from fleetmark.base.text import joined, message
+from fleetmark.record.figures import summary
 from fleetmark.record.results import HostInfo, Results
-from planner import summary
+from planner.centre import Interval
 from planner.curves import CURVE, curve_point
 from reports.campaign.problems import absences
 from reports.kit import format as fmt
 
-Key = tuple[str, ...]  # the values of planner.summary.METRIC
+Key = tuple[str, ...]  # the values of summary.METRIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class View:
 
     ``hosts`` stand by generation, then by name; ``generations`` holds each generation's name, "" (last) for hosts
     without one. ``stats`` has a row per host and subject, ``merged`` has pairs of hosts brought together, and
-    ``generational`` a row per generation (all three as planner.summary gives them). ``absent`` says why a
+    ``generational`` a row per generation (all three as record.figures.summary gives them). ``absent`` says why a
     (host, workload, case) has no figure.
     """
 
@@ -96,7 +97,13 @@ def in_order(frame: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.Dat
         return [place[v] for v in values]
 
     keys = [*summary.METRIC, *(c for c in ("generation", "host") if c in frame)]
-    return frame.iloc[np.argsort(summary.codes(frame, keys, rank), kind="stable")].reset_index(drop=True)
+    places = []
+    for key in keys:
+        codes, values = pd.factorize(frame[key])
+        if len(values) > 1:
+            places.append(np.array(rank(key, list(values)))[codes])
+    order = np.lexsort(places[::-1]) if places else np.arange(len(frame))
+    return frame.iloc[order].reset_index(drop=True)
 
 
 def groups(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
@@ -111,8 +118,8 @@ def by_metric(frame: pd.DataFrame) -> Iterator[tuple[Key, pd.DataFrame, fmt.Show
 
 
 def shown_as(rows: pd.DataFrame, unit: str) -> fmt.Shown:
-    """The one way to write a metric's ``rows`` (median, lo, hi, bits), base ``unit``."""
-    figures = zip(*(rows[name].tolist() for name in ("median", "lo", "hi")), strict=True)
+    """The one way to write a metric's ``rows`` (value, lo, hi, bits), base ``unit``."""
+    figures = zip(*(rows[name].tolist() for name in ("value", "lo", "hi")), strict=True)
     return fmt.fit(figures, unit, bits=bool(rows["bits"].iloc[0]))
 
 
@@ -135,10 +142,10 @@ def headlines(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def spread(shown: fmt.Shown, lo: float, hi: float, interval: str) -> str:
-    """``[a, b]`` for an interval of the median, ``a–b`` for min to max, empty for a single value."""
-    if interval == summary.Interval.ORDER:
+    """``[a, b]`` for a confidence interval, ``a–b`` for smallest to largest, empty for a single value."""
+    if interval in (Interval.ORDER, Interval.STUDENT):
         return f"[{shown.number(lo)}, {shown.number(hi)}]"
-    return f"{shown.number(lo)}–{shown.number(hi)}" if interval == summary.Interval.RANGE else ""
+    return f"{shown.number(lo)}–{shown.number(hi)}" if interval == Interval.RANGE else ""
 
 
 def footnotes(frame: pd.DataFrame) -> list[str]:
@@ -146,13 +153,28 @@ def footnotes(frame: pd.DataFrame) -> list[str]:
     return [Standing(name).footnote for name in sorted(frame["standing"].unique()) if name]
 
 
+def meaning(view: View) -> str:
+    """What a value is: of a host, and of several."""
+    rules = view.stats[["workload", "rule"]].astype(object).drop_duplicates()
+    medians = sorted(rules["workload"][rules["rule"] == Centre.MEDIAN])
+    if not medians:
+        of_host = message("Value: the geometric mean over repeats.")
+    elif (rules["rule"] == Centre.MEDIAN).all():
+        of_host = message("Value: the median over repeats.")
+    else:
+        of_host = message(
+            "Value: the geometric mean over repeats; for {workloads} the median.", workloads=", ".join(medians)
+        )
+    over_hosts = message("Over hosts: the geometric mean of their values.") if len(view.hosts) > 1 else None
+    return joined([of_host, over_hosts], " ")
+
+
 def legend(intervals: Container[str]) -> str:
     """What the spreads on show mean; only those that occur."""
-    kinds = {
-        summary.Interval.ORDER: message(
-            "[a, b], the median lies there with at least 95% confidence (order statistics)"
-        ),
-        summary.Interval.RANGE: message("a–b, smallest to largest of fewer than 6 values"),
-        summary.Interval.NONE: message("none, a single value"),
-    }
-    return message("Spread: {kinds}", kinds=joined((text for kind, text in kinds.items() if kind in intervals), "; "))
+    confidence = message("[a, b], 95% confidence interval (Student's t on logarithms; of medians order statistics)")
+    kinds = [
+        confidence if Interval.STUDENT in intervals or Interval.ORDER in intervals else None,
+        message("a–b, smallest to largest of fewer than 6 values") if Interval.RANGE in intervals else None,
+        message("none, a single value") if Interval.NONE in intervals else None,
+    ]
+    return message("Spread: {kinds}", kinds=joined(kinds, "; "))

@@ -1,4 +1,4 @@
-"""One campaign as a workbook: headlines per generation, medians and spreads per host, measurements, failures."""
+"""One campaign as a workbook: headlines per generation, values and spreads per host, measurements, failures."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from fleetmark.base.measurement import Status
+from fleetmark.base.measurement import Centre, Status
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
-from planner.summary import METRIC, order_interval, pair_subjects, plain
+from fleetmark.record.figures.pairs import pair_subjects
+from fleetmark.record.figures.summary import METRIC, plain
+from planner.centre import LEAST
 from reports import sheets
-from reports.campaign.view import View
+from reports.campaign.view import View, meaning
 from reports.comparison.xlsx.hosts import MOST_SHOWN
 from reports.comparison.xlsx.sources import LIVE
 from reports.kit import format as fmt
@@ -44,7 +46,7 @@ _POINT = (
 @dataclass(frozen=True, slots=True)
 class _Layout:
     """``metrics``: a row for each, by its place; ``columns``: a host's column; ``generations``: first and last column
-    of each. ``ranges``: (metric, host) to the rows of the tab Raw of which each of its medians is taken.
+    of each. ``ranges``: (metric, host) to the rows of the tab Raw of which each of its values is the centre.
     """
 
     view: View
@@ -70,7 +72,7 @@ def render(report: Report) -> bytes:
     layout = _layout(report.view, measured if live else measured.iloc[:0])
     _raw(raw, measured, live, report)
     few = len(report.view.merged) <= _MOST_MEDIANS
-    _medians(hosts, layout, raw, few)
+    _values(hosts, layout, raw, few)
     _spreads(spread, layout, raw)
     _headlines(headlines, layout, hosts if few else None)
     failed.top(message("What did not pass, and why"))
@@ -96,24 +98,24 @@ def render(report: Report) -> bytes:
 
 
 _TABS: Sequence[Message] = (
-    message("The headline metrics per generation: median over hosts with its spread, live."),
-    message("The median of every metric on every host, live from the tab Raw."),
-    message("The coefficient of variation behind each of those medians."),
+    message("The headline metrics per generation: geometric mean over hosts with its interval, live."),
+    message("The value of every metric on every host, live from the tab Raw."),
+    message("The coefficient of variation behind each of those values."),
     message("Every measurement that passed, with the file it was read from."),
     message("What was left out or did not pass, and why."),
     message("How the hosts are made and configured, side by side."),
 )
 _TABS_OF_VALUES: Sequence[Message] = (
-    message("The headline metrics per generation: median over hosts with its spread, as values."),
-    message("The median of every metric on every host, as values, where there are not too many."),
-    message("The coefficient of variation behind each of those medians, where there are not too many."),
+    message("The headline metrics per generation: geometric mean over hosts with its interval, as numbers."),
+    message("The value of every metric on every host, as numbers, where there are not too many."),
+    message("The coefficient of variation behind each of those values, where there are not too many."),
     message("Where every measurement is: they are too many to stand here."),
     *_TABS[4:],
 )
 
 
 def _scored(view: View) -> pd.DataFrame:
-    """The measurements behind the medians, those of one median next to each other; with ``merged``, the subject under
+    """The measurements behind the values, those of one value next to each other; with ``merged``, the subject under
     which pairs are brought together.
     """
     m = view.results.measurements
@@ -153,7 +155,7 @@ def _keys(frame: pd.DataFrame) -> list[_Key]:
 def _raw(sheet: Sheet, measured: pd.DataFrame, live: bool, report: Report) -> None:
     if not live:
         text = message(
-            "{n} measurements are too many for formulas over each (at most {most}): medians stand as values. Every "
+            "{n} measurements are too many for formulas over each (at most {most}): the tabs hold numbers. Every "
             "measurement is in measurements.parquet in {path}.",
             n=f"{len(measured):,}",
             most=f"{LIVE:,}",
@@ -163,9 +165,7 @@ def _raw(sheet: Sheet, measured: pd.DataFrame, live: bool, report: Report) -> No
         return
     sheet.top(
         message("Measurements"),
-        message(
-            "What passed. Filter as you like, but do not sort: the medians of the tab Per host are of ranges here."
-        ),
+        message("What passed. Filter as you like, but do not sort: the values of the tab Per host are of ranges here."),
     )
     for n, values in enumerate(measured[[*_RAW, *_REST]].itertuples(index=False), _FIRST_ROW):
         for column, value in enumerate(values):
@@ -209,30 +209,34 @@ def _matrix(sheet: Sheet, layout: _Layout) -> None:
     sheet.filtered(_FIRST_ROW - 1, _FIRST_ROW + len(layout.metrics) - 1, len(heads), frozen_columns=3)
 
 
-def _medians(sheet: Sheet, layout: _Layout, raw: Sheet, few: bool) -> None:
-    title, merged = message("Median of each metric on each host"), layout.view.merged
+def _values(sheet: Sheet, layout: _Layout, raw: Sheet, few: bool) -> None:
+    title, merged = message("Value of each metric on each host"), layout.view.merged
     if not few:
         sheet.top(title, _too_many(merged))
         return
-    sheet.top(title, message("Figures keep their base unit; formats scale them."))
+    sheet.top(title, meaning(layout.view))
     for _, rows in merged.groupby(METRIC, sort=False, observed=True):
         key = _keys(rows.iloc[:1])[0]
-        row, form = layout.metrics[key], form_for(rows["median"].tolist(), key[METRIC.index("unit")])
+        row, form = layout.metrics[key], form_for(rows["value"].tolist(), key[METRIC.index("unit")])
         _about(sheet, row, key, str(rows["better"].iloc[0]))
-        for host, median in zip(rows["host"].tolist(), rows["median"].tolist(), strict=True):
-            formula = _median(raw, layout.ranges.get((key, host), ()))
+        for host, value, rule in zip(*(rows[c].tolist() for c in ("host", "value", "rule")), strict=True):
+            formula = _centre(raw, layout.ranges.get((key, host), ()), rule)
             if formula:
-                sheet.formula(row, layout.columns[host], f"={formula}", float(median), form)
+                sheet.formula(row, layout.columns[host], f"={formula}", float(value), form)
             else:
-                sheet.number(row, layout.columns[host], float(median), form, "value")
+                sheet.number(row, layout.columns[host], float(value), form, "value")
     _matrix(sheet, layout)
 
 
-def _median(raw: Sheet, ranges: Sequence[tuple[int, int]]) -> str:
-    """The median of a range of Raw; for pairs that of their medians; empty where the formula would be too long."""
-    each = [f"MEDIAN({raw.span(first, _VALUE, last, _VALUE)})" for first, last in ranges]
-    made = each[0] if len(each) == 1 else f"MEDIAN({','.join(each)})" if each else ""
-    return made if len(each) <= _MOST_PARTS and len(made) < MOST_FORMULA else ""
+_FUNCTION = {Centre.GEOMEAN: "GEOMEAN", Centre.MEDIAN: "MEDIAN", Centre.MEAN: "AVERAGE"}
+
+
+def _centre(raw: Sheet, ranges: Sequence[tuple[int, int]], rule: str) -> str:
+    """The centre of a range of Raw; for pairs that of their centres; empty where the formula would be too long."""
+    function = _FUNCTION[Centre(rule)]
+    each = [f"{function}({raw.span(first, _VALUE, last, _VALUE)})" for first, last in ranges]
+    formula = each[0] if len(each) == 1 else f"{function}({','.join(each)})" if each else ""
+    return formula if len(each) <= _MOST_PARTS and len(formula) < MOST_FORMULA else ""
 
 
 def _spreads(sheet: Sheet, layout: _Layout, raw: Sheet) -> None:
@@ -242,7 +246,7 @@ def _spreads(sheet: Sheet, layout: _Layout, raw: Sheet) -> None:
         sheet.top(title, _too_many(merged))
         return
     text = message(
-        "Standard deviation over mean: of the repeats; of the pairs' medians where the subject is a generation."
+        "Standard deviation over mean: of the repeats; of the pairs' values where the subject is a generation."
     )
     sheet.top(title, text)
     for key, host, cv, better in zip(_keys(merged), merged["host"], merged["cv"], merged["better"], strict=True):
@@ -263,13 +267,13 @@ def _spreads(sheet: Sheet, layout: _Layout, raw: Sheet) -> None:
 
 
 def _ends(layout: _Layout) -> dict[tuple[_Key, str], tuple[str, str]]:
-    """The hosts with the lowest and the highest median of each metric and generation, of equals the leftmost."""
+    """The hosts with the lowest and the highest value of each metric and generation, of equals the leftmost."""
     of = {h.name: h.generation or "" for h in layout.view.hosts}
-    merged = plain(layout.view.merged[[*METRIC, "host", "median"]])
+    merged = plain(layout.view.merged[[*METRIC, "host", "value"]])
     merged = merged.assign(generation=merged["host"].map(of), column=merged["host"].map(layout.columns))
     merged = merged.sort_values("column", kind="stable", ignore_index=True)
-    medians = merged.groupby([*METRIC, "generation"], sort=False, observed=True)["median"]
-    low, high = (merged.loc[rows, [*METRIC, "generation", "host"]] for rows in (medians.idxmin(), medians.idxmax()))
+    values = merged.groupby([*METRIC, "generation"], sort=False, observed=True)["value"]
+    low, high = (merged.loc[rows, [*METRIC, "generation", "host"]] for rows in (values.idxmin(), values.idxmax()))
     return {
         (key, str(generation)): (str(a), str(b))
         for key, generation, a, b in zip(_keys(low), low["generation"], low["host"], high["host"], strict=True)
@@ -282,20 +286,46 @@ def _too_many(figures: pd.DataFrame) -> str:
     )
 
 
+def _mean(cells: str, rule: str) -> str:
+    """The geometric mean of ``cells``, of which some may be empty: by logarithms, since a product outgrows a cell."""
+    if rule == Centre.MEAN:
+        return f"AVERAGE({cells})"
+    return f"EXP({_MEAN_LOG.format(cells=cells)})"
+
+
+_LOGS = "LN({cells}+({cells}=0))"  # 0 for an empty cell
+_MEAN_LOG = f"SUMPRODUCT({_LOGS})/COUNT({{cells}})"
+
+
+def _end(cells: str, rule: str, n: int, sign: int) -> str:
+    """An end of the interval of that mean: the range for few hosts."""
+    if n < LEAST:
+        return f"{'MIN' if sign < 0 else 'MAX'}({cells})"
+    half = f"{'-' if sign < 0 else '+'}TINV(0.05,{n - 1})*{{}}/SQRT({n})"
+    if rule == Centre.MEAN:
+        return f"AVERAGE({cells}){half.format(f'STDEV({cells})')}"
+    mean = _MEAN_LOG.format(cells=cells)
+    squares = f"SUMPRODUCT(({_LOGS.format(cells=cells)}-{mean})^2*({cells}<>0))"
+    return f"EXP({mean}{half.format(f'SQRT({squares}/{n - 1})')})"
+
+
 def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet | None) -> None:
-    """A row per headline metric and generation: median over hosts, its interval or range, the hosts at the ends; live
+    """A row per headline metric and generation: the mean over hosts, its interval or range, the hosts at the ends; live
     where the tab ``hosts`` has the figures.
     """
     sheet.top(
         message("Headlines per generation"),
-        message("Median over hosts. From and to: interval of the median (95%) from 6 hosts on, below that the range."),
+        message(
+            "Geometric mean over hosts. From and to: its 95% interval (Student's t on logarithms) from 6 hosts on, "
+            "below that the range."
+        ),
     )
     found = layout.view.generational
     found = found[found["headline"].astype(bool)] if found["headline"].astype(bool).any() else found
     heads = [
         *_POINT,
         *(Head(message("standing"), "", 10), Head(message("unit"), "", 8), Head(message("direction"), "", 10)),
-        *(Head(message("generation")), Head(message("hosts"), "", 8), Head(message("median"), "", 16)),
+        *(Head(message("generation")), Head(message("hosts"), "", 8), Head(message("value"), "", 16)),
         *(Head(message("from"), "", 16), Head(message("to"), "", 16), Head(message("variation"), "%", 11)),
         *(Head(message("lowest"), message("host"), 16), Head(message("highest"), message("host"), 16)),
     ]
@@ -306,10 +336,9 @@ def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet | None) -> None:
         generation = str(about["generation"])
         sheet.text(row, 8, layout.view.title_of(generation))
         width = float(about["hi"] - about["lo"])
-        form = form_for([float(about["median"])], str(about["unit"]), width)
+        form = form_for([float(about["value"])], str(about["unit"]), width)
         n = int(about["n"])
         lowest, highest = ends.get((key, generation), (about["low_host"], about["high_host"]))
-        low, high, _ = order_interval(n) or (1, n, math.nan)
         cells = names = ""
         if hosts is not None:
             first, last = layout.generations[generation]
@@ -317,9 +346,9 @@ def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet | None) -> None:
             names = hosts.span(head, first, head, last)
         figures: list[tuple[str, int | float | str, str, str]] = [
             (f"COUNT({cells})", n, INTEGER, "computed"),
-            (f"MEDIAN({cells})", float(about["median"]), form, "key"),
-            (f"SMALL({cells},{low})", float(about["lo"]), form, "computed"),
-            (f"SMALL({cells},{high})", float(about["hi"]), form, "computed"),
+            (_mean(cells, about["rule"]), float(about["value"]), form, "key"),
+            (_end(cells, about["rule"], n, -1), float(about["lo"]), form, "computed"),
+            (_end(cells, about["rule"], n, 1), float(about["hi"]), form, "computed"),
             (f"STDEV({cells})/ABS(AVERAGE({cells}))", float(about["cv"]), PERCENT, "computed"),
             (f"INDEX({names},MATCH(MIN({cells}),{cells},0))", lowest, "", "computed"),
             (f"INDEX({names},MATCH(MAX({cells}),{cells},0))", highest, "", "computed"),

@@ -140,7 +140,7 @@ def test_sorting(browser: Any, pages: dict[str, Path]) -> None:
 
 def test_values_sort_by_size_whatever_their_unit(browser: Any, pages: dict[str, Path]) -> None:
     at = opened(browser, pages["campaign"])
-    head = at.page.locator("#headlines table").first.locator("thead th", has_text="median")
+    head = at.page.locator("#headlines table").first.locator("thead th", has_text="value")
     head.get_by_role("button").click()
     cells = at.page.locator("#headlines table >> nth=0 >> tbody td[data-v]")
     values = [float(v) for v in cells.evaluate_all("cells => cells.map((c) => c.dataset.v)")]

@@ -63,7 +63,7 @@ def read(files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, whic
         try:
             keys = _prepare(con, files, machines, which)
             con.execute(f"create view figures as {groups(_values(), 'record, key')}")
-            rows = con.execute("select record, key, n, unscored, ln(centre) as log from figures").df()
+            rows = con.execute("select record, key, n, unscored, ln(value) as log from figures").df()
             why = f"case when status <> '{Status.PASSED}' then status else 'zero or negative' end as why"
             left_out = pd.DataFrame({"record": [], "key": [], "why": [], "n": []})
             if rows["unscored"].any():

@@ -70,7 +70,7 @@ def _centres(values: pd.DataFrame) -> pd.DataFrame:
     with connect() as con:
         con.register("centres", values)
         select = groups("select record, benchmark, rule::varchar as rule, value from centres", "record, benchmark")
-        return con.execute(f"select record, benchmark, ln(centre) as log from ({select})").df()
+        return con.execute(f"select record, benchmark, ln(value) as log from ({select})").df()
 
 
 def _own_pairs(rows: pd.DataFrame, subjects: pd.Series, machines: Sequence[tuple[str, str]]) -> Chosen:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fleetmark.base.measurement import Centre
 from planner.centre import LEAST, Interval
 
@@ -15,23 +17,27 @@ def rule_of(centre: str, class_: str) -> Centre:
     return Centre.MEDIAN if class_ in MEDIANS_OF_OLD else Centre.GEOMEAN
 
 
-def groups(rows: str, by: str) -> str:
+def groups(rows: str, by: str, about: Sequence[str] = ()) -> str:
     """A row per group of ``rows``, which have the columns ``by``, ``rule`` and ``value`` (NULL where it is not scored).
+    ``about``: further columns, text that is the same within a group.
 
-    ``n`` values that are scored and ``unscored`` ones that are not; ``centre`` by ``rule``, which is the arithmetic
-    mean where a geometric one does not exist (a value that is not positive); ``mean``, ``sd``, ``log_sd`` (of natural
-    logs), ``low``, ``high``, and ``ordered``, the values of a median. What a query does not ask for DuckDB does not
-    work out.
+    ``n`` values that are scored and ``unscored`` ones that are not; ``value``, their centre by ``rule``, which is the
+    arithmetic mean where a geometric one does not exist (a value that is not positive); ``mean``, ``sd``, ``log_sd``
+    (of natural logs), ``low``, ``high``, and ``ordered``, the values of a median. What a query does not ask for DuckDB
+    does not work out.
     """
+    names = "".join(f'"{name}", ' for name in about)
+    smallest = "".join(f'min("{name}") as "{name}", ' for name in about)
     return f"""
         select *,
-            case when rule = '{Centre.MEDIAN}' then (ordered[(n + 1) // 2] + ordered[n // 2 + 1]) / 2
-                 when rule = '{Centre.GEOMEAN}' then exp(log) else mean end as centre
+            case when n = 1 then low
+                 when rule = '{Centre.MEDIAN}' then (ordered[(n + 1) // 2] + ordered[n // 2 + 1]) / 2
+                 when rule = '{Centre.GEOMEAN}' then exp(log) else mean end as value
         from (
-            select {by}, n, unscored, mean, sd, log, log_sd, low, high, list_sort(list_of) as ordered,
+            select {by}, {names}n, unscored, mean, sd, log, log_sd, low, high, list_sort(list_of) as ordered,
                 case when wanted = '{Centre.GEOMEAN}' and low <= 0 then '{Centre.MEAN}' else wanted end as rule
             from (
-                select {by}, any_value(rule) as wanted, count(value)::int as n,
+                select {by}, {smallest}min(rule) as wanted, count(value)::int as n,
                     (count(*) - count(value))::int as unscored, avg(value) as mean,
                     stddev_samp(value) as sd, avg(ln(value)) filter (value > 0) as log,
                     stddev_samp(ln(value)) filter (value > 0) as log_sd, min(value) as low, max(value) as high,

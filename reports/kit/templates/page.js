@@ -257,7 +257,7 @@ function detail(number) {
   };
   const places = Math.max(0, ...metric.v.map((v) => (v === null ? 0 : (String(v).split(".")[1] ?? "").length)));
   const head = make("tr");
-  const columns = [words.host, ...(sides ? [words.side] : []), words.median, ...(ranged ? [words.lowest, words.highest] : []), words.n];
+  const columns = [words.host, ...(sides ? [words.side] : []), words.value, ...(ranged ? [words.lowest, words.highest] : []), words.n];
   for (const [i, name] of columns.entries()) {
     const th = make("th", { textContent: name, className: i > (sides ? 1 : 0) ? "num" : "" });
     th.scope = "col";
