@@ -60,7 +60,7 @@ def same(a: Question, b: Question) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("sheet", "old", "new", "said"),
+    ("sheet", "old", "new", "sentence"),
     [
         ("skus.csv", "12000", "-3", "skus.csv line 3, column price: -3 is below 0"),
         ("skus.csv", "12000", "", "skus.csv line 3: skus.genoa: price is missing"),
@@ -81,7 +81,7 @@ def same(a: Question, b: Question) -> bool:
     ],
 )  # fmt: skip
 def test_bad_sheets_name_line_and_column(
-    tmp_path: Path, small: Path, sheet: str, old: str, new: str, said: str
+    tmp_path: Path, small: Path, sheet: str, old: str, new: str, sentence: str
 ) -> None:
     folder = sheets(tmp_path, small)
     text = (folder / sheet).read_text()
@@ -89,10 +89,10 @@ def test_bad_sheets_name_line_and_column(
     (folder / sheet).write_text(text.replace(old, new, 1))
     with pytest.raises(FleetmarkError) as error:
         demand.read(folder, tmp_path)
-    assert any(told.startswith(said) for told in str(error.value).splitlines()), str(error.value)
+    assert any(fault.startswith(sentence) for fault in str(error.value).splitlines()), str(error.value)
 
 
-def test_sheets_that_are_not_there_or_not_known(tmp_path: Path, small: Path) -> None:
+def test_missing_and_unknown_sheets(tmp_path: Path, small: Path) -> None:
     folder = sheets(tmp_path, small)
     (folder / "feet.csv").write_text("sku,site,count\n")
     with pytest.raises(FleetmarkError, match=r"feet.csv: no sheet of the planner"):

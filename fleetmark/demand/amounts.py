@@ -65,7 +65,7 @@ def plain(least: float = 0.0, most: float = _LARGEST, *, above: bool = False) ->
     return BeforeValidator(read)
 
 
-def whole(least: int = 0, most: int = 10**9) -> BeforeValidator:
+def integer(least: int = 0, most: int = 10**9) -> BeforeValidator:
     def read(value: object) -> int:
         number, rest = _split(value)
         if rest or not number.is_integer():
@@ -110,9 +110,9 @@ def _quantity(value: object) -> Quantity:
 
 
 def positive(value: object) -> Quantity:
-    made = _quantity(value)
-    _within(made.value, 0, _LARGEST, True)
-    return made
+    quantity = _quantity(value)
+    _within(quantity.value, 0, _LARGEST, True)
+    return quantity
 
 
 def price(value: object) -> float | None:
@@ -169,7 +169,7 @@ def texts(value: object) -> object:
 
 Number = Annotated[float, plain()]
 Positive = Annotated[float, plain(above=True)]
-Whole = Annotated[int, whole()]
+Integer = Annotated[int, integer()]
 Share = Annotated[float, share()]
 Watts = Annotated[float, BeforeValidator(_watts)]
 Seconds = Annotated[float, BeforeValidator(_seconds)]

@@ -82,8 +82,8 @@ class Cells:
 
     def area(self, name: str, what: str) -> Area | None:
         """The range of that name; a fault and None where it is gone. ``what``: what stands there, for people."""
-        found = self._book.defined_names.get(name)
-        target = "" if found is None else str(found.attr_text or "")
+        defined = self._book.defined_names.get(name)
+        target = "" if defined is None else str(defined.attr_text or "")
         match = re.fullmatch(r"(?:'((?:[^']|'')+)'|([^'!]+))!(\$?[A-Z]+\$?\d+(?::\$?[A-Z]+\$?\d+)?)", target)
         sheet = (match[1] or match[2]).replace("''", "'") if match else ""
         if match is None or sheet not in self._book.sheetnames:
@@ -105,12 +105,12 @@ class Cells:
 
     def _read(self, sheet: str, *, values: bool) -> dict[tuple[int, int], tuple[Any, str]]:
         """(row, column) to (value, type) of a tab's cells that hold something."""
-        kept: dict[tuple[str, bool], dict[tuple[int, int], tuple[Any, str]]] = self.__dict__.setdefault("_kept", {})
-        if (sheet, values) not in kept:
+        sheets: dict[tuple[str, bool], dict[tuple[int, int], tuple[Any, str]]] = self.__dict__.setdefault("_sheets", {})
+        if (sheet, values) not in sheets:
             tab = (self._book if values else self._formulas)[sheet]
             tab.reset_dimensions()  # some programs write wrong ones
             try:
-                kept[sheet, values] = {
+                sheets[sheet, values] = {
                     (cell.row, cell.column): (cell.value, cell.data_type)
                     for row in tab.iter_rows()
                     for cell in row
@@ -118,7 +118,7 @@ class Cells:
                 }
             except _BROKEN as error:
                 raise FleetmarkError(f"{self.path}, sheet {sheet}: cannot be read ({error}); save it again") from None
-        return kept[sheet, values]
+        return sheets[sheet, values]
 
     # ------------------------------------------------------------ what stands there
 
@@ -142,24 +142,26 @@ class Cells:
     def value(self, area: Area, row: int, col: int, column: Column) -> Value | None:
         """What a cell of a column holds; None where it is empty, and with a fault where it may not be what it is."""
         rule, where = column.rule, area.cell(row, col)
-        found, kind = self._cells(area.sheet).get((row, col), (None, "n"))
-        if found is None and not self.empty(area, row, col):
-            told = "holds a formula whose value is not stored: save the workbook in Excel or LibreOffice, then read it"
-            self.fault(area.sheet, where, told)
+        content, kind = self._cells(area.sheet).get((row, col), (None, "n"))
+        if content is None and not self.empty(area, row, col):
+            sentence = (
+                "holds a formula whose value is not stored: save the workbook in Excel or LibreOffice, then read it"
+            )
+            self.fault(area.sheet, where, sentence)
             return None
         if kind == "e":
-            self.fault(area.sheet, where, f"holds the error {found}; {column.title} is wanted: {rule.hint}")
+            self.fault(area.sheet, where, f"holds the error {content}; {column.title} is wanted: {rule.hint}")
             return None
-        if isinstance(found, str):
-            found = found.strip() or None
-        if found is None:
+        if isinstance(content, str):
+            content = content.strip() or None
+        if content is None:
             if not rule.optional:
                 self.fault(area.sheet, where, f"is empty; {column.title} is wanted: {rule.hint}")
             return None
-        made = _text(found, column) if rule.text else _number(found, column)
-        if made is None:
-            self.fault(area.sheet, where, f"{_shown(found)} is not {rule.hint}")
-        return made
+        result = _text(content, column) if rule.text else _number(content, column)
+        if result is None:
+            self.fault(area.sheet, where, f"{_shown(content)} is not {rule.hint}")
+        return result
 
     def single(self, column: Column) -> Value | None:
         """The one cell of a setting."""
@@ -172,31 +174,31 @@ class Cells:
         It goes on to the end of its tab. Rows in which nothing stands are passed over; so are those with a fault.
         """
         areas = {c.field: self.area(c.name, f"the column {c.title}") for c in columns}
-        there = {field: area for field, area in areas.items() if area is not None}
-        if len(there) < len(columns):
+        present = {field: area for field, area in areas.items() if area is not None}
+        if len(present) < len(columns):
             return []
-        key = there[columns[0].field]
-        made = []
+        key = present[columns[0].field]
+        rows = []
         for row in range(key.row, max(key.last_row, self.last_row(key.sheet)) + 1):
-            if all(self.empty(area, row, area.col) for area in there.values()):
+            if all(self.empty(area, row, area.col) for area in present.values()):
                 continue
-            known = len(self.faults)
-            values = {c.field: self.value(there[c.field], row, there[c.field].col, c) for c in columns}
-            if len(self.faults) == known:
-                made.append((row, key, values))
+            faults = len(self.faults)
+            values = {c.field: self.value(present[c.field], row, present[c.field].col, c) for c in columns}
+            if len(self.faults) == faults:
+                rows.append((row, key, values))
             else:
                 self.suspect.add(str(values[columns[0].field]))
-        return made
+        return rows
 
     def column(self, area: Area, row: int) -> str:
         """The text in a column of ours, empty where there is none."""
-        found, _ = self._cells(area.sheet).get((row, area.col), ("", "s"))
-        return str(found)
+        content, _ = self._cells(area.sheet).get((row, area.col), ("", "s"))
+        return str(content)
 
-    def kept(self, area: Area, row: int) -> float | None:
+    def number(self, area: Area, row: int) -> float | None:
         """The number in a column of ours."""
-        found, _ = self._cells(area.sheet).get((row, area.col), (None, "n"))
-        return float(found) if isinstance(found, int | float) else None
+        content, _ = self._cells(area.sheet).get((row, area.col), (None, "n"))
+        return float(content) if isinstance(content, int | float) else None
 
 
 def _shown(value: object) -> str:
@@ -220,6 +222,6 @@ def _number(value: object, column: Column) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     low = value <= rule.least if rule.above else value < rule.least
-    if low or value > rule.most or (rule.whole and value != int(value)):
+    if low or value > rule.most or (rule.integer and value != int(value)):
         return None
-    return int(value) if rule.whole else float(value)
+    return int(value) if rule.integer else float(value)

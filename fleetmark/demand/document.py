@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from fleetmark.demand import periods
 from fleetmark.demand.amounts import (
     Amount,
+    Integer,
     Limits,
     Number,
     Quantity,
@@ -19,16 +20,15 @@ from fleetmark.demand.amounts import (
     Span,
     Text,
     Watts,
-    Whole,
     Yes,
     currency,
     date,
+    integer,
     plain,
     positive,
     price,
     share,
     texts,
-    whole,
 )
 from planner.capacity.queueing import CAP
 
@@ -89,16 +89,16 @@ class Demand(_Part):
     @model_validator(mode="before")
     @classmethod
     def _which(cls, value: object) -> Any:
-        made = _quantiles(value)
-        known = {"start", "growth", "quantiles"}
-        if not isinstance(value, Mapping) or (value and not known & set(made) and _by_period(value)):
+        doc = _quantiles(value)
+        keys = {"start", "growth", "quantiles"}
+        if not isinstance(value, Mapping) or (value and not keys & set(doc) and _by_period(value)):
             return {"point": value}
-        return made
+        return doc
 
     @model_validator(mode="after")
     def _one(self) -> Demand:
-        ways = [self.point is not None, self.start is not None or self.growth is not None, bool(self.quantiles)]
-        if sum(ways) != 1:
+        forms = [self.point is not None, self.start is not None or self.growth is not None, bool(self.quantiles)]
+        if sum(forms) != 1:
             raise ValueError("give one of: a figure for every period, start and growth, or quantiles (p50, p90)")
         if self.start is None and self.growth is not None:
             raise ValueError("start is missing: what the demand is in the first period")
@@ -117,7 +117,7 @@ class Slo(_Part):
     service_time: Seconds
     service_cv: Number = 1.0
     arrival_cv: Number = 1.0
-    slots: Annotated[int, whole(1, 100_000)]
+    slots: Annotated[int, integer(1, 100_000)]
     wait: Yes = False  # the latency is that of the queue alone, without the service
 
     @model_validator(mode="before")
@@ -225,8 +225,8 @@ class Worth(_Part):
 
     @model_validator(mode="after")
     def _one(self) -> Worth:
-        ways = [self.value, self.compare, self.reference, self.measured, self.profile]
-        if sum(w is not None for w in ways) != 1:
+        sources = [self.value, self.compare, self.reference, self.measured, self.profile]
+        if sum(w is not None for w in sources) != 1:
             raise ValueError("give one of value, compare, reference, measured and profile")
         if (self.lo is None) != (self.hi is None):
             raise ValueError("lo and hi go together: the ends of the 95% interval")
@@ -249,13 +249,13 @@ class Sku(_Part):
     price: Annotated[float | None, BeforeValidator(price)]
     power: Power
     rack_units: Number
-    gpus: Whole = 0
-    ports: Whole = 1
+    gpus: Integer = 0
+    ports: Integer = 1
     lead: Span = (0.0, "period")
     support: Number = 0.0
     space: Number = 0.0
     migration: Number = 0.0
-    minimum_order: Whole = 0
+    minimum_order: Integer = 0
     age_limit: Span | None = None
     embodied: Number = 0.0
     worth: Mapping[str, Worth]
@@ -269,7 +269,7 @@ class Site(_Part):
     ports: Number | None = None
     budget: Number | None = None
     domain: Text | None = None
-    spares: Whole = 0
+    spares: Integer = 0
     energy_price: Number | None = None
     pue: Annotated[float, plain(1, 10)] | None = None
 
@@ -284,7 +284,7 @@ class Cohort(_Part):
 
     sku: Text
     site: Text
-    count: Whole
+    count: Integer
     age: Span = (0.0, "period")
 
 
@@ -292,7 +292,7 @@ class Periods(_Part):
     """``start`` and ``count``, or all ``names``; ``length`` where the names are none of the calendar."""
 
     start: Text | None = None
-    count: Annotated[int, whole(1, periods.MOST)] | None = None
+    count: Annotated[int, integer(1, periods.MOST)] | None = None
     names: Annotated[list[Text], Field(min_length=1, max_length=periods.MOST)] | None = None
     length: Literal["month", "quarter", "half", "year"] | None = None
 

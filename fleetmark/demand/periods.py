@@ -70,23 +70,23 @@ def in_order(names: Sequence[str], length: str | None = None) -> float:
     if twice is not None:
         raise ValueError(f"period {twice} stands twice")
     places = [place(n) for n in names]
-    known = [p for p in places if p]
-    if len(known) < len(names):
+    calendar = [p for p in places if p]
+    if len(calendar) < len(names):
         odd = next(n for n, p in zip(names, places, strict=True) if p is None)
         if length is None:
             raise ValueError(f"{odd!r} is no period: {_HOW}, or say how long each is: length: quarter")
         return LENGTHS[length]
-    own = known[0].length
-    if length not in (None, own):
-        raise ValueError(f"{names[0]!r} is a {own}, not a {length}")
-    for n, (one, two) in enumerate(itertools.pairwise(known)):
+    length_of_first = calendar[0].length
+    if length not in (None, length_of_first):
+        raise ValueError(f"{names[0]!r} is a {length_of_first}, not a {length}")
+    for n, (one, two) in enumerate(itertools.pairwise(calendar)):
         a, b = names[n], names[n + 1]
-        if two.length != own:
-            raise ValueError(f"{b} is a {two.length}, {a} a {own}: all periods are of one length")
+        if two.length != length_of_first:
+            raise ValueError(f"{b} is a {two.length}, {a} a {length_of_first}: all periods are of one length")
         if two.number != one.number + 1:
-            expected = Place(own, one.number + 1).name
+            expected = Place(length_of_first, one.number + 1).name
             raise ValueError(f"{b} is out of order: {expected} comes after {a}")
-    return LENGTHS[own]
+    return LENGTHS[length_of_first]
 
 
 def duration(value: object) -> tuple[float, str]:
@@ -106,7 +106,7 @@ def duration(value: object) -> tuple[float, str]:
     return amount, unit
 
 
-def whole(span: tuple[float, str], years: float, *, up: bool) -> int:
+def in_periods(span: tuple[float, str], years: float, *, up: bool) -> int:
     """A duration in periods of that many ``years``; one that is not whole is rounded ``up``, or down."""
     amount, unit = span
     periods = amount if unit == "period" else amount * _YEARS[unit] / years

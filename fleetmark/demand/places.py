@@ -50,9 +50,9 @@ class Input:
         """Say what is wrong at ``path``."""
         where = self.where(path)
         key = "" if where.column and self.places.get(path) else dotted(path)
-        made = (where, f"{key}: {sentence}" if key else sentence)
-        if made not in self.faults:
-            self.faults.append(made)
+        entry = (where, f"{key}: {sentence}" if key else sentence)
+        if entry not in self.faults:
+            self.faults.append(entry)
 
     def stop(self) -> None:
         """Raises FleetmarkError with every fault that was found, in the order of the files."""
@@ -60,10 +60,10 @@ class Input:
             return
         order = {name: n for n, name in enumerate(self.files)}
         self.faults.sort(key=lambda f: (order.get(f[0].file, 0), f[0].line))
-        told = [f"{where}: {sentence}" for where, sentence in self.faults[:MOST]]
+        sentences = [f"{where}: {sentence}" for where, sentence in self.faults[:MOST]]
         if len(self.faults) > MOST:
-            told.append(f"and {len(self.faults) - MOST} more faults")
-        raise FleetmarkError("\n".join(told))
+            sentences.append(f"and {len(self.faults) - MOST} more faults")
+        raise FleetmarkError("\n".join(sentences))
 
     def refused(self, error: ValidationError, model: type[BaseModel]) -> None:
         """Take over what pydantic found, in words."""
@@ -76,13 +76,13 @@ class Input:
 
     def _real(self, loc: Sequence[str | int]) -> Path:
         """``loc`` without the parts that stand only in the model, not in the file."""
-        made: list[str | int] = []
+        path: list[str | int] = []
         at: Any = self.doc
         for part in loc:
             if _has(at, part):
                 at = at[part]
-                made.append(part)
-        return tuple(made)
+                path.append(part)
+        return tuple(path)
 
 
 def _has(at: Any, part: str | int) -> bool:

@@ -25,7 +25,7 @@ class Rule:
     least: float = 0.0
     most: float = MOST
     above: bool = False
-    whole: bool = False
+    integer: bool = False
     text: bool = False
     words: tuple[str, ...] = ()
     optional: bool = False
@@ -38,7 +38,7 @@ class Rule:
             return message("{what}: {words}", what=self.what, words=", ".join(self.words))
         if self.text:
             return self.what
-        kind = message("a whole number") if self.whole else message("a number")
+        kind = message("a whole number") if self.integer else message("a number")
         if self.above:
             span = message("above {least}", least=f"{self.least:g}")
         elif self.most >= MOST:
@@ -162,12 +162,12 @@ def skus(money: str = "") -> tuple[Column, ...]:
         Column("sku_idle_w", message("power idle"), Rule(message("a power")), "W", AMOUNT),
         Column("sku_peak_w", message("power peak"), Rule(message("a power")), "W", AMOUNT),
         Column("sku_rack_units", message("rack units"), Rule(message("rack units")), "U", AMOUNT),
-        Column("sku_gpus", message("GPUs"), Rule(message("a count"), whole=True), "", INTEGER),
-        Column("sku_ports", message("ports"), Rule(message("a count"), whole=True), "", INTEGER),
+        Column("sku_gpus", message("GPUs"), Rule(message("a count"), integer=True), "", INTEGER),
+        Column("sku_ports", message("ports"), Rule(message("a count"), integer=True), "", INTEGER),
         Column(
             "sku_lead",
             message("lead time"),
-            Rule(message("a lead time"), most=1000, whole=True),
+            Rule(message("a lead time"), most=1000, integer=True),
             message("periods"),
             INTEGER,
         ),
@@ -177,14 +177,14 @@ def skus(money: str = "") -> tuple[Column, ...]:
         Column(
             "sku_minimum_order",
             message("minimum order"),
-            Rule(message("a count"), whole=True),
+            Rule(message("a count"), integer=True),
             message("servers"),
             INTEGER,
         ),
         Column(
             "sku_age_limit",
             message("age limit"),
-            Rule(message("an age"), most=1000, whole=True, optional=True, empty=message("none")),
+            Rule(message("an age"), most=1000, integer=True, optional=True, empty=message("none")),
             message("periods"),
             INTEGER,
         ),
@@ -221,7 +221,7 @@ def sites(money: str = "") -> tuple[Column, ...]:
         Column(
             "site_spares",
             message("spares"),
-            Rule(message("a count"), whole=True),
+            Rule(message("a count"), integer=True),
             message("servers per SKU in use"),
             INTEGER,
         ),
@@ -250,11 +250,11 @@ def fleet() -> tuple[Column, ...]:
     return (
         Column("fleet_sku", message("SKU"), Rule(message("the name of a SKU"), text=True)),
         Column("fleet_site", message("site"), Rule(message("the name of a site"), text=True)),
-        Column("fleet_count", message("in place"), Rule(message("a count"), whole=True), message("servers"), INTEGER),
+        Column("fleet_count", message("in place"), Rule(message("a count"), integer=True), message("servers"), INTEGER),
         Column(
             "fleet_age",
             message("age at the start"),
-            Rule(message("an age"), most=1000, whole=True),
+            Rule(message("an age"), most=1000, integer=True),
             message("periods"),
             INTEGER,
         ),

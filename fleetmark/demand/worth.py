@@ -56,18 +56,18 @@ class Record:
     root: Path
     campaigns: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
-    _known: dict[Any, Comparison] = field(default_factory=dict)
+    _comparisons: dict[Any, Comparison] = field(default_factory=dict)
     _machines: list[selection.Machine] | None = None
 
-    def worth(self, given: Worth, workload: Workload) -> capacity.Worth:
+    def worth(self, worth: Worth, workload: Workload) -> capacity.Worth:
         """``given`` in the unit of ``workload``. Raises FleetmarkError where it is in another, or not on record."""
-        if given.value is not None:
-            return _given(given, given.value, workload.unit)
-        if given.measured is not None:
-            return self._measured(given.measured, workload.unit, given.error)
-        if given.profile is not None:
-            return self._profiled(given.profile, workload)
-        chosen = given.compare or given.reference
+        if worth.value is not None:
+            return _stated(worth, worth.value, workload.unit)
+        if worth.measured is not None:
+            return self._measured(worth.measured, workload.unit, worth.error)
+        if worth.profile is not None:
+            return self._profiled(worth.profile, workload)
+        chosen = worth.compare or worth.reference
         assert chosen is not None
         if not _SERVERS.fullmatch(workload.unit):
             raise FleetmarkError(
@@ -75,79 +75,79 @@ class Record:
                 "measured, or the demand in servers of the baseline (unit: icelake servers)"
             )
         if isinstance(chosen, Pinned):
-            return self._compared(chosen, None, self._pinned(chosen.name, workload), given.error)
+            return self._compared(chosen, None, self._pinned(chosen.name, workload), worth.error)
         assert isinstance(chosen, Compared)
-        return self._compared(chosen, _baseline(chosen, workload), None, given.error)
+        return self._compared(chosen, _baseline(chosen, workload), None, worth.error)
 
     def _compared(
         self, chosen: Chosen, baseline: str | None, pinned: str | None, error: float | None
     ) -> capacity.Worth:
         only = (chosen.benchmark,) if chosen.benchmark else ()
         key = (baseline, pinned, chosen.candidate, only, chosen.mix)
-        if key not in self._known:
-            self._known[key] = comparing.compare(
+        if key not in self._comparisons:
+            self._comparisons[key] = comparing.compare(
                 self.root, baseline, [chosen.candidate], pinned, "server", chosen.mix, only, False
             )
-            self._noted(self._known[key])
-        found = self._known[key]
-        ratio, name = _headline(found, chosen)
+            self._noted(self._comparisons[key])
+        comparison = self._comparisons[key]
+        ratio, name = _headline(comparison, chosen)
         against = baseline or pinned or ""
         source = message(
             "compared with {baseline}: {candidate}, {what}", baseline=against, candidate=chosen.candidate, what=name
         )
         return _of_ratio(ratio, error, source)
 
-    def _noted(self, found: Comparison) -> None:
-        self.campaigns |= {m.campaign for machines in found.machines.values() for m in machines}
-        self.warnings += [w for w in found.found.warnings if w not in self.warnings]
+    def _noted(self, comparison: Comparison) -> None:
+        self.campaigns |= {m.campaign for machines in comparison.machines.values() for m in machines}
+        self.warnings += [w for w in comparison.found.warnings if w not in self.warnings]
 
     def _pinned(self, name: str, workload: Workload) -> str:
         pinned = reference.load(self.root, name)
-        whole = f"{pinned.name}@{pinned.version}"
+        version = f"{pinned.name}@{pinned.version}"
         if workload.reference is not None:
-            same = workload.reference in (pinned.name, whole)
+            same = workload.reference in (pinned.name, version)
         else:
             same = _named(workload.unit, pinned.selector) or _name(workload.unit).lower() in pinned.name.lower()
         if not same:
-            raise _apart(whole, workload)
-        return whole
+            raise _apart(version, workload)
+        return version
 
-    def _measured(self, asked: Measured, unit: str, error: float | None) -> capacity.Worth:
-        chosen = selection.choose(self._all(), asked.select)
-        side = pool.side(self.root, asked.select, chosen, only=[asked.benchmark])
+    def _measured(self, measured: Measured, unit: str, error: float | None) -> capacity.Worth:
+        chosen = selection.choose(self._all(), measured.select)
+        side = pool.side(self.root, measured.select, chosen, only=[measured.benchmark])
         if len(side.benchmarks) != 1:
             titles = pool.some(map(str, side.means))
             raise FleetmarkError(
-                f"{asked.benchmark} is {len(side.benchmarks)} benchmarks of {asked.select}: {titles}; "
+                f"{measured.benchmark} is {len(side.benchmarks)} benchmarks of {measured.select}: {titles}; "
                 "narrow it to one (workload/case/metric)"
             )
         title, about = next(iter(side.benchmarks.to_dict("index").items()))
         if about["better"] != Better.HIGHER:
             raise FleetmarkError(f"{title} is no rate ({about['unit']}, {about['better']} is better)")
-        wanted = base(unit)
-        if wanted is None or wanted[0] != about["unit"]:
+        demanded = base(unit)
+        if demanded is None or demanded[0] != about["unit"]:
             raise FleetmarkError(f"{title} is in {about['unit']}, the demand is in {unit}: they do not match")
         logs = side.means[title].dropna()
-        value = math.exp(float(logs.mean())) / wanted[1]
+        value = math.exp(float(logs.mean())) / demanded[1]
         se = float(logs.std(ddof=1)) / math.sqrt(len(logs)) if len(logs) > 1 else error
         if se is None:
             raise FleetmarkError(f"{title} is of one host: give its standard error (error: 5%), or measure another")
         self.campaigns |= {m.campaign for m in chosen}
         source = message(
-            "measured: {benchmark} of {machines}, {n} hosts", benchmark=title, machines=asked.select, n=len(logs)
+            "measured: {benchmark} of {machines}, {n} hosts", benchmark=title, machines=measured.select, n=len(logs)
         )
         return capacity.Worth(value, se, float(len(logs) - 1) if len(logs) > 1 else math.inf, source)
 
-    def _profiled(self, asked: Profile, workload: Workload) -> capacity.Worth:
+    def _profiled(self, profile: Profile, workload: Workload) -> capacity.Worth:
         if _SERVERS.fullmatch(workload.unit):
-            return profiling.worth(self.root, asked.name, asked.select, _baseline(asked, workload))
-        unit, wanted = profiling.load(self.root, asked.name).unit, base(workload.unit)
-        if wanted is None or wanted[0] != unit:
+            return profiling.worth(self.root, profile.name, profile.select, _baseline(profile, workload))
+        unit, demanded = profiling.load(self.root, profile.name).unit, base(workload.unit)
+        if demanded is None or demanded[0] != unit:
             raise FleetmarkError(
-                f"profile {asked.name} is in {unit}, the demand is in {workload.unit}: they do not match"
+                f"profile {profile.name} is in {unit}, the demand is in {workload.unit}: they do not match"
             )
-        found = profiling.worth(self.root, asked.name, asked.select)
-        return replace(found, value=found.value / wanted[1])
+        worth = profiling.worth(self.root, profile.name, profile.select)
+        return replace(worth, value=worth.value / demanded[1])
 
     def _all(self) -> Sequence[selection.Machine]:
         if self._machines is None:
@@ -155,23 +155,23 @@ class Record:
         return self._machines
 
 
-def _given(given: Worth, value: Quantity, unit: str) -> capacity.Worth:
+def _stated(worth: Worth, value: Quantity, unit: str) -> capacity.Worth:
     factor = _factor(value.unit, unit) if value.unit else 1.0
-    df = given.df or math.inf
-    if given.lo is None or given.hi is None:
-        return capacity.Worth(value.value * factor, given.error or 0.0, df, message("given"))
-    source = message("given, 95% interval {lo} to {hi}", lo=f"{given.lo:g}", hi=f"{given.hi:g}")
-    return capacity.Worth(value.value * factor, _error(given.lo, given.hi, df), df, source)
+    df = worth.df or math.inf
+    if worth.lo is None or worth.hi is None:
+        return capacity.Worth(value.value * factor, worth.error or 0.0, df, message("given"))
+    source = message("given, 95% interval {lo} to {hi}", lo=f"{worth.lo:g}", hi=f"{worth.hi:g}")
+    return capacity.Worth(value.value * factor, _error(worth.lo, worth.hi, df), df, source)
 
 
-def _factor(written: str, wanted: str) -> float:
+def _factor(written: str, demanded: str) -> float:
     """How many ``wanted`` one ``written`` is."""
-    if written == wanted:
+    if written == demanded:
         return 1.0
-    a, b = base(written), base(wanted)
-    counted = {m[2] for u in (written, wanted) if (m := _EVENTS.fullmatch(u))}  # requests are no transactions
+    a, b = base(written), base(demanded)
+    counted = {m[2] for u in (written, demanded) if (m := _EVENTS.fullmatch(u))}  # requests are no transactions
     if a is None or b is None or a[0] != b[0] or (a[0] == "1/s" and len(counted) > 1):
-        raise FleetmarkError(f"the worth is in {written}, the demand in {wanted}: they do not match")
+        raise FleetmarkError(f"the worth is in {written}, the demand in {demanded}: they do not match")
     return a[1] / b[1]
 
 
@@ -197,9 +197,9 @@ def _of_ratio(ratio: Ratio, error: float | None, source: str) -> capacity.Worth:
     return capacity.Worth(ratio.value, _error(ratio.lo, ratio.hi, df), df, hosts)
 
 
-def _headline(found: Comparison, chosen: Chosen) -> tuple[Ratio, str]:
+def _headline(comparison: Comparison, chosen: Chosen) -> tuple[Ratio, str]:
     """The ratio that was asked for, and what it is called."""
-    classes = found.found.candidates[0].classes
+    classes = comparison.found.candidates[0].classes
     name = chosen.class_ or WORK_MIX
     if chosen.benchmark:
         measured = [n for n, e in classes.items() if e.each]

@@ -39,10 +39,10 @@ def read(file: File) -> Input:
         loader.dispose()
     if not isinstance(doc, dict):
         raise FleetmarkError(f"{file.name}: keys and values are expected; `fleetmark plan init` writes an example")
-    made = Input(doc, walk.places, {file.name: hashlib.sha256(raw).hexdigest()})
+    source = Input(doc, walk.places, {file.name: hashlib.sha256(raw).hexdigest()})
     for path, sentence in walk.faults:
-        made.fault(path, sentence)
-    return made
+        source.fault(path, sentence)
+    return source
 
 
 class _Walk:
@@ -66,28 +66,28 @@ class _Walk:
             return self.scalar(node)
         self.open.add(id(node))
         if isinstance(node, yaml.MappingNode):
-            made: Any = self.mapping(node, path)
+            result: Any = self.mapping(node, path)
         else:
             assert isinstance(node, yaml.SequenceNode)
-            made = [self.value(item, (*path, n)) for n, item in enumerate(node.value)]
+            result = [self.value(item, (*path, n)) for n, item in enumerate(node.value)]
         self.open.discard(id(node))
-        return made
+        return result
 
     def mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
-        own = {id(k) for k, _ in node.value}
+        direct = {id(k) for k, _ in node.value}
         self.loader.flatten_mapping(node)
-        made: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         written: set[str] = set()
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             key = self.key(key_node)
             inner = (*path, key)
-            if key in written and id(key_node) in own:
+            if key in written and id(key_node) in direct:
                 self.faults.append((inner, f"stands twice, at line {self.places[inner].line} and line {line}"))
-            if id(key_node) in own:
+            if id(key_node) in direct:
                 written.add(key)
-            made[key] = self.value(value_node, inner, line)
-        return made
+            result[key] = self.value(value_node, inner, line)
+        return result
 
     def key(self, node: yaml.Node) -> str:
         line = node.start_mark.line + 1

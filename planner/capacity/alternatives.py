@@ -32,22 +32,22 @@ def alternatives(question: Question, plan: Plan, most: int = 2, *, seconds: floa
     no other way, or ``seconds`` do not suffice.
     """
     end = time.monotonic() + seconds
-    found: list[Alternative] = []
+    others: list[Alternative] = []
     for share, by_site in itertools.product(SHARES, (False, True) if len(question.sites) > 1 else (False,)):
-        while len(found) < most and time.monotonic() < end:
-            counts = [_bought(p, by_site) for p in (plan, *(a.plan for a in found))]
+        while len(others) < most and time.monotonic() < end:
+            counts = [_bought(p, by_site) for p in (plan, *(a.plan for a in others))]
             caps = {
                 key: int(share * min(count[key] for count in counts if key in count))
                 for key in dict.fromkeys(itertools.chain(*counts))
             }
             above = [[key for key, count in bought.items() if count > caps[key]] for bought in counts]
             if not above[0]:
-                return found
-            nearest = _cheapest(question, plan, _hitting(above), caps, (end - time.monotonic()) / (most - len(found)))
+                return others
+            nearest = _cheapest(question, plan, _hitting(above), caps, (end - time.monotonic()) / (most - len(others)))
             if nearest is None:
                 break
-            found.append(nearest)
-    return sorted(found, key=lambda a: a.extra)
+            others.append(nearest)
+    return sorted(others, key=lambda a: a.extra)
 
 
 def trades(question: Question, plan: Plan) -> dict[str, float]:
@@ -96,7 +96,7 @@ def _cheapest(
         model = build(question, plan.margin, {key: most[key] for key in choice})
         if not len(model.cost):
             continue
-        relaxed = highs(model, whole=np.zeros_like(model.whole), seconds=max(end - time.monotonic(), 1.0))
+        relaxed = highs(model, integer=np.zeros_like(model.integer), seconds=max(end - time.monotonic(), 1.0))
         if not relaxed.infeasible:
             bounds.append((relaxed.bound * model.scale, j))
     nearest: tuple[Plan, Choice] | None = None
@@ -108,24 +108,26 @@ def _cheapest(
             break
         caps = {key: most[key] for key in choices[j]}
         try:
-            made = best(question, gap=max(plan.gap, LEAST_GAP), seconds=max(left, 1.0), margin=plan.margin, caps=caps)
+            candidate = best(
+                question, gap=max(plan.gap, LEAST_GAP), seconds=max(left, 1.0), margin=plan.margin, caps=caps
+            )
         except FleetmarkError:  # time ran out: the plan itself and the alternatives found before are worth showing
             least = min(least, bound)
             continue
-        if made is None:
+        if candidate is None:
             continue
-        least = min(least, made.bound)
-        if nearest is None or made.objective < nearest[0].objective:
-            nearest = made, choices[j]
+        least = min(least, candidate.bound)
+        if nearest is None or candidate.objective < nearest[0].objective:
+            nearest = candidate, choices[j]
     if nearest is None:
         return None
-    made, choice = nearest
-    before, after = trades(question, plan), trades(question, made)
+    candidate, choice = nearest
+    before, after = trades(question, plan), trades(question, candidate)
     return Alternative(
         name=_name({key: most[key] for key in sorted(choice)}),
-        plan=made,
-        extra=made.objective - plan.objective,
-        least=min(least, made.objective) - plan.objective,
+        plan=candidate,
+        extra=candidate.objective - plan.objective,
+        least=min(least, candidate.objective) - plan.objective,
         trades={what: after[what] - before[what] for what in TRADES},
     )
 

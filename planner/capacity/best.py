@@ -32,10 +32,10 @@ def best(
     """As ``solve``, but None where there is no plan, and no more is bought than ``caps`` allow."""
     began = time.monotonic()
     model = build(question, margin, caps)
-    found = search(model, gap, seconds)
-    if found is None:
+    result = search(model, gap, seconds)
+    if result is None:
         return None
-    if found.values is None:
+    if result.values is None:
         raise FleetmarkError(
             message(
                 "no plan was found within {n} s, nor was it shown that there is none: allow more time, or ask for "
@@ -43,14 +43,14 @@ def best(
                 n=round(seconds),
             )
         )
-    stock, use = _tables(model, found.values)
-    money = costs(question, stock, use)
-    objective = float(money["present"].sum())
-    bound = min(found.bound * model.scale, objective)
+    stock, use = _tables(model, result.values)
+    cost = costs(question, stock, use)
+    objective = float(cost["present"].sum())
+    bound = min(result.bound * model.scale, objective)
     plan = Plan(
         stock=stock,
         use=use,
-        costs=money,
+        costs=cost,
         objective=objective,
         bound=bound,
         gap=(objective - bound) / objective if objective > 0 else 0.0,

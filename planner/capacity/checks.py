@@ -21,15 +21,15 @@ COUNTED = ("buy", "arrive", "retire", "installed", "active")
 def check(question: Question, plan: Plan) -> list[str]:
     """What does not hold, in sentences; nothing for a plan that obeys every limit and whose money is right."""
     counts = _counts(plan.stock)
-    found = [*_tables(question, plan, counts)]
-    if found:  # the rest needs tables that can be read
-        return found
-    found += _stock(question, counts)
-    found += _use(question, plan, counts)
-    found += _demand(question, plan)
-    found += _limits(question, counts)
-    found += _money(question, plan)
-    return found
+    faults = [*_tables(question, plan, counts)]
+    if faults:  # the rest needs tables that can be read
+        return faults
+    faults += _stock(question, counts)
+    faults += _use(question, plan, counts)
+    faults += _demand(question, plan)
+    faults += _limits(question, counts)
+    faults += _money(question, plan)
+    return faults
 
 
 def _counts(stock: pd.DataFrame) -> Counts:
@@ -235,20 +235,20 @@ def _limits(q: Question, counts: Counts) -> Iterator[str]:
 
 def _money(q: Question, plan: Plan) -> Iterator[str]:
     """The costs follow from the counts, and their present value is the objective."""
-    right = costs(q, plan.stock, plan.use)
-    told = plan.costs.sort_values("period", kind="stable").set_index(["period", "kind"])[["money", "present"]]
-    keys = list(zip(right["period"], right["kind"], strict=True))
-    if sorted(keys) != sorted(told.index):
+    expected = costs(q, plan.stock, plan.use)
+    reported = plan.costs.sort_values("period", kind="stable").set_index(["period", "kind"])[["money", "present"]]
+    keys = list(zip(expected["period"], expected["kind"], strict=True))
+    if sorted(keys) != sorted(reported.index):
         yield message("the plan's costs are not one for each period and kind")
         return
-    both = right[["money", "present"]].to_numpy(), told.loc[keys].to_numpy()
+    both = expected[["money", "present"]].to_numpy(), reported.loc[keys].to_numpy()
     off = np.abs(both[0] - both[1]) > TOLERANCE * np.maximum(np.abs(both[0]), 1.0)
     for (t, kind), wrong in zip(keys, off.any(axis=1), strict=True):
         if wrong:
             yield message(
                 "the plan's cost of {kind} in {period} does not follow from its counts", kind=kind, period=q.periods[t]
             )
-    total = float(right["present"].sum())
+    total = float(expected["present"].sum())
     if abs(total - plan.objective) > TOLERANCE * max(abs(total), 1.0):
         yield message("the plan's present value is {n}, but its costs come to {m}", n=plan.objective, m=total)
     if plan.bound > plan.objective * (1 + TOLERANCE) + TOLERANCE:

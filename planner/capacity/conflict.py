@@ -35,16 +35,16 @@ class _Oracle:
 
     def __init__(self, question: Question, margin: Margin, end: float) -> None:
         self.question, self.margin, self.end = question, margin, end
-        self.said: dict[tuple[Without, bool], bool | None] = {}
+        self.answers: dict[tuple[Without, bool], bool | None] = {}
 
     def possible(self, dropped: Iterable[Label], relaxed: bool = False) -> bool | None:
         """None where time did not suffice. ``relaxed``: with fractions of servers."""
         key = frozenset(dropped), relaxed
-        if key not in self.said:
+        if key not in self.answers:
             left = min(PROBE, self.end - time.monotonic())
             question = of.without(self.question, sorted(key[0], key=str))
-            self.said[key] = None if left <= 0 else _possible(question, self.margin, left, relaxed)
-        return self.said[key]
+            self.answers[key] = None if left <= 0 else _possible(question, self.margin, left, relaxed)
+        return self.answers[key]
 
 
 def conflict(question: Question, *, margin: Margin, seconds: float = 60.0) -> Conflict:
@@ -56,24 +56,24 @@ def conflict(question: Question, *, margin: Margin, seconds: float = 60.0) -> Co
     end = time.monotonic() + seconds
     oracle = _Oracle(question, margin, time.monotonic() + (1 - SAVED) * seconds)
     every = of.limits(question)
-    found: list[list[Label]] = []
+    sets: list[list[Label]] = []
     sure = True
     start = _priced(question, margin, seconds)
     for order in _orders(every):
         keep, proven = _irreducible(order, start, oracle)
-        found.append(keep)
+        sets.append(keep)
         sure = sure and proven
-    least = min(found, key=len)
+    least = min(sets, key=len)
     smaller, smallest = _smaller(every, least, oracle)
     least = smaller or least
     rank = {limit: j for j, limit in enumerate(every)}
-    told = []
+    members = []
     for j, limit in enumerate(sorted(least, key=rank.__getitem__, reverse=True)):
         share = max(end - time.monotonic(), 1.0) / (len(least) - j)
         relax, cost = _relaxation(question, margin, limit, share)
         beside = _beside(question, margin, limit, share / 2) if relax is None else []
-        told.append(Limit(of.name(question, limit), relax, of.unit(question, limit), cost, beside))
-    return Conflict(told, smallest and sure)
+        members.append(Limit(of.name(question, limit), relax, of.unit(question, limit), cost, beside))
+    return Conflict(members, smallest and sure)
 
 
 def _possible(question: Question, margin: Margin, seconds: float, relaxed: bool) -> bool | None:
@@ -81,10 +81,10 @@ def _possible(question: Question, margin: Margin, seconds: float, relaxed: bool)
     if not len(model.cost):
         return not (model.low > 0).any()
     if relaxed:
-        got = highs(model, whole=np.zeros_like(model.whole), cost=np.zeros_like(model.cost), seconds=seconds)
-        return True if got.values is not None else False if got.infeasible else None
-    found = search(model, ANY, seconds)
-    return False if found is None else True if found.values is not None else None
+        answer = highs(model, integer=np.zeros_like(model.integer), cost=np.zeros_like(model.cost), seconds=seconds)
+        return True if answer.values is not None else False if answer.infeasible else None
+    result = search(model, ANY, seconds)
+    return False if result is None else True if result.values is not None else None
 
 
 def _priced(question: Question, margin: Margin, seconds: float) -> set[Label] | None:
@@ -93,10 +93,10 @@ def _priced(question: Question, margin: Margin, seconds: float) -> set[Label] | 
     if not len(model.cost):
         return None
     stretched = of.elastic(model)
-    got = of.duals(stretched, seconds)
-    if got is None or got[0] <= A_LITTLE:
+    prices = of.duals(stretched, seconds)
+    if prices is None or prices[0] <= A_LITTLE:
         return None
-    return {of.stands_for(label) for label in got[1] if label[0] in of.AMOUNTS}
+    return {of.stands_for(label) for label in prices[1] if label[0] in of.AMOUNTS}
 
 
 def _orders(every: Sequence[Label]) -> Iterator[list[Label]]:
@@ -196,14 +196,14 @@ def _least_amount(
             if of.stands_for(label) == limit:
                 high[row] = of.amount(question, limit) / model.units[row]
         model = replace(model, high=high)
-    got = highs(model, gap=1e-6, seconds=seconds)
-    if got.values is None:
+    answer = highs(model, gap=1e-6, seconds=seconds)
+    if answer.values is None:
         return None, None
     row = next(r for r, label in enumerate(model.labels) if of.stands_for(label) == limit)
-    by = max(float(got.values[-1]), 0.0) * float(model.units[row])
+    by = max(float(answer.values[-1]), 0.0) * float(model.units[row])
     if limit[0] == "demand":  # the row has the margin in it
-        given = margin.get(str(limit[1]), 1.0)
-        by /= float(given[int(limit[2])] if isinstance(given, Sequence) else given)
+        factor = margin.get(str(limit[1]), 1.0)
+        by /= float(factor[int(limit[2])] if isinstance(factor, Sequence) else factor)
     by *= 1 + A_LITTLE
     return by, of.loosened(question, limit, by)
 

@@ -53,21 +53,21 @@ def energy(question: Question, stock: pd.DataFrame, use: pd.DataFrame) -> dict[s
     rest = stock["active"].to_numpy(float) * _of({s: sku.idle_w for s, sku in q.skus.items()}, stock["sku"])
     work = use["servers"].to_numpy(float) * _of({s: sku.peak_w - sku.idle_w for s, sku in q.skus.items()}, use["sku"])
     work *= _of({w: load.utilisation for w, load in q.workloads.items()}, use["workload"])
-    found = {}
+    by_site = {}
     for k in q.sites:
         watts = np.zeros(len(q.periods))
         for table, each in ((stock, rest), (use, work)):
             here = (table["site"] == k).to_numpy()
             watts += _by_period(q, table["period"].to_numpy()[here], each[here])
-        found[k] = watts * q.energy(k)
-    return found
+        by_site[k] = watts * q.energy(k)
+    return by_site
 
 
 def carbon(question: Question, stock: pd.DataFrame, use: pd.DataFrame) -> float:
     """kg CO2e over the whole horizon: of making what is bought, and of the energy drawn."""
-    made = stock["buy"].to_numpy(float) * _of({s: sku.embodied for s, sku in question.skus.items()}, stock["sku"])
+    embodied = stock["buy"].to_numpy(float) * _of({s: sku.embodied for s, sku in question.skus.items()}, stock["sku"])
     drawn = sum(float(kwh.sum()) for kwh in energy(question, stock, use).values())
-    return float(made.sum()) + question.grid * drawn
+    return float(embodied.sum()) + question.grid * drawn
 
 
 def _of(each: dict[str, float], names: Iterable[str]) -> Floats:

@@ -88,7 +88,7 @@ class Fleet:
         self.shares[use["period"].to_numpy(int), *where] = use["servers"].to_numpy(float)
         domains = [site.domain or site.name for site in sites]
         cases = list(dict.fromkeys(domains)) if question.survive else [""]
-        self.kept = np.array([[d != case for d in domains] for case in cases])
+        self.surviving = np.array([[d != case for d in domains] for case in cases])
         allowed = np.array([[not x.sites or name in x.sites for x in workloads] for name in k])
         self.may: Flags = np.repeat(allowed[None], len(s), axis=0)
         self.utilisation = np.array([x.utilisation for x in workloads])
@@ -110,13 +110,13 @@ class Fleet:
         lost, alone, works, left_open = [], [], [], 0
         for t in range(len(self.count)):
             shares, demand = self.grown(t), draws.demand[:, :, t]
-            work = served(worth, shares, self.kept)
+            work = served(worth, shares, self.surviving)
             bad = ~enough(work[:, :, None], demand[:, :, None])
             now: Flags = np.asarray(bad.any(axis=1))
             again = np.flatnonzero(now & ~bad[:, ~self.free].any(axis=1))
             if shared and len(again) and self.free.any():
                 held = self.shares[t][:, :, ~self.free].sum(axis=2)
-                servers = Servers(np.maximum(self.count[t] - held, 0), self.may[:, :, self.free], self.kept)
+                servers = Servers(np.maximum(self.count[t] - held, 0), self.may[:, :, self.free], self.surviving)
                 part = np.ix_(again, np.arange(worth.shape[1]), self.free)
                 good, undecided = possible(
                     worth[part], demand[np.ix_(again, self.free)], servers, shares[:, :, self.free]

@@ -28,16 +28,16 @@ SITE = {"power": "power_w", "rack units": "rack_units", "ports": "ports", "site 
 def limits(question: Question) -> list[Label]:
     """All there are, those first that are easiest thought away."""
     q = question
-    found: list[Label] = [("survival",)] if q.survive else []
-    found += [("sites", w) for w, work in q.workloads.items() if work.sites and set(q.sites) - work.sites]
+    labels: list[Label] = [("survival",)] if q.survive else []
+    labels += [("sites", w) for w, work in q.workloads.items() if work.sites and set(q.sites) - work.sites]
     for kind, least in (("lead time", 0), ("age limit", None), ("minimum order", 1)):
-        found += [(kind, s) for s, sku in q.skus.items() if getattr(sku, SKU[kind]) not in (None, 0, least)]
-    found += [("spares", k) for k, site in q.sites.items() if site.spares]
-    found += [("budget", t) for t, money in enumerate(q.budget) if money is not None]
+        labels += [(kind, s) for s, sku in q.skus.items() if getattr(sku, SKU[kind]) not in (None, 0, least)]
+    labels += [("spares", k) for k, site in q.sites.items() if site.spares]
+    labels += [("budget", t) for t, money in enumerate(q.budget) if money is not None]
     for kind in ("site budget", "ports", "rack units", "power"):
-        found += [(kind, k) for k, site in q.sites.items() if getattr(site, SITE[kind]) is not None]
-    found += [("demand", w, t) for w, work in q.workloads.items() for t, point in enumerate(work.point) if point]
-    return found
+        labels += [(kind, k) for k, site in q.sites.items() if getattr(site, SITE[kind]) is not None]
+    labels += [("demand", w, t) for w, work in q.workloads.items() for t, point in enumerate(work.point) if point]
+    return labels
 
 
 def name(question: Question, limit: Label) -> str:
@@ -168,7 +168,7 @@ def elastic(model: Model, only: Label | None = None) -> Model:
         cost=np.concatenate([np.zeros_like(model.cost), np.ones(more)]),
         lower=np.concatenate([model.lower, np.zeros(more)]),
         upper=np.concatenate([model.upper, np.full(more, np.inf)]),
-        whole=np.concatenate([model.whole, np.zeros(more, dtype=bool)]),
+        integer=np.concatenate([model.integer, np.zeros(more, dtype=bool)]),
     )
 
 
@@ -181,7 +181,7 @@ def duals(model: Model, seconds: float) -> tuple[float, Mapping[Label, float]] |
     below = ~above & ~equal
     rows = sparse.vstack([model.rows[below], -model.rows[above]]).tocsr()
     solver: Any = linprog  # its stubs know no sparse matrices
-    got = solver(
+    result = solver(
         model.cost,
         A_ub=rows,
         b_ub=np.concatenate([model.high[below], -model.low[above]]),
@@ -191,15 +191,15 @@ def duals(model: Model, seconds: float) -> tuple[float, Mapping[Label, float]] |
         method="highs",
         options={"time_limit": max(seconds, 1.0)},
     )
-    if got.status in {1, 2}:
+    if result.status in {1, 2}:
         return None
-    if got.status != 0:
-        raise FleetmarkError(message("the solver gave up on the capacity question: {why}", why=got.message))
+    if result.status != 0:
+        raise FleetmarkError(message("the solver gave up on the capacity question: {why}", why=result.message))
     value: Floats = np.zeros(len(model.labels))
-    value[below], value[above] = np.split(np.abs(got.ineqlin.marginals), [int(below.sum())])
-    found: dict[Label, float] = {}
+    value[below], value[above] = np.split(np.abs(result.ineqlin.marginals), [int(below.sum())])
+    prices: dict[Label, float] = {}
     for row in np.flatnonzero(value > 1e-9).tolist():
         label = model.labels[row]
         key = label[:3] if label[0] == "demand" else label
-        found[key] = found.get(key, 0.0) + float(value[row] / model.units[row])
-    return float(got.fun), found
+        prices[key] = prices.get(key, 0.0) + float(value[row] / model.units[row])
+    return float(result.fun), prices

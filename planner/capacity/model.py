@@ -38,8 +38,8 @@ class Shape:
     def __init__(self, q: Question, margin: Margin, caps: Caps) -> None:
         self.question, self.caps = q, caps
         self.periods = len(q.periods)
-        there = {(c.sku, c.site) for c in q.fleet if c.count}
-        self.pairs = [(s, k) for s in q.skus for k in q.sites if (s, k) in there or self.sold(s, k)]
+        in_place = {(c.sku, c.site) for c in q.fleet if c.count}
+        self.pairs = [(s, k) for s in q.skus for k in q.sites if (s, k) in in_place or self.sold(s, k)]
         self.skus = [q.skus[s] for s, _ in self.pairs]
         self.sites = [q.sites[k] for _, k in self.pairs]
         number = {pair: p for p, pair in enumerate(self.pairs)}
@@ -47,14 +47,14 @@ class Shape:
         for c in q.fleet:
             if c.count:
                 self.start[number[c.sku, c.site]] += c.count
-        self.wanted = {
+        self.demand = {
             w: np.array(v.point, dtype=float) * np.asarray(margin.get(w, 1.0)) for w, v in q.workloads.items()
         }
         self.combos = [
             (p, w)
             for p, (s, k) in enumerate(self.pairs)
             for w, work in q.workloads.items()
-            if w in q.skus[s].worth and (not work.sites or k in work.sites) and self.wanted[w].any()
+            if w in q.skus[s].worth and (not work.sites or k in work.sites) and self.demand[w].any()
         ]
         self.gives = sorted({(w, self.pairs[p][1]) for p, w in self.combos}) if q.survive else []
         self.spared = [p for p, site in enumerate(self.sites) if site.spares > 0]
@@ -110,7 +110,7 @@ class Shape:
     @cached_property
     def needed(self) -> Floats:
         """The most servers that are of use per combo and period: they alone would meet the demand."""
-        need = np.array([self.wanted[w] for _, w in self.combos]).reshape(-1, self.periods) / self.worth[:, None]
+        need = np.array([self.demand[w] for _, w in self.combos]).reshape(-1, self.periods) / self.worth[:, None]
         need[self.dedicated] = np.ceil(need[self.dedicated] - NEAR)
         return need
 
@@ -160,7 +160,7 @@ class Model:
     cost: Floats
     lower: Floats
     upper: Floats
-    whole: npt.NDArray[np.bool_]
+    integer: npt.NDArray[np.bool_]
     rows: sparse.csr_array
     low: Floats
     high: Floats
@@ -174,13 +174,13 @@ def build(question: Question, margin: Margin, caps: Caps | None = None) -> Model
     shape = Shape(question, margin, caps or {})
     cost = _money(shape)
     scale = float(cost.max(initial=0.0)) / 1000 or 1.0
-    upper, whole = np.full(shape.total, np.inf), np.zeros(shape.total, dtype=bool)
+    upper, integer = np.full(shape.total, np.inf), np.zeros(shape.total, dtype=bool)
     for block, most in (("x", shape.order), ("n", shape.most), ("a", shape.needed)):
         upper[shape.at(block)] = most
     upper[shape.at("z")] = upper[shape.at("y")] = 1.0
     for block in ("x", "d", "n", "z", "y"):
-        whole[shape.at(block)] = True
-    whole[shape.at("a", np.flatnonzero(shape.dedicated))] = True
+        integer[shape.at(block)] = True
+    integer[shape.at("a", np.flatnonzero(shape.dedicated))] = True
     rows = _Rows()
     _stock(rows, shape)
     _use(rows, shape)
@@ -192,7 +192,7 @@ def build(question: Question, margin: Margin, caps: Caps | None = None) -> Model
         cost=cost / scale,
         lower=np.zeros(shape.total),
         upper=upper,
-        whole=whole,
+        integer=integer,
         rows=rows.matrix(shape.total),
         low=np.concatenate([np.zeros(0), *rows.low]),
         high=np.concatenate([np.zeros(0), *rows.high]),
@@ -327,11 +327,11 @@ def _demand(rows: _Rows, shape: Shape) -> None:
     sites: dict[str, dict[str, int]] = {}
     for j, (w, k) in enumerate(shape.gives):
         sites.setdefault(w, {})[k] = j
-    for w, wanted in shape.wanted.items():
-        if not wanted.any():
+    for w, demand in shape.demand.items():
+        if not demand.any():
             continue
         mine, unit = combos.get(w, []), shape.unit.get(w, 1.0)
-        need = wanted / unit
+        need = demand / unit
         if not mine:  # nothing can run it in time: rows that nothing satisfies
             rows.add([("demand", w, t) for t in span], need, np.inf, unit)
             continue

@@ -40,7 +40,7 @@ def shadow_prices(question: Question, plan: Plan, *, most: int = MOST, seconds: 
     expected = {label: relaxed[1][label] * steps[label] for label in weighty}
     gap = min(max(AIM * min(expected.values(), default=0.0) / max(relaxed[0], 1e-9), TIGHTEST), LOOSEST)
     before = _solved(model, gap, SHARE * seconds)
-    found = []
+    bindings = []
     for j, label in enumerate(weighty):
         missed = 0.0 if before is None else (before[0] - before[1]) / model.scale
         times = _times(missed, expected[label], steps[label], amount(question, stands_for(label)))
@@ -51,13 +51,13 @@ def shadow_prices(question: Question, plan: Plan, *, most: int = MOST, seconds: 
         if before is not None and share > 0:
             saves = _saved(before, changed, hoped, max(gap, AIM * hoped / max(before[0], 1e-9)), share)
         if saves is None:
-            bare = highs(changed, whole=np.zeros_like(changed.whole), seconds=max(share, 1.0))
+            bare = highs(changed, integer=np.zeros_like(changed.integer), seconds=max(share, 1.0))
             if bare.values is not None:
                 saves, rough = max(relaxed[0] * model.scale - bare.cost * changed.scale, 0.0), True
         per_unit = None if saves is None else saves / step
         weight = -1.0 if per_unit is None else per_unit * steps[label]
-        found.append((weight, Binding(_name(question, label), unit(question, label), step, per_unit, rough)))
-    return [binding for _, binding in sorted(found, key=lambda each: -each[0])]
+        bindings.append((weight, Binding(_name(question, label), unit(question, label), step, per_unit, rough)))
+    return [binding for _, binding in sorted(bindings, key=lambda each: -each[0])]
 
 
 def _saved(before: tuple[float, float], changed: Model, hoped: float, gap: float, seconds: float) -> float | None:
@@ -73,11 +73,11 @@ def _saved(before: tuple[float, float], changed: Model, hoped: float, gap: float
 
 def _solved(model: Model, gap: float, seconds: float) -> tuple[float, float] | None:
     """Present value and bound, None where no plan was found in time."""
-    got = search(model, gap, seconds)
-    if got is None or got.values is None:
+    result = search(model, gap, seconds)
+    if result is None or result.values is None:
         return None
-    cost = float(model.cost @ got.values) * model.scale
-    return cost, min(got.bound * model.scale, cost)
+    cost = float(model.cost @ result.values) * model.scale
+    return cost, min(result.bound * model.scale, cost)
 
 
 def _times(missed: float, expected: float, step: float, limit: float) -> int:
@@ -100,18 +100,18 @@ def _step(q: Question, plan: Plan, label: Label) -> float:
     if kind == "demand":
         w = str(label[1])
         used = set(plan.use.loc[plan.use["workload"] == w, "sku"]) or {s for s in q.skus if w in q.skus[s].worth}
-        given = max(q.skus[s].worth[w].value for s in used) * q.workloads[w].utilisation
-        return min(given / plan.factor(w, int(label[2])), q.workloads[w].point[int(label[2])])
+        work = max(q.skus[s].worth[w].value for s in used) * q.workloads[w].utilisation
+        return min(work / plan.factor(w, int(label[2])), q.workloads[w].point[int(label[2])])
     stock = plan.stock[plan.stock["installed"] + plan.stock["buy"] > 0]
     if kind in SITE:
         stock = stock[stock["site"] == label[1]]
-    there = [q.skus[s] for s in dict.fromkeys(stock["sku"])] or list(q.skus.values())
+    skus = [q.skus[s] for s in dict.fromkeys(stock["sku"])] or list(q.skus.values())
     each = {
-        "power": [s.peak_w for s in there],
-        "rack units": [s.rack_units for s in there],
-        "ports": [float(s.ports) for s in there],
+        "power": [s.peak_w for s in skus],
+        "rack units": [s.rack_units for s in skus],
+        "ports": [float(s.ports) for s in skus],
     }
-    sold = [s.price for s in there if s.price] or [s.price for s in q.skus.values() if s.price]
+    sold = [s.price for s in skus if s.price] or [s.price for s in q.skus.values() if s.price]
     return max(each.get(str(kind), sold), default=1.0) or 1.0
 
 

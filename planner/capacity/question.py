@@ -210,8 +210,8 @@ class Plan:
 
     def factor(self, workload: str, period: int) -> float:
         """What the demand of that workload and period was multiplied by, 1 where there is no margin."""
-        given = self.margin.get(workload, 1.0)
-        return float(given[period] if isinstance(given, Sequence) else given)
+        factors = self.margin.get(workload, 1.0)
+        return float(factors[period] if isinstance(factors, Sequence) else factors)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,13 +68,13 @@ def takes_longer(
 
     Gamma is exact where service is exponential (``service_cv2`` 1) or always the same (0).
     """
-    asked = erlang_c(servers, load)
+    waits = erlang_c(servers, load)
     held = _drain(servers, load, service_s, arrival_cv2, service_cv2)
     alone = _serves_longer(seconds, service_s, service_cv2)
-    if asked == 0 or held == 0:
+    if waits == 0 or held == 0:
         return alone
     if service_cv2 == 0:
-        return asked * math.exp(-max(seconds - service_s, 0) / held) if seconds >= service_s else 1.0
+        return waits * math.exp(-max(seconds - service_s, 0) / held) if seconds >= service_s else 1.0
     shape = 1 / service_cv2
     scale = service_s * service_cv2
 
@@ -83,7 +83,7 @@ def takes_longer(
         return math.exp(-(seconds - float(special.gammaincinv(shape, part)) * scale) / held)
 
     short, _ = integrate.quad(late, 0, 1 - alone, limit=200)
-    return asked * (alone + short) + (1 - asked) * alone
+    return waits * (alone + short) + (1 - waits) * alone
 
 
 def _serves_longer(seconds: float, service_s: float, service_cv2: float) -> float:
@@ -112,38 +112,38 @@ def utilisation_for(
     cannot be kept at any load, and for what are no such figures.
     """
     _refuse(target_s, quantile, service_s, slots, (arrival_cv2, service_cv2), cap)
-    said_target = _target(target_s, quantile, wait)
+    target = _target(target_s, quantile, wait)
     least = 0.0 if wait else service_s
     if target_s <= least:
         raise FleetmarkError(
-            f"{said_target} cannot be kept: service alone takes {human(service_s, 's')} on average; "
+            f"{target} cannot be kept: service alone takes {human(service_s, 's')} on average; "
             "give a longer target, or a faster server's service time"
         )
     if quantile is not None and not wait and (alone := _serves_longer(target_s, service_s, service_cv2)) > 1 - quantile:
         raise FleetmarkError(
-            f"{said_target} cannot be kept: with a mean of {human(service_s, 's')} and a squared coefficient of "
+            f"{target} cannot be kept: with a mean of {human(service_s, 's')} and a squared coefficient of "
             f"variation of {service_cv2:g}, {alone:.1%} of requests take longer in service alone; "
             "give a longer target, or the service time's own variation if that is smaller"
         )
 
-    def kept(utilisation: float) -> bool:
+    def meets(utilisation: float) -> bool:
         of = (slots, utilisation * slots, service_s, arrival_cv2, service_cv2)
         if quantile is None:
             return mean_wait(*of) <= target_s - least
         return (waits_longer if wait else takes_longer)(target_s, *of) <= 1 - quantile
 
-    if kept(cap):
-        return cap, message("the cap of {cap}: {target} would allow more", cap=f"{cap:g}", target=said_target)
+    if meets(cap):
+        return cap, message("the cap of {cap}: {target} would allow more", cap=f"{cap:g}", target=target)
     low, high = 0.0, cap
     while high - low > _TOLERANCE:
         middle = (low + high) / 2
-        low, high = (middle, high) if kept(middle) else (low, middle)
+        low, high = (middle, high) if meets(middle) else (low, middle)
     if low == 0:
         raise FleetmarkError(
-            f"{said_target} cannot be kept at any load worth having on {slots} slots with a service time of "
+            f"{target} cannot be kept at any load worth having on {slots} slots with a service time of "
             f"{human(service_s, 's')}; give a longer target, or more slots to one queue"
         )
-    return low, message("{target}, with {slots} slots to a queue", target=said_target, slots=slots)
+    return low, message("{target}, with {slots} slots to a queue", target=target, slots=slots)
 
 
 def _target(target_s: float, quantile: float | None, wait: bool) -> str:

@@ -41,12 +41,12 @@ IN_USE = (
     4.0,
     0.0,
 )  # active servers above which the rounded plan keeps spares for them: the cheapest is taken
-WHOLE = 1e-6  # HiGHS's tolerance of integers
+INTEGRALITY = 1e-6  # HiGHS's tolerance of integers
 LEAST_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Result:
     """Values of the variables, integers whole, or None where no plan was found in time; in units of the programme's
     cost, no plan costs less than ``bound``.
     """
@@ -68,7 +68,7 @@ class Answer:
 def highs(
     model: Model,
     *,
-    whole: Marks | None = None,
+    integer: Marks | None = None,
     lower: Floats | None = None,
     upper: Floats | None = None,
     cost: Floats | None = None,
@@ -79,29 +79,29 @@ def highs(
 
     Raises FleetmarkError where HiGHS ends otherwise than with an answer, the word that there is none, or its time.
     """
-    whole = model.whole if whole is None else whole
+    integer = model.integer if integer is None else integer
     ends = Bounds(model.lower if lower is None else lower, model.upper if upper is None else upper)
     rows = LinearConstraint(model.rows, model.low, model.high)
     options: Any = {"time_limit": max(seconds, LEAST_SECONDS), "mip_rel_gap": gap}
     c = model.cost if cost is None else cost
     with _silent():
-        got = milp(c, integrality=whole.astype(int), bounds=ends, constraints=rows, options=options)
-    if got.status not in {0, 1, 2}:
-        raise FleetmarkError(message("the solver gave up on the capacity question: {why}", why=got.message))
-    bound = getattr(got, "mip_dual_bound", None)
-    if got.x is None:
-        return Answer(None, np.inf, -np.inf if bound is None else float(bound), got.status == 2)
-    value = float(got.fun)
-    if not whole.any():
-        return Answer(got.x, value, value if got.status == 0 else -np.inf, False)
-    return Answer(got.x, value, -np.inf if bound is None else min(float(bound), value), False)
+        result = milp(c, integrality=integer.astype(int), bounds=ends, constraints=rows, options=options)
+    if result.status not in {0, 1, 2}:
+        raise FleetmarkError(message("the solver gave up on the capacity question: {why}", why=result.message))
+    bound = getattr(result, "mip_dual_bound", None)
+    if result.x is None:
+        return Answer(None, np.inf, -np.inf if bound is None else float(bound), result.status == 2)
+    value = float(result.fun)
+    if not integer.any():
+        return Answer(result.x, value, value if result.status == 0 else -np.inf, False)
+    return Answer(result.x, value, -np.inf if bound is None else min(float(bound), value), False)
 
 
 @contextmanager
 def _silent() -> Iterator[None]:
     """Keeps off standard output a line that HiGHS 1.12 prints where it mends a plan, past its own switch for output."""
     try:
-        kept = os.dup(1)
+        stdout = os.dup(1)
     except OSError:  # there is no standard output
         yield
         return
@@ -113,20 +113,20 @@ def _silent() -> Iterator[None]:
         yield
     finally:
         ctypes.CDLL(None).fflush(None)  # what C has printed waits in a buffer of its own
-        os.dup2(kept, 1)
-        os.close(kept)
+        os.dup2(stdout, 1)
+        os.close(stdout)
 
 
-def search(model: Model, gap: float, seconds: float) -> Found | None:
+def search(model: Model, gap: float, seconds: float) -> Result | None:
     """The cheapest plan to within ``gap``, or the best that ``seconds`` allow; None where there is provably none."""
     if not len(model.cost):  # nothing is in place and nothing would arrive in time
-        return None if (model.low > 0).any() else Found(model.lower, 0.0)
+        return None if (model.low > 0).any() else Result(model.lower, 0.0)
     end = time.monotonic() + seconds
-    relaxed = highs(model, whole=np.zeros_like(model.whole), seconds=seconds)
+    relaxed = highs(model, integer=np.zeros_like(model.integer), seconds=seconds)
     if relaxed.infeasible:
         return None
     best, bound = None, relaxed.bound
-    large = model.whole.sum() > SMALL
+    large = model.integer.sum() > SMALL
 
     def better(values: Floats | None) -> bool:
         """Takes a plan in; whether the best is good enough."""
@@ -138,10 +138,10 @@ def search(model: Model, gap: float, seconds: float) -> Found | None:
     if large and relaxed.values is not None:
         kernel = _kernel(model, relaxed.values)
         if better(_rounded(model, relaxed.values, kernel, gap, end)):
-            return Found(best, bound)
+            return Result(best, bound)
         part = KERNEL_TIME * (end - time.monotonic())
         if better(_restricted(model, kernel, gap * KERNEL_GAP, part)):
-            return Found(best, bound)
+            return Result(best, bound)
     left = end - time.monotonic()
     full = highs(model, gap=gap, seconds=left if large else left * KERNEL_TIME)
     if full.infeasible:
@@ -152,7 +152,7 @@ def search(model: Model, gap: float, seconds: float) -> Found | None:
         kernel = _kernel(model, relaxed.values)
         if not better(_rounded(model, relaxed.values, kernel, gap, end)):
             better(_restricted(model, kernel, gap * KERNEL_GAP, end - time.monotonic()))
-    return Found(best, bound)
+    return Result(best, bound)
 
 
 def _kernel(model: Model, relaxed: Floats) -> Floats:
@@ -160,19 +160,19 @@ def _kernel(model: Model, relaxed: Floats) -> Floats:
     shape = model.shape
     upper = model.upper.copy()
     for block in "xa":
-        unused = ~(shape.part(relaxed, block) > WHOLE).any(axis=1)
+        unused = ~(shape.part(relaxed, block) > INTEGRALITY).any(axis=1)
         upper[shape.at(block, np.flatnonzero(unused))] = 0.0
     return upper
 
 
 def _restricted(model: Model, kernel: Floats, gap: float, seconds: float) -> Floats | None:
     """The best plan within the kernel, if one is found."""
-    whole = model.whole.copy()
+    integer = model.integer.copy()
     for block in "dn":
-        whole[model.shape.at(block)] = False
+        integer[model.shape.at(block)] = False
     end = time.monotonic() + seconds
-    got = highs(model, whole=whole, upper=kernel, gap=gap, seconds=seconds)
-    return None if got.values is None else _rest(model, got.values, end)
+    answer = highs(model, integer=integer, upper=kernel, gap=gap, seconds=seconds)
+    return None if answer.values is None else _rest(model, answer.values, end)
 
 
 def _rounded(model: Model, relaxed: Floats, kernel: Floats, gap: float, end: float) -> Floats | None:
@@ -182,7 +182,7 @@ def _rounded(model: Model, relaxed: Floats, kernel: Floats, gap: float, end: flo
     enough = float(model.cost @ relaxed) * (1 + gap * KERNEL_GAP)
     values, lower, upper = min(
         _settings(model, relaxed, kernel, enough, end),
-        key=lambda made: np.inf if made[0] is None else float(model.cost @ made[0]),
+        key=lambda setting: np.inf if setting[0] is None else float(model.cost @ setting[0]),
     )
     for reserve in RESERVES:
         plan = None if values is None else _by_period(model, values, lower.copy(), upper.copy(), reserve, end)
@@ -201,51 +201,53 @@ def _settings(
     active, orders = shape.part(relaxed, "n"), shape.part(relaxed, "x")
     least = np.array([shape.skus[p].minimum_order for p in shape.ordered])
     z, y = shape.at("z"), shape.at("y")
-    made: list[tuple[Floats | None, Floats, Floats]] = []
+    settings: list[tuple[Floats | None, Floats, Floats]] = []
     for above in IN_USE if shape.spared else IN_USE[-1:]:
         lower, upper = model.lower.copy(), kernel.copy()
-        lower[z] = upper[z] = active[shape.spared] > above + WHOLE
-        lower[y] = upper[y] = orders[shape.ordered] > least[:, None] * min(above, 0.5) + WHOLE
-        got = highs(model, whole=np.zeros_like(model.whole), lower=lower, upper=upper, seconds=end - time.monotonic())
-        made.append((got.values, lower, upper))
-        if got.cost <= enough:
+        lower[z] = upper[z] = active[shape.spared] > above + INTEGRALITY
+        lower[y] = upper[y] = orders[shape.ordered] > least[:, None] * min(above, 0.5) + INTEGRALITY
+        answer = highs(
+            model, integer=np.zeros_like(model.integer), lower=lower, upper=upper, seconds=end - time.monotonic()
+        )
+        settings.append((answer.values, lower, upper))
+        if answer.cost <= enough:
             break
-    return made
+    return settings
 
 
 def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reserve: float, end: float) -> Floats | None:
     """Orders made whole period by period; later ones, still fractions, make up for it. ``lower`` and ``upper`` are
     changed. ``reserve``: servers for which later periods are left without room and money.
     """
-    shape, none = model.shape, np.zeros_like(model.whole)
+    shape, none = model.shape, np.zeros_like(model.integer)
     when = np.array([int(label[-1]) if label[0] in ROOM else -1 for label in model.labels])
     if reserve:
         tight = replace(model, high=model.high - reserve * (when > 0))
-        got = highs(tight, whole=none, lower=lower, upper=upper, seconds=end - time.monotonic())
-        if got.values is None:
+        answer = highs(tight, integer=none, lower=lower, upper=upper, seconds=end - time.monotonic())
+        if answer.values is None:
             return None
-        values = got.values
+        values = answer.values
     for t in range(shape.periods):
         x = shape.at("x")[:, t]
-        if (np.abs(values[x] - np.round(values[x])) > WHOLE).any():
+        if (np.abs(values[x] - np.round(values[x])) > INTEGRALITY).any():
             now = replace(model, high=model.high - reserve * (when > t))
             low, high = lower.copy(), upper.copy()
             low[x] = high[x] = np.round(values[x])
-            got = highs(now, whole=none, lower=low, upper=high, seconds=end - time.monotonic())
-            if got.values is None:  # then the best of rounding up or down
+            answer = highs(now, integer=none, lower=low, upper=high, seconds=end - time.monotonic())
+            if answer.values is None:  # then the best of rounding up or down
                 some = none.copy()
                 some[x] = True
                 seconds = min(end - time.monotonic(), PERIOD_TIME)
-                got = highs(now, whole=some, lower=lower, upper=upper, gap=1e-4, seconds=seconds)
-            if got.values is None or time.monotonic() > end:
+                answer = highs(now, integer=some, lower=lower, upper=upper, gap=1e-4, seconds=seconds)
+            if answer.values is None or time.monotonic() > end:
                 return None
-            values = got.values
+            values = answer.values
         lower[x] = upper[x] = np.round(values[x])
     if not shape.dedicated.any():
         return values
-    whole = none.copy()
-    whole[shape.at("a", np.flatnonzero(shape.dedicated))] = True
-    return highs(model, whole=whole, lower=lower, upper=upper, gap=1e-4, seconds=end - time.monotonic()).values
+    integer = none.copy()
+    integer[shape.at("a", np.flatnonzero(shape.dedicated))] = True
+    return highs(model, integer=integer, lower=lower, upper=upper, gap=1e-4, seconds=end - time.monotonic()).values
 
 
 def _rest(model: Model, values: Floats, end: float) -> Floats | None:
@@ -256,24 +258,24 @@ def _rest(model: Model, values: Floats, end: float) -> Floats | None:
         lower[columns] = upper[columns] = np.round(values[columns])
     fixed = lower.copy(), upper.copy()
     active = shape.at("n")
-    fixed[0][active] = fixed[1][active] = np.ceil(values[active] - WHOLE)
-    done = highs(model, lower=fixed[0], upper=fixed[1], gap=1e-4, seconds=end - time.monotonic())
-    if done.values is None:  # rounding broke a limit of a site
-        done = highs(model, lower=lower, upper=upper, gap=1e-3, seconds=end - time.monotonic())
-    return None if done.values is None else _settled(model, done.values)
+    fixed[0][active] = fixed[1][active] = np.ceil(values[active] - INTEGRALITY)
+    answer = highs(model, lower=fixed[0], upper=fixed[1], gap=1e-4, seconds=end - time.monotonic())
+    if answer.values is None:  # rounding broke a limit of a site
+        answer = highs(model, lower=lower, upper=upper, gap=1e-3, seconds=end - time.monotonic())
+    return None if answer.values is None else _settled(model, answer.values)
 
 
 def _settled(model: Model, values: Floats) -> Floats:
     """The same counts, exactly whole, with the best use of them."""
     values = values.copy()
-    values[model.whole] = np.round(values[model.whole])
+    values[model.integer] = np.round(values[model.integer])
     lower, upper = model.lower.copy(), model.upper.copy()
-    lower[model.whole] = upper[model.whole] = values[model.whole]
-    used = highs(model, whole=np.zeros_like(model.whole), lower=lower, upper=upper)
+    lower[model.integer] = upper[model.integer] = values[model.integer]
+    used = highs(model, integer=np.zeros_like(model.integer), lower=lower, upper=upper)
     if used.values is None:
         # A demand that whole servers miss by HiGHS's tolerance, which is not worth another server.
         return np.clip(values, model.lower, model.upper)
     exact = np.clip(used.values, lower, upper)
-    exact[model.whole] = values[model.whole]
+    exact[model.integer] = values[model.integer]
     exact[model.shape.at("i")] = np.round(exact[model.shape.at("i")])
     return exact

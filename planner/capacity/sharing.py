@@ -33,15 +33,15 @@ class Servers:
 
     count: Floats
     may: Flags
-    kept: Flags
+    surviving: Flags
 
 
-def served(worth: Floats, shares: Floats, kept: Flags) -> Floats:
+def served(worth: Floats, shares: Floats, surviving: Flags) -> Floats:
     """Work done for each workload in the worst case: (draws, workloads), from what a server is worth in each draw
     (draws, skus, workloads), and servers per workload (skus, sites, workloads).
     """
     by_site = np.einsum("jsw,skw->jwk", worth, shares, optimize=True)
-    return np.asarray(np.einsum("jwk,fk->fjw", by_site, kept.astype(float), optimize=True).min(axis=0))
+    return np.asarray(np.einsum("jwk,fk->fjw", by_site, surviving.astype(float), optimize=True).min(axis=0))
 
 
 def possible(worth: Floats, demand: Floats, servers: Servers, shares: Floats) -> tuple[Flags, int]:
@@ -54,12 +54,12 @@ def possible(worth: Floats, demand: Floats, servers: Servers, shares: Floats) ->
         if not len(open_):
             break
         one = open_[len(open_) // 2]
-        theta, found, prices = _best(worth[one], demand[one], servers)
+        theta, shared, prices = _best(worth[one], demand[one], servers)
         if theta >= 1 - _NEAR:
-            settled = _moved(worth[open_], demand[open_], servers, found)
+            settled = _moved(worth[open_], demand[open_], servers, shared)
             good[open_[settled]] = good[one] = True
         else:
-            settled = _proven(worth[open_], demand[open_], servers, _fitting(prices, worth[one], worth[open_], found))
+            settled = _proven(worth[open_], demand[open_], servers, _fitting(prices, worth[one], worth[open_], shared))
         settled[len(open_) // 2] = True
         open_ = open_[~settled]
     return good, len(open_)
@@ -76,7 +76,7 @@ def _moved(worth: Floats, demand: Floats, servers: Servers, shares: Floats) -> F
         now = np.repeat(begin[None], len(rows), axis=0)
         for _ in range(_TURNS):
             by_site = np.einsum("jsw,jskw->jwk", worth[rows], now, optimize=True)
-            work = np.einsum("jwk,fk->fjw", by_site, servers.kept.astype(float), optimize=True).min(axis=0)
+            work = np.einsum("jwk,fk->fjw", by_site, servers.surviving.astype(float), optimize=True).min(axis=0)
             met = enough(work, demand[rows])
             good[rows[met]] = True
             rows, now, work = rows[~met], now[~met], work[~met]
@@ -98,11 +98,11 @@ def _best(worth: Floats, demand: Floats, servers: Servers) -> tuple[float, Float
     """The largest theta of one draw, the shares that give it, and the prices (cases, workloads) of the demands."""
     skus, sites, workloads = servers.may.shape
     s, k, w = np.nonzero(servers.may & (servers.count > 0)[:, :, None] & (worth > 0)[:, None, :])
-    cases, many = len(servers.kept), len(s)
+    cases, many = len(servers.surviving), len(s)
     gives = worth[s, w]
     rows, columns, values = [], [], []
     for f in range(cases):
-        left = np.flatnonzero(servers.kept[f, k])
+        left = np.flatnonzero(servers.surviving[f, k])
         rows.append(f * workloads + w[left])
         columns.append(left)
         values.append(-gives[left])
@@ -119,11 +119,11 @@ def _best(worth: Floats, demand: Floats, servers: Servers) -> tuple[float, Float
     bounds: list[tuple[float, float | None]] = [(0.0, None)] * many + [(0.0, 2.0)]  # twice the demand is plenty
     goal = np.zeros(many + 1)
     goal[-1] = -1.0
-    found: Any = optimize.linprog(goal, A_ub=matrix, b_ub=limits, bounds=bounds)
+    result: Any = optimize.linprog(goal, A_ub=matrix, b_ub=limits, bounds=bounds)
     shares = np.zeros(servers.may.shape)
-    shares[s, k, w] = found.x[:-1]
-    prices = np.maximum(-found.ineqlin.marginals[: cases * workloads].reshape(cases, workloads), 0.0)
-    return float(found.x[-1]), shares, prices
+    shares[s, k, w] = result.x[:-1]
+    prices = np.maximum(-result.ineqlin.marginals[: cases * workloads].reshape(cases, workloads), 0.0)
+    return float(result.x[-1]), shares, prices
 
 
 def _fitting(prices: Floats, worth: Floats, others: Floats, shares: Floats) -> Floats:
@@ -131,15 +131,17 @@ def _fitting(prices: Floats, worth: Floats, others: Floats, shares: Floats) -> F
     that serve it are worth less for it. Any prices prove what they prove; these prove more.
     """
     by_sku = shares.sum(axis=1)
-    here, there = (worth * by_sku).sum(axis=0), np.einsum("jsw,sw->jw", others, by_sku)
-    return np.asarray(prices * np.divide(here, there, out=np.ones_like(there), where=there > 0)[:, None, :])
+    here, elsewhere = (worth * by_sku).sum(axis=0), np.einsum("jsw,sw->jw", others, by_sku)
+    return np.asarray(prices * np.divide(here, elsewhere, out=np.ones_like(elsewhere), where=elsewhere > 0)[:, None, :])
 
 
 def _proven(worth: Floats, demand: Floats, servers: Servers, prices: Floats) -> Flags:
     """Draws that ``prices`` (draws, cases, workloads) prove short: all servers, each at the work that pays most, earn
     less than is demanded.
     """
-    of_site = np.einsum("fk,jfw->jkw", servers.kept.astype(float), prices)  # what a unit of work done there is paid
+    of_site = np.einsum(
+        "fk,jfw->jkw", servers.surviving.astype(float), prices
+    )  # what a unit of work done there is paid
     earned = np.zeros(len(worth))
     for k in np.flatnonzero(servers.count.any(axis=0)):
         paid = np.where(servers.may[:, k], worth * of_site[:, None, k], 0.0).max(axis=2)

@@ -54,9 +54,9 @@ def refuse(question: Question, margin: Margin) -> None:
             raise FleetmarkError(message("the demand of {workload} must have a value for each period", workload=w))
         if not 0 < work.utilisation <= 1:
             raise FleetmarkError(message("the utilisation of {workload} must be above 0 and at most 1", workload=w))
-        there = {(c.sku, c.site) for c in q.fleet if c.count}
+        in_place = {(c.sku, c.site) for c in q.fleet if c.count}
         able = any(
-            w in sku.worth and (sku.price is not None or (s, k) in there)
+            w in sku.worth and (sku.price is not None or (s, k) in in_place)
             for s, sku in q.skus.items()
             for k in (work.sites or q.sites)
         )

@@ -72,7 +72,7 @@ def tornado(
     base = _relaxed(question, plan.margin)
     if base is None:
         return []
-    begin, found = clock(), []
+    begin, effects = clock(), []
     bases: dict[str, float | None] = {"": base}
     for one in sorted(_inputs(question, plan), key=lambda i: -i.rank)[:most]:
         if clock() - begin > seconds:
@@ -85,16 +85,16 @@ def tornado(
             continue
         low, high = (_relaxed(one.moved(end), margin) for end in (False, True))
         changes = [None if cost is None else cost - before for cost in (low, high)]
-        found.append(Effect(one.name, one.low, one.high, one.known, *changes))
-    return sorted(found, key=lambda e: -e.size)
+        effects.append(Effect(one.name, one.low, one.high, one.known, *changes))
+    return sorted(effects, key=lambda e: -e.size)
 
 
 def _relaxed(question: Question, margin: Margin) -> float | None:
     """The least cost with fractions of servers; None where nothing is possible."""
     model = build(question, margin)
     limits = optimize.LinearConstraint(model.rows, model.low, model.high)
-    found = optimize.milp(model.cost, constraints=limits, bounds=optimize.Bounds(model.lower, model.upper))
-    return float(found.fun) * model.scale if found.fun is not None else None
+    result = optimize.milp(model.cost, constraints=limits, bounds=optimize.Bounds(model.lower, model.upper))
+    return float(result.fun) * model.scale if result.fun is not None else None
 
 
 def _inputs(q: Question, plan: Plan) -> list[_Input]:
@@ -105,13 +105,13 @@ def _inputs(q: Question, plan: Plan) -> list[_Input]:
     of_worth = use.groupby(["sku", "workload"])["servers"].sum() / total
     bought = stock.groupby("sku")["buy"].sum() / (float(stock["buy"].sum()) or 1.0)
     energy = float(plan.costs.loc[plan.costs["kind"] == "energy", "present"].sum()) / (plan.objective or 1.0)
-    found = [_energy(q, energy)] if q.energy_price or any(s.energy_price for s in q.sites.values()) else []
+    inputs = [_energy(q, energy)] if q.energy_price or any(s.energy_price for s in q.sites.values()) else []
     for w in q.workloads:
         share = float(of_workload.get(w, 0.0))
-        found += [_demand(q, w, share), _utilisation(q, w, share)]
+        inputs += [_demand(q, w, share), _utilisation(q, w, share)]
         unsure = [n for n, s in q.skus.items() if w in s.worth and (s.worth[w].se or s.worth[w].value != _UNIT)]
-        found += [_worth(q, s, w, float(of_worth.get((s, w), _UNUSED))) for s in unsure]
-    return found + [_price(q, s, float(bought.get(s, 0.0)) or _UNUSED) for s in q.skus if q.skus[s].price]
+        inputs += [_worth(q, s, w, float(of_worth.get((s, w), _UNUSED))) for s in unsure]
+    return inputs + [_price(q, s, float(bought.get(s, 0.0)) or _UNUSED) for s in q.skus if q.skus[s].price]
 
 
 def _demand(q: Question, name: str, share: float) -> _Input:

@@ -55,7 +55,7 @@ class Futures:
     unshared: float
     table: pd.DataFrame
     sizing: pd.DataFrame
-    whole: pd.DataFrame
+    by_period: pd.DataFrame
     open: int = 0
 
 
@@ -63,7 +63,7 @@ def futures(question: Question, plan: Plan, n: int = 2000, seed: int = 1) -> Fut
     """What becomes of ``plan`` in ``n`` futures. Its margins play no part: demand is what is drawn."""
     draws, fleet = sample(question, n, seed), Fleet(question, plan)
     lost, alone, works, left_open = fleet.short(draws)
-    rows, sizing, whole = [], [], []
+    rows, sizing, periods = [], [], []
     for t, work in enumerate(works):
         total = np.zeros(n)
         for i, (name, w) in enumerate(question.workloads.items()):
@@ -83,24 +83,24 @@ def futures(question: Question, plan: Plan, n: int = 2000, seed: int = 1) -> Fut
             each = needed(demand, draws.worth[:, list(question.skus).index(sku), i], w.utilisation)
             sizing.append({"workload": name, "period": t, "sku": sku} | _quantiles("servers", each, SIZES))
         installed = float(fleet.installed[t].sum())
-        whole.append({"period": t, "installed": installed} | _quantiles("needed", np.ceil(total * (1 - 1e-9)), SIZES))
+        periods.append({"period": t, "installed": installed} | _quantiles("needed", np.ceil(total * (1 - 1e-9)), SIZES))
     share = float(lost.any(axis=1).mean())
     lo, hi = _wilson(share, n)
     unshared = float(alone.any(axis=(1, 2)).mean())
-    table, alone_, together = (pd.DataFrame(part) for part in (rows, sizing, whole))
+    table, alone_, together = (pd.DataFrame(part) for part in (rows, sizing, periods))
     return Futures(n, seed, share, lo, hi, unshared, table, alone_, together, left_open)
 
 
 def _quantiles(name: str, values: Floats, levels: Sequence[float]) -> dict[str, float]:
     """The smallest value that so many do not exceed: a count stays a count."""
-    found = np.quantile(values, levels, method="inverted_cdf")
-    return {f"{name}_p{100 * level:g}": float(v) for level, v in zip(levels, found, strict=True)}
+    quantiles = np.quantile(values, levels, method="inverted_cdf")
+    return {f"{name}_p{100 * level:g}": float(v) for level, v in zip(levels, quantiles, strict=True)}
 
 
 def _wilson(share: float, n: int) -> tuple[float, float]:
     """The 95% score interval of a share of ``n`` draws (Wilson, J. Am. Stat. Assoc. 22, 1927)."""
-    found = stats.binomtest(round(share * n), n).proportion_ci(0.95, method="wilson")
-    return float(found.low), float(found.high)
+    interval = stats.binomtest(round(share * n), n).proportion_ci(0.95, method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 def _cheapest(question: Question, workload: str) -> str:
@@ -129,7 +129,7 @@ def margined(
     *,
     n: int = 2000,
     seed: int = 1,
-    said: Callable[[str], None] = lambda sentence: None,
+    say: Callable[[str], None] = lambda sentence: None,
 ) -> Plan | Conflict:
     """The cheapest plan found that meets demand in at least ``quantile`` of futures (the question's where None).
 
@@ -141,49 +141,48 @@ def margined(
     Returns the Conflict of the least margins that are wanted and cannot be had. Raises FleetmarkError for a quantile
     that is none.
     """
-    wanted = question.quantile if quantile is None else quantile
-    if not 0 < wanted < 1:
-        raise FleetmarkError(f"a plan for a quantile of {wanted:g}: it lies between 0 and 1, such as 0.95")
+    quantile = question.quantile if quantile is None else quantile
+    if not 0 < quantile < 1:
+        raise FleetmarkError(f"a plan for a quantile of {quantile:g}: it lies between 0 and 1, such as 0.95")
     draws, fresh = sample(question, n, seed), sample(question, n, seed + 1)
-    target = min(wanted + 1.645 * math.sqrt(wanted * (1 - wanted) / n), 1.0)
+    target = min(quantile + 1.645 * math.sqrt(quantile * (1 - quantile) / n), 1.0)
     plan = solve(question, margin={})
     if isinstance(plan, Conflict):
         return plan
     need = _need(question, plan, draws)
-    search = _Search(target, _met(question, plan, draws), n, need.shape[1], wanted)
+    search = _Search(target, _met(question, plan, draws), n, need.shape[1], quantile)
     best, refused = (plan if search.above is not None else None), None
     for _ in range(_TRIES if best is None else 0):
         level = search.next()
         try:
-            found = _with_margin(question, solve, need, level)
+            candidate = _with_margin(question, solve, need, level)
         except FleetmarkError:  # time ran out: a plan that is dearer than need be is worth more than none
             if best is None:
                 raise
             break
-        if isinstance(found, Conflict):
-            refused, search.most = found, level
+        if isinstance(candidate, Conflict):
+            refused, search.most = candidate, level
             continue
-        met = _met(question, found, draws)
-        said(
-            f"margins at {stats.norm.cdf(level):.1%} confidence: cost {found.objective:,.0f}, {met:.1%} of futures met"
-        )
+        met = _met(question, candidate, draws)
+        confidence = stats.norm.cdf(level)
+        say(f"margins at {confidence:.1%} confidence: cost {candidate.objective:,.0f}, {met:.1%} of futures met")
         if search.learn(level, met):
-            best = found if best is None or found.objective < best.objective else best
+            best = candidate if best is None or candidate.objective < best.objective else best
     level = search.most if search.above is None else search.above[0] + _STEP
     for _ in range(_MORE):
-        if best is not None and _met(question, best, fresh) >= wanted:
+        if best is not None and _met(question, best, fresh) >= quantile:
             return best
-        found = _with_margin(question, solve, need, level)
-        if isinstance(found, Conflict):
-            refused = found
+        candidate = _with_margin(question, solve, need, level)
+        if isinstance(candidate, Conflict):
+            refused = candidate
             break
-        best, level = found, level + _STEP
-    if refused is None and best is not None and _met(question, best, fresh) >= wanted:
+        best, level = candidate, level + _STEP
+    if refused is None and best is not None and _met(question, best, fresh) >= quantile:
         return best
     if refused is not None:
         return refused
     raise FleetmarkError(
-        f"no margin gave a plan that meets demand in {wanted:.1%} of futures; lower the quantile, "
+        f"no margin gave a plan that meets demand in {quantile:.1%} of futures; lower the quantile, "
         "or the sigmas if they are wider than is meant"
     )
 
@@ -193,11 +192,11 @@ class _Search:
     not and the lowest that does, as if the met share were normal in the level.
     """
 
-    def __init__(self, target: float, at_median: float, n: int, workloads: int, wanted: float) -> None:
+    def __init__(self, target: float, at_median: float, n: int, workloads: int, quantile: float) -> None:
         self.least = 0.5 / n
         self.target = self._level(target)
-        self.first = self._level(wanted)
-        self.most = float(stats.norm.ppf(1 - (1 - wanted) / (4 * workloads)))  # as if they failed one by one
+        self.first = self._level(quantile)
+        self.most = float(stats.norm.ppf(1 - (1 - quantile) / (4 * workloads)))  # as if they failed one by one
         self.below: tuple[float, float] = (0.0, self._level(at_median))
         self.above: tuple[float, float] | None = None
         self.learn(0.0, at_median)
@@ -244,8 +243,8 @@ def _with_margin(question: Question, solve: Solve, need: Floats, level: float) -
     """Solved with every margin at one level (of a normal distribution)."""
     at = np.quantile(need, float(stats.norm.cdf(level)), axis=0)
     margin: Margin = {w: tuple(row) for w, row in zip(question.workloads, at.tolist(), strict=True)}
-    found = solve(question, margin=margin)
-    return found if isinstance(found, Conflict) or found.margin else replace(found, margin=margin)
+    plan = solve(question, margin=margin)
+    return plan if isinstance(plan, Conflict) or plan.margin else replace(plan, margin=margin)
 
 
 def _met(question: Question, plan: Plan, draws: Draws) -> float:

@@ -28,7 +28,7 @@ _LEGEND: Spec = {
 
 def demand(v: PlanView, futures: Futures | None, _: Language) -> list[Chart]:
     """A chart per workload: the median of demand in its band of 5 to 95% of futures, what is planned for, capacity."""
-    made = []
+    result = []
     for n, (name, workload) in enumerate(list(v.question.workloads.items())[:MOST]):
         rows = v.of(name)
         periods = [fmt.clean(v.question.periods[s.period]) for s in rows]
@@ -39,8 +39,8 @@ def demand(v: PlanView, futures: Futures | None, _: Language) -> list[Chart]:
         }
         band = _band(futures, name)
         spec = _lines(periods, lines, band, fmt.clean(workload.unit))
-        made.append(Chart(fmt.clean(name), _demand_note(v, bool(band)), to_svg(spec, n)))
-    return made
+        result.append(Chart(fmt.clean(name), _demand_note(v, bool(band)), to_svg(spec, n)))
+    return result
 
 
 def _demand_note(v: PlanView, banded: bool) -> str:
@@ -57,8 +57,8 @@ def _band(futures: Futures | None, workload: str) -> list[tuple[float, float]]:
     if futures is None:
         return []
     rows = futures.table[futures.table["workload"] == workload].sort_values("period")
-    found = [(float(lo), float(hi)) for lo, hi in zip(rows["demand_p5"], rows["demand_p95"], strict=True)]
-    return found if any(hi > lo for lo, hi in found) else []
+    band = [(float(lo), float(hi)) for lo, hi in zip(rows["demand_p5"], rows["demand_p95"], strict=True)]
+    return band if any(hi > lo for lo, hi in band) else []
 
 
 def _x(periods: Sequence[str]) -> Spec:
@@ -153,7 +153,7 @@ def _money_scale(v: PlanView) -> tuple[float, str]:
 
 def power(v: PlanView, _: Language) -> list[Chart]:
     """A chart per site: what its servers draw at their peak, by SKU, against its limit."""
-    made = []
+    result = []
     stock = v.plan.stock
     for n, (name, site) in enumerate(list(v.question.sites.items())[:MOST]):
         mine = stock[(stock["site"] == name) & (stock["peak_w"] > 0)]
@@ -179,8 +179,8 @@ def power(v: PlanView, _: Language) -> list[Chart]:
             if limit is None
             else message("all installed at their peak; dashed: the limit")
         )
-        made.append(Chart(fmt.clean(name), note, to_svg(spec, 200 + n)))
-    return made
+        result.append(Chart(fmt.clean(name), note, to_svg(spec, 200 + n)))
+    return result
 
 
 def tornado(v: PlanView, effects: Sequence[Effect], _: Language) -> list[Chart]:

@@ -103,4 +103,4 @@ def _sections(v: PlanView, futures: Futures | None, tornado: Sequence[Effect]) -
         (True, "inputs", message("Inputs")),
         (True, "provenance", message("Provenance")),
     ]
-    return [Section(id_, title) for there, id_, title in parts if there]
+    return [Section(id_, title) for shown, id_, title in parts if shown]

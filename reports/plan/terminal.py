@@ -46,7 +46,7 @@ def show(v: PlanView, futures: Futures | None, tornado: Sequence[Effect]) -> lis
 def answer(v: PlanView) -> str:
     """The plan in one sentence."""
     q = v.question
-    what = f"Buy {v.bought_said()}" if v.bought() else "Buy nothing"
+    what = f"Buy {v.bought_text()}" if v.bought() else "Buy nothing"
     gone = sum(o.count for o in v.retired)
     retired = f", retire {gone:,}" if gone else ""
     span = clean(q.periods[0]) + (f" to {clean(q.periods[-1])}" if len(q.periods) > 1 else "")
@@ -148,18 +148,18 @@ def _alternatives(v: PlanView, others: Sequence[Alternative]) -> Iterator[Text]:
         part = other.extra / v.plan.objective if v.plan.objective else 0.0
         proven = "" if other.least >= 0 else ", not proven to be dearer"
         yield Text(f"  {clean(other.name)}: {other.extra:+,.0f} {v.question.currency} ({part:+.2%}){proven}")
-        told = ", ".join(f"{name} {figure}" for name, figure in trades(other, v.question.currency))
-        yield Text(f"    {told or 'the same in purchases, power and space'}", style="dim")
+        differences = ", ".join(f"{name} {figure}" for name, figure in trades(other, v.question.currency))
+        yield Text(f"    {differences or 'the same in purchases, power and space'}", style="dim")
     if v.others_missing:
         yield Text(f"  {v.others_missing}", style="dim")
 
 
-def _futures(v: PlanView, found: Futures, tornado: Sequence[Effect]) -> Iterator[RenderableType]:
+def _futures(v: PlanView, futures: Futures, tornado: Sequence[Effect]) -> Iterator[RenderableType]:
     yield Text(
-        f"  demand is not met in {found.shortfall:.1%} of them ({found.lo:.1%} to {found.hi:.1%}); "
+        f"  demand is not met in {futures.shortfall:.1%} of them ({futures.lo:.1%} to {futures.hi:.1%}); "
         f"asked for: at most {1 - v.question.quantile:.1%}"
     )
-    last = found.table[found.table["period"] == len(v.question.periods) - 1]
+    last = futures.table[futures.table["period"] == len(v.question.periods) - 1]
     table = _table("servers needed, last period", "p50", "p90", "p95", "in the plan", "short in")
     for row in last.to_dict("records"):
         sizes = [f"{row[f'servers_{p}']:,.0f}" for p in ("p50", "p90", "p95")]
@@ -187,20 +187,20 @@ def _margin(v: PlanView) -> str:
     return f"planned for more than the median demand, by a factor from first to last period: {', '.join(named)}"
 
 
-def conflict(q: Question, found: Conflict) -> list[RenderableType]:
+def conflict(q: Question, conflict: Conflict) -> list[RenderableType]:
     """Why there is no plan, and what would have to give way."""
-    head = f"No plan meets this: {count(len(found.limits), 'limit')} cannot hold together"
+    head = f"No plan meets this: {count(len(conflict.limits), 'limit')} cannot hold together"
     parts: list[RenderableType] = [Text(head, style="bold red")]
-    for limit in found.limits:
+    for limit in conflict.limits:
         if limit.relax is None:
             others = " and ".join(limit.beside) or "the others"
-            way = f"nothing is gained by changing it alone: {others} still cannot hold together"
+            change = f"nothing is gained by changing it alone: {others} still cannot hold together"
         else:
             cost = f"; the plan then costs {limit.cost:,.0f} {q.currency}" if limit.cost is not None else ""
             by, unit = (limit.relax / 1000, "kW") if limit.unit == "W" else (limit.relax, limit.unit)
             figure = f"{by:,.0f}" if by >= 1e4 else significant(by, 4)
-            way = f"alone it has to give way by {figure} {unit}{cost}"
-        parts.append(Text(f"  {clean(limit.name)}: {clean(way)}"))
-    if not found.smallest:
+            change = f"alone it has to give way by {figure} {unit}{cost}"
+        parts.append(Text(f"  {clean(limit.name)}: {clean(change)}"))
+    if not conflict.smallest:
         parts.append(Text("  (a smaller set of limits in conflict may exist)", style="dim"))
     return parts

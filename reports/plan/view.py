@@ -83,12 +83,12 @@ class PlanView:
 
     def bought(self) -> dict[str, int]:
         """SKU to how many are bought in all."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for order in self.orders:
-            found[order.sku] = found.get(order.sku, 0) + order.count
-        return found
+            counts[order.sku] = counts.get(order.sku, 0) + order.count
+        return counts
 
-    def bought_said(self) -> str:
+    def bought_text(self) -> str:
         """The same in words: ``16 genoa, 395 turin``."""
         return joined(message("{n} {sku}", n=f"{n:,}", sku=clean(sku)) for sku, n in self.bought().items())
 
@@ -137,12 +137,12 @@ def _moved(plan: Plan, column: str) -> list[tuple[int, str, str, int]]:
 
 
 def _orders(q: Question, plan: Plan) -> list[Order]:
-    made = []
+    orders = []
     for period, site, sku, count in _moved(plan, "buy"):
         arrives = period + q.skus[sku].lead
         money = count * (q.skus[sku].price or 0.0)
-        made.append(Order(period, arrives if arrives < len(q.periods) else None, site, sku, count, money))
-    return made
+        orders.append(Order(period, arrives if arrives < len(q.periods) else None, site, sku, count, money))
+    return orders
 
 
 def _retired(q: Question, plan: Plan) -> list[Order]:
@@ -162,28 +162,28 @@ def years(q: Question) -> list[str]:
 
 def _costs(plan: Plan, years: Sequence[str]) -> dict[str, tuple[tuple[float, ...], float]]:
     names = list(dict.fromkeys(years))
-    made = {}
+    costs = {}
     for kind in KINDS:
         rows = plan.costs[plan.costs["kind"] == kind]
         by_year = (
             rows.groupby(rows["period"].map(lambda t: years[int(t)]))["money"].sum().reindex(names, fill_value=0.0)
         )
-        made[kind] = (tuple(float(v) for v in by_year), float(rows["present"].sum()))
-    return {kind: cost for kind, cost in made.items() if any(cost[0])}
+        costs[kind] = (tuple(float(v) for v in by_year), float(rows["present"].sum()))
+    return {kind: cost for kind, cost in costs.items() if any(cost[0])}
 
 
 def _supply(q: Question, plan: Plan) -> list[Supply]:
     work = _work(q, plan)
     domains = sorted({q.domain(k) for k in q.sites}) if q.survive else [None]
-    made = []
+    supply = []
     for w, workload in q.workloads.items():
         mine = work[work["workload"] == w]
         for t in range(len(q.periods)):
             now = mine[mine["period"] == t]
             left = [float(now.loc[now["domain"] != lost, "work"].sum()) for lost in domains]
             planned = workload.point[t] * plan.factor(w, t)
-            made.append(Supply(w, t, workload.point[t], planned, min(left), float(now["servers"].sum())))
-    return made
+            supply.append(Supply(w, t, workload.point[t], planned, min(left), float(now["servers"].sum())))
+    return supply
 
 
 def _work(q: Question, plan: Plan) -> pd.DataFrame:
@@ -203,12 +203,12 @@ def _loads(q: Question, plan: Plan) -> list[Load]:
     columns = ["installed", "peak_w", "units", "plugs"]
     sums = stock.groupby(["site", "period"])[columns].sum()
     held = {(str(k), int(t)): row for (k, t), *row in sums.itertuples(name=None)}
-    made = []
+    loads = []
     for k, site in q.sites.items():
         for t in range(len(q.periods)):
             n, power, units, plugs = (float(v) for v in held.get((k, t), (0, 0, 0, 0)))
-            made.append(Load(k, t, int(n), power, site.power_w, units, site.rack_units, plugs, site.ports))
-    return made
+            loads.append(Load(k, t, int(n), power, site.power_w, units, site.rack_units, plugs, site.ports))
+    return loads
 
 
 def price_of(binding: Binding) -> tuple[float | None, str]:

@@ -109,17 +109,17 @@ def test_the_cap_binds_where_the_target_is_loose() -> None:
 def test_more_slots_a_longer_target_or_less_variation_never_lower_it(
     slots: int, target: float, arrival: float, service: float
 ) -> None:
-    def found(slots: int, target: float, arrival: float, service: float) -> float:
+    def highest(slots: int, target: float, arrival: float, service: float) -> float:
         return utilisation_for(target, None, 1.0, slots, arrival, service)[0]
 
-    u = found(slots, target, arrival, service)
-    assert found(slots + 1, target, arrival, service) >= u - 1e-6
-    assert found(slots, target * 1.1, arrival, service) >= u - 1e-6
-    assert found(slots, target, arrival * 0.9, service * 0.9) >= u - 1e-6
+    u = highest(slots, target, arrival, service)
+    assert highest(slots + 1, target, arrival, service) >= u - 1e-6
+    assert highest(slots, target * 1.1, arrival, service) >= u - 1e-6
+    assert highest(slots, target, arrival * 0.9, service * 0.9) >= u - 1e-6
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("arguments", "sentence"),
     [
         ((0.005, 0.99, 0.01, 8), "service alone takes 10.0 ms"),
         ((0.02, 0.99, 0.01, 8), "13.5% of requests take longer in service alone"),
@@ -133,7 +133,7 @@ def test_more_slots_a_longer_target_or_less_variation_never_lower_it(
         ((1.0, None, 1 - 1e-9, 1), "at any load worth having"),
     ],
 )
-def test_what_cannot_be(given: tuple[float, ...], said: str) -> None:
-    with pytest.raises(FleetmarkError, match=said.replace("(", r"\(")) as error:
-        utilisation_for(*given)  # type: ignore[arg-type]
+def test_what_cannot_be(arguments: tuple[float, ...], sentence: str) -> None:
+    with pytest.raises(FleetmarkError, match=sentence.replace("(", r"\(")) as error:
+        utilisation_for(*arguments)  # type: ignore[arg-type]
     assert "\n" not in str(error.value)

@@ -50,5 +50,5 @@ def render(
     broken = checks.write(at, numbers)
     front.benchmarks(book, at, numbers)
     front.charts(book, at, numbers)
-    front.readme(book, at, numbers, broken, front.Made(created, command, __version__))
+    front.readme(book, at, numbers, broken, front.Provenance(created, command, __version__))
     return book.bytes()

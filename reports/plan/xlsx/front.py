@@ -83,7 +83,7 @@ _AGAIN: Sequence[tuple[Message, Message]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Provenance:
     """When (ISO 8601), by which command line and which version the workbook is made."""
 
     created: str
@@ -93,7 +93,7 @@ class Made:
 
 def benchmarks(book: Book, at: Places, n: Numbers) -> None:
     """What each SKU was worth when the plan was made: never edited, so that edits of Equivalence can be told."""
-    block, sheet = at.known, at.known.sheet
+    block, sheet = at.benchmarks, at.benchmarks.sheet
     heads = [
         Head(message("SKU"), width=20),
         Head(message("workload"), width=20),
@@ -142,7 +142,7 @@ class _Lines:
         self.row += 1
 
 
-def readme(book: Book, at: Places, n: Numbers, broken: int, made: Made) -> None:
+def readme(book: Book, at: Places, n: Numbers, broken: int, provenance: Provenance) -> None:
     """The first tab; ``broken``: how many checks do not hold."""
     q, sheet = n.question, at.sheets["readme"]
     sheet.width(0, 34)
@@ -167,10 +167,11 @@ def readme(book: Book, at: Places, n: Numbers, broken: int, made: Made) -> None:
         lines.line(title, what)
     lines.heading(message("Where it is from"))
     lines.line(
-        message("made"), message("{when} by fleetmark {version}", when=fmt.moment(made.created), version=made.version)
+        message("made"),
+        message("{when} by fleetmark {version}", when=fmt.moment(provenance.created), version=provenance.version),
     )
-    if made.command:
-        lines.line(message("command"), made.command, "code")
+    if provenance.command:
+        lines.line(message("command"), provenance.command, "code")
     sheet.text(lines.row, 0, message("sources"), "strong")
     named(book, "question_source", Block(sheet, lines.row, 0, len(q.source) + 1, 2))
     lines.row += 1
@@ -185,13 +186,13 @@ def _answer(book: Book, at: Places, n: Numbers, broken: int, lines: _Lines) -> N
     lines.live(message("present value, {money}", money=q.currency), f"={at.total.at(0)}", n.total, tables.PRICE)
     lines.live(message("servers to order"), f"=SUM({at.buy.all})", float(n.buy.sum()), tables.INTEGER)
     lines.live(message("servers to retire"), f"=SUM({at.retire.all})", float(n.retire.sum()), tables.INTEGER)
-    kept, not_kept = book.words(message("all are kept")), book.words(message("are not kept: see Checks"))
+    yes, no = book.words(message("all are kept")), book.words(message("are not kept: see Checks"))
     lines.live(
         message("limits"),
-        f'=IF({at.verdict.at(0)},{quoted(kept)},{at.broken.at(0)}&" "&{quoted(not_kept)})',
-        f"{broken} {not_kept}" if broken else kept,
+        f'=IF({at.verdict.at(0)},{quoted(yes)},{at.broken.at(0)}&" "&{quoted(no)})',
+        f"{broken} {no}" if broken else yes,
     )
-    lines.sheet.paint(f"B{lines.row}", {kept: "ok"})
+    lines.sheet.paint(f"B{lines.row}", {yes: "ok"})
     solved = message(
         "present value {value} {money}; no plan costs less than {bound} {money}: a gap of {gap}; found in {time}",
         value=f"{plan.objective:,.2f}",
@@ -231,14 +232,14 @@ def charts(book: Book, at: Places, n: Numbers) -> None:
         sheet.text(limit.row + k, 0, message("power limit: {site}", site=site), "note")
     source = [at.power.sheet.at(at.power.row + k, 2) for k in range(len(n.sites))]
     limit.live(lambda k, _: f"={source[k]}", lambda k, _: n.question.sites[n.sites[k]].power_w, tables.INTEGER)
-    made = [
+    charts = [
         _by_year(book, at, n),
         *(_demand(book, at, n, i, names, band) for i in range(len(n.workloads))),
         *(_power(book, at, n, k, names, limit) for k in range(len(n.sites))),
     ]
-    sheet.inner.set_h_pagebreaks([3 + 2 * _LINES * page for page in range(1, len(made) // 4 + 1)])
+    sheet.inner.set_h_pagebreaks([3 + 2 * _LINES * page for page in range(1, len(charts) // 4 + 1)])
     sheet.width(0, 9)
-    for place, chart in enumerate(made):
+    for place, chart in enumerate(charts):
         sheet.place(chart, 3 + _LINES * (place // 2), 10 * (place % 2), 610, 20 * (_LINES - 1))
 
 
@@ -263,7 +264,7 @@ def _demand(book: Book, at: Places, n: Numbers, i: int, names: Mapping[str, str]
     for key, block, colour, dash in (
         ("median", at.median, COLOURS[0], "dash"),
         ("planned", at.planned, COLOURS[0], "solid"),
-        ("capacity", at.given, COLOURS[2], "solid"),
+        ("capacity", at.delivered, COLOURS[2], "solid"),
         ("worst", at.worst, COLOURS[5], "solid"),
     ):
         look = {"line": {"color": colour, "width": 2.25, "dash_type": dash}, "marker": {"type": "none"}}

@@ -152,9 +152,9 @@ def _sites(book: Book, at: Places, n: Numbers) -> None:
                 allowed = YES if n.sites[i] in work.sites else NO
             _cell(sheet, block.row + i, at.runs.col + j, Column("runs", message(""), tables.RUNS), allowed)
     named(book, "site_runs", at.runs)
-    name, own, price, pue = (columns_at(columns, f) for f in ("name", "domain", "energy_price", "pue"))
+    name, domain, price, pue = (columns_at(columns, f) for f in ("name", "domain", "energy_price", "pue"))
     at.site_domain.live(
-        lambda i, _: f'=IF({block.near(i, own)}="",{block.near(i, name)},{block.near(i, own)})',
+        lambda i, _: f'=IF({block.near(i, domain)}="",{block.near(i, name)},{block.near(i, domain)})',
         lambda i, _: q.domain(n.sites[i]),
         role="word",
     )
@@ -261,7 +261,7 @@ def _equivalence(book: Book, at: Places, n: Numbers) -> None:
         row = block.row + i
         unit = at.workload.at(n.workloads.index(w), 1)
         block.sheet.formula(row, 7, f"={unit}", q.workloads[w].unit, role="word")
-        same = ",".join(f'{block.near(i, j)}&""={at.known.at(i, j + 1)}&""' for j in (2, 3, 4))
+        same = ",".join(f'{block.near(i, j)}&""={at.benchmarks.at(i, j + 1)}&""' for j in (2, 3, 4))
         block.sheet.formula(row, 8, f"=IF(AND({same}),{quoted(yes)},{quoted(no)})", yes)
         block.sheet.text(row, 9, q.skus[s].worth[w].source)
     block.sheet.paint(f"I{block.row + 1}:I{block.row + block.rows}", {no: "differs"})
@@ -317,7 +317,7 @@ def _demand(book: Book, at: Places, n: Numbers) -> None:
     spread(at.low, f"{BAND[0]:g}", BAND[0], message("demand at 5%"))
     spread(at.high, f"{BAND[1]:g}", BAND[1], message("demand at 95%"))
     spread(
-        at.wanted, "question_quantile", q.quantile, message("demand at the share of futures in which it shall be met")
+        at.quantile, "question_quantile", q.quantile, message("demand at the share of futures in which it shall be met")
     )
     block(
         at.margin, message("margin: what the solver multiplied the median by, for demand and equivalence together"), "1"
@@ -325,9 +325,9 @@ def _demand(book: Book, at: Places, n: Numbers) -> None:
     at.margin.numbers(n.margin, "0.0000", "solver")
     block(at.planned, message("planned demand: median times margin; the plan is held against it"))
     at.planned.live(lambda i, t: f"={at.median.near(i, t)}*{at.margin.near(i, t)}", n.planned, tables.AMOUNT)
-    block(at.given, message("capacity of the plan"))
+    block(at.delivered, message("capacity of the plan"))
     work_of = at.combo.down(3)
-    at.given.live(
+    at.delivered.live(
         lambda i, t: f"=SUMIFS({at.capacity.down(t)},{work_of},{i + 1})",
         lambda i, t: n.delivered(i)[t],
         tables.AMOUNT,

@@ -17,12 +17,12 @@ SPARE = 5  # empty rows below a table of inputs, for what a planner adds
 HEAD = 4  # the row of heads of a tab's one table; what is explained stands above it
 
 # Roles of tabs by colour: inputs, what the solver decided, live results, what was taken from elsewhere.
-_INPUT, _SOLVER, _LIVE, _KEPT = "#BF9000", "#70AD47", "#0072B2", "#8EA0B8"
+_INPUT, _SOLVER, _LIVE, _RECORD = "#BF9000", "#70AD47", "#0072B2", "#8EA0B8"
 
 TABS: Mapping[str, tuple[Message, str, Message]] = {
     "readme": (
         message("Readme & provenance"),
-        _KEPT,
+        _RECORD,
         message("The answer, what each tab is, how to go on working here, and where everything is from."),
     ),
     "charts": (
@@ -49,7 +49,7 @@ TABS: Mapping[str, tuple[Message, str, Message]] = {
     ),
     "benchmarks": (
         message("Benchmarks"),
-        _KEPT,
+        _RECORD,
         message("What each SKU was measured to be worth, or what was given, as it was when the plan was made."),
     ),
     "equivalence": (
@@ -193,18 +193,18 @@ class Block:
         role: str = "computed",
     ) -> None:
         """A formula in every cell with the value that Python found."""
-        found = value if callable(value) else np.asarray(value).reshape(self.rows, self.cols)
+        values = value if callable(value) else np.asarray(value).reshape(self.rows, self.cols)
         for i in range(self.rows):
             for j in range(self.cols):
-                known = found(i, j) if callable(found) else float(found[i, j])
-                self.sheet.formula(self.row + i, self.col + j, formula(i, j), known, form, role)
+                result = values(i, j) if callable(values) else float(values[i, j])
+                self.sheet.formula(self.row + i, self.col + j, formula(i, j), result, form, role)
 
     def numbers(self, value: npt.ArrayLike, form: str = "General", role: str = "input") -> None:
         """A number in every cell; NaN leaves it empty."""
-        found = np.asarray(value, dtype=float).reshape(self.rows, self.cols)
+        values = np.asarray(value, dtype=float).reshape(self.rows, self.cols)
         for i in range(self.rows):
             for j in range(self.cols):
-                self.sheet.number(self.row + i, self.col + j, float(found[i, j]), form, role)
+                self.sheet.number(self.row + i, self.col + j, float(values[i, j]), form, role)
 
     def texts(self, words: Sequence[Sequence[object]], role: str = "text") -> None:
         """A text in every cell, row by row."""
@@ -237,9 +237,9 @@ def right_aligned(sheet: Sheet, row: int, col: int, heads: Sequence[Head]) -> No
 
 def named(book: Book, name: str, block: Block) -> None:
     """Give a block its name. Raises ValueError where the book knows the name already: two inputs of one name."""
-    made = book.name(name, block.all)
-    if made != name:
-        raise ValueError(f"the range {name} became {made}")
+    result = book.name(name, block.all)
+    if result != name:
+        raise ValueError(f"the range {name} became {result}")
 
 
 class Places:
@@ -269,7 +269,7 @@ class Places:
         self.worth = Block(s["equivalence"], HEAD + 1, 0, len(self.pairs_of_worth) + 2 * SPARE, 5)
         self.worth_lo = Block(s["equivalence"], HEAD + 1, 5, len(self.pairs_of_worth))
         self.worth_hi = Block(s["equivalence"], HEAD + 1, 6, len(self.pairs_of_worth))
-        self.known = Block(s["benchmarks"], HEAD + 1, 0, len(self.pairs_of_worth), 7)
+        self.benchmarks = Block(s["benchmarks"], HEAD + 1, 0, len(self.pairs_of_worth), 7)
 
         self.workload = Block(s["utilisation"], HEAD + 1, 0, w, 4)
 
@@ -278,15 +278,15 @@ class Places:
 
         # Tabs with a column per period: blocks below one another, the same periods in the same columns.
         def stack(sheet: Sheet, first: int, labels: int, sizes: Sequence[int]) -> list[Block]:
-            made, row = [], first
+            blocks, row = [], first
             for size in sizes:
-                made.append(Block(sheet, row + 2, labels, size, t))
+                blocks.append(Block(sheet, row + 2, labels, size, t))
                 row += size + 3
-            return made
+            return blocks
 
         demand = stack(s["demand"], 3, 2, [w] * 9)
-        self.median, self.sigma, self.low, self.high, self.wanted, self.margin, self.planned = demand[:7]
-        self.given, self.worst = demand[7:]
+        self.median, self.sigma, self.low, self.high, self.quantile, self.margin, self.planned = demand[:7]
+        self.delivered, self.worst = demand[7:]
 
         plan = stack(s["plan"], 3, 2, [pairs] * 8)
         self.buy, self.retire, self.active, self.arrive, self.installed, self.in_use, self.busy = plan[:7]

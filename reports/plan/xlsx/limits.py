@@ -112,7 +112,7 @@ def _rack(at: Places, n: Numbers) -> None:
         limit: str,
         what: str,
         servers: Block,
-        found: Floats,
+        loads: Floats,
         add: bool = False,
     ) -> None:
         labels = [Head(message("site"), width=18), Head(message("unit"), width=8), Head(message("limit"), width=14)]
@@ -127,7 +127,7 @@ def _rack(at: Places, n: Numbers) -> None:
             most = getattr(q.sites[name], limit)
             sheet.formula(row, 2, f'=IF({source}="","",{source})', most, "#,##0.##")
             head, span = cell(row, 2), place.across(k)
-            share = None if not most else found[k].max() / most
+            share = None if not most else loads[k].max() / most
             sheet.formula(row, place.col + place.cols, f'=IF(N({head})=0,"",MAX({span})/{head})', share, _SHARE)
             colours = {"type": "formula", "criteria": f'=AND(${head}<>"",{place.near(k)}>${head}*(1+1E-9))'}
             sheet.inner.conditional_format(place.across(k), {**colours, "format": sheet.book.style("bad")})
@@ -137,7 +137,7 @@ def _rack(at: Places, n: Numbers) -> None:
             before = f"{place.near(k, t - 1)}+" if add and t else ""
             return f"={before}SUMPRODUCT(({site}={k + 1})*{figures}*{servers.down(t)})"
 
-        place.live(summed, found, _COUNT)
+        place.live(summed, loads, _COUNT)
 
     skus = q.skus
     block(
@@ -196,10 +196,10 @@ def _refresh(at: Places, n: Numbers) -> None:
         limit, number = at.figures.at(i, figure(at, "age_limit")), at.period_number(t)
         first = at.arrive.at(i)
         bought = f"IF({number}>{limit},SUM({first}:INDEX({at.arrive.line(i)},{number}-{limit})),0)"
-        there = (
+        in_place = (
             f"SUMPRODUCT(EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*(fleet_age+{number}-1>={limit})*fleet_count)"
         )
-        return f'=IF({limit}="",0,{there}+{bought})'
+        return f'=IF({limit}="",0,{in_place}+{bought})'
 
     at.must_leave.live(leaving, n.must_leave, _COUNT)
     headed(at.have_left, message("Have been retired by then: servers"), labels, n)

@@ -71,11 +71,11 @@ class Numbers:
     def pairs(self) -> list[tuple[str, str]]:
         """(SKU, site), by SKU, then by site."""
         q = self.question
-        there = {(c.sku, c.site) for c in q.fleet if c.count}
+        present = {(c.sku, c.site) for c in q.fleet if c.count}
         stock = self.plan.stock
         moved = stock[(stock[["buy", "retire", "installed", "active"]] != 0).any(axis=1)]
-        there |= set(zip(moved["sku"], moved["site"], strict=True))
-        return [(s, k) for s in q.skus for k in q.sites if q.skus[s].price is not None or (s, k) in there]
+        present |= set(zip(moved["sku"], moved["site"], strict=True))
+        return [(s, k) for s in q.skus for k in q.sites if q.skus[s].price is not None or (s, k) in present]
 
     @cached_property
     def combos(self) -> list[tuple[str, int]]:
@@ -128,11 +128,11 @@ class Numbers:
 
     @cached_property
     def arrive(self) -> Floats:
-        made = np.zeros_like(self.buy)
+        arrivals = np.zeros_like(self.buy)
         for p, (s, _) in enumerate(self.pairs):
             lead = self.question.skus[s].lead
-            made[p, lead:] = self.buy[p, : max(self.periods - lead, 0)]
-        return made
+            arrivals[p, lead:] = self.buy[p, : max(self.periods - lead, 0)]
+        return arrivals
 
     @cached_property
     def installed(self) -> Floats:
@@ -141,17 +141,17 @@ class Numbers:
     @cached_property
     def must_leave(self) -> Floats:
         """(pair, period): how many will have reached their age limit by then, since the start."""
-        made = np.zeros_like(self.buy)
+        leaving = np.zeros_like(self.buy)
         for p, (s, k) in enumerate(self.pairs):
             limit = self.question.skus[s].age_limit
             if limit is None:
                 continue
             for t in range(self.periods):
-                made[p, t] = sum(
+                leaving[p, t] = sum(
                     c.count for c in self.question.fleet if (c.sku, c.site) == (s, k) and c.age + t >= limit
                 )
-                made[p, t] += self.arrive[p, : max(t - limit + 1, 0)].sum()
-        return made
+                leaving[p, t] += self.arrive[p, : max(t - limit + 1, 0)].sum()
+        return leaving
 
     @cached_property
     def in_use(self) -> Floats:
@@ -164,9 +164,9 @@ class Numbers:
         return self._by_pair(np.array([self.question.workloads[w].utilisation for w, _ in self.combos]))
 
     def _by_pair(self, weight: Floats) -> Floats:
-        made = np.zeros_like(self.buy)
-        np.add.at(made, [p for _, p in self.combos], self.servers * weight[:, None])
-        return made
+        sums = np.zeros_like(self.buy)
+        np.add.at(sums, [p for _, p in self.combos], self.servers * weight[:, None])
+        return sums
 
     def of_pairs(self, value: Callable[[str, str], float]) -> Floats:
         """(pair,): a figure of the SKU or the site."""
@@ -231,10 +231,10 @@ class Numbers:
 
     def at_sites(self, each: Callable[[str], float], servers: Floats) -> Floats:
         """(site, period): a figure of the SKU summed over servers (pair, period)."""
-        made = np.zeros((len(self.sites), self.periods))
+        sums = np.zeros((len(self.sites), self.periods))
         figures = self.of_pairs(lambda s, _: each(s))
-        np.add.at(made, [self.sites.index(k) for _, k in self.pairs], servers * figures[:, None])
-        return made
+        np.add.at(sums, [self.sites.index(k) for _, k in self.pairs], servers * figures[:, None])
+        return sums
 
     def price(self, sku: str) -> float:
         """0 where it is not sold."""
@@ -249,12 +249,12 @@ class Numbers:
 
     def energy_price(self, site: str) -> float:
         """Per kWh."""
-        own = self.question.sites[site].energy_price
-        return self.question.energy_price if own is None else own
+        price = self.question.sites[site].energy_price
+        return self.question.energy_price if price is None else price
 
     def pue(self, site: str) -> float:
-        own = self.question.sites[site].pue
-        return self.question.pue if own is None else own
+        pue = self.question.sites[site].pue
+        return self.question.pue if pue is None else pue
 
     @cached_property
     def draw(self) -> Floats:
@@ -309,11 +309,11 @@ def _cube(
     frame: pd.DataFrame, names: Sequence[str], keys: Sequence[tuple[str, ...]], what: str, periods: int
 ) -> Floats:
     """(key, period) out of long rows; 0 where there is none."""
-    made = np.zeros((len(keys), periods))
+    cube = np.zeros((len(keys), periods))
     if len(frame):
         at = {key: i for i, key in enumerate(keys)}
         rows = [at.get(key) for key in zip(*(frame[n] for n in names), strict=True)]
         for i, t, value in zip(rows, frame["period"], frame[what], strict=True):
             if i is not None:
-                made[i, int(t)] += float(value)
-    return made
+                cube[i, int(t)] += float(value)
+    return cube
