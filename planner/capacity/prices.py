@@ -1,4 +1,4 @@
-"""What a plan stands at, and what one unit more of it would save: by asking again with a little more."""
+"""Shadow prices: the limits that bind, and what one unit more of each would save. The question is solved again."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from planner.capacity.model import Label, Model, build
 from planner.capacity.question import Binding, Margin, Plan, Question
 from planner.capacity.search import highs, search
 
-TELLS = 0.2  # a saving is told where it is known to within this share of it, or of what the relaxation says it is
-AIM = 0.05  # share of what the relaxation says is saved that the gaps may come to
-TIGHTEST, LOOSEST = 1e-6, 1e-3  # of those gaps
+TELLS = 0.2  # largest error of a saving that is reported, as a share of it or of the relaxation's saving
+AIM = 0.05  # largest sum of the gaps, as a share of the relaxation's saving
+TIGHTEST, LOOSEST = 1e-6, 1e-3  # range of those gaps
 MOST = 8
-WIDEST = 0.1  # of a limit, by which it may be changed to tell its worth from what the plan misses of the best
-SHARE = 0.4  # of the time that the unchanged question may take
+WIDEST = 0.1  # largest change of a limit, as a share of it, to tell the saving from the plan's gap
+SHARE = 0.4  # share of the time for the unchanged question
 
 
 def shadow_prices(question: Question, plan: Plan, *, most: int = MOST, seconds: float = 30.0) -> list[Binding]:
-    """Of the limits that count in the relaxation the ``most`` weighty, with what a server's worth more of each saves.
+    """The ``most`` weighty limits of the relaxation, with the saving from more of each. A step is the need of a server.
 
-    Both the question and its neighbour are solved anew, to a gap far below the plan's: what the plan misses of the best
-    must not pass for the limit's worth. Where that gap is wide, more than one server's worth is tried, a tenth of the
-    limit at most. Where that does not tell either, the saving is that of the relaxation. In order of what a
-    server's worth saves, those without a saving last.
+    Both the question and its neighbour are solved again, to a gap far below the plan's, so that the plan's distance
+    from the best does not count as a saving. If that gap is wide, several steps are tried, up to a tenth of the limit.
+    If the saving is still unclear, it is the relaxation's. The order is by the saving of one step; limits without a
+    saving come last.
     """
     end = time.monotonic() + seconds
     model = build(question, plan.margin)
@@ -61,7 +61,7 @@ def shadow_prices(question: Question, plan: Plan, *, most: int = MOST, seconds: 
 
 
 def _saved(before: tuple[float, float], changed: Model, hoped: float, gap: float, seconds: float) -> float | None:
-    """What the change saves of ``before`` (present value, bound), None where what both miss of the best may hide it."""
+    """The saving of the change from ``before`` (present value, bound); None if both gaps together may hide it."""
     if before[0] - before[1] > 2 * TELLS * hoped:
         return None
     after = _solved(changed, min(gap, LOOSEST), seconds)
@@ -72,7 +72,7 @@ def _saved(before: tuple[float, float], changed: Model, hoped: float, gap: float
 
 
 def _solved(model: Model, gap: float, seconds: float) -> tuple[float, float] | None:
-    """Present value and bound, None where no plan was found in time."""
+    """Present value and bound; None if time ran out before there was a plan."""
     result = search(model, gap, seconds)
     if result is None or result.values is None:
         return None
@@ -81,21 +81,21 @@ def _solved(model: Model, gap: float, seconds: float) -> tuple[float, float] | N
 
 
 def _times(missed: float, expected: float, step: float, limit: float) -> int:
-    """How many steps to take at once, so that ``missed`` of the best does not hide what they save."""
+    """The number of steps to take at once, so that the gap ``missed`` does not hide their saving."""
     if expected <= 0:
         return 1
     return max(min(math.ceil(2 * missed / (TELLS * expected)), int(WIDEST * limit / step)), 1)
 
 
 def _name(q: Question, label: Label) -> str:
-    """The limit in words; that of a site in one period, where it has one in each."""
+    """The name of the limit; with its period if a site has one in each."""
     if label[0] in SITE and len(label) > 2:
         return message("{limit} in {period}", limit=name(q, label[:2]), period=q.periods[int(label[2])])
     return name(q, label)
 
 
 def _step(q: Question, plan: Plan, label: Label) -> float:
-    """What one server takes of the limit, or gives to the demand: the largest of those that the plan has to do with."""
+    """What one server uses of the limit, or adds to the demand: the largest among the servers of the plan."""
     kind = label[0]
     if kind == "demand":
         w = str(label[1])
@@ -116,7 +116,7 @@ def _step(q: Question, plan: Plan, label: Label) -> float:
 
 
 def _loosened(q: Question, margin: Margin, label: Label, step: float) -> Model:
-    """The programme with more of that limit, a site's in that period only."""
+    """The programme with more of that limit; for a site's limit, in that period only."""
     changed = build(loosened(q, stands_for(label), step), margin)
     if label[0] not in SITE or len(label) < 3:
         return changed

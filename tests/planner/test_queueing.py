@@ -40,7 +40,7 @@ def test_erlang_c_of_very_many_servers() -> None:
 
 @pytest.mark.parametrize(("servers", "load"), [(0, 0), (2, 2), (2, -1), (2, math.nan)])
 def test_no_queue_in_balance(servers: int, load: float) -> None:
-    with pytest.raises(ValueError, match="no queue in balance"):
+    with pytest.raises(ValueError, match="no steady state"):
         erlang_c(servers, load)
 
 
@@ -130,7 +130,7 @@ def test_more_slots_a_longer_target_or_less_variation_never_lower_it(
         ((0.1, 0.99, 0.01, 8, -1), "variation of -1 for arrivals"),
         ((0.1, 0.99, 0.01, 8, 1, math.nan), "variation of nan for service"),
         ((0.1, 0.99, 0.01, 8, 1, 1, 1.2), "a utilisation cap of 1.2"),
-        ((1.0, None, 1 - 1e-9, 1), "at any load worth having"),
+        ((1.0, None, 1 - 1e-9, 1), "at any useful load"),
     ],
 )
 def test_what_cannot_be(arguments: tuple[float, ...], sentence: str) -> None:
