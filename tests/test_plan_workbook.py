@@ -165,7 +165,7 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
             {("sku_price", 1, 0): "abc"},
             "sheet SKU & TCO, B7: 'abc' is not a price: a number, 0 or more; empty: not sold",
         ),
-        ({("demand_median", 1, 3): None}, "sheet Demand, F7: is empty; median demand is wanted: a demand: a number"),
+        ({("demand_median", 1, 3): None}, "sheet Demand, F7: is empty; median demand is needed: a demand: a number"),
         ({("demand_median", 1, 2): -4}, "sheet Demand, E7: -4 is not a demand: a number, 0 or more"),
         ({("worth_value", 0, 0): 0}, "sheet Equivalence, C6: 0 is not an equivalence: a number, above 0"),
         ({("fleet_count", 0, 0): 2.5}, "sheet Fleet, C6: 2.5 is not a count: a whole number, 0 or more"),
@@ -173,8 +173,8 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
             {("workload_utilisation", 0, 0): 0.9},
             "sheet Utilisation, C6: 0.9 is not a utilisation: a number, above 0, up to 0.85",
         ),
-        ({("site_power_w", 0, 0): "#DIV/0!"}, "sheet Sites, C6: holds the error #DIV/0!; power limit is wanted"),
-        ({("fleet_count", 6, 0): 3}, "sheet Fleet, A12: is empty; SKU is wanted"),
+        ({("site_power_w", 0, 0): "#DIV/0!"}, "sheet Sites, C6: holds the error #DIV/0!; power limit is needed"),
+        ({("fleet_count", 6, 0): 3}, "sheet Fleet, A12: is empty; SKU is needed"),
     ],
     [
         ({("fleet_sku", 1, 0): "nwe"}, "sheet Fleet, A7: no SKU 'nwe' (did you mean new?); there are old, new, gpu"),
@@ -191,7 +191,7 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
         ({("sku_price", 1, 0): "9,000"}, "sheet SKU & TCO, B7: '9,000' is not a price"),
         ({("sku_lead", 2, 0): "1 quarter"}, "sheet SKU & TCO, H8: '1 quarter' is not a lead time: a whole number"),
         ({("sku_idle_w", 0, 0): 9000}, "sheet SKU & TCO, A6: old draws more idle than at its peak"),
-        ({("site_name", 1, 0): "ams"}, "sheet Sites, A7: site 'ams' stands there already, in row 6"),
+        ({("site_name", 1, 0): "ams"}, "sheet Sites, A7: site 'ams' is already in row 6"),
         ({("site_runs", 0, 1): "no", ("site_runs", 2, 1): "no"}, "sheet Sites, K6: batch may run nowhere"),
     ],
 ]
@@ -234,9 +234,9 @@ def test_periods_follow_one_another_and_have_the_length_of_the_setting(tmp_path:
     edit: Edit = {("period_name", 0, 0): "2027-Q2", ("period_name", 1, 0): "2027-Q1"}
     assert "sheet Inputs, G6: 2027-Q1 is out of order: 2027-Q3 comes after 2027-Q2" in refused(tmp_path, changed(edit))
     faults = refused(tmp_path, changed({("period_name", 1, 0): "2027-Q1"}))
-    assert "sheet Inputs, G6: period 2027-Q1 stands twice" in faults
+    assert "sheet Inputs, G6: period 2027-Q1 is there twice" in faults
     faults = refused(tmp_path, changed({("question_years", 0, 0): 1}))
-    assert "sheet Inputs, G6: 2027-Q1 is 0.25 years long, the length of a period says 1" in faults
+    assert "sheet Inputs, G6: 2027-Q1 is 0.25 years long, but the length of a period is 1" in faults
     renamed = edited(tmp_path, {("period_name", i, 0): f"phase {i + 1}" for i in range(6)})
     assert renamed.periods[:2] == ("phase 1", "phase 2")
 
@@ -244,7 +244,7 @@ def test_periods_follow_one_another_and_have_the_length_of_the_setting(tmp_path:
 def test_survival_needs_a_second_failure_domain(tmp_path: Path) -> None:
     q, _ = written()
     faults = refused(tmp_path, changed({("site_domain", i, 0): "europe" for i in range(len(q.sites))}))
-    assert "sheet Sites, B6: all the sites are in one failure domain (europe), whose loss shall be survived" in faults
+    assert "sheet Sites, B6: all the sites are in one failure domain (europe), but its loss must be survived" in faults
 
 
 def _without(name: str) -> Callable[[Any], None]:
@@ -281,8 +281,8 @@ def test_a_deleted_tab_or_column(change: Callable[[Any], None], faults: str, tmp
 def test_what_is_no_workbook_of_ours(tmp_path: Path) -> None:
     with pytest.raises(FleetmarkError, match=r"none\.xlsx: cannot be read: No such file"):
         read(tmp_path / "none.xlsx")
-    assert "is no workbook that can be read" in refused(tmp_path, b"sku,price\nnew,9000\n")
-    assert "is no workbook that can be read" in refused(tmp_path, written()[1][:5000])
+    assert "is not a readable workbook" in refused(tmp_path, b"sku,price\nnew,9000\n")
+    assert "is not a readable workbook" in refused(tmp_path, written()[1][:5000])
     other = io.BytesIO()
     openpyxl.Workbook().save(other)
     faults = refused(tmp_path, other.getvalue())

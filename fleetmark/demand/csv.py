@@ -1,7 +1,7 @@
-"""The planner's input as a folder of CSV sheets: read with line and column of every cell, and written.
+"""The planner's input as a folder of CSV sheets: reader, with line and column of every cell, and writer.
 
-``settings.csv`` (key, value), ``demand.csv``, ``skus.csv``, ``sites.csv``, ``worth.csv``, ``fleet.csv``; keys below
-keys are columns with a dot (``power.idle``). An empty cell is a key left out.
+The sheets are ``settings.csv`` (key, value), ``demand.csv``, ``skus.csv``, ``sites.csv``, ``worth.csv`` and
+``fleet.csv``. Nested keys are columns with a dot (``power.idle``). An empty cell is an absent key.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _FLEET = tuple(_columns(Cohort))
 @dataclass(frozen=True, slots=True)
 class _Row:
     line: int
-    cells: Mapping[str, str]  # without the empty ones
+    cells: Mapping[str, str]  # without empty cells
 
 
 class _Folder:
@@ -70,7 +70,7 @@ class _Folder:
         file = self.folder / name
         try:
             if file.stat().st_size > _MOST_BYTES:
-                raise FleetmarkError(f"{file}: larger than {_MOST_BYTES:,} bytes: no sheet of the planner")
+                raise FleetmarkError(f"{file}: larger than {_MOST_BYTES:,} bytes: not a sheet of the planner")
             raw = file.read_bytes()
             text = raw.decode("utf-8-sig")
         except OSError as error:
@@ -92,7 +92,7 @@ class _Folder:
         except csv.Error as error:
             raise FleetmarkError(f"{name} line {reader.line_num}: not CSV: {error}") from error
         for twice in sorted({h for h in heads if heads.count(h) > 1}):
-            self.fault(Where(name, 1, twice), "stands twice among the heads")
+            self.fault(Where(name, 1, twice), "is twice among the heads")
         for lacking in [n for n in needed if n not in heads]:
             self.fault(Where(name, 1), f"has no column {lacking}; its columns are {', '.join(columns)}")
         return heads, rows
@@ -108,7 +108,7 @@ class _Folder:
                 )
 
     def put(self, doc: dict[str, Any], path: Path, where: Where, value: str) -> None:
-        """``value`` at ``path`` of the document, and where it stands."""
+        """Set ``value`` at ``path`` of the document, and record its place."""
         at: Any = doc
         for n, part in enumerate(path[:-1]):
             self.places.setdefault(path[: n + 1], Where(where.file, where.line))
@@ -117,7 +117,7 @@ class _Folder:
         self.places[path] = where
 
     def table(self, doc: dict[str, Any], name: str, top: str, key: str, columns: Sequence[str]) -> None:
-        """A sheet with a row per thing, named in its column ``key``."""
+        """A sheet with a row per entry, named in its column ``key``."""
         heads, rows = self.rows(name, columns, [key])
         self.check_heads(name, heads, columns)
         doc[top] = {}
@@ -128,7 +128,7 @@ class _Folder:
                 continue
             path: Path = (top, row.cells[key])
             if path in self.places:
-                self.fault(here, f"{key} {row.cells[key]} stands at line {self.places[path].line} already")
+                self.fault(here, f"{key} {row.cells[key]} is already at line {self.places[path].line}")
                 continue
             self.places[path] = here
             doc[top][row.cells[key]] = {}
@@ -154,7 +154,7 @@ class _Folder:
                     Where(name, row.line, "sku"), f"no SKU {sku!r}{suggest(sku, skus)} in skus.csv: {', '.join(skus)}"
                 )
             elif path in self.places:
-                self.fault(here, f"{sku} for {workload} stands at line {self.places[path].line} already")
+                self.fault(here, f"{sku} for {workload} is already at line {self.places[path].line}")
             else:
                 self.places[path] = here
                 doc["skus"][sku]["worth"][workload] = {}
@@ -186,10 +186,10 @@ class _Folder:
                 sentence = f"there is no setting {key!r}{suggest(key, _SETTINGS)}; there are {', '.join(_SETTINGS)}"
                 self.fault(Where(name, row.line, "key"), sentence)
             elif path in self.places:
-                self.fault(Where(name, row.line), f"{key} stands at line {self.places[path].line} already")
+                self.fault(Where(name, row.line), f"{key} is already at line {self.places[path].line}")
             elif value is not None:
                 if path[0] == "budget" and isinstance(doc.get("budget"), str):
-                    self.fault(Where(name, row.line), "the budget is given for all periods already")
+                    self.fault(Where(name, row.line), "the budget for all periods is already set")
                 else:
                     self.put(doc, path, Where(name, row.line, "value"), value)
 
@@ -214,7 +214,7 @@ class _Folder:
             self.places.setdefault((*path, "demand"), here)
             rank = row.cells.get("quantile")
             if rank is not None and not QUANTILE.fullmatch(rank):
-                self.fault(Where(name, row.line, "quantile"), f"{rank!r} is no quantile: write p50 or p90")
+                self.fault(Where(name, row.line, "quantile"), f"{rank!r} is not a quantile: write p50 or p90")
                 continue
             for head, value in row.cells.items():
                 where = Where(name, row.line, head)
@@ -227,7 +227,7 @@ class _Folder:
                 else:
                     continue
                 if target in self.places and target != path:
-                    self.fault(where, f"stands at line {self.places[target].line} already")
+                    self.fault(where, f"is already at line {self.places[target].line}")
                     continue
                 self.put(doc, target, where, value)
             entry.setdefault("demand", {})
@@ -238,13 +238,13 @@ def _latency(head: str) -> bool:
 
 
 def read(folder: File) -> Input:
-    """The document in the sheets of ``folder``; what is wrong with the sheets themselves is among its faults.
+    """The document in the sheets of ``folder``; its faults include those of the sheets themselves.
 
-    Raises FleetmarkError where a sheet is missing or is no CSV.
+    Raises FleetmarkError for a sheet that is missing, unknown or not CSV.
     """
     odd = sorted(p.name for p in folder.glob("*.csv") if p.name not in SHEETS)
     if odd:
-        raise FleetmarkError(f"{folder / odd[0]}: no sheet of the planner; they are {', '.join(SHEETS)}")
+        raise FleetmarkError(f"{folder / odd[0]}: not a sheet of the planner; the sheets are {', '.join(SHEETS)}")
     reader, doc = _Folder(folder), dict[str, Any]()
     reader.settings(doc)
     reader.demand(doc)
@@ -257,7 +257,7 @@ def read(folder: File) -> Input:
 
 
 def sheets(doc: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-    """A valid document (as ``Input.doc`` has it) as the text of its sheets; ``names``: of its periods."""
+    """A valid document (in the form of ``Input.doc``) as the texts of its sheets; ``names``: of its periods."""
     tops = {k: v for k, v in doc.items() if k not in ("workloads", "skus", "sites", "fleet")}
     if isinstance(tops.get("periods"), list):
         tops.pop("periods")  # the heads of demand.csv name them
@@ -310,7 +310,7 @@ def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _written(heads: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    """A sheet with those of the ``heads`` that have values, and any further ones the rows bring."""
+    """A sheet with those ``heads`` that have values, then other columns of the rows."""
     used = dict.fromkeys(key for row in rows for key, value in row.items() if value not in ("", None))
     shown = [h for h in heads if h in used] + [h for h in used if h not in heads]
     out = io.StringIO()

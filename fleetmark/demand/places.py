@@ -1,4 +1,4 @@
-"""Where everything stands in the planner's input, and what is wrong there: all faults at once, each with its place."""
+"""Places in the planner's input, and its faults: all at once, each with its place."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pydantic import BaseModel, ValidationError
 
 from fleetmark.base.errors import FleetmarkError, suggest
 
-MOST = 10  # faults told at once
+MOST = 10  # faults in one error
 
 Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A place as the reader finds it: ``file``, ``line`` (from 1), and the ``column`` of a sheet."""
+    """A place: ``file``, ``line`` (from 1), and the ``column`` of a sheet."""
 
     file: str
     line: int = 0
@@ -30,9 +30,9 @@ class Where:
 
 @dataclass(slots=True)
 class Input:
-    """An input as read, before anything in it is believed: ``doc`` as YAML has it, and where each path stands.
+    """An input before validation: ``doc`` in the types of YAML, and ``places`` by path.
 
-    ``files``: every file it is from, with its SHA-256.
+    ``files``: its files with their SHA-256.
     """
 
     doc: dict[str, Any]
@@ -41,13 +41,13 @@ class Input:
     faults: list[tuple[Where, str]] = field(default_factory=list)
 
     def where(self, path: Path) -> Where:
-        """The place of ``path``, or of the nearest thing that holds it."""
+        """The place of ``path``, or of its nearest parent."""
         while path and path not in self.places:
             path = path[:-1]
         return self.places.get(path) or Where(next(iter(self.files)))
 
     def fault(self, path: Path, sentence: str) -> None:
-        """Say what is wrong at ``path``."""
+        """Record a fault at ``path``."""
         where = self.where(path)
         key = "" if where.column and self.places.get(path) else dotted(path)
         entry = (where, f"{key}: {sentence}" if key else sentence)
@@ -55,7 +55,7 @@ class Input:
             self.faults.append(entry)
 
     def stop(self) -> None:
-        """Raises FleetmarkError with every fault that was found, in the order of the files."""
+        """Raises FleetmarkError with all recorded faults, in the order of the files."""
         if not self.faults:
             return
         order = {name: n for n, name in enumerate(self.files)}
@@ -66,7 +66,7 @@ class Input:
         raise FleetmarkError("\n".join(sentences))
 
     def refused(self, error: ValidationError, model: type[BaseModel]) -> None:
-        """Take over what pydantic found, in words."""
+        """Record the errors of pydantic as faults in words."""
         for one in error.errors(include_url=False):
             loc = one["loc"]
             if one["type"] == "missing":
@@ -75,7 +75,7 @@ class Input:
                 self.fault(self._real(loc), _sentence(one, model))
 
     def _real(self, loc: Sequence[str | int]) -> Path:
-        """``loc`` without the parts that stand only in the model, not in the file."""
+        """``loc`` without the parts that are in the model but not in the file."""
         path: list[str | int] = []
         at: Any = self.doc
         for part in loc:

@@ -1,4 +1,4 @@
-"""The planner's question from what a planner wrote: one YAML file, or a folder of CSV sheets."""
+"""The planner's question from its input: one YAML file, or a folder of CSV sheets."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ EXAMPLE = Path(__file__).parent / "example.yml"
 def read(path: Path, root: Path) -> Question:
     """The question in ``path``, a YAML file or a folder of sheets; worths by name come from the record under ``root``.
 
-    Raises FleetmarkError with all that is wrong, each with its file, line and key (or column).
+    Raises FleetmarkError with all faults, each with its file, line and key (or column).
     """
     source = demand_csv.read(path) if path.is_dir() else demand_yaml.read(path)
     return question(source, root)
 
 
 def question(source: Input, root: Path) -> Question:
-    """The question that an input asks; raises as ``read`` does."""
+    """The question of an input; raises as ``read`` does."""
     try:
         doc = Document.model_validate(source.doc)
     except ValidationError as error:
@@ -80,7 +80,7 @@ def question(source: Input, root: Path) -> Question:
 
 
 def _check_names(doc: Document, source: Input) -> None:
-    """Faults for every name that stands for nothing."""
+    """Record a fault for every name that is not defined."""
 
     def check(name: str, among: Mapping[str, object], what: str, path: tuple[str | int, ...]) -> None:
         if name not in among:
@@ -101,7 +101,9 @@ def _check_names(doc: Document, source: Input) -> None:
         check(cohort.site, doc.sites, "site", ("fleet", i, "site"))
     domains = _domains(doc, doc.sites)
     if doc.survive and len(domains) < 2:
-        source.fault(("survive",), f"there is one failure domain only ({next(iter(domains))}): none is left to serve")
+        source.fault(
+            ("survive",), f"there is only one failure domain ({next(iter(domains))}): nothing remains if it fails"
+        )
 
 
 def _domains(doc: Document, sites: Iterable[str]) -> set[str]:
@@ -113,7 +115,7 @@ def _may_survive(name: str, workload: Written, doc: Document, source: Input) -> 
     if doc.survive and workload.sites and len(domains) == 1 and len(_domains(doc, doc.sites)) > 1:
         only = next(iter(domains))
         source.fault(
-            ("workloads", name, "sites"), f"are all in one failure domain ({only}), whose loss shall be survived"
+            ("workloads", name, "sites"), f"are all in one failure domain ({only}), but its loss must be survived"
         )
 
 

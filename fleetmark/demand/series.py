@@ -1,7 +1,7 @@
-"""Demand period by period from what a planner wrote: points, growth or quantiles, as medians and spreads of logarithms.
+"""Demand by period from points, growth or quantiles of the input, as medians and standard deviations of logarithms.
 
-Demand is taken as log-normal: ``p50`` is its median, and ``sigma``, the standard deviation of its natural logarithm,
-is the least-squares slope of the logarithms of the quantiles over the normal deviates of their ranks.
+Demand is assumed log-normal: ``p50`` is its median. ``sigma``, the standard deviation of its natural logarithm, is the
+least-squares slope of the logarithms of the quantiles over the normal deviates of their ranks.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from fleetmark.demand.places import Input, Path
 
 
 def per_period(value: Any, names: Sequence[str], source: Input, path: Path, needed: bool) -> list[Any]:
-    """One figure for every period; what does not fit the periods is a fault. None stands where there is none.
+    """One figure for every period, None if it has none; figures that do not fit the periods are faults.
 
-    ``given``: one for all, a list in their order, or by name; with ``needed`` none may be missing.
+    ``value``: one for all, a list in the order of periods, or a mapping by name; with ``needed`` none may be missing.
     """
     if isinstance(value, list):
         if len(value) != len(names):
@@ -30,11 +30,11 @@ def per_period(value: Any, names: Sequence[str], source: Input, path: Path, need
         return [*value, *[None] * len(names)][: len(names)]
     if isinstance(value, Mapping):
         for odd in [k for k in value if k not in names]:
-            sentence = f"{odd!r} is none of the periods{suggest(odd, list(names))}: {names[0]} to {names[-1]}"
+            sentence = f"{odd!r} is not one of the periods{suggest(odd, list(names))}: {names[0]} to {names[-1]}"
             source.fault((*path, odd), sentence)
         lacking = [n for n in names if n not in value]
         if lacking and needed:
-            source.fault(path, f"says nothing of {', '.join(lacking[:4])}{', …' if len(lacking) > 4 else ''}")
+            source.fault(path, f"has no figure for {', '.join(lacking[:4])}{', …' if len(lacking) > 4 else ''}")
         return [value.get(n) for n in names]
     return [value] * len(names)
 
@@ -42,7 +42,7 @@ def per_period(value: Any, names: Sequence[str], source: Input, path: Path, need
 def spread(values: Mapping[float, float]) -> tuple[float, float]:
     """Median and sigma of the log-normal distribution with these quantiles (rank to value).
 
-    Raises FleetmarkError where they fall with rank, or one is 0 and another is not.
+    Raises FleetmarkError if they fall with rank, or if one is 0 and another is not.
     """
     ranked = sorted(values.items())
     for (low, a), (high, b) in itertools.pairwise(ranked):
@@ -68,7 +68,7 @@ def spread(values: Mapping[float, float]) -> tuple[float, float]:
 def demand(
     written: Demand, unit: str, names: Sequence[str], years: float, source: Input, path: Path
 ) -> tuple[list[float], list[float]]:
-    """Median and sigma of every period, in the workload's ``unit``; faults where that cannot be made out."""
+    """Median and sigma of every period, in the workload's ``unit``; invalid demand is a fault."""
     none = [0.0] * len(names)
     if written.point is not None:
         return _plain(per_period(written.point, names, source, path, True), unit, source, path), none
@@ -91,7 +91,7 @@ def _quantiles(
         for key, series in written.quantiles.items()
     }
     points, sigmas = [0.0] * len(names), [0.0] * len(names)
-    if len(source.faults) > faults:  # what is missing would be told again as a quantile of 0
+    if len(source.faults) > faults:  # a missing figure would be a second fault as a quantile of 0
         return points, sigmas
     for n, name in enumerate(names):
         try:

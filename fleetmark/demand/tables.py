@@ -1,7 +1,7 @@
-"""The input tables of the plan's workbook: what each column is called, which unit it has and what a cell may hold.
+"""The input tables of the plan's workbook: title, unit and rule of each column.
 
-The workbook is written by it and read back by it: every column is a named range, so that rows and
-columns may be inserted and tabs renamed without the way back being lost.
+Both the writer and the reader of the workbook use them. Every column is a named range, so that planners can insert rows
+and columns and rename tabs.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ YES, NO = "yes", "no"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a cell may hold: a number from ``least`` (not it itself where ``above``) to ``most``, a text, or one of
-    ``words``. ``optional``: it may be empty, which means ``empty``.
+    """Valid values of a cell: a number from ``least`` (exclusive if ``above``) to ``most``, a text, or one of
+    ``words``. ``integer``: the number is an integer. ``optional``: it may be empty, which means ``empty``.
     """
 
     what: Message
@@ -33,7 +33,7 @@ class Rule:
 
     @property
     def hint(self) -> Message:
-        """What may be typed, for the person who is about to."""
+        """The valid values in words, for the person who types."""
         if self.words:
             return message("{what}: {words}", what=self.what, words=", ".join(self.words))
         if self.text:
@@ -66,7 +66,7 @@ class Column:
 
     @property
     def field(self) -> str:
-        """The field of the table's class: what stands behind the first underscore."""
+        """The field of the table's class: the name after the first underscore."""
         return self.name.split("_", 1)[1]
 
 
@@ -74,7 +74,7 @@ INTEGER, AMOUNT, PRICE = "#,##0", "#,##0.##", "#,##0.00"
 
 
 def settings(money: str = "") -> tuple[Column, ...]:
-    """What holds for the whole question, one cell each."""
+    """Settings of the question, one cell each."""
     return (
         Column(
             "question_date",
@@ -114,7 +114,7 @@ def settings(money: str = "") -> tuple[Column, ...]:
 
 
 def periods(money: str = "") -> tuple[Column, ...]:
-    """What may be typed in the table of periods."""
+    """The inputs of the table of periods."""
     return (
         Column(
             "period_budget",

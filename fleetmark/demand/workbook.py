@@ -1,4 +1,4 @@
-"""The planner's question out of an edited workbook (``reports.plan.xlsx.book`` wrote it): inputs only, each checked."""
+"""The planner's question from an edited workbook of ``reports.plan.xlsx.book``: the inputs, each checked."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _NAME = Rule(message("a name"), text=True)
 
 
 def read(path: Path) -> Question:
-    """The question that the inputs of a workbook ask, as ``fleetmark plan --from`` takes it.
+    """The question in the inputs of a workbook, for ``fleetmark plan --from``.
 
-    Inputs are found by the names of their ranges; new rows of SKUs, sites, servers in place and equivalences count.
-    ``source`` is the original's with the workbook and its SHA-256. A spreadsheet keeps 16 significant digits.
-    Raises FleetmarkError naming sheet and cell of everything that is wrong, ten at once.
+    Named ranges locate the inputs; new rows of SKUs, sites, servers in place and equivalences count. ``source`` is that
+    of the original question, plus the workbook and its SHA-256. A spreadsheet keeps 16 significant digits.
+    Raises FleetmarkError with sheet and cell of up to ten faults.
     """
     try:
         raw = path.read_bytes()
@@ -44,7 +44,7 @@ def read(path: Path) -> Question:
 
 
 def _question(cells: Cells, digest: str) -> Question | None:
-    """The question, None with faults where there is none."""
+    """The question; None if the cells have faults."""
     settings = {c.field: cells.single(c) for c in tables.settings()}
     money = cells.single(Column("question_currency", message("currency"), _NAME))
     years = cells.single(Column("question_years", message("length of a period"), Rule(message("years"), above=True)))
@@ -144,15 +144,15 @@ def _periods(cells: Cells, years: Value | None) -> tuple[list[str], list[float |
 
 
 def _in_order(cells: Cells, area: Area, names: Sequence[str], years: Value | None) -> None:
-    """A fault for periods that do not follow one another, or are not as long as is said; names of one's own may be."""
+    """Record a fault for periods out of order, or with another length than the setting; other names are allowed."""
     dated = all(map(periods.place, names))
     try:
-        length = periods.in_order(names, None if dated else "year")  # any length: these names say nothing of theirs
+        length = periods.in_order(names, None if dated else "year")  # any length: these names do not tell theirs
     except ValueError as error:
         cells.fault(area.sheet, area.cell(area.row), str(error))
         return
     if dated and years is not None and not math.isclose(length, _float(years)):
-        sentence = f"{names[0]} is {length:g} years long, the length of a period says {years:g}"
+        sentence = f"{names[0]} is {length:g} years long, but the length of a period is {years:g}"
         cells.fault(area.sheet, area.cell(area.row), sentence)
 
 
@@ -163,19 +163,19 @@ def _rows(area: Area) -> range:
 def _named(
     cells: Cells, columns: Sequence[Column], what: str, make: Callable[[dict[str, Any]], T]
 ) -> dict[str, tuple[int, Area, T]]:
-    """Name to row, area and what the row makes."""
+    """Name to row, area and the object of the row."""
     rows: dict[str, tuple[int, Area, T]] = {}
     for row, area, values in cells.table(columns):
         name = str(values["name"])
         if name in rows:
-            cells.fault(area.sheet, area.cell(row), f"{what} {name!r} stands there already, in row {rows[name][0]}")
+            cells.fault(area.sheet, area.cell(row), f"{what} {name!r} is already in row {rows[name][0]}")
             continue
         rows[name] = (row, area, make(dict(values)))
     return rows
 
 
 def _exists(cells: Cells, area: Area, row: int, name: str, what: str, among: Sequence[str], offset: int = 0) -> bool:
-    """Whether there is something of that name; a fault where not."""
+    """Whether the name is defined; a fault if it is not."""
     if name in among:
         return True
     if name in cells.suspect:
@@ -214,7 +214,7 @@ def _somebody_runs_it(
     fleet: Sequence[Cohort],
     runs: Mapping[str, frozenset[str]],
 ) -> None:
-    """A fault for every workload that no server can run, or none that is sold or in place where it may run."""
+    """Record a fault for every workload without a server that can run it and is sold or in place where it may run."""
     worth = cells.area("worth_value", "the equivalences")
     for name, (row, area, _) in work.items():
         able = [sku for sku, by_workload in worths.items() if name in by_workload]
@@ -232,7 +232,7 @@ def _somebody_runs_it(
 def _survivable(
     cells: Cells, survive: bool, sites: Mapping[str, tuple[int, Area, Site]], runs: Mapping[str, frozenset[str]]
 ) -> None:
-    """A fault where one failure domain holds all the sites, or all that a workload may run at."""
+    """Record a fault if one failure domain holds all sites, or all sites that a workload may run at."""
     area = cells.area("site_domain", "the failure domains")
     if not survive or area is None:
         return
@@ -240,13 +240,13 @@ def _survivable(
         domains = {sites[n][2].domain or n for n in names}
         if len(domains) == 1:
             of = f"the sites that {who} may run at" if who else "the sites"
-            sentence = f"all {of} are in one failure domain ({domains.pop()}), whose loss shall be survived"
+            sentence = f"all {of} are in one failure domain ({domains.pop()}), but its loss must be survived"
             cells.fault(area.sheet, area.cell(sites[min(names)][0]), sentence)
             return
 
 
 def _planned(cells: Cells) -> dict[tuple[str, str], tuple[float | None, float | None, float, str]]:
-    """What worths were, and from where, when the workbook was made."""
+    """The worths and their sources at the time of the plan."""
     names = ("sku", "workload", "value", "se", "df", "source")
     ranges = {n: cells.area(f"planned_{n}", f"the column {n} of the worths as planned") for n in names}
     areas = {n: a for n, a in ranges.items() if a is not None}
@@ -266,7 +266,7 @@ def _planned(cells: Cells) -> dict[tuple[str, str], tuple[float | None, float | 
 
 
 def _why(cells: Cells) -> dict[tuple[str, float], str]:
-    """(workload, utilisation as planned) to why it is that."""
+    """(workload, utilisation as planned) to the reason for it."""
     names = ("workload_name", "workload_planned", "workload_why")
     areas = [cells.area(n, f"the column {n}") for n in names]
     name, used, why = areas
@@ -292,7 +292,7 @@ def _fleet(cells: Cells, skus: Sequence[str], sites: Sequence[str]) -> tuple[Coh
 def _runs(
     cells: Cells, sites: Mapping[str, tuple[int, Area, Site]], workloads: Sequence[str]
 ) -> dict[str, frozenset[str]]:
-    """Workload to the sites it is bound to; all its cells empty: none."""
+    """Workload to the sites it is restricted to; empty if all its cells are."""
     area = cells.area("site_runs", "where workloads may run")
     if area is None:
         return {}
@@ -345,7 +345,7 @@ def _matrix(
 
 
 def _source(cells: Cells) -> dict[str, str]:
-    """Where the question that the workbook was made of came from."""
+    """The provenance of the question behind the workbook."""
     area = cells.area("question_source", "where the question is from")
     if area is None:
         return {}

@@ -1,4 +1,4 @@
-"""What one server of a SKU is worth for a workload: as given, or taken from the record by the name of a comparison."""
+"""The worth of one server of a SKU for a workload: from the input, or from comparisons on record."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 def base(unit: str) -> tuple[str, float] | None:
-    """A rate's base unit and how many of it one ``unit`` is: ``GB/s`` is ("B/s", 1e9).
+    """The base unit of a rate and its factor: ``GB/s`` is ("B/s", 1e9). ``k jobs/min`` counts in "1/s".
 
-    None for what is no rate. ``k jobs/min`` counts in "1/s".
+    None for a unit that is not a rate.
     """
     if unit in _BINARY:
         return "B/s", _BINARY[unit]
@@ -50,8 +50,8 @@ def base(unit: str) -> tuple[str, float] | None:
 
 @dataclass(slots=True)
 class Record:
-    """The record under ``root``, asked once for each comparison. ``campaigns``: those that a worth was taken from;
-    ``warnings``: what the comparisons said."""
+    """The record under ``root``; each comparison is made once. ``campaigns``: the sources of worths; ``warnings``: of
+    the comparisons."""
 
     root: Path
     campaigns: set[str] = field(default_factory=set)
@@ -60,7 +60,7 @@ class Record:
     _machines: list[selection.Machine] | None = None
 
     def worth(self, worth: Worth, workload: Workload) -> capacity.Worth:
-        """``given`` in the unit of ``workload``. Raises FleetmarkError where it is in another, or not on record."""
+        """``worth`` in the unit of ``workload``. Raises FleetmarkError if the units differ, or it is not on record."""
         if worth.value is not None:
             return _stated(worth, worth.value, workload.unit)
         if worth.measured is not None:
@@ -71,7 +71,7 @@ class Record:
         assert chosen is not None
         if not _SERVERS.fullmatch(workload.unit):
             raise FleetmarkError(
-                f"a comparison says how many servers one is worth, the demand is in {workload.unit}: give the worth as "
+                f"a comparison gives a worth in servers, the demand is in {workload.unit}: give the worth as "
                 "measured, or the demand in servers of the baseline (unit: icelake servers)"
             )
         if isinstance(chosen, Pinned):
@@ -123,7 +123,7 @@ class Record:
             )
         title, about = next(iter(side.benchmarks.to_dict("index").items()))
         if about["better"] != Better.HIGHER:
-            raise FleetmarkError(f"{title} is no rate ({about['unit']}, {about['better']} is better)")
+            raise FleetmarkError(f"{title} is not a rate ({about['unit']}, {about['better']} is better)")
         demanded = base(unit)
         if demanded is None or demanded[0] != about["unit"]:
             raise FleetmarkError(f"{title} is in {about['unit']}, the demand is in {unit}: they do not match")
@@ -165,18 +165,18 @@ def _stated(worth: Worth, value: Quantity, unit: str) -> capacity.Worth:
 
 
 def _factor(written: str, demanded: str) -> float:
-    """How many ``wanted`` one ``written`` is."""
+    """The number of ``demanded`` units in one ``written`` unit."""
     if written == demanded:
         return 1.0
     a, b = base(written), base(demanded)
-    counted = {m[2] for u in (written, demanded) if (m := _EVENTS.fullmatch(u))}  # requests are no transactions
+    counted = {m[2] for u in (written, demanded) if (m := _EVENTS.fullmatch(u))}  # requests are not transactions
     if a is None or b is None or a[0] != b[0] or (a[0] == "1/s" and len(counted) > 1):
         raise FleetmarkError(f"the worth is in {written}, the demand in {demanded}: they do not match")
     return a[1] / b[1]
 
 
 def _error(lo: float, hi: float, df: float) -> float:
-    """The standard error of the logarithm behind a 95% interval."""
+    """The standard error of the logarithm from a 95% interval."""
     rank = (1 + CONFIDENCE) / 2
     deviate = float(norm.ppf(rank)) if math.isinf(df) else float(t.ppf(rank, df))
     return math.log(hi / lo) / 2 / deviate
@@ -186,19 +186,19 @@ def _of_ratio(ratio: Ratio, error: float | None, source: str) -> capacity.Worth:
     if ratio.lo is None or ratio.hi is None:
         if error is None:
             raise FleetmarkError(
-                f"{source}: one host a side, so nobody knows how sure {ratio.value:.3g} is; measure another, or give "
+                f"{source}: one host a side, so {ratio.value:.3g} has no error; measure another, or give "
                 "its standard error (error: 5%)"
             )
         return capacity.Worth(ratio.value, error, math.inf, source)
     if error is not None:
-        raise FleetmarkError(f"{source} has an interval of its own: leave out error")
+        raise FleetmarkError(f"{source} has its own interval: leave out error")
     df = ratio.df or math.inf
     hosts = message("{source}; {a}+{b} hosts", source=source, a=ratio.hosts[0], b=ratio.hosts[1])
     return capacity.Worth(ratio.value, _error(ratio.lo, ratio.hi, df), df, hosts)
 
 
 def _headline(comparison: Comparison, chosen: Chosen) -> tuple[Ratio, str]:
-    """The ratio that was asked for, and what it is called."""
+    """The chosen ratio and its name."""
     classes = comparison.found.candidates[0].classes
     name = chosen.class_ or WORK_MIX
     if chosen.benchmark:
@@ -220,8 +220,8 @@ def _baseline(chosen: Compared | Profile, workload: Workload) -> str:
     baseline = chosen.baseline or workload.reference
     if baseline is None:
         raise FleetmarkError(
-            f"compared with what? The demand is in {workload.unit}: say which machines those are by the workload's "
-            "reference (reference: gen=icelake)"
+            f"the comparison has no baseline: the demand is in {workload.unit}, so name those machines in the "
+            "reference of the workload (reference: gen=icelake)"
         )
     if workload.reference is not None and baseline != workload.reference:
         raise _apart(baseline, workload)
@@ -232,7 +232,7 @@ def _baseline(chosen: Compared | Profile, workload: Workload) -> str:
 
 def _apart(baseline: str, workload: Workload) -> FleetmarkError:
     meant = f" ({workload.reference})" if workload.reference else ""
-    hint = "" if workload.reference else "; where they are the same, say so by the workload's reference"
+    hint = "" if workload.reference else "; if they are the same machines, set the workload's reference"
     return FleetmarkError(f"the worth is in servers of {baseline}, the demand in {workload.unit}{meant}{hint}")
 
 
@@ -242,7 +242,7 @@ def _name(unit: str) -> str:
 
 
 def _named(unit: str, selector: str) -> bool:
-    """Whether a unit of ``icelake servers`` is of the machines that ``gen=icelake`` selects."""
+    """Whether a unit such as ``icelake servers`` names the machines that ``gen=icelake`` selects."""
     return any(
         term.operator == "=" and fnmatch.fnmatchcase(_name(unit).lower(), term.value.lower())
         for term in selection.parse(selector)
