@@ -170,9 +170,7 @@ def texts(value: object) -> object:
 
 
 Number = Annotated[float, plain()]
-Positive = Annotated[float, plain(above=True)]
 Integer = Annotated[int, integer()]
-Share = Annotated[float, share()]
 Watts = Annotated[float, BeforeValidator(_watts)]
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 Span = Annotated[tuple[float, str], BeforeValidator(_span)]

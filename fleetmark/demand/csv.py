@@ -21,7 +21,6 @@ from fleetmark.demand.document import QUANTILE, Cohort, Document, Site, Sku, Wor
 from fleetmark.demand.places import Input, Path, Where
 
 SHEETS = ("settings.csv", "demand.csv", "skus.csv", "sites.csv", "worth.csv", "fleet.csv")
-_OPTIONAL = ("fleet.csv",)
 _MOST_BYTES = 50_000_000
 
 

@@ -142,10 +142,6 @@ class Question:
     budget: Sequence[float | None] = ()
     source: Mapping[str, str] = field(default_factory=dict)
 
-    def demand(self, workload: str, period: int) -> float:
-        """The median demand."""
-        return self.workloads[workload].point[period]
-
     def weight(self, period: int) -> float:
         """The present value of 1 in that period: 1 / (1 + discount) ** years."""
         return float((1 + self.discount) ** (-self.years * period))
@@ -204,7 +200,6 @@ class Plan:
     bound: float
     gap: float
     seconds: float
-    binding: Sequence[Binding] = ()
     margin: Margin = field(default_factory=dict)
 
     def factor(self, workload: str, period: int) -> float:

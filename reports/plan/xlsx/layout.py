@@ -206,12 +206,6 @@ class Block:
             for j in range(self.cols):
                 self.sheet.number(self.row + i, self.col + j, float(values[i, j]), form, role)
 
-    def texts(self, words: Sequence[Sequence[object]], role: str = "text") -> None:
-        """A text in every cell, row by row."""
-        for i, line in enumerate(words):
-            for j, text in enumerate(line):
-                self.sheet.text(self.row + i, self.col + j, text, role)
-
 
 def period_heads(numbers: Numbers) -> list[Head]:
     """A head per period."""

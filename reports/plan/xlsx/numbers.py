@@ -252,10 +252,6 @@ class Numbers:
         price = self.question.sites[site].energy_price
         return self.question.energy_price if price is None else price
 
-    def pue(self, site: str) -> float:
-        pue = self.question.sites[site].pue
-        return self.question.pue if pue is None else pue
-
     @cached_property
     def draw(self) -> Floats:
         """(pair, period): mean W of the servers that are active."""
