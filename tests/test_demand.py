@@ -1,4 +1,4 @@
-"""The planner's input: what a YAML file or a folder of sheets means, and what is said where it means nothing."""
+"""The planner's input: the question of a YAML file or a folder of sheets, and the faults of invalid ones."""
 
 import math
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_everything_arrives_in_the_planners_units(tmp_path: Path) -> None:
     assert (list(web.point), list(web.sigma), web.utilisation) == ([100, 110, 120, 130], [0, 0, 0, 0], 0.65)
     genoa = q.skus["genoa"]
     assert (genoa.price, genoa.idle_w, genoa.peak_w) == (12000, 220, 700)
-    assert (genoa.lead, genoa.age_limit) == (2, 20)  # 4 months are no whole quarters: the careful way
+    assert (genoa.lead, genoa.age_limit) == (2, 20)  # 4 months are 1.33 quarters, rounded up
     assert q.skus["icelake"].price is None
     assert (q.skus["icelake"].peak_w, q.skus["icelake"].worth["web"].value) == (500, 1)
     assert (q.sites["ams"].power_w, q.sites["fra"].power_w) == (120_000, None)
@@ -145,7 +145,7 @@ def test_bad_input_names_line_and_key(tmp_path: Path, old: str, new: str, line_o
     text = changed(old, new)
     faults = refused(tmp_path, text)
     [mine] = [t for t in faults if sentence in t]
-    assert len(faults) <= 2, faults  # a misspelt key is missed as well
+    assert len(faults) <= 2, faults  # a misspelt key is missing, too
     place, _, _ = mine.partition(": ")
     assert place == f"demand.yml line {text[: text.index(line_of)].count(chr(10)) + 1}"
 

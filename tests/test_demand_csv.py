@@ -1,4 +1,4 @@
-"""The planner's input as CSV sheets: the same question as in YAML, every fault with its line and column."""
+"""The planner's input as CSV sheets: the same question as from YAML, and faults with line and column."""
 
 from __future__ import annotations
 

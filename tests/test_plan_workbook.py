@@ -1,4 +1,4 @@
-"""Edited workbooks read back: the same question, what was edited or added, and every fault with its tab and cell."""
+"""Edited workbooks, read back: the same question, edits, new rows, and faults with tab and cell."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fleetmark plan`` as a whole: what it prints, writes and exits with, from a file to a plan."""
+"""``fleetmark plan`` end to end: output, documents and exit codes, from a file to a plan."""
 
 import io
 import json
@@ -32,7 +32,7 @@ def run(*words: str) -> Result:
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
-    """The example as `plan init` writes it, solved with every document."""
+    """The example of `plan init`, solved, with every document."""
     folder = tmp_path_factory.mktemp("example")
     file = folder / "demand.yml"
     assert run("init", str(file)).exit_code == OK
@@ -63,14 +63,14 @@ def test_the_example_keeps_every_limit(doc: Any) -> None:
 
 
 def test_the_example_is_worth_reading(doc: Any) -> None:
-    assert doc["futures"]["seed"] == 3  # not the futures that margins were chosen by
-    assert doc["futures"]["shortfall"] <= 0.06  # 5% was asked for, of 2000 futures; these are 500
+    assert doc["futures"]["seed"] == 3  # not the futures that chose the margins
+    assert doc["futures"]["shortfall"] <= 0.06  # the target is 5% of 2000 futures; these are 500
     assert doc["alternatives"]
     assert all(a["extra"] >= -doc["plan"]["objective"] * 0.01 for a in doc["alternatives"])
     assert any("power" in b["name"] for b in doc["binding"])
     assert {e["name"] for e in doc["tornado"][:2]} == {"demand of web", "utilisation of web"}
     demand_of_web = next(e for e in doc["tornado"] if e["name"] == "demand of web")
-    assert demand_of_web["at_high"] > 0 > demand_of_web["at_low"]  # the plan meets such a demand: there is one for it
+    assert demand_of_web["at_high"] > 0 > demand_of_web["at_low"]  # a plan exists for this demand
     last = doc["futures"]["table"][-1]
     assert last["servers_p50"] <= last["servers_p90"] <= last["servers_p95"]
 
@@ -91,7 +91,7 @@ def test_the_page_is_complete_and_fetches_nothing(example: tuple[Path, Result], 
     assert not re.findall(r'(?:src|href)="(?!#|data:)', page)
     for part in ("answer", "purchases", "capacity", "costs", "sites", "limits", "futures", "inputs", "provenance"):
         assert f'<section id="{part}"' in page
-    assert page.count("<svg") >= 2 + 1 + 2 + 1  # demand, costs, power, what the cost hangs on
+    assert page.count("<svg") >= 2 + 1 + 2 + 1  # demand, costs, power, what the cost depends on
     assert "2026-12-24" in page
     assert 'id="units"' not in page and 'id="filter"' in page  # figures here have one unit
     assert doc["question"]["source"]["demand.yml"] in page
@@ -142,7 +142,7 @@ def test_a_workbook_asks_again(tmp_path: Path) -> None:
 def test_what_is_certain_is_planned_without_margin(tmp_path: Path) -> None:
     answer = answered(question(tmp_path, SMALL))
     assert answer.plan is not None
-    # 200 icelakes serve 130 at 65% exactly: nothing need be bought.
+    # 200 icelakes serve 130 at 65% exactly: nothing has to be bought.
     assert answer.plan.stock["buy"].sum() == 0
     text = shown(answer)
     assert text.startswith("Buy nothing")
@@ -243,9 +243,9 @@ def test_a_conflict_in_words(tmp_path: Path) -> None:
     conflict = Conflict([*limits, Limit("budget of ams", 12_345_678.0, "EUR")])
     text = " ".join(str(part) for part in plan_terminal.conflict(q, conflict))
     assert "3 limits cannot hold together" in text
-    assert "power at ams: alone it has to give way by 42.00 kW; the plan then costs 3,100,000 EUR" in text
-    assert "budget of ams: alone it has to give way by 12,345,678 EUR" in text
-    assert "nothing is gained by changing it alone" in text
+    assert "power at ams: alone it must be relaxed by 42.00 kW; the plan then costs 3,100,000 EUR" in text
+    assert "budget of ams: alone it must be relaxed by 12,345,678 EUR" in text
+    assert "changing it alone does not help" in text
     assert "a smaller set" in text
 
 

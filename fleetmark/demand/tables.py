@@ -100,7 +100,7 @@ def settings(money: str = "") -> tuple[Column, ...]:
         ),
         Column(
             "question_quantile",
-            message("share of futures in which demand shall be met"),
+            message("share of futures in which demand must be met"),
             Rule(message("a share"), least=0.5, most=0.999),
             "",
             "0.0%",

@@ -1,4 +1,4 @@
-"""``fleetmark plan``: from a question on disk to a plan, what is next best, what binds, and how sure it all is."""
+"""``fleetmark plan``: from a question on disk to a plan with alternatives, binding limits and uncertainty."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from planner.capacity.tornado import Effect, tornado
 from planner.capacity.uncertainty import Futures, futures, margined
 
 Say = Callable[[str], None]
-SEEDS_OF_MARGINS = 2  # from the seed on, by which margins are chosen: a plan looks better in those than it is
+SEEDS_OF_MARGINS = 2  # seeds that choose margins; the plan looks too good in those, so futures use the next one
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How close to the best plan (``gap``), in how many ``seconds`` a solve, and how many futures from which seed."""
+    """``gap``: distance to the best plan; ``seconds``: of each solve; ``draws`` and ``seed`` of the futures."""
 
     gap: float = 0.01
     seconds: float = 60.0
@@ -42,13 +42,13 @@ class Effort:
 
     @property
     def beside(self) -> float:
-        """The most seconds for each of the next best plans, what binds, and what the cost hangs on."""
+        """Seconds for each of: next best plans, binding limits, effects of inputs."""
         return self.seconds / 4
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A question and what came of it: a plan with all that is said of it, or the conflict that forbids one."""
+    """A question and its result: a plan with its analyses, or the conflict that rules out a plan."""
 
     question: Question
     plan: Plan | None
@@ -62,7 +62,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """When (``date``, or now) and by which command line."""
+    """Time (``date``, or now) and command line of a document."""
 
     date: str | None = None
     now: str = field(default_factory=utc)
@@ -76,7 +76,7 @@ class Provenance:
 def question(file: Path | None, workbook: Path | None, root: Path) -> Question:
     """The question in ``file`` (YAML, or a folder of sheets) or in an edited ``workbook``, one of them.
 
-    Raises FleetmarkError with all that is wrong in it.
+    Raises FleetmarkError with all faults of the question.
     """
     if (file is None) == (workbook is None):
         raise FleetmarkError("plan needs a question: a YAML file, a folder of sheets, or --from plan.xlsx, one of them")
@@ -93,7 +93,7 @@ def question(file: Path | None, workbook: Path | None, root: Path) -> Question:
 
 
 def answer(question: Question, effort: Effort, console: Console) -> Answer:
-    """Solve it for its quantile of futures and say what there is to say. ``console`` is told how it goes."""
+    """Solve the question for its quantile of futures and analyse the plan. ``console`` shows the progress."""
     with console.status("", spinner="dots") as status:
 
         def say(sentence: str) -> None:
@@ -114,9 +114,9 @@ def _answer(question: Question, effort: Effort, say: Say) -> Answer:
     plan = margined(question, solved, n=effort.draws, seed=effort.seed, say=say)
     if isinstance(plan, Conflict):
         return Answer(question, None, plan, seconds=time.monotonic() - began)
-    say("looking for the next best plans")
+    say("searching for the next best plans")
     others = alternatives(question, plan, seconds=effort.beside)
-    say("asking what binds, and what more of it saves")
+    say("computing shadow prices of the limits that bind")
     bindings = shadow_prices(question, plan, seconds=effort.beside)
     say(f"simulating {effort.draws:,} futures")
     ahead = futures(question, plan, effort.draws, effort.seed + SEEDS_OF_MARGINS)
@@ -125,7 +125,7 @@ def _answer(question: Question, effort: Effort, say: Say) -> Answer:
 
 
 def show(answer: Answer) -> list[RenderableType]:
-    """For a terminal."""
+    """The answer for a terminal."""
     from reports.plan import terminal
 
     if answer.conflict is not None:
@@ -134,7 +134,7 @@ def show(answer: Answer) -> list[RenderableType]:
 
 
 def as_json(answer: Answer, provenance: Provenance) -> str:
-    """As JSON, every digit."""
+    """The answer as JSON, with all digits."""
     from reports.plan import json
 
     about = {"created": provenance.created, "command": provenance.command, "seconds": answer.seconds}
@@ -151,7 +151,7 @@ def _view(answer: Answer) -> Any:
 
 
 def write(answer: Answer, documents: Documents, provenance: Provenance, console: Console) -> None:
-    """Make every document that was asked for, then write them, and say so; none where there is no plan."""
+    """Render all documents, then write them and report their paths; no documents without a plan."""
     if answer.plan is None:
         if documents.paths:
             console.print("no document was written: there is no plan")
@@ -193,7 +193,7 @@ def _xlsx(answer: Answer, plan: Plan, documents: Documents, provenance: Provenan
 
 
 def init(to: Path) -> list[Path]:
-    """Write the example: a YAML file, or a folder of sheets. Raises FleetmarkError rather than write over anything."""
+    """Write the example: a YAML file, or a folder of sheets. Raises FleetmarkError if the path exists."""
     if to.exists():
         raise FleetmarkError(f"{to}: exists already; give another name, or remove it first")
     if not to.parent.is_dir():

@@ -1,4 +1,4 @@
-"""A capacity plan as JSON: every figure with every digit, periods by name, money in the question's currency."""
+"""A capacity plan as JSON: figures with all digits, periods by name, money in the question's currency."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEYS = {"by_period": "whole"}  # fields of Futures whose key in JSON is another
 
 
 def of_plan(v: PlanView, futures: Futures | None, tornado: Sequence[Effect], about: Mapping[str, Any]) -> str:
-    """A plan and what is said of it; ``about``: what else the caller wants at the top (command, when)."""
+    """A plan with its analyses; ``about``: further keys at the top (command, time)."""
     q = v.question
     doc = {
         "schema": SCHEMA,
@@ -72,7 +72,7 @@ def _plan(v: PlanView, q: Question) -> dict[str, Any]:
 
 
 def _occupied(plan: Plan) -> pd.DataFrame:
-    """Without the rows in which nothing stands nor moves."""
+    """The stock without rows of zeros."""
     counts = plan.stock[["buy", "arrive", "retire", "installed"]]
     return plan.stock[(counts != 0).any(axis=1)]
 
@@ -106,7 +106,7 @@ def _text(doc: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON knows; a number that is none (infinite degrees of freedom, say) is null."""
+    """A value in the types of JSON; infinities (of degrees of freedom, say) and NaN are null."""
     if is_dataclass(value) and not isinstance(value, type):
         return _plain({f.name: getattr(value, f.name) for f in fields(value)})
     if isinstance(value, Mapping):

@@ -1,7 +1,8 @@
-"""Small capacity questions at random, and their least cost by trying everything; nothing of the solver is used.
+"""Small random capacity questions, and their least cost by brute force; nothing of the solver is used.
 
-Servers are followed one by one with their ages, the oldest retired first. Every order and retirement is tried, and for
-each period every number of active servers; how these share the work is a linear programme (dedicated servers: tried).
+Servers are tracked one by one with their ages; the oldest are retired first. Every order and retirement is tried, and
+for each period every number of active servers. A linear programme shares the work among them; dedicated servers are
+tried one by one.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ LARGEST = 10**5
 
 
 def small(seed: int) -> Question:
-    """A question of 1-2 SKUs, sites and workloads and 1-3 periods, with some of all that can be asked for; few enough
-    orders are possible for all to be tried.
+    """A question of 1-2 SKUs, sites and workloads and 1-3 periods, with a random choice of all features, and few enough
+    possible orders to try them all.
     """
     question = _random(seed)
     return question if _orders(question) <= LARGEST else small(seed + 100_000)
 
 
 def _orders(q: Question) -> int:
-    """How many ways there are to order and to use what is ordered, about."""
+    """About the number of possible orders and retirements."""
     in_place = sum(c.count for c in q.fleet)
     each = [(n + 1) * (n + in_place + 1) for n in _most(q)]
     return math.prod(each) ** len(q.periods)
@@ -110,7 +111,7 @@ def _random(seed: int) -> Question:
 
 
 def _most(q: Question) -> list[int]:
-    """The most of each (SKU, site) that can be of use."""
+    """The largest useful number of each (SKU, site)."""
     need = sum(
         math.ceil(max(work.point) / (work.utilisation * min(x.worth[w].value for x in q.skus.values() if w in x.worth)))
         for w, work in q.workloads.items()
@@ -124,7 +125,7 @@ def _most(q: Question) -> list[int]:
 
 
 def least(q: Question) -> float:
-    """The least present value, infinite where nothing meets the demand."""
+    """The least present value, infinite if no plan meets the demand."""
     periods = len(q.periods)
     pairs = [(s, k) for s in q.skus for k in q.sites]
     most = _most(q)
@@ -152,7 +153,7 @@ def least(q: Question) -> float:
     def onward(
         t: int, ages: tuple[tuple[int, ...], ...], coming: tuple[tuple[int, ...], ...], spent: tuple[float, ...]
     ) -> float:
-        """From period t on: ``ages`` of the servers of each pair, the oldest first; ``coming``: arrivals by delay."""
+        """The least cost from period t on. ``ages`` of each pair's servers, oldest first; ``coming``: later arrivals."""
         if t == periods:
             return 0.0
         least_cost = math.inf
@@ -206,7 +207,7 @@ def _room(q: Question, pairs: list[tuple[str, str]], installed: tuple[int, ...])
 
 
 def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple[int, ...]) -> float:
-    """What a period costs with these servers: support, space and the cheapest energy that serves the demand."""
+    """The cost of a period with these servers: support, space and the cheapest energy that serves the demand."""
     if not _room(q, pairs, installed):
         return math.inf
     fixed_cost = sum(
@@ -256,7 +257,7 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
                 cheapest = fixed_cost + rest
             continue
         if (demand @ np.array([active[p] for p, _ in combos], dtype=float) < np.array(low) - 1e-9).any():
-            continue  # not even if each server did all its work at once
+            continue  # infeasible even if each server did all its workloads at once
         for fixed in itertools.product(*(range(active[combos[j][0]] + 1) for j in dedicated)):
             ends: list[tuple[float, float | None]] = [(0.0, None)] * len(combos)
             for j, n in zip(dedicated, fixed, strict=True):

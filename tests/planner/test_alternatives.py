@@ -1,4 +1,4 @@
-"""The next best plans, and what a plan stands at: by hand, and against solving again."""
+"""The next best plans and shadow prices: by hand, and against solving again."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_where_only_one_server_will_do_sites_tell_plans_apart() -> None:
 
 
 def test_what_cannot_be_left_out_is_halved() -> None:
-    """80 of a and 10 of b: b alone has too few ports, a alone too little power, and so has 10 of b halved."""
+    """80 of a and 10 of b: b alone lacks ports, a alone lacks power, and so does half of the 10 b."""
     skus = [
         sku("a", {"web": 1.0}, 5.0, peak_w=100.0),
         sku("b", {"web": 2.0}, 11.0, peak_w=150.0, ports=3),
@@ -169,7 +169,7 @@ def test_the_margin_counts_and_the_most_weighty_remain() -> None:
     assert plan.objective == pytest.approx(5 * 100 + 15 * 100 / 1.1)
     bindings = shadow_prices(question, plan)
     last = {str(b.name): b for b in bindings}["demand of web in 2028"]
-    assert last.more == 1.0  # doubled by its margin, it is what a server gives
+    assert last.more == 1.0  # twice that, by its margin, is the work of a server
     assert last.saves == pytest.approx(100 / 1.1)
     assert len(shadow_prices(question, plan, most=1)) == 1
 

@@ -1,4 +1,4 @@
-"""Questions without a plan: the limits that are named, against ones made by hand and against trying every set."""
+"""Questions without a plan: the limits in conflict, by hand and against trying every set."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_the_margin_is_in_the_demand() -> None:
 
 
 def test_named_limits_cannot_hold_together_but_any_fewer_can() -> None:
-    """Small questions: irreducible, no smaller set in conflict, and the relaxations suffice, none less does."""
+    """Small questions: sets are irreducible and the smallest; relaxations suffice, and smaller ones do not."""
     conflicts = 0
     for seed in range(60):
         question = small(seed)

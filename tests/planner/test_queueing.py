@@ -1,4 +1,4 @@
-"""Queues against published values, a recursion, a simulation, and their own limits; targets that cannot be kept."""
+"""Queues against published values, a recursion, a simulation and their limits; targets that no load meets."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_one_exponential_server_by_hand() -> None:
 
 
 def test_steady_service_halves_the_wait() -> None:
-    """M/D/1: half of M/M/1, as Pollaczek and Khinchine have it."""
+    """M/D/1: half of M/M/1, by Pollaczek and Khinchine."""
     assert mean_wait(1, 0.6, 0.01, service_cv2=0) == pytest.approx(0.0075)
     assert takes_longer(0.009, 1, 0.6, 0.01, service_cv2=0) == 1.0
     assert takes_longer(0.03, 1, 0.6, 0.01, service_cv2=0) == pytest.approx(waits_longer(0.02, 1, 0.6, 0.01, 1, 0))

@@ -1,4 +1,4 @@
-"""Plans against brute force, against sums done by hand, and against what must not change them."""
+"""Plans against brute force, against sums by hand, and under changes that must not matter."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_lead_time_means_ordering_early_and_money_later_is_cheaper() -> None:
 
 
 def test_servers_go_at_their_age_limit() -> None:
-    """Three in place, two periods old, of those that serve three: gone from period 1 on; what replaces them at 2 + 2."""
+    """Three in place, two periods old, with an age limit of three: they leave in period 1; their successors, with a limit of two, in 3."""
     old, new = sku("old", {"web": 1.0}, age_limit=3, migration=7.0), sku("new", {"web": 1.0}, 50.0, age_limit=2)
     question = ask(
         [work("web", 3.0, 3.0, 3.0, 3.0)], [old, new], [Site("ams")], fleet=[Cohort("old", "ams", 3, 2)], discount=0.05
@@ -204,7 +204,7 @@ def test_a_large_question_is_solved_in_parts_to_its_gap() -> None:
 def test_rounding_and_the_restricted_programme_make_plans_too(
     seed: int, gap: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is meant for large questions, on one that is solved exactly too."""
+    """The methods for large questions, on one that is also solved exactly."""
     question = planning.question(3, 5, 3, 5, 300, seed=seed)
     right = best(question, gap=0.01, seconds=60, margin={})
     monkeypatch.setattr("planner.capacity.search.SMALL", 0)

@@ -1,4 +1,4 @@
-"""What a cost hangs on, against hand-worked changes of one input."""
+"""The effects of inputs on cost, against hand-worked changes of one input."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_cap_of_utilisation_holds() -> None:
 
 
 def test_a_worse_sku_makes_room_for_the_next() -> None:
-    """Where the cheap one is worth little, the dear one bounds the loss."""
+    """If the cheap one is worth little, the dear one bounds the loss."""
     q = question()
     unsure = replace(q.skus["cheap"], worth={"web": Worth(2.0, 1.0)})
     worth = by_name(tornado(replace(q, skus=dict(q.skus) | {"cheap": unsure}), plan()))["worth of cheap for web"]

@@ -1,4 +1,4 @@
-"""Futures against closed forms, sharing against a linear programme solved for each, margins, and bad input."""
+"""Futures against closed forms, sharing against a linear programme per draw, margins, and bad input."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_sizing_by_hand() -> None:
 
 
 def test_a_shortfall_by_hand() -> None:
-    """P(D / E > servers u) of logs that are normal, and its interval."""
+    """P(D / E > servers u) for normal logarithms, and its interval."""
     q = question({"web": Workload("web", "x", (1000.0,), (0.03,), 0.65)})
     result = futures(q, plan(q, {("new", "s0", "web", 0): 860}), 4000)
     truth = stats.norm.sf(math.log(860 * 0.65 * 1.83 / 1000) / math.hypot(SE, 0.03))
@@ -106,7 +106,7 @@ def two() -> Question:
 
 
 def test_servers_are_shared_where_that_mends_it() -> None:
-    """Two workloads that err apart: together they need less than each on its own; a dedicated one keeps its servers."""
+    """Two independent workloads need less together than each alone; a dedicated one keeps its servers."""
     q = two()
     use = {("new", "s0", "web", 0): 220.0, ("new", "s0", "db", 0): 220.0}
     result = futures(q, plan(q, use), 4000)
@@ -141,7 +141,7 @@ def test_a_lost_domain_must_be_covered() -> None:
 
 
 def test_sharing_agrees_with_a_programme_for_each_draw() -> None:
-    """Random fleets of 3 SKUs, 3 sites and 3 workloads, of which any one site may be gone."""
+    """Random fleets of 3 SKUs, 3 sites and 3 workloads; any one site may be lost."""
     rng = np.random.default_rng(8)
     verdicts = []
     for _ in range(8):
@@ -180,7 +180,7 @@ def feasible(worth: np.ndarray, demand: np.ndarray, servers: Servers) -> bool:
 
 
 def one_kind(q: Question, margin: Margin) -> Plan:
-    """The least of one SKU at one site, for shared workloads: what a solver would say."""
+    """A solver for one SKU at one site and shared workloads."""
     use = {}
     for w, work in q.workloads.items():
         for t, point in enumerate(work.point):
@@ -210,7 +210,7 @@ def test_margins_meet_the_quantile_and_little_more(quantile: float) -> None:
 
 
 def margined_apart(q: Question, quantile: float) -> float:
-    """What it costs to give each workload its own quantile, as if none could lend."""
+    """The cost of a separate quantile for each workload, without sharing."""
     draws = sample(q, 4000, 1)
     level = 1 - (1 - quantile) / len(q.workloads)
     margin = {

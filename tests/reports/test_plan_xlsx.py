@@ -1,4 +1,4 @@
-"""The plan's workbook: what LibreOffice works out is what Python found, before and after edits, and every limit can break."""
+"""The plan's workbook: LibreOffice computes the values of Python, before and after edits, and every limit can break."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def edits(book: bytes) -> dict[str, Changes]:
 
 
 def hostile() -> tuple[Question, Plan]:
-    """Names that a formula, a criterion or a search would take for something else."""
+    """Names with a special meaning in formulas, criteria or searches."""
     worth = {"=cmd()": Worth(3.0), "W*?": Worth(7.0, 0.1, 4.5)}
     skus = {
         name: Sku(name, worth, 100.0 * (n + 1), 10.0, 50.0 + n, 1, age_limit=2 + n)

@@ -1,4 +1,4 @@
-"""The tab Checks: every limit of the plan as slack, live, and whether it is kept."""
+"""The tab Checks: the slack of every limit of the plan, live, and whether the limit is kept."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from reports.plan.xlsx.layout import Block, Places, period_heads, right_aligned
 from reports.plan.xlsx.numbers import Floats, Numbers
 from reports.plan.xlsx.plan import figure
 
-TOLERANCE = 1e-6  # of the limit, and of 1 where that is less: what a solver's rounding may take
+TOLERANCE = 1e-6  # share of the limit, or of 1 if the limit is less: the rounding of a solver
 _DIGITS = 6
 _FIRST = 8  # the row of the first check
 _SLACK = "#,##0.####;[Red]-#,##0.####;0"
 
-Cell = tuple[str, float | None]  # a formula and what it comes to
+Cell = tuple[str, float | None]  # a formula and its value
 Formula = Callable[[int], str]  # of a period
 Value = Callable[[int], float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A limit: its ``kind``, ``what`` it is of, the ``unit`` of its ``slack`` (one cell, or one per period), and the
-    ``size`` of the limit, which the tolerance is a share of.
+    """A limit: its ``kind``, ``what`` it applies to, the ``unit`` of its ``slack`` (one cell, or one per period), and
+    the ``size`` of the limit, for the tolerance.
     """
 
     kind: Message
@@ -40,7 +40,7 @@ class Check:
 
 
 def write(at: Places, n: Numbers) -> int:
-    """The tab; how many limits are not kept."""
+    """Write the tab; the number of limits that are not kept."""
     sheet = at.verdict.sheet
     checks = list(_checks(at, n))
     heads = [
@@ -108,7 +108,7 @@ def _checks(at: Places, n: Numbers) -> Iterator[Check]:
 
 
 def _row(n: Numbers, slack: Formula, value: Value, unless: Formula | None = None) -> list[Cell]:
-    """A cell per period. Slack is rounded, since what is left of two large figures is noise; none where ``unless``."""
+    """A cell per period. Slack is rounded, because a difference of large figures has noise; empty if ``unless``."""
     cells: list[Cell] = []
     for t in range(n.periods):
         result, formula = value(t), f"ROUND({slack(t)},{_DIGITS})"

@@ -1,4 +1,4 @@
-"""The tabs that explain: the answer and where everything is from, charts, and the worths as they were when planned."""
+"""The tabs that explain: the answer and its provenance, charts, and the worths at the time of the plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reports.plan.xlsx.layout import TABS, Block, Places, named
 from reports.plan.xlsx.numbers import BAND, Numbers, quantile
 
 _WIDE = 110
-_LINES = 19  # rows that a chart takes, with the space below it
+_LINES = 19  # rows per chart, with the space below it
 _GRID = {"visible": True, "line": {"color": "#D9D9D9", "width": 0.75}}
 _SERIES: Mapping[str, Message] = {
     "below": message("below 5% of demand"),
@@ -35,8 +35,8 @@ _GUIDE: Sequence[tuple[Message, Message, str]] = (
     (
         message("input: edit it"),
         message(
-            "Prices, demands, equivalences, limits. Each says what it takes. All results follow, in Excel and in "
-            "LibreOffice."
+            "Prices, demands, equivalences, limits. Each cell says what it accepts. All results follow, in Excel and "
+            "in LibreOffice."
         ),
         "input",
     ),
@@ -48,10 +48,10 @@ _GUIDE: Sequence[tuple[Message, Message, str]] = (
         ),
         "solver",
     ),
-    (message("live"), message("Formulas. Select one and trace what it rests on."), "text"),
+    (message("live"), message("Formulas. Select one and trace its precedents."), "text"),
     (
         message("rounding"),
-        message("Servers are rounded up after rounding at 6 decimals, so that noise of arithmetic is no server more."),
+        message("Servers are rounded up after rounding at 6 decimals, so that rounding noise never adds a server."),
         "strong",
     ),
 )
@@ -84,7 +84,7 @@ _AGAIN: Sequence[tuple[Message, Message]] = (
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """When (ISO 8601), by which command line and which version the workbook is made."""
+    """Time (ISO 8601), command line and version that made the workbook."""
 
     created: str
     command: str
@@ -92,7 +92,7 @@ class Provenance:
 
 
 def benchmarks(book: Book, at: Places, n: Numbers) -> None:
-    """What each SKU was worth when the plan was made: never edited, so that edits of Equivalence can be told."""
+    """The worth of each SKU at the time of the plan. Nobody edits it, so edits of Equivalence show."""
     block, sheet = at.benchmarks, at.benchmarks.sheet
     heads = [
         Head(message("SKU"), width=20),
@@ -124,12 +124,12 @@ class _Lines:
         self.sheet, self.row = sheet, row
 
     def heading(self, text: Message) -> None:
-        """A heading, a line of space above it."""
+        """A heading below an empty line."""
         self.sheet.text(self.row + 1, 0, text, "heading")
         self.row += 2
 
     def line(self, label: object, text: object, role: str = "wrap", label_role: str = "strong") -> None:
-        """A label and what stands behind it, as many lines high as that needs."""
+        """A label and its text, in a row of the height that the text needs."""
         self.sheet.text(self.row, 0, label, label_role)
         self.sheet.text(self.row, 1, text, role)
         self.sheet.inner.set_row(self.row, 15 * max(1, -(-wide(self.sheet.book.words(text)) // (_WIDE + 5))))
@@ -143,7 +143,7 @@ class _Lines:
 
 
 def readme(book: Book, at: Places, n: Numbers, broken: int, provenance: Provenance) -> None:
-    """The first tab; ``broken``: how many checks do not hold."""
+    """The first tab; ``broken``: the number of checks that do not hold."""
     q, sheet = n.question, at.sheets["readme"]
     sheet.width(0, 34)
     sheet.width(1, _WIDE)
@@ -213,7 +213,7 @@ def _answer(book: Book, at: Places, n: Numbers, broken: int, lines: _Lines) -> N
 
 
 def charts(book: Book, at: Places, n: Numbers) -> None:
-    """Demand against capacity by workload, cost by year, power by site; below them the cells that only charts need."""
+    """Demand and capacity by workload, cost by year, power by site; below them the cells that only charts use."""
     sheet = at.sheets["charts"]
     number = 1 + len(n.workloads) + len(n.sites)
     row = 3 + _LINES * -(-number // 2) + 1

@@ -1,4 +1,4 @@
-"""The tabs that hold the plan against the world: sizing, N+1, rack and power, refresh, scenarios."""
+"""The tabs that compare the plan with its limits: sizing, N+1, rack and power, refresh, scenarios."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from reports.plan.xlsx.plan import figure
 
 _WORK, _COUNT, _SHARE = "#,##0.##;-#,##0.##;0", "#,##0", "0.0%"
 MULTIPLIERS = (0.8, 1.0, 1.2)
-_OTHER = 1.5  # the multiplier that stands in the input at first
+_OTHER = 1.5  # the first value of the multiplier's input
 
 
 def write(book: Book, at: Places, n: Numbers) -> None:
-    """All of them."""
+    """Write these tabs."""
     _sizing(at, n)
     _lost(book, at, n)
     _rack(at, n)
@@ -27,12 +27,12 @@ def write(book: Book, at: Places, n: Numbers) -> None:
 
 
 def each(at: Places, n: Numbers, workload: str, sku: str) -> tuple[str, str]:
-    """E of a SKU for a workload, and the workload's utilisation, as formulas name them."""
+    """References to E of a SKU for a workload, and to the workload's utilisation."""
     return at.worth.at(at.worth_row(sku, workload), 2), at.workload.at(n.workloads.index(workload), 2)
 
 
 def rounded_up(demand: str, one: str) -> str:
-    """Servers for a demand; rounding noise, which is not the same in every program, does not make one more of them."""
+    """The formula of servers for a demand. It rounds first, because rounding noise differs between programs."""
     return f"ROUNDUP(ROUND({demand}/({one}),6),0)"
 
 

@@ -1,8 +1,8 @@
-"""What every formula of the plan's workbook comes to: the model's arithmetic on a question and a plan's decisions.
+"""The values of all formulas of the plan's workbook: the model's arithmetic on a question and a plan's decisions.
 
 Arrays are indexed by workload w, SKU s, site k, pair p (a SKU at a site), combo c (a workload on a pair) and period
-t, in the order of the question. Nothing is taken from the plan but what the solver decided, so that the same functions
-also say what an edited question makes of an old plan.
+t, in the order of the question. Only the solver's decisions come from the plan, so the same functions also give the
+values of an old plan under an edited question.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from reports.plan.view import years
 
 Floats = npt.NDArray[np.float64]
 
-BAND = (0.05, 0.95)  # of the demand, as it is drawn
+BAND = (0.05, 0.95)  # quantiles of the demand in charts
 CONFIDENCE = 0.95  # of an equivalence's interval
 
 
 def servers_for(demand: float, each: float) -> int:
-    """``demand / each`` rounded up; what is above a whole number by less than 5e-7 is that number."""
+    """``demand / each`` rounded up; less than 5e-7 above an integer rounds down to it."""
     return math.ceil(round(demand / each, 6))
 
 
 def quantile(point: float, sigma: float, share: float) -> float:
-    """A quantile of a demand that is log-normal about its median."""
+    """A quantile of a log-normal demand with median ``point``."""
     return float(point * math.exp(stats.norm.ppf(share) * sigma))
 
 
@@ -44,8 +44,8 @@ def interval(value: float, se: float, df: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A question and a plan as arrays. Money undiscounted unless it says present; W, kg and units of work as in the
-    question. Pairs are those where something stands, may be bought or is in the plan.
+    """A question and a plan as arrays. Money is undiscounted unless it is a present value; W, kg and units of work are
+    those of the question. Pairs are those with servers in place, for sale or in the plan.
     """
 
     question: Question
@@ -79,7 +79,7 @@ class Numbers:
 
     @cached_property
     def combos(self) -> list[tuple[str, int]]:
-        """(workload, pair) for all that may run, by workload."""
+        """(workload, pair) for every workload that may run on the pair, by workload."""
         q = self.question
         used = {(r.workload, r.sku, r.site) for r in self.plan.use.itertuples() if r.servers}
         return [
@@ -89,7 +89,7 @@ class Numbers:
             if w in q.skus[s].worth and (not work.sites or k in work.sites or (w, s, k) in used)
         ]
 
-    # ------------------------------------------------------------ what the solver decided
+    # ------------------------------------------------------------ the solver's decisions
 
     def _stock(self, what: str) -> Floats:
         return _cube(self.plan.stock, ("sku", "site"), self.pairs, what, self.periods)
@@ -115,7 +115,7 @@ class Numbers:
 
     @cached_property
     def margin(self) -> Floats:
-        """(workload, period): what the median demand is multiplied by."""
+        """(workload, period): the factor on the median demand."""
         return np.array([[self.plan.factor(w, t) for t in range(self.periods)] for w in self.workloads])
 
     # ------------------------------------------------------------ servers
@@ -140,7 +140,7 @@ class Numbers:
 
     @cached_property
     def must_leave(self) -> Floats:
-        """(pair, period): how many will have reached their age limit by then, since the start."""
+        """(pair, period): the number that has reached the age limit by then, since the start."""
         leaving = np.zeros_like(self.buy)
         for p, (s, k) in enumerate(self.pairs):
             limit = self.question.skus[s].age_limit
@@ -155,7 +155,7 @@ class Numbers:
 
     @cached_property
     def in_use(self) -> Floats:
-        """(pair, period): servers that serve something."""
+        """(pair, period): servers that serve a workload."""
         return self._by_pair(np.ones(len(self.combos)))
 
     @cached_property
@@ -181,7 +181,7 @@ class Numbers:
         return np.array([self.each(w, self.pairs[p][0]) for w, p in self.combos]) if q.workloads else np.zeros(0)
 
     def each(self, workload: str, sku: str) -> float:
-        """What one server of the SKU serves of the workload at its utilisation: E u."""
+        """Work of one server of the SKU for the workload at its utilisation: E u."""
         return self.question.skus[sku].worth[workload].value * self.question.workloads[workload].utilisation
 
     @cached_property
@@ -224,7 +224,7 @@ class Numbers:
 
     @cached_property
     def planned(self) -> Floats:
-        """(workload, period): the demand that the plan is held against."""
+        """(workload, period): the demand that the plan must meet."""
         return np.asarray(self.point * self.margin)
 
     # ------------------------------------------------------------ sites
@@ -237,14 +237,14 @@ class Numbers:
         return sums
 
     def price(self, sku: str) -> float:
-        """0 where it is not sold."""
+        """The price; 0 if it is not sold."""
         return self.question.skus[sku].price or 0.0
 
     # ------------------------------------------------------------ money
 
     @cached_property
     def weight(self) -> Floats:
-        """(period,): present value of money."""
+        """(period,): present value of 1."""
         return np.array([self.question.weight(t) for t in range(self.periods)])
 
     def energy_price(self, site: str) -> float:
@@ -277,17 +277,17 @@ class Numbers:
 
     @cached_property
     def total(self) -> float:
-        """Present value of everything."""
+        """Present value of all costs."""
         return float(sum((money @ self.weight for money in self.kinds.values()), start=0.0))
 
     @cached_property
     def annuity(self) -> float:
-        """Years of the horizon, each as it is worth at the start."""
+        """Discounted years of the horizon."""
         return float(self.weight.sum() * self.question.years)
 
     @cached_property
     def year_names(self) -> list[str]:
-        """The years there are."""
+        """The names of the years."""
         return list(dict.fromkeys(years(self.question)))
 
     @cached_property
@@ -304,7 +304,7 @@ class Numbers:
 def _cube(
     frame: pd.DataFrame, names: Sequence[str], keys: Sequence[tuple[str, ...]], what: str, periods: int
 ) -> Floats:
-    """(key, period) out of long rows; 0 where there is none."""
+    """(key, period) from long rows; 0 without a row."""
     cube = np.zeros((len(keys), periods))
     if len(frame):
         at = {key: i for i, key in enumerate(keys)}

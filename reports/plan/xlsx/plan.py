@@ -1,4 +1,4 @@
-"""The tabs of the plan itself: what the solver decided, what stands there then, who serves what, and what it costs."""
+"""The tabs of the plan: the solver's decisions, the resulting stock, the allocation of servers, and the costs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COUNT, _SERVERS = "#,##0;-#,##0;–", "#,##0.##;-#,##0.##;–"
 
 
 def write(book: Book, at: Places, n: Numbers) -> None:
-    """All of them."""
+    """Write these tabs."""
     _plan(at, n)
     _figures(at, n)
     _allocation(at, n)
@@ -32,7 +32,7 @@ def _labelled(block: Block, title: Message, at: Places, n: Numbers, last: tuple[
 
 
 def _pairs(block: Block, at: Places, n: Numbers) -> None:
-    """The names of the pairs: typed in the first block, taken from there in the others."""
+    """The names of the pairs: texts in the first block, references to it in the others."""
     for i, (s, k) in enumerate(n.pairs):
         if block is at.buy:
             block.sheet.text(block.row + i, 0, s, "strong")
@@ -43,7 +43,7 @@ def _pairs(block: Block, at: Places, n: Numbers) -> None:
 
 
 def figure(at: Places, name: str) -> int:
-    """The column of a figure behind the plan's rows."""
+    """The column of a figure of the plan's rows."""
     assert name in FIGURES
     return FIGURES.index(name)
 
@@ -94,7 +94,7 @@ def _plan(at: Places, n: Numbers) -> None:
 
 
 def _figures(at: Places, n: Numbers) -> None:
-    """What the formulas above and those of Cost need of each row's SKU and site."""
+    """The figures of each row's SKU and site for the formulas above and those of Cost."""
     q, block = n.question, at.figures
     sku_columns, site_columns = tables.skus(), tables.sites()
 

@@ -1,4 +1,4 @@
-"""The tab Sensitivity: each input moved alone, live; and what was simulated and solved beside the plan, kept."""
+"""The tab Sensitivity: each input moved alone, live; and the stored results of simulations and further solves."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write(
     futures: Futures | None,
     tornado: Sequence[Effect],
 ) -> None:
-    """The tab."""
+    """Write the tab."""
     sheet = at.sheets["sensitivity"]
     sheet.text(3, 0, message("by how much each input is moved"))
     sheet.number(3, 1, _STEP, "0.0%", "input")
@@ -56,7 +56,7 @@ def write(
 
 
 def _costs(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
-    """What the plan as it stands costs, were one price higher."""
+    """The cost of the same plan with one price higher."""
     q = n.question
     sheet.text(row, 0, message("Cost of the plan as it stands, with one input higher (live)"), "heading")
     heads = [
@@ -106,9 +106,9 @@ def _costs(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
 
 
 def _sizes(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
-    """Servers of one SKU that one workload needs, were one input other."""
+    """Servers of one SKU that one workload needs, with one input changed."""
     sheet.text(
-        row, 0, message("Servers needed in the period chosen in Scenarios, with one input other (live)"), "heading"
+        row, 0, message("Servers needed in the period chosen in Scenarios, with one input changed (live)"), "heading"
     )
     heads = [
         Head(message("workload, on SKU"), width=34),
@@ -143,7 +143,7 @@ def _sizes(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
 def _table(
     sheet: Sheet, row: int, heads: Sequence[Head], rows: Sequence[Sequence[object]], forms: Sequence[str]
 ) -> int:
-    """A table of what was worked out elsewhere; the row behind it."""
+    """A table of stored results; returns the row below it."""
     sheet.heads(row, heads)
     for i, line in enumerate(rows, row + 1):
         for j, (value, form) in enumerate(zip(line, forms, strict=True)):
@@ -233,7 +233,7 @@ def _tornado(sheet: Sheet, n: Numbers, effects: Sequence[Effect], row: int) -> i
         row,
         0,
         message(
-            "What matters: present value of the cheapest plan, with one input other (worked out when planned; kept)"
+            "What matters: present value of the cheapest plan, with one input changed (computed with the plan; kept)"
         ),
         "heading",
     )
@@ -252,7 +252,7 @@ def _tornado(sheet: Sheet, n: Numbers, effects: Sequence[Effect], row: int) -> i
             e.high,
             message("no plan") if e.at_low is None else e.at_low,
             message("no plan") if e.at_high is None else e.at_high,
-            message("5% to 95% of what is believed") if e.known else message("assumed"),
+            message("5% to 95% of the estimate") if e.known else message("assumed"),
         ]
         for e in effects
     ]
