@@ -110,7 +110,7 @@ def prove(
     """Plan it with margins found on ``n`` draws, and hold the plan against ``futures`` that it has not seen."""
     solved = functools.partial(solve, gap=gap)
     begin = time.perf_counter()
-    plan = margined(q, solved, quantile, n=n, seed=seed, said=told)
+    plan = margined(q, solved, quantile, n=n, seed=seed, say=told)
     planning = time.perf_counter() - begin
     plain = solved(q)
     if isinstance(plan, Conflict) or isinstance(plain, Conflict):

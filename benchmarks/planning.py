@@ -123,7 +123,7 @@ def main() -> None:
         for seed in given.seeds:
             asked = question(workloads, skus, sites, periods, servers, seed)
             model = build(asked, {})
-            size = f"{model.rows.shape[1]:,} | {model.rows.shape[0]:,} | {int(model.whole.sum()):,}"
+            size = f"{model.rows.shape[1]:,} | {model.rows.shape[0]:,} | {int(model.integer.sum()):,}"
             clock, cpu = time.monotonic(), time.process_time()
             try:
                 plan = best(asked, gap=given.gap, seconds=given.seconds, margin={})

@@ -1,4 +1,4 @@
-"""The planner's input as CSV sheets: the same question as in YAML, every fault with its line and column."""
+"""The planner's input as CSV sheets: the same question as from YAML, and faults with line and column."""
 
 from __future__ import annotations
 
@@ -60,28 +60,28 @@ def same(a: Question, b: Question) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("sheet", "old", "new", "said"),
+    ("sheet", "old", "new", "sentence"),
     [
         ("skus.csv", "12000", "-3", "skus.csv line 3, column price: -3 is below 0"),
         ("skus.csv", "12000", "", "skus.csv line 3: skus.genoa: price is missing"),
         ("skus.csv", "price", "prise", "skus.csv line 1, column prise: there is no such column (did you mean price?)"),
-        ("skus.csv", "genoa,", "icelake,", "skus.csv line 3: sku icelake stands at line 2 already"),
+        ("skus.csv", "genoa,", "icelake,", "skus.csv line 3: sku icelake is already at line 2"),
         ("skus.csv", "genoa,", ",", "skus.csv line 3: sku is empty"),
         ("worth.csv", "genoa,", "geona,", "worth.csv line 3, column sku: no SKU 'geona' (did you mean genoa?)"),
         ("worth.csv", "web,1.83", "wbe,1.83", "worth.csv line 3: skus.genoa.worth.wbe: no workload 'wbe'"),
         ("worth.csv", "1.83", "1,83", "worth.csv line 3: has 4 cells under 3 heads"),
-        ("fleet.csv", "200", "two", "fleet.csv line 2, column count: 'two' is no number"),
+        ("fleet.csv", "200", "two", "fleet.csv line 2, column count: 'two' is not a number"),
         ("fleet.csv", "ams", "lhr", "fleet.csv line 2, column site: no site 'lhr'"),
         ("demand.csv", "110", "-1", "demand.csv line 2, column 2027-Q2: -1 is below 0"),
-        ("demand.csv", "110", "", "demand.csv line 2: workloads.web.demand: says nothing of 2027-Q2"),
-        ("demand.csv", "2027-Q2", "2027-Q9", "demand.csv line 2, column 2027-Q9: '2027-Q9' is none of the periods"),
+        ("demand.csv", "110", "", "demand.csv line 2: workloads.web.demand: has no figure for 2027-Q2"),
+        ("demand.csv", "2027-Q2", "2027-Q9", "demand.csv line 2, column 2027-Q9: '2027-Q9' is not one of the periods"),
         ("settings.csv", "pue", "peu", "settings.csv line 8, column key: there is no setting 'peu' (did you mean pue?)"),
         ("settings.csv", "1.3", "0.3", "settings.csv line 8, column value: 0.3 is below 1"),
-        ("settings.csv", "discount,8%", "currency,EUR", "settings.csv line 6: currency stands at line 2 already"),
+        ("settings.csv", "discount,8%", "currency,EUR", "settings.csv line 6: currency is already at line 2"),
     ],
 )  # fmt: skip
 def test_bad_sheets_name_line_and_column(
-    tmp_path: Path, small: Path, sheet: str, old: str, new: str, said: str
+    tmp_path: Path, small: Path, sheet: str, old: str, new: str, sentence: str
 ) -> None:
     folder = sheets(tmp_path, small)
     text = (folder / sheet).read_text()
@@ -89,13 +89,13 @@ def test_bad_sheets_name_line_and_column(
     (folder / sheet).write_text(text.replace(old, new, 1))
     with pytest.raises(FleetmarkError) as error:
         demand.read(folder, tmp_path)
-    assert any(told.startswith(said) for told in str(error.value).splitlines()), str(error.value)
+    assert any(fault.startswith(sentence) for fault in str(error.value).splitlines()), str(error.value)
 
 
-def test_sheets_that_are_not_there_or_not_known(tmp_path: Path, small: Path) -> None:
+def test_missing_and_unknown_sheets(tmp_path: Path, small: Path) -> None:
     folder = sheets(tmp_path, small)
     (folder / "feet.csv").write_text("sku,site,count\n")
-    with pytest.raises(FleetmarkError, match=r"feet.csv: no sheet of the planner"):
+    with pytest.raises(FleetmarkError, match=r"feet.csv: not a sheet of the planner"):
         demand.read(folder, tmp_path)
     (folder / "feet.csv").unlink()
     (folder / "worth.csv").unlink()

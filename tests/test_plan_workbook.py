@@ -1,4 +1,4 @@
-"""Edited workbooks read back: the same question, what was edited or added, and every fault with its tab and cell."""
+"""Edited workbooks, read back: the same question, edits, new rows, and faults with tab and cell."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def changed(edit: Edit) -> bytes:
     return out.getvalue()
 
 
-def asked(folder: Path, edit: Edit) -> Question:
+def edited(folder: Path, edit: Edit) -> Question:
     path = folder / "plan.xlsx"
     path.write_bytes(changed(edit))
     return read(path)
@@ -60,10 +60,10 @@ def test_nothing_edited_is_the_same_question(tmp_path: Path) -> None:
     q, book = written()
     path = tmp_path / "plan.xlsx"
     path.write_bytes(book)
-    found = read(path)
-    assert replace(found, source=q.source) == q
-    assert {k: v for k, v in found.source.items() if k != "plan.xlsx"} == q.source
-    assert len(found.source["plan.xlsx"]) == 64
+    question = read(path)
+    assert replace(question, source=q.source) == q
+    assert {k: v for k, v in question.source.items() if k != "plan.xlsx"} == q.source
+    assert len(question.source["plan.xlsx"]) == 64
 
 
 def test_every_digit_comes_back(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_every_digit_comes_back(tmp_path: Path) -> None:
     assert (read(path).energy_price, read(path).discount) == (q.energy_price, q.discount)
 
 
-def test_edits_are_read_and_said(tmp_path: Path) -> None:
+def test_edits_are_read_with_their_source(tmp_path: Path) -> None:
     q, _ = written()
     edit: Edit = {
         ("sku_price", 1, 0): 8500,
@@ -92,18 +92,18 @@ def test_edits_are_read_and_said(tmp_path: Path) -> None:
         ("period_budget", 2, 0): None,
         ("fleet_count", 0, 0): 51.0,
     }
-    found = asked(tmp_path, edit)
-    assert found.skus["new"].price == 8500
-    assert found.skus["old"].age_limit is None
-    assert found.workloads["web"].point[2] == 345.5
-    assert found.skus["new"].worth["web"] == Worth(19.0, 0.0111, 9.37, "given in plan.xlsx")
-    assert found.skus["new"].worth["batch"] == Worth(1.83, 0.02, math.inf, "given in plan.xlsx")
-    assert found.skus["old"].worth["web"] == q.skus["old"].worth["web"]
-    assert (found.workloads["web"].utilisation, found.workloads["web"].why) == (0.5, "given in plan.xlsx")
-    assert found.workloads["batch"].why == q.workloads["batch"].why
-    assert found.workloads["batch"].sites == frozenset()
-    assert found.sites["ams"].power_w is None
-    assert (found.survive, found.date, found.budget, found.fleet[0].count) == (False, "2027-03-01", (), 51)
+    question = edited(tmp_path, edit)
+    assert question.skus["new"].price == 8500
+    assert question.skus["old"].age_limit is None
+    assert question.workloads["web"].point[2] == 345.5
+    assert question.skus["new"].worth["web"] == Worth(19.0, 0.0111, 9.37, "given in plan.xlsx")
+    assert question.skus["new"].worth["batch"] == Worth(1.83, 0.02, math.inf, "given in plan.xlsx")
+    assert question.skus["old"].worth["web"] == q.skus["old"].worth["web"]
+    assert (question.workloads["web"].utilisation, question.workloads["web"].why) == (0.5, "given in plan.xlsx")
+    assert question.workloads["batch"].why == q.workloads["batch"].why
+    assert question.workloads["batch"].sites == frozenset()
+    assert question.sites["ams"].power_w is None
+    assert (question.survive, question.date, question.budget, question.fleet[0].count) == (False, "2027-03-01", (), 51)
 
 
 def test_rows_may_be_added_in_the_empty_ones_and_below_them(tmp_path: Path) -> None:
@@ -130,28 +130,28 @@ def test_rows_may_be_added_in_the_empty_ones_and_below_them(tmp_path: Path) -> N
         ("fleet_count", 30, 0): 5,
         ("fleet_age", 30, 0): 1,
     }
-    found = asked(tmp_path, edit)
-    assert found.skus["arm"].worth == {"web": Worth(12.0, 0.03, math.inf, "given in plan.xlsx")}
-    assert (found.skus["arm"].peak_w, found.skus["arm"].age_limit) == (250, None)
-    assert list(found.sites) == [*q.sites, "par"]
-    assert found.workloads["batch"].sites == {"ams", "fra", "par"}
-    assert found.fleet[-1] == Cohort("arm", "par", 5, 1)
+    question = edited(tmp_path, edit)
+    assert question.skus["arm"].worth == {"web": Worth(12.0, 0.03, math.inf, "given in plan.xlsx")}
+    assert (question.skus["arm"].peak_w, question.skus["arm"].age_limit) == (250, None)
+    assert list(question.sites) == [*q.sites, "par"]
+    assert question.workloads["batch"].sites == {"ams", "fra", "par"}
+    assert question.fleet[-1] == Cohort("arm", "par", 5, 1)
 
 
 def test_saved_by_another_program_and_with_formulas_as_inputs(tmp_path: Path) -> None:
     edit: Edit = {("sku_price", 1, 0): "=9000*1.1", ("demand_median", 0, 0): "=500/2"}
-    told = refused(tmp_path, changed(edit))
-    assert "plan.xlsx, sheet SKU & TCO, B7: holds a formula whose value is not stored" in told
-    assert "sheet Demand, C6: holds a formula" in told
+    faults = refused(tmp_path, changed(edit))
+    assert "plan.xlsx, sheet SKU & TCO, B7: holds a formula whose value is not stored" in faults
+    assert "sheet Demand, C6: holds a formula" in faults
     (saved,) = sheets.converted([changed(edit)], "xlsx")
     path = tmp_path / "saved.xlsx"
     path.write_bytes(saved)
-    found, (q, _) = read(path), written()
-    assert found.skus["new"].price == pytest.approx(9900)
-    assert found.workloads["web"].point == (250.0, *q.workloads["web"].point[1:])
-    assert found.skus["old"] == q.skus["old"]
-    assert found.skus["new"].worth == q.skus["new"].worth
-    assert (found.sites, found.fleet, found.budget) == (q.sites, q.fleet, q.budget)
+    question, (q, _) = read(path), written()
+    assert question.skus["new"].price == pytest.approx(9900)
+    assert question.workloads["web"].point == (250.0, *q.workloads["web"].point[1:])
+    assert question.skus["old"] == q.skus["old"]
+    assert question.skus["new"].worth == q.skus["new"].worth
+    assert (question.sites, question.fleet, question.budget) == (q.sites, q.fleet, q.budget)
 
 
 FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
@@ -165,7 +165,7 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
             {("sku_price", 1, 0): "abc"},
             "sheet SKU & TCO, B7: 'abc' is not a price: a number, 0 or more; empty: not sold",
         ),
-        ({("demand_median", 1, 3): None}, "sheet Demand, F7: is empty; median demand is wanted: a demand: a number"),
+        ({("demand_median", 1, 3): None}, "sheet Demand, F7: is empty; median demand is needed: a demand: a number"),
         ({("demand_median", 1, 2): -4}, "sheet Demand, E7: -4 is not a demand: a number, 0 or more"),
         ({("worth_value", 0, 0): 0}, "sheet Equivalence, C6: 0 is not an equivalence: a number, above 0"),
         ({("fleet_count", 0, 0): 2.5}, "sheet Fleet, C6: 2.5 is not a count: a whole number, 0 or more"),
@@ -173,8 +173,8 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
             {("workload_utilisation", 0, 0): 0.9},
             "sheet Utilisation, C6: 0.9 is not a utilisation: a number, above 0, up to 0.85",
         ),
-        ({("site_power_w", 0, 0): "#DIV/0!"}, "sheet Sites, C6: holds the error #DIV/0!; power limit is wanted"),
-        ({("fleet_count", 6, 0): 3}, "sheet Fleet, A12: is empty; SKU is wanted"),
+        ({("site_power_w", 0, 0): "#DIV/0!"}, "sheet Sites, C6: holds the error #DIV/0!; power limit is needed"),
+        ({("fleet_count", 6, 0): 3}, "sheet Fleet, A12: is empty; SKU is needed"),
     ],
     [
         ({("fleet_sku", 1, 0): "nwe"}, "sheet Fleet, A7: no SKU 'nwe' (did you mean new?); there are old, new, gpu"),
@@ -191,7 +191,7 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
         ({("sku_price", 1, 0): "9,000"}, "sheet SKU & TCO, B7: '9,000' is not a price"),
         ({("sku_lead", 2, 0): "1 quarter"}, "sheet SKU & TCO, H8: '1 quarter' is not a lead time: a whole number"),
         ({("sku_idle_w", 0, 0): 9000}, "sheet SKU & TCO, A6: old draws more idle than at its peak"),
-        ({("site_name", 1, 0): "ams"}, "sheet Sites, A7: site 'ams' stands there already, in row 6"),
+        ({("site_name", 1, 0): "ams"}, "sheet Sites, A7: site 'ams' is already in row 6"),
         ({("site_runs", 0, 1): "no", ("site_runs", 2, 1): "no"}, "sheet Sites, K6: batch may run nowhere"),
     ],
 ]
@@ -199,13 +199,13 @@ FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
 
 @pytest.mark.parametrize("faults", FAULTS)
 def test_a_broken_cell_is_named(faults: list[tuple[Edit, str]], tmp_path: Path) -> None:
-    told = refused(tmp_path, changed({where: v for edit, _ in faults for where, v in edit.items()}))
-    assert [wanted for _, wanted in faults if f"plan.xlsx, {wanted}" not in told] == [], told
+    output = refused(tmp_path, changed({where: v for edit, _ in faults for where, v in edit.items()}))
+    assert [sentence for _, sentence in faults if f"plan.xlsx, {sentence}" not in output] == [], output
 
 
 def test_several_at_once_but_not_all(tmp_path: Path) -> None:
-    told = refused(tmp_path, changed({("sku_price", 1, 0): "x", ("fleet_age", 0, 0): -1, ("demand_sd", 0, 0): "y"}))
-    assert [line.split(":")[0] for line in told.splitlines()] == [
+    faults = refused(tmp_path, changed({("sku_price", 1, 0): "x", ("fleet_age", 0, 0): -1, ("demand_sd", 0, 0): "y"}))
+    assert [line.split(":")[0] for line in faults.splitlines()] == [
         "plan.xlsx, sheet SKU & TCO, B7",
         "plan.xlsx, sheet Fleet, D6",
         "plan.xlsx, sheet Demand, C11",
@@ -217,34 +217,34 @@ def test_several_at_once_but_not_all(tmp_path: Path) -> None:
 
 def test_a_demand_that_nothing_can_run(tmp_path: Path) -> None:
     edit: Edit = {(f"worth_{field}", i, 0): None for field in ("sku", "workload", "value", "se", "df") for i in (0, 2)}
-    told = refused(tmp_path, changed(edit))
-    assert "sheet Utilisation, A6: web runs on no SKU: give it an equivalence in sheet Equivalence" in told
+    faults = refused(tmp_path, changed(edit))
+    assert "sheet Utilisation, A6: web runs on no SKU: give it an equivalence in sheet Equivalence" in faults
 
 
 def test_a_demand_whose_servers_are_neither_sold_nor_where_it_may_run(tmp_path: Path) -> None:
     q, _ = written()
     edit: Edit = {("sku_price", i, 0): None for i in range(len(q.skus))}
     edit |= {("fleet_count", i, 0): 0 for i in range(len(q.fleet))}
-    told = refused(tmp_path, changed(edit))
-    assert "sheet Utilisation, A6: web runs on old, new only, which is neither sold nor in place" in told
-    assert "in place at ams, fra, where it may run" in told
+    faults = refused(tmp_path, changed(edit))
+    assert "sheet Utilisation, A6: web runs on old, new only, which is neither sold nor in place" in faults
+    assert "in place at ams, fra, where it may run" in faults
 
 
-def test_periods_follow_one_another_and_are_as_long_as_is_said(tmp_path: Path) -> None:
+def test_periods_follow_one_another_and_have_the_length_of_the_setting(tmp_path: Path) -> None:
     edit: Edit = {("period_name", 0, 0): "2027-Q2", ("period_name", 1, 0): "2027-Q1"}
     assert "sheet Inputs, G6: 2027-Q1 is out of order: 2027-Q3 comes after 2027-Q2" in refused(tmp_path, changed(edit))
-    told = refused(tmp_path, changed({("period_name", 1, 0): "2027-Q1"}))
-    assert "sheet Inputs, G6: period 2027-Q1 stands twice" in told
-    told = refused(tmp_path, changed({("question_years", 0, 0): 1}))
-    assert "sheet Inputs, G6: 2027-Q1 is 0.25 years long, the length of a period says 1" in told
-    own = asked(tmp_path, {("period_name", i, 0): f"phase {i + 1}" for i in range(6)})
-    assert own.periods[:2] == ("phase 1", "phase 2")
+    faults = refused(tmp_path, changed({("period_name", 1, 0): "2027-Q1"}))
+    assert "sheet Inputs, G6: period 2027-Q1 is there twice" in faults
+    faults = refused(tmp_path, changed({("question_years", 0, 0): 1}))
+    assert "sheet Inputs, G6: 2027-Q1 is 0.25 years long, but the length of a period is 1" in faults
+    renamed = edited(tmp_path, {("period_name", i, 0): f"phase {i + 1}" for i in range(6)})
+    assert renamed.periods[:2] == ("phase 1", "phase 2")
 
 
 def test_survival_needs_a_second_failure_domain(tmp_path: Path) -> None:
     q, _ = written()
-    told = refused(tmp_path, changed({("site_domain", i, 0): "europe" for i in range(len(q.sites))}))
-    assert "sheet Sites, B6: all the sites are in one failure domain (europe), whose loss shall be survived" in told
+    faults = refused(tmp_path, changed({("site_domain", i, 0): "europe" for i in range(len(q.sites))}))
+    assert "sheet Sites, B6: all the sites are in one failure domain (europe), but its loss must be survived" in faults
 
 
 def _without(name: str) -> Callable[[Any], None]:
@@ -262,7 +262,7 @@ def _gone(name: str) -> Callable[[Any], None]:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "faults"),
     [
         (_without("Fleet"), r"the column SKU is gone \(the range fleet_sku\): its cells, column or tab were deleted"),
         (_without("Benchmarks"), "the column value of the worths as planned is gone"),
@@ -270,20 +270,20 @@ def _gone(name: str) -> Callable[[Any], None]:
         (_gone("demand_median"), "median demand is gone"),
     ],
 )
-def test_a_deleted_tab_or_column(change: Callable[[Any], None], told: str, tmp_path: Path) -> None:
+def test_a_deleted_tab_or_column(change: Callable[[Any], None], faults: str, tmp_path: Path) -> None:
     book = openpyxl.load_workbook(io.BytesIO(written()[1]))
     change(book)
     book.save(tmp_path / "plan.xlsx")
-    with pytest.raises(FleetmarkError, match=told):
+    with pytest.raises(FleetmarkError, match=faults):
         read(tmp_path / "plan.xlsx")
 
 
 def test_what_is_no_workbook_of_ours(tmp_path: Path) -> None:
     with pytest.raises(FleetmarkError, match=r"none\.xlsx: cannot be read: No such file"):
         read(tmp_path / "none.xlsx")
-    assert "is no workbook that can be read" in refused(tmp_path, b"sku,price\nnew,9000\n")
-    assert "is no workbook that can be read" in refused(tmp_path, written()[1][:5000])
+    assert "is not a readable workbook" in refused(tmp_path, b"sku,price\nnew,9000\n")
+    assert "is not a readable workbook" in refused(tmp_path, written()[1][:5000])
     other = io.BytesIO()
     openpyxl.Workbook().save(other)
-    told = refused(tmp_path, other.getvalue())
-    assert "discount rate is gone (the range question_discount)" in told
+    faults = refused(tmp_path, other.getvalue())
+    assert "discount rate is gone (the range question_discount)" in faults

@@ -1,4 +1,4 @@
-"""``fleetmark plan`` as a whole: what it prints, writes and exits with, from a file to a plan."""
+"""``fleetmark plan`` end to end: output, documents and exit codes, from a file to a plan."""
 
 import io
 import json
@@ -32,7 +32,7 @@ def run(*words: str) -> Result:
 
 @pytest.fixture(scope="module")
 def example(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
-    """The example as `plan init` writes it, solved with every document."""
+    """The example of `plan init`, solved, with every document."""
     folder = tmp_path_factory.mktemp("example")
     file = folder / "demand.yml"
     assert run("init", str(file)).exit_code == OK
@@ -63,14 +63,14 @@ def test_the_example_keeps_every_limit(doc: Any) -> None:
 
 
 def test_the_example_is_worth_reading(doc: Any) -> None:
-    assert doc["futures"]["seed"] == 3  # not the futures that margins were chosen by
-    assert doc["futures"]["shortfall"] <= 0.06  # 5% was asked for, of 2000 futures; these are 500
+    assert doc["futures"]["seed"] == 3  # not the futures that chose the margins
+    assert doc["futures"]["shortfall"] <= 0.06  # the target is 5% of 2000 futures; these are 500
     assert doc["alternatives"]
     assert all(a["extra"] >= -doc["plan"]["objective"] * 0.01 for a in doc["alternatives"])
     assert any("power" in b["name"] for b in doc["binding"])
     assert {e["name"] for e in doc["tornado"][:2]} == {"demand of web", "utilisation of web"}
     demand_of_web = next(e for e in doc["tornado"] if e["name"] == "demand of web")
-    assert demand_of_web["at_high"] > 0 > demand_of_web["at_low"]  # the plan meets such a demand: there is one for it
+    assert demand_of_web["at_high"] > 0 > demand_of_web["at_low"]  # a plan exists for this demand
     last = doc["futures"]["table"][-1]
     assert last["servers_p50"] <= last["servers_p90"] <= last["servers_p95"]
 
@@ -85,13 +85,13 @@ def test_costs_follow_from_what_is_bought_and_runs(doc: Any) -> None:
     assert by_kind["support"] == pytest.approx(support)
 
 
-def test_the_page_is_whole_and_fetches_nothing(example: tuple[Path, Result], doc: Any) -> None:
+def test_the_page_is_complete_and_fetches_nothing(example: tuple[Path, Result], doc: Any) -> None:
     page = (example[0] / "plan.html").read_text()
     assert f"{doc['plan']['objective']:,.0f} EUR" in page
     assert not re.findall(r'(?:src|href)="(?!#|data:)', page)
     for part in ("answer", "purchases", "capacity", "costs", "sites", "limits", "futures", "inputs", "provenance"):
         assert f'<section id="{part}"' in page
-    assert page.count("<svg") >= 2 + 1 + 2 + 1  # demand, costs, power, what the cost hangs on
+    assert page.count("<svg") >= 2 + 1 + 2 + 1  # demand, costs, power, what the cost depends on
     assert "2026-12-24" in page
     assert 'id="units"' not in page and 'id="filter"' in page  # figures here have one unit
     assert doc["question"]["source"]["demand.yml"] in page
@@ -107,7 +107,7 @@ def test_progress_stays_off_stdout(example: tuple[Path, Result]) -> None:
 # Small questions
 
 
-def asked(tmp_path: Path, text: str) -> Question:
+def question(tmp_path: Path, text: str) -> Question:
     file = tmp_path / "demand.yml"
     file.write_text(text)
     return demand.read(file, tmp_path / "results")
@@ -117,10 +117,10 @@ def answered(q: Question) -> planning.Answer:
     return planning.answer(q, EFFORT, Console(quiet=True))
 
 
-def shown(found: planning.Answer, width: int = 80) -> str:
+def shown(answer: planning.Answer, width: int = 80) -> str:
     out = io.StringIO()
     console = Console(width=width, file=out)
-    for part in planning.show(found):
+    for part in planning.show(answer):
         console.print(part)
     return out.getvalue()
 
@@ -140,31 +140,31 @@ def test_a_workbook_asks_again(tmp_path: Path) -> None:
 
 
 def test_what_is_certain_is_planned_without_margin(tmp_path: Path) -> None:
-    found = answered(asked(tmp_path, SMALL))
-    assert found.plan is not None
-    # 200 icelakes serve 130 at 65% exactly: nothing need be bought.
-    assert found.plan.stock["buy"].sum() == 0
-    text = shown(found)
+    answer = answered(question(tmp_path, SMALL))
+    assert answer.plan is not None
+    # 200 icelakes serve 130 at 65% exactly: nothing has to be bought.
+    assert answer.plan.stock["buy"].sum() == 0
+    text = shown(answer)
     assert text.startswith("Buy nothing")
     assert "planned for more than the median demand" not in text
 
 
 def test_more_demand_buys_just_enough(tmp_path: Path) -> None:
-    found = answered(asked(tmp_path, changed("[100, 110, 120, 130]", "[100, 110, 140, 140]")))
-    assert found.plan is not None
+    answer = answered(question(tmp_path, changed("[100, 110, 120, 130]", "[100, 110, 140, 140]")))
+    assert answer.plan is not None
     # 140 - 130 = 10 more in the third quarter: 10 / (1.83 x 0.65) = 8.4; ordered 2 quarters ahead.
-    buys = found.plan.stock[found.plan.stock["buy"] > 0]
+    buys = answer.plan.stock[answer.plan.stock["buy"] > 0]
     assert (buys["sku"].iloc[0], buys["period"].iloc[0]) == ("genoa", 0)
-    assert "2027-Q1" in shown(found)
+    assert "2027-Q1" in shown(answer)
 
 
 def test_a_demand_that_comes_before_any_server_can(tmp_path: Path) -> None:
     text = changed("[100, 110, 120, 130]", "[100, 400, 400, 400]")
-    found = answered(asked(tmp_path, text))
-    assert found.plan is None
-    told = shown(found)
-    assert told.startswith("No plan meets this")
-    assert "web" in told
+    answer = answered(question(tmp_path, text))
+    assert answer.plan is None
+    output = shown(answer)
+    assert output.startswith("No plan meets this")
+    assert "web" in output
     result = run(str(tmp_path / "demand.yml"), "--format", "json")
     assert result.exit_code == SOME_FAILED
     conflict = json.loads(result.stdout)["conflict"]
@@ -200,70 +200,70 @@ def test_hostile_names_show_and_do_nothing(tmp_path: Path) -> None:
         .replace("  ams:", f"  {site}:")
         .replace("site: ams", f"site: {site}")
     )
-    found = answered(asked(tmp_path, text))
-    assert found.plan is not None
-    v = view(found.question, found.plan, found.alternatives, found.bindings)
+    answer = answered(question(tmp_path, text))
+    assert answer.plan is not None
+    v = view(answer.question, answer.plan, answer.alternatives, answer.bindings)
     about = plan_html.About("2026-12-24T00:00:00Z", "fleetmark plan demand.yml")
-    page = plan_html.render(v, found.futures, found.tornado, about)
+    page = plan_html.render(v, answer.futures, answer.tornado, about)
     tags = _Tags()
     tags.feed(page)
     plain = plan_html.render(*_same_but_harmless(tmp_path), about)
-    own = _Tags()
-    own.feed(plain)
-    assert tags.scripts == own.scripts
+    expected = _Tags()
+    expected.feed(plain)
+    assert tags.scripts == expected.scripts
     assert "<script>alert" not in page
     assert "\u202e" not in page
-    assert "\u202e" not in shown(found)
-    assert json.loads(planning.as_json(found, planning.Made()))["plan"]["stock"][0]["sku"] == HOSTILE[1]
+    assert "\u202e" not in shown(answer)
+    assert json.loads(planning.as_json(answer, planning.Provenance()))["plan"]["stock"][0]["sku"] == HOSTILE[1]
 
 
 def _same_but_harmless(tmp_path: Path) -> Any:
-    found = answered(asked(tmp_path, SMALL))
-    assert found.plan is not None
-    return view(found.question, found.plan, found.alternatives, found.bindings), found.futures, found.tornado
+    answer = answered(question(tmp_path, SMALL))
+    assert answer.plan is not None
+    return view(answer.question, answer.plan, answer.alternatives, answer.bindings), answer.futures, answer.tornado
 
 
 def test_it_fits_a_terminal_of_80_columns(tmp_path: Path) -> None:
-    text = shown(answered(asked(tmp_path, changed("[100, 110, 120, 130]", "[100, 110, 140, 140]"))))
+    text = shown(answered(question(tmp_path, changed("[100, 110, 120, 130]", "[100, 110, 140, 140]"))))
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_fewer_next_best_plans_than_were_looked_for_is_said(tmp_path: Path) -> None:
-    found = answered(asked(tmp_path, changed("[100, 110, 120, 130]", "[100, 110, 140, 140]")))
-    assert found.plan is not None and found.plan.stock["buy"].any()
+def test_a_note_says_that_next_best_plans_are_missing(tmp_path: Path) -> None:
+    answer = answered(question(tmp_path, changed("[100, 110, 120, 130]", "[100, 110, 140, 140]")))
+    assert answer.plan is not None and answer.plan.stock["buy"].any()
     for few in (0, 1):
         assert "  No other plan was found that buys less" in shown(
-            replace(found, alternatives=found.alternatives[:few])
+            replace(answer, alternatives=answer.alternatives[:few])
         )
 
 
 def test_a_conflict_in_words(tmp_path: Path) -> None:
-    q = asked(tmp_path, SMALL)
+    q = question(tmp_path, SMALL)
     limits = [Limit("power at ams", 42_000.0, "W", 3.1e6), Limit("demand of web in 2027-Q2", None, "servers")]
-    found = Conflict([*limits, Limit("budget of ams", 12_345_678.0, "EUR")])
-    text = " ".join(str(part) for part in plan_terminal.conflict(q, found))
+    conflict = Conflict([*limits, Limit("budget of ams", 12_345_678.0, "EUR")])
+    text = " ".join(str(part) for part in plan_terminal.conflict(q, conflict))
     assert "3 limits cannot hold together" in text
-    assert "power at ams: alone it has to give way by 42.00 kW; the plan then costs 3,100,000 EUR" in text
-    assert "budget of ams: alone it has to give way by 12,345,678 EUR" in text
-    assert "nothing is gained by changing it alone" in text
+    assert "power at ams: alone it must be relaxed by 42.00 kW; the plan then costs 3,100,000 EUR" in text
+    assert "budget of ams: alone it must be relaxed by 12,345,678 EUR" in text
+    assert "changing it alone does not help" in text
     assert "a smaller set" in text
 
 
 def test_years_are_the_calendars_or_counted(tmp_path: Path) -> None:
-    found = answered(asked(tmp_path, changed("{start: 2027-Q1, count: 4}", "{start: 2027-Q3, count: 4}")))
-    assert found.plan is not None
-    assert view(found.question, found.plan).years == ("2027", "2028")
+    answer = answered(question(tmp_path, changed("{start: 2027-Q1, count: 4}", "{start: 2027-Q3, count: 4}")))
+    assert answer.plan is not None
+    assert view(answer.question, answer.plan).years == ("2027", "2028")
     named = changed("{start: 2027-Q1, count: 4}", "{names: [pilot, launch, grow, hold], length: half}")
-    found = answered(asked(tmp_path, named))
-    assert found.plan is not None
-    assert view(found.question, found.plan).years == ("year 1", "year 2")
+    answer = answered(question(tmp_path, named))
+    assert answer.plan is not None
+    assert view(answer.question, answer.plan).years == ("year 1", "year 2")
 
 
 # Wrong use
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "sentence"),
     [
         ([], "plan needs a question"),
         (["{d}/demand.yml", "--from", "{d}/plan.xlsx"], "one of them"),
@@ -276,12 +276,12 @@ def test_years_are_the_calendars_or_counted(tmp_path: Path) -> None:
         (["init", "{d}/no/demand.yml"], "there is no folder"),
     ],
 )
-def test_wrong_use_ends_in_a_sentence(tmp_path: Path, words: list[str], said: str) -> None:
+def test_wrong_use_ends_in_a_sentence(tmp_path: Path, words: list[str], sentence: str) -> None:
     (tmp_path / "demand.yml").write_text(SMALL)
     (tmp_path / "plan.xlsx").write_bytes(b"")
     result = run("solve" if not words else words[0].format(d=tmp_path), *[w.format(d=tmp_path) for w in words[1:]])
     assert isinstance(result.exception, FleetmarkError)
-    assert said in str(result.exception)
+    assert sentence in str(result.exception)
 
 
 def test_init_writes_sheets_that_solve_the_same(tmp_path: Path) -> None:

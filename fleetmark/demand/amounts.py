@@ -1,4 +1,4 @@
-"""How amounts are written in a planner's input: numbers, shares, watts, times, money, figures for every period."""
+"""Amounts in a planner's input: numbers, shares, watts, times, money, figures for every period."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _WATTS = {"": 1.0, "w": 1.0, "kw": 1e3, "mw": 1e6}
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number and the unit that was written beside it, empty where none was."""
+    """A number and the unit written after it, empty without one."""
 
     value: float
     unit: str = ""
 
 
 def _split(value: object) -> tuple[float, str]:
-    """A number as YAML or a sheet gives it, and what stands behind it."""
+    """A number from YAML or a sheet, and the text after it."""
     if value is None:
         raise ValueError("is empty: give a number, or leave the key out where it is optional")
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value), ""
     match = _AMOUNT.fullmatch(value) if isinstance(value, str) else None
     if match is None:
-        raise ValueError(f"{_shown(value)} is no number")
+        raise ValueError(f"{_shown(value)} is not a number")
     return float(match[1]), match[2]
 
 
@@ -47,7 +47,7 @@ def _shown(value: object) -> str:
 
 def _within(value: float, least: float, most: float, above: bool = False) -> float:
     if not math.isfinite(value):
-        raise ValueError(f"{value} is no number to plan with")
+        raise ValueError(f"{value} is not a finite number")
     if value < least or (above and value == least):
         raise ValueError(f"{value:g} is {'not above' if above else 'below'} {least:g}")
     if value > most:
@@ -59,17 +59,17 @@ def plain(least: float = 0.0, most: float = _LARGEST, *, above: bool = False) ->
     def read(value: object) -> float:
         number, rest = _split(value)
         if rest:
-            raise ValueError(f"{_shown(value)} is no plain number: write it without separators, unit or currency")
+            raise ValueError(f"{_shown(value)} is not a plain number: write it without separators, unit or currency")
         return _within(number, least, most, above)
 
     return BeforeValidator(read)
 
 
-def whole(least: int = 0, most: int = 10**9) -> BeforeValidator:
+def integer(least: int = 0, most: int = 10**9) -> BeforeValidator:
     def read(value: object) -> int:
         number, rest = _split(value)
         if rest or not number.is_integer():
-            raise ValueError(f"{_shown(value)} is no whole number")
+            raise ValueError(f"{_shown(value)} is not a whole number")
         return int(_within(number, least, most))
 
     return BeforeValidator(read)
@@ -79,7 +79,7 @@ def share(least: float = 0.0, most: float = 1.0, *, above: bool = False) -> Befo
     def read(value: object) -> float:
         number, rest = _split(value)
         if rest not in ("", "%"):
-            raise ValueError(f"{_shown(value)} is no share: write 8% or 0.08")
+            raise ValueError(f"{_shown(value)} is not a share: write 8% or 0.08")
         return _within(number / 100 if rest else number, least, most, above)
 
     return BeforeValidator(read)
@@ -88,13 +88,13 @@ def share(least: float = 0.0, most: float = 1.0, *, above: bool = False) -> Befo
 def _watts(value: object) -> float:
     number, unit = _split(value)
     if unit.lower() not in _WATTS:
-        raise ValueError(f"{_shown(value)} is no power: write 450 W, 120 kW or 1.2 MW")
+        raise ValueError(f"{_shown(value)} is not a power: write 450 W, 120 kW or 1.2 MW")
     return _within(number * _WATTS[unit.lower()], 0, _LARGEST)
 
 
 def _seconds(value: object) -> float:
     if value is None or isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise ValueError("is no time: write 50ms, 0.2s or 30")
+        raise ValueError("is not a time: write 50ms, 0.2s or 30")
     return _within(parse_seconds(value.replace(" ", "") if isinstance(value, str) else value), 0, _LARGEST, True)
 
 
@@ -110,9 +110,9 @@ def _quantity(value: object) -> Quantity:
 
 
 def positive(value: object) -> Quantity:
-    made = _quantity(value)
-    _within(made.value, 0, _LARGEST, True)
-    return made
+    quantity = _quantity(value)
+    _within(quantity.value, 0, _LARGEST, True)
+    return quantity
 
 
 def price(value: object) -> float | None:
@@ -120,17 +120,19 @@ def price(value: object) -> float | None:
         return None
     number, rest = _split(value)
     if rest:
-        raise ValueError(f"{_shown(value)} is no price: a plain number in the currency of the file, or `{NOT_SOLD}`")
+        raise ValueError(
+            f"{_shown(value)} is not a price: write a plain number in the currency of the file, or `{NOT_SOLD}`"
+        )
     return _within(number, 0, _LARGEST)
 
 
 def _limit(value: object) -> float | None:
-    """Money, or that there is no limit."""
+    """Money, or None for no limit."""
     if isinstance(value, str) and value.strip().lower() == "none":
         return None
     number, rest = _split(value)
     if rest:
-        raise ValueError(f"{_shown(value)} is no sum of money: a plain number, or none")
+        raise ValueError(f"{_shown(value)} is not a sum of money: write a plain number, or none")
     return _within(number, 0, _LARGEST)
 
 
@@ -138,7 +140,7 @@ def _text(value: object) -> str:
     if isinstance(value, bool):
         raise ValueError(f"{value} is how YAML reads yes, no, on and off: put the word in quotes")
     if value is None or isinstance(value, Mapping | list | tuple) or not str(value).strip():
-        raise ValueError(f"{_shown(value)} is no text" if value else "is empty")
+        raise ValueError(f"{_shown(value)} is not a text" if value else "is empty")
     return str(value).strip()
 
 
@@ -153,24 +155,22 @@ def date(value: object) -> str:
     try:
         return datetime.date.fromisoformat(str(value)).isoformat()
     except ValueError:
-        raise ValueError(f"{_shown(value)} is no date: write 2027-01-31") from None
+        raise ValueError(f"{_shown(value)} is not a date: write 2027-01-31") from None
 
 
 def currency(value: object) -> str:
     if not re.fullmatch(r"[A-Z]{3}", str(value)):
-        raise ValueError(f"{_shown(value)} is no currency: write its three letters (ISO 4217), EUR or USD")
+        raise ValueError(f"{_shown(value)} is not a currency: write its three letters (ISO 4217), EUR or USD")
     return str(value)
 
 
 def texts(value: object) -> object:
-    """A list of names; one name, or several with commas, for a cell of a sheet."""
+    """A list of names; a text is split at commas, for a cell of a sheet."""
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
 Number = Annotated[float, plain()]
-Positive = Annotated[float, plain(above=True)]
-Whole = Annotated[int, whole()]
-Share = Annotated[float, share()]
+Integer = Annotated[int, integer()]
 Watts = Annotated[float, BeforeValidator(_watts)]
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 Span = Annotated[tuple[float, str], BeforeValidator(_span)]
@@ -184,7 +184,7 @@ def _shape(value: object) -> str:
     return "list" if isinstance(value, list | tuple) else "map" if isinstance(value, Mapping) else "one"
 
 
-# A figure for every period: one for all, a list in their order, or by their names.
+# A figure for every period: one for all, a list in the order of periods, or a mapping by name.
 Series = Annotated[
     Annotated[Amount, Tag("one")] | Annotated[list[Amount], Tag("list")] | Annotated[dict[str, Amount], Tag("map")],
     Discriminator(_shape),

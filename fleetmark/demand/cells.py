@@ -1,4 +1,4 @@
-"""Cells of an edited workbook, found by the names of their ranges and held against what they may be."""
+"""Cells of an edited workbook, located by named ranges and checked against the rules of their columns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from openpyxl.utils.exceptions import InvalidFileException
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand.tables import Column
 
-MOST = 10  # faults told at once
+MOST = 10  # faults in one error
 _BROKEN = (OSError, zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, SyntaxError, InvalidFileException)
 
 Value = float | str
@@ -31,7 +31,7 @@ Value = float | str
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A named range: rows and columns count from 1, as in the cells' names."""
+    """A named range; rows and columns count from 1."""
 
     sheet: str
     row: int
@@ -46,21 +46,23 @@ class Area:
 
 @dataclass
 class Cells:
-    """A workbook's cells. Raises FleetmarkError for a file that is none."""
+    """The cells of a workbook. Raises FleetmarkError for a file that is not a workbook."""
 
     path: Path
     raw: bytes
     faults: list[str] = field(default_factory=list)
-    suspect: set[str] = field(default_factory=set)  # names whose row has a fault: what refers to them is not at fault
+    suspect: set[str] = field(default_factory=set)  # names of rows with a fault; references to them are no faults
 
     def _opened(self, *, values: bool) -> Any:
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # parts that are not read here: charts, validation of other programs
+                warnings.simplefilter(
+                    "ignore"
+                )  # about parts that are not read here: charts, validation of other programs
                 return openpyxl.load_workbook(io.BytesIO(self.raw), read_only=True, data_only=values)
         except _BROKEN as error:
             raise FleetmarkError(
-                f"{self.path}: is no workbook that can be read ({type(error).__name__}: {error}); give the .xlsx that "
+                f"{self.path}: is not a readable workbook ({type(error).__name__}: {error}); give the .xlsx that "
                 "fleetmark plan --xlsx wrote, saved as .xlsx"
             ) from None
 
@@ -73,17 +75,17 @@ class Cells:
         return self._opened(values=False)
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         for name in ("_book", "_formulas"):
             if name in self.__dict__:
                 self.__dict__[name].close()
 
-    # ------------------------------------------------------------ where things stand
+    # ------------------------------------------------------------ places
 
     def area(self, name: str, what: str) -> Area | None:
-        """The range of that name; a fault and None where it is gone. ``what``: what stands there, for people."""
-        found = self._book.defined_names.get(name)
-        target = "" if found is None else str(found.attr_text or "")
+        """The range of that name; a fault and None if it is missing. ``what``: its content, for the message."""
+        defined = self._book.defined_names.get(name)
+        target = "" if defined is None else str(defined.attr_text or "")
         match = re.fullmatch(r"(?:'((?:[^']|'')+)'|([^'!]+))!(\$?[A-Z]+\$?\d+(?::\$?[A-Z]+\$?\d+)?)", target)
         sheet = (match[1] or match[2]).replace("''", "'") if match else ""
         if match is None or sheet not in self._book.sheetnames:
@@ -97,20 +99,20 @@ class Cells:
         return Area(sheet, row, col, last_row, last_col)
 
     def last_row(self, sheet: str) -> int:
-        """The last row in which anything stands."""
+        """The last row with content."""
         return max((row for row, _ in self._cells(sheet)), default=0)
 
     def _cells(self, sheet: str) -> dict[tuple[int, int], tuple[Any, str]]:
         return self._read(sheet, values=True)
 
     def _read(self, sheet: str, *, values: bool) -> dict[tuple[int, int], tuple[Any, str]]:
-        """(row, column) to (value, type) of a tab's cells that hold something."""
-        kept: dict[tuple[str, bool], dict[tuple[int, int], tuple[Any, str]]] = self.__dict__.setdefault("_kept", {})
-        if (sheet, values) not in kept:
+        """(row, column) to (value, type) of the non-empty cells of a tab."""
+        sheets: dict[tuple[str, bool], dict[tuple[int, int], tuple[Any, str]]] = self.__dict__.setdefault("_sheets", {})
+        if (sheet, values) not in sheets:
             tab = (self._book if values else self._formulas)[sheet]
             tab.reset_dimensions()  # some programs write wrong ones
             try:
-                kept[sheet, values] = {
+                sheets[sheet, values] = {
                     (cell.row, cell.column): (cell.value, cell.data_type)
                     for row in tab.iter_rows()
                     for cell in row
@@ -118,85 +120,87 @@ class Cells:
                 }
             except _BROKEN as error:
                 raise FleetmarkError(f"{self.path}, sheet {sheet}: cannot be read ({error}); save it again") from None
-        return kept[sheet, values]
+        return sheets[sheet, values]
 
-    # ------------------------------------------------------------ what stands there
+    # ------------------------------------------------------------ content
 
     def fault(self, sheet: str, cell: str, sentence: str) -> None:
-        """Something is wrong in a cell."""
+        """Record a fault of a cell."""
         self.faults.append(f"{self.path}, sheet {sheet}, {cell}: {sentence}")
 
     def stop(self) -> None:
-        """Raises FleetmarkError with every fault that was found."""
+        """Raises FleetmarkError with all recorded faults."""
         if self.faults:
             more = len(self.faults) - MOST
             raise FleetmarkError("\n".join([*self.faults[:MOST], *([f"and {more} more faults"] if more > 0 else [])]))
 
     def empty(self, area: Area, row: int, col: int) -> bool:
-        """Whether nothing stands in a cell."""
+        """Whether a cell is empty."""
         if (row, col) in self._cells(area.sheet):
             value, _ = self._cells(area.sheet)[row, col]
             return isinstance(value, str) and not value.strip()
         return (row, col) not in self._read(area.sheet, values=False)
 
     def value(self, area: Area, row: int, col: int, column: Column) -> Value | None:
-        """What a cell of a column holds; None where it is empty, and with a fault where it may not be what it is."""
+        """The value of a cell of a column; None if it is empty, or invalid, which is a fault."""
         rule, where = column.rule, area.cell(row, col)
-        found, kind = self._cells(area.sheet).get((row, col), (None, "n"))
-        if found is None and not self.empty(area, row, col):
-            told = "holds a formula whose value is not stored: save the workbook in Excel or LibreOffice, then read it"
-            self.fault(area.sheet, where, told)
+        content, kind = self._cells(area.sheet).get((row, col), (None, "n"))
+        if content is None and not self.empty(area, row, col):
+            sentence = (
+                "holds a formula whose value is not stored: save the workbook in Excel or LibreOffice, then read it"
+            )
+            self.fault(area.sheet, where, sentence)
             return None
         if kind == "e":
-            self.fault(area.sheet, where, f"holds the error {found}; {column.title} is wanted: {rule.hint}")
+            self.fault(area.sheet, where, f"holds the error {content}; {column.title} is needed: {rule.hint}")
             return None
-        if isinstance(found, str):
-            found = found.strip() or None
-        if found is None:
+        if isinstance(content, str):
+            content = content.strip() or None
+        if content is None:
             if not rule.optional:
-                self.fault(area.sheet, where, f"is empty; {column.title} is wanted: {rule.hint}")
+                self.fault(area.sheet, where, f"is empty; {column.title} is needed: {rule.hint}")
             return None
-        made = _text(found, column) if rule.text else _number(found, column)
-        if made is None:
-            self.fault(area.sheet, where, f"{_shown(found)} is not {rule.hint}")
-        return made
+        result = _text(content, column) if rule.text else _number(content, column)
+        if result is None:
+            self.fault(area.sheet, where, f"{_shown(content)} is not {rule.hint}")
+        return result
 
     def single(self, column: Column) -> Value | None:
-        """The one cell of a setting."""
+        """The value of a setting."""
         area = self.area(column.name, str(column.title))
         return None if area is None else self.value(area, area.row, area.col, column)
 
     def table(self, columns: Sequence[Column]) -> list[tuple[int, Area, dict[str, Value | None]]]:
         """The rows of a table, each with its number, an area to name its cells by, and field to value.
 
-        It goes on to the end of its tab. Rows in which nothing stands are passed over; so are those with a fault.
+        A table goes on to the end of its tab. Empty rows and rows with a fault are skipped.
         """
         areas = {c.field: self.area(c.name, f"the column {c.title}") for c in columns}
-        there = {field: area for field, area in areas.items() if area is not None}
-        if len(there) < len(columns):
+        present = {field: area for field, area in areas.items() if area is not None}
+        if len(present) < len(columns):
             return []
-        key = there[columns[0].field]
-        made = []
+        key = present[columns[0].field]
+        rows = []
         for row in range(key.row, max(key.last_row, self.last_row(key.sheet)) + 1):
-            if all(self.empty(area, row, area.col) for area in there.values()):
+            if all(self.empty(area, row, area.col) for area in present.values()):
                 continue
-            known = len(self.faults)
-            values = {c.field: self.value(there[c.field], row, there[c.field].col, c) for c in columns}
-            if len(self.faults) == known:
-                made.append((row, key, values))
+            faults = len(self.faults)
+            values = {c.field: self.value(present[c.field], row, present[c.field].col, c) for c in columns}
+            if len(self.faults) == faults:
+                rows.append((row, key, values))
             else:
                 self.suspect.add(str(values[columns[0].field]))
-        return made
+        return rows
 
     def column(self, area: Area, row: int) -> str:
-        """The text in a column of ours, empty where there is none."""
-        found, _ = self._cells(area.sheet).get((row, area.col), ("", "s"))
-        return str(found)
+        """The text of a cell in a column that Fleetmark wrote; empty if there is none."""
+        content, _ = self._cells(area.sheet).get((row, area.col), ("", "s"))
+        return str(content)
 
-    def kept(self, area: Area, row: int) -> float | None:
-        """The number in a column of ours."""
-        found, _ = self._cells(area.sheet).get((row, area.col), (None, "n"))
-        return float(found) if isinstance(found, int | float) else None
+    def number(self, area: Area, row: int) -> float | None:
+        """The number of a cell in a column that Fleetmark wrote; None if there is none."""
+        content, _ = self._cells(area.sheet).get((row, area.col), (None, "n"))
+        return float(content) if isinstance(content, int | float) else None
 
 
 def _shown(value: object) -> str:
@@ -220,6 +224,6 @@ def _number(value: object, column: Column) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     low = value <= rule.least if rule.above else value < rule.least
-    if low or value > rule.most or (rule.whole and value != int(value)):
+    if low or value > rule.most or (rule.integer and value != int(value)):
         return None
-    return int(value) if rule.whole else float(value)
+    return int(value) if rule.integer else float(value)

@@ -1,7 +1,7 @@
-"""The planner's input as a folder of CSV sheets: read with line and column of every cell, and written.
+"""The planner's input as a folder of CSV sheets: reader, with line and column of every cell, and writer.
 
-``settings.csv`` (key, value), ``demand.csv``, ``skus.csv``, ``sites.csv``, ``worth.csv``, ``fleet.csv``; keys below
-keys are columns with a dot (``power.idle``). An empty cell is a key left out.
+The sheets are ``settings.csv`` (key, value), ``demand.csv``, ``skus.csv``, ``sites.csv``, ``worth.csv`` and
+``fleet.csv``. Nested keys are columns with a dot (``power.idle``). An empty cell is an absent key.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ from fleetmark.demand.document import QUANTILE, Cohort, Document, Site, Sku, Wor
 from fleetmark.demand.places import Input, Path, Where
 
 SHEETS = ("settings.csv", "demand.csv", "skus.csv", "sites.csv", "worth.csv", "fleet.csv")
-_OPTIONAL = ("fleet.csv",)
 _MOST_BYTES = 50_000_000
 
 
 def _columns(model: type[BaseModel], *without: str) -> list[str]:
     """The keys of a part of the document as column heads."""
-    made = []
+    heads = []
     for name, field in model.model_fields.items():
         if name in without:
             continue
         inner = next((t for t in (field.annotation, *get_args(field.annotation)) if _is_part(t)), None)
         head = field.alias or name
-        made += [f"{head}.{c}" for c in _columns(inner, "quantiles", "names")] if inner else [head]
-    return made
+        heads += [f"{head}.{c}" for c in _columns(inner, "quantiles", "names")] if inner else [head]
+    return heads
 
 
 def _is_part(kind: Any) -> bool:
@@ -53,7 +52,7 @@ _FLEET = tuple(_columns(Cohort))
 @dataclass(frozen=True, slots=True)
 class _Row:
     line: int
-    cells: Mapping[str, str]  # without the empty ones
+    cells: Mapping[str, str]  # without empty cells
 
 
 class _Folder:
@@ -65,12 +64,12 @@ class _Folder:
         self.places: dict[Path, Where] = {}
         self.input = Input({}, self.places, self.files)
 
-    def rows(self, name: str, known: Sequence[str], needed: Sequence[str]) -> tuple[list[str], list[_Row]]:
-        """The heads and rows of one sheet; heads that are not ``known`` are faults unless they are for the caller."""
+    def rows(self, name: str, columns: Sequence[str], needed: Sequence[str]) -> tuple[list[str], list[_Row]]:
+        """The heads and rows of one sheet. ``columns`` is for messages; the caller checks the heads."""
         file = self.folder / name
         try:
             if file.stat().st_size > _MOST_BYTES:
-                raise FleetmarkError(f"{file}: larger than {_MOST_BYTES:,} bytes: no sheet of the planner")
+                raise FleetmarkError(f"{file}: larger than {_MOST_BYTES:,} bytes: not a sheet of the planner")
             raw = file.read_bytes()
             text = raw.decode("utf-8-sig")
         except OSError as error:
@@ -84,31 +83,31 @@ class _Folder:
         try:
             heads = [cell.strip() for cell in next(reader, [])]
             for cells in reader:
-                found = {h: c.strip() for h, c in zip(heads, cells, strict=False) if c.strip()}
+                filled = {h: c.strip() for h, c in zip(heads, cells, strict=False) if c.strip()}
                 if any(c.strip() for c in cells[len(heads) :]):
                     self.fault(Where(name, reader.line_num), f"has {len(cells)} cells under {len(heads)} heads")
-                if found:
-                    rows.append(_Row(reader.line_num, found))
+                if filled:
+                    rows.append(_Row(reader.line_num, filled))
         except csv.Error as error:
             raise FleetmarkError(f"{name} line {reader.line_num}: not CSV: {error}") from error
         for twice in sorted({h for h in heads if heads.count(h) > 1}):
-            self.fault(Where(name, 1, twice), "stands twice among the heads")
+            self.fault(Where(name, 1, twice), "is twice among the heads")
         for lacking in [n for n in needed if n not in heads]:
-            self.fault(Where(name, 1), f"has no column {lacking}; its columns are {', '.join(known)}")
+            self.fault(Where(name, 1), f"has no column {lacking}; its columns are {', '.join(columns)}")
         return heads, rows
 
     def fault(self, where: Where, sentence: str) -> None:
         self.input.faults.append((where, sentence))
 
-    def known(self, name: str, heads: Sequence[str], known: Sequence[str]) -> None:
+    def check_heads(self, name: str, heads: Sequence[str], columns: Sequence[str]) -> None:
         for head in heads:
-            if head not in known and not _latency(head):
+            if head not in columns and not _latency(head):
                 self.fault(
-                    Where(name, 1, head), f"there is no such column{suggest(head, list(known))}; {', '.join(known)}"
+                    Where(name, 1, head), f"there is no such column{suggest(head, list(columns))}; {', '.join(columns)}"
                 )
 
     def put(self, doc: dict[str, Any], path: Path, where: Where, value: str) -> None:
-        """``value`` at ``path`` of the document, and where it stands."""
+        """Set ``value`` at ``path`` of the document, and record its place."""
         at: Any = doc
         for n, part in enumerate(path[:-1]):
             self.places.setdefault(path[: n + 1], Where(where.file, where.line))
@@ -116,10 +115,10 @@ class _Folder:
         at[path[-1]] = value
         self.places[path] = where
 
-    def table(self, doc: dict[str, Any], name: str, top: str, key: str, known: Sequence[str]) -> None:
-        """A sheet with a row per thing, named in its column ``key``."""
-        heads, rows = self.rows(name, known, [key])
-        self.known(name, heads, known)
+    def table(self, doc: dict[str, Any], name: str, top: str, key: str, columns: Sequence[str]) -> None:
+        """A sheet with a row per entry, named in its column ``key``."""
+        heads, rows = self.rows(name, columns, [key])
+        self.check_heads(name, heads, columns)
         doc[top] = {}
         for row in rows:
             here = Where(name, row.line)
@@ -128,18 +127,18 @@ class _Folder:
                 continue
             path: Path = (top, row.cells[key])
             if path in self.places:
-                self.fault(here, f"{key} {row.cells[key]} stands at line {self.places[path].line} already")
+                self.fault(here, f"{key} {row.cells[key]} is already at line {self.places[path].line}")
                 continue
             self.places[path] = here
             doc[top][row.cells[key]] = {}
             for head, value in row.cells.items():
-                if head != key and head in known:
+                if head != key and head in columns:
                     self.put(doc, (*path, *head.split(".")), Where(name, row.line, head), value)
 
     def worth(self, doc: dict[str, Any]) -> None:
         name = "worth.csv"
         heads, rows = self.rows(name, _WORTH, ["sku", "workload"])
-        self.known(name, heads, _WORTH)
+        self.check_heads(name, heads, _WORTH)
         for sku in doc["skus"].values():
             sku["worth"] = {}
         for row in rows:
@@ -149,12 +148,12 @@ class _Folder:
             if lacking:
                 self.fault(here, f"{' and '.join(lacking)} is empty")
             elif sku not in doc["skus"]:
-                known = list(doc["skus"])
+                skus = list(doc["skus"])
                 self.fault(
-                    Where(name, row.line, "sku"), f"no SKU {sku!r}{suggest(sku, known)} in skus.csv: {', '.join(known)}"
+                    Where(name, row.line, "sku"), f"no SKU {sku!r}{suggest(sku, skus)} in skus.csv: {', '.join(skus)}"
                 )
             elif path in self.places:
-                self.fault(here, f"{sku} for {workload} stands at line {self.places[path].line} already")
+                self.fault(here, f"{sku} for {workload} is already at line {self.places[path].line}")
             else:
                 self.places[path] = here
                 doc["skus"][sku]["worth"][workload] = {}
@@ -168,7 +167,7 @@ class _Folder:
         if not (self.folder / name).exists():
             return
         heads, rows = self.rows(name, _FLEET, ["sku", "site", "count"])
-        self.known(name, heads, _FLEET)
+        self.check_heads(name, heads, _FLEET)
         for n, row in enumerate(rows):
             self.places["fleet", n] = Where(name, row.line)
             doc["fleet"].append({})
@@ -183,13 +182,13 @@ class _Folder:
             key, value = row.cells.get("key", ""), row.cells.get("value")
             path: Path = tuple(key.split(".", 1))
             if key not in _SETTINGS and path[0] != "budget":
-                said = f"there is no setting {key!r}{suggest(key, _SETTINGS)}; there are {', '.join(_SETTINGS)}"
-                self.fault(Where(name, row.line, "key"), said)
+                sentence = f"there is no setting {key!r}{suggest(key, _SETTINGS)}; there are {', '.join(_SETTINGS)}"
+                self.fault(Where(name, row.line, "key"), sentence)
             elif path in self.places:
-                self.fault(Where(name, row.line), f"{key} stands at line {self.places[path].line} already")
+                self.fault(Where(name, row.line), f"{key} is already at line {self.places[path].line}")
             elif value is not None:
                 if path[0] == "budget" and isinstance(doc.get("budget"), str):
-                    self.fault(Where(name, row.line), "the budget is given for all periods already")
+                    self.fault(Where(name, row.line), "the budget for all periods is already set")
                 else:
                     self.put(doc, path, Where(name, row.line, "value"), value)
 
@@ -210,11 +209,11 @@ class _Folder:
                 continue
             path: Path = ("workloads", workload)
             self.places.setdefault(path, here)
-            made = doc["workloads"].setdefault(workload, {"demand": {}})
+            entry = doc["workloads"].setdefault(workload, {"demand": {}})
             self.places.setdefault((*path, "demand"), here)
             rank = row.cells.get("quantile")
             if rank is not None and not QUANTILE.fullmatch(rank):
-                self.fault(Where(name, row.line, "quantile"), f"{rank!r} is no quantile: write p50 or p90")
+                self.fault(Where(name, row.line, "quantile"), f"{rank!r} is not a quantile: write p50 or p90")
                 continue
             for head, value in row.cells.items():
                 where = Where(name, row.line, head)
@@ -227,10 +226,10 @@ class _Folder:
                 else:
                     continue
                 if target in self.places and target != path:
-                    self.fault(where, f"stands at line {self.places[target].line} already")
+                    self.fault(where, f"is already at line {self.places[target].line}")
                     continue
                 self.put(doc, target, where, value)
-            made.setdefault("demand", {})
+            entry.setdefault("demand", {})
 
 
 def _latency(head: str) -> bool:
@@ -238,26 +237,26 @@ def _latency(head: str) -> bool:
 
 
 def read(folder: File) -> Input:
-    """The document in the sheets of ``folder``; what is wrong with the sheets themselves is among its faults.
+    """The document in the sheets of ``folder``; its faults include those of the sheets themselves.
 
-    Raises FleetmarkError where a sheet is missing or is no CSV.
+    Raises FleetmarkError for a sheet that is missing, unknown or not CSV.
     """
     odd = sorted(p.name for p in folder.glob("*.csv") if p.name not in SHEETS)
     if odd:
-        raise FleetmarkError(f"{folder / odd[0]}: no sheet of the planner; they are {', '.join(SHEETS)}")
-    made, doc = _Folder(folder), dict[str, Any]()
-    made.settings(doc)
-    made.demand(doc)
-    made.table(doc, "skus.csv", "skus", "sku", _SKUS)
-    made.table(doc, "sites.csv", "sites", "site", _SITES)
-    made.worth(doc)
-    made.fleet(doc)
-    made.input.doc.update(doc)
-    return made.input
+        raise FleetmarkError(f"{folder / odd[0]}: not a sheet of the planner; the sheets are {', '.join(SHEETS)}")
+    reader, doc = _Folder(folder), dict[str, Any]()
+    reader.settings(doc)
+    reader.demand(doc)
+    reader.table(doc, "skus.csv", "skus", "sku", _SKUS)
+    reader.table(doc, "sites.csv", "sites", "site", _SITES)
+    reader.worth(doc)
+    reader.fleet(doc)
+    reader.input.doc.update(doc)
+    return reader.input
 
 
 def sheets(doc: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
-    """A valid document (as ``Input.doc`` has it) as the text of its sheets; ``names``: of its periods."""
+    """A valid document (in the form of ``Input.doc``) as the texts of its sheets; ``names``: of its periods."""
     tops = {k: v for k, v in doc.items() if k not in ("workloads", "skus", "sites", "fleet")}
     if isinstance(tops.get("periods"), list):
         tops.pop("periods")  # the heads of demand.csv name them
@@ -270,14 +269,14 @@ def sheets(doc: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
         for sku, s in doc["skus"].items()
         for workload, w in s["worth"].items()
     ]
-    made = {
+    texts = {
         "settings.csv": _written(("key", "value"), settings),
         "demand.csv": _written((*_DEMAND, *names), list(_demand(doc["workloads"], names))),
         "skus.csv": _written(_SKUS, skus),
         "sites.csv": _written(_SITES, [{"site": k, **dict(_flat(s or {}))} for k, s in doc["sites"].items()]),
         "worth.csv": _written(_WORTH, worths),
     }
-    return made | ({"fleet.csv": _written(_FLEET, doc["fleet"])} if doc.get("fleet") else {})
+    return texts | ({"fleet.csv": _written(_FLEET, doc["fleet"])} if doc.get("fleet") else {})
 
 
 def _demand(workloads: Mapping[str, Any], names: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -310,7 +309,7 @@ def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _written(heads: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> str:
-    """A sheet with those of the ``heads`` that have values, and any further ones the rows bring."""
+    """A sheet with those ``heads`` that have values, then other columns of the rows."""
     used = dict.fromkeys(key for row in rows for key, value in row.items() if value not in ("", None))
     shown = [h for h in heads if h in used] + [h for h in used if h not in heads]
     out = io.StringIO()

@@ -1,4 +1,4 @@
-"""The planner's input as a typed document: which keys there are, and what each may be."""
+"""The planner's input as a typed document: its keys and their types."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from fleetmark.demand import periods
 from fleetmark.demand.amounts import (
     Amount,
+    Integer,
     Limits,
     Number,
     Quantity,
@@ -19,16 +20,15 @@ from fleetmark.demand.amounts import (
     Span,
     Text,
     Watts,
-    Whole,
     Yes,
     currency,
     date,
+    integer,
     plain,
     positive,
     price,
     share,
     texts,
-    whole,
 )
 from planner.capacity.queueing import CAP
 
@@ -40,7 +40,7 @@ class _Part(BaseModel):
 
 
 def _quantiles(value: object) -> Any:
-    """``p50`` and its like as (0.5, ...), sorted out of the other keys into ``quantiles``."""
+    """Move keys such as ``p50`` from ``value`` into a mapping ``quantiles``."""
     if not isinstance(value, Mapping):
         return value
     ranks = {k: v for k, v in value.items() if QUANTILE.fullmatch(str(k))}
@@ -89,16 +89,16 @@ class Demand(_Part):
     @model_validator(mode="before")
     @classmethod
     def _which(cls, value: object) -> Any:
-        made = _quantiles(value)
-        known = {"start", "growth", "quantiles"}
-        if not isinstance(value, Mapping) or (value and not known & set(made) and _by_period(value)):
+        doc = _quantiles(value)
+        keys = {"start", "growth", "quantiles"}
+        if not isinstance(value, Mapping) or (value and not keys & set(doc) and _by_period(value)):
             return {"point": value}
-        return made
+        return doc
 
     @model_validator(mode="after")
     def _one(self) -> Demand:
-        ways = [self.point is not None, self.start is not None or self.growth is not None, bool(self.quantiles)]
-        if sum(ways) != 1:
+        forms = [self.point is not None, self.start is not None or self.growth is not None, bool(self.quantiles)]
+        if sum(forms) != 1:
             raise ValueError("give one of: a figure for every period, start and growth, or quantiles (p50, p90)")
         if self.start is None and self.growth is not None:
             raise ValueError("start is missing: what the demand is in the first period")
@@ -110,15 +110,15 @@ def _by_period(value: Mapping[object, object]) -> bool:
 
 
 class Slo(_Part):
-    """A latency that must be kept: its quantile (``p99: 50ms``) or ``mean``, and what the service is like."""
+    """A latency target, a quantile (``p99: 50ms``) or ``mean``, and the figures of the service."""
 
     quantiles: Mapping[str, Seconds] | None = None
     mean: Seconds | None = None
     service_time: Seconds
     service_cv: Number = 1.0
     arrival_cv: Number = 1.0
-    slots: Annotated[int, whole(1, 100_000)]
-    wait: Yes = False  # the latency is that of the queue alone, without the service
+    slots: Annotated[int, integer(1, 100_000)]
+    wait: Yes = False  # the target is for the time in the queue, without service
 
     @model_validator(mode="before")
     @classmethod
@@ -133,7 +133,7 @@ class Slo(_Part):
 
 
 class Workload(_Part):
-    """Work that is wanted, period by period."""
+    """A workload and its demand."""
 
     unit: Text
     demand: Demand
@@ -151,7 +151,7 @@ class Workload(_Part):
 
 
 class Power(_Part):
-    """What a server draws."""
+    """Power of a server."""
 
     idle: Watts
     peak: Watts
@@ -164,7 +164,7 @@ class Power(_Part):
 
 
 class Chosen(_Part):
-    """Machines held against others: a class, a benchmark or a mix of what both ran."""
+    """Machines to compare: by a class, a benchmark or a mix."""
 
     candidate: Text
     class_: Text | None = Field(default=None, alias="class")
@@ -179,26 +179,26 @@ class Chosen(_Part):
 
 
 class Compared(Chosen):
-    """As ``fleetmark compare`` has it; the baseline is the workload's ``reference`` unless one is given."""
+    """A comparison as by ``fleetmark compare``; the baseline defaults to the workload's ``reference``."""
 
     baseline: Text | None = None
 
 
 class Pinned(Chosen):
-    """The same against a pinned reference, ``NAME`` or ``NAME@2``."""
+    """A comparison with a pinned reference, ``NAME`` or ``NAME@2``."""
 
     name: Text
 
 
 class Measured(_Part):
-    """A rate a server was measured to reach."""
+    """A measured rate of a server."""
 
     select: Text
     benchmark: Text
 
 
 class Profile(_Part):
-    """A saved demand vector, and the machines whose rates it is put to; ``baseline`` as in Compared."""
+    """A saved demand vector, and the machines whose rates it applies to; ``baseline`` as in Compared."""
 
     name: Text
     select: Text
@@ -206,7 +206,7 @@ class Profile(_Part):
 
 
 class Worth(_Part):
-    """What one server is worth for a workload: ``value``, or where it is to be taken from."""
+    """The worth of one server for a workload: ``value``, or its source."""
 
     value: Annotated[Quantity, BeforeValidator(positive)] | None = None
     lo: Annotated[float, plain(above=True)] | None = None
@@ -225,15 +225,15 @@ class Worth(_Part):
 
     @model_validator(mode="after")
     def _one(self) -> Worth:
-        ways = [self.value, self.compare, self.reference, self.measured, self.profile]
-        if sum(w is not None for w in ways) != 1:
+        sources = [self.value, self.compare, self.reference, self.measured, self.profile]
+        if sum(w is not None for w in sources) != 1:
             raise ValueError("give one of value, compare, reference, measured and profile")
         if (self.lo is None) != (self.hi is None):
             raise ValueError("lo and hi go together: the ends of the 95% interval")
         if self.lo is not None and self.value is None:
-            raise ValueError("lo and hi go with value; a worth on record has an interval of its own")
+            raise ValueError("lo and hi go with value; a worth on record has its own interval")
         if self.lo is not None and self.error is not None:
-            raise ValueError("error says what lo and hi say; give one of them")
+            raise ValueError("error repeats lo and hi; give one of them")
         if self.df is not None and self.value is None:
             raise ValueError("df goes with value; a worth on record has its own")
         if self.lo is not None and self.hi is not None and self.value is not None:
@@ -244,32 +244,32 @@ class Worth(_Part):
 
 
 class Sku(_Part):
-    """A server that can be bought, or is in place."""
+    """A server model that can be bought, or is in place."""
 
     price: Annotated[float | None, BeforeValidator(price)]
     power: Power
     rack_units: Number
-    gpus: Whole = 0
-    ports: Whole = 1
+    gpus: Integer = 0
+    ports: Integer = 1
     lead: Span = (0.0, "period")
     support: Number = 0.0
     space: Number = 0.0
     migration: Number = 0.0
-    minimum_order: Whole = 0
+    minimum_order: Integer = 0
     age_limit: Span | None = None
     embodied: Number = 0.0
     worth: Mapping[str, Worth]
 
 
 class Site(_Part):
-    """A place for servers; what is left out is no limit, and all of it may be."""
+    """A site; every limit is optional."""
 
     power: Watts | None = None
     rack_units: Number | None = None
     ports: Number | None = None
     budget: Number | None = None
     domain: Text | None = None
-    spares: Whole = 0
+    spares: Integer = 0
     energy_price: Number | None = None
     pue: Annotated[float, plain(1, 10)] | None = None
 
@@ -284,15 +284,15 @@ class Cohort(_Part):
 
     sku: Text
     site: Text
-    count: Whole
+    count: Integer
     age: Span = (0.0, "period")
 
 
 class Periods(_Part):
-    """``start`` and ``count``, or all ``names``; ``length`` where the names are none of the calendar."""
+    """``start`` and ``count``, or all ``names``; ``length`` if the names are not those of the calendar."""
 
     start: Text | None = None
-    count: Annotated[int, whole(1, periods.MOST)] | None = None
+    count: Annotated[int, integer(1, periods.MOST)] | None = None
     names: Annotated[list[Text], Field(min_length=1, max_length=periods.MOST)] | None = None
     length: Literal["month", "quarter", "half", "year"] | None = None
 
@@ -324,7 +324,7 @@ class Carbon(_Part):
 
 
 class Document(_Part):
-    """The whole file."""
+    """The complete input."""
 
     currency: Annotated[str, BeforeValidator(currency)]
     date: Annotated[str, BeforeValidator(date)]

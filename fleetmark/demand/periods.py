@@ -1,4 +1,4 @@
-"""Planning periods: quarters, months, halves and years by name, and durations as whole numbers of them."""
+"""Planning periods: quarters, months, halves and years by name, and durations as numbers of periods."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ MOST = 240
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A period of the calendar: its ``length`` by name, and its ``number`` since the year 0."""
+    """A period of the calendar: the name of its ``length``, and its ``number`` since the year 0."""
 
     length: str
     number: int
 
     @property
     def name(self) -> str:
-        """As people write it: ``2027-Q1``."""
+        """The name as people write it: ``2027-Q1``."""
         a_year = round(1 / LENGTHS[self.length])
         year, part = divmod(self.number, a_year)
         return {
@@ -43,7 +43,7 @@ class Place:
 
 
 def place(name: str) -> Place | None:
-    """Where a period named in one of the ways of this module stands; None for any other name."""
+    """The period of a calendar name; None for any other name."""
     for length, pattern in _NAMES.items():
         if match := pattern.fullmatch(name):
             part = int(match[2]) - 1 if length != "year" else 0
@@ -52,41 +52,41 @@ def place(name: str) -> Place | None:
 
 
 def sequence(start: str, count: int, length: str | None = None) -> tuple[list[str], float]:
-    """``count`` names from ``start`` on, and how long each is in years. Raises ValueError for what is no period."""
+    """``count`` names from ``start`` on, and the length of each in years. Raises ValueError for an invalid name."""
     first = place(start)
     if first is None:
-        raise ValueError(f"{start!r} is no period: {_HOW}")
+        raise ValueError(f"{start!r} is not a period: {_HOW}")
     if length and first.length != length:
         raise ValueError(f"{start!r} is a {first.length}, not a {length}: {_HOW}")
     return [Place(first.length, first.number + n).name for n in range(count)], LENGTHS[first.length]
 
 
 def in_order(names: Sequence[str], length: str | None = None) -> float:
-    """The length in years of periods given by name. Raises ValueError where one is out of order, or stands twice.
+    """The length in years of named periods. Raises ValueError for a name that is out of order or repeated.
 
-    Names that are no periods of the calendar (``launch``, ``year 2``) need their common ``length``.
+    Names that are not in the calendar (``launch``, ``year 2``) need their common ``length``.
     """
     twice = next((n for i, n in enumerate(names) if n in names[:i]), None)
     if twice is not None:
-        raise ValueError(f"period {twice} stands twice")
+        raise ValueError(f"period {twice} is there twice")
     places = [place(n) for n in names]
-    known = [p for p in places if p]
-    if len(known) < len(names):
+    calendar = [p for p in places if p]
+    if len(calendar) < len(names):
         odd = next(n for n, p in zip(names, places, strict=True) if p is None)
         if length is None:
-            raise ValueError(f"{odd!r} is no period: {_HOW}, or say how long each is: length: quarter")
+            raise ValueError(f"{odd!r} is not a period: {_HOW}, or give the length of all: length: quarter")
         return LENGTHS[length]
-    own = known[0].length
-    if length not in (None, own):
-        raise ValueError(f"{names[0]!r} is a {own}, not a {length}")
-    for n, (one, two) in enumerate(itertools.pairwise(known)):
+    length_of_first = calendar[0].length
+    if length not in (None, length_of_first):
+        raise ValueError(f"{names[0]!r} is a {length_of_first}, not a {length}")
+    for n, (one, two) in enumerate(itertools.pairwise(calendar)):
         a, b = names[n], names[n + 1]
-        if two.length != own:
-            raise ValueError(f"{b} is a {two.length}, {a} a {own}: all periods are of one length")
+        if two.length != length_of_first:
+            raise ValueError(f"{b} is a {two.length}, {a} a {length_of_first}: all periods are of one length")
         if two.number != one.number + 1:
-            expected = Place(own, one.number + 1).name
+            expected = Place(length_of_first, one.number + 1).name
             raise ValueError(f"{b} is out of order: {expected} comes after {a}")
-    return LENGTHS[own]
+    return LENGTHS[length_of_first]
 
 
 def duration(value: object) -> tuple[float, str]:
@@ -99,15 +99,15 @@ def duration(value: object) -> tuple[float, str]:
         unit = match[2].lower() if match else ""
         unit = "half" if unit in ("halve", "half-year") else unit
         if not match or unit not in (*_YEARS, "period"):
-            raise ValueError(f"{value!r} is no duration: {how}")
+            raise ValueError(f"{value!r} is not a duration: {how}")
         amount = float(match[1])
     if not 0 <= amount < 1e4:
-        raise ValueError(f"{value!r} is no duration: {how}")
+        raise ValueError(f"{value!r} is not a duration: {how}")
     return amount, unit
 
 
-def whole(span: tuple[float, str], years: float, *, up: bool) -> int:
-    """A duration in periods of that many ``years``; one that is not whole is rounded ``up``, or down."""
+def in_periods(span: tuple[float, str], years: float, *, up: bool) -> int:
+    """A duration as a number of periods of ``years`` each, rounded ``up`` or down."""
     amount, unit = span
     periods = amount if unit == "period" else amount * _YEARS[unit] / years
     return math.ceil(periods - _NEAR) if up else math.floor(periods + _NEAR)

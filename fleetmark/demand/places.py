@@ -1,4 +1,4 @@
-"""Where everything stands in the planner's input, and what is wrong there: all faults at once, each with its place."""
+"""Places in the planner's input, and its faults: all at once, each with its place."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pydantic import BaseModel, ValidationError
 
 from fleetmark.base.errors import FleetmarkError, suggest
 
-MOST = 10  # faults told at once
+MOST = 10  # faults in one error
 
 Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A place as the reader finds it: ``file``, ``line`` (from 1), and the ``column`` of a sheet."""
+    """A place: ``file``, ``line`` (from 1), and the ``column`` of a sheet."""
 
     file: str
     line: int = 0
@@ -30,9 +30,9 @@ class Where:
 
 @dataclass(slots=True)
 class Input:
-    """An input as read, before anything in it is believed: ``doc`` as YAML has it, and where each path stands.
+    """An input before validation: ``doc`` in the types of YAML, and ``places`` by path.
 
-    ``files``: every file it is from, with its SHA-256.
+    ``files``: its files with their SHA-256.
     """
 
     doc: dict[str, Any]
@@ -41,32 +41,32 @@ class Input:
     faults: list[tuple[Where, str]] = field(default_factory=list)
 
     def where(self, path: Path) -> Where:
-        """The place of ``path``, or of the nearest thing that holds it."""
+        """The place of ``path``, or of its nearest parent."""
         while path and path not in self.places:
             path = path[:-1]
         return self.places.get(path) or Where(next(iter(self.files)))
 
     def fault(self, path: Path, sentence: str) -> None:
-        """Say what is wrong at ``path``."""
+        """Record a fault at ``path``."""
         where = self.where(path)
         key = "" if where.column and self.places.get(path) else dotted(path)
-        made = (where, f"{key}: {sentence}" if key else sentence)
-        if made not in self.faults:
-            self.faults.append(made)
+        entry = (where, f"{key}: {sentence}" if key else sentence)
+        if entry not in self.faults:
+            self.faults.append(entry)
 
     def stop(self) -> None:
-        """Raises FleetmarkError with every fault that was found, in the order of the files."""
+        """Raises FleetmarkError with all recorded faults, in the order of the files."""
         if not self.faults:
             return
         order = {name: n for n, name in enumerate(self.files)}
         self.faults.sort(key=lambda f: (order.get(f[0].file, 0), f[0].line))
-        told = [f"{where}: {sentence}" for where, sentence in self.faults[:MOST]]
+        sentences = [f"{where}: {sentence}" for where, sentence in self.faults[:MOST]]
         if len(self.faults) > MOST:
-            told.append(f"and {len(self.faults) - MOST} more faults")
-        raise FleetmarkError("\n".join(told))
+            sentences.append(f"and {len(self.faults) - MOST} more faults")
+        raise FleetmarkError("\n".join(sentences))
 
     def refused(self, error: ValidationError, model: type[BaseModel]) -> None:
-        """Take over what pydantic found, in words."""
+        """Record the errors of pydantic as faults in words."""
         for one in error.errors(include_url=False):
             loc = one["loc"]
             if one["type"] == "missing":
@@ -75,14 +75,14 @@ class Input:
                 self.fault(self._real(loc), _sentence(one, model))
 
     def _real(self, loc: Sequence[str | int]) -> Path:
-        """``loc`` without the parts that stand only in the model, not in the file."""
-        made: list[str | int] = []
+        """``loc`` without the parts that are in the model but not in the file."""
+        path: list[str | int] = []
         at: Any = self.doc
         for part in loc:
             if _has(at, part):
                 at = at[part]
-                made.append(part)
-        return tuple(made)
+                path.append(part)
+        return tuple(path)
 
 
 def _has(at: Any, part: str | int) -> bool:

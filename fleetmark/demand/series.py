@@ -1,7 +1,7 @@
-"""Demand period by period from what a planner wrote: points, growth or quantiles, as medians and spreads of logarithms.
+"""Demand by period from points, growth or quantiles of the input, as medians and standard deviations of logarithms.
 
-Demand is taken as log-normal: ``p50`` is its median, and ``sigma``, the standard deviation of its natural logarithm,
-is the least-squares slope of the logarithms of the quantiles over the normal deviates of their ranks.
+Demand is assumed log-normal: ``p50`` is its median. ``sigma``, the standard deviation of its natural logarithm, is the
+least-squares slope of the logarithms of the quantiles over the normal deviates of their ranks.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from fleetmark.demand.document import Demand, Growth, Start, rank
 from fleetmark.demand.places import Input, Path
 
 
-def per_period(given: Any, names: Sequence[str], found: Input, path: Path, needed: bool) -> list[Any]:
-    """One figure for every period; what does not fit the periods is a fault. None stands where there is none.
+def per_period(value: Any, names: Sequence[str], source: Input, path: Path, needed: bool) -> list[Any]:
+    """One figure for every period, None if it has none; figures that do not fit the periods are faults.
 
-    ``given``: one for all, a list in their order, or by name; with ``needed`` none may be missing.
+    ``value``: one for all, a list in the order of periods, or a mapping by name; with ``needed`` none may be missing.
     """
-    if isinstance(given, list):
-        if len(given) != len(names):
-            found.fault(path, f"has {len(given)} figures for {len(names)} periods ({names[0]} to {names[-1]})")
-        return [*given, *[None] * len(names)][: len(names)]
-    if isinstance(given, Mapping):
-        for odd in [k for k in given if k not in names]:
-            said = f"{odd!r} is none of the periods{suggest(odd, list(names))}: {names[0]} to {names[-1]}"
-            found.fault((*path, odd), said)
-        lacking = [n for n in names if n not in given]
+    if isinstance(value, list):
+        if len(value) != len(names):
+            source.fault(path, f"has {len(value)} figures for {len(names)} periods ({names[0]} to {names[-1]})")
+        return [*value, *[None] * len(names)][: len(names)]
+    if isinstance(value, Mapping):
+        for odd in [k for k in value if k not in names]:
+            sentence = f"{odd!r} is not one of the periods{suggest(odd, list(names))}: {names[0]} to {names[-1]}"
+            source.fault((*path, odd), sentence)
+        lacking = [n for n in names if n not in value]
         if lacking and needed:
-            found.fault(path, f"says nothing of {', '.join(lacking[:4])}{', …' if len(lacking) > 4 else ''}")
-        return [given.get(n) for n in names]
-    return [given] * len(names)
+            source.fault(path, f"has no figure for {', '.join(lacking[:4])}{', …' if len(lacking) > 4 else ''}")
+        return [value.get(n) for n in names]
+    return [value] * len(names)
 
 
 def spread(values: Mapping[float, float]) -> tuple[float, float]:
     """Median and sigma of the log-normal distribution with these quantiles (rank to value).
 
-    Raises FleetmarkError where they fall with rank, or one is 0 and another is not.
+    Raises FleetmarkError if they fall with rank, or if one is 0 and another is not.
     """
     ranked = sorted(values.items())
     for (low, a), (high, b) in itertools.pairwise(ranked):
@@ -66,68 +66,68 @@ def spread(values: Mapping[float, float]) -> tuple[float, float]:
 
 
 def demand(
-    given: Demand, unit: str, names: Sequence[str], years: float, found: Input, path: Path
+    written: Demand, unit: str, names: Sequence[str], years: float, source: Input, path: Path
 ) -> tuple[list[float], list[float]]:
-    """Median and sigma of every period, in the workload's ``unit``; faults where that cannot be made out."""
+    """Median and sigma of every period, in the workload's ``unit``; invalid demand is a fault."""
     none = [0.0] * len(names)
-    if given.point is not None:
-        return _plain(per_period(given.point, names, found, path, True), unit, found, path), none
-    if given.quantiles:
-        return _quantiles(given, unit, names, found, path)
-    assert given.start is not None
-    start, at_start = _start(given.start, unit, found, (*path, "start"))
-    growth, a_year = _growth(given.growth, found, (*path, "growth")) if given.growth else (0.0, 0.0)
+    if written.point is not None:
+        return _plain(per_period(written.point, names, source, path, True), unit, source, path), none
+    if written.quantiles:
+        return _quantiles(written, unit, names, source, path)
+    assert written.start is not None
+    start, at_start = _start(written.start, unit, source, (*path, "start"))
+    growth, a_year = _growth(written.growth, source, (*path, "growth")) if written.growth else (0.0, 0.0)
     ages = [n * years for n in range(len(names))]
     return [start * math.exp(growth * t) for t in ages], [math.hypot(at_start, a_year * t) for t in ages]
 
 
 def _quantiles(
-    given: Demand, unit: str, names: Sequence[str], found: Input, path: Path
+    written: Demand, unit: str, names: Sequence[str], source: Input, path: Path
 ) -> tuple[list[float], list[float]]:
-    assert given.quantiles is not None
-    known = len(found.faults)
+    assert written.quantiles is not None
+    faults = len(source.faults)
     columns = {
-        key: _plain(per_period(series, names, found, (*path, key), True), unit, found, (*path, key))
-        for key, series in given.quantiles.items()
+        key: _plain(per_period(series, names, source, (*path, key), True), unit, source, (*path, key))
+        for key, series in written.quantiles.items()
     }
     points, sigmas = [0.0] * len(names), [0.0] * len(names)
-    if len(found.faults) > known:  # what is missing would be told again as a quantile of 0
+    if len(source.faults) > faults:  # a missing figure would be a second fault as a quantile of 0
         return points, sigmas
     for n, name in enumerate(names):
         try:
             points[n], sigmas[n] = spread({rank(key): values[n] for key, values in columns.items()})
         except FleetmarkError as error:
-            found.fault(path, f"{name}: {error}")  # the others are likely to have the same fault
+            source.fault(path, f"{name}: {error}")  # the others are likely to have the same fault
             break
     return points, sigmas
 
 
-def _start(given: Start, unit: str, found: Input, path: Path) -> tuple[float, float]:
-    if given.value is not None:
-        return _plain([given.value], unit, found, path)[0], 0.0
+def _start(start: Start, unit: str, source: Input, path: Path) -> tuple[float, float]:
+    if start.value is not None:
+        return _plain([start.value], unit, source, path)[0], 0.0
     return _spread(
-        {k: _plain([q], unit, found, (*path, k))[0] for k, q in (given.quantiles or {}).items()}, found, path
+        {k: _plain([q], unit, source, (*path, k))[0] for k, q in (start.quantiles or {}).items()}, source, path
     )
 
 
-def _growth(given: Growth, found: Input, path: Path) -> tuple[float, float]:
+def _growth(growth: Growth, source: Input, path: Path) -> tuple[float, float]:
     """The logarithm of growth a year, and its sigma."""
-    if given.value is not None:
-        return math.log1p(given.value), 0.0
-    median, sigma = _spread({k: 1 + g for k, g in (given.quantiles or {}).items()}, found, path)
+    if growth.value is not None:
+        return math.log1p(growth.value), 0.0
+    median, sigma = _spread({k: 1 + g for k, g in (growth.quantiles or {}).items()}, source, path)
     return math.log(median or 1.0), sigma
 
 
-def _spread(values: Mapping[str, float], found: Input, path: Path) -> tuple[float, float]:
+def _spread(values: Mapping[str, float], source: Input, path: Path) -> tuple[float, float]:
     try:
         return spread({rank(k): v for k, v in values.items()})
     except FleetmarkError as error:
-        found.fault(path, str(error))
+        source.fault(path, str(error))
         return 0.0, 0.0
 
 
-def _plain(values: Sequence[Quantity | None], unit: str, found: Input, path: Path) -> list[float]:
+def _plain(values: Sequence[Quantity | None], unit: str, source: Input, path: Path) -> list[float]:
     odd = sorted({q.unit for q in values if q and q.unit and q.unit != unit})
     if odd:
-        found.fault(path, f"is in {', '.join(odd)}, the unit of the workload is {unit}")
+        source.fault(path, f"is in {', '.join(odd)}, the unit of the workload is {unit}")
     return [q.value if q else 0.0 for q in values]

@@ -1,7 +1,7 @@
-"""The input tables of the plan's workbook: what each column is called, which unit it has and what a cell may hold.
+"""The input tables of the plan's workbook: title, unit and rule of each column.
 
-The workbook is written by it and read back by it: every column is a named range, so that rows and
-columns may be inserted and tabs renamed without the way back being lost.
+Both the writer and the reader of the workbook use them. Every column is a named range, so that planners can insert rows
+and columns and rename tabs.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ YES, NO = "yes", "no"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What a cell may hold: a number from ``least`` (not it itself where ``above``) to ``most``, a text, or one of
-    ``words``. ``optional``: it may be empty, which means ``empty``.
+    """Valid values of a cell: a number from ``least`` (exclusive if ``above``) to ``most``, a text, or one of
+    ``words``. ``integer``: the number is an integer. ``optional``: it may be empty, which means ``empty``.
     """
 
     what: Message
     least: float = 0.0
     most: float = MOST
     above: bool = False
-    whole: bool = False
+    integer: bool = False
     text: bool = False
     words: tuple[str, ...] = ()
     optional: bool = False
@@ -33,12 +33,12 @@ class Rule:
 
     @property
     def hint(self) -> Message:
-        """What may be typed, for the person who is about to."""
+        """The valid values in words, for the person who types."""
         if self.words:
             return message("{what}: {words}", what=self.what, words=", ".join(self.words))
         if self.text:
             return self.what
-        kind = message("a whole number") if self.whole else message("a number")
+        kind = message("a whole number") if self.integer else message("a number")
         if self.above:
             span = message("above {least}", least=f"{self.least:g}")
         elif self.most >= MOST:
@@ -66,7 +66,7 @@ class Column:
 
     @property
     def field(self) -> str:
-        """The field of the table's class: what stands behind the first underscore."""
+        """The field of the table's class: the name after the first underscore."""
         return self.name.split("_", 1)[1]
 
 
@@ -74,7 +74,7 @@ INTEGER, AMOUNT, PRICE = "#,##0", "#,##0.##", "#,##0.00"
 
 
 def settings(money: str = "") -> tuple[Column, ...]:
-    """What holds for the whole question, one cell each."""
+    """Settings of the question, one cell each."""
     return (
         Column(
             "question_date",
@@ -100,7 +100,7 @@ def settings(money: str = "") -> tuple[Column, ...]:
         ),
         Column(
             "question_quantile",
-            message("share of futures in which demand shall be met"),
+            message("share of futures in which demand must be met"),
             Rule(message("a share"), least=0.5, most=0.999),
             "",
             "0.0%",
@@ -114,7 +114,7 @@ def settings(money: str = "") -> tuple[Column, ...]:
 
 
 def periods(money: str = "") -> tuple[Column, ...]:
-    """What may be typed in the table of periods."""
+    """The inputs of the table of periods."""
     return (
         Column(
             "period_budget",
@@ -162,12 +162,12 @@ def skus(money: str = "") -> tuple[Column, ...]:
         Column("sku_idle_w", message("power idle"), Rule(message("a power")), "W", AMOUNT),
         Column("sku_peak_w", message("power peak"), Rule(message("a power")), "W", AMOUNT),
         Column("sku_rack_units", message("rack units"), Rule(message("rack units")), "U", AMOUNT),
-        Column("sku_gpus", message("GPUs"), Rule(message("a count"), whole=True), "", INTEGER),
-        Column("sku_ports", message("ports"), Rule(message("a count"), whole=True), "", INTEGER),
+        Column("sku_gpus", message("GPUs"), Rule(message("a count"), integer=True), "", INTEGER),
+        Column("sku_ports", message("ports"), Rule(message("a count"), integer=True), "", INTEGER),
         Column(
             "sku_lead",
             message("lead time"),
-            Rule(message("a lead time"), most=1000, whole=True),
+            Rule(message("a lead time"), most=1000, integer=True),
             message("periods"),
             INTEGER,
         ),
@@ -177,14 +177,14 @@ def skus(money: str = "") -> tuple[Column, ...]:
         Column(
             "sku_minimum_order",
             message("minimum order"),
-            Rule(message("a count"), whole=True),
+            Rule(message("a count"), integer=True),
             message("servers"),
             INTEGER,
         ),
         Column(
             "sku_age_limit",
             message("age limit"),
-            Rule(message("an age"), most=1000, whole=True, optional=True, empty=message("none")),
+            Rule(message("an age"), most=1000, integer=True, optional=True, empty=message("none")),
             message("periods"),
             INTEGER,
         ),
@@ -221,7 +221,7 @@ def sites(money: str = "") -> tuple[Column, ...]:
         Column(
             "site_spares",
             message("spares"),
-            Rule(message("a count"), whole=True),
+            Rule(message("a count"), integer=True),
             message("servers per SKU in use"),
             INTEGER,
         ),
@@ -250,11 +250,11 @@ def fleet() -> tuple[Column, ...]:
     return (
         Column("fleet_sku", message("SKU"), Rule(message("the name of a SKU"), text=True)),
         Column("fleet_site", message("site"), Rule(message("the name of a site"), text=True)),
-        Column("fleet_count", message("in place"), Rule(message("a count"), whole=True), message("servers"), INTEGER),
+        Column("fleet_count", message("in place"), Rule(message("a count"), integer=True), message("servers"), INTEGER),
         Column(
             "fleet_age",
             message("age at the start"),
-            Rule(message("an age"), most=1000, whole=True),
+            Rule(message("an age"), most=1000, integer=True),
             message("periods"),
             INTEGER,
         ),

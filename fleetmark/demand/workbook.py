@@ -1,4 +1,4 @@
-"""The planner's question out of an edited workbook (``reports.plan.xlsx.book`` wrote it): inputs only, each checked."""
+"""The planner's question from an edited workbook of ``reports.plan.xlsx.book``: the inputs, each checked."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _NAME = Rule(message("a name"), text=True)
 
 
 def read(path: Path) -> Question:
-    """The question that the inputs of a workbook ask, as ``fleetmark plan --from`` takes it.
+    """The question in the inputs of a workbook, for ``fleetmark plan --from``.
 
-    Inputs are found by the names of their ranges; new rows of SKUs, sites, servers in place and equivalences count.
-    ``source`` is the original's with the workbook and its SHA-256. A spreadsheet keeps 16 significant digits.
-    Raises FleetmarkError naming sheet and cell of everything that is wrong, ten at once.
+    Named ranges locate the inputs; new rows of SKUs, sites, servers in place and equivalences count. ``source`` is that
+    of the original question, plus the workbook and its SHA-256. A spreadsheet keeps 16 significant digits.
+    Raises FleetmarkError with sheet and cell of up to ten faults.
     """
     try:
         raw = path.read_bytes()
@@ -35,16 +35,16 @@ def read(path: Path) -> Question:
         raise FleetmarkError(f"{path}: cannot be read: {error.strerror}") from None
     cells = Cells(path, raw)
     try:
-        made = _question(cells, hashlib.sha256(raw).hexdigest())
+        result = _question(cells, hashlib.sha256(raw).hexdigest())
     finally:
         cells.close()
     cells.stop()
-    assert made is not None
-    return made
+    assert result is not None
+    return result
 
 
 def _question(cells: Cells, digest: str) -> Question | None:
-    """The question, None with faults where there is none."""
+    """The question; None if the cells have faults."""
     settings = {c.field: cells.single(c) for c in tables.settings()}
     money = cells.single(Column("question_currency", message("currency"), _NAME))
     years = cells.single(Column("question_years", message("length of a period"), Rule(message("years"), above=True)))
@@ -71,7 +71,7 @@ def _question(cells: Cells, digest: str) -> Question | None:
     if cells.faults:
         return None
 
-    given = {k: v for k, v in settings.items() if k != "survive"}
+    plain = {k: v for k, v in settings.items() if k != "survive"}
     return Question(
         currency=str(money),
         periods=tuple(names),
@@ -95,14 +95,14 @@ def _question(cells: Cells, digest: str) -> Question | None:
         survive=settings["survive"] == YES,
         budget=tuple(budget) if any(b is not None for b in budget) else (),
         source={**source, cells.path.name: digest},
-        **_settings(given),
+        **_settings(plain),
     )
 
 
-def _settings(given: Mapping[str, Value | None]) -> dict[str, Any]:
-    known = {f.name for f in fields(Question)}
-    assert set(given) <= known
-    return dict(given)
+def _settings(values: Mapping[str, Value | None]) -> dict[str, Any]:
+    names = {f.name for f in fields(Question)}
+    assert set(values) <= names
+    return dict(values)
 
 
 def _float(value: Value | None) -> float:
@@ -144,16 +144,16 @@ def _periods(cells: Cells, years: Value | None) -> tuple[list[str], list[float |
 
 
 def _in_order(cells: Cells, area: Area, names: Sequence[str], years: Value | None) -> None:
-    """A fault for periods that do not follow one another, or are not as long as is said; names of one's own may be."""
+    """Record a fault for periods out of order, or with another length than the setting; other names are allowed."""
     dated = all(map(periods.place, names))
     try:
-        length = periods.in_order(names, None if dated else "year")  # any length: these names say nothing of theirs
+        length = periods.in_order(names, None if dated else "year")  # any length: these names do not tell theirs
     except ValueError as error:
         cells.fault(area.sheet, area.cell(area.row), str(error))
         return
     if dated and years is not None and not math.isclose(length, _float(years)):
-        told = f"{names[0]} is {length:g} years long, the length of a period says {years:g}"
-        cells.fault(area.sheet, area.cell(area.row), told)
+        sentence = f"{names[0]} is {length:g} years long, but the length of a period is {years:g}"
+        cells.fault(area.sheet, area.cell(area.row), sentence)
 
 
 def _rows(area: Area) -> range:
@@ -163,47 +163,47 @@ def _rows(area: Area) -> range:
 def _named(
     cells: Cells, columns: Sequence[Column], what: str, make: Callable[[dict[str, Any]], T]
 ) -> dict[str, tuple[int, Area, T]]:
-    """Name to row, area and what the row makes."""
-    made: dict[str, tuple[int, Area, T]] = {}
+    """Name to row, area and the object of the row."""
+    rows: dict[str, tuple[int, Area, T]] = {}
     for row, area, values in cells.table(columns):
         name = str(values["name"])
-        if name in made:
-            cells.fault(area.sheet, area.cell(row), f"{what} {name!r} stands there already, in row {made[name][0]}")
+        if name in rows:
+            cells.fault(area.sheet, area.cell(row), f"{what} {name!r} is already in row {rows[name][0]}")
             continue
-        made[name] = (row, area, make(dict(values)))
-    return made
+        rows[name] = (row, area, make(dict(values)))
+    return rows
 
 
-def _known(cells: Cells, area: Area, row: int, name: str, what: str, among: Sequence[str], offset: int = 0) -> bool:
-    """Whether there is something of that name; a fault where not."""
+def _exists(cells: Cells, area: Area, row: int, name: str, what: str, among: Sequence[str], offset: int = 0) -> bool:
+    """Whether the name is defined; a fault if it is not."""
     if name in among:
         return True
     if name in cells.suspect:
         return False
-    there = f"there are {', '.join(among)}" if among else "there are none"
+    choices = f"there are {', '.join(among)}" if among else "there are none"
     cells.fault(
-        area.sheet, area.cell(row, area.col + offset), f"no {what} {name!r}{suggest(name, list(among))}; {there}"
+        area.sheet, area.cell(row, area.col + offset), f"no {what} {name!r}{suggest(name, list(among))}; {choices}"
     )
     return False
 
 
 def _worths(cells: Cells, skus: Sequence[str], workloads: Sequence[str]) -> dict[str, dict[str, Worth]]:
-    kept = _planned(cells)
-    made: dict[str, dict[str, Worth]] = {name: {} for name in skus}
+    planned = _planned(cells)
+    worths: dict[str, dict[str, Worth]] = {name: {} for name in skus}
     for row, area, v in cells.table(tables.worths()):
         sku, workload = str(v["sku"]), str(v["workload"])
-        good = _known(cells, area, row, sku, "SKU", skus)
-        if not (_known(cells, area, row, workload, "workload", workloads, 1) and good):
+        good = _exists(cells, area, row, sku, "SKU", skus)
+        if not (_exists(cells, area, row, workload, "workload", workloads, 1) and good):
             continue
-        if workload in made[sku]:
+        if workload in worths[sku]:
             cells.fault(area.sheet, area.cell(row), f"{sku} has an equivalence for {workload} already, further up")
             continue
         value, se = _float(v["value"]), _float(v["se"])
         df = math.inf if v["df"] is None else _float(v["df"])
-        before = kept.get((sku, workload))
+        before = planned.get((sku, workload))
         same = before is not None and (value, se, df) == before[:3]
-        made[sku][workload] = Worth(value, se, df, before[3] if before and same else f"given in {cells.path.name}")
-    return made
+        worths[sku][workload] = Worth(value, se, df, before[3] if before and same else f"given in {cells.path.name}")
+    return worths
 
 
 def _somebody_runs_it(
@@ -214,25 +214,25 @@ def _somebody_runs_it(
     fleet: Sequence[Cohort],
     runs: Mapping[str, frozenset[str]],
 ) -> None:
-    """A fault for every workload that no server can run, or none that is sold or in place where it may run."""
+    """Record a fault for every workload without a server that can run it and is sold or in place where it may run."""
     worth = cells.area("worth_value", "the equivalences")
     for name, (row, area, _) in work.items():
-        able = [sku for sku, given in worths.items() if name in given]
+        able = [sku for sku, by_workload in worths.items() if name in by_workload]
         bound = runs.get(name, frozenset())
-        there = {c.sku for c in fleet if c.count and (not bound or c.site in bound)}
+        in_place = {c.sku for c in fleet if c.count and (not bound or c.site in bound)}
         if not able:
             sheet = worth.sheet if worth else "Equivalence"
             cells.fault(area.sheet, area.cell(row), f"{name} runs on no SKU: give it an equivalence in sheet {sheet}")
-        elif all(skus[sku][2]["price"] is None and sku not in there for sku in able):
+        elif all(skus[sku][2]["price"] is None and sku not in in_place for sku in able):
             where = f" at {', '.join(sorted(bound))}, where it may run" if bound else ""
-            told = f"{name} runs on {', '.join(able)} only, which is neither sold nor in place{where}"
-            cells.fault(area.sheet, area.cell(row), told)
+            sentence = f"{name} runs on {', '.join(able)} only, which is neither sold nor in place{where}"
+            cells.fault(area.sheet, area.cell(row), sentence)
 
 
 def _survivable(
     cells: Cells, survive: bool, sites: Mapping[str, tuple[int, Area, Site]], runs: Mapping[str, frozenset[str]]
 ) -> None:
-    """A fault where one failure domain holds all the sites, or all that a workload may run at."""
+    """Record a fault if one failure domain holds all sites, or all sites that a workload may run at."""
     area = cells.area("site_domain", "the failure domains")
     if not survive or area is None:
         return
@@ -240,77 +240,79 @@ def _survivable(
         domains = {sites[n][2].domain or n for n in names}
         if len(domains) == 1:
             of = f"the sites that {who} may run at" if who else "the sites"
-            told = f"all {of} are in one failure domain ({domains.pop()}), whose loss shall be survived"
-            cells.fault(area.sheet, area.cell(sites[min(names)][0]), told)
+            sentence = f"all {of} are in one failure domain ({domains.pop()}), but its loss must be survived"
+            cells.fault(area.sheet, area.cell(sites[min(names)][0]), sentence)
             return
 
 
 def _planned(cells: Cells) -> dict[tuple[str, str], tuple[float | None, float | None, float, str]]:
-    """What worths were, and from where, when the workbook was made."""
+    """The worths and their sources at the time of the plan."""
     names = ("sku", "workload", "value", "se", "df", "source")
-    found = {n: cells.area(f"planned_{n}", f"the column {n} of the worths as planned") for n in names}
-    areas = {n: a for n, a in found.items() if a is not None}
+    ranges = {n: cells.area(f"planned_{n}", f"the column {n} of the worths as planned") for n in names}
+    areas = {n: a for n, a in ranges.items() if a is not None}
     if len(areas) < len(names):
         return {}
-    made = {}
+    worths = {}
     for row in _rows(areas["sku"]):
         sku, workload = (cells.column(areas[n], row) for n in ("sku", "workload"))
-        df = cells.kept(areas["df"], row)
-        made[sku, workload] = (
-            cells.kept(areas["value"], row),
-            cells.kept(areas["se"], row),
+        df = cells.number(areas["df"], row)
+        worths[sku, workload] = (
+            cells.number(areas["value"], row),
+            cells.number(areas["se"], row),
             math.inf if df is None else df,
             cells.column(areas["source"], row),
         )
-    return made
+    return worths
 
 
 def _why(cells: Cells) -> dict[tuple[str, float], str]:
-    """(workload, utilisation as planned) to why it is that."""
+    """(workload, utilisation as planned) to the reason for it."""
     names = ("workload_name", "workload_planned", "workload_why")
     areas = [cells.area(n, f"the column {n}") for n in names]
     name, used, why = areas
     if name is None or used is None or why is None:
         return {}
-    found = {}
+    reasons = {}
     for row in _rows(name):
-        share = cells.kept(used, row)
+        share = cells.number(used, row)
         if share is not None:
-            found[cells.column(name, row), share] = cells.column(why, row)
-    return found
+            reasons[cells.column(name, row), share] = cells.column(why, row)
+    return reasons
 
 
 def _fleet(cells: Cells, skus: Sequence[str], sites: Sequence[str]) -> tuple[Cohort, ...]:
-    made = []
+    cohorts = []
     for row, area, v in cells.table(tables.fleet()):
-        good = _known(cells, area, row, str(v["sku"]), "SKU", skus)
-        if _known(cells, area, row, str(v["site"]), "site", sites, 1) and good:
-            made.append(Cohort(**v))  # type: ignore[arg-type]  # the table's rules are those of the class
-    return tuple(made)
+        good = _exists(cells, area, row, str(v["sku"]), "SKU", skus)
+        if _exists(cells, area, row, str(v["site"]), "site", sites, 1) and good:
+            cohorts.append(Cohort(**v))  # type: ignore[arg-type]  # the table's rules are those of the class
+    return tuple(cohorts)
 
 
 def _runs(
     cells: Cells, sites: Mapping[str, tuple[int, Area, Site]], workloads: Sequence[str]
 ) -> dict[str, frozenset[str]]:
-    """Workload to the sites it is bound to; all its cells empty: none."""
+    """Workload to the sites it is restricted to; empty if all its cells are."""
     area = cells.area("site_runs", "where workloads may run")
     if area is None:
         return {}
-    made = {}
+    bounds = {}
     rule = Column("runs", message("may run there"), tables.RUNS)
     for col in range(area.col, area.last_col + 1):
         head = cells.column(Area(area.sheet, area.row, col, area.row, col), area.row - 1).split("\n")[0]
-        if not _known(cells, Area(area.sheet, area.row, col, area.row, col), area.row - 1, head, "workload", workloads):
+        if not _exists(
+            cells, Area(area.sheet, area.row, col, area.row, col), area.row - 1, head, "workload", workloads
+        ):
             continue
-        given = {name: cells.value(area, row, col, rule) for name, (row, _, _) in sites.items()}
-        made[head] = frozenset(name for name, value in given.items() if value == YES)
-        if not made[head] and any(given.values()):
-            told = f"{head} may run nowhere: write {YES} at one site, or empty the column for anywhere"
-            cells.fault(area.sheet, area.cell(area.row, col), told)
-    missing = [w for w in workloads if w not in made]
+        values = {name: cells.value(area, row, col, rule) for name, (row, _, _) in sites.items()}
+        bounds[head] = frozenset(name for name, value in values.items() if value == YES)
+        if not bounds[head] and any(values.values()):
+            sentence = f"{head} may run nowhere: write {YES} at one site, or empty the column for anywhere"
+            cells.fault(area.sheet, area.cell(area.row, col), sentence)
+    missing = [w for w in workloads if w not in bounds]
     if missing:
         cells.fault(area.sheet, area.cell(area.row), f"there is no column for {', '.join(missing)}")
-    return made
+    return bounds
 
 
 def _matrix(
@@ -322,34 +324,34 @@ def _matrix(
     if area is None or of is None:
         return {}
     if area.last_col - area.col + 1 != len(periods):
-        told = f"{column.title} has {area.last_col - area.col + 1} periods, the table of periods {len(periods)}"
-        cells.fault(area.sheet, area.cell(area.row), told)
+        sentence = f"{column.title} has {area.last_col - area.col + 1} periods, the table of periods {len(periods)}"
+        cells.fault(area.sheet, area.cell(area.row), sentence)
         return {}
-    made = {}
+    rows = {}
     for row in _rows(area):
         name = cells.column(of, row)
         if not name and all(cells.empty(area, row, col) for col in range(area.col, area.last_col + 1)):
             continue  # an empty row that was inserted
-        if _known(cells, of, row, name, "workload", workloads):
+        if _exists(cells, of, row, name, "workload", workloads):
             values = [cells.value(area, row, col, column) for col in range(area.col, area.last_col + 1)]
-            made[name] = tuple(math.nan if v is None else _float(v) for v in values)
+            rows[name] = tuple(math.nan if v is None else _float(v) for v in values)
     for name in workloads:
-        if name not in made:
-            told = (
+        if name not in rows:
+            sentence = (
                 f"there is no row for {name}; workloads cannot be added here, they belong in the file of the question"
             )
-            cells.fault(area.sheet, area.cell(area.row), f"{column.title}: {told}")
-    return made
+            cells.fault(area.sheet, area.cell(area.row), f"{column.title}: {sentence}")
+    return rows
 
 
 def _source(cells: Cells) -> dict[str, str]:
-    """Where the question that the workbook was made of came from."""
+    """The provenance of the question behind the workbook."""
     area = cells.area("question_source", "where the question is from")
     if area is None:
         return {}
-    made = {}
+    source = {}
     for row in range(area.row + 1, area.last_row + 1):
         name = cells.column(area, row)
         if name:
-            made[name] = cells.column(Area(area.sheet, row, area.col + 1, row, area.col + 1), row)
-    return made
+            source[name] = cells.column(Area(area.sheet, row, area.col + 1, row, area.col + 1), row)
+    return source

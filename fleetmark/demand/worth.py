@@ -1,4 +1,4 @@
-"""What one server of a SKU is worth for a workload: as given, or taken from the record by the name of a comparison."""
+"""The worth of one server of a SKU for a workload: from the input, or from comparisons on record."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
 
 
 def base(unit: str) -> tuple[str, float] | None:
-    """A rate's base unit and how many of it one ``unit`` is: ``GB/s`` is ("B/s", 1e9).
+    """The base unit of a rate and its factor: ``GB/s`` is ("B/s", 1e9). ``k jobs/min`` counts in "1/s".
 
-    None for what is no rate. ``k jobs/min`` counts in "1/s".
+    None for a unit that is not a rate.
     """
     if unit in _BINARY:
         return "B/s", _BINARY[unit]
@@ -52,105 +52,104 @@ def base(unit: str) -> tuple[str, float] | None:
 
 @dataclass(slots=True)
 class Record:
-    """The record under ``root``, asked once for each comparison. ``campaigns``: those that a worth was taken from;
-    ``warnings``: what the comparisons said."""
+    """The record under ``root``; each comparison is made once. ``campaigns``: the sources of worths; ``warnings``: of
+    the comparisons."""
 
     root: Path
     campaigns: set[str] = field(default_factory=set)
     warnings: list[str] = field(default_factory=list)
-    _known: dict[Any, Answer] = field(default_factory=dict)
+    _comparisons: dict[Any, Answer] = field(default_factory=dict)
     _machines: list[selection.Machine] | None = None
 
-    def worth(self, given: Worth, workload: Workload) -> capacity.Worth:
-        """``given`` in the unit of ``workload``. Raises FleetmarkError where it is in another, or not on record."""
-        if given.value is not None:
-            return _given(given, given.value, workload.unit)
-        if given.measured is not None:
-            return self._measured(given.measured, workload.unit, given.error)
-        if given.profile is not None:
-            return self._profiled(given.profile, workload)
-        chosen = given.compare or given.reference
+    def worth(self, worth: Worth, workload: Workload) -> capacity.Worth:
+        """``worth`` in the unit of ``workload``. Raises FleetmarkError if the units differ, or it is not on record."""
+        if worth.value is not None:
+            return _stated(worth, worth.value, workload.unit)
+        if worth.measured is not None:
+            return self._measured(worth.measured, workload.unit, worth.error)
+        if worth.profile is not None:
+            return self._profiled(worth.profile, workload)
+        chosen = worth.compare or worth.reference
         assert chosen is not None
         if not _SERVERS.fullmatch(workload.unit):
             raise FleetmarkError(
-                f"a comparison says how many servers one is worth, the demand is in {workload.unit}: give the worth as "
+                f"a comparison gives a worth in servers, the demand is in {workload.unit}: give the worth as "
                 "measured, or the demand in servers of the baseline (unit: icelake servers)"
             )
         if isinstance(chosen, Pinned):
-            return self._compared(chosen, None, self._pinned(chosen.name, workload), given.error)
+            return self._compared(chosen, None, self._pinned(chosen.name, workload), worth.error)
         assert isinstance(chosen, Compared)
-        return self._compared(chosen, _baseline(chosen, workload), None, given.error)
+        return self._compared(chosen, _baseline(chosen, workload), None, worth.error)
 
     def _compared(
         self, chosen: Chosen, baseline: str | None, pinned: str | None, error: float | None
     ) -> capacity.Worth:
         only = (chosen.benchmark,) if chosen.benchmark else ()
         key = (baseline, pinned, chosen.candidate, only, chosen.mix)
-        if key not in self._known:
+        if key not in self._comparisons:
             question = comparing.Question(
                 self.root, baseline, [chosen.candidate], reference=pinned, mix=chosen.mix, only=only
             )
-            self._known[key] = comparing.compare(question)
-            self._noted(self._known[key])
-        found = self._known[key]
-        ratio, name = _headline(found, chosen)
+            self._comparisons[key] = comparing.compare(question)
+            self._noted(self._comparisons[key])
+        ratio, name = _headline(self._comparisons[key], chosen)
         against = baseline or pinned or ""
         source = message(
             "compared with {baseline}: {candidate}, {what}", baseline=against, candidate=chosen.candidate, what=name
         )
         return _of_ratio(ratio, error, source)
 
-    def _noted(self, found: Answer) -> None:
-        self.campaigns |= {m.campaign for machines in found.machines.values() for m in machines}
-        self.warnings += [w for w in found.comparison.warnings if w not in self.warnings]
+    def _noted(self, answer: Answer) -> None:
+        self.campaigns |= {m.campaign for machines in answer.machines.values() for m in machines}
+        self.warnings += [w for w in answer.comparison.warnings if w not in self.warnings]
 
     def _pinned(self, name: str, workload: Workload) -> str:
         pinned = reference.load(self.root, name)
-        whole = f"{pinned.name}@{pinned.version}"
+        version = f"{pinned.name}@{pinned.version}"
         if workload.reference is not None:
-            same = workload.reference in (pinned.name, whole)
+            same = workload.reference in (pinned.name, version)
         else:
             same = _named(workload.unit, pinned.selector) or _name(workload.unit).lower() in pinned.name.lower()
         if not same:
-            raise _apart(whole, workload)
-        return whole
+            raise _apart(version, workload)
+        return version
 
-    def _measured(self, asked: Measured, unit: str, error: float | None) -> capacity.Worth:
-        chosen = selection.choose(self._all(), asked.select)
-        side = side_of(self.root, asked.select, chosen, only=[asked.benchmark])
+    def _measured(self, measured: Measured, unit: str, error: float | None) -> capacity.Worth:
+        chosen = selection.choose(self._all(), measured.select)
+        side = side_of(self.root, measured.select, chosen, only=[measured.benchmark])
         if len(side.benchmarks) != 1:
             titles = some(map(str, side.means))
             raise FleetmarkError(
-                f"{asked.benchmark} is {len(side.benchmarks)} benchmarks of {asked.select}: {titles}; "
+                f"{measured.benchmark} is {len(side.benchmarks)} benchmarks of {measured.select}: {titles}; "
                 "narrow it to one (workload/case/metric)"
             )
         title, about = next(iter(side.benchmarks.to_dict("index").items()))
         if about["better"] != Better.HIGHER:
-            raise FleetmarkError(f"{title} is no rate ({about['unit']}, {about['better']} is better)")
-        wanted = base(unit)
-        if wanted is None or wanted[0] != about["unit"]:
+            raise FleetmarkError(f"{title} is not a rate ({about['unit']}, {about['better']} is better)")
+        demanded = base(unit)
+        if demanded is None or demanded[0] != about["unit"]:
             raise FleetmarkError(f"{title} is in {about['unit']}, the demand is in {unit}: they do not match")
         logs = side.means[title].dropna()
-        value = math.exp(float(logs.mean())) / wanted[1]
+        value = math.exp(float(logs.mean())) / demanded[1]
         se = float(logs.std(ddof=1)) / math.sqrt(len(logs)) if len(logs) > 1 else error
         if se is None:
             raise FleetmarkError(f"{title} is of one host: give its standard error (error: 5%), or measure another")
         self.campaigns |= {m.campaign for m in chosen}
         source = message(
-            "measured: {benchmark} of {machines}, {n} hosts", benchmark=title, machines=asked.select, n=len(logs)
+            "measured: {benchmark} of {machines}, {n} hosts", benchmark=title, machines=measured.select, n=len(logs)
         )
         return capacity.Worth(value, se, float(len(logs) - 1) if len(logs) > 1 else math.inf, source)
 
-    def _profiled(self, asked: Profile, workload: Workload) -> capacity.Worth:
+    def _profiled(self, profile: Profile, workload: Workload) -> capacity.Worth:
         if _SERVERS.fullmatch(workload.unit):
-            return profiling.worth(self.root, asked.name, asked.select, _baseline(asked, workload))
-        unit, wanted = profiling.load(self.root, asked.name).unit, base(workload.unit)
-        if wanted is None or wanted[0] != unit:
+            return profiling.worth(self.root, profile.name, profile.select, _baseline(profile, workload))
+        unit, demanded = profiling.load(self.root, profile.name).unit, base(workload.unit)
+        if demanded is None or demanded[0] != unit:
             raise FleetmarkError(
-                f"profile {asked.name} is in {unit}, the demand is in {workload.unit}: they do not match"
+                f"profile {profile.name} is in {unit}, the demand is in {workload.unit}: they do not match"
             )
-        found = profiling.worth(self.root, asked.name, asked.select)
-        return replace(found, value=found.value / wanted[1])
+        worth = profiling.worth(self.root, profile.name, profile.select)
+        return replace(worth, value=worth.value / demanded[1])
 
     def _all(self) -> Sequence[selection.Machine]:
         if self._machines is None:
@@ -158,28 +157,28 @@ class Record:
         return self._machines
 
 
-def _given(given: Worth, value: Quantity, unit: str) -> capacity.Worth:
+def _stated(worth: Worth, value: Quantity, unit: str) -> capacity.Worth:
     factor = _factor(value.unit, unit) if value.unit else 1.0
-    df = given.df or math.inf
-    if given.lo is None or given.hi is None:
-        return capacity.Worth(value.value * factor, given.error or 0.0, df, message("given"))
-    source = message("given, 95% interval {lo} to {hi}", lo=f"{given.lo:g}", hi=f"{given.hi:g}")
-    return capacity.Worth(value.value * factor, _error(given.lo, given.hi, df), df, source)
+    df = worth.df or math.inf
+    if worth.lo is None or worth.hi is None:
+        return capacity.Worth(value.value * factor, worth.error or 0.0, df, message("given"))
+    source = message("given, 95% interval {lo} to {hi}", lo=f"{worth.lo:g}", hi=f"{worth.hi:g}")
+    return capacity.Worth(value.value * factor, _error(worth.lo, worth.hi, df), df, source)
 
 
-def _factor(written: str, wanted: str) -> float:
-    """How many ``wanted`` one ``written`` is."""
-    if written == wanted:
+def _factor(written: str, demanded: str) -> float:
+    """The number of ``demanded`` units in one ``written`` unit."""
+    if written == demanded:
         return 1.0
-    a, b = base(written), base(wanted)
-    counted = {m[2] for u in (written, wanted) if (m := _EVENTS.fullmatch(u))}  # requests are no transactions
+    a, b = base(written), base(demanded)
+    counted = {m[2] for u in (written, demanded) if (m := _EVENTS.fullmatch(u))}  # requests are not transactions
     if a is None or b is None or a[0] != b[0] or (a[0] == "1/s" and len(counted) > 1):
-        raise FleetmarkError(f"the worth is in {written}, the demand in {wanted}: they do not match")
+        raise FleetmarkError(f"the worth is in {written}, the demand in {demanded}: they do not match")
     return a[1] / b[1]
 
 
 def _error(lo: float, hi: float, df: float) -> float:
-    """The standard error of the logarithm behind a 95% interval."""
+    """The standard error of the logarithm from a 95% interval."""
     rank = (1 + CONFIDENCE) / 2
     deviate = float(norm.ppf(rank)) if math.isinf(df) else float(t.ppf(rank, df))
     return math.log(hi / lo) / 2 / deviate
@@ -189,20 +188,20 @@ def _of_ratio(ratio: Ratio, error: float | None, source: str) -> capacity.Worth:
     if ratio.lo is None or ratio.hi is None:
         if error is None:
             raise FleetmarkError(
-                f"{source}: one host a side, so nobody knows how sure {ratio.value:.3g} is; measure another, or give "
+                f"{source}: one host a side, so {ratio.value:.3g} has no error; measure another, or give "
                 "its standard error (error: 5%)"
             )
         return capacity.Worth(ratio.value, error, math.inf, source)
     if error is not None:
-        raise FleetmarkError(f"{source} has an interval of its own: leave out error")
+        raise FleetmarkError(f"{source} has its own interval: leave out error")
     df = ratio.df or math.inf
     hosts = message("{source}; {a}+{b} hosts", source=source, a=ratio.hosts[0], b=ratio.hosts[1])
     return capacity.Worth(ratio.value, _error(ratio.lo, ratio.hi, df), df, hosts)
 
 
-def _headline(found: Answer, chosen: Chosen) -> tuple[Ratio, str]:
-    """The ratio that was asked for, and what it is called."""
-    classes = found.comparison.candidates[0].classes
+def _headline(answer: Answer, chosen: Chosen) -> tuple[Ratio, str]:
+    """The chosen ratio and its name."""
+    classes = answer.comparison.candidates[0].classes
     name = chosen.class_ or WORK_MIX
     if chosen.benchmark:
         measured = [n for n, e in classes.items() if e.each]
@@ -223,8 +222,8 @@ def _baseline(chosen: Compared | Profile, workload: Workload) -> str:
     baseline = chosen.baseline or workload.reference
     if baseline is None:
         raise FleetmarkError(
-            f"compared with what? The demand is in {workload.unit}: say which machines those are by the workload's "
-            "reference (reference: gen=icelake)"
+            f"the comparison has no baseline: the demand is in {workload.unit}, so name those machines in the "
+            "reference of the workload (reference: gen=icelake)"
         )
     if workload.reference is not None and baseline != workload.reference:
         raise _apart(baseline, workload)
@@ -235,7 +234,7 @@ def _baseline(chosen: Compared | Profile, workload: Workload) -> str:
 
 def _apart(baseline: str, workload: Workload) -> FleetmarkError:
     meant = f" ({workload.reference})" if workload.reference else ""
-    hint = "" if workload.reference else "; where they are the same, say so by the workload's reference"
+    hint = "" if workload.reference else "; if they are the same machines, set the workload's reference"
     return FleetmarkError(f"the worth is in servers of {baseline}, the demand in {workload.unit}{meant}{hint}")
 
 
@@ -245,7 +244,7 @@ def _name(unit: str) -> str:
 
 
 def _named(unit: str, selector: str) -> bool:
-    """Whether a unit of ``icelake servers`` is of the machines that ``gen=icelake`` selects."""
+    """Whether a unit such as ``icelake servers`` names the machines that ``gen=icelake`` selects."""
     return any(
         term.operator == "=" and fnmatch.fnmatchcase(_name(unit).lower(), term.value.lower())
         for term in selection.parse(selector)

@@ -11,18 +11,18 @@ import yaml
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand.places import Input, Path, Where, dotted
 
-MOST_NODES = 200_000  # an alias that names itself often enough would fill any memory
+MOST_NODES = 200_000  # nested aliases can expand without bound
 
 
 def read(file: File) -> Input:
-    """The document in ``file``. Raises FleetmarkError for what is no YAML, or holds a key twice."""
+    """The document in ``file``; a repeated key is a fault. Raises FleetmarkError for a file that is not YAML."""
     try:
         raw = file.read_bytes()
         text = raw.decode()
     except OSError as error:
         raise FleetmarkError(f"{file}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise FleetmarkError(f"{file}: not UTF-8 text: byte {error.start + 1} is none of it") from error
+        raise FleetmarkError(f"{file}: not UTF-8 text: byte {error.start + 1} is invalid") from error
     loader = yaml.SafeLoader(text)
     try:
         walk = _Walk(loader, file.name)
@@ -34,19 +34,19 @@ def read(file: File) -> Input:
         problem = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise FleetmarkError(f"{file.name}{line}: not YAML: {problem}") from error
     except RecursionError as error:
-        raise FleetmarkError(f"{file.name}: nested too deep to be an input of the planner") from error
+        raise FleetmarkError(f"{file.name}: nested too deeply for an input of the planner") from error
     finally:
         loader.dispose()
     if not isinstance(doc, dict):
         raise FleetmarkError(f"{file.name}: keys and values are expected; `fleetmark plan init` writes an example")
-    made = Input(doc, walk.places, {file.name: hashlib.sha256(raw).hexdigest()})
+    source = Input(doc, walk.places, {file.name: hashlib.sha256(raw).hexdigest()})
     for path, sentence in walk.faults:
-        made.fault(path, sentence)
-    return made
+        source.fault(path, sentence)
+    return source
 
 
 class _Walk:
-    """Turns nodes into values and notes where each stands."""
+    """Turns nodes into values and records the place of each."""
 
     def __init__(self, loader: yaml.SafeLoader, name: str) -> None:
         self.loader, self.name = loader, name
@@ -56,38 +56,38 @@ class _Walk:
         self.open: set[int] = set()
 
     def value(self, node: yaml.Node, path: Path, line: int | None = None) -> Any:
-        """What ``node`` says; ``line`` is that of its key."""
+        """The value of ``node``; ``line`` is that of its key."""
         line = node.start_mark.line + 1 if line is None else line
         self.nodes += 1
         if self.nodes > MOST_NODES or id(node) in self.open:
-            raise FleetmarkError(f"{self.name} line {line}: {dotted(path)}: aliases without end")
+            raise FleetmarkError(f"{self.name} line {line}: {dotted(path)}: too many aliases")
         self.places[path] = Where(self.name, line)
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node)
         self.open.add(id(node))
         if isinstance(node, yaml.MappingNode):
-            made: Any = self.mapping(node, path)
+            result: Any = self.mapping(node, path)
         else:
             assert isinstance(node, yaml.SequenceNode)
-            made = [self.value(item, (*path, n)) for n, item in enumerate(node.value)]
+            result = [self.value(item, (*path, n)) for n, item in enumerate(node.value)]
         self.open.discard(id(node))
-        return made
+        return result
 
     def mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
-        own = {id(k) for k, _ in node.value}
+        direct = {id(k) for k, _ in node.value}
         self.loader.flatten_mapping(node)
-        made: dict[str, Any] = {}
+        result: dict[str, Any] = {}
         written: set[str] = set()
         for key_node, value_node in node.value:
             line = key_node.start_mark.line + 1
             key = self.key(key_node)
             inner = (*path, key)
-            if key in written and id(key_node) in own:
-                self.faults.append((inner, f"stands twice, at line {self.places[inner].line} and line {line}"))
-            if id(key_node) in own:
+            if key in written and id(key_node) in direct:
+                self.faults.append((inner, f"is there twice, at line {self.places[inner].line} and line {line}"))
+            if id(key_node) in direct:
                 written.add(key)
-            made[key] = self.value(value_node, inner, line)
-        return made
+            result[key] = self.value(value_node, inner, line)
+        return result
 
     def key(self, node: yaml.Node) -> str:
         line = node.start_mark.line + 1

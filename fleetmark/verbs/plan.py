@@ -1,4 +1,4 @@
-"""``fleetmark plan``: from a question on disk to a plan, what is next best, what binds, and how sure it all is."""
+"""``fleetmark plan``: from a question on disk to a plan with alternatives, binding limits and uncertainty."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from planner.capacity.tornado import Effect, tornado
 from planner.capacity.uncertainty import Futures, futures, margined
 
 Say = Callable[[str], None]
-SEEDS_OF_MARGINS = 2  # from the seed on, by which margins are chosen: a plan looks better in those than it is
+SEEDS_OF_MARGINS = 2  # seeds that choose margins; the plan looks too good in those, so futures use the next one
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How close to the best plan (``gap``), in how many ``seconds`` a solve, and how many futures from which seed."""
+    """``gap``: distance to the best plan; ``seconds``: of each solve; ``draws`` and ``seed`` of the futures."""
 
     gap: float = 0.01
     seconds: float = 60.0
@@ -42,13 +42,13 @@ class Effort:
 
     @property
     def beside(self) -> float:
-        """The most seconds for each of the next best plans, what binds, and what the cost hangs on."""
+        """Seconds for each of: next best plans, binding limits, effects of inputs."""
         return self.seconds / 4
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A question and what came of it: a plan with all that is said of it, or the conflict that forbids one."""
+    """A question and its result: a plan with its analyses, or the conflict that rules out a plan."""
 
     question: Question
     plan: Plan | None
@@ -61,8 +61,8 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """When (``date``, or now) and by which command line."""
+class Provenance:
+    """Time (``date``, or now) and command line of a document."""
 
     date: str | None = None
     now: str = field(default_factory=utc)
@@ -76,7 +76,7 @@ class Made:
 def question(file: Path | None, workbook: Path | None, root: Path) -> Question:
     """The question in ``file`` (YAML, or a folder of sheets) or in an edited ``workbook``, one of them.
 
-    Raises FleetmarkError with all that is wrong in it.
+    Raises FleetmarkError with all faults of the question.
     """
     if (file is None) == (workbook is None):
         raise FleetmarkError("plan needs a question: a YAML file, a folder of sheets, or --from plan.xlsx, one of them")
@@ -92,8 +92,8 @@ def question(file: Path | None, workbook: Path | None, root: Path) -> Question:
     return demand.read(file, root)
 
 
-def answer(asked: Question, effort: Effort, console: Console) -> Answer:
-    """Solve it for its quantile of futures and say what there is to say. ``console`` is told how it goes."""
+def answer(question: Question, effort: Effort, console: Console) -> Answer:
+    """Solve the question for its quantile of futures and analyse the plan. ``console`` shows the progress."""
     with console.status("", spinner="dots") as status:
 
         def say(sentence: str) -> None:
@@ -101,95 +101,99 @@ def answer(asked: Question, effort: Effort, console: Console) -> Answer:
             if not console.is_terminal:
                 console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
-        return _answer(asked, effort, say)
+        return _answer(question, effort, say)
 
 
-def _answer(asked: Question, effort: Effort, say: Say) -> Answer:
+def _answer(question: Question, effort: Effort, say: Say) -> Answer:
     began = time.monotonic()
 
     def solved(q: Question, *, margin: Mapping[str, Any]) -> Plan | Conflict:
         return solve(q, gap=effort.gap, seconds=effort.seconds, margin=margin)
 
-    say(f"solving for {asked.quantile:.1%} of futures")
-    found = margined(asked, solved, n=effort.draws, seed=effort.seed, said=say)
-    if isinstance(found, Conflict):
-        return Answer(asked, None, found, seconds=time.monotonic() - began)
-    say("looking for the next best plans")
-    others = alternatives(asked, found, seconds=effort.beside)
-    say("asking what binds, and what more of it saves")
-    bindings = shadow_prices(asked, found, seconds=effort.beside)
+    say(f"solving for {question.quantile:.1%} of futures")
+    plan = margined(question, solved, n=effort.draws, seed=effort.seed, say=say)
+    if isinstance(plan, Conflict):
+        return Answer(question, None, plan, seconds=time.monotonic() - began)
+    say("searching for the next best plans")
+    others = alternatives(question, plan, seconds=effort.beside)
+    say("computing shadow prices of the limits that bind")
+    bindings = shadow_prices(question, plan, seconds=effort.beside)
     say(f"simulating {effort.draws:,} futures")
-    ahead = futures(asked, found, effort.draws, effort.seed + SEEDS_OF_MARGINS)
-    effects = tornado(asked, found, seconds=effort.beside)
-    return Answer(asked, found, None, others, bindings, ahead, effects, time.monotonic() - began)
+    ahead = futures(question, plan, effort.draws, effort.seed + SEEDS_OF_MARGINS)
+    effects = tornado(question, plan, seconds=effort.beside)
+    return Answer(question, plan, None, others, bindings, ahead, effects, time.monotonic() - began)
 
 
-def show(found: Answer) -> list[RenderableType]:
-    """For a terminal."""
+def show(answer: Answer) -> list[RenderableType]:
+    """The answer for a terminal."""
     from reports.plan import terminal
 
-    if found.conflict is not None:
-        return terminal.conflict(found.question, found.conflict)
-    return terminal.show(_view(found), found.futures, found.tornado)
+    if answer.conflict is not None:
+        return terminal.conflict(answer.question, answer.conflict)
+    return terminal.show(_view(answer), answer.futures, answer.tornado)
 
 
-def as_json(found: Answer, made: Made) -> str:
-    """As JSON, every digit."""
+def as_json(answer: Answer, provenance: Provenance) -> str:
+    """The answer as JSON, with all digits."""
     from reports.plan import json
 
-    about = {"created": made.created, "command": made.command, "seconds": found.seconds}
-    if found.conflict is not None:
-        return json.of_conflict(found.question, found.conflict, about)
-    return json.of_plan(_view(found), found.futures, found.tornado, about)
+    about = {"created": provenance.created, "command": provenance.command, "seconds": answer.seconds}
+    if answer.conflict is not None:
+        return json.of_conflict(answer.question, answer.conflict, about)
+    return json.of_plan(_view(answer), answer.futures, answer.tornado, about)
 
 
-def _view(found: Answer) -> Any:
+def _view(answer: Answer) -> Any:
     from reports.plan.view import view
 
-    assert found.plan is not None
-    return view(found.question, found.plan, found.alternatives, found.bindings)
+    assert answer.plan is not None
+    return view(answer.question, answer.plan, answer.alternatives, answer.bindings)
 
 
-def write(found: Answer, documents: Documents, made: Made, console: Console) -> None:
-    """Make every document that was asked for, then write them, and say so; none where there is no plan."""
-    if found.plan is None:
+def write(answer: Answer, documents: Documents, provenance: Provenance, console: Console) -> None:
+    """Render all documents, then write them and report their paths; no documents without a plan."""
+    if answer.plan is None:
         if documents.paths:
             console.print("no document was written: there is no plan")
         return
     data: dict[Path, str | bytes] = {}
     for kind, path in documents.paths.items():
         with console.status(f"making {path}"):
-            data[path] = _html(found, documents, made) if kind == "html" else _xlsx(found, found.plan, documents, made)
+            data[path] = (
+                _html(answer, documents, provenance)
+                if kind == "html"
+                else _xlsx(answer, answer.plan, documents, provenance)
+            )
     for path, content in data.items():
         write_atomic(path, content)
         console.print(Text(f"wrote {path} ({len(content) / 1e6:.1f} MB)"), soft_wrap=True)
 
 
-def _html(found: Answer, documents: Documents, made: Made) -> str:
+def _html(answer: Answer, documents: Documents, provenance: Provenance) -> str:
     from reports.plan import html
 
-    about = html.About(made.created, made.command, documents.language)
-    return html.render(_view(found), found.futures, found.tornado, about, templates=documents.templates)
+    about = html.About(provenance.created, provenance.command, documents.language)
+    return html.render(_view(answer), answer.futures, answer.tornado, about, templates=documents.templates)
 
 
-def _xlsx(found: Answer, plan: Plan, documents: Documents, made: Made) -> bytes:
+def _xlsx(answer: Answer, plan: Plan, documents: Documents, provenance: Provenance) -> bytes:
     from reports.plan.xlsx import book
 
     return book.render(
-        found.question,
+        answer.question,
         plan,
-        alternatives=found.alternatives,
-        bindings=found.bindings,
-        futures=found.futures,
-        tornado=found.tornado,
-        created=made.created,
-        command=made.command,
+        alternatives=answer.alternatives,
+        bindings=answer.bindings,
+        futures=answer.futures,
+        tornado=answer.tornado,
+        created=provenance.created,
+        command=provenance.command,
         language=documents.language,
     )
 
 
 def init(to: Path) -> list[Path]:
-    """Write the example: a YAML file, or a folder of sheets. Raises FleetmarkError rather than write over anything."""
+    """Write the example: a YAML file, or a folder of sheets. Raises FleetmarkError if the path exists."""
     if to.exists():
         raise FleetmarkError(f"{to}: exists already; give another name, or remove it first")
     if not to.parent.is_dir():

@@ -1,1 +1,1 @@
-"""From a question to what to buy, where and when: the model, its solution, checks on it, and how sure it is."""
+"""Capacity planning: the model of a question, its solution, checks of the plan, and its uncertainty."""

@@ -1,4 +1,4 @@
-"""The next best plans that are made differently: without something that the better ones buy, or with less of it."""
+"""The next best plans: each buys less of something than the better plans, or none of it."""
 
 from __future__ import annotations
 
@@ -19,39 +19,39 @@ from planner.capacity.question import TRADES, Alternative, Plan, Question
 from planner.capacity.search import highs
 
 Choice = frozenset[tuple[str, str]]
-"""(SKU, site), or (SKU, "") for all sites together, of which less is bought."""
+"""(SKU, site), or (SKU, "") for all sites together, of which the alternative buys less."""
 LEAST_GAP = 0.002
-MOST_TRIED = 40  # choices whose relaxation is looked at
-SHARES = (0.0, 0.5, 0.75, 0.9)  # that may be bought of what the better plans buy
+MOST_TRIED = 40  # choices whose relaxation is solved
+SHARES = (0.0, 0.5, 0.75, 0.9)  # of what the better plans buy that the alternative may buy
 
 
 def alternatives(question: Question, plan: Plan, most: int = 2, *, seconds: float = 60.0) -> list[Alternative]:
-    """The ``most`` cheapest other plans, made differently: each lacks a SKU that the plan buys, and one that each
-    alternative before it buys. Where there are no more of these, the same of SKUs at sites; then those that buy at
-    most half as many, at most three quarters, nine tenths, as any of the better plans that buy it. Fewer where there is
-    no other way, or ``seconds`` do not suffice.
+    """The ``most`` cheapest other plans. Each lacks a SKU that the plan buys, and one that each alternative before it
+    buys. If there are no more of these, each lacks a SKU at a site. After that, each buys at most half, three quarters
+    or nine tenths of what any better plan buys. The list is shorter if there is no other plan, or if ``seconds`` run
+    out.
     """
     end = time.monotonic() + seconds
-    found: list[Alternative] = []
+    others: list[Alternative] = []
     for share, by_site in itertools.product(SHARES, (False, True) if len(question.sites) > 1 else (False,)):
-        while len(found) < most and time.monotonic() < end:
-            counts = [_bought(p, by_site) for p in (plan, *(a.plan for a in found))]
+        while len(others) < most and time.monotonic() < end:
+            counts = [_bought(p, by_site) for p in (plan, *(a.plan for a in others))]
             caps = {
                 key: int(share * min(count[key] for count in counts if key in count))
                 for key in dict.fromkeys(itertools.chain(*counts))
             }
             above = [[key for key, count in bought.items() if count > caps[key]] for bought in counts]
             if not above[0]:
-                return found
-            nearest = _cheapest(question, plan, _hitting(above), caps, (end - time.monotonic()) / (most - len(found)))
+                return others
+            nearest = _cheapest(question, plan, _hitting(above), caps, (end - time.monotonic()) / (most - len(others)))
             if nearest is None:
                 break
-            found.append(nearest)
-    return sorted(found, key=lambda a: a.extra)
+            others.append(nearest)
+    return sorted(others, key=lambda a: a.extra)
 
 
 def trades(question: Question, plan: Plan) -> dict[str, float]:
-    """What plans are compared on, see ``TRADES``."""
+    """The figures that plans are compared on, see ``TRADES``."""
     stock = plan.stock
     purchases = float(plan.costs.loc[plan.costs["kind"] == "purchase", "present"].sum())
     last = stock[stock["period"] == len(question.periods) - 1]
@@ -68,7 +68,7 @@ def trades(question: Question, plan: Plan) -> dict[str, float]:
 
 
 def _bought(plan: Plan, by_site: bool) -> dict[tuple[str, str], int]:
-    """(SKU, site), or (SKU, "") for all sites together, to how many the plan buys over all periods."""
+    """(SKU, site), or (SKU, "") for all sites together, to the number that the plan buys over all periods."""
     some = plan.stock[plan.stock["buy"] > 0]
     counts: Counter[tuple[str, str]] = Counter()
     for sku, site, count in zip(some["sku"], some["site"], some["buy"], strict=True):
@@ -77,7 +77,7 @@ def _bought(plan: Plan, by_site: bool) -> dict[tuple[str, str], int]:
 
 
 def _hitting(sets: Sequence[Iterable[tuple[str, str]]]) -> list[Choice]:
-    """The smallest choices that have something of each set."""
+    """The smallest choices that contain a member of each set."""
     choices = {
         frozenset(choice) for choice in itertools.islice(itertools.product(*map(sorted, sets)), 100 * MOST_TRIED)
     }
@@ -88,15 +88,15 @@ def _hitting(sets: Sequence[Iterable[tuple[str, str]]]) -> list[Choice]:
 def _cheapest(
     question: Question, plan: Plan, choices: Sequence[Choice], most: Caps, seconds: float
 ) -> Alternative | None:
-    """The cheapest plan that buys no more than ``most`` of what one of the choices names. They are taken in the order
-    of what their relaxations cost."""
+    """The cheapest plan that buys no more than ``most`` of the members of one choice. Choices are tried in the order of
+    the cost of their relaxations."""
     end = time.monotonic() + seconds
     bounds: list[tuple[float, int]] = []
     for j, choice in enumerate(choices):
         model = build(question, plan.margin, {key: most[key] for key in choice})
         if not len(model.cost):
             continue
-        relaxed = highs(model, whole=np.zeros_like(model.whole), seconds=max(end - time.monotonic(), 1.0))
+        relaxed = highs(model, integer=np.zeros_like(model.integer), seconds=max(end - time.monotonic(), 1.0))
         if not relaxed.infeasible:
             bounds.append((relaxed.bound * model.scale, j))
     nearest: tuple[Plan, Choice] | None = None
@@ -108,24 +108,26 @@ def _cheapest(
             break
         caps = {key: most[key] for key in choices[j]}
         try:
-            made = best(question, gap=max(plan.gap, LEAST_GAP), seconds=max(left, 1.0), margin=plan.margin, caps=caps)
-        except FleetmarkError:  # time ran out: the plan itself and the alternatives found before are worth showing
+            candidate = best(
+                question, gap=max(plan.gap, LEAST_GAP), seconds=max(left, 1.0), margin=plan.margin, caps=caps
+            )
+        except FleetmarkError:  # time ran out: keep the plan and the alternatives so far
             least = min(least, bound)
             continue
-        if made is None:
+        if candidate is None:
             continue
-        least = min(least, made.bound)
-        if nearest is None or made.objective < nearest[0].objective:
-            nearest = made, choices[j]
+        least = min(least, candidate.bound)
+        if nearest is None or candidate.objective < nearest[0].objective:
+            nearest = candidate, choices[j]
     if nearest is None:
         return None
-    made, choice = nearest
-    before, after = trades(question, plan), trades(question, made)
+    candidate, choice = nearest
+    before, after = trades(question, plan), trades(question, candidate)
     return Alternative(
         name=_name({key: most[key] for key in sorted(choice)}),
-        plan=made,
-        extra=made.objective - plan.objective,
-        least=min(least, made.objective) - plan.objective,
+        plan=candidate,
+        extra=candidate.objective - plan.objective,
+        least=min(least, candidate.objective) - plan.objective,
         trades={what: after[what] - before[what] for what in TRADES},
     )
 

@@ -1,4 +1,4 @@
-"""The plan of least present value from a programme's solution, held against its question; None where there is none."""
+"""The plan of least present value from the solution of a programme, checked against its question."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from planner.capacity.question import Margin, Plan, Question
 from planner.capacity.search import search
 
 GAP = 0.01
-NOTHING = 1e-9  # fewer servers than that are none
+NOTHING = 1e-9  # servers; less counts as none
 STOCK = ["sku", "site", "period", "buy", "arrive", "retire", "installed", "active", "idle_w", "peak_w"]
 USE = ["sku", "site", "workload", "period", "servers"]
 
@@ -29,13 +29,13 @@ def best(
     margin: Margin,
     caps: Caps | None = None,
 ) -> Plan | None:
-    """As ``solve``, but None where there is no plan, and no more is bought than ``caps`` allow."""
+    """As ``solve``, but None if there is no plan; ``caps`` limit purchases."""
     began = time.monotonic()
     model = build(question, margin, caps)
-    found = search(model, gap, seconds)
-    if found is None:
+    result = search(model, gap, seconds)
+    if result is None:
         return None
-    if found.values is None:
+    if result.values is None:
         raise FleetmarkError(
             message(
                 "no plan was found within {n} s, nor was it shown that there is none: allow more time, or ask for "
@@ -43,14 +43,14 @@ def best(
                 n=round(seconds),
             )
         )
-    stock, use = _tables(model, found.values)
-    money = costs(question, stock, use)
-    objective = float(money["present"].sum())
-    bound = min(found.bound * model.scale, objective)
+    stock, use = _tables(model, result.values)
+    cost = costs(question, stock, use)
+    objective = float(cost["present"].sum())
+    bound = min(result.bound * model.scale, objective)
     plan = Plan(
         stock=stock,
         use=use,
-        costs=money,
+        costs=cost,
         objective=objective,
         bound=bound,
         gap=(objective - bound) / objective if objective > 0 else 0.0,

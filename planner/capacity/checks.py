@@ -1,4 +1,4 @@
-"""Whether a plan keeps to its question, worked out from its tables alone: nothing of the solver is used."""
+"""Checks that a plan obeys its question, from the plan's tables alone. Nothing of the solver is used."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from fleetmark.base.text import message
 from planner.capacity.costs import costs
 from planner.capacity.question import Cohort, Plan, Question, Sku
 
-TOLERANCE = 1e-6  # by which a limit may be missed, as a share of it: solvers work with as much
+TOLERANCE = 1e-6  # share of a limit by which a plan may miss it: the tolerance of solvers
 Floats = npt.NDArray[np.float64]
 Counts = Mapping[tuple[str, str], Mapping[str, Floats]]  # (sku, site) to each column of Plan.stock, in order of periods
 COUNTED = ("buy", "arrive", "retire", "installed", "active")
 
 
 def check(question: Question, plan: Plan) -> list[str]:
-    """What does not hold, in sentences; nothing for a plan that obeys every limit and whose money is right."""
+    """The faults of a plan as sentences; empty if it obeys every limit and its costs are right."""
     counts = _counts(plan.stock)
-    found = [*_tables(question, plan, counts)]
-    if found:  # the rest needs tables that can be read
-        return found
-    found += _stock(question, counts)
-    found += _use(question, plan, counts)
-    found += _demand(question, plan)
-    found += _limits(question, counts)
-    found += _money(question, plan)
-    return found
+    faults = [*_tables(question, plan, counts)]
+    if faults:  # the other checks need valid tables
+        return faults
+    faults += _stock(question, counts)
+    faults += _use(question, plan, counts)
+    faults += _demand(question, plan)
+    faults += _limits(question, counts)
+    faults += _money(question, plan)
+    return faults
 
 
 def _counts(stock: pd.DataFrame) -> Counts:
@@ -49,7 +49,7 @@ def _over(value: float, limit: float) -> bool:
 def _tables(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
     for (s, k), table in counts.items():
         if s not in q.skus or k not in q.sites:
-            yield message("the plan has {sku} at {site}, which the question has not", sku=s, site=k)
+            yield message("the plan has {sku} at {site}, which is not in the question", sku=s, site=k)
         elif list(table["period"]) != list(range(len(q.periods))):
             yield message("the plan's rows of {sku} at {site} are not one for each period", sku=s, site=k)
     for c in q.fleet:
@@ -59,13 +59,13 @@ def _tables(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
         if (s, k) not in counts:
             yield message("the plan uses {sku} at {site} without stock of it", sku=s, site=k)
         if w not in q.workloads:
-            yield message("the plan has the workload {workload}, which the question has not", workload=w)
+            yield message("the plan has the workload {workload}, which is not in the question", workload=w)
     if not plan.use["period"].between(0, len(q.periods) - 1).all():
-        yield message("the plan uses servers in a period that the question has not")
+        yield message("the plan uses servers in a period that is not in the question")
 
 
 def _stock(q: Question, counts: Counts) -> Iterator[str]:
-    """Counts are whole, and each follows from those before."""
+    """Counts are integers, and each follows from the period before."""
     for (s, k), table in counts.items():
         sku, where = q.skus[s], {"sku": s, "site": k}
         all_counts = np.array([table[c] for c in COUNTED])
@@ -126,7 +126,7 @@ def _later(buy: Floats, lead: int) -> Floats:
 
 
 def _expired(sku: Sku, cohorts: Sequence[Cohort], arrive: Floats) -> Floats:
-    """How many servers have reached the age limit up to each period."""
+    """The number of servers that have reached the age limit up to each period."""
     gone = np.zeros_like(arrive)
     if sku.age_limit is not None:
         for c in cohorts:
@@ -136,7 +136,7 @@ def _expired(sku: Sku, cohorts: Sequence[Cohort], arrive: Floats) -> Floats:
 
 
 def _use(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
-    """Servers are used where they are active, for what they can run, where it may run."""
+    """Used servers are active, can run the workload, and stand where it may run."""
     use = plan.use
     used: dict[tuple[str, str, int], float] = {}
     for s, k, t, servers in zip(use["sku"], use["site"], use["period"], use["servers"], strict=True):
@@ -166,7 +166,7 @@ def _use(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
 
 
 def _demand(q: Question, plan: Plan) -> Iterator[str]:
-    """Every demand is met, and where failures must be survived, also with any one domain gone."""
+    """Every demand is met; if the question asks for survival, also with any one failure domain gone."""
     use = plan.use
     each = {
         (s, w): worth.value * q.workloads[w].utilisation for s, sku in q.skus.items() for w, worth in sku.worth.items()
@@ -235,20 +235,20 @@ def _limits(q: Question, counts: Counts) -> Iterator[str]:
 
 def _money(q: Question, plan: Plan) -> Iterator[str]:
     """The costs follow from the counts, and their present value is the objective."""
-    right = costs(q, plan.stock, plan.use)
-    told = plan.costs.sort_values("period", kind="stable").set_index(["period", "kind"])[["money", "present"]]
-    keys = list(zip(right["period"], right["kind"], strict=True))
-    if sorted(keys) != sorted(told.index):
+    expected = costs(q, plan.stock, plan.use)
+    reported = plan.costs.sort_values("period", kind="stable").set_index(["period", "kind"])[["money", "present"]]
+    keys = list(zip(expected["period"], expected["kind"], strict=True))
+    if sorted(keys) != sorted(reported.index):
         yield message("the plan's costs are not one for each period and kind")
         return
-    both = right[["money", "present"]].to_numpy(), told.loc[keys].to_numpy()
+    both = expected[["money", "present"]].to_numpy(), reported.loc[keys].to_numpy()
     off = np.abs(both[0] - both[1]) > TOLERANCE * np.maximum(np.abs(both[0]), 1.0)
     for (t, kind), wrong in zip(keys, off.any(axis=1), strict=True):
         if wrong:
             yield message(
                 "the plan's cost of {kind} in {period} does not follow from its counts", kind=kind, period=q.periods[t]
             )
-    total = float(right["present"].sum())
+    total = float(expected["present"].sum())
     if abs(total - plan.objective) > TOLERANCE * max(abs(total), 1.0):
         yield message("the plan's present value is {n}, but its costs come to {m}", n=plan.objective, m=total)
     if plan.bound > plan.objective * (1 + TOLERANCE) + TOLERANCE:

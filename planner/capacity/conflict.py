@@ -1,8 +1,9 @@
-"""Why a question has no plan: limits that cannot hold together, and by how little each would have to give way.
+"""Why a question has no plan: limits that cannot hold together, and the least relaxation of each.
 
-An irreducible set is found by leaving out one limit after the other and keeping out those without which there still is
-no plan (deletion filter: Chinneck, Feasibility and Infeasibility in Optimization, 2008), in several orders. Where
-already the relaxation is infeasible, the limits its elastic form puts a price on are in conflict, which leaves few.
+An irreducible set comes from a deletion filter (Chinneck, Feasibility and Infeasibility in Optimization, 2008). It
+drops one limit after the other, and leaves it out if there is still no plan. Several orders are tried. If the
+relaxation is already infeasible, the limits with a price in its elastic form are in conflict, so the filter starts from
+those few.
 """
 
 from __future__ import annotations
@@ -22,58 +23,58 @@ from planner.capacity.model import Label, build
 from planner.capacity.question import Conflict, Limit, Margin, Question
 from planner.capacity.search import highs, search
 
-ANY = 1.0  # the gap at which any plan will do
-PROBE = 10.0  # seconds that one look for a plan may take
-MOST_SETS = 400  # smaller sets that are tried to prove that there are none
-A_LITTLE = 1e-6  # added to the least relaxation, so that the plan with it is not lost to rounding
-SAVED = 0.4  # share of the time that is kept for relaxations
+ANY = 1.0  # the gap at which any plan is good enough
+PROBE = 10.0  # seconds for one search for a plan
+MOST_SETS = 400  # smaller sets that are tried to prove that none is in conflict
+A_LITTLE = 1e-6  # added to the least relaxation, so that rounding does not lose its plan
+SAVED = 0.4  # share of the time that is reserved for relaxations
 Without = frozenset[Label]
 
 
 class _Oracle:
-    """Says whether a question has a plan with limits left out, remembering what it said."""
+    """Whether a question has a plan with limits left out; answers are cached."""
 
     def __init__(self, question: Question, margin: Margin, end: float) -> None:
         self.question, self.margin, self.end = question, margin, end
-        self.said: dict[tuple[Without, bool], bool | None] = {}
+        self.answers: dict[tuple[Without, bool], bool | None] = {}
 
     def possible(self, dropped: Iterable[Label], relaxed: bool = False) -> bool | None:
-        """None where time did not suffice. ``relaxed``: with fractions of servers."""
+        """None if time ran out. ``relaxed``: with fractions of servers."""
         key = frozenset(dropped), relaxed
-        if key not in self.said:
+        if key not in self.answers:
             left = min(PROBE, self.end - time.monotonic())
             question = of.without(self.question, sorted(key[0], key=str))
-            self.said[key] = None if left <= 0 else _possible(question, self.margin, left, relaxed)
-        return self.said[key]
+            self.answers[key] = None if left <= 0 else _possible(question, self.margin, left, relaxed)
+        return self.answers[key]
 
 
 def conflict(question: Question, *, margin: Margin, seconds: float = 60.0) -> Conflict:
-    """For a question without a plan: the smallest set of limits found that has none, each with the least relaxation
-    that alone gives the whole question a plan, and what that plan costs.
+    """The smallest set of limits in conflict that the search reaches, for a question without a plan. Each limit comes
+    with the least relaxation that alone gives the question a plan, and with the cost of that plan.
 
-    Raises FleetmarkError where no set is found in time.
+    Raises FleetmarkError if time runs out before there is a set.
     """
     end = time.monotonic() + seconds
     oracle = _Oracle(question, margin, time.monotonic() + (1 - SAVED) * seconds)
     every = of.limits(question)
-    found: list[list[Label]] = []
+    sets: list[list[Label]] = []
     sure = True
     start = _priced(question, margin, seconds)
     for order in _orders(every):
         keep, proven = _irreducible(order, start, oracle)
-        found.append(keep)
+        sets.append(keep)
         sure = sure and proven
-    least = min(found, key=len)
+    least = min(sets, key=len)
     smaller, smallest = _smaller(every, least, oracle)
     least = smaller or least
     rank = {limit: j for j, limit in enumerate(every)}
-    told = []
+    members = []
     for j, limit in enumerate(sorted(least, key=rank.__getitem__, reverse=True)):
         share = max(end - time.monotonic(), 1.0) / (len(least) - j)
         relax, cost = _relaxation(question, margin, limit, share)
         beside = _beside(question, margin, limit, share / 2) if relax is None else []
-        told.append(Limit(of.name(question, limit), relax, of.unit(question, limit), cost, beside))
-    return Conflict(told, smallest and sure)
+        members.append(Limit(of.name(question, limit), relax, of.unit(question, limit), cost, beside))
+    return Conflict(members, smallest and sure)
 
 
 def _possible(question: Question, margin: Margin, seconds: float, relaxed: bool) -> bool | None:
@@ -81,26 +82,26 @@ def _possible(question: Question, margin: Margin, seconds: float, relaxed: bool)
     if not len(model.cost):
         return not (model.low > 0).any()
     if relaxed:
-        got = highs(model, whole=np.zeros_like(model.whole), cost=np.zeros_like(model.cost), seconds=seconds)
-        return True if got.values is not None else False if got.infeasible else None
-    found = search(model, ANY, seconds)
-    return False if found is None else True if found.values is not None else None
+        answer = highs(model, integer=np.zeros_like(model.integer), cost=np.zeros_like(model.cost), seconds=seconds)
+        return True if answer.values is not None else False if answer.infeasible else None
+    result = search(model, ANY, seconds)
+    return False if result is None else True if result.values is not None else None
 
 
 def _priced(question: Question, margin: Margin, seconds: float) -> set[Label] | None:
-    """The amounts that a relaxation without a plan would give way in; None where it has one."""
+    """The amounts that must grow for the relaxation to have a plan; None if it has one already."""
     model = build(question, margin)
     if not len(model.cost):
         return None
     stretched = of.elastic(model)
-    got = of.duals(stretched, seconds)
-    if got is None or got[0] <= A_LITTLE:
+    prices = of.duals(stretched, seconds)
+    if prices is None or prices[0] <= A_LITTLE:
         return None
-    return {of.stands_for(label) for label in got[1] if label[0] in of.AMOUNTS}
+    return {of.stands_for(label) for label in prices[1] if label[0] in of.AMOUNTS}
 
 
 def _orders(every: Sequence[Label]) -> Iterator[list[Label]]:
-    """In which limits are left out: rules before amounts, amounts before rules, and both backwards."""
+    """The orders in which limits are dropped: as listed and reversed, amounts first and amounts reversed first."""
     yield list(every)
     yield list(reversed(every))
     amounts = [limit for limit in every if limit[0] in of.AMOUNTS]
@@ -109,7 +110,7 @@ def _orders(every: Sequence[Label]) -> Iterator[list[Label]]:
 
 
 def _irreducible(order: list[Label], start: set[Label] | None, oracle: _Oracle) -> tuple[list[Label], bool]:
-    """What is left when nothing more can be left out without a plan appearing, and whether that is proven."""
+    """The limits that remain when dropping any one of them gives a plan, and whether that is proven."""
     keep = list(order)
     if start is not None:
         fewer = [limit for limit in order if limit not in set(order) - start or limit[0] not in of.AMOUNTS]
@@ -121,7 +122,7 @@ def _irreducible(order: list[Label], start: set[Label] | None, oracle: _Oracle) 
 def _filtered(
     keep: list[Label], every: set[Label], possible: Callable[[set[Label]], bool | None]
 ) -> tuple[list[Label], bool]:
-    """The deletion filter, over halves, quarters and so on before single limits."""
+    """The deletion filter: halves first, then quarters and so on down to single limits."""
     size, proven = max(len(keep) // 2, 1), True
     while True:
         j = 0
@@ -139,9 +140,9 @@ def _filtered(
 
 
 def _smaller(every: Sequence[Label], least: Sequence[Label], oracle: _Oracle) -> tuple[list[Label] | None, bool]:
-    """A smaller set in conflict, if there is one, and whether what is smallest then is proven to be.
+    """A smaller set in conflict, or None, and whether the smallest set is proven.
 
-    Without demand there is always a plan, so that sets without one need no look.
+    Without demand there is always a plan, so sets without a demand are skipped.
     """
     demands = [limit for limit in every if limit[0] == "demand"]
     for size in range(1, len(least)):
@@ -158,7 +159,7 @@ def _smaller(every: Sequence[Label], least: Sequence[Label], oracle: _Oracle) ->
 
 
 def _beside(question: Question, margin: Margin, limit: Label, seconds: float) -> list[str]:
-    """Limits in conflict in a question that lacks ``limit``, by name; none where it has a plan, or time ran out."""
+    """Names of limits that are in conflict even without ``limit``; empty if there is a plan then, or time ran out."""
     oracle = _Oracle(of.without(question, [limit]), margin, time.monotonic() + seconds)
     if oracle.possible(()) is not False:
         return []
@@ -168,7 +169,7 @@ def _beside(question: Question, margin: Margin, limit: Label, seconds: float) ->
 
 
 def _relaxation(question: Question, margin: Margin, limit: Label, seconds: float) -> tuple[float | None, float | None]:
-    """The least by which this limit alone must give way for the question to have a plan, and what that plan costs."""
+    """The least relaxation of this limit alone that gives the question a plan, and the cost of that plan."""
     end = time.monotonic() + seconds
     relax: float | None
     if limit[0] in of.AMOUNTS:
@@ -179,7 +180,7 @@ def _relaxation(question: Question, margin: Margin, limit: Label, seconds: float
         return None, None
     try:
         plan = best(changed, gap=GAP, seconds=max(end - time.monotonic(), 1.0), margin=margin)
-    except FleetmarkError:  # time ran out: that there is a plan is known all the same
+    except FleetmarkError:  # time ran out: the relaxation is right even without its cost
         plan = None
     return relax, None if plan is None else plan.objective
 
@@ -187,7 +188,7 @@ def _relaxation(question: Question, margin: Margin, limit: Label, seconds: float
 def _least_amount(
     question: Question, margin: Margin, limit: Label, seconds: float
 ) -> tuple[float | None, Question | None]:
-    """By an elastic programme, whose bounds are those of a question without the limit."""
+    """The least amount by an elastic programme, with the bounds of a question without the limit."""
     enough = question if limit[0] == "demand" else of.loosened(question, limit, _plenty(question, limit))
     model = of.elastic(build(enough, margin), only=limit)
     if limit[0] != "demand":
@@ -196,25 +197,25 @@ def _least_amount(
             if of.stands_for(label) == limit:
                 high[row] = of.amount(question, limit) / model.units[row]
         model = replace(model, high=high)
-    got = highs(model, gap=1e-6, seconds=seconds)
-    if got.values is None:
+    answer = highs(model, gap=1e-6, seconds=seconds)
+    if answer.values is None:
         return None, None
     row = next(r for r, label in enumerate(model.labels) if of.stands_for(label) == limit)
-    by = max(float(got.values[-1]), 0.0) * float(model.units[row])
-    if limit[0] == "demand":  # the row has the margin in it
-        given = margin.get(str(limit[1]), 1.0)
-        by /= float(given[int(limit[2])] if isinstance(given, Sequence) else given)
+    by = max(float(answer.values[-1]), 0.0) * float(model.units[row])
+    if limit[0] == "demand":  # the row includes the margin
+        factor = margin.get(str(limit[1]), 1.0)
+        by /= float(factor[int(limit[2])] if isinstance(factor, Sequence) else factor)
     by *= 1 + A_LITTLE
     return by, of.loosened(question, limit, by)
 
 
 def _plenty(question: Question, limit: Label) -> float:
-    """So much of a limit that it is none."""
+    """An amount so large that the limit never binds."""
     return 1e9 * max(of.amount(question, limit), 1.0)
 
 
 def _least_step(question: Question, margin: Margin, limit: Label, end: float) -> tuple[float | None, Question | None]:
-    """Rules give way in whole steps: the first that helps."""
+    """The first step of a rule that gives a plan; rules are relaxed in integer steps."""
     for step, changed in _steps(question, limit):
         left = min(PROBE, end - time.monotonic())
         if left <= 0:

@@ -1,4 +1,4 @@
-"""What a plan costs, period by period and kind by kind, from its counts alone."""
+"""The costs of a plan by period and kind, from its counts alone."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Floats = npt.NDArray[np.float64]
 
 
 def costs(question: Question, stock: pd.DataFrame, use: pd.DataFrame) -> pd.DataFrame:
-    """The costs of a plan's ``stock`` and ``use`` as ``Plan.costs`` has them: a row for every period and kind.
+    """The costs of a plan's ``stock`` and ``use`` in the form of ``Plan.costs``: a row for every period and kind.
 
-    Purchases are paid when they are ordered; energy is that of active servers at rest and of their work on top;
-    support and space are those of all installed; migration is per server that is retired.
+    Purchases are paid in the period of the order. Energy is the idle draw of active servers plus the draw of their
+    work. Support and space count all installed servers. Migration counts retired servers.
     """
     q = question
     period = stock["period"].to_numpy()
@@ -48,26 +48,26 @@ def costs(question: Question, stock: pd.DataFrame, use: pd.DataFrame) -> pd.Data
 
 
 def energy(question: Question, stock: pd.DataFrame, use: pd.DataFrame) -> dict[str, Floats]:
-    """Site to kWh at its meter, period by period: active servers at rest, and on top what their work draws."""
+    """Site to kWh at its meter, by period: the idle draw of active servers plus the draw of their work."""
     q = question
     rest = stock["active"].to_numpy(float) * _of({s: sku.idle_w for s, sku in q.skus.items()}, stock["sku"])
     work = use["servers"].to_numpy(float) * _of({s: sku.peak_w - sku.idle_w for s, sku in q.skus.items()}, use["sku"])
     work *= _of({w: load.utilisation for w, load in q.workloads.items()}, use["workload"])
-    found = {}
+    by_site = {}
     for k in q.sites:
         watts = np.zeros(len(q.periods))
         for table, each in ((stock, rest), (use, work)):
             here = (table["site"] == k).to_numpy()
             watts += _by_period(q, table["period"].to_numpy()[here], each[here])
-        found[k] = watts * q.energy(k)
-    return found
+        by_site[k] = watts * q.energy(k)
+    return by_site
 
 
 def carbon(question: Question, stock: pd.DataFrame, use: pd.DataFrame) -> float:
-    """kg CO2e over the whole horizon: of making what is bought, and of the energy drawn."""
-    made = stock["buy"].to_numpy(float) * _of({s: sku.embodied for s, sku in question.skus.items()}, stock["sku"])
+    """kg CO2e over the horizon: embodied in what is bought, and from the energy drawn."""
+    embodied = stock["buy"].to_numpy(float) * _of({s: sku.embodied for s, sku in question.skus.items()}, stock["sku"])
     drawn = sum(float(kwh.sum()) for kwh in energy(question, stock, use).values())
-    return float(made.sum()) + question.grid * drawn
+    return float(embodied.sum()) + question.grid * drawn
 
 
 def _of(each: dict[str, float], names: Iterable[str]) -> Floats:

@@ -1,4 +1,4 @@
-"""Futures of a capacity question, drawn, and a plan as arrays that can be held against them."""
+"""Random futures of a capacity question, and a plan as arrays to test in them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from planner.capacity.sharing import Servers, enough, possible, served
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
-_WILDEST = 50.0  # logs: estimates with one or two degrees of freedom draw worse than any number can hold
+_WILDEST = 50.0  # limit of a drawn logarithm: with one or two degrees of freedom draws would overflow
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,25 +47,25 @@ def sample(question: Question, n: int, seed: int) -> Draws:
 
 
 def _uniform(n: int, seed: int, *names: str) -> Floats:
-    """Numbers of that seed and name."""
+    """``n`` uniform numbers that depend on the seed and the names alone."""
     return np.random.default_rng([seed, *"\0".join(names).encode()]).random(n)
 
 
 def _normal(uniform: Floats, df: float) -> Floats:
-    """Student's t of a degree, normal for an infinite one."""
+    """Quantiles of Student's t with ``df`` degrees of freedom; normal if ``df`` is infinite."""
     inside = np.clip(uniform, 1e-12, 1 - 1e-12)
     return np.asarray(stats.norm.ppf(inside) if math.isinf(df) else stats.t.ppf(inside, df))
 
 
 def needed(demand: Floats, worth: Floats, utilisation: float) -> Floats:
-    """Servers for each draw, N = ceil(D / (E u)), with room for the rounding of the division."""
+    """Servers for each draw, N = ceil(D / (E u)), with a tolerance for rounding."""
     return np.asarray(np.ceil(demand / (worth * utilisation) * (1 - 1e-12)))
 
 
 class Fleet:
-    """A plan as arrays: ``count`` (periods, skus, sites) servers that may work, ``shares`` (periods, skus, sites,
+    """A plan as arrays: ``count`` (periods, skus, sites) servers that can work, ``shares`` (periods, skus, sites,
     workloads), ``kept`` (cases, sites), ``may`` (skus, sites, workloads), ``utilisation`` (workloads), ``free``
-    (workloads): those whose servers may be shared out anew.
+    (workloads): whether its servers can be shared out again.
     """
 
     def __init__(self, question: Question, plan: Plan) -> None:
@@ -81,21 +81,21 @@ class Fleet:
         self.installed = np.zeros_like(self.count)
         self.installed[at] = stock["installed"].to_numpy(float)
         self.count[at] = stock["active"].to_numpy(float)
-        self.count = np.maximum(self.count, self.installed - spares)  # what rests may be woken, the spares not
+        self.count = np.maximum(self.count, self.installed - spares)  # idle servers can be activated, spares cannot
         self.shares = np.zeros((periods, len(s), len(k), len(w)))
         use = plan.use
         where = [use[name].map(of).to_numpy(int) for name, of in (("sku", s), ("site", k), ("workload", w))]
         self.shares[use["period"].to_numpy(int), *where] = use["servers"].to_numpy(float)
         domains = [site.domain or site.name for site in sites]
         cases = list(dict.fromkeys(domains)) if question.survive else [""]
-        self.kept = np.array([[d != case for d in domains] for case in cases])
+        self.surviving = np.array([[d != case for d in domains] for case in cases])
         allowed = np.array([[not x.sites or name in x.sites for x in workloads] for name in k])
         self.may: Flags = np.repeat(allowed[None], len(s), axis=0)
         self.utilisation = np.array([x.utilisation for x in workloads])
         self.free = np.array([not x.dedicated for x in workloads])
 
     def grown(self, period: int) -> Floats:
-        """The plan's shares with what it leaves over given to those that are there, in proportion."""
+        """The plan's shares, with the servers that it leaves over added in proportion."""
         shares = self.shares[period]
         held, free = shares[:, :, ~self.free].sum(axis=2), shares[:, :, self.free].sum(axis=2)
         left = np.maximum(self.count[period] - held, free)
@@ -103,20 +103,21 @@ class Fleet:
         return np.asarray(np.where(self.free, shares * factor[:, :, None], shares))
 
     def short(self, draws: Draws, shared: bool = True) -> tuple[Flags, Flags, list[Floats], int]:
-        """By (draws, periods): short whatever the shares (or, without ``shared``, as they are); by (draws, periods,
-        workloads): short as shared out; work done by period; how many draws were left open.
+        """Four results. (draws, periods): demand is not met with any shares (without ``shared``: with the plan's).
+        (draws, periods, workloads): demand is not met with the plan's shares. Work done, by period. The number of
+        undecided draws.
         """
         worth = draws.worth * self.utilisation
         lost, alone, works, left_open = [], [], [], 0
         for t in range(len(self.count)):
             shares, demand = self.grown(t), draws.demand[:, :, t]
-            work = served(worth, shares, self.kept)
+            work = served(worth, shares, self.surviving)
             bad = ~enough(work[:, :, None], demand[:, :, None])
             now: Flags = np.asarray(bad.any(axis=1))
             again = np.flatnonzero(now & ~bad[:, ~self.free].any(axis=1))
             if shared and len(again) and self.free.any():
                 held = self.shares[t][:, :, ~self.free].sum(axis=2)
-                servers = Servers(np.maximum(self.count[t] - held, 0), self.may[:, :, self.free], self.kept)
+                servers = Servers(np.maximum(self.count[t] - held, 0), self.may[:, :, self.free], self.surviving)
                 part = np.ix_(again, np.arange(worth.shape[1]), self.free)
                 good, undecided = possible(
                     worth[part], demand[np.ix_(again, self.free)], servers, shares[:, :, self.free]

@@ -1,8 +1,8 @@
-"""The limits of a question one by one: their names in words, and the question with one loosened or left out.
+"""The limits of a question: their names, and the question with one limit loosened or left out.
 
-A limit is a tuple: its kind, and what it is of. Demand is of a workload and a period; power, rack units, ports, site
-budget and spares of a site; budget of a period; lead time, age limit and minimum order of a SKU; sites of a workload;
-survival of nothing.
+A limit is a tuple of its kind and what it applies to. Demand applies to a workload and a period; power, rack units,
+ports, site budget and spares to a site; budget to a period; lead time, age limit and minimum order to a SKU; sites to a
+workload; survival to nothing.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ SITE = {"power": "power_w", "rack units": "rack_units", "ports": "ports", "site 
 
 
 def limits(question: Question) -> list[Label]:
-    """All there are, those first that are easiest thought away."""
+    """All limits, the ones that are easiest to give up first."""
     q = question
-    found: list[Label] = [("survival",)] if q.survive else []
-    found += [("sites", w) for w, work in q.workloads.items() if work.sites and set(q.sites) - work.sites]
+    labels: list[Label] = [("survival",)] if q.survive else []
+    labels += [("sites", w) for w, work in q.workloads.items() if work.sites and set(q.sites) - work.sites]
     for kind, least in (("lead time", 0), ("age limit", None), ("minimum order", 1)):
-        found += [(kind, s) for s, sku in q.skus.items() if getattr(sku, SKU[kind]) not in (None, 0, least)]
-    found += [("spares", k) for k, site in q.sites.items() if site.spares]
-    found += [("budget", t) for t, money in enumerate(q.budget) if money is not None]
+        labels += [(kind, s) for s, sku in q.skus.items() if getattr(sku, SKU[kind]) not in (None, 0, least)]
+    labels += [("spares", k) for k, site in q.sites.items() if site.spares]
+    labels += [("budget", t) for t, money in enumerate(q.budget) if money is not None]
     for kind in ("site budget", "ports", "rack units", "power"):
-        found += [(kind, k) for k, site in q.sites.items() if getattr(site, SITE[kind]) is not None]
-    found += [("demand", w, t) for w, work in q.workloads.items() for t, point in enumerate(work.point) if point]
-    return found
+        labels += [(kind, k) for k, site in q.sites.items() if getattr(site, SITE[kind]) is not None]
+    labels += [("demand", w, t) for w, work in q.workloads.items() for t, point in enumerate(work.point) if point]
+    return labels
 
 
 def name(question: Question, limit: Label) -> str:
@@ -61,7 +61,7 @@ def name(question: Question, limit: Label) -> str:
 
 
 def unit(question: Question, limit: Label) -> str:
-    """What the limit is counted in."""
+    """The unit of the limit."""
     if limit[0] == "demand":
         return question.workloads[str(limit[1])].unit
     return {
@@ -80,7 +80,7 @@ def unit(question: Question, limit: Label) -> str:
 
 
 def without(question: Question, dropped: Collection[Label]) -> Question:
-    """The question with limits left out; a demand that is left out is none."""
+    """The question with limits left out; a dropped demand is 0."""
     for limit in dropped:
         kind, of = str(limit[0]), str(limit[1]) if len(limit) > 1 else ""
         if kind in SITE:
@@ -99,7 +99,7 @@ def without(question: Question, dropped: Collection[Label]) -> Question:
 
 
 def amount(question: Question, limit: Label) -> float:
-    """How much there is of a limit that is an amount or a count."""
+    """The size of a limit that is an amount or a count."""
     kind, of = str(limit[0]), str(limit[1])
     if kind == "demand":
         return question.workloads[of].point[int(limit[2])]
@@ -111,7 +111,7 @@ def amount(question: Question, limit: Label) -> float:
 
 
 def loosened(question: Question, limit: Label, by: float) -> Question:
-    """The question with a limit that is an amount or a count given way by so much."""
+    """The question with a limit that is an amount or a count loosened ``by`` this much."""
     kind, of = str(limit[0]), str(limit[1])
     now = amount(question, limit)
     if kind == "demand":
@@ -147,15 +147,15 @@ def _budget(q: Question, t: int, money: float | None) -> Question:
 
 
 def stands_for(label: Label) -> Label:
-    """The limit that a row of the programme belongs to: a site's power is one limit over all periods."""
+    """The limit of a row of the programme: a site's power is one limit over all periods."""
     if label[0] == "demand":
         return label[:3]
     return label[:2]
 
 
 def elastic(model: Model, only: Label | None = None) -> Model:
-    """The programme that misses its limits by as little as it can: every row of a limit may give way, or those of
-    ``only`` by one amount together.
+    """The programme that minimises how far limits are missed: every row of a limit has a slack, or the rows of ``only``
+    share one.
     """
     rows = [r for r, label in enumerate(model.labels) if label[0] in AMOUNTS and only in (None, stands_for(label))]
     sign = np.where(np.isfinite(model.low[rows]), 1.0, -1.0)
@@ -168,20 +168,20 @@ def elastic(model: Model, only: Label | None = None) -> Model:
         cost=np.concatenate([np.zeros_like(model.cost), np.ones(more)]),
         lower=np.concatenate([model.lower, np.zeros(more)]),
         upper=np.concatenate([model.upper, np.full(more, np.inf)]),
-        whole=np.concatenate([model.whole, np.zeros(more, dtype=bool)]),
+        integer=np.concatenate([model.integer, np.zeros(more, dtype=bool)]),
     )
 
 
 def duals(model: Model, seconds: float) -> tuple[float, Mapping[Label, float]] | None:
-    """The least cost of the relaxation, and what one unit of each row's limit is worth in it, by label, where that is
-    anything; None where there is none in that time. In units of the programme's cost.
+    """The least cost of the relaxation, and by label the price of one unit of each row's limit, without zero prices;
+    None if there is no solution in that time. In units of the programme's cost.
     """
     equal = model.low == model.high
     above = np.isfinite(model.low) & ~equal
     below = ~above & ~equal
     rows = sparse.vstack([model.rows[below], -model.rows[above]]).tocsr()
     solver: Any = linprog  # its stubs know no sparse matrices
-    got = solver(
+    result = solver(
         model.cost,
         A_ub=rows,
         b_ub=np.concatenate([model.high[below], -model.low[above]]),
@@ -191,15 +191,15 @@ def duals(model: Model, seconds: float) -> tuple[float, Mapping[Label, float]] |
         method="highs",
         options={"time_limit": max(seconds, 1.0)},
     )
-    if got.status in {1, 2}:
+    if result.status in {1, 2}:
         return None
-    if got.status != 0:
-        raise FleetmarkError(message("the solver gave up on the capacity question: {why}", why=got.message))
+    if result.status != 0:
+        raise FleetmarkError(message("the solver gave up on the capacity question: {why}", why=result.message))
     value: Floats = np.zeros(len(model.labels))
-    value[below], value[above] = np.split(np.abs(got.ineqlin.marginals), [int(below.sum())])
-    found: dict[Label, float] = {}
+    value[below], value[above] = np.split(np.abs(result.ineqlin.marginals), [int(below.sum())])
+    prices: dict[Label, float] = {}
     for row in np.flatnonzero(value > 1e-9).tolist():
         label = model.labels[row]
         key = label[:3] if label[0] == "demand" else label
-        found[key] = found.get(key, 0.0) + float(value[row] / model.units[row])
-    return float(got.fun), found
+        prices[key] = prices.get(key, 0.0) + float(value[row] / model.units[row])
+    return float(result.fun), prices

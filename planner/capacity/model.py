@@ -1,9 +1,9 @@
 """A capacity question as a sparse mixed-integer programme for HiGHS.
 
-Variables are counts per pair (a SKU at a site where it stands or may be bought) and period: ``x`` ordered, ``d``
-retired, ``i`` installed, ``n`` active; ``a`` servers for a workload; ``g`` work that a site gives a workload (where a
-failure must be survived); ``z`` whether a SKU is in use at a site that keeps spares; ``y`` whether an order is placed
-of a SKU that has a minimum. Rows carry labels, so that a limit is found again. Money and work are scaled, since HiGHS's
+Variables are counts per pair (a SKU at a site where it is in place or can be bought) and period: ``x`` ordered, ``d``
+retired, ``i`` installed, ``n`` active; ``a`` servers for a workload; ``g`` work that a site gives a workload (if a
+failure must be survived); ``z`` whether a SKU is in use at a site with spares; ``y`` whether an order is placed for a
+SKU with a minimum. Rows carry labels, which lead back to the limits. Money and work are scaled because HiGHS's
 tolerances are absolute.
 """
 
@@ -28,18 +28,18 @@ NEAR = 1e-9  # a count this close above a whole number is that number
 
 
 class Shape:
-    """Which variables a question has, and where they stand.
+    """The variables of a question and their columns.
 
     ``pairs``: (sku, site) of x, d, i, n. ``combos``: (pair, workload) of a. ``gives``: (workload, site) of g.
-    ``spared`` and ``ordered``: pairs of z and y. ``wanted``: workload to demand by period, its margin in.
-    ``start``: servers in place, per pair. ``caps``: the most bought, where that is asked; of 0 there is no pair to buy.
+    ``spared`` and ``ordered``: pairs of z and y. ``demand``: workload to demand by period, margin included.
+    ``start``: servers in place, per pair. ``caps``: limits on purchases; a pair with a cap of 0 is not for sale.
     """
 
     def __init__(self, q: Question, margin: Margin, caps: Caps) -> None:
         self.question, self.caps = q, caps
         self.periods = len(q.periods)
-        there = {(c.sku, c.site) for c in q.fleet if c.count}
-        self.pairs = [(s, k) for s in q.skus for k in q.sites if (s, k) in there or self.sold(s, k)]
+        in_place = {(c.sku, c.site) for c in q.fleet if c.count}
+        self.pairs = [(s, k) for s in q.skus for k in q.sites if (s, k) in in_place or self.sold(s, k)]
         self.skus = [q.skus[s] for s, _ in self.pairs]
         self.sites = [q.sites[k] for _, k in self.pairs]
         number = {pair: p for p, pair in enumerate(self.pairs)}
@@ -47,14 +47,14 @@ class Shape:
         for c in q.fleet:
             if c.count:
                 self.start[number[c.sku, c.site]] += c.count
-        self.wanted = {
+        self.demand = {
             w: np.array(v.point, dtype=float) * np.asarray(margin.get(w, 1.0)) for w, v in q.workloads.items()
         }
         self.combos = [
             (p, w)
             for p, (s, k) in enumerate(self.pairs)
             for w, work in q.workloads.items()
-            if w in q.skus[s].worth and (not work.sites or k in work.sites) and self.wanted[w].any()
+            if w in q.skus[s].worth and (not work.sites or k in work.sites) and self.demand[w].any()
         ]
         self.gives = sorted({(w, self.pairs[p][1]) for p, w in self.combos}) if q.survive else []
         self.spared = [p for p, site in enumerate(self.sites) if site.spares > 0]
@@ -68,18 +68,18 @@ class Shape:
             self.total += size * self.periods
 
     def sold(self, sku: str, site: str) -> bool:
-        """Whether it can be bought there in time to be of use."""
+        """Whether it can be bought there and arrives within the horizon."""
         s = self.question.skus[sku]
         left_out = 0 in (self.caps.get((sku, site)), self.caps.get((sku, "")))
         return s.price is not None and s.lead < self.periods and not left_out
 
     def at(self, block: str, which: npt.ArrayLike | None = None) -> Ints:
-        """Columns of a block's variables over all periods: (how many, periods), or (periods,) for a single one."""
+        """Columns of a block's variables over all periods: (count, periods), or (periods,) for a single one."""
         j = np.arange(self.count[block]) if which is None else np.asarray(which, dtype=np.int64)
         return self.first[block] + j[..., None] * self.periods + np.arange(self.periods)
 
     def part(self, values: Floats, block: str) -> Floats:
-        """A block of a vector of variables, (how many, periods)."""
+        """A block of a vector of variables, (count, periods)."""
         size = self.count[block] * self.periods
         return values[self.first[block] : self.first[block] + size].reshape(self.count[block], self.periods)
 
@@ -90,18 +90,18 @@ class Shape:
 
     @cached_property
     def worth(self) -> Floats:
-        """Work that a server of each combo gives at its highest use."""
+        """Work that one server of each combo does at its highest utilisation."""
         q = self.question
         return np.array([self.skus[p].worth[w].value * q.workloads[w].utilisation for p, w in self.combos])
 
     @cached_property
     def dedicated(self) -> npt.NDArray[np.bool_]:
-        """The combos whose servers are whole."""
+        """The combos whose servers are integers."""
         return np.array([self.question.workloads[w].dedicated for _, w in self.combos], dtype=bool)
 
     @cached_property
     def unit(self) -> dict[str, float]:
-        """Workload to its unit of work in the rows: the geometric mean of what servers give."""
+        """Workload to its unit of work in the rows: the geometric mean of the work of one server."""
         logs: dict[str, list[float]] = {}
         for (_, w), one in zip(self.combos, np.log(self.worth), strict=True):
             logs.setdefault(w, []).append(float(one))
@@ -109,14 +109,14 @@ class Shape:
 
     @cached_property
     def needed(self) -> Floats:
-        """The most servers that are of use per combo and period: they alone would meet the demand."""
-        need = np.array([self.wanted[w] for _, w in self.combos]).reshape(-1, self.periods) / self.worth[:, None]
+        """The most servers that are useful per combo and period: enough to meet the demand alone."""
+        need = np.array([self.demand[w] for _, w in self.combos]).reshape(-1, self.periods) / self.worth[:, None]
         need[self.dedicated] = np.ceil(need[self.dedicated] - NEAR)
         return need
 
     @cached_property
     def remaining(self) -> Floats:
-        """Of the servers in place at the start those within their age limit, per pair and period."""
+        """Servers in place at the start that are within their age limit, per pair and period."""
         left = np.zeros((len(self.pairs), self.periods))
         number = {pair: p for p, pair in enumerate(self.pairs)}
         for c in self.question.fleet:
@@ -127,7 +127,7 @@ class Shape:
 
     @cached_property
     def most(self) -> Floats:
-        """The most active servers that are of use, or have room, per pair and period. More would only cost."""
+        """The most active servers that are useful and have room, per pair and period. More would only add cost."""
         most = np.zeros((len(self.pairs), self.periods))
         np.add.at(most, self.pair_of, self.needed)
         most = np.ceil(most - NEAR)
@@ -142,7 +142,7 @@ class Shape:
 
     @cached_property
     def order(self) -> Floats:
-        """The most that is worth ordering at once, per pair and period."""
+        """The largest useful order, per pair and period."""
         order = np.zeros((len(self.pairs), self.periods))
         for p, (sku, site) in enumerate(zip(self.skus, self.sites, strict=True)):
             if self.sold(*self.pairs[p]) and self.most[p].any():
@@ -152,15 +152,15 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """min cost @ v with low <= rows @ v <= high and lower <= v <= upper; ``whole`` marks the integers. ``labels``: one
-    per row, and ``units``: how much of the limit's own unit is 1 in the row. ``scale``: money per unit of ``cost``.
+    """min cost @ v with low <= rows @ v <= high and lower <= v <= upper; ``integer`` marks the integers. ``labels``:
+    one per row. ``units``: the amount of the limit's unit that is 1 in the row. ``scale``: money per unit of ``cost``.
     """
 
     shape: Shape
     cost: Floats
     lower: Floats
     upper: Floats
-    whole: npt.NDArray[np.bool_]
+    integer: npt.NDArray[np.bool_]
     rows: sparse.csr_array
     low: Floats
     high: Floats
@@ -174,13 +174,13 @@ def build(question: Question, margin: Margin, caps: Caps | None = None) -> Model
     shape = Shape(question, margin, caps or {})
     cost = _money(shape)
     scale = float(cost.max(initial=0.0)) / 1000 or 1.0
-    upper, whole = np.full(shape.total, np.inf), np.zeros(shape.total, dtype=bool)
+    upper, integer = np.full(shape.total, np.inf), np.zeros(shape.total, dtype=bool)
     for block, most in (("x", shape.order), ("n", shape.most), ("a", shape.needed)):
         upper[shape.at(block)] = most
     upper[shape.at("z")] = upper[shape.at("y")] = 1.0
     for block in ("x", "d", "n", "z", "y"):
-        whole[shape.at(block)] = True
-    whole[shape.at("a", np.flatnonzero(shape.dedicated))] = True
+        integer[shape.at(block)] = True
+    integer[shape.at("a", np.flatnonzero(shape.dedicated))] = True
     rows = _Rows()
     _stock(rows, shape)
     _use(rows, shape)
@@ -192,7 +192,7 @@ def build(question: Question, margin: Margin, caps: Caps | None = None) -> Model
         cost=cost / scale,
         lower=np.zeros(shape.total),
         upper=upper,
-        whole=whole,
+        integer=integer,
         rows=rows.matrix(shape.total),
         low=np.concatenate([np.zeros(0), *rows.low]),
         high=np.concatenate([np.zeros(0), *rows.high]),
@@ -203,7 +203,7 @@ def build(question: Question, margin: Margin, caps: Caps | None = None) -> Model
 
 
 class _Rows:
-    """Collects rows piece by piece."""
+    """Rows of the matrix, collected piece by piece."""
 
     def __init__(self) -> None:
         self.row: list[Ints] = []
@@ -215,7 +215,7 @@ class _Rows:
         self.labels: list[Label] = []
 
     def add(self, labels: Sequence[Label], low: npt.ArrayLike, high: npt.ArrayLike, unit: float = 1.0) -> Ints:
-        """New rows, and their numbers. ``low`` and ``high`` are in units of ``unit``."""
+        """Add rows and return their numbers. ``low`` and ``high`` are in units of ``unit``."""
         n = len(labels)
         self.units.append(np.full(n, unit))
         self.low.append(np.array(np.broadcast_to(np.asarray(low, dtype=float), n)))
@@ -224,14 +224,14 @@ class _Rows:
         return np.arange(len(self.labels) - n, len(self.labels))
 
     def put(self, row: npt.ArrayLike, col: npt.ArrayLike, value: npt.ArrayLike) -> None:
-        """Coefficients; the three are broadcast against one another."""
+        """Set coefficients; the three arguments are broadcast against one another."""
         r, c, v = np.broadcast_arrays(row, col, value)
         self.row.append(r.ravel())
         self.col.append(c.ravel())
         self.value.append(v.ravel().astype(float))
 
     def matrix(self, columns: int) -> sparse.csr_array:
-        """Everything so far."""
+        """The matrix of all rows so far."""
         empty = np.zeros(0, dtype=np.int64)
         where = (np.concatenate([empty, *self.row]), np.concatenate([empty, *self.col]))
         size = (len(self.labels), columns)
@@ -259,7 +259,7 @@ def _money(shape: Shape) -> Floats:
 
 
 def _stock(rows: _Rows, shape: Shape) -> None:
-    """i_t = i_(t-1) + x_(t-lead) - d_t, and what has reached its age limit is gone: the oldest are retired first."""
+    """i_t = i_(t-1) + x_(t-lead) - d_t; servers leave at their age limit, the oldest first."""
     x, d, i = (shape.at(block) for block in "xdi")
     for p, sku in enumerate(shape.skus):
         held = np.zeros(shape.periods)
@@ -281,7 +281,7 @@ def _stock(rows: _Rows, shape: Shape) -> None:
 
 
 def _use(rows: _Rows, shape: Shape) -> None:
-    """What is used is active, what is active is installed, and where it is active its spares stand beside it."""
+    """Used servers are active, active servers are installed, and spares are kept for a SKU that is active."""
     n, i, z, x = (shape.at(block) for block in "nizx")
     labels = [(p, t) for p in range(len(shape.pairs)) for t in range(shape.periods)]
     r = rows.add([("use", *label) for label in labels], 0.0, np.inf).reshape(n.shape)
@@ -295,7 +295,7 @@ def _use(rows: _Rows, shape: Shape) -> None:
         in_use = rows.add([("in use", p, t) for t in range(shape.periods)], 0.0, np.inf)
         rows.put(in_use, z[j], shape.most[p])
         rows.put(in_use, n[p], -1.0)
-        # Follows from the rest for whole z, but not for fractions: all but the spares of what is there can be active.
+        # Implied for integer z, but tighter for fractions: all installed servers but the spares can be active.
         tighter = rows.add([("in use", p, t) for t in range(shape.periods)], 0.0, np.inf)
         rows.put(tighter, z[j], shape.remaining[p] - shape.sites[p].spares)
         rows.put(tighter, n[p], -1.0)
@@ -305,7 +305,7 @@ def _use(rows: _Rows, shape: Shape) -> None:
 
 
 def _orders(rows: _Rows, shape: Shape) -> None:
-    """An order is none, or its minimum at least."""
+    """An order is 0 or at least its minimum."""
     x, y = shape.at("x"), shape.at("y")
     for j, p in enumerate(shape.ordered):
         r = rows.add([("minimum order", p, t) for t in range(shape.periods)], 0.0, np.inf)
@@ -317,7 +317,7 @@ def _orders(rows: _Rows, shape: Shape) -> None:
 
 
 def _demand(rows: _Rows, shape: Shape) -> None:
-    """Demand is met; with ``survive``, by what is left when any one failure domain is gone."""
+    """Demand is met; with ``survive``, by the sites that remain when any one failure domain is gone."""
     q, a, g = shape.question, shape.at("a"), shape.at("g")
     span = range(shape.periods)
     combos: dict[str, list[int]] = {}
@@ -327,12 +327,12 @@ def _demand(rows: _Rows, shape: Shape) -> None:
     sites: dict[str, dict[str, int]] = {}
     for j, (w, k) in enumerate(shape.gives):
         sites.setdefault(w, {})[k] = j
-    for w, wanted in shape.wanted.items():
-        if not wanted.any():
+    for w, demand in shape.demand.items():
+        if not demand.any():
             continue
         mine, unit = combos.get(w, []), shape.unit.get(w, 1.0)
-        need = wanted / unit
-        if not mine:  # nothing can run it in time: rows that nothing satisfies
+        need = demand / unit
+        if not mine:  # nothing can run it in time: infeasible rows
             rows.add([("demand", w, t) for t in span], need, np.inf, unit)
             continue
         if not q.survive:

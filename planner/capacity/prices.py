@@ -1,4 +1,4 @@
-"""What a plan stands at, and what one unit more of it would save: by asking again with a little more."""
+"""Shadow prices: the limits that bind, and what one unit more of each would save. The question is solved again."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from planner.capacity.model import Label, Model, build
 from planner.capacity.question import Binding, Margin, Plan, Question
 from planner.capacity.search import highs, search
 
-TELLS = 0.2  # a saving is told where it is known to within this share of it, or of what the relaxation says it is
-AIM = 0.05  # share of what the relaxation says is saved that the gaps may come to
-TIGHTEST, LOOSEST = 1e-6, 1e-3  # of those gaps
+TELLS = 0.2  # largest error of a saving that is reported, as a share of it or of the relaxation's saving
+AIM = 0.05  # largest sum of the gaps, as a share of the relaxation's saving
+TIGHTEST, LOOSEST = 1e-6, 1e-3  # range of those gaps
 MOST = 8
-WIDEST = 0.1  # of a limit, by which it may be changed to tell its worth from what the plan misses of the best
-SHARE = 0.4  # of the time that the unchanged question may take
+WIDEST = 0.1  # largest change of a limit, as a share of it, to tell the saving from the plan's gap
+SHARE = 0.4  # share of the time for the unchanged question
 
 
 def shadow_prices(question: Question, plan: Plan, *, most: int = MOST, seconds: float = 30.0) -> list[Binding]:
-    """Of the limits that count in the relaxation the ``most`` weighty, with what a server's worth more of each saves.
+    """The ``most`` weighty limits of the relaxation, with the saving from more of each. A step is the need of a server.
 
-    Both the question and its neighbour are solved anew, to a gap far below the plan's: what the plan misses of the best
-    must not pass for the limit's worth. Where that gap is wide, more than one server's worth is tried, a tenth of the
-    limit at most. Where that does not tell either, the saving is that of the relaxation. In order of what a
-    server's worth saves, those without a saving last.
+    Both the question and its neighbour are solved again, to a gap far below the plan's, so that the plan's distance
+    from the best does not count as a saving. If that gap is wide, several steps are tried, up to a tenth of the limit.
+    If the saving is still unclear, it is the relaxation's. The order is by the saving of one step; limits without a
+    saving come last.
     """
     end = time.monotonic() + seconds
     model = build(question, plan.margin)
@@ -40,7 +40,7 @@ def shadow_prices(question: Question, plan: Plan, *, most: int = MOST, seconds: 
     expected = {label: relaxed[1][label] * steps[label] for label in weighty}
     gap = min(max(AIM * min(expected.values(), default=0.0) / max(relaxed[0], 1e-9), TIGHTEST), LOOSEST)
     before = _solved(model, gap, SHARE * seconds)
-    found = []
+    bindings = []
     for j, label in enumerate(weighty):
         missed = 0.0 if before is None else (before[0] - before[1]) / model.scale
         times = _times(missed, expected[label], steps[label], amount(question, stands_for(label)))
@@ -51,17 +51,17 @@ def shadow_prices(question: Question, plan: Plan, *, most: int = MOST, seconds: 
         if before is not None and share > 0:
             saves = _saved(before, changed, hoped, max(gap, AIM * hoped / max(before[0], 1e-9)), share)
         if saves is None:
-            bare = highs(changed, whole=np.zeros_like(changed.whole), seconds=max(share, 1.0))
+            bare = highs(changed, integer=np.zeros_like(changed.integer), seconds=max(share, 1.0))
             if bare.values is not None:
                 saves, rough = max(relaxed[0] * model.scale - bare.cost * changed.scale, 0.0), True
         per_unit = None if saves is None else saves / step
         weight = -1.0 if per_unit is None else per_unit * steps[label]
-        found.append((weight, Binding(_name(question, label), unit(question, label), step, per_unit, rough)))
-    return [binding for _, binding in sorted(found, key=lambda each: -each[0])]
+        bindings.append((weight, Binding(_name(question, label), unit(question, label), step, per_unit, rough)))
+    return [binding for _, binding in sorted(bindings, key=lambda each: -each[0])]
 
 
 def _saved(before: tuple[float, float], changed: Model, hoped: float, gap: float, seconds: float) -> float | None:
-    """What the change saves of ``before`` (present value, bound), None where what both miss of the best may hide it."""
+    """The saving of the change from ``before`` (present value, bound); None if both gaps together may hide it."""
     if before[0] - before[1] > 2 * TELLS * hoped:
         return None
     after = _solved(changed, min(gap, LOOSEST), seconds)
@@ -72,51 +72,51 @@ def _saved(before: tuple[float, float], changed: Model, hoped: float, gap: float
 
 
 def _solved(model: Model, gap: float, seconds: float) -> tuple[float, float] | None:
-    """Present value and bound, None where no plan was found in time."""
-    got = search(model, gap, seconds)
-    if got is None or got.values is None:
+    """Present value and bound; None if time ran out before there was a plan."""
+    result = search(model, gap, seconds)
+    if result is None or result.values is None:
         return None
-    cost = float(model.cost @ got.values) * model.scale
-    return cost, min(got.bound * model.scale, cost)
+    cost = float(model.cost @ result.values) * model.scale
+    return cost, min(result.bound * model.scale, cost)
 
 
 def _times(missed: float, expected: float, step: float, limit: float) -> int:
-    """How many steps to take at once, so that ``missed`` of the best does not hide what they save."""
+    """The number of steps to take at once, so that the gap ``missed`` does not hide their saving."""
     if expected <= 0:
         return 1
     return max(min(math.ceil(2 * missed / (TELLS * expected)), int(WIDEST * limit / step)), 1)
 
 
 def _name(q: Question, label: Label) -> str:
-    """The limit in words; that of a site in one period, where it has one in each."""
+    """The name of the limit; with its period if a site has one in each."""
     if label[0] in SITE and len(label) > 2:
         return message("{limit} in {period}", limit=name(q, label[:2]), period=q.periods[int(label[2])])
     return name(q, label)
 
 
 def _step(q: Question, plan: Plan, label: Label) -> float:
-    """What one server takes of the limit, or gives to the demand: the largest of those that the plan has to do with."""
+    """What one server uses of the limit, or adds to the demand: the largest among the servers of the plan."""
     kind = label[0]
     if kind == "demand":
         w = str(label[1])
         used = set(plan.use.loc[plan.use["workload"] == w, "sku"]) or {s for s in q.skus if w in q.skus[s].worth}
-        given = max(q.skus[s].worth[w].value for s in used) * q.workloads[w].utilisation
-        return min(given / plan.factor(w, int(label[2])), q.workloads[w].point[int(label[2])])
+        work = max(q.skus[s].worth[w].value for s in used) * q.workloads[w].utilisation
+        return min(work / plan.factor(w, int(label[2])), q.workloads[w].point[int(label[2])])
     stock = plan.stock[plan.stock["installed"] + plan.stock["buy"] > 0]
     if kind in SITE:
         stock = stock[stock["site"] == label[1]]
-    there = [q.skus[s] for s in dict.fromkeys(stock["sku"])] or list(q.skus.values())
+    skus = [q.skus[s] for s in dict.fromkeys(stock["sku"])] or list(q.skus.values())
     each = {
-        "power": [s.peak_w for s in there],
-        "rack units": [s.rack_units for s in there],
-        "ports": [float(s.ports) for s in there],
+        "power": [s.peak_w for s in skus],
+        "rack units": [s.rack_units for s in skus],
+        "ports": [float(s.ports) for s in skus],
     }
-    sold = [s.price for s in there if s.price] or [s.price for s in q.skus.values() if s.price]
+    sold = [s.price for s in skus if s.price] or [s.price for s in q.skus.values() if s.price]
     return max(each.get(str(kind), sold), default=1.0) or 1.0
 
 
 def _loosened(q: Question, margin: Margin, label: Label, step: float) -> Model:
-    """The programme with more of that limit, a site's in that period only."""
+    """The programme with more of that limit; for a site's limit, in that period only."""
     changed = build(loosened(q, stands_for(label), step), margin)
     if label[0] not in SITE or len(label) < 3:
         return changed

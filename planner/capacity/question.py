@@ -1,7 +1,7 @@
-"""A capacity question and its answer: what is wanted, what can be bought and where, and a plan that meets it.
+"""A capacity question and its answer: demand, what can be bought and where, and a plan that meets the demand.
 
-Nothing is solved here; these are the words that input, solver, uncertainty and documents share. Money is in the one
-currency of the question, power in W, energy prices per kWh; periods are of equal length and counted from 0.
+Nothing is solved here; input, solver, uncertainty and documents share these classes. Money is in the currency of the
+question, power in W, energy prices per kWh; periods have equal length and are counted from 0.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ import pandas as pd
 
 HOURS = 8766.0  # in a year
 KINDS = ("purchase", "energy", "support", "space", "migration", "carbon")
-TRADES = (  # what alternatives are compared on: present values of purchases and of all else; the rest at the end
+TRADES = (  # figures of alternatives: present values of purchases and of all other costs; the others at the end
     "purchases",
     "running",
     "servers",
     "peak_w",
     "rack_units",
-    "carbon_kg",  # over the whole horizon
+    "carbon_kg",  # over the horizon
 )
 
 
-# Workload to what its demand is multiplied by: in all periods, or period by period (uncertainty grows with time).
+# Workload to the factor on its demand: one for all periods, or one per period (uncertainty grows with time).
 Margin = Mapping[str, float | Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """How much of a workload's demand one server of a SKU serves at full use, in the workload's unit.
+    """The demand of a workload that one server of a SKU serves at full use, in the workload's unit.
 
-    ``se``: standard error of its natural logarithm, ``df`` that error's degrees of freedom (infinite where it was
-    given rather than estimated). ``source``: where it is from, as the Equivalence tab shows it.
+    ``se``: standard error of its natural logarithm. ``df``: degrees of freedom of that error, infinite if it is an
+    input and not an estimate. ``source``: its origin, as the Equivalence tab shows it.
     """
 
     value: float
@@ -44,10 +44,10 @@ class Worth:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Demand period by period. ``point``: its median in ``unit``; ``sigma``: standard deviation of its logarithm.
+    """Demand by period. ``point``: its median in ``unit``; ``sigma``: standard deviation of its logarithm.
 
-    ``utilisation``: the most that servers are used for it (0 to 0.85), given or from its latency SLO, ``why`` says
-    which. ``sites``: where it may run, all where empty. ``dedicated``: it does not share servers with others.
+    ``utilisation``: the highest utilisation of its servers (0 to 0.85), an input or from its latency SLO; ``why`` says
+    which. ``sites``: where it may run; empty for all. ``dedicated``: it does not share servers with others.
     """
 
     name: str
@@ -62,12 +62,12 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Sku:
-    """A server that can be bought or is there already. ``worth``: workload to Worth; what is absent cannot run on it.
+    """A server model that can be bought or is in place. ``worth``: workload to Worth; other workloads cannot run on it.
 
-    ``price`` is None for what is no longer sold. ``support`` and ``space``: money per server and year. ``lead``:
-    periods from order to use; ``age_limit``: periods of service, None for ever: a server is 0 periods old in the one
-    it arrives in, and gone from the one on in which its age reaches the limit. ``minimum_order``: the fewest that are
-    ordered for one site in one period. ``embodied``: kg CO2e of making one.
+    ``price`` is None if it is no longer sold. ``support`` and ``space``: money per server and year. ``lead``: periods
+    from order to use. ``age_limit``: periods of service, None for no limit; a server is 0 periods old in the period of
+    its arrival, and gone from the period in which its age reaches the limit. ``minimum_order``: the smallest order for
+    one site in one period. ``embodied``: kg CO2e of making one.
     """
 
     name: str
@@ -89,9 +89,9 @@ class Sku:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place. Limits are None where there is none; ``domain``: what it fails together with, itself by default.
+    """A site. A limit of None is no limit. ``domain``: its failure domain, itself by default.
 
-    ``budget``: money for purchases over the whole horizon; ``spares``: servers per SKU in use there kept idle (N+1).
+    ``budget``: money for purchases over the horizon; ``spares``: idle servers per SKU in use there (N+1).
     """
 
     name: str
@@ -101,7 +101,7 @@ class Site:
     budget: float | None = None
     domain: str = ""
     spares: int = 0
-    energy_price: float | None = None  # per kWh, where it differs from the question's
+    energy_price: float | None = None  # per kWh, if it differs from the question's
     pue: float | None = None
 
 
@@ -117,11 +117,11 @@ class Cohort:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Everything a plan must obey. ``periods`` are their names, each ``years`` long (0.25 for a quarter).
+    """Everything a plan must obey. ``periods``: their names; each is ``years`` long (0.25 for a quarter).
 
-    ``survive``: capacity must suffice with any one failure domain gone. ``quantile``: the plan shall meet demand in
-    that share of futures. ``budget``: money for purchases, period by period, None for no limit. ``carbon_price``: per
-    tonne CO2e; ``grid``: kg CO2e per kWh. ``source``: file to its SHA-256, and whatever else provenance needs.
+    ``survive``: capacity must suffice with any one failure domain gone. ``quantile``: the plan must meet demand in
+    that share of futures. ``budget``: money for purchases by period, None for no limit. ``carbon_price``: per tonne
+    CO2e; ``grid``: kg CO2e per kWh. ``source``: file to its SHA-256, and the rest of the provenance.
     """
 
     currency: str
@@ -142,16 +142,12 @@ class Question:
     budget: Sequence[float | None] = ()
     source: Mapping[str, str] = field(default_factory=dict)
 
-    def demand(self, workload: str, period: int) -> float:
-        """The median demand."""
-        return self.workloads[workload].point[period]
-
     def weight(self, period: int) -> float:
-        """What money of that period is worth at the start: 1 / (1 + discount) ** years."""
+        """The present value of 1 in that period: 1 / (1 + discount) ** years."""
         return float((1 + self.discount) ** (-self.years * period))
 
     def domain(self, site: str) -> str:
-        """What the site fails together with."""
+        """The failure domain of the site."""
         return self.sites[site].domain or site
 
     def energy(self, site: str) -> float:
@@ -165,16 +161,15 @@ class Question:
         return self.energy_price if price is None else price
 
     def watt(self, site: str) -> float:
-        """Money for one W of servers over one period, energy and its carbon."""
+        """Money for one W of servers over one period: energy and its carbon."""
         return self.energy(site) * (self.price_of_energy(site) + self.carbon_price * self.grid / 1000)
 
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """A limit that the plan stands at: ``name`` in words, its ``unit``, what ``more`` of it was tried (for a demand:
-    how much less was asked for) and what that ``saves``: present value per unit of it, None where the changed question
-    was not solved. ``relaxed``: the saving is that of the relaxation with fractions of servers, since the whole
-    question was not solved closely enough to tell.
+    """A limit that binds. ``name`` in words, its ``unit``. ``more``: the tried increase (for a demand: the decrease).
+    ``saves``: present value saved per unit of it, None if the changed question was not solved. ``relaxed``: the saving
+    is that of the relaxation with fractions of servers, because the question was not solved closely enough.
     """
 
     name: str
@@ -186,16 +181,16 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do.
+    """A plan: what to buy, use and retire.
 
     ``stock``: a row per (sku, site, period), zeros too, with counts ``buy`` (ordered then), ``arrive``, ``retire``,
-    ``installed``, ``active``, and W: ``idle_w`` of the active at rest, ``peak_w`` of all installed at their peak, which
-    is what a site's power limit is held against. ``use``: a row per (sku, site, workload, period) with the ``servers``
-    that serve it (may be fractions), where there are any. ``costs``: a row per (period, kind) with ``money``
-    undiscounted and its ``present`` value; kinds are those of ``KINDS``. ``period`` is a number from 0 everywhere.
+    ``installed``, ``active``, and W: ``idle_w`` of the active servers at rest, ``peak_w`` of all installed servers at
+    their peak, which counts against a site's power limit. ``use``: a row per (sku, site, workload, period) with the
+    ``servers`` that serve it (fractions are possible), without zeros. ``costs``: a row per (period, kind of ``KINDS``)
+    with ``money`` undiscounted and its ``present`` value. ``period`` is a number from 0 everywhere.
 
-    ``objective``: present value of it all; ``bound``: no plan costs less; ``gap``: (objective - bound) / objective.
-    ``margin``: workload to what its demand was multiplied by, in all periods or period by period; ``factor`` reads it.
+    ``objective``: present value of all costs; ``bound``: no plan costs less; ``gap``: (objective - bound) / objective.
+    ``margin``: workload to the factor on its demand, one for all periods or one per period; ``factor`` reads it.
     """
 
     stock: pd.DataFrame
@@ -205,21 +200,20 @@ class Plan:
     bound: float
     gap: float
     seconds: float
-    binding: Sequence[Binding] = ()
     margin: Margin = field(default_factory=dict)
 
     def factor(self, workload: str, period: int) -> float:
-        """What the demand of that workload and period was multiplied by, 1 where there is no margin."""
-        given = self.margin.get(workload, 1.0)
-        return float(given[period] if isinstance(given, Sequence) else given)
+        """The factor on the demand of that workload and period; 1 without a margin."""
+        factors = self.margin.get(workload, 1.0)
+        return float(factors[period] if isinstance(factors, Sequence) else factors)
 
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """Another plan, the cheapest that lacks something the better ones buy, or has less of it. ``name`` says of what.
+    """The cheapest plan that buys less of something than the better plans, or none; ``name`` says of what.
 
-    ``extra``: present value above the plan's; ``least``: what the bounds prove of it (negative: that it is dearer at
-    all is not proven, both being within their gaps). ``trades``: difference to the plan in each of ``TRADES``.
+    ``extra``: present value above the plan's; ``least``: the part of it that the bounds prove (negative: it is not
+    proven to be dearer, because both lie within their gaps). ``trades``: difference to the plan in each of ``TRADES``.
     """
 
     name: str
@@ -231,9 +225,9 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit in a conflict: its ``name`` in words; the least by which it would have to give way alone (``relax``, in
-    ``unit``; None where that does not help or could not be found); ``cost``: present value of the plan it then allows.
-    ``beside``: limits that are in conflict even where this one is no limit at all, where that was found out.
+    """A limit in a conflict. ``name`` in words. ``relax``: the least relaxation of it alone that gives a plan, in
+    ``unit``; None if none helps or time ran out. ``cost``: present value of the plan that it then allows.
+    ``beside``: limits that are in conflict even without this one, if that is known.
     """
 
     name: str
@@ -245,9 +239,9 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Why there is no plan: limits that cannot hold together, while any of them left out leaves the others possible.
+    """Why there is no plan: limits that cannot hold together; without any one of them the others can.
 
-    ``smallest``: no set of fewer limits is in conflict; where False, that was not proven.
+    ``smallest``: no set of fewer limits is in conflict; if False, that is not proven.
     """
 
     limits: Sequence[Limit]

@@ -1,10 +1,10 @@
-"""How far servers may be loaded before requests wait too long: Erlang C, Allen-Cunneen, and a latency target inverted.
+"""The highest utilisation that meets a latency target: Erlang C and Allen-Cunneen, inverted.
 
-A pool has ``slots``: how many requests are served at the same time by what shares one queue. Where every server has a
-queue of its own (a load balancer that does not look at queues), these are the slots of one server, such as its worker
-threads; where several servers take from one queue, the slots of all of them. The first is the careful choice: one
-queue over more slots bears a higher utilisation. ``load`` is the mean number of busy slots (erlangs): arrivals per
-second x seconds of service; utilisation is load / slots.
+A pool has ``slots``: the number of requests that one queue serves at the same time. If every server has its own queue
+(a load balancer that ignores queues), these are the slots of one server, such as its worker threads. If several servers
+share a queue, they are the slots of all of them. The first is the careful choice: one queue over more slots allows a
+higher utilisation. ``load`` is the mean number of busy slots (erlangs): arrivals per second x seconds of service;
+utilisation is load / slots.
 
 Sources: Erlang 1917; Allen, Probability, Statistics and Queueing Theory (2nd ed. 1990), for the approximation of
 queues whose arrivals or service are not exponential.
@@ -20,18 +20,18 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
 from fleetmark.base.units import human
 
-CAP = 0.85  # above it small errors of load or service time are large errors of latency
-_TOLERANCE = 1e-7  # of the utilisation found
+CAP = 0.85  # above it small errors of load or service time become large errors of latency
+_TOLERANCE = 1e-7  # of the utilisation
 
 
 def erlang_c(servers: int, load: float) -> float:
     """The probability that a request must wait, in M/M/c with ``servers`` slots and a ``load`` in erlangs below them.
 
-    By the Poisson form of Erlang B, whose cost does not grow with the slots. Raises ValueError for what is no queue
-    or has no steady state.
+    Uses the Poisson form of Erlang B, whose cost does not grow with the slots. Raises ValueError for fewer than one
+    slot, or a load without a steady state.
     """
     if servers < 1 or not 0 <= load < servers:
-        raise ValueError(f"no queue in balance: a load of {load:g} on {servers} slots")
+        raise ValueError(f"no steady state: a load of {load:g} on {servers} slots")
     if load == 0:
         return 0.0
     log_pmf = servers * math.log(load) - load - math.lgamma(servers + 1)
@@ -47,9 +47,9 @@ def mean_wait(servers: int, load: float, service_s: float, arrival_cv2: float = 
 def waits_longer(
     seconds: float, servers: int, load: float, service_s: float, arrival_cv2: float = 1, service_cv2: float = 1
 ) -> float:
-    """P(W > ``seconds``) = C exp(-``seconds`` / w), w being the mean wait of those who wait at all.
+    """P(W > ``seconds``) = C exp(-``seconds`` / w), where w is the mean wait of the requests that wait.
 
-    In M/M/c that is C exp(-(c mu - lambda) t), exactly; elsewhere w is Allen-Cunneen's and the shape an approximation.
+    In M/M/c this is exactly C exp(-(c mu - lambda) t); elsewhere w is Allen-Cunneen's and the shape approximate.
     """
     held = _drain(servers, load, service_s, arrival_cv2, service_cv2)
     decay = math.exp(-seconds / held) if held > 0 else float(seconds <= 0)
@@ -57,33 +57,33 @@ def waits_longer(
 
 
 def _drain(servers: int, load: float, service_s: float, arrival_cv2: float, service_cv2: float) -> float:
-    """Mean wait of those who wait, s."""
+    """Mean wait of the requests that wait, s."""
     return service_s / (servers - load) * (arrival_cv2 + service_cv2) / 2
 
 
 def takes_longer(
     seconds: float, servers: int, load: float, service_s: float, arrival_cv2: float = 1, service_cv2: float = 1
 ) -> float:
-    """P(wait + service > ``seconds``): the wait as in ``waits_longer``, service gamma distributed independent of it.
+    """P(wait + service > ``seconds``): the wait as in ``waits_longer``, the service gamma distributed and independent.
 
-    Gamma is exact where service is exponential (``service_cv2`` 1) or always the same (0).
+    Gamma is exact if service is exponential (``service_cv2`` 1) or constant (0).
     """
-    asked = erlang_c(servers, load)
+    waits = erlang_c(servers, load)
     held = _drain(servers, load, service_s, arrival_cv2, service_cv2)
     alone = _serves_longer(seconds, service_s, service_cv2)
-    if asked == 0 or held == 0:
+    if waits == 0 or held == 0:
         return alone
     if service_cv2 == 0:
-        return asked * math.exp(-max(seconds - service_s, 0) / held) if seconds >= service_s else 1.0
+        return waits * math.exp(-max(seconds - service_s, 0) / held) if seconds >= service_s else 1.0
     shape = 1 / service_cv2
     scale = service_s * service_cv2
 
     def late(part: float) -> float:
-        """The wait outlasts what service leaves; by quantiles of service, so that its density needs no care at 0."""
+        """P(wait > the time that service leaves), by quantiles of service: its density is singular at 0."""
         return math.exp(-(seconds - float(special.gammaincinv(shape, part)) * scale) / held)
 
     short, _ = integrate.quad(late, 0, 1 - alone, limit=200)
-    return asked * (alone + short) + (1 - asked) * alone
+    return waits * (alone + short) + (1 - waits) * alone
 
 
 def _serves_longer(seconds: float, service_s: float, service_cv2: float) -> float:
@@ -105,45 +105,45 @@ def utilisation_for(
     wait: bool = False,
 ) -> tuple[float, str]:
     """The highest utilisation at which ``quantile`` of requests (None: their mean) take at most ``target_s`` seconds
-    from arrival to answer, with ``wait`` in the queue alone; and what sets it, in words: the target or the ``cap``.
+    from arrival to answer (with ``wait``: in the queue alone), and the reason in words: the target or the ``cap``.
 
-    ``service_s``: mean seconds of service without any wait; ``arrival_cv2``, ``service_cv2``: squared coefficients of
+    ``service_s``: mean seconds of service without a wait; ``arrival_cv2``, ``service_cv2``: squared coefficients of
     variation of the times between arrivals and of service (1: exponential). Raises FleetmarkError for a target that
-    cannot be kept at any load, and for what are no such figures.
+    no load meets, and for invalid figures.
     """
     _refuse(target_s, quantile, service_s, slots, (arrival_cv2, service_cv2), cap)
-    said_target = _target(target_s, quantile, wait)
+    target = _target(target_s, quantile, wait)
     least = 0.0 if wait else service_s
     if target_s <= least:
         raise FleetmarkError(
-            f"{said_target} cannot be kept: service alone takes {human(service_s, 's')} on average; "
+            f"{target} cannot be kept: service alone takes {human(service_s, 's')} on average; "
             "give a longer target, or a faster server's service time"
         )
     if quantile is not None and not wait and (alone := _serves_longer(target_s, service_s, service_cv2)) > 1 - quantile:
         raise FleetmarkError(
-            f"{said_target} cannot be kept: with a mean of {human(service_s, 's')} and a squared coefficient of "
+            f"{target} cannot be kept: with a mean of {human(service_s, 's')} and a squared coefficient of "
             f"variation of {service_cv2:g}, {alone:.1%} of requests take longer in service alone; "
             "give a longer target, or the service time's own variation if that is smaller"
         )
 
-    def kept(utilisation: float) -> bool:
+    def meets(utilisation: float) -> bool:
         of = (slots, utilisation * slots, service_s, arrival_cv2, service_cv2)
         if quantile is None:
             return mean_wait(*of) <= target_s - least
         return (waits_longer if wait else takes_longer)(target_s, *of) <= 1 - quantile
 
-    if kept(cap):
-        return cap, message("the cap of {cap}: {target} would allow more", cap=f"{cap:g}", target=said_target)
+    if meets(cap):
+        return cap, message("the cap of {cap}: {target} would allow more", cap=f"{cap:g}", target=target)
     low, high = 0.0, cap
     while high - low > _TOLERANCE:
         middle = (low + high) / 2
-        low, high = (middle, high) if kept(middle) else (low, middle)
+        low, high = (middle, high) if meets(middle) else (low, middle)
     if low == 0:
         raise FleetmarkError(
-            f"{said_target} cannot be kept at any load worth having on {slots} slots with a service time of "
+            f"{target} cannot be kept at any useful load on {slots} slots with a service time of "
             f"{human(service_s, 's')}; give a longer target, or more slots to one queue"
         )
-    return low, message("{target}, with {slots} slots to a queue", target=said_target, slots=slots)
+    return low, message("{target}, with {slots} slots to a queue", target=target, slots=slots)
 
 
 def _target(target_s: float, quantile: float | None, wait: bool) -> str:

@@ -1,4 +1,4 @@
-"""A capacity question to the plan of least present value, or to the limits that leave none."""
+"""From a capacity question to the plan of least present value, or to the limits that rule out a plan."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def solve(
     question: Question, *, gap: float = GAP, seconds: float = SECONDS, margin: Margin | None = None
 ) -> Plan | Conflict:
     """The plan of least present value, proven to within ``gap`` of the best (0.01: 1%) or as far as ``seconds`` allow;
-    the Conflict where there is none. ``margin``: workload to what its demand is multiplied by, see ``Margin``.
+    the Conflict if there is none. ``margin``: workload to the factor on its demand, see ``Margin``.
 
-    Raises FleetmarkError for a question that makes no sense, and where time runs out before any plan is found.
+    Raises FleetmarkError for an invalid question, and if time runs out before there is a plan.
     """
     margin = dict(margin or {})
     refuse(question, margin)
@@ -29,7 +29,7 @@ def solve(
 
 
 def refuse(question: Question, margin: Margin) -> None:
-    """Raises FleetmarkError for what no plan could be made of, whatever the limits."""
+    """Raises FleetmarkError for a question that is invalid, or has no plan whatever the limits."""
     q = question
     numbers: list[tuple[str, float | None]] = [(f"demand of {w}", v) for w, x in q.workloads.items() for v in x.point]
     numbers += [(f"margin of {w}", x) for w, v in margin.items() for x in (v if isinstance(v, Sequence) else (v,))]
@@ -37,7 +37,7 @@ def refuse(question: Question, margin: Margin) -> None:
         names = "price idle_w peak_w rack_units ports lead support space migration minimum_order embodied"
         numbers += [(f"{name} of {s}", getattr(sku, name)) for name in names.split()]
         if sku.peak_w < sku.idle_w:
-            raise FleetmarkError(message("{sku} draws less at its peak than idle: mend idle_w or peak_w", sku=s))
+            raise FleetmarkError(message("{sku} draws less at its peak than idle: correct idle_w or peak_w", sku=s))
         for w, worth in sku.worth.items():
             if not (math.isfinite(worth.value) and worth.value > 0):
                 raise FleetmarkError(message("the worth of {sku} for {workload} must be positive", sku=s, workload=w))
@@ -54,9 +54,9 @@ def refuse(question: Question, margin: Margin) -> None:
             raise FleetmarkError(message("the demand of {workload} must have a value for each period", workload=w))
         if not 0 < work.utilisation <= 1:
             raise FleetmarkError(message("the utilisation of {workload} must be above 0 and at most 1", workload=w))
-        there = {(c.sku, c.site) for c in q.fleet if c.count}
+        in_place = {(c.sku, c.site) for c in q.fleet if c.count}
         able = any(
-            w in sku.worth and (sku.price is not None or (s, k) in there)
+            w in sku.worth and (sku.price is not None or (s, k) in in_place)
             for s, sku in q.skus.items()
             for k in (work.sites or q.sites)
         )

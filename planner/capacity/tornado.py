@@ -1,9 +1,9 @@
-"""What a plan's cost hangs on: each input moved over its range alone, and the cheapest plan's cost then.
+"""What a plan's cost depends on: each input moves over its range alone, and the cheapest plan is costed again.
 
-Cost is that of the relaxation with fractions of servers, so that an input can be moved in the time of a linear
-programme; it lies a little below the plan's own, and differences of it are what an input does to the whole plan,
-substitution of one SKU by another included. Margins stay as they are, but that of a workload whose demand or worth is
-moved over what is believed of it: the margin is there for just that, and both together would count the doubt twice.
+The cost is that of the relaxation with fractions of servers, so that one move takes one linear programme. It lies a
+little below the plan's cost; differences of it show the effect of an input, including the substitution of one SKU by
+another. Margins stay as they are, except that of a workload whose demand or worth moves over its estimated range: the
+margin covers just that uncertainty, and both together would count it twice.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from planner.capacity.model import build
 from planner.capacity.question import Margin, Plan, Question
 from planner.capacity.queueing import CAP
 
-STEP = 0.10  # up and down, where nothing is known of an input's range
-RANK = 0.95  # the upper end of a range that is known; the lower is its mirror
-_UNIT = 1.0  # the worth, without error, of the machine that demand is counted in: nothing to be wrong about
-_UNUSED = 1e-6  # rank of what the plan does not use: looked at last
+STEP = 0.10  # up and down, if the range of an input is not known
+RANK = 0.95  # the upper end of a known range; the lower end mirrors it
+_UNIT = 1.0  # the exact worth of the machine that demand is counted in: it has no range
+_UNUSED = 1e-6  # rank of an input that the plan does not use: it comes last
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One input: ``low``, ``high``: what it is multiplied by, 5 to 95% of what is believed where ``known``, else
-    ``STEP`` down and up. ``at_low``, ``at_high``: by how much the present value changes; None: there is no plan then.
+    """One input. ``low``, ``high``: factors on it, the 5% and 95% quantiles if ``known``, else ``STEP`` down and up.
+    ``at_low``, ``at_high``: the change of the present value; None if there is no plan then.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Effect:
 
     @property
     def size(self) -> float:
-        """The larger change; infinite where one end has no plan."""
+        """The larger change; infinite if one end has no plan."""
         ends = (self.at_low, self.at_high)
         return max(math.inf if end is None else abs(end) for end in ends)
 
@@ -54,7 +54,7 @@ class _Input:
     known: bool
     rank: float
     moved: Callable[[bool], Question]  # to its high end?
-    covers: str = ""  # the workload whose margin is there for this input's doubt
+    covers: str = ""  # the workload whose margin covers the uncertainty of this input
 
 
 def tornado(
@@ -65,14 +65,14 @@ def tornado(
     seconds: float = 60.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> list[Effect]:
-    """The inputs by what they do to the cost, the largest first: demands, worths, prices, utilisations, energy price.
+    """The inputs by their effect on the cost, the largest first: demands, worths, prices, utilisations, energy price.
 
-    Of many inputs the ``most`` that the plan leans on are looked at, for about ``seconds``.
+    Only the ``most`` inputs that the plan uses most are moved, for about ``seconds``.
     """
     base = _relaxed(question, plan.margin)
     if base is None:
         return []
-    begin, found = clock(), []
+    begin, effects = clock(), []
     bases: dict[str, float | None] = {"": base}
     for one in sorted(_inputs(question, plan), key=lambda i: -i.rank)[:most]:
         if clock() - begin > seconds:
@@ -81,37 +81,37 @@ def tornado(
         if one.covers not in bases:
             bases[one.covers] = _relaxed(question, margin)
         before = bases[one.covers]
-        if before is None:  # a smaller demand cannot do without a plan, but the solver may give up
+        if before is None:  # a smaller demand always has a plan, but the solver may give up
             continue
         low, high = (_relaxed(one.moved(end), margin) for end in (False, True))
         changes = [None if cost is None else cost - before for cost in (low, high)]
-        found.append(Effect(one.name, one.low, one.high, one.known, *changes))
-    return sorted(found, key=lambda e: -e.size)
+        effects.append(Effect(one.name, one.low, one.high, one.known, *changes))
+    return sorted(effects, key=lambda e: -e.size)
 
 
 def _relaxed(question: Question, margin: Margin) -> float | None:
-    """The least cost with fractions of servers; None where nothing is possible."""
+    """The least cost with fractions of servers; None if there is no plan."""
     model = build(question, margin)
     limits = optimize.LinearConstraint(model.rows, model.low, model.high)
-    found = optimize.milp(model.cost, constraints=limits, bounds=optimize.Bounds(model.lower, model.upper))
-    return float(found.fun) * model.scale if found.fun is not None else None
+    result = optimize.milp(model.cost, constraints=limits, bounds=optimize.Bounds(model.lower, model.upper))
+    return float(result.fun) * model.scale if result.fun is not None else None
 
 
 def _inputs(q: Question, plan: Plan) -> list[_Input]:
-    """Every input, and how much of the plan it touches (to first order)."""
+    """Every input with the share of the plan that it affects (to first order)."""
     use, stock = plan.use, plan.stock
     total = float(use["servers"].sum()) or 1.0
     of_workload = use.groupby("workload")["servers"].sum() / total
     of_worth = use.groupby(["sku", "workload"])["servers"].sum() / total
     bought = stock.groupby("sku")["buy"].sum() / (float(stock["buy"].sum()) or 1.0)
     energy = float(plan.costs.loc[plan.costs["kind"] == "energy", "present"].sum()) / (plan.objective or 1.0)
-    found = [_energy(q, energy)] if q.energy_price or any(s.energy_price for s in q.sites.values()) else []
+    inputs = [_energy(q, energy)] if q.energy_price or any(s.energy_price for s in q.sites.values()) else []
     for w in q.workloads:
         share = float(of_workload.get(w, 0.0))
-        found += [_demand(q, w, share), _utilisation(q, w, share)]
+        inputs += [_demand(q, w, share), _utilisation(q, w, share)]
         unsure = [n for n, s in q.skus.items() if w in s.worth and (s.worth[w].se or s.worth[w].value != _UNIT)]
-        found += [_worth(q, s, w, float(of_worth.get((s, w), _UNUSED))) for s in unsure]
-    return found + [_price(q, s, float(bought.get(s, 0.0)) or _UNUSED) for s in q.skus if q.skus[s].price]
+        inputs += [_worth(q, s, w, float(of_worth.get((s, w), _UNUSED))) for s in unsure]
+    return inputs + [_price(q, s, float(bought.get(s, 0.0)) or _UNUSED) for s in q.skus if q.skus[s].price]
 
 
 def _demand(q: Question, name: str, share: float) -> _Input:

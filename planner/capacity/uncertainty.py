@@ -1,11 +1,11 @@
-"""What a plan is worth when demand and equivalence are not what was thought: simulated futures, and margins for them.
+"""A plan under uncertain demand and equivalence: simulated futures, and margins that cover them.
 
-A future draws one factor per workload for its demand, exp(sigma_t z): it is the same z in all periods, so that a
-workload that outgrows its forecast goes on doing so, and sigma says how that grows. It draws one factor per SKU and
-workload for what its servers are worth, exp(se x t) with t of the estimate's degrees of freedom: the same for all
-servers and periods, since an error of measurement does not average out over servers (common random numbers). Draws
+A future draws one factor per workload for its demand, exp(sigma_t z). The z is the same in all periods, so a workload
+that outgrows its forecast goes on doing so, and sigma gives the growth. It also draws one factor per SKU and workload
+for the worth of its servers, exp(se x t) with t of the estimate's degrees of freedom. That factor is the same for all
+servers and periods, because an error of measurement does not average out over servers (common random numbers). Draws
 depend on the seed and the names alone, so two plans, or two versions of a question, meet the same futures. Servers are
-counted in every draw, N = ceil(D / (E u)), and quantiles taken of the counts: the mean of E never stands below a line.
+counted in every draw, N = ceil(D / (E u)), and quantiles are taken of the counts: no formula divides by a mean of E.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ Solve = Callable[..., Plan | Conflict]  # called as solve(question, margin=...)
 
 BAND = (0.05, 0.5, 0.95)
 SIZES = (0.5, 0.9, 0.95)
-_TRIES = 5  # solves for a level of confidence
-_MORE, _STEP = 3, 0.1  # further ones, where a fresh seed does not confirm it, and how far apart
+_TRIES = 5  # solves to find a level of confidence
+_MORE, _STEP = 3, 0.1  # further solves if a fresh seed does not confirm the level, and their step
 
 
 @dataclass(frozen=True, slots=True)
 class Futures:
     """A plan in ``draws`` simulated futures.
 
-    ``shortfall``: the share in which, in some period (with any one failure domain gone where that is asked), no way of
-    sharing the servers in place among the workloads meets all demands; ``lo``, ``hi``: its 95% interval (Wilson), as
-    the draws are finite. ``unshared``: the same if servers stay with the workloads that the plan gives them.
-    ``table``: a row per (workload, period) with ``shortfall`` (short as shared out, in futures that cannot be mended by
-    sharing), ``demand_p5`` ``_p50`` ``_p95`` and ``capacity_p5`` ... in the workload's unit (capacity as the plan
-    shares it out, in the worst case), ``servers`` that the plan gives it and ``servers_p50`` ``_p90`` ``_p95`` that it
-    needs in the plan's mix of SKUs. ``sizing``: a row per (workload, period): were it alone, on the ``sku`` that is
-    cheapest for it, how many it needs. ``whole``: a row per period: ``installed`` and ``needed_p50`` ... of the plan's
-    servers at work. ``open``: draws that were not decided, counted as short.
+    ``shortfall``: the share of futures in which, in some period (if the question asks for survival: with any one
+    failure domain gone), no sharing of the servers in place meets all demands. ``lo``, ``hi``: its 95% interval for a
+    finite number of draws (Wilson). ``unshared``: the same if servers stay with the workloads of the plan.
+    ``table``: a row per (workload, period) with ``shortfall`` (short with the plan's shares, in futures that no sharing
+    can meet), ``demand_p5`` ``_p50`` ``_p95`` and ``capacity_p5`` ... in the workload's unit (capacity with the plan's
+    shares, in the worst case), ``servers`` in the plan and ``servers_p50`` ``_p90`` ``_p95`` that it needs in the
+    plan's mix of SKUs. ``sizing``: a row per (workload, period): the servers it needs alone, on the ``sku`` that is
+    cheapest for it. ``by_period``: a row per period: ``installed`` and ``needed_p50`` ... of the plan's servers.
+    ``open``: undecided draws, which count as short.
     """
 
     draws: int
@@ -55,15 +55,15 @@ class Futures:
     unshared: float
     table: pd.DataFrame
     sizing: pd.DataFrame
-    whole: pd.DataFrame
+    by_period: pd.DataFrame
     open: int = 0
 
 
 def futures(question: Question, plan: Plan, n: int = 2000, seed: int = 1) -> Futures:
-    """What becomes of ``plan`` in ``n`` futures. Its margins play no part: demand is what is drawn."""
+    """The ``plan`` in ``n`` futures. Its margins do not count: demand is drawn."""
     draws, fleet = sample(question, n, seed), Fleet(question, plan)
     lost, alone, works, left_open = fleet.short(draws)
-    rows, sizing, whole = [], [], []
+    rows, sizing, periods = [], [], []
     for t, work in enumerate(works):
         total = np.zeros(n)
         for i, (name, w) in enumerate(question.workloads.items()):
@@ -83,29 +83,29 @@ def futures(question: Question, plan: Plan, n: int = 2000, seed: int = 1) -> Fut
             each = needed(demand, draws.worth[:, list(question.skus).index(sku), i], w.utilisation)
             sizing.append({"workload": name, "period": t, "sku": sku} | _quantiles("servers", each, SIZES))
         installed = float(fleet.installed[t].sum())
-        whole.append({"period": t, "installed": installed} | _quantiles("needed", np.ceil(total * (1 - 1e-9)), SIZES))
+        periods.append({"period": t, "installed": installed} | _quantiles("needed", np.ceil(total * (1 - 1e-9)), SIZES))
     share = float(lost.any(axis=1).mean())
     lo, hi = _wilson(share, n)
     unshared = float(alone.any(axis=(1, 2)).mean())
-    table, alone_, together = (pd.DataFrame(part) for part in (rows, sizing, whole))
+    table, alone_, together = (pd.DataFrame(part) for part in (rows, sizing, periods))
     return Futures(n, seed, share, lo, hi, unshared, table, alone_, together, left_open)
 
 
 def _quantiles(name: str, values: Floats, levels: Sequence[float]) -> dict[str, float]:
-    """The smallest value that so many do not exceed: a count stays a count."""
-    found = np.quantile(values, levels, method="inverted_cdf")
-    return {f"{name}_p{100 * level:g}": float(v) for level, v in zip(levels, found, strict=True)}
+    """Quantiles that are values of the sample, so that a count stays a count."""
+    quantiles = np.quantile(values, levels, method="inverted_cdf")
+    return {f"{name}_p{100 * level:g}": float(v) for level, v in zip(levels, quantiles, strict=True)}
 
 
 def _wilson(share: float, n: int) -> tuple[float, float]:
     """The 95% score interval of a share of ``n`` draws (Wilson, J. Am. Stat. Assoc. 22, 1927)."""
-    found = stats.binomtest(round(share * n), n).proportion_ci(0.95, method="wilson")
-    return float(found.low), float(found.high)
+    interval = stats.binomtest(round(share * n), n).proportion_ci(0.95, method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 def _cheapest(question: Question, workload: str) -> str:
-    """The SKU whose work costs least: price over the horizon's years, support, space and energy at its highest use, per
-    unit of work; among those on sale, all where none is.
+    """The SKU with the cheapest work: price over the years of the horizon, support, space and energy at its highest
+    utilisation, per unit of work. Among SKUs on sale, or among all if none is.
     """
     q, w = question, question.workloads[workload]
     able = [s for s in q.skus.values() if workload in s.worth]
@@ -129,75 +129,74 @@ def margined(
     *,
     n: int = 2000,
     seed: int = 1,
-    said: Callable[[str], None] = lambda sentence: None,
+    say: Callable[[str], None] = lambda sentence: None,
 ) -> Plan | Conflict:
-    """The cheapest plan found that meets demand in at least ``quantile`` of futures (the question's where None).
+    """The cheapest plan that meets demand in at least ``quantile`` of futures (None: the question's quantile).
 
-    ``solve(question, margin=...)`` is asked nine times at most. A margin is the quantile, at one level of confidence
-    for all workloads and periods, of demand over worth in the SKUs that serve the workload. The level is searched for
-    at which the share of futures met, less its sampling error, is the one asked for, and confirmed with another seed.
-    ``said`` hears how it goes, a sentence a solve.
+    ``solve(question, margin=...)`` is called nine times at most. A margin is the quantile, at one level of confidence
+    for all workloads and periods, of demand over worth in the SKUs that serve the workload. The search is for the level
+    at which the share of futures met, less its sampling error, equals ``quantile``; another seed confirms it.
+    ``say`` gets a sentence per solve.
 
-    Returns the Conflict of the least margins that are wanted and cannot be had. Raises FleetmarkError for a quantile
-    that is none.
+    Returns the Conflict of the smallest margins that are needed but have no plan. Raises FleetmarkError for a quantile
+    outside 0 to 1.
     """
-    wanted = question.quantile if quantile is None else quantile
-    if not 0 < wanted < 1:
-        raise FleetmarkError(f"a plan for a quantile of {wanted:g}: it lies between 0 and 1, such as 0.95")
+    quantile = question.quantile if quantile is None else quantile
+    if not 0 < quantile < 1:
+        raise FleetmarkError(f"a plan for a quantile of {quantile:g}: it lies between 0 and 1, such as 0.95")
     draws, fresh = sample(question, n, seed), sample(question, n, seed + 1)
-    target = min(wanted + 1.645 * math.sqrt(wanted * (1 - wanted) / n), 1.0)
+    target = min(quantile + 1.645 * math.sqrt(quantile * (1 - quantile) / n), 1.0)
     plan = solve(question, margin={})
     if isinstance(plan, Conflict):
         return plan
     need = _need(question, plan, draws)
-    search = _Search(target, _met(question, plan, draws), n, need.shape[1], wanted)
+    search = _Search(target, _met(question, plan, draws), n, need.shape[1], quantile)
     best, refused = (plan if search.above is not None else None), None
     for _ in range(_TRIES if best is None else 0):
         level = search.next()
         try:
-            found = _with_margin(question, solve, need, level)
-        except FleetmarkError:  # time ran out: a plan that is dearer than need be is worth more than none
+            candidate = _with_margin(question, solve, need, level)
+        except FleetmarkError:  # time ran out: a plan that is too dear is better than none
             if best is None:
                 raise
             break
-        if isinstance(found, Conflict):
-            refused, search.most = found, level
+        if isinstance(candidate, Conflict):
+            refused, search.most = candidate, level
             continue
-        met = _met(question, found, draws)
-        said(
-            f"margins at {stats.norm.cdf(level):.1%} confidence: cost {found.objective:,.0f}, {met:.1%} of futures met"
-        )
+        met = _met(question, candidate, draws)
+        confidence = stats.norm.cdf(level)
+        say(f"margins at {confidence:.1%} confidence: cost {candidate.objective:,.0f}, {met:.1%} of futures met")
         if search.learn(level, met):
-            best = found if best is None or found.objective < best.objective else best
+            best = candidate if best is None or candidate.objective < best.objective else best
     level = search.most if search.above is None else search.above[0] + _STEP
     for _ in range(_MORE):
-        if best is not None and _met(question, best, fresh) >= wanted:
+        if best is not None and _met(question, best, fresh) >= quantile:
             return best
-        found = _with_margin(question, solve, need, level)
-        if isinstance(found, Conflict):
-            refused = found
+        candidate = _with_margin(question, solve, need, level)
+        if isinstance(candidate, Conflict):
+            refused = candidate
             break
-        best, level = found, level + _STEP
-    if refused is None and best is not None and _met(question, best, fresh) >= wanted:
+        best, level = candidate, level + _STEP
+    if refused is None and best is not None and _met(question, best, fresh) >= quantile:
         return best
     if refused is not None:
         return refused
     raise FleetmarkError(
-        f"no margin gave a plan that meets demand in {wanted:.1%} of futures; lower the quantile, "
+        f"no margin gave a plan that meets demand in {quantile:.1%} of futures; lower the quantile, "
         "or the sigmas if they are wider than is meant"
     )
 
 
 class _Search:
-    """For the level (of a normal distribution) at which ``target`` of futures are met: between the highest that does
-    not and the lowest that does, as if the met share were normal in the level.
+    """Search for the level (of a normal distribution) at which ``target`` of futures are met. It interpolates between
+    the highest level that does not suffice and the lowest that does, as if the met share were normal in the level.
     """
 
-    def __init__(self, target: float, at_median: float, n: int, workloads: int, wanted: float) -> None:
+    def __init__(self, target: float, at_median: float, n: int, workloads: int, quantile: float) -> None:
         self.least = 0.5 / n
         self.target = self._level(target)
-        self.first = self._level(wanted)
-        self.most = float(stats.norm.ppf(1 - (1 - wanted) / (4 * workloads)))  # as if they failed one by one
+        self.first = self._level(quantile)
+        self.most = float(stats.norm.ppf(1 - (1 - quantile) / (4 * workloads)))  # as if workloads failed independently
         self.below: tuple[float, float] = (0.0, self._level(at_median))
         self.above: tuple[float, float] | None = None
         self.learn(0.0, at_median)
@@ -206,7 +205,7 @@ class _Search:
         return float(stats.norm.ppf(min(max(share, self.least), 1 - self.least)))
 
     def learn(self, level: float, met: float) -> bool:
-        """Whether that was enough."""
+        """Record the share that a level meets; whether it is enough."""
         at = (level, self._level(met))
         if at[1] < self.target:
             self.below = max(self.below, at)
@@ -224,8 +223,8 @@ class _Search:
 
 
 def _need(question: Question, plan: Plan, draws: Draws) -> Floats:
-    """(draws, workloads, periods): demand over worth, as multiples of what was planned on. Worth is that of the SKUs
-    that serve the workload in the plan.
+    """(draws, workloads, periods): demand over worth, as multiples of the plan's values. Worth is that of the SKUs that
+    serve the workload in the plan.
     """
     fleet = Fleet(question, plan)
     point = np.array(
@@ -241,11 +240,11 @@ def _need(question: Question, plan: Plan, draws: Draws) -> Floats:
 
 
 def _with_margin(question: Question, solve: Solve, need: Floats, level: float) -> Plan | Conflict:
-    """Solved with every margin at one level (of a normal distribution)."""
+    """The plan with every margin at one level (of a normal distribution)."""
     at = np.quantile(need, float(stats.norm.cdf(level)), axis=0)
     margin: Margin = {w: tuple(row) for w, row in zip(question.workloads, at.tolist(), strict=True)}
-    found = solve(question, margin=margin)
-    return found if isinstance(found, Conflict) or found.margin else replace(found, margin=margin)
+    plan = solve(question, margin=margin)
+    return plan if isinstance(plan, Conflict) or plan.margin else replace(plan, margin=margin)
 
 
 def _met(question: Question, plan: Plan, draws: Draws) -> float:

@@ -1,1 +1,1 @@
-"""A capacity plan as documents show it."""
+"""A capacity plan as documents."""

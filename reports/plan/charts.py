@@ -1,4 +1,4 @@
-"""Charts of a capacity plan: demand against capacity with its band, cost by year, power by site, what cost hangs on."""
+"""Charts of a capacity plan: demand, its band and capacity; cost by year; power by site; effects of inputs on cost."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _LEGEND: Spec = {
 
 
 def demand(v: PlanView, futures: Futures | None, _: Language) -> list[Chart]:
-    """A chart per workload: the median of demand in its band of 5 to 95% of futures, what is planned for, capacity."""
-    made = []
+    """A chart per workload: median demand with its band of 5 to 95% of futures, planned demand and capacity."""
+    result = []
     for n, (name, workload) in enumerate(list(v.question.workloads.items())[:MOST]):
         rows = v.of(name)
         periods = [fmt.clean(v.question.periods[s.period]) for s in rows]
@@ -39,8 +39,8 @@ def demand(v: PlanView, futures: Futures | None, _: Language) -> list[Chart]:
         }
         band = _band(futures, name)
         spec = _lines(periods, lines, band, fmt.clean(workload.unit))
-        made.append(Chart(fmt.clean(name), _demand_note(v, bool(band)), to_svg(spec, n)))
-    return made
+        result.append(Chart(fmt.clean(name), _demand_note(v, bool(band)), to_svg(spec, n)))
+    return result
 
 
 def _demand_note(v: PlanView, banded: bool) -> str:
@@ -57,8 +57,8 @@ def _band(futures: Futures | None, workload: str) -> list[tuple[float, float]]:
     if futures is None:
         return []
     rows = futures.table[futures.table["workload"] == workload].sort_values("period")
-    found = [(float(lo), float(hi)) for lo, hi in zip(rows["demand_p5"], rows["demand_p95"], strict=True)]
-    return found if any(hi > lo for lo, hi in found) else []
+    band = [(float(lo), float(hi)) for lo, hi in zip(rows["demand_p5"], rows["demand_p95"], strict=True)]
+    return band if any(hi > lo for lo, hi in band) else []
 
 
 def _x(periods: Sequence[str]) -> Spec:
@@ -152,8 +152,8 @@ def _money_scale(v: PlanView) -> tuple[float, str]:
 
 
 def power(v: PlanView, _: Language) -> list[Chart]:
-    """A chart per site: what its servers draw at their peak, by SKU, against its limit."""
-    made = []
+    """A chart per site: peak power of its servers by SKU, and its limit."""
+    result = []
     stock = v.plan.stock
     for n, (name, site) in enumerate(list(v.question.sites.items())[:MOST]):
         mine = stock[(stock["site"] == name) & (stock["peak_w"] > 0)]
@@ -175,12 +175,12 @@ def power(v: PlanView, _: Language) -> list[Chart]:
         periods = [fmt.clean(p) for p in v.question.periods]
         spec = _bars(rows, periods, [fmt.clean(s) for s in skus], unit, limit)
         note = (
-            message("all installed at their peak; no limit is given")
+            message("all installed servers at their peak; no limit")
             if limit is None
-            else message("all installed at their peak; dashed: the limit")
+            else message("all installed servers at their peak; dashed: the limit")
         )
-        made.append(Chart(fmt.clean(name), note, to_svg(spec, 200 + n)))
-    return made
+        result.append(Chart(fmt.clean(name), note, to_svg(spec, 200 + n)))
+    return result
 
 
 def tornado(v: PlanView, effects: Sequence[Effect], _: Language) -> list[Chart]:
@@ -232,6 +232,6 @@ def tornado(v: PlanView, effects: Sequence[Effect], _: Language) -> list[Chart]:
         ],
     }
     note = message(
-        "change of the present value when one input alone moves over its range: 5 to 95%, or ±10% where none is known"
+        "change of the present value when one input alone moves over its range: 5 to 95%, or ±10% if no range is known"
     )
-    return [Chart(message("What the cost hangs on"), note, to_svg(spec, 300))]
+    return [Chart(message("What the cost depends on"), note, to_svg(spec, 300))]

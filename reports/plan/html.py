@@ -21,7 +21,7 @@ from reports.plan.view import PlanView, kind, price_of, trades
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What makes the page again: when, the command, and the language it speaks."""
+    """What reproduces the page: time, command and language."""
 
     created: str
     command: str
@@ -30,7 +30,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """What ``base.html.j2`` asks of every report."""
+    """The fields that ``base.html.j2`` needs of every report."""
 
     id: str
     created: str
@@ -46,7 +46,7 @@ def render(
     *,
     templates: Path | None = None,
 ) -> str:
-    """The page; ``templates`` and errors as of ``reports.html.render``."""
+    """The page; ``templates`` and errors as for ``reports.html.render``."""
     q, language = v.question, about.language
     this = _Page(q.date, about.created, __version__, language)
     context: dict[str, Any] = {
@@ -54,7 +54,7 @@ def render(
         "report": this,
         "campaign": this,
         "faces": [],
-        "scales": False,  # every figure has one unit, in its head
+        "scales": False,  # every column has one unit, in its head
         "embedded": Embedded("", {}, False, 0),
         "sections": _sections(v, futures, tornado),
         "v": v,
@@ -84,7 +84,7 @@ def _title(v: PlanView) -> Message:
 
 
 def _last(v: PlanView, futures: Futures | None) -> list[Mapping[str, Any]]:
-    """What the futures say of each workload in the last period."""
+    """The figures of the futures for each workload in the last period."""
     if futures is None:
         return []
     rows = futures.table[futures.table["period"] == len(v.question.periods) - 1]
@@ -103,4 +103,4 @@ def _sections(v: PlanView, futures: Futures | None, tornado: Sequence[Effect]) -
         (True, "inputs", message("Inputs")),
         (True, "provenance", message("Provenance")),
     ]
-    return [Section(id_, title) for there, id_, title in parts if there]
+    return [Section(id_, title) for shown, id_, title in parts if shown]

@@ -1,4 +1,4 @@
-"""A capacity plan as JSON: every figure with every digit, periods by name, money in the question's currency."""
+"""A capacity plan as JSON: figures with all digits, periods by name, money in the question's currency."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from planner.capacity.uncertainty import Futures
 from reports.plan.view import PlanView
 
 SCHEMA = 1
+_KEYS = {"by_period": "whole"}  # fields of Futures whose key in JSON is another
 
 
 def of_plan(v: PlanView, futures: Futures | None, tornado: Sequence[Effect], about: Mapping[str, Any]) -> str:
-    """A plan and what is said of it; ``about``: what else the caller wants at the top (command, when)."""
+    """A plan with its analyses; ``about``: further keys at the top (command, time)."""
     q = v.question
     doc = {
         "schema": SCHEMA,
@@ -37,10 +38,10 @@ def of_plan(v: PlanView, futures: Futures | None, tornado: Sequence[Effect], abo
     return _text(doc)
 
 
-def of_conflict(q: Question, found: Conflict, about: Mapping[str, Any]) -> str:
+def of_conflict(q: Question, conflict: Conflict, about: Mapping[str, Any]) -> str:
     """Why there is no plan."""
-    conflict = {"smallest": found.smallest, "limits": [asdict(limit) for limit in found.limits]}
-    return _text({"schema": SCHEMA, **about, "question": _question(q), "plan": None, "conflict": conflict})
+    doc = {"smallest": conflict.smallest, "limits": [asdict(limit) for limit in conflict.limits]}
+    return _text({"schema": SCHEMA, **about, "question": _question(q), "plan": None, "conflict": doc})
 
 
 def _question(q: Question) -> dict[str, Any]:
@@ -65,13 +66,13 @@ def _plan(v: PlanView, q: Question) -> dict[str, Any]:
             for o in v.retired
         ],
         "costs": _named(plan.costs, q),
-        "stock": _named(_there(plan), q),
+        "stock": _named(_occupied(plan), q),
         "use": _named(plan.use, q),
     }
 
 
-def _there(plan: Plan) -> pd.DataFrame:
-    """Without the rows in which nothing stands nor moves."""
+def _occupied(plan: Plan) -> pd.DataFrame:
+    """The stock without rows of zeros."""
     counts = plan.stock[["buy", "arrive", "retire", "installed"]]
     return plan.stock[(counts != 0).any(axis=1)]
 
@@ -93,10 +94,11 @@ def _alternative(a: Alternative) -> dict[str, Any]:
     }
 
 
-def _futures(found: Futures, q: Question) -> dict[str, Any]:
-    frames = {f.name for f in fields(found) if isinstance(getattr(found, f.name), pd.DataFrame)}
-    plain = {f.name: getattr(found, f.name) for f in fields(found) if f.name not in frames}
-    return plain | {name: _named(getattr(found, name), q) for name in sorted(frames)}
+def _futures(futures: Futures, q: Question) -> dict[str, Any]:
+    values = {_KEYS.get(f.name, f.name): getattr(futures, f.name) for f in fields(futures)}
+    frames = {key: value for key, value in values.items() if isinstance(value, pd.DataFrame)}
+    plain = {key: value for key, value in values.items() if key not in frames}
+    return plain | {key: _named(frames[key], q) for key in sorted(frames)}
 
 
 def _text(doc: Mapping[str, Any]) -> str:
@@ -104,7 +106,7 @@ def _text(doc: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON knows; a number that is none (infinite degrees of freedom, say) is null."""
+    """A value in the types of JSON; infinities (of degrees of freedom, say) and NaN are null."""
     if is_dataclass(value) and not isinstance(value, type):
         return _plain({f.name: getattr(value, f.name) for f in fields(value)})
     if isinstance(value, Mapping):

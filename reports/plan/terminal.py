@@ -1,4 +1,4 @@
-"""A capacity plan for a terminal: the answer first, then purchases, costs, whether it is enough, and how sure it is."""
+"""A capacity plan for a terminal: the answer, purchases, costs, capacity, limits, alternatives and futures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from planner.capacity.uncertainty import Futures
 from reports.kit.format import clean
 from reports.plan.view import Order, PlanView, Supply, price_of, trades
 
-MOST = 8  # of what is listed: limits, effects
+MOST = 8  # rows of a list of limits or effects
 MOST_ROWS = 40
 _MANY = re.compile(r"\b(server|machine|host|node|unit|port|domain)s$")
 
@@ -46,7 +46,7 @@ def show(v: PlanView, futures: Futures | None, tornado: Sequence[Effect]) -> lis
 def answer(v: PlanView) -> str:
     """The plan in one sentence."""
     q = v.question
-    what = f"Buy {v.bought_said()}" if v.bought() else "Buy nothing"
+    what = f"Buy {v.bought_text()}" if v.bought() else "Buy nothing"
     gone = sum(o.count for o in v.retired)
     retired = f", retire {gone:,}" if gone else ""
     span = clean(q.periods[0]) + (f" to {clean(q.periods[-1])}" if len(q.periods) > 1 else "")
@@ -97,7 +97,7 @@ def _costs(v: PlanView) -> RenderableType:
 
 
 def _supply(v: PlanView, futures: Futures | None) -> RenderableType:
-    """A row per workload: its first, its tightest and its last period say enough here."""
+    """Rows per workload: its first, its tightest and its last period."""
     table = _table("workload", "period", "demand", "planned for", "capacity", "servers", "load", left=2)
     for w, workload in v.question.workloads.items():
         rows = v.of(w)
@@ -148,18 +148,18 @@ def _alternatives(v: PlanView, others: Sequence[Alternative]) -> Iterator[Text]:
         part = other.extra / v.plan.objective if v.plan.objective else 0.0
         proven = "" if other.least >= 0 else ", not proven to be dearer"
         yield Text(f"  {clean(other.name)}: {other.extra:+,.0f} {v.question.currency} ({part:+.2%}){proven}")
-        told = ", ".join(f"{name} {figure}" for name, figure in trades(other, v.question.currency))
-        yield Text(f"    {told or 'the same in purchases, power and space'}", style="dim")
+        differences = ", ".join(f"{name} {figure}" for name, figure in trades(other, v.question.currency))
+        yield Text(f"    {differences or 'the same in purchases, power and space'}", style="dim")
     if v.others_missing:
         yield Text(f"  {v.others_missing}", style="dim")
 
 
-def _futures(v: PlanView, found: Futures, tornado: Sequence[Effect]) -> Iterator[RenderableType]:
+def _futures(v: PlanView, futures: Futures, tornado: Sequence[Effect]) -> Iterator[RenderableType]:
     yield Text(
-        f"  demand is not met in {found.shortfall:.1%} of them ({found.lo:.1%} to {found.hi:.1%}); "
-        f"asked for: at most {1 - v.question.quantile:.1%}"
+        f"  demand is not met in {futures.shortfall:.1%} of them ({futures.lo:.1%} to {futures.hi:.1%}); "
+        f"target: at most {1 - v.question.quantile:.1%}"
     )
-    last = found.table[found.table["period"] == len(v.question.periods) - 1]
+    last = futures.table[futures.table["period"] == len(v.question.periods) - 1]
     table = _table("servers needed, last period", "p50", "p90", "p95", "in the plan", "short in")
     for row in last.to_dict("records"):
         sizes = [f"{row[f'servers_{p}']:,.0f}" for p in ("p50", "p90", "p95")]
@@ -168,8 +168,8 @@ def _futures(v: PlanView, found: Futures, tornado: Sequence[Effect]) -> Iterator
     moving = [e for e in tornado if e.size > 0][:MOST]
     if moving:
         yield Text(
-            "  what the cost hangs on: it changes by so much where one input alone lies at the low or high end of its "
-            "range (5 and 95%, or ±10% where none is known)"
+            "  what the cost depends on: its change when one input alone is at the low or high end of its range "
+            "(5 and 95%, or ±10% if no range is known)"
         )
         money = v.question.currency
         table = _table("", "low end", "high end", f"at low end, {money}", f"at high end, {money}")
@@ -187,20 +187,20 @@ def _margin(v: PlanView) -> str:
     return f"planned for more than the median demand, by a factor from first to last period: {', '.join(named)}"
 
 
-def conflict(q: Question, found: Conflict) -> list[RenderableType]:
-    """Why there is no plan, and what would have to give way."""
-    head = f"No plan meets this: {count(len(found.limits), 'limit')} cannot hold together"
+def conflict(q: Question, conflict: Conflict) -> list[RenderableType]:
+    """Why there is no plan, and which relaxations would give one."""
+    head = f"No plan meets this: {count(len(conflict.limits), 'limit')} cannot hold together"
     parts: list[RenderableType] = [Text(head, style="bold red")]
-    for limit in found.limits:
+    for limit in conflict.limits:
         if limit.relax is None:
             others = " and ".join(limit.beside) or "the others"
-            way = f"nothing is gained by changing it alone: {others} still cannot hold together"
+            change = f"changing it alone does not help: {others} still cannot hold together"
         else:
             cost = f"; the plan then costs {limit.cost:,.0f} {q.currency}" if limit.cost is not None else ""
             by, unit = (limit.relax / 1000, "kW") if limit.unit == "W" else (limit.relax, limit.unit)
             figure = f"{by:,.0f}" if by >= 1e4 else significant(by, 4)
-            way = f"alone it has to give way by {figure} {unit}{cost}"
-        parts.append(Text(f"  {clean(limit.name)}: {clean(way)}"))
-    if not found.smallest:
+            change = f"alone it must be relaxed by {figure} {unit}{cost}"
+        parts.append(Text(f"  {clean(limit.name)}: {clean(change)}"))
+    if not conflict.smallest:
         parts.append(Text("  (a smaller set of limits in conflict may exist)", style="dim"))
     return parts

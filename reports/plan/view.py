@@ -17,7 +17,7 @@ NEAR = 1e-6
 @dataclass(frozen=True, slots=True)
 class Order:
     """``count`` servers of ``sku`` for ``site``, ordered in period ``period``, in use from ``arrives`` on (None: after
-    the last period), for ``money`` undiscounted. Also what is retired; then nothing arrives and money is migration.
+    the last period), for ``money`` undiscounted. Also a retirement: then nothing arrives and money is migration.
     """
 
     period: int
@@ -30,9 +30,9 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """A workload in a period. ``demand``: its median; ``planned``: that with the plan's margin; ``capacity``: what the
-    plan's servers give it, with the worst failure domain gone where that is asked; all in the workload's unit.
-    ``servers``: how many serve it at all sites.
+    """A workload in a period. ``demand``: its median; ``planned``: the median with the plan's margin; ``capacity``:
+    work of the plan's servers, with the worst failure domain gone if the question asks for survival; all in the
+    workload's unit. ``servers``: the number that serve it at all sites.
     """
 
     workload: str
@@ -44,13 +44,13 @@ class Supply:
 
     @property
     def spare(self) -> float:
-        """Capacity beyond what was planned for, as a part of that."""
+        """Capacity beyond the planned demand, as a share of it."""
         return self.capacity / self.planned - 1 if self.planned else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A site in a period: servers in place, and what they take of each limit (None: no limit), W at peak."""
+    """A site in a period: servers in place, and their use of each limit (None: no limit), W at peak."""
 
     site: str
     period: int
@@ -63,7 +63,7 @@ class Load:
     port_limit: float | None
 
 
-OTHERS = 2  # next best plans that are looked for
+OTHERS = 2  # next best plans to search for
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,19 +82,19 @@ class PlanView:
     bindings: Sequence[Binding] = field(default_factory=tuple)
 
     def bought(self) -> dict[str, int]:
-        """SKU to how many are bought in all."""
-        found: dict[str, int] = {}
+        """SKU to the number bought over all periods."""
+        counts: dict[str, int] = {}
         for order in self.orders:
-            found[order.sku] = found.get(order.sku, 0) + order.count
-        return found
+            counts[order.sku] = counts.get(order.sku, 0) + order.count
+        return counts
 
-    def bought_said(self) -> str:
+    def bought_text(self) -> str:
         """The same in words: ``16 genoa, 395 turin``."""
         return joined(message("{n} {sku}", n=f"{n:,}", sku=clean(sku)) for sku, n in self.bought().items())
 
     @property
     def others_missing(self) -> Message | None:
-        """What to say where fewer next best plans were found than are looked for; None where there are enough."""
+        """A note if there are fewer next best plans than ``OTHERS``; None if there are enough."""
         if not self.orders or len(self.alternatives) >= OTHERS:
             return None
         return message("No other plan was found that buys less of something: there is none, or the time was too short.")
@@ -137,12 +137,12 @@ def _moved(plan: Plan, column: str) -> list[tuple[int, str, str, int]]:
 
 
 def _orders(q: Question, plan: Plan) -> list[Order]:
-    made = []
+    orders = []
     for period, site, sku, count in _moved(plan, "buy"):
         arrives = period + q.skus[sku].lead
         money = count * (q.skus[sku].price or 0.0)
-        made.append(Order(period, arrives if arrives < len(q.periods) else None, site, sku, count, money))
-    return made
+        orders.append(Order(period, arrives if arrives < len(q.periods) else None, site, sku, count, money))
+    return orders
 
 
 def _retired(q: Question, plan: Plan) -> list[Order]:
@@ -153,7 +153,7 @@ def _retired(q: Question, plan: Plan) -> list[Order]:
 
 
 def years(q: Question) -> list[str]:
-    """What year each period is in: the calendar's, where the names begin with it, else counted from the first."""
+    """The year of each period: the calendar's if names begin with it, else counted from the first."""
     named = [p[:4] for p in q.periods]
     if all(n.isdigit() and len(n) == 4 for n in named):
         return named
@@ -162,28 +162,28 @@ def years(q: Question) -> list[str]:
 
 def _costs(plan: Plan, years: Sequence[str]) -> dict[str, tuple[tuple[float, ...], float]]:
     names = list(dict.fromkeys(years))
-    made = {}
+    costs = {}
     for kind in KINDS:
         rows = plan.costs[plan.costs["kind"] == kind]
         by_year = (
             rows.groupby(rows["period"].map(lambda t: years[int(t)]))["money"].sum().reindex(names, fill_value=0.0)
         )
-        made[kind] = (tuple(float(v) for v in by_year), float(rows["present"].sum()))
-    return {kind: cost for kind, cost in made.items() if any(cost[0])}
+        costs[kind] = (tuple(float(v) for v in by_year), float(rows["present"].sum()))
+    return {kind: cost for kind, cost in costs.items() if any(cost[0])}
 
 
 def _supply(q: Question, plan: Plan) -> list[Supply]:
     work = _work(q, plan)
     domains = sorted({q.domain(k) for k in q.sites}) if q.survive else [None]
-    made = []
+    supply = []
     for w, workload in q.workloads.items():
         mine = work[work["workload"] == w]
         for t in range(len(q.periods)):
             now = mine[mine["period"] == t]
             left = [float(now.loc[now["domain"] != lost, "work"].sum()) for lost in domains]
             planned = workload.point[t] * plan.factor(w, t)
-            made.append(Supply(w, t, workload.point[t], planned, min(left), float(now["servers"].sum())))
-    return made
+            supply.append(Supply(w, t, workload.point[t], planned, min(left), float(now["servers"].sum())))
+    return supply
 
 
 def _work(q: Question, plan: Plan) -> pd.DataFrame:
@@ -203,23 +203,23 @@ def _loads(q: Question, plan: Plan) -> list[Load]:
     columns = ["installed", "peak_w", "units", "plugs"]
     sums = stock.groupby(["site", "period"])[columns].sum()
     held = {(str(k), int(t)): row for (k, t), *row in sums.itertuples(name=None)}
-    made = []
+    loads = []
     for k, site in q.sites.items():
         for t in range(len(q.periods)):
             n, power, units, plugs = (float(v) for v in held.get((k, t), (0, 0, 0, 0)))
-            made.append(Load(k, t, int(n), power, site.power_w, units, site.rack_units, plugs, site.ports))
-    return made
+            loads.append(Load(k, t, int(n), power, site.power_w, units, site.rack_units, plugs, site.ports))
+    return loads
 
 
 def price_of(binding: Binding) -> tuple[float | None, str]:
-    """What one unit more of a limit (of a demand: less) saves, and the unit, in one that people buy: kW, not W."""
+    """The saving from one unit more of a limit (of a demand: less), and the unit; power is in kW, not W."""
     if binding.unit != "W":
         return binding.saves, binding.unit
     return (None if binding.saves is None else binding.saves * 1000), "kW"
 
 
 def trades(other: Alternative, currency: str) -> list[tuple[Message, str]]:
-    """What an alternative gives and takes: each difference to the plan by name, with its figure and unit."""
+    """The differences of an alternative to the plan: name, and figure with unit."""
     units = {
         "purchases": (message("purchases"), 1.0, currency, 0),
         "running": (message("running costs"), 1.0, currency, 0),
@@ -236,7 +236,7 @@ def trades(other: Alternative, currency: str) -> list[tuple[Message, str]]:
 
 
 def kind(name: str) -> Message:
-    """A kind of cost (of ``KINDS``) as a word of ours."""
+    """A kind of cost (of ``KINDS``) as a translatable word."""
     return {
         "purchase": message("purchase"),
         "energy": message("energy"),

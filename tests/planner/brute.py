@@ -1,7 +1,8 @@
-"""Small capacity questions at random, and their least cost by trying everything; nothing of the solver is used.
+"""Small random capacity questions, and their least cost by brute force; nothing of the solver is used.
 
-Servers are followed one by one with their ages, the oldest retired first. Every order and retirement is tried, and for
-each period every number of active servers; how these share the work is a linear programme (dedicated servers: tried).
+Servers are tracked one by one with their ages; the oldest are retired first. Every order and retirement is tried, and
+for each period every number of active servers. A linear programme shares the work among them; dedicated servers are
+tried one by one.
 """
 
 from __future__ import annotations
@@ -22,21 +23,21 @@ LARGEST = 10**5
 
 
 def small(seed: int) -> Question:
-    """A question of 1-2 SKUs, sites and workloads and 1-3 periods, with some of all that can be asked for; few enough
-    orders are possible for all to be tried.
+    """A question of 1-2 SKUs, sites and workloads and 1-3 periods, with a random choice of all features, and few enough
+    possible orders to try them all.
     """
-    made = _made(seed)
-    return made if _orders(made) <= LARGEST else small(seed + 100_000)
+    question = _random(seed)
+    return question if _orders(question) <= LARGEST else small(seed + 100_000)
 
 
 def _orders(q: Question) -> int:
-    """How many ways there are to order and to use what is ordered, about."""
-    there = sum(c.count for c in q.fleet)
-    each = [(n + 1) * (n + there + 1) for n in _most(q)]
+    """About the number of possible orders and retirements."""
+    in_place = sum(c.count for c in q.fleet)
+    each = [(n + 1) * (n + in_place + 1) for n in _most(q)]
     return math.prod(each) ** len(q.periods)
 
 
-def _made(seed: int) -> Question:
+def _random(seed: int) -> Question:
     r = random.Random(seed)
     periods = r.choice([1, 2, 2, 3])
     works = ["web", "db"][: r.choice([1, 1, 2])]
@@ -110,7 +111,7 @@ def _made(seed: int) -> Question:
 
 
 def _most(q: Question) -> list[int]:
-    """The most of each (SKU, site) that can be of use."""
+    """The largest useful number of each (SKU, site)."""
     need = sum(
         math.ceil(max(work.point) / (work.utilisation * min(x.worth[w].value for x in q.skus.values() if w in x.worth)))
         for w, work in q.workloads.items()
@@ -124,7 +125,7 @@ def _most(q: Question) -> list[int]:
 
 
 def least(q: Question) -> float:
-    """The least present value, infinite where nothing meets the demand."""
+    """The least present value, infinite if no plan meets the demand."""
     periods = len(q.periods)
     pairs = [(s, k) for s in q.skus for k in q.sites]
     most = _most(q)
@@ -152,37 +153,37 @@ def least(q: Question) -> float:
     def onward(
         t: int, ages: tuple[tuple[int, ...], ...], coming: tuple[tuple[int, ...], ...], spent: tuple[float, ...]
     ) -> float:
-        """From period t on: ``ages`` of the servers of each pair, the oldest first; ``coming``: arrivals by delay."""
+        """The least cost from period t on. ``ages`` of each pair's servers, oldest first; ``coming``: later arrivals."""
         if t == periods:
             return 0.0
-        found = math.inf
+        least_cost = math.inf
         for x, after in orders(t, spent):
-            there, later, bought = [], [], 0.0
+            present, later, bought = [], [], 0.0
             for j, (s, _) in enumerate(pairs):
                 sku = q.skus[s]
                 line = [*coming[j], *[0] * (sku.lead + 1 - len(coming[j]))]
                 line[sku.lead] += x[j]
-                there.append(ages[j] + (0,) * line[0])
+                present.append(ages[j] + (0,) * line[0])
                 later.append(tuple(line[1:]))
                 bought += x[j] * ((sku.price or 0.0) + q.carbon_price / 1000 * sku.embodied)
-            if bought * q.weight(t) >= found:
+            if bought * q.weight(t) >= least_cost:
                 continue
             gone = []
-            for servers, (s, _) in zip(there, pairs, strict=True):
+            for servers, (s, _) in zip(present, pairs, strict=True):
                 limit = q.skus[s].age_limit
                 forced = 0 if limit is None else sum(age >= limit for age in servers)
                 gone.append(range(forced, len(servers) + 1))
             for d in itertools.product(*gone):
-                installed = tuple(len(servers) - n for servers, n in zip(there, d, strict=True))
+                installed = tuple(len(servers) - n for servers, n in zip(present, d, strict=True))
                 now = bought + sum(n * q.skus[s].migration for n, (s, _) in zip(d, pairs, strict=True))
-                if now * q.weight(t) >= found:
+                if now * q.weight(t) >= least_cost:
                     continue
                 now += running(t, installed)
-                if now * q.weight(t) >= found:
+                if now * q.weight(t) >= least_cost:
                     continue
-                older = tuple(tuple(age + 1 for age in servers[n:]) for servers, n in zip(there, d, strict=True))
-                found = min(found, now * q.weight(t) + onward(t + 1, older, tuple(later), after))
-        return found
+                older = tuple(tuple(age + 1 for age in servers[n:]) for servers, n in zip(present, d, strict=True))
+                least_cost = min(least_cost, now * q.weight(t) + onward(t + 1, older, tuple(later), after))
+        return least_cost
 
     ages = tuple(
         tuple(sorted((c.age for c in q.fleet if (c.sku, c.site) == p for _ in range(c.count)), reverse=True))
@@ -206,10 +207,12 @@ def _room(q: Question, pairs: list[tuple[str, str]], installed: tuple[int, ...])
 
 
 def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple[int, ...]) -> float:
-    """What a period costs with these servers: support, space and the cheapest energy that serves the demand."""
+    """The cost of a period with these servers: support, space and the cheapest energy that serves the demand."""
     if not _room(q, pairs, installed):
         return math.inf
-    kept = sum(n * (q.skus[s].support + q.skus[s].space) * q.years for n, (s, _) in zip(installed, pairs, strict=True))
+    fixed_cost = sum(
+        n * (q.skus[s].support + q.skus[s].space) * q.years for n, (s, _) in zip(installed, pairs, strict=True)
+    )
     watt = []
     for _, k in pairs:
         site = q.sites[k]
@@ -238,28 +241,28 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
     demand = np.array(rows).reshape(len(low), len(combos))
     share = np.array([[float(p == j) for p, _ in combos] for j in range(len(pairs))])
     ready = [max(n - q.sites[k].spares, 0) for n, (_, k) in zip(installed, pairs, strict=True)]
-    whole = [j for j, (_, w) in enumerate(combos) if q.workloads[w].dedicated]
+    dedicated = [j for j, (_, w) in enumerate(combos) if q.workloads[w].dedicated]
     works = {w: [c / g for (_, v), c, g in zip(combos, cost, gives, strict=True) if v == w] for w in q.workloads}
     least_work = sum(q.workloads[w].point[t] * min(each, default=0.0) for w, each in works.items())
-    found = math.inf
+    cheapest = math.inf
     for active in sorted(
         itertools.product(*(range(n + 1) for n in ready)),
         key=lambda a: sum(n * w for n, w in zip(a, watt, strict=True)),
     ):
         rest = sum(n * w * q.skus[s].idle_w for n, w, (s, _) in zip(active, watt, pairs, strict=True))
-        if kept + rest + least_work >= found:
+        if fixed_cost + rest + least_work >= cheapest:
             continue
         if not combos:
             if not any(low):
-                found = kept + rest
+                cheapest = fixed_cost + rest
             continue
         if (demand @ np.array([active[p] for p, _ in combos], dtype=float) < np.array(low) - 1e-9).any():
-            continue  # not even if each server did all its work at once
-        for fixed in itertools.product(*(range(active[combos[j][0]] + 1) for j in whole)):
+            continue  # infeasible even if each server did all its workloads at once
+        for fixed in itertools.product(*(range(active[combos[j][0]] + 1) for j in dedicated)):
             ends: list[tuple[float, float | None]] = [(0.0, None)] * len(combos)
-            for j, n in zip(whole, fixed, strict=True):
+            for j, n in zip(dedicated, fixed, strict=True):
                 ends[j] = (n, n)
-            got = linprog(cost, A_ub=np.vstack([-demand, share]), b_ub=[*(-v for v in low), *active], bounds=ends)
-            if got.status == 0:
-                found = min(found, kept + rest + float(got.fun))
-    return found
+            result = linprog(cost, A_ub=np.vstack([-demand, share]), b_ub=[*(-v for v in low), *active], bounds=ends)
+            if result.status == 0:
+                cheapest = min(cheapest, fixed_cost + rest + float(result.fun))
+    return cheapest

@@ -1,4 +1,4 @@
-"""Capacity questions that are quick to write down in tests."""
+"""Short constructors of capacity questions for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The next best plans, and what a plan stands at: by hand, and against solving again."""
+"""The next best plans and shadow prices: by hand, and against solving again."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from tests.planner.questions import ask, sku, work
 
 
 def exact(question: Question) -> Plan:
-    found = solve(question, gap=0)
-    assert isinstance(found, Plan)
-    return found
+    plan = solve(question, gap=0)
+    assert isinstance(plan, Plan)
+    return plan
 
 
 def three() -> Question:
@@ -43,8 +43,8 @@ def test_the_next_best_lack_what_the_better_ones_buy() -> None:
     assert (str(first.name), first.extra, first.least) == ("without a", pytest.approx(50), pytest.approx(50))
     assert (str(second.name), second.extra) == ("without a, b", pytest.approx(100))
     assert list(first.trades) == list(TRADES)
-    wanted = {"purchases": 50, "running": 0, "servers": -50, "peak_w": -2500, "rack_units": -50, "carbon_kg": 500}
-    assert first.trades == pytest.approx(wanted)
+    expected = {"purchases": 50, "running": 0, "servers": -50, "peak_w": -2500, "rack_units": -50, "carbon_kg": 500}
+    assert first.trades == pytest.approx(expected)
     for other in (first, second):
         assert check(question, other.plan) == []
         assert other.extra == pytest.approx(other.plan.objective - plan.objective)
@@ -63,7 +63,7 @@ def test_where_only_one_server_will_do_sites_tell_plans_apart() -> None:
 
 
 def test_what_cannot_be_left_out_is_halved() -> None:
-    """80 of a and 10 of b: b alone has too few ports, a alone too little power, and so has 10 of b halved."""
+    """80 of a and 10 of b: b alone lacks ports, a alone lacks power, and so does half of the 10 b."""
     skus = [
         sku("a", {"web": 1.0}, 5.0, peak_w=100.0),
         sku("b", {"web": 2.0}, 11.0, peak_w=150.0, ports=3),
@@ -89,12 +89,12 @@ def test_a_choice_that_takes_too_long_does_not_cost_the_others(monkeypatch: pyte
         return best(question, caps=caps, **more)
 
     monkeypatch.setattr("planner.capacity.alternatives.best", late)
-    found = alternatives(question, plan)
-    assert len(tried) > 3 and len(found) == 2
-    assert all(check(question, a.plan) == [] and a.extra > -1e-6 for a in found)
+    others = alternatives(question, plan)
+    assert len(tried) > 3 and len(others) == 2
+    assert all(check(question, a.plan) == [] and a.extra > -1e-6 for a in others)
 
 
-def test_there_may_be_no_other_way() -> None:
+def test_no_alternative_where_nothing_else_can_be_bought() -> None:
     for demand in (3.0, 0.0):
         question = ask([work("web", demand)], [sku("s", {"web": 1.0}, 1.0)], [Site("ams")])
         assert alternatives(question, exact(question)) == []
@@ -104,10 +104,10 @@ def test_alternatives_of_a_question_of_some_size_hold() -> None:
     question = planning.question(3, 5, 3, 5, 300, seed=1)
     plan = solve(question)
     assert isinstance(plan, Plan)
-    found = alternatives(question, plan, seconds=30)
-    assert found
+    others = alternatives(question, plan, seconds=30)
+    assert others
     bought = {(s, k) for s, k, n in zip(*(plan.stock[c] for c in ("sku", "site", "buy")), strict=True) if n}
-    for other in found:
+    for other in others:
         assert check(question, other.plan) == []
         theirs = {(s, k) for s, k, n in zip(*(other.plan.stock[c] for c in ("sku", "site", "buy")), strict=True) if n}
         assert bought - theirs
@@ -117,10 +117,10 @@ def test_alternatives_of_a_question_of_some_size_hold() -> None:
 
 def test_a_demand_is_worth_what_a_server_of_it_costs() -> None:
     question = ask([work("web", 10.0)], [sku("s", {"web": 2.0}, 100.0)], [Site("ams")])
-    (found,) = shadow_prices(question, exact(question))
-    assert (str(found.name), found.unit, found.more) == ("demand of web in 2027", "units", 2.0)
-    assert found.saves == pytest.approx(50)  # 100 for a server that serves 2
-    assert not found.relaxed
+    (binding,) = shadow_prices(question, exact(question))
+    assert (str(binding.name), binding.unit, binding.more) == ("demand of web in 2027", "units", 2.0)
+    assert binding.saves == pytest.approx(50)  # 100 for a server that serves 2
+    assert not binding.relaxed
 
 
 def test_power_is_worth_the_cheaper_servers_it_has_room_for() -> None:
@@ -131,13 +131,13 @@ def test_power_is_worth_the_cheaper_servers_it_has_room_for() -> None:
     question = ask([work("web", 10.0, 5.0)], skus, [Site("ams", power_w=1800.0)])
     plan = exact(question)
     assert plan.objective == pytest.approx(4 * 100 + 6 * 250)
-    found = {str(b.name): b for b in shadow_prices(question, plan)}
-    power = found["power at ams in 2027"]
+    bindings = {str(b.name): b for b in shadow_prices(question, plan)}
+    power = bindings["power at ams in 2027"]
     assert (power.unit, power.more) == ("W", 300.0)
     more = exact(replace(question, sites={"ams": Site("ams", power_w=2100.0)}))
     assert power.saves == pytest.approx((plan.objective - more.objective) / 300)
     assert power.saves == pytest.approx(0.5)
-    assert "power at ams in 2028" not in found  # half of it is free then
+    assert "power at ams in 2028" not in bindings  # half of it is free then
 
 
 def test_budgets_rack_units_and_ports_have_their_prices() -> None:
@@ -150,26 +150,26 @@ def test_budgets_rack_units_and_ports_have_their_prices() -> None:
         (Site("ams", ports=18.0), "ports at ams in 2027", "ports", 3.0, 140.0 / 3),
     ):
         question = ask([work("web", 10.0)], skus, [site])
-        found = {str(b.name): b for b in shadow_prices(question, exact(question))}[name]
-        assert (found.unit, found.more) == (unit, more)
-        assert found.saves == pytest.approx(saves)
+        binding = {str(b.name): b for b in shadow_prices(question, exact(question))}[name]
+        assert (binding.unit, binding.more) == (unit, more)
+        assert binding.saves == pytest.approx(saves)
     thrifty = [sku("cheap", {"web": 1.0}, 100.0, support=90.0), sku("dear", {"web": 1.0}, 150.0)]
     question = ask([work("web", 10.0)], thrifty, [Site("ams")], budget=[1200.0])
-    found = {str(b.name): b for b in shadow_prices(question, exact(question))}["budget of 2027"]
-    assert (found.unit, found.more) == ("EUR", 150.0)
-    assert found.saves == pytest.approx((3 * 90 - 3 * 50) / 150)  # three more of the dear ones
+    binding = {str(b.name): b for b in shadow_prices(question, exact(question))}["budget of 2027"]
+    assert (binding.unit, binding.more) == ("EUR", 150.0)
+    assert binding.saves == pytest.approx((3 * 90 - 3 * 50) / 150)  # three more of the dear ones
     narrow = replace(question, budget=[], sites={"ams": Site("ams", budget=1200.0)})
     assert "budget of ams" in {str(b.name) for b in shadow_prices(narrow, exact(narrow))}
 
 
-def test_the_margin_counts_and_the_most_weighty_are_kept() -> None:
+def test_the_margin_counts_and_the_most_weighty_remain() -> None:
     question = ask([work("web", 10.0, 20.0)], [sku("s", {"web": 2.0}, 100.0)], [Site("ams")], discount=0.1)
     plan = solve(question, gap=0, margin={"web": [1.0, 2.0]})
     assert isinstance(plan, Plan)
     assert plan.objective == pytest.approx(5 * 100 + 15 * 100 / 1.1)
-    found = shadow_prices(question, plan)
-    last = {str(b.name): b for b in found}["demand of web in 2028"]
-    assert last.more == 1.0  # doubled by its margin, it is what a server gives
+    bindings = shadow_prices(question, plan)
+    last = {str(b.name): b for b in bindings}["demand of web in 2028"]
+    assert last.more == 1.0  # twice that, by its margin, is the work of a server
     assert last.saves == pytest.approx(100 / 1.1)
     assert len(shadow_prices(question, plan, most=1)) == 1
 
@@ -178,6 +178,6 @@ def test_without_time_the_relaxation_tells() -> None:
     question = planning.question(3, 5, 3, 5, 300, seed=1)
     plan = solve(question)
     assert isinstance(plan, Plan)
-    found = shadow_prices(question, plan, most=3, seconds=0.0)
-    assert len(found) == 3
-    assert all(b.relaxed and b.saves is not None and b.saves > 0 for b in found)
+    bindings = shadow_prices(question, plan, most=3, seconds=0.0)
+    assert len(bindings) == 3
+    assert all(b.relaxed and b.saves is not None and b.saves > 0 for b in bindings)

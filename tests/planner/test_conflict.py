@@ -1,4 +1,4 @@
-"""Questions without a plan: the limits that are named, against ones made by hand and against trying every set."""
+"""Questions without a plan: the limits in conflict, by hand and against trying every set."""
 
 from __future__ import annotations
 
@@ -18,33 +18,33 @@ from tests.planner.questions import ask, sku, work
 
 
 def why(question: Question, **more: float) -> Conflict:
-    found = solve(question, **more)  # type: ignore[arg-type]
-    assert isinstance(found, Conflict)
-    return found
+    conflict = solve(question, **more)  # type: ignore[arg-type]
+    assert isinstance(conflict, Conflict)
+    return conflict
 
 
 def possible(question: Question) -> bool:
     return best(question, gap=0, seconds=20, margin={}) is not None
 
 
-def names(found: Conflict) -> set[str]:
-    return {str(limit.name) for limit in found.limits}
+def names(conflict: Conflict) -> set[str]:
+    return {str(limit.name) for limit in conflict.limits}
 
 
-def relaxations(found: Conflict) -> dict[str, tuple[float | None, str]]:
-    return {str(limit.name): (limit.relax, limit.unit) for limit in found.limits}
+def relaxations(conflict: Conflict) -> dict[str, tuple[float | None, str]]:
+    return {str(limit.name): (limit.relax, limit.unit) for limit in conflict.limits}
 
 
 def test_power_against_demand() -> None:
     """10 units need 10 servers of 300 W where there are 2500 W: 8 fit."""
     one = sku("s", {"web": 1.0}, 100.0, peak_w=300.0)
-    found = why(ask([work("web", 4.0, 10.0)], [one], [Site("ams", power_w=2500.0)]))
-    assert found.smallest
-    told = relaxations(found)
-    assert set(told) == {"power at ams", "demand of web in 2028"}
-    assert told["power at ams"] == (pytest.approx(500, rel=1e-4), "W")
-    assert told["demand of web in 2028"] == (pytest.approx(2, rel=1e-4), "units")
-    assert {str(limit.name): limit.cost for limit in found.limits} == pytest.approx(
+    conflict = why(ask([work("web", 4.0, 10.0)], [one], [Site("ams", power_w=2500.0)]))
+    assert conflict.smallest
+    needed = relaxations(conflict)
+    assert set(needed) == {"power at ams", "demand of web in 2028"}
+    assert needed["power at ams"] == (pytest.approx(500, rel=1e-4), "W")
+    assert needed["demand of web in 2028"] == (pytest.approx(2, rel=1e-4), "units")
+    assert {str(limit.name): limit.cost for limit in conflict.limits} == pytest.approx(
         {"power at ams": 1000.0, "demand of web in 2028": 800.0}
     )
 
@@ -56,8 +56,8 @@ def test_each_kind_of_limit_is_named_and_relaxed() -> None:
         (Site("ams", ports=5.0), "ports at ams", 3.0, "ports"),
         (Site("ams", budget=320.0), "budget of ams", 80.0, "EUR"),
     ):
-        told = relaxations(why(ask([work("web", 4.0)], [one], [site])))
-        assert told == {
+        needed = relaxations(why(ask([work("web", 4.0)], [one], [site])))
+        assert needed == {
             name: (pytest.approx(relax, rel=1e-4), unit),
             "demand of web in 2027": (pytest.approx(1, abs=1.001), "units"),
         }
@@ -77,73 +77,73 @@ def test_each_kind_of_limit_is_named_and_relaxed() -> None:
 def test_survival_and_the_sites_of_a_workload() -> None:
     one = sku("s", {"web": 1.0}, 100.0)
     question = ask([work("web", 4.0, sites=frozenset({"ams"}))], [one], [Site("ams"), Site("fra")], survive=True)
-    told = relaxations(why(question))
-    assert set(told) == {"survival of a lost failure domain", "sites of web", "demand of web in 2027"}
-    assert told["survival of a lost failure domain"] == (1.0, "failure domains")
-    assert told["sites of web"] == (1.0, "more sites")
+    needed = relaxations(why(question))
+    assert set(needed) == {"survival of a lost failure domain", "sites of web", "demand of web in 2027"}
+    assert needed["survival of a lost failure domain"] == (1.0, "failure domains")
+    assert needed["sites of web"] == (1.0, "more sites")
 
 
 def test_two_separate_troubles_are_not_solved_by_easing_one() -> None:
     skus = [sku("a", {"web": 1.0}, 100.0, lead=1), sku("b", {"db": 1.0}, 100.0, lead=1)]
-    found = why(ask([work("web", 4.0, 4.0), work("db", 4.0, 4.0)], skus, [Site("ams")]))
-    assert names(found) in (
+    conflict = why(ask([work("web", 4.0, 4.0), work("db", 4.0, 4.0)], skus, [Site("ams")]))
+    assert names(conflict) in (
         {"demand of web in 2027", "lead time of a"},
         {"demand of db in 2027", "lead time of b"},
     )
-    assert [(limit.relax, limit.cost) for limit in found.limits] == [(None, None)] * 2
+    assert [(limit.relax, limit.cost) for limit in conflict.limits] == [(None, None)] * 2
     other = (
         {"demand of db in 2027", "lead time of b"}
-        if "lead time of a" in names(found)
+        if "lead time of a" in names(conflict)
         else {"demand of web in 2027", "lead time of a"}
     )
-    assert [set(map(str, limit.beside)) for limit in found.limits] == [other] * 2
+    assert [set(map(str, limit.beside)) for limit in conflict.limits] == [other] * 2
 
 
 def test_the_margin_is_in_the_demand() -> None:
     one = sku("s", {"web": 1.0}, 100.0)
-    found = why(ask([work("web", 4.0)], [one], [Site("ams", budget=400.0)]), margin={"web": 1.5})  # type: ignore[arg-type]
-    told = relaxations(found)
-    assert told["budget of ams"] == (pytest.approx(200, rel=1e-4), "EUR")
-    assert told["demand of web in 2027"] == (pytest.approx(4 / 3, rel=1e-4), "units")
+    conflict = why(ask([work("web", 4.0)], [one], [Site("ams", budget=400.0)]), margin={"web": 1.5})  # type: ignore[arg-type]
+    needed = relaxations(conflict)
+    assert needed["budget of ams"] == (pytest.approx(200, rel=1e-4), "EUR")
+    assert needed["demand of web in 2027"] == (pytest.approx(4 / 3, rel=1e-4), "units")
 
 
 def test_named_limits_cannot_hold_together_but_any_fewer_can() -> None:
-    """Small questions: irreducible, no smaller set in conflict, and the relaxations suffice, none less does."""
-    seen = 0
+    """Small questions: sets are irreducible and the smallest; relaxations suffice, and smaller ones do not."""
+    conflicts = 0
     for seed in range(60):
         question = small(seed)
         try:
             refuse(question, {})
         except FleetmarkError:
             continue
-        found = solve(question, gap=0)
-        if isinstance(found, Plan):
+        conflict = solve(question, gap=0)
+        if isinstance(conflict, Plan):
             continue
-        seen += 1
+        conflicts += 1
         every = of.limits(question)
-        mine = [limit for limit in every if of.name(question, limit) in names(found)]
-        assert len(mine) == len(found.limits), f"seed {seed}"
+        mine = [limit for limit in every if of.name(question, limit) in names(conflict)]
+        assert len(mine) == len(conflict.limits), f"seed {seed}"
         assert not possible(of.without(question, set(every) - set(mine))), f"seed {seed}"
         for limit in mine:
             assert possible(of.without(question, set(every) - set(mine) | {limit})), f"seed {seed}: {limit}"
-        if found.smallest and len(every) < 7:
+        if conflict.smallest and len(every) < 7:
             for fewer in itertools.combinations(every, len(mine) - 1):
                 assert possible(of.without(question, set(every) - set(fewer))), f"seed {seed}: {fewer}"
-        for limit, told in zip(
-            mine, sorted(found.limits, key=lambda t: [of.name(question, m) for m in mine].index(t.name)), strict=True
+        for limit, member in zip(
+            mine, sorted(conflict.limits, key=lambda t: [of.name(question, m) for m in mine].index(t.name)), strict=True
         ):
             alone = possible(of.without(question, [limit]))
-            assert (told.relax is not None) == alone, f"seed {seed}: {limit}"
-            if told.relax is not None and limit[0] in of.AMOUNTS:
-                assert possible(of.loosened(question, limit, told.relax)), f"seed {seed}: {limit}"
-                assert not possible(of.loosened(question, limit, told.relax * 0.99)), f"seed {seed}: {limit}"
-    assert seen > 10
+            assert (member.relax is not None) == alone, f"seed {seed}: {limit}"
+            if member.relax is not None and limit[0] in of.AMOUNTS:
+                assert possible(of.loosened(question, limit, member.relax)), f"seed {seed}: {limit}"
+                assert not possible(of.loosened(question, limit, member.relax * 0.99)), f"seed {seed}: {limit}"
+    assert conflicts > 10
 
 
 def test_a_question_of_some_size_gets_its_conflict_in_time() -> None:
     question = planning.question(4, 6, 4, 6, 400, seed=1)
     sites = {k: replace(site, power_w=(site.power_w or 0) * 0.12) for k, site in question.sites.items()}
-    found = why(replace(question, sites=sites), seconds=30)
-    assert any(name.startswith("power at") for name in names(found))
-    assert any(name.startswith("demand of") for name in names(found))
-    assert len(found.limits) < 15
+    conflict = why(replace(question, sites=sites), seconds=30)
+    assert any(name.startswith("power at") for name in names(conflict))
+    assert any(name.startswith("demand of") for name in names(conflict))
+    assert len(conflict.limits) < 15

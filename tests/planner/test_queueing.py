@@ -1,4 +1,4 @@
-"""Queues against published values, a recursion, a simulation, and their own limits; targets that cannot be kept."""
+"""Queues against published values, a recursion, a simulation and their limits; targets that no load meets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_erlang_c_of_very_many_servers() -> None:
 
 @pytest.mark.parametrize(("servers", "load"), [(0, 0), (2, 2), (2, -1), (2, math.nan)])
 def test_no_queue_in_balance(servers: int, load: float) -> None:
-    with pytest.raises(ValueError, match="no queue in balance"):
+    with pytest.raises(ValueError, match="no steady state"):
         erlang_c(servers, load)
 
 
@@ -52,7 +52,7 @@ def test_one_exponential_server_by_hand() -> None:
 
 
 def test_steady_service_halves_the_wait() -> None:
-    """M/D/1: half of M/M/1, as Pollaczek and Khinchine have it."""
+    """M/D/1: half of M/M/1, by Pollaczek and Khinchine."""
     assert mean_wait(1, 0.6, 0.01, service_cv2=0) == pytest.approx(0.0075)
     assert takes_longer(0.009, 1, 0.6, 0.01, service_cv2=0) == 1.0
     assert takes_longer(0.03, 1, 0.6, 0.01, service_cv2=0) == pytest.approx(waits_longer(0.02, 1, 0.6, 0.01, 1, 0))
@@ -109,17 +109,17 @@ def test_the_cap_binds_where_the_target_is_loose() -> None:
 def test_more_slots_a_longer_target_or_less_variation_never_lower_it(
     slots: int, target: float, arrival: float, service: float
 ) -> None:
-    def found(slots: int, target: float, arrival: float, service: float) -> float:
+    def highest(slots: int, target: float, arrival: float, service: float) -> float:
         return utilisation_for(target, None, 1.0, slots, arrival, service)[0]
 
-    u = found(slots, target, arrival, service)
-    assert found(slots + 1, target, arrival, service) >= u - 1e-6
-    assert found(slots, target * 1.1, arrival, service) >= u - 1e-6
-    assert found(slots, target, arrival * 0.9, service * 0.9) >= u - 1e-6
+    u = highest(slots, target, arrival, service)
+    assert highest(slots + 1, target, arrival, service) >= u - 1e-6
+    assert highest(slots, target * 1.1, arrival, service) >= u - 1e-6
+    assert highest(slots, target, arrival * 0.9, service * 0.9) >= u - 1e-6
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("arguments", "sentence"),
     [
         ((0.005, 0.99, 0.01, 8), "service alone takes 10.0 ms"),
         ((0.02, 0.99, 0.01, 8), "13.5% of requests take longer in service alone"),
@@ -130,10 +130,10 @@ def test_more_slots_a_longer_target_or_less_variation_never_lower_it(
         ((0.1, 0.99, 0.01, 8, -1), "variation of -1 for arrivals"),
         ((0.1, 0.99, 0.01, 8, 1, math.nan), "variation of nan for service"),
         ((0.1, 0.99, 0.01, 8, 1, 1, 1.2), "a utilisation cap of 1.2"),
-        ((1.0, None, 1 - 1e-9, 1), "at any load worth having"),
+        ((1.0, None, 1 - 1e-9, 1), "at any useful load"),
     ],
 )
-def test_what_cannot_be(given: tuple[float, ...], said: str) -> None:
-    with pytest.raises(FleetmarkError, match=said.replace("(", r"\(")) as error:
-        utilisation_for(*given)  # type: ignore[arg-type]
+def test_what_cannot_be(arguments: tuple[float, ...], sentence: str) -> None:
+    with pytest.raises(FleetmarkError, match=sentence.replace("(", r"\(")) as error:
+        utilisation_for(*arguments)  # type: ignore[arg-type]
     assert "\n" not in str(error.value)

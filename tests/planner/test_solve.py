@@ -1,4 +1,4 @@
-"""Plans against brute force, against sums done by hand, and against what must not change them."""
+"""Plans against brute force, against sums by hand, and under changes that must not matter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from planner.capacity.best import best
 from planner.capacity.checks import check
 from planner.capacity.model import build
 from planner.capacity.question import KINDS, Cohort, Plan, Question, Site, Sku, Worth
-from planner.capacity.search import SMALL, Found
+from planner.capacity.search import SMALL, Result
 from planner.capacity.solve import solve
 from tests.planner.brute import least, small
 from tests.planner.questions import ask, sku, work
@@ -26,10 +26,10 @@ QUICK = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCh
 
 
 def exact(question: Question, **more: object) -> Plan:
-    found = solve(question, gap=0, **more)  # type: ignore[arg-type]
-    assert isinstance(found, Plan), found
-    assert check(question, found) == []
-    return found
+    plan = solve(question, gap=0, **more)  # type: ignore[arg-type]
+    assert isinstance(plan, Plan), plan
+    assert check(question, plan) == []
+    return plan
 
 
 def bought(plan: Plan) -> dict[str, int]:
@@ -57,23 +57,23 @@ def test_the_oracles_of_two_kinds_of_server() -> None:
 
 @pytest.mark.parametrize("part", range(5))
 def test_500_small_questions_have_the_cost_that_trying_everything_finds(part: int) -> None:
-    asked, impossible, seed = 0, 0, part * 1000
-    while asked < 100:
+    count, impossible, seed = 0, 0, part * 1000
+    while count < 100:
         question, seed = small(seed), seed + 1
         try:
             solving.refuse(question, {})
         except FleetmarkError:
             continue
-        asked += 1
-        found = best(question, gap=0, seconds=30, margin={})
-        wanted = least(question)
-        if found is None:
+        count += 1
+        plan = best(question, gap=0, seconds=30, margin={})
+        expected = least(question)
+        if plan is None:
             impossible += 1
-            assert wanted == math.inf, f"seed {seed - 1}"
+            assert expected == math.inf, f"seed {seed - 1}"
             continue
-        assert found.objective == pytest.approx(wanted, rel=1e-6, abs=1e-6), f"seed {seed - 1}"
-        assert found.gap <= 1e-6
-        assert check(question, found) == [], f"seed {seed - 1}"
+        assert plan.objective == pytest.approx(expected, rel=1e-6, abs=1e-6), f"seed {seed - 1}"
+        assert plan.gap <= 1e-6
+        assert check(question, plan) == [], f"seed {seed - 1}"
     assert 5 < impossible < 60  # both kinds are tried
 
 
@@ -102,11 +102,11 @@ def test_costs_are_those_of_the_model() -> None:
         "carbon": 0.1 * (500 + 0.4 * kwh),
     }
     second = first | {"purchase": 0, "carbon": 0.1 * 0.4 * kwh}
-    for t, wanted in enumerate((first, second)):
-        told = plan.costs[plan.costs["period"] == t].set_index("kind")
-        assert list(told.index) == list(KINDS)
-        assert told["money"].to_dict() == pytest.approx(wanted)
-        assert told["present"].to_dict() == pytest.approx({kind: money / 1.1**t for kind, money in wanted.items()})
+    for t, expected in enumerate((first, second)):
+        table = plan.costs[plan.costs["period"] == t].set_index("kind")
+        assert list(table.index) == list(KINDS)
+        assert table["money"].to_dict() == pytest.approx(expected)
+        assert table["present"].to_dict() == pytest.approx({kind: money / 1.1**t for kind, money in expected.items()})
     assert plan.objective == pytest.approx(sum(first.values()) + sum(second.values()) / 1.1)
 
 
@@ -120,7 +120,7 @@ def test_lead_time_means_ordering_early_and_money_later_is_cheaper() -> None:
 
 
 def test_servers_go_at_their_age_limit() -> None:
-    """Three in place, two periods old, of those that serve three: gone from period 1 on; what replaces them at 2 + 2."""
+    """Three in place, two periods old, with an age limit of three: they leave in period 1; their successors, with a limit of two, in 3."""
     old, new = sku("old", {"web": 1.0}, age_limit=3, migration=7.0), sku("new", {"web": 1.0}, 50.0, age_limit=2)
     question = ask(
         [work("web", 3.0, 3.0, 3.0, 3.0)], [old, new], [Site("ams")], fleet=[Cohort("old", "ams", 3, 2)], discount=0.05
@@ -164,7 +164,7 @@ def test_budgets_push_purchases_earlier_or_to_what_costs_more_to_run() -> None:
     assert of(exact(ask([work("web", 5.0)], [hot], dear)), "buy", "s") == [2]
 
 
-def test_a_dedicated_workload_has_servers_of_its_own() -> None:
+def test_a_dedicated_workload_shares_no_server() -> None:
     one = sku("s", {"web": 1.0, "db": 1.0}, 10.0)
     shared = ask([work("web", 0.4), work("db", 0.5)], [one], [Site("ams")])
     assert bought(exact(shared)) == {"s": 1}
@@ -191,7 +191,7 @@ def test_the_same_question_gets_the_same_plan() -> None:
 
 def test_a_large_question_is_solved_in_parts_to_its_gap() -> None:
     question = planning.question(6, 9, 6, 8, 3000, seed=1)
-    assert build(question, {}).whole.sum() > SMALL
+    assert build(question, {}).integer.sum() > SMALL
     plan = solve(question, gap=0.01, seconds=120)
     assert isinstance(plan, Plan)
     assert 0 <= plan.gap <= 0.01
@@ -204,7 +204,7 @@ def test_a_large_question_is_solved_in_parts_to_its_gap() -> None:
 def test_rounding_and_the_restricted_programme_make_plans_too(
     seed: int, gap: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is meant for large questions, on one that is solved exactly too."""
+    """The methods for large questions, on one that is also solved exactly."""
     question = planning.question(3, 5, 3, 5, 300, seed=seed)
     right = best(question, gap=0.01, seconds=60, margin={})
     monkeypatch.setattr("planner.capacity.search.SMALL", 0)
@@ -316,48 +316,48 @@ def test_the_check_finds_what_was_broken() -> None:
     plan = exact(question)
     here = {"sku": "a", "site": "ams", "period": 0}
 
-    def found(changed: Plan, asked: Question = question) -> str:
-        return "; ".join(check(asked, changed))
+    def faults(changed: Plan, changed_question: Question = question) -> str:
+        return "; ".join(check(changed_question, changed))
 
-    assert "bought at ams, but it is not for sale" in found(
+    assert "bought at ams, but it is not for sale" in faults(
         broken(plan, {"sku": "old", "site": "ams", "period": 0}, buy=1)
     )
-    assert "1 a are ordered for ams in 2027; the least is 2" in found(broken(plan, here, buy=1))
-    assert "not the orders of 0 periods before" in found(broken(plan, here, arrive=1))
-    assert "but what is bought and retired leaves" in found(broken(plan, here, installed=99))
-    assert "whole and not negative" in found(
+    assert "1 a are ordered for ams in 2027; the least is 2" in faults(broken(plan, here, buy=1))
+    assert "not the orders of 0 periods before" in faults(broken(plan, here, arrive=1))
+    assert "but what is bought and retired leaves" in faults(broken(plan, here, installed=99))
+    assert "whole and not negative" in faults(
         broken(plan.__class__(**{**_fields(plan), "stock": plan.stock.astype({"buy": float})}), here, buy=8.5)
     )
-    assert "more active than installed, less 1 spares" in found(
+    assert "more active than installed, less 1 spares" in faults(
         broken(plan, here, active=int(of(plan, "installed", "a")[0]))
     )
-    kept = broken(broken(plan, {"sku": "old"}, retire=0), {"sku": "old", "site": "ams"}, installed=2)
-    assert "old at ams in 2028: servers beyond their age limit are kept" in found(kept)
-    assert "purchases of" in found(plan, replace(question, budget=[1.0, 80.0]))
-    assert "exceed its budget of 1" in found(
+    late = broken(broken(plan, {"sku": "old"}, retire=0), {"sku": "old", "site": "ams"}, installed=2)
+    assert "old at ams in 2028: servers beyond their age limit are kept" in faults(late)
+    assert "purchases of" in faults(plan, replace(question, budget=[1.0, 80.0]))
+    assert "exceed its budget of 1" in faults(
         plan, replace(question, sites=question.sites | {"ams": Site("ams", spares=1, budget=1.0)})
     )
-    assert "rack_units of" in found(
+    assert "rack_units of" in faults(
         plan, replace(question, sites=question.sites | {"ams": Site("ams", spares=1, rack_units=2.0)})
     )
-    assert "web in 2027: 4 of 8 units" in found(replace(plan, margin={"web": 2.0})).replace(".0", "")
-    assert "without ams" in found(plan, replace(question, survive=True))
+    assert "web in 2027: 4 of 8 units" in faults(replace(plan, margin={"web": 2.0})).replace(".0", "")
+    assert "without ams" in faults(plan, replace(question, survive=True))
     lazy = replace(plan, use=plan.use.assign(servers=plan.use["servers"] * 3))
-    assert "servers are used" in found(lazy)
+    assert "servers are used" in faults(lazy)
     away = replace(plan, use=plan.use.assign(site="fra"))
-    assert "web runs at fra, where it may not" in found(away)
-    assert "no worth" in found(
+    assert "web runs at fra, where it may not" in faults(away)
+    assert "no worth" in faults(
         plan, replace(question, skus={s: replace(v, worth={}) for s, v in question.skus.items()})
     )
     dedicated = replace(question, workloads={"web": replace(question.workloads["web"], dedicated=True)})
-    assert "part of a server" in found(
+    assert "part of a server" in faults(
         replace(plan, use=plan.use.assign(servers=plan.use["servers"] * 0.99)), dedicated
     )
-    assert "present value is" in found(replace(plan, objective=plan.objective + 1))
-    assert "less than the bound" in found(replace(plan, bound=plan.objective + 5))
-    assert "cost of purchase in 2027" in found(replace(plan, costs=plan.costs.assign(money=plan.costs["money"] + 1.0)))
-    assert "which the question has not" in found(plan, replace(question, sites={"ams": question.sites["ams"]}))
-    assert "not one for each period" in found(replace(plan, stock=plan.stock[plan.stock["period"] == 0]))
+    assert "present value is" in faults(replace(plan, objective=plan.objective + 1))
+    assert "less than the bound" in faults(replace(plan, bound=plan.objective + 5))
+    assert "cost of purchase in 2027" in faults(replace(plan, costs=plan.costs.assign(money=plan.costs["money"] + 1.0)))
+    assert "which is not in the question" in faults(plan, replace(question, sites={"ams": question.sites["ams"]}))
+    assert "not one for each period" in faults(replace(plan, stock=plan.stock[plan.stock["period"] == 0]))
 
 
 def _fields(plan: Plan) -> dict[str, object]:
@@ -388,12 +388,12 @@ def test_questions_that_make_no_sense_are_refused_in_a_sentence() -> None:
 
 
 def test_running_out_of_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planner.capacity.best.search", lambda *_: Found(None, 0.0))
+    monkeypatch.setattr("planner.capacity.best.search", lambda *_: Result(None, 0.0))
     with pytest.raises(FleetmarkError, match="no plan was found within 7 s, .*allow more time"):
         solve(two(1.83), seconds=7)
 
 
-def test_nothing_wanted_costs_nothing() -> None:
+def test_no_demand_costs_nothing() -> None:
     plan = exact(ask([work("web", 0.0, 0.0)], [sku("s", {"web": 1.0}, 5.0)], [Site("ams")]))
     assert (plan.objective, plan.gap, len(plan.use)) == (0.0, 0.0, 0)
 

@@ -1,4 +1,4 @@
-"""What a cost hangs on, against hand-worked changes of one input."""
+"""The effects of inputs on cost, against hand-worked changes of one input."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def plan() -> Plan:
     return Plan(stock, use, costs, 1e6, 1e6, 0.0, 0.0)
 
 
-def by_name(found: list[Effect]) -> dict[str, Effect]:
-    return {e.name: e for e in found}
+def by_name(effects: list[Effect]) -> dict[str, Effect]:
+    return {e.name: e for e in effects}
 
 
 def test_each_input_by_hand() -> None:
-    found = tornado(question(), plan())
-    assert [e.size for e in found] == sorted((e.size for e in found), reverse=True)
-    of = by_name(found)
+    effects = tornado(question(), plan())
+    assert [e.size for e in effects] == sorted((e.size for e in effects), reverse=True)
+    of = by_name(effects)
     price, demand, worth = of["price of cheap"], of["demand of web"], of["worth of cheap for web"]
     assert (price.at_low, price.at_high) == pytest.approx((-1e5, 1e5))
     up = math.exp(1.6449 * 0.05)
@@ -58,8 +58,8 @@ def test_the_cap_of_utilisation_holds() -> None:
     assert use.high == 1 and use.at_high == pytest.approx(0, abs=1e-3)
 
 
-def test_a_worse_sku_gives_way_to_the_next() -> None:
-    """Where the cheap one is worth little, the dear one bounds the loss."""
+def test_a_worse_sku_makes_room_for_the_next() -> None:
+    """If the cheap one is worth little, the dear one bounds the loss."""
     q = question()
     unsure = replace(q.skus["cheap"], worth={"web": Worth(2.0, 1.0)})
     worth = by_name(tornado(replace(q, skus=dict(q.skus) | {"cheap": unsure}), plan()))["worth of cheap for web"]
@@ -69,15 +69,15 @@ def test_a_worse_sku_gives_way_to_the_next() -> None:
 def test_the_machine_that_demand_is_counted_in_is_worth_one() -> None:
     q = question()
     unit = replace(q.skus["dear"], worth={"web": Worth(1.0)})
-    found = by_name(tornado(replace(q, skus=dict(q.skus) | {"dear": unit}), plan()))
-    assert "worth of cheap for web" in found and "worth of dear for web" not in found
+    names = by_name(tornado(replace(q, skus=dict(q.skus) | {"dear": unit}), plan()))
+    assert "worth of cheap for web" in names and "worth of dear for web" not in names
 
 
 def test_an_end_without_a_plan_comes_first() -> None:
     q = replace(question(), sites={"a": Site("a", rack_units=103)})
-    found = tornado(q, plan())
-    assert found[0].size == math.inf
-    assert by_name(found)["demand of web"].at_high is None and by_name(found)["demand of web"].at_low is not None
+    effects = tornado(q, plan())
+    assert effects[0].size == math.inf
+    assert by_name(effects)["demand of web"].at_high is None and by_name(effects)["demand of web"].at_low is not None
 
 
 def test_a_margin_is_not_counted_on_top_of_the_doubt_it_is_for() -> None:

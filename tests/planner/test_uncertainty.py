@@ -1,4 +1,4 @@
-"""Futures against closed forms, sharing against a linear programme solved for each, margins, and bad input."""
+"""Futures against closed forms, sharing against a linear programme per draw, margins, and bad input."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def question(
     skus = {name: Sku(name, w, 10_000, 200, 500, 1) for name, w in worths.items()}
     periods = [f"P{n}" for n in range(len(next(iter(of.values())).point))]
     names = [f"s{n}" for n in range(sites)]
-    made = Question("EUR", "2026-11-01", periods, 0.25, of, skus, {n: Site(n) for n in names})
-    return replace(made, **more)  # type: ignore[arg-type]
+    result = Question("EUR", "2026-11-01", periods, 0.25, of, skus, {n: Site(n) for n in names})
+    return replace(result, **more)  # type: ignore[arg-type]
 
 
 def plan(q: Question, use: Mapping[tuple[str, str, str, int], float], rest: int = 0) -> Plan:
@@ -41,8 +41,10 @@ def plan(q: Question, use: Mapping[tuple[str, str, str, int], float], rest: int 
     shares = pd.DataFrame(
         [(*key, v) for key, v in use.items()], columns=["sku", "site", "workload", "period", "servers"]
     )
-    whole = shares.groupby(["sku", "site", "period"], as_index=False)["servers"].sum()
-    stock = whole.assign(installed=np.ceil(whole["servers"]) + rest, active=np.ceil(whole["servers"]), buy=0, arrive=0)
+    servers = shares.groupby(["sku", "site", "period"], as_index=False)["servers"].sum()
+    stock = servers.assign(
+        installed=np.ceil(servers["servers"]) + rest, active=np.ceil(servers["servers"]), buy=0, arrive=0
+    )
     stock = stock.drop(columns="servers").assign(retire=0, idle_w=0.0, peak_w=0.0)
     costs = pd.DataFrame({"period": [0], "kind": ["purchase"], "money": [0.0], "present": [0.0]})
     objective = 1e4 * float(stock["installed"].sum())
@@ -56,24 +58,24 @@ def test_sizing_by_hand() -> None:
     drawn = sample(q, 40_000, 1)
     counts = needed(drawn.demand[:, 0, 0], drawn.worth[:, 0, 0], 0.65)
     assert np.quantile(counts, [0.05, 0.5, 0.95], method="inverted_cdf") == pytest.approx([826, 841, 857], abs=0.5)
-    found = futures(q, plan(q, {("new", "s0", "web", 0): 841}), 40_000).sizing.iloc[0]
-    assert (found["sku"], found["servers_p50"], found["servers_p95"]) == ("new", 841, 857)
-    assert found["servers_p90"] == 853
+    sizing = futures(q, plan(q, {("new", "s0", "web", 0): 841}), 40_000).sizing.iloc[0]
+    assert (sizing["sku"], sizing["servers_p50"], sizing["servers_p95"]) == ("new", 841, 857)
+    assert sizing["servers_p90"] == 853
 
 
 def test_a_shortfall_by_hand() -> None:
-    """P(D / E > servers u) of logs that are normal, and its interval."""
+    """P(D / E > servers u) for normal logarithms, and its interval."""
     q = question({"web": Workload("web", "x", (1000.0,), (0.03,), 0.65)})
-    found = futures(q, plan(q, {("new", "s0", "web", 0): 860}), 4000)
+    result = futures(q, plan(q, {("new", "s0", "web", 0): 860}), 4000)
     truth = stats.norm.sf(math.log(860 * 0.65 * 1.83 / 1000) / math.hypot(SE, 0.03))
-    assert found.lo < truth < found.hi and found.hi - found.lo < 0.035
-    row = found.table.iloc[0]
-    assert row["shortfall"] == found.shortfall == found.unshared
+    assert result.lo < truth < result.hi and result.hi - result.lo < 0.035
+    row = result.table.iloc[0]
+    assert row["shortfall"] == result.shortfall == result.unshared
     assert row["demand_p50"] == pytest.approx(1000, rel=0.005)
     assert row["demand_p95"] / row["demand_p5"] == pytest.approx(math.exp(2 * 1.645 * 0.03), rel=0.01)
     assert row["capacity_p50"] == pytest.approx(860 * 0.65 * 1.83, rel=0.002)
     assert row["servers"] == 860 and row["servers_p50"] == pytest.approx(841, abs=3)
-    assert found.whole.iloc[0]["installed"] == 860
+    assert result.by_period.iloc[0]["installed"] == 860
 
 
 def test_few_hosts_mean_wider_futures() -> None:
@@ -82,7 +84,7 @@ def test_few_hosts_mean_wider_futures() -> None:
     assert np.quantile(ratio, 0.975) == pytest.approx(math.exp(2.776 * SE), rel=0.002)
 
 
-def test_demand_keeps_its_course_and_workloads_go_their_own() -> None:
+def test_demand_keeps_its_course_and_workloads_are_independent() -> None:
     growing = Workload("web", "x", (100.0, 200.0), (0.05, 0.1), 0.5)
     q = question({"web": growing, "db": replace(growing, name="db")}, {"new": {"web": Worth(1), "db": Worth(1)}})
     web, db = np.log(sample(q, 20_000, 3).demand).transpose(1, 0, 2)
@@ -104,17 +106,17 @@ def two() -> Question:
 
 
 def test_servers_are_shared_where_that_mends_it() -> None:
-    """Two workloads that err apart: together they need less than each on its own; a dedicated one keeps its servers."""
+    """Two independent workloads need less together than each alone; a dedicated one keeps its servers."""
     q = two()
     use = {("new", "s0", "web", 0): 220.0, ("new", "s0", "db", 0): 220.0}
-    found = futures(q, plan(q, use), 4000)
+    result = futures(q, plan(q, use), 4000)
     drawn = sample(q, 4000, 1).demand[:, :, 0]
-    assert found.unshared == pytest.approx(float((drawn > 110).any(axis=1).mean()))
-    assert found.shortfall == pytest.approx(float((drawn.sum(axis=1) > 220).mean()))
-    assert found.shortfall < found.unshared / 1.5
-    assert found.table["shortfall"].sum() >= found.shortfall
+    assert result.unshared == pytest.approx(float((drawn > 110).any(axis=1).mean()))
+    assert result.shortfall == pytest.approx(float((drawn.sum(axis=1) > 220).mean()))
+    assert result.shortfall < result.unshared / 1.5
+    assert result.table["shortfall"].sum() >= result.shortfall
     apart = replace(q, workloads={n: replace(w, dedicated=True) for n, w in q.workloads.items()})
-    assert futures(apart, plan(apart, use), 4000).shortfall == found.unshared
+    assert futures(apart, plan(apart, use), 4000).shortfall == result.unshared
 
 
 def test_what_rests_is_woken_and_spares_are_not() -> None:
@@ -139,19 +141,19 @@ def test_a_lost_domain_must_be_covered() -> None:
 
 
 def test_sharing_agrees_with_a_programme_for_each_draw() -> None:
-    """Random fleets of 3 SKUs, 3 sites and 3 workloads, of which any one site may be gone."""
+    """Random fleets of 3 SKUs, 3 sites and 3 workloads; any one site may be lost."""
     rng = np.random.default_rng(8)
-    told = []
+    verdicts = []
     for _ in range(8):
         servers = Servers(rng.integers(0, 9, (3, 3)).astype(float), rng.random((3, 3, 3)) < 0.8, ~np.eye(3, dtype=bool))
         worth = np.exp(rng.normal(0, 0.3, (25, 3, 3))) * (rng.random((3, 3)) < 0.9)
         shares = np.where(servers.may, servers.count[:, :, None] / 3, 0.0)
         demand = np.exp(rng.normal(1.6, 0.4, (25, 3)))
-        found, left_open = possible(worth, demand, servers, shares)
+        shared, left_open = possible(worth, demand, servers, shares)
         assert left_open == 0
-        told += [(bool(f), feasible(w, d, servers)) for f, w, d in zip(found, worth, demand, strict=True)]
-    assert all(a == b for a, b in told)
-    assert 20 < sum(a for a, _ in told) < 180
+        verdicts += [(bool(f), feasible(w, d, servers)) for f, w, d in zip(shared, worth, demand, strict=True)]
+    assert all(a == b for a, b in verdicts)
+    assert 20 < sum(a for a, _ in verdicts) < 180
 
 
 def feasible(worth: np.ndarray, demand: np.ndarray, servers: Servers) -> bool:
@@ -160,11 +162,11 @@ def feasible(worth: np.ndarray, demand: np.ndarray, servers: Servers) -> bool:
     size = skus * sites * workloads
     index = np.arange(size).reshape(servers.may.shape)
     rows, limits = [], []
-    for kept in servers.kept:
+    for surviving in servers.surviving:
         for w in range(workloads):
             row = np.zeros(size)
             for s in range(skus):
-                row[index[s, kept, w]] = -worth[s, w]
+                row[index[s, surviving, w]] = -worth[s, w]
             rows.append(row)
             limits.append(-demand[w])
     for s in range(skus):
@@ -178,39 +180,39 @@ def feasible(worth: np.ndarray, demand: np.ndarray, servers: Servers) -> bool:
 
 
 def one_kind(q: Question, margin: Margin) -> Plan:
-    """The least of one SKU at one site, for shared workloads: what a solver would say."""
+    """A solver for one SKU at one site and shared workloads."""
     use = {}
     for w, work in q.workloads.items():
         for t, point in enumerate(work.point):
-            given = margin.get(w, 1.0)
-            factor = given if isinstance(given, float | int) else given[t]
+            factors = margin.get(w, 1.0)
+            factor = factors if isinstance(factors, float | int) else factors[t]
             use["new", "s0", w, t] = factor * point / (q.skus["new"].worth[w].value * work.utilisation)
     return plan(q, use)
 
 
-@pytest.mark.parametrize("wanted", [0.8, 0.95])
-def test_margins_meet_the_quantile_and_little_more(wanted: float) -> None:
+@pytest.mark.parametrize("quantile", [0.8, 0.95])
+def test_margins_meet_the_quantile_and_little_more(quantile: float) -> None:
     worth = {w: Worth(1.83, 0.01, 10.0) for w in ("web", "db", "batch")}
     work = Workload("web", "x", (3000.0, 3500.0, 4000.0), (0.01, 0.02, 0.03), 0.65)
     q = question({w: replace(work, name=w) for w in worth}, {"new": worth})
     calls: list[Margin] = []
 
-    def solve(asked: Question, margin: Margin) -> Plan:
+    def solve(q: Question, margin: Margin) -> Plan:
         calls.append(margin)
-        return one_kind(asked, margin)
+        return one_kind(q, margin)
 
-    found = margined(q, solve, wanted)
-    assert isinstance(found, Plan) and len(calls) <= 10
-    met = 1 - futures(q, found, 20_000, seed=99).shortfall
-    assert wanted - 0.005 <= met <= wanted + 0.03
-    assert found.factor("web", 2) > found.factor("web", 0) > 1
-    assert found.objective < margined_apart(q, wanted)
+    best = margined(q, solve, quantile)
+    assert isinstance(best, Plan) and len(calls) <= 10
+    met = 1 - futures(q, best, 20_000, seed=99).shortfall
+    assert quantile - 0.005 <= met <= quantile + 0.03
+    assert best.factor("web", 2) > best.factor("web", 0) > 1
+    assert best.objective < margined_apart(q, quantile)
 
 
-def margined_apart(q: Question, wanted: float) -> float:
-    """What it costs to give each workload its own quantile, as if none could lend."""
+def margined_apart(q: Question, quantile: float) -> float:
+    """The cost of a separate quantile for each workload, without sharing."""
     draws = sample(q, 4000, 1)
-    level = 1 - (1 - wanted) / len(q.workloads)
+    level = 1 - (1 - quantile) / len(q.workloads)
     margin = {
         w: tuple(
             np.quantile(draws.demand[:, i] / draws.worth[:, 0, i, None] * 1.83 / np.array(work.point), level, axis=0)
@@ -220,7 +222,7 @@ def margined_apart(q: Question, wanted: float) -> float:
     return one_kind(q, margin).objective
 
 
-def test_time_that_runs_out_does_not_cost_the_plan_there_is() -> None:
+def test_a_timeout_keeps_the_best_plan_so_far() -> None:
     q = question({"web": Workload("web", "x", (3000.0, 3500.0), (0.02, 0.03), 0.65)})
     bought = margined(q, one_kind, 0.95)
     assert isinstance(bought, Plan)
@@ -228,35 +230,35 @@ def test_time_that_runs_out_does_not_cost_the_plan_there_is() -> None:
     for last in range(1, 9):
         calls = itertools.count(1)
 
-        def solve(asked: Question, margin: Margin, last: int = last, calls: Iterator[int] = calls) -> Plan:
+        def solve(q: Question, margin: Margin, last: int = last, calls: Iterator[int] = calls) -> Plan:
             if next(calls) > last:
                 raise FleetmarkError("no plan was found within 60 s")
-            return one_kind(asked, margin)
+            return one_kind(q, margin)
 
         try:
-            found = margined(q, solve, 0.95)
+            best = margined(q, solve, 0.95)
         except FleetmarkError:
             ends.append("none yet")
             continue
-        assert isinstance(found, Plan) and found.objective >= bought.objective
-        assert futures(q, found, 20_000, seed=99).shortfall <= 0.055
-        ends.append("the same" if found.objective == bought.objective else "dearer")
+        assert isinstance(best, Plan) and best.objective >= bought.objective
+        assert futures(q, best, 20_000, seed=99).shortfall <= 0.055
+        ends.append("the same" if best.objective == bought.objective else "dearer")
     assert list(dict.fromkeys(ends)) == ["none yet", "dearer", "the same"]
 
 
 def test_nothing_uncertain_needs_no_margin() -> None:
     q = question(worth={"new": {"web": Worth(1.83)}})
-    found = margined(q, one_kind, 0.95)
-    assert isinstance(found, Plan) and found.factor("web", 0) == 1
-    assert futures(q, found, 100).shortfall == 0
+    best = margined(q, one_kind, 0.95)
+    assert isinstance(best, Plan) and best.factor("web", 0) == 1
+    assert futures(q, best, 100).shortfall == 0
 
 
 def test_margins_that_cannot_be_had_are_a_conflict() -> None:
     q = question({"web": Workload("web", "x", (1000.0,), (0.1,), 0.65)})
     conflict = Conflict([Limit("power at s0", 5.0, "kW")])
 
-    def solve(asked: Question, margin: Margin) -> Plan | Conflict:
-        return conflict if margin else one_kind(asked, margin)
+    def solve(q: Question, margin: Margin) -> Plan | Conflict:
+        return conflict if margin else one_kind(q, margin)
 
     assert margined(q, solve, 0.95) is conflict
     assert margined(q, lambda *_, margin: conflict, 0.95) is conflict

@@ -1,4 +1,4 @@
-"""A small capacity question, and plans made of decisions by hand."""
+"""A small capacity question, and plans from decisions by hand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Uses = Mapping[tuple[str, str, str, int], float]  # (sku, site, workload, period
 
 
 def question() -> Question:
-    """Three sites, two of them in one failure domain; a SKU that is no longer sold; everything that a question can say."""
+    """Three sites, two of them in one failure domain; a SKU that is no longer sold; every feature of a question."""
     return Question(
         currency="EUR",
         date="2027-01-15",
@@ -105,7 +105,7 @@ def question() -> Question:
 
 
 def decided(q: Question, buy: Decisions, retire: Decisions, use: Uses, margin: Mapping[str, float]) -> Plan:
-    """The plan of those decisions: in every period as many are active as are in use. Costs by the model's formulas."""
+    """The plan of those decisions: servers in use are active. Costs by the model's formulas."""
     stock, used, costs = [], [], []
     for (sku, site), t in product(product(q.skus.values(), q.sites), range(len(q.periods))):
         mine = [((s, k, p), n) for (s, k, p), n in buy.items() if (s, k) == (sku.name, site)]

@@ -1,4 +1,4 @@
-"""The plan's workbook: what LibreOffice works out is what Python found, before and after edits, and every limit can break."""
+"""The plan's workbook: LibreOffice computes the values of Python, before and after edits, and every limit can break."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def cell(block: Block, i: int, j: int = 0) -> tuple[str, str]:
 def names(book: bytes) -> dict[str, tuple[str, str]]:
     """Tab and span of every named range."""
     read = openpyxl.load_workbook(io.BytesIO(book), read_only=True)
-    return {name: next(iter(found.destinations)) for name, found in read.defined_names.items()}
+    return {name: next(iter(target.destinations)) for name, target in read.defined_names.items()}
 
 
 def named(book: bytes, name: str, i: int = 0, j: int = 0) -> tuple[str, str]:
@@ -127,7 +127,7 @@ def edits(book: bytes) -> dict[str, Changes]:
 
 
 def hostile() -> tuple[Question, Plan]:
-    """Names that a formula, a criterion or a search would take for something else."""
+    """Names with a special meaning in formulas, criteria or searches."""
     worth = {"=cmd()": Worth(3.0), "W*?": Worth(7.0, 0.1, 4.5)}
     skus = {
         name: Sku(name, worth, 100.0 * (n + 1), 10.0, 50.0 + n, 1, age_limit=2 + n)
@@ -149,34 +149,34 @@ def hostile() -> tuple[Question, Plan]:
     return q, plan_sample.decided(q, {("A", "<>", 0): 7}, {("a", "O'Brien [1]", 1): 1}, use, {"W*?": 1.1})
 
 
-def test_every_formula_is_what_python_found_before_and_after_edits(tmp_path: Path) -> None:
+def test_every_formula_agrees_with_python_before_and_after_edits(tmp_path: Path) -> None:
     q, p, book, at = sample()
     changes = edits(book)
     odd = plan_xlsx.render(*hostile(), created=CREATED)
     changed = {name: sheets.edited(book, change) for name, change in changes.items()}
-    seen, strange, *found = sheets.recalculated([book, odd, *changed.values()])
-    assert list(sheets.disagreements(book, seen)) == []
+    computed, strange, *edited = sheets.recalculated([book, odd, *changed.values()])
+    assert list(sheets.disagreements(book, computed)) == []
     assert list(sheets.disagreements(odd, strange)) == []
     assert sum(map(len, sheets.formulas(book).values())) > 1500
 
     total = at.total.sheet.name, at.total.near(0)
-    assert seen[total[0]][total[1]] == pytest.approx(p.objective, rel=1e-9)
+    assert computed[total[0]][total[1]] == pytest.approx(p.objective, rel=1e-9)
     for i, (_, money) in enumerate(p.costs.groupby("kind", sort=False)["present"].sum().items()):
-        assert seen["Cost"][at.present.near(i, len(q.periods))] == pytest.approx(money, rel=1e-9)
-    assert seen["Checks"]["D3"] is True
-    assert broken(seen["Checks"]) == set()
+        assert computed["Cost"][at.present.near(i, len(q.periods))] == pytest.approx(money, rel=1e-9)
+    assert computed["Checks"]["D3"] is True
+    assert broken(computed["Checks"]) == set()
 
-    for (name, other), cells in zip(changed.items(), found, strict=True):
+    for (name, other), cells in zip(changed.items(), edited, strict=True):
         path = tmp_path / f"{name}.xlsx"
         path.write_bytes(other)
-        asked = plan_workbook.read(path)
-        wanted = plan_xlsx.render(asked, p, created=CREATED)  # the same decisions, held against the edited question
-        told = [d for d in sheets.disagreements(wanted, cells) if "'edited'" not in d]
-        assert told == [], name
+        question = plan_workbook.read(path)
+        expected = plan_xlsx.render(question, p, created=CREATED)  # the same decisions for the edited question
+        differences = [d for d in sheets.disagreements(expected, cells) if "'edited'" not in d]
+        assert differences == [], name
         assert cells[total[0]][total[1]] != pytest.approx(p.objective, rel=1e-9) or name == "limits", name
         assert cells["Checks"]["D3"] is False or name == "money", name
-    assert "edited" in found[1]["Equivalence"].values()
-    assert "edited" not in seen["Equivalence"].values()
+    assert "edited" in edited[1]["Equivalence"].values()
+    assert "edited" not in computed["Equivalence"].values()
 
 
 def test_every_limit_can_break() -> None:
@@ -226,9 +226,9 @@ def test_every_limit_can_break() -> None:
 def test_the_tabs_of_the_methodology_and_what_helps_to_work_on_them() -> None:
     q, _, book, _ = sample()
     read = openpyxl.load_workbook(io.BytesIO(book))
-    wanted = "Inputs,Benchmarks,Equivalence,Demand,SKU & TCO,Utilisation,Sizing,N+1,Rack & power,Refresh,Scenarios,Sensitivity,Purchase plan,Checks"
+    expected = "Inputs,Benchmarks,Equivalence,Demand,SKU & TCO,Utilisation,Sizing,N+1,Rack & power,Refresh,Scenarios,Sensitivity,Purchase plan,Checks"
     assert read.sheetnames[0] == "Readme & provenance"
-    assert set(wanted.split(",")) <= set(read.sheetnames)
+    assert set(expected.split(",")) <= set(read.sheetnames)
     assert all(tab.freeze_panes for tab in read.worksheets if tab.title not in ("Readme & provenance", "Charts"))
     for name in ("sku_price", "demand_median", "worth_value", "site_power_w", "question_discount", "fleet_count"):
         sheet, where = named(book, name)
@@ -255,8 +255,8 @@ def test_what_was_simulated_and_solved_beside_the_plan() -> None:
     row |= {f"{what}_p{share}": 100.0 + share for what in ("demand", "capacity") for share in (5, 50, 95)}
     row |= {f"servers_p{share}": 70.0 + share for share in (50, 90, 95)}
     sizing = {"workload": "web", "period": 5, "sku": "new"} | {f"servers_p{s}": 40.0 + s for s in (50, 90, 95)}
-    whole = {"period": 5, "installed": 97} | {f"needed_p{s}": 60.0 + s for s in (50, 90, 95)}
-    futures = Futures(2000, 7, 0.042, 0.034, 0.052, 0.061, *(pd.DataFrame([r]) for r in (row, sizing, whole)))
+    by_period = {"period": 5, "installed": 97} | {f"needed_p{s}": 60.0 + s for s in (50, 90, 95)}
+    futures = Futures(2000, 7, 0.042, 0.034, 0.052, 0.061, *(pd.DataFrame([r]) for r in (row, sizing, by_period)))
     book = plan_xlsx.render(
         q,
         p,

@@ -1,1 +1,1 @@
-"""A capacity plan's workbook, tab by tab."""
+"""The workbook of a capacity plan, tab by tab."""

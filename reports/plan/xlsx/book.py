@@ -1,7 +1,7 @@
-"""The plan as a workbook that planners go on working in: inputs, live formulas, the solver's decisions, checks.
+"""The plan as a workbook that planners can edit: inputs, live formulas, the solver's decisions, checks.
 
-Change a price, a demand or an equivalence, and sizing, power, cost and checks follow. What the solver decided stays as
-it was; ``fleetmark.demand.workbook`` reads the inputs back for another solve.
+Sizing, power, cost and checks follow a change of a price, a demand or an equivalence. The solver's decisions do not
+change; ``fleetmark.demand.workbook`` reads the inputs back for another solve.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def render(
 ) -> bytes:
     """The workbook. ``created``: ISO 8601; the same arguments give the same bytes.
 
-    The question may be another than the one the plan was solved for, if it names the same workloads, SKUs, sites and
-    periods: then it shows what becomes of the plan.
+    The question may differ from the one that the plan was solved for, if it names the same workloads, SKUs, sites and
+    periods. The workbook then shows the plan under that question.
     """
     book = Book(message("Fleetmark purchase plan"), created, language or Language())
     numbers = Numbers(question, plan)
@@ -50,5 +50,5 @@ def render(
     broken = checks.write(at, numbers)
     front.benchmarks(book, at, numbers)
     front.charts(book, at, numbers)
-    front.readme(book, at, numbers, broken, front.Made(created, command, __version__))
+    front.readme(book, at, numbers, broken, front.Provenance(created, command, __version__))
     return book.bytes()

@@ -1,4 +1,4 @@
-"""The tab Checks: every limit of the plan as slack, live, and whether it is kept."""
+"""The tab Checks: the slack of every limit of the plan, live, and whether the limit is kept."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from reports.plan.xlsx.layout import Block, Places, period_heads, right_aligned
 from reports.plan.xlsx.numbers import Floats, Numbers
 from reports.plan.xlsx.plan import figure
 
-TOLERANCE = 1e-6  # of the limit, and of 1 where that is less: what a solver's rounding may take
+TOLERANCE = 1e-6  # share of the limit, or of 1 if the limit is less: the rounding of a solver
 _DIGITS = 6
 _FIRST = 8  # the row of the first check
 _SLACK = "#,##0.####;[Red]-#,##0.####;0"
 
-Cell = tuple[str, float | None]  # a formula and what it comes to
+Cell = tuple[str, float | None]  # a formula and its value
 Formula = Callable[[int], str]  # of a period
 Value = Callable[[int], float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A limit: its ``kind``, ``what`` it is of, the ``unit`` of its ``slack`` (one cell, or one per period), and the
-    ``size`` of the limit, which the tolerance is a share of.
+    """A limit: its ``kind``, ``what`` it applies to, the ``unit`` of its ``slack`` (one cell, or one per period), and
+    the ``size`` of the limit, for the tolerance.
     """
 
     kind: Message
@@ -40,7 +40,7 @@ class Check:
 
 
 def write(at: Places, n: Numbers) -> int:
-    """The tab; how many limits are not kept."""
+    """Write the tab; the number of limits that are not kept."""
     sheet = at.verdict.sheet
     checks = list(_checks(at, n))
     heads = [
@@ -61,28 +61,28 @@ def write(at: Places, n: Numbers) -> int:
         sheet.text(row, 1, check.what)
         sheet.text(row, 2, check.unit)
         span = f"{cell(row, 6)}:{cell(row, 5 + len(check.slack))}"
-        known = [v for _, v in check.slack if v is not None]
-        least = min(known) if known else None
+        slacks = [v for _, v in check.slack if v is not None]
+        least = min(slacks) if slacks else None
         size, scale = check.size
         limit = max(1.0, scale or 0.0)
-        kept = (least or 0.0) >= -TOLERANCE * limit
-        broken += not kept
-        sheet.formula(row, 3, f"=N({cell(row, 4)})>=-{at.tolerance.at(0)}*MAX(1,{cell(row, 5)})", kept)
+        holds = (least or 0.0) >= -TOLERANCE * limit
+        broken += not holds
+        sheet.formula(row, 3, f"=N({cell(row, 4)})>=-{at.tolerance.at(0)}*MAX(1,{cell(row, 5)})", holds)
         sheet.formula(row, 4, f'=IF(COUNT({span})=0,"",MIN({span}))', least, _SLACK)
         sheet.formula(row, 5, f"=N({size})", scale or 0.0, "#,##0.##")
         for t, (formula, value) in enumerate(check.slack):
             sheet.formula(row, 6 + t, f"={formula}", value, _SLACK)
-    kept_column = f"D{_FIRST + 1}:D{last + 1}"
+    holds_column = f"D{_FIRST + 1}:D{last + 1}"
     sheet.text(2, 0, message("all limits are kept"), "strong")
-    sheet.formula(2, 3, f"=AND({kept_column})", broken == 0)
+    sheet.formula(2, 3, f"=AND({holds_column})", broken == 0)
     sheet.text(3, 0, message("limits that are not kept"))
-    sheet.formula(3, 3, f"=COUNTIF({kept_column},FALSE)", broken, "0")
+    sheet.formula(3, 3, f"=COUNTIF({holds_column},FALSE)", broken, "0")
     sheet.text(4, 0, message("tolerance: share of the limit, of 1 where it is less"))
     sheet.number(4, 3, TOLERANCE, "0.0E+00", "input")
     sheet.text(
         5, 0, message("Slack: by how much a limit is kept; below 0 it is broken; empty: there is no limit."), "note"
     )
-    for where in ("D3", kept_column):
+    for where in ("D3", holds_column):
         sheet.paint(where, {True: "ok", False: "bad"})
     sheet.filtered(_FIRST - 1, last, 6 + n.periods, frozen_columns=4)
     return broken
@@ -108,17 +108,17 @@ def _checks(at: Places, n: Numbers) -> Iterator[Check]:
 
 
 def _row(n: Numbers, slack: Formula, value: Value, unless: Formula | None = None) -> list[Cell]:
-    """A cell per period. Slack is rounded, since what is left of two large figures is noise; none where ``unless``."""
-    made: list[Cell] = []
+    """A cell per period. Slack is rounded, because a difference of large figures has noise; empty if ``unless``."""
+    cells: list[Cell] = []
     for t in range(n.periods):
-        known, formula = value(t), f"ROUND({slack(t)},{_DIGITS})"
-        made.append(
+        result, formula = value(t), f"ROUND({slack(t)},{_DIGITS})"
+        cells.append(
             (
                 f'IF({unless(t)},"",{formula})' if unless else formula,
-                None if known is None else round(known, _DIGITS) + 0.0,
+                None if result is None else round(result, _DIGITS) + 0.0,
             )
         )
-    return made
+    return cells
 
 
 def _size(at: Places, n: Numbers, i: int) -> Cell:
@@ -128,7 +128,7 @@ def _size(at: Places, n: Numbers, i: int) -> Cell:
 
 def _demand(at: Places, n: Numbers, i: int) -> Check:
     slack = n.delivered(i) - n.planned[i]
-    cells = _row(n, lambda t: f"{at.given.at(i, t)}-{at.planned.at(i, t)}", lambda t: float(slack[t]))
+    cells = _row(n, lambda t: f"{at.delivered.at(i, t)}-{at.planned.at(i, t)}", lambda t: float(slack[t]))
     work = n.question.workloads[n.workloads[i]]
     return Check(message("demand is met"), work.name, work.unit, cells, _size(at, n, i))
 
@@ -186,13 +186,13 @@ def _of_sites(at: Places, n: Numbers) -> Iterator[Check]:
 
 
 def _limit(
-    n: Numbers, block: Block, k: int, kind: Message, unit: Message | str, limit: float | None, found: Floats
+    n: Numbers, block: Block, k: int, kind: Message, unit: Message | str, limit: float | None, used: Floats
 ) -> Check:
     head = block.sheet.at(block.row + k, 2)
     cells = _row(
         n,
         lambda t: f"{head}-{block.at(k, t)}",
-        lambda t: None if limit is None else limit - float(found[k, t]),
+        lambda t: None if limit is None else limit - float(used[k, t]),
         lambda _: f'{head}=""',
     )
     return Check(kind, n.sites[k], unit, cells, (head, limit))
@@ -223,7 +223,7 @@ def _of_pair(at: Places, n: Numbers, p: int) -> Iterator[Check]:
     def idle(t: int) -> str:
         return f"{at.installed.at(p, t)}-{at.active.at(p, t)}-IF({at.active.at(p, t)}>0,{spares},0)"
 
-    def whole(t: int) -> str:
+    def integer_slack(t: int) -> str:
         cells = [block.at(p, t) for block in (at.buy, at.retire, at.active)]
         return f"MIN({','.join([at.installed.at(p, t), *cells, *(f'-ABS({c}-ROUND({c},0))' for c in cells)])})"
 
@@ -262,7 +262,7 @@ def _of_pair(at: Places, n: Numbers, p: int) -> Iterator[Check]:
             lambda t: -float(buy[t]) if sku.price is None else None,
             lambda t: f'{price}<>""',
         ),
-        (message("whole servers, none below 0"), whole, least_count, None),
+        (message("whole servers, none below 0"), integer_slack, least_count, None),
     )
     for kind, formula, value, unless in rows:
         yield Check(kind, what, servers, _row(n, formula, value, unless))

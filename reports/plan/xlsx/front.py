@@ -1,4 +1,4 @@
-"""The tabs that explain: the answer and where everything is from, charts, and the worths as they were when planned."""
+"""The tabs that explain: the answer and its provenance, charts, and the worths at the time of the plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from reports.plan.xlsx.layout import TABS, Block, Places, named
 from reports.plan.xlsx.numbers import BAND, Numbers, quantile
 
 _WIDE = 110
-_LINES = 19  # rows that a chart takes, with the space below it
+_LINES = 19  # rows per chart, with the space below it
 _GRID = {"visible": True, "line": {"color": "#D9D9D9", "width": 0.75}}
 _SERIES: Mapping[str, Message] = {
     "below": message("below 5% of demand"),
@@ -35,8 +35,8 @@ _GUIDE: Sequence[tuple[Message, Message, str]] = (
     (
         message("input: edit it"),
         message(
-            "Prices, demands, equivalences, limits. Each says what it takes. All results follow, in Excel and in "
-            "LibreOffice."
+            "Prices, demands, equivalences, limits. Each cell says what it accepts. All results follow, in Excel and "
+            "in LibreOffice."
         ),
         "input",
     ),
@@ -48,10 +48,10 @@ _GUIDE: Sequence[tuple[Message, Message, str]] = (
         ),
         "solver",
     ),
-    (message("live"), message("Formulas. Select one and trace what it rests on."), "text"),
+    (message("live"), message("Formulas. Select one and trace its precedents."), "text"),
     (
         message("rounding"),
-        message("Servers are rounded up after rounding at 6 decimals, so that noise of arithmetic is no server more."),
+        message("Servers are rounded up after rounding at 6 decimals, so that rounding noise never adds a server."),
         "strong",
     ),
 )
@@ -83,8 +83,8 @@ _AGAIN: Sequence[tuple[Message, Message]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
-    """When (ISO 8601), by which command line and which version the workbook is made."""
+class Provenance:
+    """Time (ISO 8601), command line and version that made the workbook."""
 
     created: str
     command: str
@@ -92,8 +92,8 @@ class Made:
 
 
 def benchmarks(book: Book, at: Places, n: Numbers) -> None:
-    """What each SKU was worth when the plan was made: never edited, so that edits of Equivalence can be told."""
-    block, sheet = at.known, at.known.sheet
+    """The worth of each SKU at the time of the plan. Nobody edits it, so edits of Equivalence show."""
+    block, sheet = at.benchmarks, at.benchmarks.sheet
     heads = [
         Head(message("SKU"), width=20),
         Head(message("workload"), width=20),
@@ -124,12 +124,12 @@ class _Lines:
         self.sheet, self.row = sheet, row
 
     def heading(self, text: Message) -> None:
-        """A heading, a line of space above it."""
+        """A heading below an empty line."""
         self.sheet.text(self.row + 1, 0, text, "heading")
         self.row += 2
 
     def line(self, label: object, text: object, role: str = "wrap", label_role: str = "strong") -> None:
-        """A label and what stands behind it, as many lines high as that needs."""
+        """A label and its text, in a row of the height that the text needs."""
         self.sheet.text(self.row, 0, label, label_role)
         self.sheet.text(self.row, 1, text, role)
         self.sheet.inner.set_row(self.row, 15 * max(1, -(-wide(self.sheet.book.words(text)) // (_WIDE + 5))))
@@ -142,8 +142,8 @@ class _Lines:
         self.row += 1
 
 
-def readme(book: Book, at: Places, n: Numbers, broken: int, made: Made) -> None:
-    """The first tab; ``broken``: how many checks do not hold."""
+def readme(book: Book, at: Places, n: Numbers, broken: int, provenance: Provenance) -> None:
+    """The first tab; ``broken``: the number of checks that do not hold."""
     q, sheet = n.question, at.sheets["readme"]
     sheet.width(0, 34)
     sheet.width(1, _WIDE)
@@ -167,10 +167,11 @@ def readme(book: Book, at: Places, n: Numbers, broken: int, made: Made) -> None:
         lines.line(title, what)
     lines.heading(message("Where it is from"))
     lines.line(
-        message("made"), message("{when} by fleetmark {version}", when=fmt.moment(made.created), version=made.version)
+        message("made"),
+        message("{when} by fleetmark {version}", when=fmt.moment(provenance.created), version=provenance.version),
     )
-    if made.command:
-        lines.line(message("command"), made.command, "code")
+    if provenance.command:
+        lines.line(message("command"), provenance.command, "code")
     sheet.text(lines.row, 0, message("sources"), "strong")
     named(book, "question_source", Block(sheet, lines.row, 0, len(q.source) + 1, 2))
     lines.row += 1
@@ -185,13 +186,13 @@ def _answer(book: Book, at: Places, n: Numbers, broken: int, lines: _Lines) -> N
     lines.live(message("present value, {money}", money=q.currency), f"={at.total.at(0)}", n.total, tables.PRICE)
     lines.live(message("servers to order"), f"=SUM({at.buy.all})", float(n.buy.sum()), tables.INTEGER)
     lines.live(message("servers to retire"), f"=SUM({at.retire.all})", float(n.retire.sum()), tables.INTEGER)
-    kept, not_kept = book.words(message("all are kept")), book.words(message("are not kept: see Checks"))
+    yes, no = book.words(message("all are kept")), book.words(message("are not kept: see Checks"))
     lines.live(
         message("limits"),
-        f'=IF({at.verdict.at(0)},{quoted(kept)},{at.broken.at(0)}&" "&{quoted(not_kept)})',
-        f"{broken} {not_kept}" if broken else kept,
+        f'=IF({at.verdict.at(0)},{quoted(yes)},{at.broken.at(0)}&" "&{quoted(no)})',
+        f"{broken} {no}" if broken else yes,
     )
-    lines.sheet.paint(f"B{lines.row}", {kept: "ok"})
+    lines.sheet.paint(f"B{lines.row}", {yes: "ok"})
     solved = message(
         "present value {value} {money}; no plan costs less than {bound} {money}: a gap of {gap}; found in {time}",
         value=f"{plan.objective:,.2f}",
@@ -212,7 +213,7 @@ def _answer(book: Book, at: Places, n: Numbers, broken: int, lines: _Lines) -> N
 
 
 def charts(book: Book, at: Places, n: Numbers) -> None:
-    """Demand against capacity by workload, cost by year, power by site; below them the cells that only charts need."""
+    """Demand and capacity by workload, cost by year, power by site; below them the cells that only charts use."""
     sheet = at.sheets["charts"]
     number = 1 + len(n.workloads) + len(n.sites)
     row = 3 + _LINES * -(-number // 2) + 1
@@ -231,14 +232,14 @@ def charts(book: Book, at: Places, n: Numbers) -> None:
         sheet.text(limit.row + k, 0, message("power limit: {site}", site=site), "note")
     source = [at.power.sheet.at(at.power.row + k, 2) for k in range(len(n.sites))]
     limit.live(lambda k, _: f"={source[k]}", lambda k, _: n.question.sites[n.sites[k]].power_w, tables.INTEGER)
-    made = [
+    charts = [
         _by_year(book, at, n),
         *(_demand(book, at, n, i, names, band) for i in range(len(n.workloads))),
         *(_power(book, at, n, k, names, limit) for k in range(len(n.sites))),
     ]
-    sheet.inner.set_h_pagebreaks([3 + 2 * _LINES * page for page in range(1, len(made) // 4 + 1)])
+    sheet.inner.set_h_pagebreaks([3 + 2 * _LINES * page for page in range(1, len(charts) // 4 + 1)])
     sheet.width(0, 9)
-    for place, chart in enumerate(made):
+    for place, chart in enumerate(charts):
         sheet.place(chart, 3 + _LINES * (place // 2), 10 * (place % 2), 610, 20 * (_LINES - 1))
 
 
@@ -263,7 +264,7 @@ def _demand(book: Book, at: Places, n: Numbers, i: int, names: Mapping[str, str]
     for key, block, colour, dash in (
         ("median", at.median, COLOURS[0], "dash"),
         ("planned", at.planned, COLOURS[0], "solid"),
-        ("capacity", at.given, COLOURS[2], "solid"),
+        ("capacity", at.delivered, COLOURS[2], "solid"),
         ("worst", at.worst, COLOURS[5], "solid"),
     ):
         look = {"line": {"color": colour, "width": 2.25, "dash_type": dash}, "marker": {"type": "none"}}

@@ -18,7 +18,7 @@ from reports.plan.xlsx.numbers import BAND, CONFIDENCE, Numbers, interval, quant
 
 
 def write(book: Book, at: Places, n: Numbers) -> None:
-    """All of them."""
+    """Write these tabs."""
     _settings(book, at, n)
     _periods(book, at, n)
     _sites(book, at, n)
@@ -33,7 +33,7 @@ def write(book: Book, at: Places, n: Numbers) -> None:
 
 
 def _cell(sheet: Sheet, row: int, col: int, column: Column, value: object) -> None:
-    """An input and what it may hold."""
+    """An input and its validation."""
     rule = column.rule
     if value is None or value == "":
         sheet.number(row, col, None, column.form, "input")
@@ -51,7 +51,7 @@ def _cell(sheet: Sheet, row: int, col: int, column: Column, value: object) -> No
 def _table(
     book: Book, block: Block, columns: Sequence[Column], rows: Sequence[Sequence[object]], more: Sequence[Head] = ()
 ) -> None:
-    """A table of inputs with its heads, names and filter; ``more``: heads of what stands to its right."""
+    """A table of inputs with its heads, names and filter; ``more``: heads of the columns to its right."""
     sheet = block.sheet
     sheet.heads(block.row - 1, [*(Head(c.title, c.unit) for c in columns), *more], block.col)
     for i in range(block.rows):
@@ -64,7 +64,7 @@ def _table(
 
 
 def _one_of(block: Block, col: int, names: str) -> None:
-    """Cells of a column take a name out of a named range."""
+    """Cells of a column accept a name of a named range."""
     block.sheet.inner.data_validation(
         block.row,
         col,
@@ -152,13 +152,13 @@ def _sites(book: Book, at: Places, n: Numbers) -> None:
                 allowed = YES if n.sites[i] in work.sites else NO
             _cell(sheet, block.row + i, at.runs.col + j, Column("runs", message(""), tables.RUNS), allowed)
     named(book, "site_runs", at.runs)
-    name, own, price, pue = (columns_at(columns, f) for f in ("name", "domain", "energy_price", "pue"))
+    name, domain, price, pue = (columns_at(columns, f) for f in ("name", "domain", "energy_price", "pue"))
     at.site_domain.live(
-        lambda i, _: f'=IF({block.near(i, own)}="",{block.near(i, name)},{block.near(i, own)})',
+        lambda i, _: f'=IF({block.near(i, domain)}="",{block.near(i, name)},{block.near(i, domain)})',
         lambda i, _: q.domain(n.sites[i]),
         role="word",
     )
-    # The place of the first site of the same domain: exact, whatever characters the names have.
+    # The number of the first site of the same domain; EXACT, because names may have any characters.
     first, mine = at.site_domain.at(0), at.site_domain.down()
     at.site_number.live(
         lambda i, _: f"=1E6+1-ROW({first})-SUMPRODUCT(MAX(EXACT({mine},{at.site_domain.near(i)})*(1E6-ROW({mine}))))",
@@ -185,7 +185,7 @@ def _sites(book: Book, at: Places, n: Numbers) -> None:
 
 
 def columns_at(columns: Sequence[Column], field: str) -> int:
-    """The place of a field among columns."""
+    """The index of a field among columns."""
     return next(j for j, c in enumerate(columns) if c.field == field)
 
 
@@ -224,7 +224,7 @@ def _fleet(book: Book, at: Places, n: Numbers) -> None:
 
 
 def quoted(text: str) -> str:
-    """A text in a formula."""
+    """A text as a literal in a formula."""
     return '"' + text.replace('"', '""') + '"'
 
 
@@ -261,7 +261,7 @@ def _equivalence(book: Book, at: Places, n: Numbers) -> None:
         row = block.row + i
         unit = at.workload.at(n.workloads.index(w), 1)
         block.sheet.formula(row, 7, f"={unit}", q.workloads[w].unit, role="word")
-        same = ",".join(f'{block.near(i, j)}&""={at.known.at(i, j + 1)}&""' for j in (2, 3, 4))
+        same = ",".join(f'{block.near(i, j)}&""={at.benchmarks.at(i, j + 1)}&""' for j in (2, 3, 4))
         block.sheet.formula(row, 8, f"=IF(AND({same}),{quoted(yes)},{quoted(no)})", yes)
         block.sheet.text(row, 9, q.skus[s].worth[w].source)
     block.sheet.paint(f"I{block.row + 1}:I{block.row + block.rows}", {no: "differs"})
@@ -317,17 +317,17 @@ def _demand(book: Book, at: Places, n: Numbers) -> None:
     spread(at.low, f"{BAND[0]:g}", BAND[0], message("demand at 5%"))
     spread(at.high, f"{BAND[1]:g}", BAND[1], message("demand at 95%"))
     spread(
-        at.wanted, "question_quantile", q.quantile, message("demand at the share of futures in which it shall be met")
+        at.quantile, "question_quantile", q.quantile, message("demand at the share of futures in which it must be met")
     )
     block(
         at.margin, message("margin: what the solver multiplied the median by, for demand and equivalence together"), "1"
     )
     at.margin.numbers(n.margin, "0.0000", "solver")
-    block(at.planned, message("planned demand: median times margin; the plan is held against it"))
+    block(at.planned, message("planned demand: median times margin; the plan must meet it"))
     at.planned.live(lambda i, t: f"={at.median.near(i, t)}*{at.margin.near(i, t)}", n.planned, tables.AMOUNT)
-    block(at.given, message("capacity of the plan"))
+    block(at.delivered, message("capacity of the plan"))
     work_of = at.combo.down(3)
-    at.given.live(
+    at.delivered.live(
         lambda i, t: f"=SUMIFS({at.capacity.down(t)},{work_of},{i + 1})",
         lambda i, t: n.delivered(i)[t],
         tables.AMOUNT,

@@ -1,4 +1,4 @@
-"""Where everything stands in the plan's workbook: its tabs, and the blocks of cells that formulas point to."""
+"""The layout of the plan's workbook: its tabs, and the blocks of cells that formulas refer to."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from reports.kit.workbook import Book, Head, Sheet, cell
 from reports.plan.xlsx.numbers import Numbers
 
 COMBO = 9  # columns of Allocation before the periods
-SPARE = 5  # empty rows below a table of inputs, for what a planner adds
-HEAD = 4  # the row of heads of a tab's one table; what is explained stands above it
+SPARE = 5  # empty rows below a table of inputs, for new entries
+HEAD = 4  # the row of heads of a tab's only table; explanations are above it
 
-# Roles of tabs by colour: inputs, what the solver decided, live results, what was taken from elsewhere.
-_INPUT, _SOLVER, _LIVE, _KEPT = "#BF9000", "#70AD47", "#0072B2", "#8EA0B8"
+# Roles of tabs by colour: inputs, the solver's decisions, live results, records.
+_INPUT, _SOLVER, _LIVE, _RECORD = "#BF9000", "#70AD47", "#0072B2", "#8EA0B8"
 
 TABS: Mapping[str, tuple[Message, str, Message]] = {
     "readme": (
         message("Readme & provenance"),
-        _KEPT,
-        message("The answer, what each tab is, how to go on working here, and where everything is from."),
+        _RECORD,
+        message("The answer, what each tab is, how to work with this workbook, and where everything is from."),
     ),
     "charts": (
         message("Charts"),
@@ -49,8 +49,8 @@ TABS: Mapping[str, tuple[Message, str, Message]] = {
     ),
     "benchmarks": (
         message("Benchmarks"),
-        _KEPT,
-        message("What each SKU was measured to be worth, or what was given, as it was when the plan was made."),
+        _RECORD,
+        message("The worth of each SKU, measured or given, at the time of the plan."),
     ),
     "equivalence": (
         message("Equivalence"),
@@ -79,9 +79,7 @@ TABS: Mapping[str, tuple[Message, str, Message]] = {
     "sizing": (
         message("Sizing"),
         _LIVE,
-        message(
-            "Servers of one SKU that one workload's planned demand needs, were there no other: D / (E u), rounded up."
-        ),
+        message("Servers of one SKU that the planned demand of one workload alone needs: D / (E u), rounded up."),
     ),
     "lost": (
         message("N+1"),
@@ -120,7 +118,7 @@ TABS: Mapping[str, tuple[Message, str, Message]] = {
         message("Purchase plan"),
         _SOLVER,
         message(
-            "What to order, retire and switch on, as the solver decided (green), and what stands there then (live)."
+            "What to order, retire and switch on, as the solver decided (green), and what is in place then (live)."
         ),
     ),
     "allocation": (
@@ -152,38 +150,38 @@ class Block:
     cols: int = 1
 
     def at(self, i: int, j: int = 0) -> str:
-        """A cell as any tab's formulas name it."""
+        """The absolute reference of a cell, for formulas of any tab."""
         return self.sheet.at(self.row + i, self.col + j)
 
     def near(self, i: int, j: int = 0) -> str:
-        """A cell as formulas of its own tab name it, relative."""
+        """The relative reference of a cell, for formulas of the same tab."""
         return cell(self.row + i, self.col + j)
 
     def across(self, i: int, first: int = 0, last: int | None = None) -> str:
-        """A row of cells, as formulas of its own tab name it."""
+        """A row of cells, for formulas of the same tab."""
         end = self.cols - 1 if last is None else last
         return f"{self.near(i, first)}:{self.near(i, end)}"
 
     def line(self, i: int) -> str:
-        """A row of cells as any tab names it."""
+        """A row of cells, for formulas of any tab."""
         return self.sheet.span(self.row + i, self.col, self.row + i, self.col + self.cols - 1)
 
     def down(self, j: int = 0, first: int = 0, last: int | None = None) -> str:
-        """A column of cells as any tab names it."""
+        """A column of cells, for formulas of any tab."""
         end = self.rows - 1 if last is None else last
         return self.sheet.span(self.row + first, self.col + j, self.row + end, self.col + j)
 
     @property
     def all(self) -> str:
-        """The whole as any tab names it."""
+        """The block, for formulas of any tab."""
         return self.sheet.span(self.row, self.col, self.row + self.rows - 1, self.col + self.cols - 1)
 
     @property
     def here(self) -> str:
-        """The whole as its own tab's conditional formats name it."""
+        """The block, for conditional formats of the same tab."""
         return f"{self.near(0)}:{self.near(self.rows - 1, self.cols - 1)}"
 
-    # ------------------------------------------------------------ filling it
+    # ------------------------------------------------------------ writing
 
     def live(
         self,
@@ -192,25 +190,19 @@ class Block:
         form: str = "General",
         role: str = "computed",
     ) -> None:
-        """A formula in every cell with the value that Python found."""
-        found = value if callable(value) else np.asarray(value).reshape(self.rows, self.cols)
+        """Write a formula in every cell, with its value as computed here."""
+        values = value if callable(value) else np.asarray(value).reshape(self.rows, self.cols)
         for i in range(self.rows):
             for j in range(self.cols):
-                known = found(i, j) if callable(found) else float(found[i, j])
-                self.sheet.formula(self.row + i, self.col + j, formula(i, j), known, form, role)
+                result = values(i, j) if callable(values) else float(values[i, j])
+                self.sheet.formula(self.row + i, self.col + j, formula(i, j), result, form, role)
 
     def numbers(self, value: npt.ArrayLike, form: str = "General", role: str = "input") -> None:
-        """A number in every cell; NaN leaves it empty."""
-        found = np.asarray(value, dtype=float).reshape(self.rows, self.cols)
+        """Write a number in every cell; NaN leaves it empty."""
+        values = np.asarray(value, dtype=float).reshape(self.rows, self.cols)
         for i in range(self.rows):
             for j in range(self.cols):
-                self.sheet.number(self.row + i, self.col + j, float(found[i, j]), form, role)
-
-    def texts(self, words: Sequence[Sequence[object]], role: str = "text") -> None:
-        """A text in every cell, row by row."""
-        for i, line in enumerate(words):
-            for j, text in enumerate(line):
-                self.sheet.text(self.row + i, self.col + j, text, role)
+                self.sheet.number(self.row + i, self.col + j, float(values[i, j]), form, role)
 
 
 def period_heads(numbers: Numbers) -> list[Head]:
@@ -236,14 +228,14 @@ def right_aligned(sheet: Sheet, row: int, col: int, heads: Sequence[Head]) -> No
 
 
 def named(book: Book, name: str, block: Block) -> None:
-    """Give a block its name. Raises ValueError where the book knows the name already: two inputs of one name."""
-    made = book.name(name, block.all)
-    if made != name:
-        raise ValueError(f"the range {name} became {made}")
+    """Name a block. Raises ValueError if the book has the name already."""
+    result = book.name(name, block.all)
+    if result != name:
+        raise ValueError(f"the range {name} became {result}")
 
 
 class Places:
-    """Every block that more than one tab knows."""
+    """The blocks that more than one tab uses."""
 
     def __init__(self, book: Book, n: Numbers) -> None:
         self.sheets = {key: book.sheet(title, colour) for key, (title, colour, _) in TABS.items()}
@@ -269,24 +261,24 @@ class Places:
         self.worth = Block(s["equivalence"], HEAD + 1, 0, len(self.pairs_of_worth) + 2 * SPARE, 5)
         self.worth_lo = Block(s["equivalence"], HEAD + 1, 5, len(self.pairs_of_worth))
         self.worth_hi = Block(s["equivalence"], HEAD + 1, 6, len(self.pairs_of_worth))
-        self.known = Block(s["benchmarks"], HEAD + 1, 0, len(self.pairs_of_worth), 7)
+        self.benchmarks = Block(s["benchmarks"], HEAD + 1, 0, len(self.pairs_of_worth), 7)
 
         self.workload = Block(s["utilisation"], HEAD + 1, 0, w, 4)
 
         skus = len(n.skus) + SPARE
         self.sku = Block(s["skus"], HEAD + 1, 0, skus, 14)
 
-        # Tabs with a column per period: blocks below one another, the same periods in the same columns.
+        # Tabs with a column per period: stacked blocks with the same periods in the same columns.
         def stack(sheet: Sheet, first: int, labels: int, sizes: Sequence[int]) -> list[Block]:
-            made, row = [], first
+            blocks, row = [], first
             for size in sizes:
-                made.append(Block(sheet, row + 2, labels, size, t))
+                blocks.append(Block(sheet, row + 2, labels, size, t))
                 row += size + 3
-            return made
+            return blocks
 
         demand = stack(s["demand"], 3, 2, [w] * 9)
-        self.median, self.sigma, self.low, self.high, self.wanted, self.margin, self.planned = demand[:7]
-        self.given, self.worst = demand[7:]
+        self.median, self.sigma, self.low, self.high, self.quantile, self.margin, self.planned = demand[:7]
+        self.delivered, self.worst = demand[7:]
 
         plan = stack(s["plan"], 3, 2, [pairs] * 8)
         self.buy, self.retire, self.active, self.arrive, self.installed, self.in_use, self.busy = plan[:7]

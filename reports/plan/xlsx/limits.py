@@ -1,4 +1,4 @@
-"""The tabs that hold the plan against the world: sizing, N+1, rack and power, refresh, scenarios."""
+"""The tabs that compare the plan with its limits: sizing, N+1, rack and power, refresh, scenarios."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from reports.plan.xlsx.plan import figure
 
 _WORK, _COUNT, _SHARE = "#,##0.##;-#,##0.##;0", "#,##0", "0.0%"
 MULTIPLIERS = (0.8, 1.0, 1.2)
-_OTHER = 1.5  # the multiplier that stands in the input at first
+_OTHER = 1.5  # the first value of the multiplier's input
 
 
 def write(book: Book, at: Places, n: Numbers) -> None:
-    """All of them."""
+    """Write these tabs."""
     _sizing(at, n)
     _lost(book, at, n)
     _rack(at, n)
@@ -27,12 +27,12 @@ def write(book: Book, at: Places, n: Numbers) -> None:
 
 
 def each(at: Places, n: Numbers, workload: str, sku: str) -> tuple[str, str]:
-    """E of a SKU for a workload, and the workload's utilisation, as formulas name them."""
+    """References to E of a SKU for a workload, and to the workload's utilisation."""
     return at.worth.at(at.worth_row(sku, workload), 2), at.workload.at(n.workloads.index(workload), 2)
 
 
 def rounded_up(demand: str, one: str) -> str:
-    """Servers for a demand; rounding noise, which is not the same in every program, does not make one more of them."""
+    """The formula of servers for a demand. It rounds first, because rounding noise differs between programs."""
     return f"ROUNDUP(ROUND({demand}/({one}),6),0)"
 
 
@@ -112,7 +112,7 @@ def _rack(at: Places, n: Numbers) -> None:
         limit: str,
         what: str,
         servers: Block,
-        found: Floats,
+        loads: Floats,
         add: bool = False,
     ) -> None:
         labels = [Head(message("site"), width=18), Head(message("unit"), width=8), Head(message("limit"), width=14)]
@@ -127,7 +127,7 @@ def _rack(at: Places, n: Numbers) -> None:
             most = getattr(q.sites[name], limit)
             sheet.formula(row, 2, f'=IF({source}="","",{source})', most, "#,##0.##")
             head, span = cell(row, 2), place.across(k)
-            share = None if not most else found[k].max() / most
+            share = None if not most else loads[k].max() / most
             sheet.formula(row, place.col + place.cols, f'=IF(N({head})=0,"",MAX({span})/{head})', share, _SHARE)
             colours = {"type": "formula", "criteria": f'=AND(${head}<>"",{place.near(k)}>${head}*(1+1E-9))'}
             sheet.inner.conditional_format(place.across(k), {**colours, "format": sheet.book.style("bad")})
@@ -137,7 +137,7 @@ def _rack(at: Places, n: Numbers) -> None:
             before = f"{place.near(k, t - 1)}+" if add and t else ""
             return f"={before}SUMPRODUCT(({site}={k + 1})*{figures}*{servers.down(t)})"
 
-        place.live(summed, found, _COUNT)
+        place.live(summed, loads, _COUNT)
 
     skus = q.skus
     block(
@@ -196,10 +196,10 @@ def _refresh(at: Places, n: Numbers) -> None:
         limit, number = at.figures.at(i, figure(at, "age_limit")), at.period_number(t)
         first = at.arrive.at(i)
         bought = f"IF({number}>{limit},SUM({first}:INDEX({at.arrive.line(i)},{number}-{limit})),0)"
-        there = (
+        in_place = (
             f"SUMPRODUCT(EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*(fleet_age+{number}-1>={limit})*fleet_count)"
         )
-        return f'=IF({limit}="",0,{there}+{bought})'
+        return f'=IF({limit}="",0,{in_place}+{bought})'
 
     at.must_leave.live(leaving, n.must_leave, _COUNT)
     headed(at.have_left, message("Have been retired by then: servers"), labels, n)

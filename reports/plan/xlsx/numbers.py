@@ -1,8 +1,8 @@
-"""What every formula of the plan's workbook comes to: the model's arithmetic on a question and a plan's decisions.
+"""The values of all formulas of the plan's workbook: the model's arithmetic on a question and a plan's decisions.
 
 Arrays are indexed by workload w, SKU s, site k, pair p (a SKU at a site), combo c (a workload on a pair) and period
-t, in the order of the question. Nothing is taken from the plan but what the solver decided, so that the same functions
-also say what an edited question makes of an old plan.
+t, in the order of the question. Only the solver's decisions come from the plan, so the same functions also give the
+values of an old plan under an edited question.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from reports.plan.view import years
 
 Floats = npt.NDArray[np.float64]
 
-BAND = (0.05, 0.95)  # of the demand, as it is drawn
+BAND = (0.05, 0.95)  # quantiles of the demand in charts
 CONFIDENCE = 0.95  # of an equivalence's interval
 
 
 def servers_for(demand: float, each: float) -> int:
-    """``demand / each`` rounded up; what is above a whole number by less than 5e-7 is that number."""
+    """``demand / each`` rounded up; less than 5e-7 above an integer rounds down to it."""
     return math.ceil(round(demand / each, 6))
 
 
 def quantile(point: float, sigma: float, share: float) -> float:
-    """A quantile of a demand that is log-normal about its median."""
+    """A quantile of a log-normal demand with median ``point``."""
     return float(point * math.exp(stats.norm.ppf(share) * sigma))
 
 
@@ -44,8 +44,8 @@ def interval(value: float, se: float, df: float) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Numbers:
-    """A question and a plan as arrays. Money undiscounted unless it says present; W, kg and units of work as in the
-    question. Pairs are those where something stands, may be bought or is in the plan.
+    """A question and a plan as arrays. Money is undiscounted unless it is a present value; W, kg and units of work are
+    those of the question. Pairs are those with servers in place, for sale or in the plan.
     """
 
     question: Question
@@ -71,15 +71,15 @@ class Numbers:
     def pairs(self) -> list[tuple[str, str]]:
         """(SKU, site), by SKU, then by site."""
         q = self.question
-        there = {(c.sku, c.site) for c in q.fleet if c.count}
+        present = {(c.sku, c.site) for c in q.fleet if c.count}
         stock = self.plan.stock
         moved = stock[(stock[["buy", "retire", "installed", "active"]] != 0).any(axis=1)]
-        there |= set(zip(moved["sku"], moved["site"], strict=True))
-        return [(s, k) for s in q.skus for k in q.sites if q.skus[s].price is not None or (s, k) in there]
+        present |= set(zip(moved["sku"], moved["site"], strict=True))
+        return [(s, k) for s in q.skus for k in q.sites if q.skus[s].price is not None or (s, k) in present]
 
     @cached_property
     def combos(self) -> list[tuple[str, int]]:
-        """(workload, pair) for all that may run, by workload."""
+        """(workload, pair) for every workload that may run on the pair, by workload."""
         q = self.question
         used = {(r.workload, r.sku, r.site) for r in self.plan.use.itertuples() if r.servers}
         return [
@@ -89,7 +89,7 @@ class Numbers:
             if w in q.skus[s].worth and (not work.sites or k in work.sites or (w, s, k) in used)
         ]
 
-    # ------------------------------------------------------------ what the solver decided
+    # ------------------------------------------------------------ the solver's decisions
 
     def _stock(self, what: str) -> Floats:
         return _cube(self.plan.stock, ("sku", "site"), self.pairs, what, self.periods)
@@ -115,7 +115,7 @@ class Numbers:
 
     @cached_property
     def margin(self) -> Floats:
-        """(workload, period): what the median demand is multiplied by."""
+        """(workload, period): the factor on the median demand."""
         return np.array([[self.plan.factor(w, t) for t in range(self.periods)] for w in self.workloads])
 
     # ------------------------------------------------------------ servers
@@ -128,11 +128,11 @@ class Numbers:
 
     @cached_property
     def arrive(self) -> Floats:
-        made = np.zeros_like(self.buy)
+        arrivals = np.zeros_like(self.buy)
         for p, (s, _) in enumerate(self.pairs):
             lead = self.question.skus[s].lead
-            made[p, lead:] = self.buy[p, : max(self.periods - lead, 0)]
-        return made
+            arrivals[p, lead:] = self.buy[p, : max(self.periods - lead, 0)]
+        return arrivals
 
     @cached_property
     def installed(self) -> Floats:
@@ -140,22 +140,22 @@ class Numbers:
 
     @cached_property
     def must_leave(self) -> Floats:
-        """(pair, period): how many will have reached their age limit by then, since the start."""
-        made = np.zeros_like(self.buy)
+        """(pair, period): the number that has reached the age limit by then, since the start."""
+        leaving = np.zeros_like(self.buy)
         for p, (s, k) in enumerate(self.pairs):
             limit = self.question.skus[s].age_limit
             if limit is None:
                 continue
             for t in range(self.periods):
-                made[p, t] = sum(
+                leaving[p, t] = sum(
                     c.count for c in self.question.fleet if (c.sku, c.site) == (s, k) and c.age + t >= limit
                 )
-                made[p, t] += self.arrive[p, : max(t - limit + 1, 0)].sum()
-        return made
+                leaving[p, t] += self.arrive[p, : max(t - limit + 1, 0)].sum()
+        return leaving
 
     @cached_property
     def in_use(self) -> Floats:
-        """(pair, period): servers that serve something."""
+        """(pair, period): servers that serve a workload."""
         return self._by_pair(np.ones(len(self.combos)))
 
     @cached_property
@@ -164,9 +164,9 @@ class Numbers:
         return self._by_pair(np.array([self.question.workloads[w].utilisation for w, _ in self.combos]))
 
     def _by_pair(self, weight: Floats) -> Floats:
-        made = np.zeros_like(self.buy)
-        np.add.at(made, [p for _, p in self.combos], self.servers * weight[:, None])
-        return made
+        sums = np.zeros_like(self.buy)
+        np.add.at(sums, [p for _, p in self.combos], self.servers * weight[:, None])
+        return sums
 
     def of_pairs(self, value: Callable[[str, str], float]) -> Floats:
         """(pair,): a figure of the SKU or the site."""
@@ -181,7 +181,7 @@ class Numbers:
         return np.array([self.each(w, self.pairs[p][0]) for w, p in self.combos]) if q.workloads else np.zeros(0)
 
     def each(self, workload: str, sku: str) -> float:
-        """What one server of the SKU serves of the workload at its utilisation: E u."""
+        """Work of one server of the SKU for the workload at its utilisation: E u."""
         return self.question.skus[sku].worth[workload].value * self.question.workloads[workload].utilisation
 
     @cached_property
@@ -224,37 +224,33 @@ class Numbers:
 
     @cached_property
     def planned(self) -> Floats:
-        """(workload, period): the demand that the plan is held against."""
+        """(workload, period): the demand that the plan must meet."""
         return np.asarray(self.point * self.margin)
 
     # ------------------------------------------------------------ sites
 
     def at_sites(self, each: Callable[[str], float], servers: Floats) -> Floats:
         """(site, period): a figure of the SKU summed over servers (pair, period)."""
-        made = np.zeros((len(self.sites), self.periods))
+        sums = np.zeros((len(self.sites), self.periods))
         figures = self.of_pairs(lambda s, _: each(s))
-        np.add.at(made, [self.sites.index(k) for _, k in self.pairs], servers * figures[:, None])
-        return made
+        np.add.at(sums, [self.sites.index(k) for _, k in self.pairs], servers * figures[:, None])
+        return sums
 
     def price(self, sku: str) -> float:
-        """0 where it is not sold."""
+        """The price; 0 if it is not sold."""
         return self.question.skus[sku].price or 0.0
 
     # ------------------------------------------------------------ money
 
     @cached_property
     def weight(self) -> Floats:
-        """(period,): present value of money."""
+        """(period,): present value of 1."""
         return np.array([self.question.weight(t) for t in range(self.periods)])
 
     def energy_price(self, site: str) -> float:
         """Per kWh."""
-        own = self.question.sites[site].energy_price
-        return self.question.energy_price if own is None else own
-
-    def pue(self, site: str) -> float:
-        own = self.question.sites[site].pue
-        return self.question.pue if own is None else own
+        price = self.question.sites[site].energy_price
+        return self.question.energy_price if price is None else price
 
     @cached_property
     def draw(self) -> Floats:
@@ -281,17 +277,17 @@ class Numbers:
 
     @cached_property
     def total(self) -> float:
-        """Present value of everything."""
+        """Present value of all costs."""
         return float(sum((money @ self.weight for money in self.kinds.values()), start=0.0))
 
     @cached_property
     def annuity(self) -> float:
-        """Years of the horizon, each as it is worth at the start."""
+        """Discounted years of the horizon."""
         return float(self.weight.sum() * self.question.years)
 
     @cached_property
     def year_names(self) -> list[str]:
-        """The years there are."""
+        """The names of the years."""
         return list(dict.fromkeys(years(self.question)))
 
     @cached_property
@@ -308,12 +304,12 @@ class Numbers:
 def _cube(
     frame: pd.DataFrame, names: Sequence[str], keys: Sequence[tuple[str, ...]], what: str, periods: int
 ) -> Floats:
-    """(key, period) out of long rows; 0 where there is none."""
-    made = np.zeros((len(keys), periods))
+    """(key, period) from long rows; 0 without a row."""
+    cube = np.zeros((len(keys), periods))
     if len(frame):
         at = {key: i for i, key in enumerate(keys)}
         rows = [at.get(key) for key in zip(*(frame[n] for n in names), strict=True)]
         for i, t, value in zip(rows, frame["period"], frame[what], strict=True):
             if i is not None:
-                made[i, int(t)] += float(value)
-    return made
+                cube[i, int(t)] += float(value)
+    return cube

@@ -1,4 +1,4 @@
-"""The tabs of the plan itself: what the solver decided, what stands there then, who serves what, and what it costs."""
+"""The tabs of the plan: the solver's decisions, the resulting stock, the allocation of servers, and the costs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COUNT, _SERVERS = "#,##0;-#,##0;–", "#,##0.##;-#,##0.##;–"
 
 
 def write(book: Book, at: Places, n: Numbers) -> None:
-    """All of them."""
+    """Write these tabs."""
     _plan(at, n)
     _figures(at, n)
     _allocation(at, n)
@@ -32,7 +32,7 @@ def _labelled(block: Block, title: Message, at: Places, n: Numbers, last: tuple[
 
 
 def _pairs(block: Block, at: Places, n: Numbers) -> None:
-    """The names of the pairs: typed in the first block, taken from there in the others."""
+    """The names of the pairs: texts in the first block, references to it in the others."""
     for i, (s, k) in enumerate(n.pairs):
         if block is at.buy:
             block.sheet.text(block.row + i, 0, s, "strong")
@@ -43,7 +43,7 @@ def _pairs(block: Block, at: Places, n: Numbers) -> None:
 
 
 def figure(at: Places, name: str) -> int:
-    """The column of a figure behind the plan's rows."""
+    """The column of a figure of the plan's rows."""
     assert name in FIGURES
     return FIGURES.index(name)
 
@@ -94,7 +94,7 @@ def _plan(at: Places, n: Numbers) -> None:
 
 
 def _figures(at: Places, n: Numbers) -> None:
-    """What the formulas above and those of Cost need of each row's SKU and site."""
+    """The figures of each row's SKU and site for the formulas above and those of Cost."""
     q, block = n.question, at.figures
     sku_columns, site_columns = tables.skus(), tables.sites()
 
@@ -115,7 +115,7 @@ def _figures(at: Places, n: Numbers) -> None:
     spares = columns_at(site_columns, "spares")
     skus = [q.skus[s] for s, _ in n.pairs]
     sites = [q.sites[k] for _, k in n.pairs]
-    known: Mapping[str, tuple[Head, Callable[[int], str], Callable[[int], float | None]]] = {
+    figures: Mapping[str, tuple[Head, Callable[[int], str], Callable[[int], float | None]]] = {
         "start": (Head(message("in place at the start"), message("servers")), fleet, lambda i: n.start[i]),
         "price": (
             Head(message("price"), q.currency),
@@ -184,12 +184,12 @@ def _figures(at: Places, n: Numbers) -> None:
         ),
     }
     block.sheet.text(block.row - 2, 0, message("Figures behind each row, from SKU & TCO, Sites and Fleet"), "heading")
-    heads = [Head(message("SKU"), width=20), Head(message("site"), width=16), *(known[name][0] for name in FIGURES)]
+    heads = [Head(message("SKU"), width=20), Head(message("site"), width=16), *(figures[name][0] for name in FIGURES)]
     block.sheet.heads(block.row - 1, heads)
     _pairs(block, at, n)
     for i in range(block.rows):
         for j, name in enumerate(FIGURES):
-            _, formula, value = known[name]
+            _, formula, value = figures[name]
             form = "0.0000" if name in ("kwh", "watt") else "#,##0.##"
             block.sheet.formula(block.row + i, block.col + j, formula(i), value(i), form)
 
@@ -207,9 +207,9 @@ def _allocation(at: Places, n: Numbers) -> None:
         Head(message("utilisation"), message("share of a server"), 18),
         Head(message("may run there"), message("1 or 0")),
     ]
-    made = [Head(h.name, message("servers"), 11) for h in period_heads(n)]
+    servers = [Head(h.name, message("servers"), 11) for h in period_heads(n)]
     work = [Head(h.name, message("work"), 11) for h in period_heads(n)]
-    sheet.heads(HEAD, [*heads, *made, *work])
+    sheet.heads(HEAD, [*heads, *servers, *work])
     numbers = list(q.workloads)
     for c, (w, p) in enumerate(n.combos):
         row = at.combo.row + c
@@ -259,8 +259,8 @@ def _summed(n: Numbers, block: Block, values: Floats) -> None:
         span = f"{block.near(0, j)}:{block.near(block.rows - 1, j)}"
         sheet.formula(row, block.col + j, f"=SUM({span})", float(values[:, j].sum()), _MONEY, "key")
     for i in range(block.rows + 1):
-        found = float(values.sum() if i == block.rows else values[i].sum())
-        sheet.formula(block.row + i, block.col + block.cols, f"=SUM({block.across(i)})", found, _MONEY, "key")
+        total = float(values.sum() if i == block.rows else values[i].sum())
+        sheet.formula(block.row + i, block.col + block.cols, f"=SUM({block.across(i)})", total, _MONEY, "key")
 
 
 def _kind_names(block: Block) -> None:

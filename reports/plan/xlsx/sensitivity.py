@@ -1,4 +1,4 @@
-"""The tab Sensitivity: each input moved alone, live; and what was simulated and solved beside the plan, kept."""
+"""The tab Sensitivity: each input moved alone, live; and the stored results of simulations and further solves."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def write(
     futures: Futures | None,
     tornado: Sequence[Effect],
 ) -> None:
-    """The tab."""
+    """Write the tab."""
     sheet = at.sheets["sensitivity"]
     sheet.text(3, 0, message("by how much each input is moved"))
     sheet.number(3, 1, _STEP, "0.0%", "input")
@@ -56,7 +56,7 @@ def write(
 
 
 def _costs(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
-    """What the plan as it stands costs, were one price higher."""
+    """The cost of the same plan with one price higher."""
     q = n.question
     sheet.text(row, 0, message("Cost of the plan as it stands, with one input higher (live)"), "heading")
     heads = [
@@ -81,9 +81,9 @@ def _costs(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
         lines.append((label, f"={at.present.sheet.at(at.present.row + i, 2 + last)}", float(n.kinds[kind] @ n.weight)))
     for s, name in enumerate(n.skus):
         mine = [p for p, (sku, _) in enumerate(n.pairs) if sku == name]
-        found = float(n.buy[mine].sum(axis=0) @ n.weight * n.price(name))
+        bought = float(n.buy[mine].sum(axis=0) @ n.weight * n.price(name))
         lines.append(
-            (message("price of {sku}", sku=name), f"=SUMPRODUCT({at.bought.line(s)},{at.weight.line(0)})", found)
+            (message("price of {sku}", sku=name), f"=SUMPRODUCT({at.bought.line(s)},{at.weight.line(0)})", bought)
         )
     start = line = row + 2
     for label, formula, value in lines:
@@ -106,9 +106,9 @@ def _costs(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
 
 
 def _sizes(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
-    """Servers of one SKU that one workload needs, were one input other."""
+    """Servers of one SKU that one workload needs, with one input changed."""
     sheet.text(
-        row, 0, message("Servers needed in the period chosen in Scenarios, with one input other (live)"), "heading"
+        row, 0, message("Servers needed in the period chosen in Scenarios, with one input changed (live)"), "heading"
     )
     heads = [
         Head(message("workload, on SKU"), width=34),
@@ -125,14 +125,14 @@ def _sizes(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
                 continue
             e, u = each(at, n, w, s)
             demand = f"INDEX({at.planned.line(i)},scenario_period)"
-            wanted, one = float(n.planned[i, -1]), n.each(w, s)
+            planned, one = float(n.planned[i, -1]), n.each(w, s)
             worth, used = n.question.skus[s].worth[w].value, n.question.workloads[w].utilisation
             sheet.text(line, 0, message("{workload}, on {sku}", workload=w, sku=s))
             cases = (
-                (rounded_up(demand, f"{e}*{u}"), servers_for(wanted, one)),
-                (rounded_up(f"{demand}*(1+sensitivity_step)", f"{e}*{u}"), servers_for(wanted * (1 + _STEP), one)),
-                (rounded_up(demand, f"{e}*(1-sensitivity_step)*{u}"), servers_for(wanted, worth * (1 - _STEP) * used)),
-                (rounded_up(demand, f"{e}*{u}*(1-sensitivity_step)"), servers_for(wanted, one * (1 - _STEP))),
+                (rounded_up(demand, f"{e}*{u}"), servers_for(planned, one)),
+                (rounded_up(f"{demand}*(1+sensitivity_step)", f"{e}*{u}"), servers_for(planned * (1 + _STEP), one)),
+                (rounded_up(demand, f"{e}*(1-sensitivity_step)*{u}"), servers_for(planned, worth * (1 - _STEP) * used)),
+                (rounded_up(demand, f"{e}*{u}*(1-sensitivity_step)"), servers_for(planned, one * (1 - _STEP))),
             )
             for col, (formula, value) in enumerate(cases, 1):
                 sheet.formula(line, col, f"={formula}", value, _COUNT)
@@ -140,8 +140,10 @@ def _sizes(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
     return line + 1
 
 
-def _kept(sheet: Sheet, row: int, heads: Sequence[Head], rows: Sequence[Sequence[object]], forms: Sequence[str]) -> int:
-    """A table of what was worked out elsewhere; the row behind it."""
+def _table(
+    sheet: Sheet, row: int, heads: Sequence[Head], rows: Sequence[Sequence[object]], forms: Sequence[str]
+) -> int:
+    """A table of stored results; returns the row below it."""
     sheet.heads(row, heads)
     for i, line in enumerate(rows, row + 1):
         for j, (value, form) in enumerate(zip(line, forms, strict=True)):
@@ -155,7 +157,7 @@ def _kept(sheet: Sheet, row: int, heads: Sequence[Head], rows: Sequence[Sequence
 def _simulated(sheet: Sheet, n: Numbers, f: Futures, row: int) -> int:
     q = n.question
     sheet.text(row, 0, message("Simulated futures (kept as they were when the plan was made)"), "heading")
-    told = message(
+    text = message(
         "In {share} of {n} futures demand is not met (95% interval {lo} to {hi}; seed {seed}); with servers kept to "
         "the workloads that Allocation gives them, in {unshared}.",
         share=f"{f.shortfall:.1%}",
@@ -165,7 +167,7 @@ def _simulated(sheet: Sheet, n: Numbers, f: Futures, row: int) -> int:
         seed=f.seed,
         unshared=f"{f.unshared:.1%}",
     )
-    sheet.text(row + 1, 0, told, "note")
+    sheet.text(row + 1, 0, text, "note")
     servers = message("servers")
 
     def part(
@@ -174,11 +176,11 @@ def _simulated(sheet: Sheet, n: Numbers, f: Futures, row: int) -> int:
         rows = [
             [q.periods[int(r["period"])] if c == "period" else r[c] for c in columns] for r in frame.to_dict("records")
         ]
-        return _kept(sheet, at_row, heads, rows, forms) + 1
+        return _table(sheet, at_row, heads, rows, forms) + 1
 
     period, workload = Head(message("period")), Head(message("workload"), width=34)
     row = part(
-        f.whole,
+        f.by_period,
         row + 2,
         [
             Head(message("period"), width=34),
@@ -231,7 +233,7 @@ def _tornado(sheet: Sheet, n: Numbers, effects: Sequence[Effect], row: int) -> i
         row,
         0,
         message(
-            "What matters: present value of the cheapest plan, with one input other (worked out when planned; kept)"
+            "What matters: present value of the cheapest plan, with one input changed (computed with the plan; kept)"
         ),
         "heading",
     )
@@ -250,11 +252,11 @@ def _tornado(sheet: Sheet, n: Numbers, effects: Sequence[Effect], row: int) -> i
             e.high,
             message("no plan") if e.at_low is None else e.at_low,
             message("no plan") if e.at_high is None else e.at_high,
-            message("5% to 95% of what is believed") if e.known else message("assumed"),
+            message("5% to 95% of the estimate") if e.known else message("assumed"),
         ]
         for e in effects
     ]
-    return _kept(sheet, row + 1, heads, rows, ["", "0.000", "0.000", _MONEY, _MONEY, ""]) + 1
+    return _table(sheet, row + 1, heads, rows, ["", "0.000", "0.000", _MONEY, _MONEY, ""]) + 1
 
 
 def _bindings(sheet: Sheet, n: Numbers, bindings: Sequence[Binding], row: int) -> int:
@@ -283,7 +285,7 @@ def _bindings(sheet: Sheet, n: Numbers, bindings: Sequence[Binding], row: int) -
         ]
         for b in bindings
     ]
-    return _kept(sheet, row + 1, heads, rows, ["", "", "#,##0.##", tables.PRICE, ""]) + 1
+    return _table(sheet, row + 1, heads, rows, ["", "", "#,##0.##", tables.PRICE, ""]) + 1
 
 
 def _alternatives(sheet: Sheet, n: Numbers, others: Sequence[Alternative], row: int) -> None:
@@ -300,4 +302,4 @@ def _alternatives(sheet: Sheet, n: Numbers, others: Sequence[Alternative], row: 
         *(Head(_TRADES[key][0], _TRADES[key][1] or money) for key in TRADES),
     ]
     rows = [[o.name, o.extra, o.least, *(o.trades.get(key) for key in TRADES)] for o in others]
-    _kept(sheet, row + 1, heads, rows, ["", *[_MONEY] * (2 + len(TRADES))])
+    _table(sheet, row + 1, heads, rows, ["", *[_MONEY] * (2 + len(TRADES))])
