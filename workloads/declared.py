@@ -16,8 +16,8 @@ def throttle(workload: str) -> str:
 def plot(workload: str, metric: str) -> Plot | None:
     """What a latency under load is drawn against; None for any other metric."""
     manifest = _manifest(workload)
-    known = manifest.metrics.get(metric) if manifest else None
-    return known.plot if known else None
+    metric_of_manifest = manifest.metrics.get(metric) if manifest else None
+    return metric_of_manifest.plot if metric_of_manifest else None
 
 
 def depth(workload: str, case: str) -> tuple[str, float] | None:
@@ -35,8 +35,8 @@ def keeps_limit(workload: str, case: str) -> bool:
     """Whether a case that fails on a host says by that that the host cannot keep a limit."""
     manifest = _manifest(workload)
     shapes = [c.called or c.name for c in manifest.cases if c.keeps_limit] if manifest else []
-    own = case.partition("/")[0]  # of one that its parser splits into several
-    return any(re.fullmatch(re.sub("<.*?>", ".+", re.escape(shape)), own) for shape in shapes)
+    base = case.partition("/")[0]  # of one that its parser splits into several
+    return any(re.fullmatch(re.sub("<.*?>", ".+", re.escape(shape)), base) for shape in shapes)
 
 
 def _manifest(workload: str) -> Manifest | None:

@@ -47,14 +47,14 @@ class Parameter(_Part):
 
     def _one(self, value: Any, where: str) -> Any:
         try:
-            made = _CONVERT[self.type](value)
+            converted = _CONVERT[self.type](value)
         except (ValueError, TypeError, FleetmarkError) as error:
             raise FleetmarkError(f"{where}: {value!r} is not {_SPOKEN[self.type]}") from error
-        if self.choices and made not in self.choices:
-            raise FleetmarkError(f"{where}: {made!r} is none of {', '.join(map(str, self.choices))}")
-        if self.min is not None and made < self.min:
-            raise FleetmarkError(f"{where}: {made} is less than {self.min:g}")
-        return made
+        if self.choices and converted not in self.choices:
+            raise FleetmarkError(f"{where}: {converted!r} is none of {', '.join(map(str, self.choices))}")
+        if self.min is not None and converted < self.min:
+            raise FleetmarkError(f"{where}: {converted} is less than {self.min:g}")
+        return converted
 
 
 def _split(value: Any) -> list[Any]:
@@ -253,17 +253,17 @@ class Manifest(_Part):
         """The parser that reads its output: the one of the same name unless the manifest says otherwise."""
         return self.parser or self.name
 
-    def check_settings(self, given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    def check_settings(self, settings: Mapping[str, Any], where: str) -> dict[str, Any]:
         """The user's settings, typed. Raises FleetmarkError for an unknown name or a bad value."""
-        made = {}
-        for key, value in given.items():
+        checked = {}
+        for key, value in settings.items():
             if key not in self.parameters:
                 raise FleetmarkError(
                     f"{where}: {self.name} has no parameter {key!r}{suggest(key, self.parameters)}; "
                     f"it has {', '.join(self.parameters)}"
                 )
-            made[key] = self.parameters[key].coerce(value, f"{where}: {self.name}.{key}")
-        return made
+            checked[key] = self.parameters[key].coerce(value, f"{where}: {self.name}.{key}")
+        return checked
 
 
 def names() -> list[str]:
@@ -286,9 +286,9 @@ def load(name: str) -> Manifest:
 
 def files(name: str) -> list[Path]:
     """The files that make the manifest of ``name``: its own, and the one that it is ``like``."""
-    own = HERE / f"{name}.yml"
-    base = read_yaml(own).get("like")
-    return [own, HERE / f"{base}.yml"] if base else [own]
+    path = HERE / f"{name}.yml"
+    base = read_yaml(path).get("like")
+    return [path, HERE / f"{base}.yml"] if base else [path]
 
 
 def _overlay(base: Any, over: Any) -> Any:

@@ -126,21 +126,21 @@ def read(path, limit=1 << 20):
 
 def read_files():
     """Text by path for everything in FILES that can be read, the long ones cut to what is wanted."""
-    found = {}
+    texts = {}
     for pattern in FILES:
         for path in glob.glob(pattern) if "*" in pattern else [pattern]:
             text = read(path)
             if text is not None:
-                found[path] = text
-    mounts = found.get("/proc/self/mountinfo")
+                texts[path] = text
+    mounts = texts.get("/proc/self/mountinfo")
     if mounts is not None:  # only what may lie on a disk: a container host has thousands of others
-        found["/proc/self/mountinfo"] = only_lines(r" - \S+ /dev/| - (zfs|btrfs|bcachefs) ")(mounts)
-    if "/proc/cmdline" in found:
-        found["/proc/cmdline"] = re.sub(r"(?i)(uuid=|bootif=)[^\s]+", r"\1(dropped)", found["/proc/cmdline"])
+        texts["/proc/self/mountinfo"] = only_lines(r" - \S+ /dev/| - (zfs|btrfs|bcachefs) ")(mounts)
+    if "/proc/cmdline" in texts:
+        texts["/proc/cmdline"] = re.sub(r"(?i)(uuid=|bootif=)[^\s]+", r"\1(dropped)", texts["/proc/cmdline"])
     stanza = first_stanza("/proc/cpuinfo")
     if stanza is not None:
-        found["/proc/cpuinfo"] = stanza
-    return found
+        texts["/proc/cpuinfo"] = stanza
+    return texts
 
 
 def first_stanza(path):
@@ -160,24 +160,24 @@ def first_stanza(path):
 
 def counted():
     """For every name in COUNTED: how many files hold each value."""
-    found = {}
+    result = {}
     for name, pattern in COUNTED.items():
-        values = found[name] = {}
+        values = result[name] = {}
         for path in glob.glob(pattern):
             text = read(path)
             if text is not None:
                 values[text.strip()] = values.get(text.strip(), 0) + 1
-    return found
+    return result
 
 
 def caches():
     """Every cache of the host once, as [level, type, size, CPUs that share it]: for an lscpu without -C."""
-    found = set()
+    rows = set()
     for index in glob.glob(CPU + "cpu[0-9]*/cache/index[0-9]*"):
         values = [read(index + "/" + name) for name in ("level", "type", "size", "shared_cpu_list")]
         if None not in values:
-            found.add(tuple(value.strip() for value in values))
-    return sorted(found)
+            rows.add(tuple(value.strip() for value in values))
+    return sorted(rows)
 
 
 def libraries():
@@ -192,22 +192,22 @@ def libraries():
 
 def pci():
     """What sysfs says of each PCI function that has a link: for when lspci is absent or may not read capabilities."""
-    found = {}
+    functions = {}
     for path in glob.glob("/sys/bus/pci/devices/*"):
         if os.path.exists(path + "/current_link_speed"):
             values = {name: read(path + "/" + name) for name in PCI}
-            found[os.path.basename(path)] = {n: v.strip() for n, v in values.items() if v is not None}
-    return found
+            functions[os.path.basename(path)] = {n: v.strip() for n, v in values.items() if v is not None}
+    return functions
 
 
 def holders():
     """Per disk and partition, the devices (md, dm, bcache) that hold it."""
-    found = {}
+    result = {}
     for path in glob.glob("/sys/block/*/holders") + glob.glob("/sys/block/*/*/holders"):
         names = sorted(os.listdir(path))
         if names:
-            found[os.path.basename(os.path.dirname(path))] = names
-    return found
+            result[os.path.basename(os.path.dirname(path))] = names
+    return result
 
 
 def claimed():
@@ -217,17 +217,17 @@ def claimed():
     disk or one of its partitions (open(2), O_EXCL). Nothing is read from the device. Asked as root only, and never of
     removable media.
     """
-    found = {}
+    answers = {}
     for path in glob.glob("/sys/block/*"):
         name = os.path.basename(path)
         if read(path + "/removable") != "0\n" or read(path + "/size") in (None, "0\n"):
             continue
         try:
             os.close(os.open("/dev/" + name.replace("!", "/"), os.O_RDONLY | os.O_EXCL | os.O_NONBLOCK))
-            found[name] = "free"
+            answers[name] = "free"
         except OSError as error:
-            found[name] = errno.errorcode.get(error.errno, str(error.errno))
-    return found
+            answers[name] = errno.errorcode.get(error.errno, str(error.errno))
+    return answers
 
 
 def probed(names, seconds):
@@ -275,14 +275,14 @@ def space(work):
 
 def listed(root, depth=4):
     """Files under ``root``, relative to it, at most ``depth`` names deep."""
-    found = []
+    paths = []
     for folder, folders, names in os.walk(root):
         inner = os.path.relpath(folder, root)
         level = 0 if inner == "." else inner.count(os.sep) + 1
         if level >= depth - 1:
             folders[:] = []
-        found += [os.path.normpath(os.path.join(inner, name)) for name in names]
-    return sorted(found)
+        paths += [os.path.normpath(os.path.join(inner, name)) for name in names]
+    return sorted(paths)
 
 
 def without_lines(pattern):
@@ -370,16 +370,16 @@ def user():
 
 
 def main():
-    given = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+    arguments = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
     options = {"probe": [], "work": "/var/tmp", "seconds": 15.0}
-    options.update(given)
+    options.update(arguments)
     options["work"] = options["work"].replace("{uid}", str(os.geteuid()))
-    wanted = dict(COMMANDS)
+    to_run = dict(COMMANDS)
     if os.geteuid() != 0:
-        wanted["sudo"] = [["sudo", "-n", "true"]]
+        to_run["sudo"] = [["sudo", "-n", "true"]]
     commands = {}
     asking = []
-    for name, variants in wanted.items():
+    for name, variants in to_run.items():
         # Daemons: a command stuck in the kernel (a GPU driver, say) must not keep the others from being told.
         thread = threading.Thread(target=ask, args=(name, variants, options, commands), daemon=True)
         thread.start()
@@ -415,7 +415,7 @@ def main():
         "which": {name: find(name) for name in options["probe"]},
     }
     # Only disks that nothing has claimed are read: the others are known to be in use.
-    doc["probed"] = probed([n for n, said in doc["claimed"].items() if said == "free"], options["seconds"])
+    doc["probed"] = probed([n for n, state in doc["claimed"].items() if state == "free"], options["seconds"])
     for name, variants, thread in asking:
         thread.join(max(0.0, deadline - time.time()))
         late = {

@@ -61,8 +61,8 @@ def start(payload):
         start_new_session=True,
     )
     assert child.stdout
-    said = child.stdout.readline().decode().strip()
-    if said != "started":
+    first_line = child.stdout.readline().decode().strip()
+    if first_line != "started":
         child.wait()
         holder = lock_holder()
         if holder:
@@ -70,7 +70,7 @@ def start(payload):
         return {
             "state": "error",
             "dir": folder,
-            "error": said or "the runner ended at once; see %s/runner.log" % folder,
+            "error": first_line or "the runner ended at once; see %s/runner.log" % folder,
         }
     return {"state": "started", "dir": folder}
 
@@ -104,13 +104,13 @@ def lock_holder():
 def greeting_of(sock):
     """What the holder of the lock says of itself. Only our own user, or root, is believed about its folder."""
     pid, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    said = b""
-    while b"\n" not in said:
+    received = b""
+    while b"\n" not in received:
         more = sock.recv(4096)
         if not more:
             raise ConnectionRefusedError("it is just ending")
-        said += more
-    holder = json.loads(said.partition(b"\n")[0].decode())
+        received += more
+    holder = json.loads(received.partition(b"\n")[0].decode())
     if uid not in (0, os.geteuid()):
         holder["dir"] = None
     return dict(holder, pid=pid, uid=uid)

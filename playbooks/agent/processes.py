@@ -15,14 +15,14 @@ GRACE_S = 3.0  # what a process gets to end when it is asked to
 
 def listening(port):
     """Whether something listens on ``port``, TCP or UDP. The kernel is asked: a probe would use up a one-off server."""
-    wanted = ":%04X" % port
+    suffix = ":%04X" % port
     for table, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
         try:
             with open("/proc/net/" + table) as source:
                 rows = [line.split() for line in source]
         except OSError:
             continue  # no IPv6 here
-        if any(r[3] == state and r[1].endswith(wanted) for r in rows):
+        if any(r[3] == state and r[1].endswith(suffix) for r in rows):
             return True
     return False
 
@@ -93,7 +93,7 @@ def born(pid):
 
 
 def children_of(parent):
-    found = []
+    children = []
     for path in glob.glob("/proc/[0-9]*/stat"):
         try:
             with open(path) as source:
@@ -101,5 +101,5 @@ def children_of(parent):
         except OSError:
             continue  # gone meanwhile
         if int(text.rpartition(")")[2].split()[1]) == parent:
-            found.append(int(text.split(" ", 1)[0]))
-    return found
+            children.append(int(text.split(" ", 1)[0]))
+    return children

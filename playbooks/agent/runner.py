@@ -336,18 +336,18 @@ class Runner:
                     )
                 except OSError as error:
                     raise Refused("%s cannot be started: %s" % (argv[0], error.strerror)) from error
-        with open(os.path.join(self.folder, "children"), "a") as known:
-            known.write("%d %s\n" % (child.pid, born(child.pid)))
+        with open(os.path.join(self.folder, "children"), "a") as file:
+            file.write("%d %s\n" % (child.pid, born(child.pid)))
         return child
 
     def end_leftovers(self):
         """End what a runner that was killed in mid-step left running: those of its children that are still the same."""
         try:
             with open(os.path.join(self.folder, "children")) as source:
-                known = [line.split() for line in source]
+                recorded = [line.split() for line in source]
         except OSError:
             return  # the first run of this job
-        for pid, when in known:
+        for pid, when in recorded:
             if when != "?" and born(int(pid)) == when:
                 os.killpg(int(pid), signal.SIGKILL)
         os.unlink(os.path.join(self.folder, "children"))
@@ -399,16 +399,16 @@ class Runner:
             end(server, GRACE_S if ended == "exit" and step["serve"].get("ends", True) else 0)
         reap_orphans()
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        step_cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         return {
             "ended": ended,
             "reason": reason,
             "rc": child.returncode,
             "started": started,
             "wall_s": wall,
-            "cpu_s": own,
+            "cpu_s": step_cpu_s,
             "max_rss": after.ru_maxrss * 1024,
-            "telemetry": sampler.stop(own_cpu_s=own),
+            "telemetry": sampler.stop(step_cpu_s=step_cpu_s),
         }
 
 

@@ -129,7 +129,7 @@ def sensor_readers(root):
         yield path, ["power_w:" + text(os.path.dirname(path) + "/name")], scaled(1e-6), "gauge", None
 
 
-def opened(candidates, found, taken):
+def opened(candidates, result, taken):
     """Append a Reader for each candidate that can be read now."""
     for path, names, parse, kind, wrap in candidates:
         unique = []
@@ -138,7 +138,7 @@ def opened(candidates, found, taken):
             unique.append(name if not again else "{}#{}".format(name, again))
             taken.append(unique[-1])
         try:
-            found.append(Reader(path, unique, parse, kind, wrap))
+            result.append(Reader(path, unique, parse, kind, wrap))
         except (OSError, ValueError, IndexError):
             del taken[len(taken) - len(unique) :]
 
@@ -155,14 +155,14 @@ READERS = {}  # root -> readers: the files of one process stay open from step to
 
 def readers(root):
     if root not in READERS:
-        found, taken = [], []
-        opened(kernel_readers(root), found, taken)
-        bounded(lambda: opened(sensor_readers(root), found, taken))
-        READERS[root] = list(found)
+        result, taken = [], []
+        opened(kernel_readers(root), result, taken)
+        bounded(lambda: opened(sensor_readers(root), result, taken))
+        READERS[root] = list(result)
     return READERS[root]
 
 
-def edges(root, found):
+def edges(root, readings):
     """Fill ``found`` with what is read before and after the step only: packet counters, and temperatures of NVMe.
 
     The latter are a command to the drive, which must not meddle with what it is measured at.
@@ -171,14 +171,14 @@ def edges(root, found):
         name, _, counts = line.strip().partition(":")
         words = counts.split()
         if name != "lo" and len(words) > 11 and "".join(words).isdigit():
-            network = found.setdefault("network", {})
+            network = readings.setdefault("network", {})
             network[name] = {key: int(words[n]) for key, n in NETWORK.items()}
     for hwmon in sorted(glob.glob(root + "/sys/class/hwmon/hwmon*"), key=natural)[:256]:
         if text(hwmon + "/name") == "nvme":
             value = text(hwmon + "/temp1_input")
             name = os.path.basename(os.path.realpath(hwmon + "/device"))
             if value.isdigit():
-                found.setdefault("nvme_temp_c", {})[name] = int(value) * 1e-3
+                readings.setdefault("nvme_temp_c", {})[name] = int(value) * 1e-3
 
 
 class Sampler(object):
@@ -197,9 +197,9 @@ class Sampler(object):
         self.apart(self.before)
         self.thread = threading.Thread(target=self.work, daemon=True)
 
-    def apart(self, found):
+    def apart(self, readings):
         def call():
-            edges(self.root, found)
+            edges(self.root, readings)
             self.edging += thread_time()
 
         bounded(call)
@@ -236,7 +236,7 @@ class Sampler(object):
         self.rows.append(row)
         self.count += 1
 
-    def stop(self, own_cpu_s=None):
+    def stop(self, step_cpu_s=None):
         """End, and give everything as one dict that JSON can hold.
 
         ``own_cpu_s``: CPU seconds of the step's processes, from wait4(2). ``samples`` are columns; an entry describes
@@ -256,7 +256,7 @@ class Sampler(object):
         result["cost_s"] = round(self.edging + self.sampling, 6)
         result["stretched"] = self.stretched
         result.update(between(self.before, after))
-        result.update(foreign(self.readers, rows, own_cpu_s, process, result["cpus"]))
+        result.update(foreign(self.readers, rows, step_cpu_s, process, result["cpus"]))
         return result
 
 
@@ -285,9 +285,9 @@ def columns(sources, rows):
         at += width
         pairs = [inner[i : i + 2] for i in range(len(inner) - 1)]
         if source.kind == "ticks":
-            made = [shares(old, new) for old, new in pairs]
+            shares_by_row = [shares(old, new) for old, new in pairs]
             for name in ("cpu_busy", "cpu_user", "cpu_system", "cpu_irq", "cpu_iowait", "cpu_steal"):
-                samples[name] = [one.get(name) for one in made]
+                samples[name] = [one.get(name) for one in shares_by_row]
             overall.update(shares(inner[0], inner[-1]) if len(inner) > 1 else {})
             continue
         for n, name in enumerate(source.names, 1):
@@ -302,11 +302,11 @@ def columns(sources, rows):
     reduce_group(samples, "temp_c", max)
     summary = {}
     for name, values in samples.items():
-        known = [value for value in values if value is not None]
-        if known and name != "t":
+        present = [value for value in values if value is not None]
+        if present and name != "t":
             mean = overall.get(name)
-            mean = sum(known) / len(known) if mean is None else mean
-            summary[name] = {"min": tidy(min(known)), "mean": tidy(mean), "max": tidy(max(known))}
+            mean = sum(present) / len(present) if mean is None else mean
+            summary[name] = {"min": tidy(min(present)), "mean": tidy(mean), "max": tidy(max(present))}
     return {name: [tidy(v) for v in values] for name, values in samples.items()}, summary
 
 
@@ -340,44 +340,44 @@ def reduce_group(samples, group, extreme):
     if not members:
         return
     rows = [[values[i] for values in members] for i in range(len(members[0]))]
-    known = [[value for value in row if value is not None] for row in rows]
-    samples[group + "_" + extreme.__name__] = [extreme(values) if values else None for values in known]
+    present = [[value for value in row if value is not None] for row in rows]
+    samples[group + "_" + extreme.__name__] = [extreme(values) if values else None for values in present]
     if group == "clock_hz":
-        samples["clock_hz_mean"] = [sum(values) / len(values) if values else None for values in known]
+        samples["clock_hz_mean"] = [sum(values) / len(values) if values else None for values in present]
         for name in [name for name in samples if name.startswith("clock_hz:")]:
             del samples[name]
 
 
 def between(before, after):
     """From before the step to after it: NICs watched, what each lost (where it lost any), NVMe temperatures."""
-    found = {}
+    result = {}
     old, new = before.get("network", {}), after.get("network", {})
     nics = sorted(set(old) & set(new), key=natural)
     if nics:
-        found["nics"] = nics
+        result["nics"] = nics
         grown = {nic: {n: v - old[nic][n] for n, v in new[nic].items() if v > old[nic][n]} for nic in nics}
-        found["lost"] = {nic: counts for nic, counts in grown.items() if counts}
+        result["lost"] = {nic: counts for nic, counts in grown.items() if counts}
     for drive, value in after.get("nvme_temp_c", {}).items():
         if drive in before.get("nvme_temp_c", {}):
             ends = [before["nvme_temp_c"][drive], value]
-            found.setdefault("nvme_temp_c", {})[drive] = [tidy(end) for end in ends]
-    return found
+            result.setdefault("nvme_temp_c", {})[drive] = [tidy(end) for end in ends]
+    return result
 
 
-def foreign(sources, rows, own, process, cpus):
+def foreign(sources, rows, step_cpu_s, process, cpus):
     """CPUs that others kept busy, the error of that, and CPUs stolen by a hypervisor; None where it cannot be known."""
-    found = {"wall_s": tidy(rows[-1][0] - rows[0][0]) if rows else None, "foreign_cores": None}
-    if own is None or len(rows) < 2 or rows[-1][0] - rows[0][0] < SHORTEST_S:
-        return found
+    result = {"wall_s": tidy(rows[-1][0] - rows[0][0]) if rows else None, "foreign_cores": None}
+    if step_cpu_s is None or len(rows) < 2 or rows[-1][0] - rows[0][0] < SHORTEST_S:
+        return result
     if not sources or sources[0].kind != "ticks" or rows[0][1] is None or rows[-1][1] is None:
-        return found
+        return result
     wall = rows[-1][0] - rows[0][0]
     busy = sum(change(rows[0][n], rows[-1][n], None) or 0 for n in (1, 2, 3)) * TICK_S
-    found["foreign_cores"] = tidy(max(0.0, busy - own - process) / wall)
+    result["foreign_cores"] = tidy(max(0.0, busy - step_cpu_s - process) / wall)
     # Each of the three sums is cut to whole ticks; each CPU may be charged one tick too many or too few.
-    found["foreign_error_cores"] = tidy((3 + cpus**0.5) * TICK_S / wall)
-    found["stolen_cores"] = tidy((change(rows[0][STEAL], rows[-1][STEAL], None) or 0) * TICK_S / wall)
-    return found
+    result["foreign_error_cores"] = tidy((3 + cpus**0.5) * TICK_S / wall)
+    result["stolen_cores"] = tidy((change(rows[0][STEAL], rows[-1][STEAL], None) or 0) * TICK_S / wall)
+    return result
 
 
 def tidy(value):

@@ -18,8 +18,8 @@ MARK = ":::MLLOG "
 
 
 def main(path, *settings):
-    told = dict(word.split("=", 1) for word in settings)
-    stretch, evals = float(told.get("stretch", 1)), int(told.get("evals", 99))
+    options = dict(word.split("=", 1) for word in settings)
+    stretch, evals = float(options.get("stretch", 1)), int(options.get("evals", 99))
     records = [json.loads(line[len(MARK) :]) for line in Path(__file__).with_name("retinanet.txt").open()]
     begin, now = records[0]["time_ms"], time.time() * 1000
     with Path("/dev/stdout" if path == "-" else path).open("a") as out:
@@ -40,11 +40,11 @@ def main(path, *settings):
                 break
         if evals:
             return
-        if told["then"] == "abort":
+        if options["then"] == "abort":
             stop = records[-1]
             stop["metadata"].update(status="aborted", epoch_num=99)
             log(stop)
-        elif told["then"] == "hang":
+        elif options["then"] == "hang":
             out.write("[rank 3] Watchdog caught collective operation timeout\n")
             out.flush()
             time.sleep(1000)

@@ -22,7 +22,7 @@ from typing import Any
 HERE = Path(__file__).parent
 
 
-def make(out: Path, release: int = 2017, told: Mapping[str, Any] | None = None) -> Path:
+def make(out: Path, release: int = 2017, behaviour: Mapping[str, Any] | None = None) -> Path:
     """The medium of ``release`` at ``out``: a tar where its name says so, an ISO image otherwise."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
@@ -43,7 +43,7 @@ def make(out: Path, release: int = 2017, told: Mapping[str, Any] | None = None) 
             "suites": suites,
             "seconds": 0.1,
         }
-        (kit / "standin.json").write_text(json.dumps({**about, **(told or {})}))
+        (kit / "standin.json").write_text(json.dumps({**about, **(behaviour or {})}))
         if out.suffix in (".tar", ".tgz", ".xz"):
             with tarfile.open(out, "w") as tar:
                 tar.add(root, arcname=f"cpu{release}")

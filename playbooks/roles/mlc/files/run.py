@@ -71,13 +71,13 @@ def modprobe(*words):
 
 def prefetchers():
     """The register of every CPU that lets us read it."""
-    found = {}
+    values = {}
     for path in CPUS.glob("[0-9]*/msr"):
         try:
-            found[path] = transfer(path, os.O_RDONLY, lambda file: os.pread(file, 8, PREFETCHERS))
+            values[path] = transfer(path, os.O_RDONLY, lambda file: os.pread(file, 8, PREFETCHERS))
         except OSError:
             continue  # not root, a CPU without it, or a hypervisor that hides it
-    return found
+    return values
 
 
 def put_back(before):

@@ -39,8 +39,8 @@ class Engine:
         self.waiting: queue.SimpleQueue[tuple[Sequence[int], Sequence[int]]] = queue.SimpleQueue()
         self.instances = len(cpus)
         ready = threading.Barrier(self.instances + 1)
-        for i, own in enumerate(cpus):
-            threading.Thread(target=self._guard, args=(i, own, ready), daemon=True).start()
+        for i, cpu_set in enumerate(cpus):
+            threading.Thread(target=self._guard, args=(i, cpu_set, ready), daemon=True).start()
         ready.wait()
 
     def issue(self, ids: Sequence[int], indices: Sequence[int]) -> None:
@@ -64,9 +64,9 @@ class Engine:
                     over.set()
 
         self.done = done
-        known = len(next(iter(self.samples.values())))
+        size = len(next(iter(self.samples.values())))
         begun = time.perf_counter()
-        self.issue(range(count), [i % known for i in range(count)])
+        self.issue(range(count), [i % size for i in range(count)])
         over.wait()
         return time.perf_counter() - begun
 
@@ -83,7 +83,7 @@ class Engine:
     def _work(self, i: int, cpus: frozenset[int], ready: threading.Barrier) -> None:
         os.sched_setaffinity(0, cpus)  # of this thread; those that onnxruntime starts inherit it
         session = self._session(i)
-        names = [given.name for given in session.get_inputs()]
+        names = [node.name for node in session.get_inputs()]
         ready.wait()
         while True:
             ids, indices = self.waiting.get()
@@ -118,9 +118,9 @@ class Engine:
             if hasattr(onnxruntime, "preload_dlls"):
                 onnxruntime.preload_dlls()  # CUDA's libraries, where they came as Python packages
             chosen = (self.provider, {"device_id": str(i % self.devices)})
-        there = onnxruntime.get_available_providers()
-        if self.provider not in there:
-            raise ValueError(f"onnxruntime has no {self.provider} here, it has {', '.join(there)}")
+        available = onnxruntime.get_available_providers()
+        if self.provider not in available:
+            raise ValueError(f"onnxruntime has no {self.provider} here, it has {', '.join(available)}")
         session = onnxruntime.InferenceSession(str(self.model), options, providers=[chosen])
         if session.get_providers()[0] != self.provider:  # it falls back to the CPU without a word
             raise ValueError(f"{self.provider} does not start on this host: its libraries or its device are missing")

@@ -142,7 +142,7 @@ class Harness:
             self._afford_requests(settings)
             text = self._start(settings, Path("probe"))
             shutil.rmtree("probe")
-            p99 = found(r"99\.00 percentile latency \(ns\) *: *([0-9]+)", text) / 1e9
+            p99 = figure(r"99\.00 percentile latency \(ns\) *: *([0-9]+)", text) / 1e9
             say(f"probe: {settings.server_target_qps:.6g}/s, 99th percentile {p99:.4g} s")
             probes.append({"qps": settings.server_target_qps, "p99_s": p99})
             if p99 <= self.limit_s:
@@ -272,7 +272,7 @@ class Harness:
         return (folder / LOGS[0]).read_text()
 
 
-def found(pattern: str, text: str) -> float:
+def figure(pattern: str, text: str) -> float:
     match = re.search(pattern, text)
     if match is None:
         raise Refusal(f"LoadGen's summary has no {pattern}")
@@ -280,11 +280,11 @@ def found(pattern: str, text: str) -> float:
 
 
 def versions(*names: str) -> dict[str, str]:
-    there = {}
+    result = {}
     for name in names:
         with contextlib.suppress(PackageNotFoundError):
-            there[name] = version(name)
-    return there
+            result[name] = version(name)
+    return result
 
 
 def say(text: str) -> None:

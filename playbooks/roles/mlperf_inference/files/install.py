@@ -26,8 +26,8 @@ def unpack(dest, archive):
     env = dict(os.environ, PYTHONPATH=os.path.join(part, "py"), PYTHONNOUSERSITE="1")
     tried = subprocess.run([sys.executable, "-c", WANTED], env=env, stderr=subprocess.PIPE, check=False)
     if tried.returncode:
-        said = tried.stderr.decode(errors="replace").strip() or "killed by signal %d" % -tried.returncode
-        sys.exit("the packages do not work with %s on this host: %s" % (sys.executable, said.splitlines()[-1]))
+        errors = tried.stderr.decode(errors="replace").strip() or "killed by signal %d" % -tried.returncode
+        sys.exit("the packages do not work with %s on this host: %s" % (sys.executable, errors.splitlines()[-1]))
     os.rename(part, folder)
     os.unlink(archive)
 

@@ -50,22 +50,22 @@ def environment(lines, seeds):
     if len(seeds) > repeat:
         env["SEED"] = seeds[repeat]
     elif seeds:
-        said = "mlperf_training.seeds names %d seeds, and this is run %d: give as many seeds as there are repeats"
-        sys.exit(said % (len(seeds), repeat + 1))
+        message = "mlperf_training.seeds names %d seeds, and this is run %d: give as many seeds as there are repeats"
+        sys.exit(message % (len(seeds), repeat + 1))
     return env
 
 
 def run(command, env):
     """The command's exit status; 128 and the signal's number for one that was killed, as shells have it."""
 
-    def told(*_):
+    def on_sigterm(*_):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise ToldToEndError
 
     sys.stdout.flush()
     child = subprocess.Popen(["/bin/sh", "-c", command], env=env)
     try:
-        signal.signal(signal.SIGTERM, told)
+        signal.signal(signal.SIGTERM, on_sigterm)
         status = child.wait()
     except ToldToEndError:  # so was the command, which is of the same process group
         try:
@@ -82,7 +82,7 @@ def run(command, env):
 
 def files_below(folder):
     """Every file there once, by what tells files apart whatever they are called: path and size."""
-    found = {}
+    files = {}
     for here, folders, names in os.walk(folder):
         folders.sort()
         for path in [os.path.join(here, name) for name in sorted(names)]:
@@ -91,8 +91,8 @@ def files_below(folder):
             except OSError:
                 continue  # a link to nothing, or gone meanwhile
             if stat.S_ISREG(about.st_mode):  # whoever opens a pipe hangs
-                found.setdefault((about.st_dev, about.st_ino), (path, about.st_size))
-    return found
+                files.setdefault((about.st_dev, about.st_ino), (path, about.st_size))
+    return files
 
 
 def ends(path, size):
@@ -113,14 +113,14 @@ def remember(folder):
 
 def written(folder, before):
     """Paths of files that are new, were written anew or grew, with the place where the new begins; in order of path."""
-    found = []
+    result = []
     for inode, (path, size) in files_below(folder).items():
         old_size, old_ends = before.get(inode, (0, b""))
         grew = size >= old_size and ends(path, old_size) == old_ends
         start = old_size if grew else 0
         if size > start:
-            found.append((path, start))
-    return sorted(found)
+            result.append((path, start))
+    return sorted(result)
 
 
 # ------------------------------------------------------------ what they hold
@@ -190,21 +190,21 @@ def collect(new):
 
 def bring(texts):
     """Pack text files, logs first, as far as there is room. Gives what is to be said of them."""
-    said = []
+    report = []
     room = MOST_BYTES
     for number, (_, path, start) in enumerate(texts, 1):
         try:
             size = os.path.getsize(path) - start
             if number > MOST_FILES or size > room:
-                said.append("not brought back whole: " + path)
+                report.append("not brought back whole: " + path)
                 continue
             room -= size
             name = re.sub(r"[^\w.+-]", "_", os.path.basename(path), flags=re.ASCII)[-100:]
             pack(path, start, os.path.join(OUT, "%d-%s%s" % (number, name, "" if name.endswith(".gz") else ".gz")))
-            said.append("%d: %s" % (number, path))
+            report.append("%d: %s" % (number, path))
         except OSError as error:
-            said.append("not brought back, %s: %s" % (error.strerror, path))
-    return said
+            report.append("not brought back, %s: %s" % (error.strerror, path))
+    return report
 
 
 def why_none(folder, bad):
@@ -222,15 +222,15 @@ def main(words):
     parser.add_argument("--command", required=True)
     for name in ("--logs", "--env", "--seeds"):
         parser.add_argument(name, default="")
-    given = parser.parse_args(words)
-    env = environment(given.env, given.seeds.split(",") if given.seeds else [])
-    if not given.logs:
-        os.execve("/bin/sh", ["/bin/sh", "-c", given.command], env)
+    options = parser.parse_args(words)
+    env = environment(options.env, options.seeds.split(",") if options.seeds else [])
+    if not options.logs:
+        os.execve("/bin/sh", ["/bin/sh", "-c", options.command], env)
     os.environ.update(env)
-    folder = os.path.expandvars(os.path.expanduser(given.logs))
+    folder = os.path.expandvars(os.path.expanduser(options.logs))
     shutil.rmtree(OUT, ignore_errors=True)
     before = remember(folder)
-    status = run(given.command, env)
+    status = run(options.command, env)
     try:
         some, bad = collect(written(folder, before))
     except OSError as error:
