@@ -51,10 +51,10 @@ def looked_up(parsed: Parsed, key: str) -> Any:
         "lat_ns.p99": ("lat_p99", 1e-9),
     }
     metric, unit = names[figure]
-    found = value(parsed, f"{direction}_{metric}", case=job, subject=subject, **labels)
-    if found is None:
+    result = value(parsed, f"{direction}_{metric}", case=job, subject=subject, **labels)
+    if result is None:
         return None
-    return found // unit if figure == "bw_KiBps" else found / unit  # fio rounds its KiB/s down
+    return result // unit if figure == "bw_KiBps" else result / unit  # fio rounds its KiB/s down
 
 
 def spoken(figure: Any) -> Any:
@@ -243,8 +243,8 @@ def test_cut_json_names_the_line_where_it_ends() -> None:
 
 
 def test_a_whole_document_survives_a_cut_one() -> None:
-    whole = fixture("3.42_randrw.json")
-    parsed = parsers.parse("fio", whole[:2000] + b"\n" + whole)
+    complete = fixture("3.42_randrw.json")
+    parsed = parsers.parse("fio", complete[:2000] + b"\n" + complete)
     assert value(parsed, "read_bw") == 31867780
     assert any("cut or damaged" in note for note in parsed.notes)
 
@@ -264,11 +264,11 @@ def test_bom_utf16_crlf_and_noise_change_nothing() -> None:
 
 def test_directions_and_units_of_metrics() -> None:
     parsed = read("fio", "3.42_randrw.json")
-    found = {m.metric: (m.unit, m.better) for m in parsed.measurements}
-    assert found["read_bw"] == ("B/s", Better.HIGHER)
-    assert found["write_iops"] == ("1/s", Better.HIGHER)
-    assert found["read_clat_p99.9"] == ("s", Better.LOWER)
-    assert found["cpu_sys"] == ("1", Better.NONE)
+    kinds = {m.metric: (m.unit, m.better) for m in parsed.measurements}
+    assert kinds["read_bw"] == ("B/s", Better.HIGHER)
+    assert kinds["write_iops"] == ("1/s", Better.HIGHER)
+    assert kinds["read_clat_p99.9"] == ("s", Better.LOWER)
+    assert kinds["cpu_sys"] == ("1", Better.NONE)
     bw = find(parsed, "read_bw")
     assert bw is not None and bw.workload == "fio"
 

@@ -127,11 +127,11 @@ def test_published_tables(reader: object, data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.lists(CELLS, min_size=len(names), max_size=len(names)), max_size=4))
     raw = "\n".join([",".join(names), *(",".join(row) for row in rows)]).encode()
     try:
-        found = reader.read(raw, "int.csv")  # type: ignore[attr-defined]
+        result = reader.read(raw, "int.csv")  # type: ignore[attr-defined]
     except FleetmarkError as error:
         assert "\n" not in str(error)
     else:
-        assert isinstance(found, published.Table)
+        assert isinstance(result, published.Table)
 
 
 @pytest.mark.parametrize("reader", list(COLUMNS), ids=lambda reader: reader.__name__.rpartition(".")[2])

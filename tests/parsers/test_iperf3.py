@@ -42,8 +42,8 @@ def looked_up(parsed: Parsed, key: str) -> float | None:
         (case,) = cases(parsed)
         return float(case.split("-")[1])
     metric, unit = KEYS[key]
-    found = value(parsed, metric)
-    return None if found is None else found * unit
+    result = value(parsed, metric)
+    return None if result is None else result * unit
 
 
 @pytest.mark.parametrize(("path", "row"), corpus.rows("iperf3"))
@@ -232,10 +232,10 @@ def test_what_holds_no_test(raw: bytes, words: str) -> None:
 
 def test_directions_and_units_of_metrics() -> None:
     parsed = read("iperf3", "3.12_udp_bidir.txt")
-    found = {m.metric: (m.unit, m.better) for m in parsed.measurements}
-    assert found["bitrate"] == found["reverse_bitrate"] == ("B/s", Better.HIGHER)
-    assert found["sent_bitrate"] == ("B/s", Better.NONE)
-    assert found["loss"] == ("1", Better.LOWER)
-    assert found["jitter"] == ("s", Better.LOWER)
+    kinds = {m.metric: (m.unit, m.better) for m in parsed.measurements}
+    assert kinds["bitrate"] == kinds["reverse_bitrate"] == ("B/s", Better.HIGHER)
+    assert kinds["sent_bitrate"] == ("B/s", Better.NONE)
+    assert kinds["loss"] == ("1", Better.LOWER)
+    assert kinds["jitter"] == ("s", Better.LOWER)
     rate = find(parsed, "bitrate")
     assert rate is not None and rate.workload == "iperf3"

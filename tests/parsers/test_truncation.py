@@ -129,14 +129,14 @@ def test_no_cut_loses_a_figure_in_silence(tool: str, path: Path, command: Sequen
     raw = path.read_bytes()
     losses = lost_figures(tool, raw, command, places(raw))
     key = f"{tool}/{path.name}" + (" with its command" if command else "")
-    known = UNSEEN.get(key)
-    if known is None:
+    entry = UNSEEN.get(key)
+    if entry is None:
         assert not losses, "\n".join(map(str, losses[:5]))
         return
-    rest = [loss for loss in losses if loss.line not in known.lines or not (loss.at_line_end or known.inside)]
+    rest = [loss for loss in losses if loss.line not in entry.lines or not (loss.at_line_end or entry.inside)]
     assert not rest, "\n".join(map(str, rest[:5]))
-    seen = {loss.line for loss in losses}
-    assert known.lines <= seen, f"{known.why}: no longer so of lines {sorted(known.lines - seen)}"
+    losing = {loss.line for loss in losses}
+    assert entry.lines <= losing, f"{entry.why}: no longer so of lines {sorted(entry.lines - losing)}"
 
 
 def test_a_self_tests_line() -> None:

@@ -37,12 +37,12 @@ BETWEEN_TESTS: dict[str, tuple[tuple[int, int], ...]] = {
 
 def outputs() -> list[object]:
     """One pytest parameter for each fixture and each file of the corpus: the tool and the path."""
-    made: list[object] = []
+    params: list[object] = []
     for tool in SUITES:
         ours = [p for p in sorted((FIXTURES / tool).glob("*")) if p.suffix != ".md"]
         more = [p.values[0] for p in corpus.rows(tool) if isinstance(p.values[0], Path) and p.values[0].is_file()]
-        made += [pytest.param(tool, path, id=f"{tool}-{path.name}") for path in (*ours, *more)]
-    return made
+        params += [pytest.param(tool, path, id=f"{tool}-{path.name}") for path in (*ours, *more)]
+    return params
 
 
 def places(raw: bytes) -> list[int]:
@@ -62,11 +62,11 @@ def test_output_that_is_cut(tool: str, path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(BETWEEN_TESTS))
 def test_what_is_called_invisible_is_so(name: str) -> None:
-    found = [path for tool in SUITES for path in (FIXTURES / tool).glob(name)]
-    found += [p.values[0] for tool in SUITES for p in corpus.rows(tool) if Path(p.values[0]).name == name]
-    if not found:
+    paths = [path for tool in SUITES for path in (FIXTURES / tool).glob(name)]
+    paths += [p.values[0] for tool in SUITES for p in corpus.rows(tool) if Path(p.values[0]).name == name]
+    if not paths:
         pytest.skip("corpus absent")
-    path, raw = Path(found[0]), Path(found[0]).read_bytes()
+    path, raw = Path(paths[0]), Path(paths[0]).read_bytes()
     tool = path.parent.name
     ends = [0, *(n for n, byte in enumerate(raw, 1) if byte == 0x0A)]
     for first, _ in BETWEEN_TESTS[name]:
