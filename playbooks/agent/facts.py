@@ -1,8 +1,8 @@
-"""Print what this host is as one JSON document: the raw text of commands and files, interpreted elsewhere.
+"""Print facts about this host as one JSON document: the raw text of commands and files, parsed elsewhere.
 
 Piped over SSH: ``python3 - '{"probe": ["fio"], "work": "/var/tmp/x"}' < facts.py``. Options: ``probe``, commands to
-look for; ``work``, the folder that will be filled (it need not exist); ``seconds``, what one command may take
-(15: nvidia-smi wakes every GPU whose persistence mode is off). Run as root it learns more: memory slots, PCIe
+look for; ``work``, the folder that jobs write to (it need not exist); ``seconds``, the limit of one command
+(15: nvidia-smi wakes every GPU whose persistence mode is off). As root it reports more: memory slots, PCIe
 capabilities of bridges, whether a disk is blank.
 
 Standard library only, Python 3.6 and later. It changes nothing on the host. Serial numbers, UUIDs and MAC addresses
@@ -23,7 +23,7 @@ import time
 
 CPU = "/sys/devices/system/cpu/"
 BLOCK = "NAME,KNAME,PKNAME,MAJ:MIN,TYPE,SIZE,ROTA,RO,RM,MODEL,TRAN,SCHED,FSTYPE,MOUNTPOINT"
-# Each command with the argument vectors to try: the first that succeeds counts, for options came with versions
+# Each command with the argument vectors to try; the first that succeeds counts. Options depend on the version
 # (util-linux: lscpu -J 2.30, lscpu -C 2.34, lsblk -J 2.27, PTTYPE 2.33, MOUNTPOINTS 2.37).
 COMMANDS = {
     "lscpu": [["lscpu", "-J"], ["lscpu"]],
@@ -92,7 +92,7 @@ FILES = (
     "/sys/class/net/*/operstate",
     "/sys/class/net/*/device/numa_node",
 )
-# Where the libraries of multi-node GPU work lie; what their links lead to is named by version.
+# Folders of the libraries for multi-node GPU work; the targets of their links have the version in the name.
 LIBRARIES = ("libnccl.so", "librccl.so")
 LIBRARY_FOLDERS = (
     "/usr/lib/*-linux-gnu",
@@ -125,7 +125,7 @@ def read(path, limit=1 << 20):
 
 
 def read_files():
-    """Text by path for everything in FILES that can be read, the long ones cut to what is wanted."""
+    """Text by path for every readable file in FILES; long ones are reduced to the relevant lines."""
     texts = {}
     for pattern in FILES:
         for path in glob.glob(pattern) if "*" in pattern else [pattern]:
@@ -133,7 +133,7 @@ def read_files():
             if text is not None:
                 texts[path] = text
     mounts = texts.get("/proc/self/mountinfo")
-    if mounts is not None:  # only what may lie on a disk: a container host has thousands of others
+    if mounts is not None:  # only mounts that may be on a disk: a container host has thousands of others
         texts["/proc/self/mountinfo"] = only_lines(r" - \S+ /dev/| - (zfs|btrfs|bcachefs) ")(mounts)
     if "/proc/cmdline" in texts:
         texts["/proc/cmdline"] = re.sub(r"(?i)(uuid=|bootif=)[^\s]+", r"\1(dropped)", texts["/proc/cmdline"])
@@ -181,7 +181,7 @@ def caches():
 
 
 def libraries():
-    """Per name in LIBRARIES the files, without folders, that its versions really are."""
+    """Per name in LIBRARIES the names of the files that its links resolve to."""
     return {
         name: sorted(
             {os.path.basename(os.path.realpath(p)) for d in LIBRARY_FOLDERS for p in glob.glob(d + "/" + name + ".*")}
@@ -191,7 +191,7 @@ def libraries():
 
 
 def pci():
-    """What sysfs says of each PCI function that has a link: for when lspci is absent or may not read capabilities."""
+    """sysfs values of each PCI function with a link, for hosts where lspci is absent or may not read capabilities."""
     functions = {}
     for path in glob.glob("/sys/bus/pci/devices/*"):
         if os.path.exists(path + "/current_link_speed"):
@@ -211,11 +211,10 @@ def holders():
 
 
 def claimed():
-    """Per disk, what the kernel answers to an exclusive open for reading: ``free``, or an errno name.
+    """Per disk, the result of an exclusive open for reading: ``free``, or an errno name.
 
-    EBUSY is the kernel's own word that a mount (in whatever namespace), swap, md, dm, ZFS or a program has claimed the
-    disk or one of its partitions (open(2), O_EXCL). Nothing is read from the device. Asked as root only, and never of
-    removable media.
+    EBUSY means that a mount (in any namespace), swap, md, dm, ZFS or a program has claimed the disk or one of its
+    partitions (open(2), O_EXCL). Nothing is read from the device. Done as root only, and never for removable media.
     """
     answers = {}
     for path in glob.glob("/sys/block/*"):
@@ -231,9 +230,9 @@ def claimed():
 
 
 def probed(names, seconds):
-    """What blkid finds when it reads each disk itself: rc 0 and its words, rc 2 for a disk without any signature.
+    """blkid's probe of each disk: rc 0 and its output, rc 2 for a disk without any signature.
 
-    lsblk only repeats what udev noted, which is nothing where udev does not run (containers, small systems).
+    lsblk only repeats udev's database, which is empty where udev does not run (containers, small systems).
     """
     deadline = time.time() + seconds
     path = find("blkid")
@@ -247,7 +246,7 @@ def probed(names, seconds):
 
 
 def space(work):
-    """Free and total bytes where ``work`` is, or will be: its nearest existing parent."""
+    """Free and total bytes of the file system of ``work``, by its nearest existing parent."""
     path = os.path.abspath(work)
     while not os.path.exists(path):
         path = os.path.dirname(path)
@@ -286,12 +285,12 @@ def listed(root, depth=4):
 
 
 def without_lines(pattern):
-    """A filter that drops the lines in which ``pattern`` is found."""
+    """A filter that drops the lines that match ``pattern``."""
     return lambda text: "".join(line for line in text.splitlines(True) if not re.search(pattern, line))
 
 
 def only_lines(pattern):
-    """A filter that keeps the lines in which ``pattern`` is found."""
+    """A filter that keeps the lines that match ``pattern``."""
     return lambda text: "".join(line for line in text.splitlines(True) if re.search(pattern, line))
 
 
@@ -303,19 +302,19 @@ def trim_nvidia(text):
 
 TRIM = {
     "dmidecode": without_lines(r"Serial Number:|UUID:|Asset Tag:"),
-    "ip": without_lines(r"link/|inet6 fe80:|inet6 \S*ff:fe\w\w:\w+/"),  # such addresses spell the MAC
+    "ip": without_lines(r"link/|inet6 fe80:|inet6 \S*ff:fe\w\w:\w+/"),  # such addresses contain the MAC
     "lspci": only_lines(r"^\S|LnkCap:|LnkSta:|ACSCtl:|NUMA node:|Kernel driver in use:|access denied"),
     "nvidia_smi": trim_nvidia,
 }
 
 
 def find(command):
-    """The command's path, also where the PATH of a plain user does not look."""
+    """The command's path, also in folders that the PATH of a plain user lacks."""
     return shutil.which(command, path=os.environ.get("PATH", os.defpath) + MORE_PATH)
 
 
 def answer(argv, seconds):
-    """What one command says within ``seconds``: argv, rc (None where it gave none), out and err."""
+    """One command's answer within ``seconds``: argv, rc (None where it gave none), out and err."""
     result = {"argv": argv, "rc": None, "out": "", "err": ""}
     try:
         process = subprocess.Popen(
@@ -324,7 +323,7 @@ def answer(argv, seconds):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=dict(os.environ, LC_ALL="C", LANG="C"),
-            start_new_session=True,  # no terminal to ask a password on, and one group to end
+            start_new_session=True,  # no terminal for a password prompt, and one process group to kill
         )
     except OSError as error:
         result["err"] = str(error)
@@ -334,7 +333,7 @@ def answer(argv, seconds):
     except subprocess.TimeoutExpired:
         try:
             os.killpg(process.pid, 9)
-        except OSError:  # it ended just now, or sudo runs it as somebody else
+        except OSError:  # it has just ended, or sudo runs it as another user
             pass
         result["err"] = LATE
         return result
@@ -380,7 +379,7 @@ def main():
     commands = {}
     asking = []
     for name, variants in to_run.items():
-        # Daemons: a command stuck in the kernel (a GPU driver, say) must not keep the others from being told.
+        # Daemons: a command stuck in the kernel (a GPU driver, say) must not hold up the others.
         thread = threading.Thread(target=ask, args=(name, variants, options, commands), daemon=True)
         thread.start()
         asking.append((name, variants, thread))
@@ -414,7 +413,7 @@ def main():
         "cached": listed(os.path.join(options["work"], "tools")),
         "which": {name: find(name) for name in options["probe"]},
     }
-    # Only disks that nothing has claimed are read: the others are known to be in use.
+    # Only unclaimed disks are read; the others are known to be in use.
     doc["probed"] = probed([n for n, state in doc["claimed"].items() if state == "free"], options["seconds"])
     for name, variants, thread in asking:
         thread.join(max(0.0, deadline - time.time()))
@@ -435,7 +434,7 @@ def main():
     doc["time"] = time.time()
     sys.stdout.write(json.dumps(doc) + "\n")
     sys.stdout.flush()
-    os._exit(0)  # without waiting for what does not answer
+    os._exit(0)  # without waiting for commands that do not answer
 
 
 if __name__ == "__main__":

@@ -1,14 +1,14 @@
 """Watches a host while one step runs: CPU time by kind, pressure, clocks, temperatures, power, load, lost packets.
 
-Imported by the job runner on the host. Standard library only, Python 3.6 and later. What the host does not show, or not
-to this user, is absent. It reads totals and a few sensors through files kept open (os.pread), never /proc/cpuinfo,
-which interrupts every core, and while the step runs nothing that asks a drive or a network card.
+Imported by the job runner on the host. Standard library only, Python 3.6 and later. Values that the host does not
+show to this user are absent. It reads totals and a few sensors through files kept open (os.pread), never /proc/cpuinfo,
+which interrupts every core, and while the step runs nothing that queries a drive or a network card.
 
-How much others took: ``foreign_cores`` is the machine's CPU time (user, nice, system; from /proc/stat, proc(5)) less
-what the step's processes and this process took, over the wall time; what a hypervisor took is ``stolen_cores``.
+``foreign_cores`` is the CPU use of others: the machine's CPU time (user, nice, system; from /proc/stat, proc(5)) less
+that of the step's processes and this process, over the wall time. ``stolen_cores`` is the share of the hypervisor.
 Interrupts and waiting for I/O are in neither. Kernel threads count as foreign even where they work for the step; so do
-processes of the step that nobody waited for. /proc/stat counts in hundredths of a second: ``foreign_error_cores`` is
-what that leaves open.
+processes of the step that were not waited for. /proc/stat counts in hundredths of a second:
+``foreign_error_cores`` is the resulting uncertainty.
 """
 
 import glob
@@ -17,10 +17,10 @@ import re
 import threading
 import time
 
-BUDGET = 0.0025  # of one core, for sampling: half of what is promised, the rest is for beginning and end
-MOST = 600  # samples kept: beyond, every other is dropped and the interval doubled
+BUDGET = 0.0025  # of one core, for sampling: half of the documented limit, the rest is for beginning and end
+MOST = 600  # samples kept: above it every other one is dropped and the interval doubled
 PATIENCE_S = 2.0  # for sensors that do not answer; the step's result must not wait for them
-SHORTEST_S = 0.5  # below, hundredths of a second say nothing about others
+SHORTEST_S = 0.5  # below, hundredths of a second are too coarse
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 TICKS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 STEAL = 1 + TICKS.index("steal")  # in a row, which begins with its time
@@ -45,7 +45,7 @@ class Reader(object):
     def read(self):
         try:
             return self.parse(os.pread(self.fd, 4096, 0))
-        except (OSError, ValueError, IndexError):  # a sensor may answer an error now and a value later
+        except (OSError, ValueError, IndexError):  # a sensor may return an error now and a value later
             return self.absent
 
 
@@ -118,9 +118,9 @@ def sensor_readers(root):
                 heat.append((path, kind))
     for path, label in spread(heat, 8):
         yield path, ["temp_c:" + label.replace(" ", "_")], scaled(1e-3), "gauge", None
-    for zone in sorted(glob.glob(root + "/sys/class/powercap/intel-rapl:*"), key=natural):  # AMD's too bear that name
+    for zone in sorted(glob.glob(root + "/sys/class/powercap/intel-rapl:*"), key=natural):  # AMD's have that name too
         name, span = text(zone + "/name"), text(zone + "/max_energy_range_uj")
-        # Core and uncore lie within their package, which is counted; memory does not.
+        # Core and uncore are part of their package, which is counted; memory is not.
         if re.match(r"package|dram|psys", name) and span.isdigit():
             if name == "dram":
                 name = text(zone.rpartition(":")[0] + "/name") + "_dram"
@@ -144,7 +144,7 @@ def opened(candidates, result, taken):
 
 
 def bounded(call):
-    """Run ``call`` aside and wait for it, but not long: a dead device may hold a read for minutes."""
+    """Run ``call`` in a thread and wait at most PATIENCE_S: a dead device may block a read for minutes."""
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
     thread.join(PATIENCE_S)
@@ -163,9 +163,9 @@ def readers(root):
 
 
 def edges(root, readings):
-    """Fill ``found`` with what is read before and after the step only: packet counters, and temperatures of NVMe.
+    """Fill ``readings`` with values read only before and after the step: packet counters, NVMe temperatures.
 
-    The latter are a command to the drive, which must not meddle with what it is measured at.
+    The latter need a command to the drive, which must not disturb the measurement.
     """
     for line in text(root + "/proc/net/dev").splitlines()[2:]:
         name, _, counts = line.strip().partition(":")
@@ -182,9 +182,9 @@ def edges(root, readings):
 
 
 class Sampler(object):
-    """Samples the host from ``start`` to ``stop`` every ``interval`` seconds, or less often where that would cost more.
+    """Samples the host from ``start`` to ``stop`` every ``interval`` seconds, or less often to stay within BUDGET.
 
-    ``root`` is where /proc and /sys lie, for tests. Make it before the step begins: it looks for sensors then.
+    ``root`` is the parent of /proc and /sys, for tests. Create it before the step begins: it searches for sensors then.
     """
 
     def __init__(self, interval=1.0, root=""):
@@ -214,7 +214,7 @@ class Sampler(object):
             last = self.done.is_set()
             self.sample()
             if last:
-                # What is left of an interval joins the one before: shares of a few hundredths of a second are noise.
+                # A short last interval is merged into the one before: shares of a few hundredths of a second are noise.
                 if len(self.rows) > 2 and self.rows[-1][0] - self.rows[-2][0] < self.interval / 2:
                     del self.rows[-2]
                 self.sampling = thread_time() - begun
@@ -237,9 +237,9 @@ class Sampler(object):
         self.count += 1
 
     def stop(self, step_cpu_s=None):
-        """End, and give everything as one dict that JSON can hold.
+        """End, and return everything as one dict for JSON.
 
-        ``own_cpu_s``: CPU seconds of the step's processes, from wait4(2). ``samples`` are columns; an entry describes
+        ``step_cpu_s``: CPU seconds of the step's processes, from wait4(2). ``samples`` are columns; an entry describes
         the time from the one before to ``t`` (seconds since the start). Shares are of the whole machine (``cpu_*``) or
         of the time (``psi_*``). Means of those and of power are over the whole step.
         """
@@ -365,7 +365,7 @@ def between(before, after):
 
 
 def foreign(sources, rows, step_cpu_s, process, cpus):
-    """CPUs that others kept busy, the error of that, and CPUs stolen by a hypervisor; None where it cannot be known."""
+    """CPUs kept busy by others, its uncertainty, and CPUs stolen by a hypervisor; None where unknown."""
     result = {"wall_s": tidy(rows[-1][0] - rows[0][0]) if rows else None, "foreign_cores": None}
     if step_cpu_s is None or len(rows) < 2 or rows[-1][0] - rows[0][0] < SHORTEST_S:
         return result

@@ -102,7 +102,7 @@ def test_a_killed_runner_is_taken_up_where_it_was(tmp_path: Path) -> None:
         if doc["e"] == "start":
             pid = doc["pid"]
         if doc["e"] == "begin" and doc["step"] == "00001":
-            wait_for(lambda: alive(marker))  # said before the child is there
+            wait_for(lambda: alive(marker))  # reported before the child exists
             os.kill(pid, signal.SIGKILL)
         last = doc
     assert last == {"e": "over", "remaining": 2}
@@ -135,7 +135,7 @@ def test_stopping_keeps_what_is_finished_and_cleans_up(tmp_path: Path) -> None:
 
 
 def test_a_server_asked_to_stop_lets_its_client_go_first(tmp_path: Path) -> None:
-    """Its client, told of the stop a moment later, would take the server's end for a broken run."""
+    """Its client learns of the stop a moment later and would take the server's end for a broken run."""
     serving = step(0, ["sh", "-c", "sleep 1; echo served"], gate=True, serves=True)
     job = Job(tmp_path, [serving, step(1, ["true"])])
     job.start()

@@ -30,7 +30,7 @@ def parsed(text: str, *command: str) -> Parsed:
 
 
 def notes(result: Parsed) -> list[str]:
-    """The notes, without the one that every device list brings."""
+    """The notes without the one that every device list adds."""
     return [note for note in result.notes if DERIVED not in note]
 
 

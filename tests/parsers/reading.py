@@ -53,5 +53,5 @@ def cases(parsed: Parsed) -> set[str]:
 
 
 def identities(parsed: Parsed) -> list[tuple[str, str, str, tuple[tuple[str, str], ...]]]:
-    """What tells the measurements of one run apart."""
+    """The keys that distinguish the measurements of one run."""
     return [(m.case, m.metric, m.subject, tuple(sorted(m.labels.items()))) for m in parsed.measurements]

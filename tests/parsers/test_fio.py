@@ -22,7 +22,7 @@ def fixture(name: str) -> bytes:
 
 
 def looked_up(parsed: Parsed, key: str) -> Any:
-    """What the parser made of a manifest key, in the key's own unit."""
+    """The parsed figure for a manifest key, in the key's unit."""
     if key == "jobs":
         return len(cases(parsed))
     if key == "client_stats_entries":
@@ -142,7 +142,7 @@ def test_figures_of_each_version(name: str, case: str, expected: dict[str, float
 
 
 def test_sync_latency_and_json_before_text() -> None:
-    parsed = read("fio", "3.33_fdatasync.txt")  # --output-format=json,normal: one run, told twice
+    parsed = read("fio", "3.33_fdatasync.txt")  # --output-format=json,normal: one run, printed twice
     assert value(parsed, "sync_lat_mean") == pytest.approx(1188.40e-6, rel=1e-4)
     assert value(parsed, "sync_lat_p99") == pytest.approx(7898e-6, rel=1e-3)
     assert value(parsed, "write_bw") == pytest.approx(3293 * KI, rel=1e-3)

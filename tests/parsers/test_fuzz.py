@@ -133,7 +133,7 @@ MUTATIONS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
 
 
 class Figures:
-    """The numbers in a text, whatever stands around them."""
+    """The numbers in a text, with any text around them."""
 
     def __init__(self, text: str) -> None:
         words = re.findall(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", text)
@@ -157,7 +157,7 @@ class Figures:
 
 
 def check(tool: str, raw: bytes) -> Parsed | None:
-    """Parses ``raw`` and holds the outcome to what every parser promises; any exception but ParseError is a failure."""
+    """Parses ``raw`` and checks what every parser guarantees; any exception but ParseError is a failure."""
     try:
         parsed = parsers.parse(tool, raw)
     except ParseError as error:

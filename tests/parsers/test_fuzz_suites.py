@@ -1,6 +1,6 @@
 """SPEC CPU, MLPerf and the collectives read anything: numbers that are none, endless brackets, digits of other scripts.
 
-What every parser is held to stands in test_fuzz; here are the places where these formats hold JSON, marks and counts.
+The guarantees of all parsers are in test_fuzz; here are the places where these formats hold JSON, marks and counts.
 """
 
 from __future__ import annotations

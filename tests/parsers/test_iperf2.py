@@ -32,7 +32,7 @@ def fixture(name: str) -> bytes:
 
 
 def looked_up(parsed: Parsed, key: str) -> float | None:
-    """What the parser made of a manifest key, in the key's own unit."""
+    """The parsed figure for a manifest key, in the key's unit."""
     if key == "rows":
         return float(len({m.subject for m in parsed.measurements}))
     metric, subject, unit = KEYS[key]

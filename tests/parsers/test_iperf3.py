@@ -37,7 +37,7 @@ def fixture(name: str) -> bytes:
 
 
 def looked_up(parsed: Parsed, key: str) -> float | None:
-    """What the parser made of a manifest key, in the key's own unit."""
+    """The parsed figure for a manifest key, in the key's unit."""
     if key == "streams":
         (case,) = cases(parsed)
         return float(case.split("-")[1])
@@ -49,7 +49,7 @@ def looked_up(parsed: Parsed, key: str) -> float | None:
 @pytest.mark.parametrize(("path", "row"), corpus.rows("iperf3"))
 def test_corpus(path: Path, row: dict[str, Any]) -> None:
     raw, expected = path.read_bytes(), row["expected"]
-    if expected.get("sum_received_bps", "") is None:  # the test came to nothing, and the file may say why
+    if expected.get("sum_received_bps", "") is None:  # the test failed, and the file may say why
         with pytest.raises(ParseError) as caught:
             parsers.parse("iperf3", raw)
         assert str(caught.value).endswith(f"expected a finished test, got {expected.get('error', 'no data moved')!r}")
@@ -58,7 +58,7 @@ def test_corpus(path: Path, row: dict[str, Any]) -> None:
     for key, figure in expected.items():
         if key not in NOT_MEASURED:
             assert looked_up(parsed, key) == pytest.approx(figure, rel=1e-12), key
-    assert bool(parsed.invalid) == ("event" in expected)  # the one stream there is ends before its end
+    assert bool(parsed.invalid) == ("event" in expected)  # the only stream is truncated
     assert len(set(identities(parsed))) == len(parsed.measurements)
 
 

@@ -372,7 +372,7 @@ def test_transport_damage_that_loses_nothing(change: Callable[[str], str]) -> No
 
 
 def test_every_place_where_a_text_may_end() -> None:
-    """No figure is made of a number that was cut, and none is lost that stands whole."""
+    """A truncated number gives no figure, and no complete figure is lost."""
     for name in ("v3.1_sockets.txt", "v3.10_cxl.txt", "v3.7_modes.txt"):
         text = fixture(name)
         complete = parse(text.encode()).measurements

@@ -97,7 +97,7 @@ def test_records_are_read_whatever_stands_around_them() -> None:
     ]
     assert lines.open_end
     keys = [record["key"] for _, record in entries(Lines(io.BytesIO(text)), re.compile(rb"b"))]
-    assert keys == ["b", "d"]  # the key that does not stand first is decoded to be known
+    assert keys == ["b", "d"]  # a record whose key is not first has to be decoded
     assert [len(line) for line in Lines(io.BytesIO(b"x" * (LONGEST + 5) + b"\ny"))] == [LONGEST, 1]
 
 

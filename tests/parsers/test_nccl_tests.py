@@ -40,7 +40,7 @@ def test_metrics_units_directions_and_labels() -> None:
     assert (value(result, "ranks"), value(result, "nodes")) == (8, 1)
 
 
-# What MANIFEST's keys say, besides [COLLECTIVE.]avg_busbw_GBps and [COLLECTIVE.]SIZE.oop_busbw_GBps and their like.
+# The meaning of MANIFEST's keys, beside [COLLECTIVE.]avg_busbw_GBps and [COLLECTIVE.]SIZE.oop_busbw_GBps and their like.
 _POINT_KEY = re.compile(r"(?:(?P<case>[a-z_]+)\.)?(?P<size>[0-9]+)\.(?P<place>oop|ip)_(?P<what>busbw_GBps|time_us)")
 _TEST_KEY = re.compile(r"(?:(?P<case>[a-z_]+)\.)?(?P<what>avg_busbw_GBps|max_oop_busbw_GBps)")
 _ELSEWHERE = {"tests_in_file", "validation", "ranks", "alltoall.rows", "alltoall.failed", "out_of_bounds", "status"}

@@ -170,7 +170,7 @@ def test_hccl_has_algorithm_bandwidth_only() -> None:
 
 
 def test_hccl_failed_check_makes_it_invalid() -> None:
-    result = read(TOOL, "hccl_failed.txt")  # whose columns stand in another order
+    result = read(TOOL, "hccl_failed.txt")  # with columns in another order
     assert result.invalid == "hccl: wrong data: check_result is failed at size 16384"
     assert value(result, "algbw", size="8192") == pytest.approx(0.11486e9)
 

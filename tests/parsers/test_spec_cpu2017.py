@@ -398,7 +398,7 @@ def test_two_results_in_one_text_are_kept_apart() -> None:
     assert score(parsed, "SPECspeed2017_int", "peak") == 11.0
     assert parsed.notes[0] == "2 results in one text"
     assert parsed.standing is Standing.ESTIMATE
-    # The banner of the second report stands between the two, and is not the first one's.
+    # The banner between the two belongs to the second report, not to the first.
     assert sum(note.startswith("from line 1: INVALID RUN") for note in parsed.notes) == 0
     csv = parse((fixture("intrate_reportable.csv") + fixture("fpspeed_estimate.csv")).encode())
     assert score(csv, "SPECspeed2017_fp") == 142.312302

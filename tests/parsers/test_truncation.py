@@ -1,6 +1,6 @@
 """Real output cut anywhere is refused, or invalid, or has lost nothing: no figure goes missing in silence.
 
-Where the text alone cannot tell (no end marker, and nothing in it says how much must come) the file stands in UNSEEN,
+Where the text alone does not show it (no end marker, no expected length) the file is listed in UNSEEN,
 with the lines behind which a cut goes unseen and the reason. With the command that made it, fewer of them are left.
 """
 

@@ -22,15 +22,15 @@ COMMANDS: dict[str, Sequence[str]] = {
     "mscclpp_records.jsonl": ("allgather_test_perf", "-e", "1M", "-f", "2"),
     "2025_records.csv": ("reduce_scatter_perf", "-e", "2M", "-f", "2"),
 }
-# Cuts that nobody can see, by the lines they fall on. In each of these files several results stand one behind the
-# other, each whole by itself; a text that ends between two of them is that of fewer.
+# Cuts that cannot be detected, by their lines. In each of these files several results follow one
+# another, each complete by itself; a text that ends between two of them is that of fewer.
 BETWEEN_TESTS: dict[str, tuple[tuple[int, int], ...]] = {
     "2.17.6_two_tests_messages.txt": ((31, 36),),
     "2.8_five_tests_one_failed.txt": ((19, 21), (39, 41), (59, 61)),
     "allreduce_2.17.8_h100x8_five_tests.log": ((31, 36), (66, 71), (101, 106), (136, 141)),
     "v100x12_five_collectives_FAILED_2020.txt": ((107, 109), (161, 163), (215, 217)),
     "mscclpp_in_place_then_out.txt": ((23, 25),),
-    # Behind run_stop (line 15) a throughput may follow, or not: of one run alone nobody knows.
+    # Behind run_stop (line 15) a throughput may follow, or not: with one run that is unknown.
     "resnet_three_runs.txt": ((15, 19), (32, 35)),
 }
 

@@ -1,4 +1,4 @@
-"""Manifests and suites: what ships is sound, and what a user gets wrong is said in one sentence."""
+"""Manifests and suites: the shipped ones are valid, and a user's mistake gives one sentence."""
 
 from pathlib import Path
 from typing import Any

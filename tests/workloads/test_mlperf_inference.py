@@ -212,7 +212,7 @@ def wheel(folder: Path, name: str, version: str = "1.0", text: str = "") -> Path
 
 
 def pack(archive: Path, *words: str, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
-    """pack.py with no index to reach, whatever this machine's pip knows."""
+    """pack.py without a reachable index, for any pip configuration of this machine."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("PIP_")}
     env |= {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "HOME": str(archive.parent)}
     return subprocess.run(

@@ -231,7 +231,7 @@ def test_it_ends_as_the_command_did_and_keeps_the_log_and_its_last_line(host: Ho
 
 
 def test_a_training_that_is_told_to_end_leaves_its_log(host: Host) -> None:
-    """As at the timeout: the whole process group is told, and 3 seconds later there is no pardon."""
+    """As at the timeout: the process group gets SIGTERM, and SIGKILL 3 seconds later."""
     log = host.logs / "a.txt"
     words = host.words(str(host.logs), f"trap '' TERM; {TRAIN.removeprefix('exec ')} {log} evals=2 then=hang")
     env = {**os.environ, "FLEETMARK_REPEAT": "0"}

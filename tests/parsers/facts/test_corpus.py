@@ -82,6 +82,6 @@ def test_nvidia_smi(path: Path, row: dict[str, Any]) -> None:
     if "message" not in row["expected"]:
         _check("nvidia_smi", _nvidia_smi, path, row)
         return
-    with pytest.raises(ParseError) as refused:  # no GPUs is no facts, and why is said
+    with pytest.raises(ParseError) as refused:  # without GPUs there are no facts, and the error says why
         parse("nvidia_smi", path.read_bytes())
     assert refused.value.got == row["expected"]["message"]

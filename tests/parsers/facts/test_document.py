@@ -1,4 +1,4 @@
-"""A host's document of facts at the door: whatever it is, facts or one sentence; bounds, sizes, control characters."""
+"""Checks of a host's document of facts: any input gives facts or one sentence; bounds, sizes, control characters."""
 
 from __future__ import annotations
 

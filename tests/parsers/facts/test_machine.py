@@ -179,7 +179,7 @@ def test_pcie_links_of_lspci_and_of_sysfs() -> None:
     behind = [link for link in by_lspci.values() if link.kind == "Non-Volatile memory controller"]
     assert [(link.speed, link.width) for link in behind] == [(2.5, 1), (2.5, 1)]
     assert (by_lspci[ROOT_PORT_16].speed, by_lspci[ROOT_PORT_16].width) == (2.5, 1)
-    # Nobody may read capabilities: there the links come from sysfs, and must be the same.
+    # Capabilities are not readable: the links come from sysfs and must be the same.
     assert {link.address: link for link in facts("vm_nobody.json").pcie} == by_lspci
 
 

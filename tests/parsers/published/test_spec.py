@@ -31,7 +31,7 @@ def test_a_list_of_one_suite() -> None:
         LIST,
         "0,CINT2017rate,Acme,One (X 9),210,200,64,2,X 9,May-25",
         "1,CINT2017rate,Acme,One (X 9),0.0,202,64,2,X 9,Jun-2025",
-        "2,CINT2017rate,Acme,One (X 9),210,200,64,2,X 9,May-25",  # the index tells rows apart that are the same
+        "2,CINT2017rate,Acme,One (X 9),210,200,64,2,X 9,May-25",  # equal rows differ in the index
         "3,CFP2017,Acme,One (X 9),0.0,11,64,2,X 9,May-25",
         "4,CINT2026rate,Acme,One (X 9),,9,64,2,X 9,May-25",
     )

@@ -1,4 +1,4 @@
-"""Plays a training: replays retinanet.txt, which lies beside it, as a log of now and of the seed in SEED.
+"""A stand-in for a training: replays retinanet.txt beside it as a log with the current time and the seed in SEED.
 
     train.py LOG [stretch=1.5] [evals=2] [then=hang|kill|abort]
 

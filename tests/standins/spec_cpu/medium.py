@@ -2,7 +2,7 @@
 
     python tests/standins/spec_cpu/medium.py OUT.iso [2017|2026] ['{"seconds": 0.1, ...}']
 
-What the installed tree does is told by ``standin.json`` in it, overlaid on a host by ``/etc/spec_standin.json``:
+``standin.json`` in the installed tree sets its behaviour; ``/etc/spec_standin.json`` on a host overrides it:
 ``seconds``, what a benchmark takes; ``end``, benchmark to CE, RE, VE or hang (``"502.gcc_r peak": "CE"`` for one tune);
 ``install``: ``fail`` ends the installation half way.
 """

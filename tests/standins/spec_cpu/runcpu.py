@@ -2,7 +2,7 @@
 """Plays SPEC's runcpu: takes its options, builds with the compilers that the config file names, runs copies through its
 submit command, and leaves log, CSV, text and raw report in the forms that SPEC's tools have.
 
-The "benchmarks" sleep. What they end in is told by standin.json in the tree and /etc/spec_standin.json: see medium.py.
+The "benchmarks" sleep. Their outcome is set by standin.json in the tree and /etc/spec_standin.json: see medium.py.
 """
 # ruff: noqa: T201
 
@@ -88,7 +88,7 @@ class Runcpu:
         self.root = Path(options.output_root or TOP)
         self.sets = [suite, f"spec{self.results.mode}"] + (["openmp"] if self.results.mode == "speed" else [])
 
-    # The log lies in tmp until the end, as it does where the config file has preENV settings.
+    # The log is in tmp until the end, as it is where the config file has preENV settings.
     def begin(self) -> None:
         self.began = time.time()
         stem = f"CPU{self.results.release}.001"

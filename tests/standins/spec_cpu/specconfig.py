@@ -1,4 +1,4 @@
-"""Reads a config file as SPEC's tools do, far enough to notice nonsense. It lies beside the stand-in's runcpu."""
+"""Reads a config file as SPEC's tools do, far enough to detect mistakes. It is beside the stand-in's runcpu."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Config:
             raise Wrong(f"line {number} of the config file makes no sense: '{line}'")
 
     def of(self, benchmark: str, tune: str, sets: Iterable[str]) -> dict[str, str]:
-        """The settings of one benchmark: what is said of it alone comes before its sets, they before the rest."""
+        """The settings of one benchmark: its own have priority over those of its sets, these over the rest."""
         options: dict[str, str] = {}
         for rank in ({"default"}, set(sets), {benchmark}):
             for level in ("default", tune):

@@ -1,4 +1,4 @@
-"""Results in the forms of SPEC's reports: CSV, text and raw. It lies beside the stand-in's runcpu."""
+"""Results in the forms of SPEC's reports: CSV, text and raw. It is beside the stand-in's runcpu."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Results:
         return (self.many if self.mode == "rate" else 1) * REFERENCE_S / took
 
     def selected(self, benchmark: str, tune: str) -> int | None:
-        """Which run stands for the benchmark: the median; of two, the slower. None where one failed."""
+        """The selected run of the benchmark: the median; of two, the slower. None where one failed."""
         runs = self.runs.get((benchmark, tune), [])
         times = sorted((took, i) for i, (status, took) in enumerate(runs) if status == "S" and took)
         return times[len(times) // 2][1] if times and len(times) == len(runs) else None

@@ -50,7 +50,7 @@ class Engine:
             self.waiting.put((ids[at : at + share], indices[at : at + share]))
 
     def flush(self) -> None:
-        """Nothing is held back, so there is nothing to send on."""
+        """Required by LoadGen; no query is delayed, so nothing is pending."""
 
     def seconds(self, count: int) -> float:
         """How long a query of ``count`` samples takes, the first of them onwards."""
@@ -71,7 +71,7 @@ class Engine:
         return time.perf_counter() - begun
 
     def _guard(self, i: int, cpus: frozenset[int], ready: threading.Barrier) -> None:
-        """A worker that fails ends the process: LoadGen would wait for its answers for ever."""
+        """A worker that fails ends the process, because LoadGen would wait for its answers forever."""
         try:
             self._work(i, cpus, ready)
         except BaseException as error:  # noqa: BLE001
@@ -93,7 +93,7 @@ class Engine:
             self.done(ids, session.run(None, feed)[0])
 
     def _more(self, ids: Sequence[int], indices: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
-        """What waits already goes along; nothing is waited for."""
+        """Add requests that are already in the queue, without waiting."""
         try:
             while len(ids) < self.batch:
                 more = self.waiting.get_nowait()
@@ -122,6 +122,6 @@ class Engine:
         if self.provider not in available:
             raise ValueError(f"onnxruntime has no {self.provider} here, it has {', '.join(available)}")
         session = onnxruntime.InferenceSession(str(self.model), options, providers=[chosen])
-        if session.get_providers()[0] != self.provider:  # it falls back to the CPU without a word
+        if session.get_providers()[0] != self.provider:  # it falls back to the CPU silently
             raise ValueError(f"{self.provider} does not start on this host: its libraries or its device are missing")
         return session

@@ -1,8 +1,8 @@
 """Puts the harness into a folder on a host, and LoadGen's Python packages beside it: install.py DEST PYTHON
 
 DEST/packages.tar.gz is unpacked and tried, where it is there. Standard input holds the harness's files: base64 of JSON,
-name to text. harness.py comes last: where it lies, all else is whole. The last line of standard error says what is
-wrong and what to do. Python 3.6 and later, so that an older one is told what is wanted.
+name to text. harness.py comes last: where it exists, the rest is complete. The last line of standard error says what is
+wrong and what to do. Python 3.6 and later, so that an old Python gets that message.
 """
 
 import base64

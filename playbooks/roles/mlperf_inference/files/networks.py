@@ -18,7 +18,7 @@ from onnx import TensorProto, helper
 
 OPSET, IR = 17, 8  # what every onnxruntime of recent years reads
 PAGE = 4096  # weights begin on pages, so that onnxruntime can map them
-PIECE = 1 << 22  # weights made and written at a time
+PIECE = 1 << 22  # weights generated and written at a time
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Network:
 
 
 class Graph:
-    """An ONNX graph in the making. Its weights go to a file as they are made: large ones then need little memory."""
+    """An ONNX graph under construction. Weights are written to a file as they are generated, to save memory."""
 
     def __init__(self, name: str, weights: BinaryIO, location: str, seed: int) -> None:
         self.name, self.weights, self.location = name, weights, location
@@ -235,7 +235,7 @@ NETWORKS = {
 
 
 def write(network: Network, folder: Path, seed: int) -> tuple[Path, int]:
-    """The network as an ONNX file in ``folder``, and how many weights it has; made once, whole or not at all."""
+    """The network as an ONNX file in ``folder``, and its number of weights; written once, atomically."""
     stem = f"{network.name}-{seed}"
     path, count_file = folder / f"{stem}.onnx", folder / f"{stem}.count"
     if path.exists() and count_file.exists():

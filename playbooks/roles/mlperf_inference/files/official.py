@@ -1,10 +1,11 @@
-"""Runs the user's own MLPerf command and brings together what LoadGen wrote meanwhile below a folder:
+"""Runs the user's own MLPerf command and collects the logs that LoadGen wrote meanwhile below a folder:
 
     official.py LOGS COMMAND [ENVIRONMENT]
 
-ENVIRONMENT holds lines of NAME=VALUE. Logs that lay there before and did not change are left alone. Leaves in the
-current folder mlperf_log_summary.txt (every new one, each after a line that names it, and every new accuracy.txt),
-N-mlperf_log_detail.txt.gz and N-accuracy.txt. Ends as the command did. Python 3.6 and later, standard library only.
+ENVIRONMENT holds lines of NAME=VALUE. Older logs that did not change are ignored. Leaves in the current folder
+mlperf_log_summary.txt (every new one, each after a line that names it, and every new accuracy.txt),
+N-mlperf_log_detail.txt.gz and N-accuracy.txt. Exits with the command's status. Python 3.6 and later, standard library
+only.
 """
 
 import glob
@@ -16,12 +17,12 @@ import subprocess
 import sys
 
 SUMMARY, DETAIL, ACCURACY = "mlperf_log_summary.txt", "mlperf_log_detail.txt", "accuracy.txt"
-# Folders of compliance tests, whose logs are no scores.
+# Folders of compliance tests, whose logs are not scores.
 COMPLIANCE = re.compile(r"TEST0[1-9].*|compliance", re.IGNORECASE)
 
 
 def logs_below(folder):
-    """Every log there, with what tells whether it was written anew: time, size, inode."""
+    """Every log there, with time, size and inode, which change when it is written again."""
     logs = {}
     for here, _, names in os.walk(folder):
         for name in {SUMMARY, DETAIL, ACCURACY}.intersection(names):
@@ -45,7 +46,7 @@ def copy(path, out):
 
 
 def gather(new, folder):
-    """Bring the new logs here; gives what has to be said of them."""
+    """Copy the new logs here; returns one line for each."""
     report = []
     summaries, scores = ([path for path in new if os.path.basename(path) == n] for n in (SUMMARY, ACCURACY))
     for path in list(summaries):

@@ -1,10 +1,10 @@
-"""Python packages for a host's Python and CPU as one archive, made where fleetmark runs, for hosts that reach no index:
+"""Packs Python packages for a host's Python and CPU on the controller, for hosts that reach no index:
 
     pack.py ARCHIVE PYTHON ARCH WHEELS REQUIREMENT...
 
 WHEELS is a folder to take them from instead of the package index, or empty. Of several REQUIREMENTs for one package the
-last counts; any onnxruntime-NAME takes the place of onnxruntime. Prints the archive's SHA-256. What was packed once is
-kept. The last line of standard error says what is wrong and what to do.
+last counts; any onnxruntime-NAME takes the place of onnxruntime. Prints the archive's SHA-256. An existing
+archive is used again. The last line of standard error says what is wrong and what to do.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def settled(requirements: list[str]) -> list[str]:
 
 
 class Failure(Exception):
-    """What is wrong and what to do, in one sentence."""
+    """A failure; the message is one sentence: what is wrong and what to do."""
 
 
 def pack(archive: Path, python: str, arch: str, wheels: str, requirements: list[str]) -> None:
-    """Make ``archive``, whole or not at all."""
+    """Write ``archive`` atomically."""
     folder = Path(wheels).expanduser() if wheels else None
     if folder and not folder.is_dir():
         raise Failure(f"mlperf_inference.wheels: there is no folder {folder} on the machine that runs fleetmark")
@@ -90,7 +90,7 @@ def _install(target: Path, python: str, arch: str, folder: Path | None, requirem
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """The same archive whoever makes it."""
+    """Removes owner and time, so that the archive is reproducible."""
     entry.uid = entry.gid = entry.mtime = 0
     entry.uname = entry.gname = ""
     return entry

@@ -21,7 +21,7 @@ def cores() -> list[tuple[int, ...]]:
 
 
 def place(instances: int, threads: int) -> tuple[list[frozenset[int]], str]:
-    """The CPUs of each instance, and in words how they were shared out."""
+    """The CPUs of each instance, and a sentence that describes the placement."""
     available = cores()
     if instances * threads > len(available):
         everything = frozenset(cpu for core in available for cpu in core)
@@ -38,4 +38,4 @@ def _read(path: Path) -> str:
     try:
         return path.read_text().strip()
     except OSError:
-        return ""  # as in containers that hide it
+        return ""  # as in containers without it
