@@ -42,7 +42,7 @@ def parse(tool: str, raw: bytes, command: Sequence[str] = ()) -> Parsed:
 def parse_file(tool: str, file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
     """Parse one output of ``tool`` from an open file, in little memory where its parser can.
 
-    Whatever the file holds: raises FleetmarkError, ParseError included, where it gives no measurement, and for one over
+    For any contents: raises FleetmarkError, ParseError included, where it gives no measurement, and for a file over
     MAX_BYTES that its parser would have to hold whole. MemoryError passes.
     """
     module = find(tool)

@@ -16,7 +16,7 @@ _CONTAINERS = ("docker", "podman", "lxc", "lxc-libvirt", "container-other", "ope
 
 
 def dimms(raw: Raw, slots: list[dict[str, Any]]) -> tuple[Dimm, ...]:
-    """dmidecode's memory slots; two that share a name are told apart by their bank."""
+    """dmidecode's memory slots; two with one name get their bank added."""
     named = Counter(slot.get("slot") for slot in slots)
     result = []
     for n, slot in enumerate(slots):

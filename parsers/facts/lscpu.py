@@ -19,7 +19,7 @@ from parsers.facts._common import document, id_list, integer, leading, size, tex
 _SECTIONS = {"Caches": ("", " cache"), "Vulnerabilities": ("Vulnerability ", "")}
 _LONGEST_CACHE = 60  # characters of "24 MiB (112 instances)", which take 22
 _TYPES = {"d": "data", "i": "instruction", "": "unified"}
-# Per block: our name and lscpu's. Whatever is "-" stays absent.
+# Per block: our name and lscpu's. "-" means absent.
 _BLOCK = {
     "threads_per_core": "Thread(s) per core",
     "cores_per_socket": "Core(s) per socket",

@@ -272,7 +272,7 @@ def _terse_directions(fields: list[str], head: int, stride: int) -> tuple[str, .
 
 
 def _terse_direction(fields: list[str], direction: str) -> dict[str, float]:
-    """The figures of one direction: KiB/s and microseconds, whatever fio's version.
+    """The figures of one direction: KiB/s and microseconds in all versions of fio.
 
     The percentiles go by clat's name, though with ``lat_percentiles=1`` they are lat's: the line does not say.
     """

@@ -3,7 +3,7 @@
 Case: the scenario (``SingleStream``, ``MultiStream``, ``Server``, ``Interactive``, ``Offline``), or ``accuracy``.
 LoadGen runs Interactive as Server: the limits of TTFT and TPOT tell them apart, or the word in the command.
 
-Metrics, in 1/s and higher where nothing else is said: ``samples_per_second`` and ``tokens_per_second`` (the completed
+Metrics, in 1/s and higher unless stated otherwise: ``samples_per_second`` and ``tokens_per_second`` (the completed
 ones in Server), ``inferred_tokens_per_second`` (samples times a factor, gptj), ``scheduled_samples_per_second`` (what
 was asked for: it describes), ``qps_with_overhead`` and ``_without_``, ``tps_`` the same. Seconds, lower (in Offline,
 where all samples wait from the start, they only describe): ``latency_min``, ``_max``, ``_mean``, ``_p50`` to

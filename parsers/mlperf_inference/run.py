@@ -61,7 +61,7 @@ _INTERACTIVE_HINT = re.compile(r"(?<![A-Za-z])interactive(?![A-Za-z])", re.IGNOR
 
 
 def percentile(text: str) -> str | None:
-    """A percentile as it stands in metric names and labels: ``90``, ``99.9``; None for what cannot be one."""
+    """A percentile as in metric names and labels: ``90``, ``99.9``; None for an impossible one."""
     value = number(text)
     return f"{value:g}" if value is not None and 0 < value <= 100 else None
 

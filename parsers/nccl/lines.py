@@ -23,7 +23,7 @@ _RANK = re.compile(
     r"|\[(?P<prepended>[0-9]{1,7})\](?=\s)"  # mpiexec -prepend-rank
     r") ?"
 )
-# What the benchmarks print behind a number sign: whatever stands before it on several lines is a launcher's mark.
+# Benchmark lines with a number sign: a prefix before it on several lines is a launcher's mark.
 _MARKED = re.compile(
     r"(?!#)(?P<mark>\S.{0,120}?)\s{0,8}#\s+(?:nThread|Using devices|size\s+count|[nr]ccl-tests version|Collective test"
     r"|Rank\s+[0-9]|Out of bounds|Avg bus)"

@@ -146,7 +146,7 @@ class Run:
     line: int
     case: str | None = None
     family: str = ""  # the tool, where one parser reads several
-    named: bool = False  # the test itself said which collective it is
+    named: bool = False  # the test's own output names the collective
     source: str = ""  # the process it came from, as a launcher marks lines
     last: int = 0
     stage: int = 0  # VERSION to HEADING

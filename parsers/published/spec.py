@@ -4,8 +4,8 @@ Read: the list of one suite as SPEC publishes it (Benchmark, System, Peak Result
 list with the rate list by system; a list of scores estimated with one copy (cpu, suite, flags, est_base_score); one
 result's CSV, text or raw report, through ``parsers.spec_cpu2017`` and ``spec_cpu2026``.
 
-Cases and metrics are the parsers': case ``SPECrate2017_int``, metrics ``base_score`` and ``peak_score``. Base is what
-is compared by default, as nobody has to run peak. A peak of 0.0 was not run. Several results of one system are its
+Cases and metrics are the parsers': case ``SPECrate2017_int``, metrics ``base_score`` and ``peak_score``. Base is
+compared by default, as peak is optional. A peak of 0.0 was not run. Several results of one system are its
 repeats. The join knows systems by their names alone, so rate scores are left out where a name stands for several
 numbers of chips, or its scores lie far apart. A report's score that its own rows do not give is marked invalid.
 """

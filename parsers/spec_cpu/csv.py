@@ -110,8 +110,8 @@ class _Reader:
         if _BANNER.match(text):
             self.in_banner = not self.in_banner
             self.report.banner = self.report.banner or n
-        elif self.in_banner and (text_of_reason := reason(text)) and not text.startswith("##"):
-            self.report.reasons.append(text_of_reason)
+        elif self.in_banner and (cause := reason(text)) and not text.startswith("##"):
+            self.report.reasons.append(cause)
 
     def _heading(self, cells: list[str]) -> None:
         fields: dict[str, list[str | None]] = {}
@@ -173,7 +173,7 @@ def _place(run: Run) -> tuple[str, str, int | None]:
 
 
 def _width(cells: list[str], columns: int) -> int:
-    """How many cells the next tune takes: five, whatever the heading says, where nothing was run or shown."""
+    """The number of cells of the next tune: five, regardless of the heading, where nothing was run or shown."""
     if columns > _USUAL and not any(cells[:4]) and cells[4:5] == ["NR"]:
         return _USUAL
     if columns > _USUAL and len(set(cells[:_USUAL])) == 1 and cells[0] in WITHDRAWN:

@@ -90,7 +90,7 @@ class Follower:
                 sock.setblocking(False)
                 self.sock = sock
         except GONE:
-            pass  # nobody runs here: what is on disk is all there will be
+            pass  # no runner: only the files on disk remain
 
     def drain(self):
         try:
@@ -107,7 +107,7 @@ class Follower:
             try:
                 write_atomic(os.path.join(self.folder, "go", step), word.encode())
             except OSError:
-                return  # the folder is gone, or the disk is full: the controller does not wait for ever
+                return  # the folder is gone, or the disk is full: the controller does not wait forever
             if self.sock:
                 self.sock.send(b"!")
         elif word == "stop":
@@ -135,7 +135,7 @@ class Follower:
                 say(event)
 
     def tell_finished(self):
-        """Whatever lies finished on disk, told or not: a runner can be killed between keeping a step and saying so."""
+        """Finished steps on disk, reported or not: a runner can be killed between storing a step and reporting it."""
         steps = os.path.join(self.folder, "steps")
         try:
             names = sorted(os.listdir(steps))
