@@ -59,7 +59,7 @@ def main() -> None:
     step = telemetry.Sampler(interval=1.0)
     step.start()
     time.sleep(seconds)
-    result = step.stop(own_cpu_s=0.0)
+    result = step.stop(step_cpu_s=0.0)
     ended = resource.getrusage(resource.RUSAGE_SELF)
     whole = ended.ru_utime + ended.ru_stime - begun.ru_utime - begun.ru_stime
     print(f"files   {len(files)}")

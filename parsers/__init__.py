@@ -1,4 +1,4 @@
-"""Raw text to measurements: a module or package per tool, found by its name; every parser is a pure function of bytes.
+"""Raw text to measurements: one module or package per tool, named after it. Every parser is a pure function of bytes.
 
 A tool's module offers ``parse(raw, command=()) -> Parsed``. ``command`` is the argument vector that made it, where
 known: some tools (lmbench's bw_mem) do not say what they measured. A tool whose logs outgrow memory has
@@ -19,7 +19,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Parsed
 from parsers._bounds import bounded
 
-MAX_BYTES = 16 << 20  # of an output held whole: JSON of that size is up to 400 MB as Python's objects
+MAX_BYTES = 16 << 20  # of an output held in memory at once: JSON of that size is up to 400 MB as Python's objects
 
 _NO_TOOLS = {"facts", "published", "nccl", "spec_cpu"}  # hosts, published tables, and what several tools share
 
@@ -33,7 +33,7 @@ def tools() -> list[str]:
 def parse(tool: str, raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """Parse one output of ``tool``; ``invalid`` where it holds a figure that is physically impossible.
 
-    Raises ParseError where the bytes hold no measurement, FleetmarkError for a tool nobody parses.
+    Raises ParseError where the bytes hold no measurement, FleetmarkError for a tool without a parser.
     """
     parsed: Parsed = find(tool).parse(raw, command)
     return bounded(parsed)
@@ -42,7 +42,7 @@ def parse(tool: str, raw: bytes, command: Sequence[str] = ()) -> Parsed:
 def parse_file(tool: str, file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
     """Parse one output of ``tool`` from an open file, in little memory where its parser can.
 
-    Whatever the file holds: raises FleetmarkError, ParseError included, where it gives no measurement, and for one over
+    For any contents: raises FleetmarkError, ParseError included, where it gives no measurement, and for a file over
     MAX_BYTES that its parser would have to hold whole. MemoryError passes.
     """
     module = find(tool)
@@ -54,7 +54,7 @@ def parse_file(tool: str, file: BinaryIO, command: Sequence[str] = ()) -> Parsed
         _all_text(parsed)
     except (FleetmarkError, MemoryError):
         raise
-    except Exception as error:  # a parser has not met all that a tool may write: its slip costs one run, no campaign
+    except Exception as error:  # no parser covers all that a tool may print; its error costs one run, not the campaign
         what = (str(error).splitlines() or [""])[0][:160]
         raise FleetmarkError(f"{tool}'s output cannot be read: {type(error).__name__}: {what}") from error
     return parsed
@@ -72,7 +72,7 @@ def read_at_most(tool: str, file: BinaryIO) -> bytes:
 
 
 def _all_text(parsed: Parsed) -> None:
-    """Raises UnicodeEncodeError where a name is no text: half a surrogate pair, which JSON can spell."""
+    """Raises UnicodeEncodeError where a name is not valid text: JSON can spell half a surrogate pair."""
     named = [parsed.version, parsed.invalid, *parsed.notes]
     named += [
         text for m in parsed.measurements for text in (m.case, m.subject, m.metric, *m.labels, *m.labels.values())
@@ -81,7 +81,7 @@ def _all_text(parsed: Parsed) -> None:
 
 
 def find(tool: str) -> ModuleType:
-    """The parser of that name. Raises FleetmarkError, naming those there are, for a tool nobody parses."""
+    """The parser of that name. Raises FleetmarkError, with the known names, for a tool without a parser."""
     if tool not in tools():
         near = difflib.get_close_matches(tool, tools(), 1)
         hint = f" did you mean {near[0]}?" if near else ""

@@ -1,6 +1,6 @@
-"""What a host or a cluster can possibly measure, by unit: a figure beyond it is damage or a tool's fault, not speed.
+"""Physically possible values by unit. A figure beyond them comes from damaged output or a faulty tool.
 
-The bounds are wide on purpose. They judge no hardware; they catch figures that are wrong by powers of ten.
+The bounds are wide on purpose: they catch figures that are wrong by powers of ten and do not judge hardware.
 """
 
 from __future__ import annotations

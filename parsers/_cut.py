@@ -1,8 +1,8 @@
-"""Output that ends before its tool was done: how a parser sees that, and the one sentence that says so."""
+"""Truncated output: how parsers detect it, and the sentence that reports it."""
 
 from __future__ import annotations
 
-from parsers._text import Found
+from parsers._text import JsonScan
 
 
 def cut(where: str) -> str:
@@ -11,21 +11,21 @@ def cut(where: str) -> str:
 
 
 def cut_in_line(text: str) -> str | None:
-    """That the last line of ``text`` has no end, where it has none: every tool here ends its lines.
+    """A sentence where the last line of ``text`` is not terminated, else None. All supported tools end their lines.
 
-    Blanks after the last line's end are not output, nor is an empty text cut.
+    Trailing blanks are not output, and an empty text is not truncated.
     """
     last = text[text.rfind("\n") + 1 :]
     return cut(f"it ends inside line {text.count(chr(10)) + 1}") if last.strip() else None
 
 
-def cut_in_json(found: Found) -> str | None:
-    """That the text ends inside a JSON document, where one begins after all that could be read."""
-    last = found.documents[-1].end if found.documents else 0
-    for broken in found.broken:
+def cut_in_json(scan: JsonScan) -> str | None:
+    """A sentence where the text ends inside a JSON document that could not be read, else None."""
+    last = scan.documents[-1].end if scan.documents else 0
+    for broken in scan.broken:
         if broken.line >= last:
             return cut(f"the JSON that begins on line {broken.line} is not complete")
-    opened = found.around.rstrip()
+    opened = scan.around.rstrip()
     if opened.endswith("{"):  # too short to be seen as a document
         return cut(f"the JSON that begins on line {opened.count(chr(10)) + 1} is not complete")
     return None

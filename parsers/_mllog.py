@@ -1,6 +1,6 @@
 """MLCommons logs, line by line: ``:::MLLOG`` and a JSON object, from files that may be compressed and of any size.
 
-What is read is bounded: a line longer than ``LONGEST`` bytes is cut there, the rest of it skipped.
+Memory is bounded: only the first ``LONGEST`` bytes of a line are read.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ class DamagedError(Exception):
     """Compressed input that cannot be unpacked; the message says why."""
 
 
-def entries(lines: Iterable[bytes], wanted: re.Pattern[bytes] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The records of a log, each with its line's number (from 1), whatever stands before, between and after them.
+def entries(lines: Iterable[bytes], keys: re.Pattern[bytes] | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The records of a log, each with its line number (from 1). Other text before, between and after them is skipped.
 
-    ``wanted`` spares the decoding of most: records whose first member is a ``key`` that it does not match (from the
-    start) are passed over. Records that are cut or damaged are, too; several on one line are all read.
+    ``keys`` avoids decoding most records: those whose first member is a ``key`` that it does not match (from the
+    start) are skipped. Truncated and damaged records are skipped too. A line may hold several records.
     """
     for n, line in enumerate(lines, 1):
         if MARK in line:
-            yield from ((n, made) for made in records(line, wanted))
+            yield from ((n, record) for record in records(line, keys))
 
 
-def records(line: bytes, wanted: re.Pattern[bytes] | None = None) -> Iterator[dict[str, Any]]:
+def records(line: bytes, keys: re.Pattern[bytes] | None = None) -> Iterator[dict[str, Any]]:
     """The records on one line, as ``entries`` reads them."""
     retries = 20
     at = line.find(MARK)
@@ -52,24 +52,24 @@ def records(line: bytes, wanted: re.Pattern[bytes] | None = None) -> Iterator[di
         start = at + len(MARK)
         at = line.find(MARK, start)
         key = _KEY_FIRST.match(line, start)
-        if wanted is not None and key and not wanted.match(key[1]):
+        if keys is not None and key and not keys.match(key[1]):
             continue
-        made = _decode(line[start : at if at >= 0 else None])
-        if made is None and key and at >= 0 and retries:
+        record = _decode(line[start : at if at >= 0 else None])
+        if record is None and key and at >= 0 and retries:
             retries -= 1  # a mark within a record's own text (a commit message, say) does not end it
-            made = _decode(line[start:])
-        if made is not None:
-            yield made
+            record = _decode(line[start:])
+        if record is not None:
+            yield record
 
 
 def _decode(raw: bytes) -> dict[str, Any] | None:
     text = raw.decode("utf-8", "replace").replace("\0", "").lstrip()
     if not text.startswith("{"):
         return None
-    made = _first_object(text)
-    if made is None and _NOT_JSON.search(text):
-        made = _first_object(_NOT_JSON.sub("null", text))
-    return made
+    record = _first_object(text)
+    if record is None and _NOT_JSON.search(text):
+        record = _first_object(_NOT_JSON.sub("null", text))
+    return record
 
 
 _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
@@ -77,14 +77,14 @@ _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 def _first_object(text: str) -> dict[str, Any] | None:
     try:
-        made = _DECODER.raw_decode(text)[0]
+        value = _DECODER.raw_decode(text)[0]
     except (ValueError, RecursionError):  # damaged or cut; an int of thousands of digits; absurd nesting
         return None
-    return made if isinstance(made, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 class Lines:
-    """The lines of a file without their ends: unpacked where it is gzip, UTF-8 where a mark says UTF-16 or UTF-32.
+    """The lines of a file without line ends. Gzip is unpacked; UTF-16 and UTF-32 with a byte order mark become UTF-8.
 
     Each is at most ``LONGEST`` bytes. Iterating raises DamagedError. ``open_end`` is true while the last line is
     handed out and nothing ended it: the file may have been cut there.
@@ -94,21 +94,21 @@ class Lines:
         self._file, self.open_end = file, False
 
     def __iter__(self) -> Iterator[bytes]:
-        kept: list[bytes] = []  # of a line whose end has not come yet
+        pending: list[bytes] = []  # pieces of a line that is not complete yet
         size = 0
         for chunk in _utf8(_unpacked(self._file)):
-            *whole, rest = chunk.split(b"\n")
-            if whole:
-                whole[0] = b"".join([*kept, whole[0]])
-                kept, size = [], 0
-                for line in whole:
+            *complete, rest = chunk.split(b"\n")
+            if complete:
+                complete[0] = b"".join([*pending, complete[0]])
+                pending, size = [], 0
+                for line in complete:
                     yield line if len(line) <= LONGEST else line[:LONGEST]
             if size < LONGEST and rest:
-                kept.append(rest)
+                pending.append(rest)
                 size += len(rest)
-        if kept:
+        if pending:
             self.open_end = True
-            yield b"".join(kept)[:LONGEST]
+            yield b"".join(pending)[:LONGEST]
 
 
 def _chunks(file: BinaryIO) -> Iterator[bytes]:
@@ -136,8 +136,8 @@ def _unpacked(file: BinaryIO) -> Iterator[bytes]:
 def _gunzip(packed: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     member = zlib.decompressobj(wbits=31)
     while True:
-        if made := member.decompress(packed, _CHUNK):
-            yield made
+        if unpacked := member.decompress(packed, _CHUNK):
+            yield unpacked
         if member.eof:
             packed = member.unused_data.lstrip(b"\0") or next(pieces, b"").lstrip(b"\0")  # tapes pad with zeros
             if not packed:
@@ -145,7 +145,7 @@ def _gunzip(packed: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
             member = zlib.decompressobj(wbits=31)
         else:
             packed = member.unconsumed_tail or next(pieces, b"")
-            if not packed and not made:
+            if not packed and not unpacked:
                 raise DamagedError("gzip that ends before its end")
 
 

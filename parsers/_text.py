@@ -61,14 +61,14 @@ def number(value: object) -> float | None:
     elif not isinstance(value, int | float):
         return None
     try:
-        made = float(value)
+        result = float(value)
     except OverflowError:  # an int of more than 308 digits
         return None
-    return made if math.isfinite(made) else None
+    return result if math.isfinite(result) else None
 
 
 def dig(value: object, *path: str | int) -> Any:
-    """What lies at ``path`` (keys, list indices) in decoded JSON; None where a step is missing or of another kind."""
+    """The value at ``path`` (keys, list indices) in decoded JSON; None where a step is missing or of another type."""
     here: Any = value
     for step in path:
         if isinstance(step, str) and isinstance(here, dict):
@@ -87,11 +87,11 @@ class _Repeating(dict[str, Any]):
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        made = _Repeating(made)
-        made.pairs = pairs
-    return made
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        members = _Repeating(members)
+        members.pairs = pairs
+    return members
 
 
 _DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None, object_pairs_hook=_object)
@@ -111,7 +111,7 @@ def objects(value: object) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A whole JSON object found in text: its value, and the lines it begins and ends on."""
+    """A complete JSON object in a text: its value, and the lines it begins and ends on."""
 
     value: dict[str, Any]
     line: int
@@ -128,7 +128,7 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class JsonScan:
     """The JSON in a text. ``around`` is the rest: the same number of lines, the documents blanked out."""
 
     documents: tuple[Document, ...]
@@ -136,10 +136,10 @@ class Found:
     around: str
 
 
-def find_json(text: str) -> Found:
-    """All outermost JSON objects in ``text``, whatever stands before, between and after them. Never raises.
+def find_json(text: str) -> JsonScan:
+    """All outermost JSON objects in ``text``. Other text before, between and after them is skipped. Never raises.
 
-    ``nan`` and ``inf`` as C prints them read as null. A broken document does not hide a whole one that begins at a
+    ``nan`` and ``inf`` as C prints them read as null. A broken document does not hide a complete one that begins at a
     line's start after it; objects inside a broken one are not documents.
     """
     text = _NOT_JSON.sub(lambda m: "NaN" if len(m[0]) == 3 else "null", text)
@@ -147,7 +147,7 @@ def find_json(text: str) -> Found:
     documents: list[Document] = []
     broken: list[Broken] = []
     around: list[str] = []
-    kept = 0
+    copied = 0
     candidate = _OPENING.search(text)
     while candidate and len(broken) < _MOST_BROKEN:
         position = candidate.start()
@@ -161,10 +161,10 @@ def find_json(text: str) -> Found:
             resume = _next_at_line_start(text, position)
         else:
             documents.append(Document(value, lines.of(position), lines.of(resume - 1)))
-            around += text[kept:position], "\n" * text.count("\n", position, resume)
-            kept = resume
+            around += text[copied:position], "\n" * text.count("\n", position, resume)
+            copied = resume
         candidate = _OPENING.search(text, resume)
-    return Found(tuple(documents), tuple(broken), "".join([*around, text[kept:]]))
+    return JsonScan(tuple(documents), tuple(broken), "".join([*around, text[copied:]]))
 
 
 def _next_at_line_start(text: str, position: int) -> int:
@@ -186,7 +186,7 @@ class _LineCounter:
 
 
 def matches(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, re.Match[str]]]:
-    """Each line of ``text`` in which ``pattern`` is found, as (line number, match)."""
+    """Each line of ``text`` that ``pattern`` matches anywhere, as (line number, match)."""
     for n, line in numbered(text):
         if match := pattern.search(line):
             yield n, match

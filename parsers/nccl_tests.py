@@ -12,15 +12,15 @@ something, ``place`` ("out", "in"). Once for each test: ``avg_busbw`` (B/s, high
 highest out-of-place busbw; with the label ``place`` where a table is in-place only), and, where a device list says so,
 ``ranks`` and ``nodes`` (1, describe only).
 What is measured again gets a further label: ``cycle`` ("2", ...) within a table (-N), ``run`` in a later test of the
-same collective. Rows of size 0 (a size that does not go round all ranks) and rows that are not whole are left out.
+same collective. Rows of size 0 (a size that does not go round all ranks) and incomplete rows are left out.
 With one rank busbw means nothing and is left out, with the average and the peak.
 
 A test whose data were wrong (#wrong, or out-of-bounds results), that ended in an NCCL or CUDA failure, or in which
 several processes each ran alone as rank 0 (mpirun and a build without MPI) is left out with a note. Where all tests of
 a text are such, they are kept and ``invalid`` says why: a good alltoall does not become bad because an all_reduce
 beside it failed, nor the other way round. So are tests among others that stopped without a word, or of whose command
-nothing followed. A text that ends within its last test is invalid: the output is cut. Ended between two tests, it is
-that of fewer, and nothing shows it.
+nothing followed. A text that ends within its last test is invalid: the output is cut. A cut
+between two tests cannot be detected.
 
 Launchers' marks ([1,0]<stdout>:, "0: ", "host: ", stamps) are taken off lines, and tell the lines of several processes
 apart. Cross-checks become notes: busbw against algbw, algbw against size and time, the average against the rows.
@@ -40,7 +40,7 @@ from parsers.nccl.read import read
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """The measurements of every test in ``raw``; ``command`` names the collective where the text does not.
 
-    Raises ParseError where there is no row of results, with nccl-tests' or the launcher's own words, or saying how far
-    it came.
+    Raises ParseError where there is no row of results, with nccl-tests' or the launcher's message, or with the stage
+    that was reached.
     """
     return read("nccl_tests", "nccl", raw, command)

@@ -5,16 +5,17 @@ comes from the command, from a command line in the text, from mscclpp-test's col
 from its JSON. Metrics and labels are those of ``nccl_tests``; further ``time_p50`` and such (s, lower) of nccom-test.
 
 - mscclpp-test (MSCCL++, test/mscclpp-test): the in-place half of its table stands first, and a row has one half only.
-  No type, reduction or average; 1 GB/s is 1e9 B/s. The kernel it was told to run is the label ``kernel``. Also the
+  No type, reduction or average; 1 GB/s is 1e9 B/s. The selected kernel is the label ``kernel``. Also the
   records it appends with ``-o FILE``.
 - nccom-test (AWS Neuron tools): one set of columns, so there is no ``place``. Its guide says that GB/s means 2**30 B/s,
-  which early versions print; later ones divide by 1e9. Each text is read by the definition that its own sizes and
-  times bear out, 2**30 where they leave it open. Also the file of ``--report-to-json-file``.
+  which early versions print; later ones divide by 1e9. Each text is read by the definition that fits its sizes and
+  times, 2**30 where both fit. Also the file of ``--report-to-json-file``.
 - hccl_test (Ascend CANN): columns between bars, algorithm bandwidth only (1 GB/s is 1e9 B/s), checked in words:
   ``failed`` makes a run invalid, ``NULL`` says that nothing was checked.
 
 Several runs in one text, wrong data, repeated sizes and text that is cut are treated as by ``nccl_tests``. hccl_test's
-table and mscclpp-test's records have no last line: the largest size asked for tells, by the text or the command.
+table and mscclpp-test's records have no end line: the largest requested size, in the text or the command, shows whether
+they are complete.
 """
 
 from __future__ import annotations
@@ -60,15 +61,15 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     Raises ParseError where there are none: a failed launch, say, or output of nccl-tests.
     """
     files = read_files(decode(raw))
-    found = lines(files.around)
-    last = unfinished(files.around, found)
+    output = lines(files.around)
+    last = unfinished(files.around, output)
     reader = Reader(blank=True, unfinished=last)
-    reader.read(found)
-    runs = [*_mscclpp(reader, files), *_nccom(found, last, files.documents), *_hccl(found, last)]
+    reader.read(output)
+    runs = [*_mscclpp(reader, files), *_nccom(output, last, files.documents), *_hccl(output, last)]
     runs.sort(key=lambda run: run.line)
-    _name(runs, found, command)
-    check_range(runs, found, command)
-    end_of(runs, found)
+    _name(runs, output, command)
+    check_range(runs, output, command)
+    end_of(runs, output)
     report = Report(_TOOL)
     for run in runs:
         if run.family == "nccom" and run.rows:
@@ -76,30 +77,30 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
             report.notes.append(f"{report.case(run)}: GB/s is {_UNITS[run.gb]}")
     parsed = report.parsed(runs)
     if parsed is None:
-        raise next(_reasons(runs, files, reader, found))
+        raise next(_reasons(runs, files, reader, output))
     return parsed
 
 
-def _name(runs: list[Run], found: list[Line], command: Sequence[str]) -> None:
-    """Give runs their collective and the ranks asked for: from the command line above them, or from ``command``."""
-    asked = [(0, " ".join(command)[:100_000])]
-    asked += [(line.n, line.text) for line in found if "test" in line.text]
+def _name(runs: list[Run], output: list[Line], command: Sequence[str]) -> None:
+    """Give runs their collective and requested ranks: from the command line above them, or from ``command``."""
+    candidates = [(0, " ".join(command)[:100_000])]
+    candidates += [(line.n, line.text) for line in output if "test" in line.text]
     for run in runs:
         if run.family == "mscclpp":
             run.case = run.case or named_by(command)
     for family in ("nccom", "hccl"):
         position, name, ranks = 0, None, None
         for run in (run for run in runs if run.family == family):
-            while position < len(asked) and asked[position][0] <= run.line:
-                _, text = asked[position]
+            while position < len(candidates) and candidates[position][0] <= run.line:
+                _, text = candidates[position]
                 position += 1
                 if family == "hccl" and (match := _HCCL_PROGRAM.search(text)):
                     name = collective(match["name"])
                 elif family == "nccom" and (match := _NCCOM_PROGRAM.search(text)):
-                    words, told = _NCCOM_NAME.findall(match["rest"]), _NCCOM_RANKS.search(match["rest"])
+                    words, ranks_text = _NCCOM_NAME.findall(match["rest"]), _NCCOM_RANKS.search(match["rest"])
                     name = collective(words[0]) if len(words) == 1 else None
-                    ranks = int(told[1]) if told else None
-            run.case, run.asked_ranks = name, ranks
+                    ranks = int(ranks_text[1]) if ranks_text else None
+            run.case, run.ranks_of_command = name, ranks
 
 
 def _mscclpp(reader: Reader, files: Files) -> Iterator[Run]:
@@ -114,7 +115,7 @@ def _mscclpp(reader: Reader, files: Files) -> Iterator[Run]:
         yield run
 
 
-def _nccom(found: list[Line], last: int | None, documents: Sequence[Document]) -> Iterator[Run]:
+def _nccom(output: list[Line], last: int | None, documents: Sequence[Document]) -> Iterator[Run]:
     """nccom-test's tables and JSON; rates are left as printed, see ``_choose_unit``."""
     for document in documents:
         results = [part for part in objects(document.value.get("results")) if "size(B)" in part]
@@ -124,7 +125,7 @@ def _nccom(found: list[Line], last: int | None, documents: Sequence[Document]) -
             run.rows = [row for part in cells if (row := _nccom_row(document.line, part))]
             yield run
     tables: dict[str, tuple[Run, list[str]]] = {}
-    for line in found:
+    for line in output:
         words = line.text.split()
         if words[:1] == ["size(B)"] and "algbw(GB/s)" in words:
             run = Run(line.n, family="nccom", source=line.source, last=line.n)
@@ -152,10 +153,10 @@ def _take_nccom(run: Run, columns: list[str], line: Line, words: list[str], *, c
 
 def _plain(value: object) -> str:
     """A value of the JSON as the table would have it; figures with all their digits."""
-    found = number(value)
-    if found is None:
+    plain = number(value)
+    if plain is None:
         return value if isinstance(value, str) else ""
-    return str(int(found)) if found.is_integer() and abs(found) < 1e15 else f"{found:.12f}"
+    return str(int(plain)) if plain.is_integer() and abs(plain) < 1e15 else f"{plain:.12f}"
 
 
 def _nccom_row(line: int, cells: dict[str, str]) -> Row | None:
@@ -164,23 +165,23 @@ def _nccom_row(line: int, cells: dict[str, str]) -> Row | None:
         return None
     point = Point("", {})
     for name, cell in cells.items():
-        found = figure(cell)
+        value = figure(cell)
         if time := _NCCOM_TIME.fullmatch(name):
             what = time["what"] or "avg"
-            if found and found.value:
-                point.figures["time" if what == "avg" else f"time_{what}"] = found.times(_HCCL_UNITS[time["unit"]])
+            if value and value.value:
+                point.figures["time" if what == "avg" else f"time_{what}"] = value.times(_HCCL_UNITS[time["unit"]])
         elif rate := _NCCOM_RATE.fullmatch(name):
-            if found:
-                point.figures[rate["what"]] = found
+            if value:
+                point.figures[rate["what"]] = value
         else:
             continue
-        if not found:
+        if not value:
             return None
     return Row(line, int(size), int(count), kind, points=[point]) if point.figures else None
 
 
 def _choose_unit(run: Run) -> None:
-    """Make B/s of what is printed as GB/s, by the definition that more of the rows bear out."""
+    """Convert printed GB/s to B/s, by the definition that fits more of the rows."""
     borne_out = {1e9: 0, _GIB: 0}
     for row, point in run.points():
         time, rate = point.figures.get("time"), point.figures.get("algbw")
@@ -190,17 +191,17 @@ def _choose_unit(run: Run) -> None:
     run.gb = 1e9 if borne_out[1e9] > borne_out[_GIB] else _GIB
     for _, point in run.points():
         for metric in ("algbw", "busbw"):
-            if found := point.figures.get(metric):
-                point.figures[metric] = found.times(run.gb)
+            if value := point.figures.get(metric):
+                point.figures[metric] = value.times(run.gb)
     if run.average:
         run.average = run.average.times(run.gb)
 
 
-def _hccl(found: list[Line], last: int | None) -> Iterator[Run]:
+def _hccl(output: list[Line], last: int | None) -> Iterator[Run]:
     tables: dict[str, tuple[Run, list[re.Match[str] | None]]] = {}
-    for line in found:
+    for line in output:
         cells = [cell.strip() for cell in line.text.split("|")]
-        if line.n == last and line.source in tables and not _whole_hccl(cells):
+        if line.n == last and line.source in tables and not _is_complete_hccl(cells):
             run = tables[line.source][0]
             run.ended, run.cut = False, f"line {line.n} is half a row"
         if len(cells) < 3:
@@ -222,7 +223,7 @@ def _hccl(found: list[Line], last: int | None) -> Iterator[Run]:
                 run.damaged.append(f"line {line.n}: a row that is cut or has other text in it is left out")
 
 
-def _whole_hccl(cells: list[str]) -> bool:
+def _is_complete_hccl(cells: list[str]) -> bool:
     """Whether a row ends with one of the words that cannot be the beginning of a longer one."""
     return len(cells) > 3 and cells[-1].lower() in _HCCL_CHECKS
 
@@ -234,16 +235,16 @@ def _hccl_row(line: int, cells: dict[str, tuple[str | None, str]]) -> Row | None
     point = Point("", {}, _HCCL_CHECKS[check])
     for what, metric, usual in (("avg_time", "time", "us"), ("alg_bandwidth", "algbw", "GB/s")):
         unit, cell = cells.get(what, (None, ""))
-        found, factor = figure(cell), _HCCL_UNITS.get(unit or usual)
-        if what in cells and (found is None or factor is None):
+        value, factor = figure(cell), _HCCL_UNITS.get(unit or usual)
+        if what in cells and (value is None or factor is None):
             return None
-        if found and factor and (found.value or metric != "time"):
-            point.figures[metric] = found.times(factor)
+        if value and factor and (value.value or metric != "time"):
+            point.figures[metric] = value.times(factor)
     return Row(line, int(size), points=[point]) if point.figures else None
 
 
-def _reasons(runs: list[Run], files: Files, reader: Reader, found: list[Line]) -> Iterator[ParseError]:
-    """What can be said of a text without results, the most telling first; never without one."""
+def _reasons(runs: list[Run], files: Files, reader: Reader, output: list[Line]) -> Iterator[ParseError]:
+    """Errors for a text without results, the most specific first; at least one."""
     table = "a table of mscclpp-test, nccom-test or hccl_test"
     for run in (*files.runs, *reader.tests):
         if "type" in run.columns or run.named:
@@ -254,15 +255,17 @@ def _reasons(runs: list[Run], files: Files, reader: Reader, found: list[Line]) -
         if run.failure:
             yield ParseError(_TOOL, f"rows of results{run.progress}", line=run.failure[0], got=run.failure[1])
     best = max((*runs, *reader.tests), key=lambda run: (len(run.rows), run.stage, run.line), default=None)
-    if said := complaint(found):
-        yield ParseError(_TOOL, f"rows of results{best.progress if best else ''}", line=said.n, got=said.text.strip())
+    if message := complaint(output):
+        yield ParseError(
+            _TOOL, f"rows of results{best.progress if best else ''}", line=message.n, got=message.text.strip()
+        )
     if best and best.damaged:
         yield ParseError(_TOOL, "whole rows of results", line=best.line, got=best.damaged[0])
     if best:
         yield ParseError(
             _TOOL, f"rows of results{best.progress if best else ''}", line=best.last, got="the end of the text"
         )
-    for line in reversed(found):
+    for line in reversed(output):
         if line.text.strip("-=*# \t"):
             yield ParseError(_TOOL, table, line=line.n, got=line.text.strip())
     yield ParseError(_TOOL, table, got="nothing of it" if files.around.strip() or files.documents else "no output")

@@ -17,7 +17,7 @@ from parsers.spec_cpu.checks import CPU2026, read
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The results in ``raw``; ``command`` is not needed, as SPEC's tools say what they ran.
+    """The results in ``raw``; ``command`` is not needed: SPEC's tools print what they ran.
 
     Raises ParseError where no benchmark finished, and for the results of another suite.
     """

@@ -105,12 +105,12 @@ class _Run:
 
     @property
     def read(self) -> bool:
-        """Whether its table was come to."""
+        """Whether its table was reached."""
         return bool(self.rows or self.heading)
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The measurements of every run in ``raw``; ``command`` is not needed, as STREAM says what it did.
+    """The measurements of every run in ``raw``; ``command`` is not needed: STREAM prints what it ran.
 
     Raises ParseError where no row of the table can be read.
     """
@@ -198,7 +198,7 @@ def _column(match: re.Match[str]) -> _Column:
 
 
 def _take_row(run: _Run, row: re.Match[str], n: int, last: bool, notes: list[str]) -> None:
-    """Put the row's cells under their columns, or say in ``notes`` why that cannot be done."""
+    """Assign the row's cells to their columns, or add a note that says why not."""
     kernel = _KERNELS[row[1].lower()]
     cells = _cells(row[2])
     if not any(_NUMBER.fullmatch(c) or _NOT_FINITE.fullmatch(c) for c in cells):
@@ -219,7 +219,7 @@ def _take_row(run: _Run, row: re.Match[str], n: int, last: bool, notes: list[str
     if kernel in run.rows:
         run.failed = run.failed or f"line {n}: a second {kernel} row in one table (output of several processes mixed?)"
         return
-    if absurd := [c for c in cells if _NOT_FINITE.fullmatch(c)]:  # a time of 0: what it was divided by is not known
+    if absurd := [c for c in cells if _NOT_FINITE.fullmatch(c)]:  # a time of 0: the divisor is unknown
         run.failed = run.failed or f"line {n}: {kernel} has {absurd[0]!r}, which is no number"
     elif any(_ZERO.fullmatch(c) for c in cells):
         notes.append(f"line {n}: {kernel} has a figure of 0, less than STREAM prints; left out")
@@ -279,7 +279,7 @@ def _disagreements(run: _Run) -> Iterator[str]:
             continue
         (rate, rate_off), (shortest, time_off) = printed[""], printed["_time_min"]
         if shortest <= time_off:
-            continue  # shorter than its own rounding: it says nothing about the rate
+            continue  # shorter than its rounding: no statement about the rate
         moved = _ARRAYS_MOVED[kernel] * run.array * run.word
         rate_off += rate * 1e-5  # some builds compute the rate in single precision
         if not moved / (shortest + time_off) - rate_off <= rate <= moved / (shortest - time_off) + rate_off:
@@ -290,11 +290,11 @@ def _disagreements(run: _Run) -> Iterator[str]:
 
 
 def _nothing(text: str, runs: list[_Run]) -> ParseError:
-    said = [(n, line.strip()) for n, line in numbered(text) if not _RULE.fullmatch(line)]
-    wanted = "rows Copy, Scale, Add and Triad"
+    printed = [(n, line.strip()) for n, line in numbered(text) if not _RULE.fullmatch(line)]
+    expected = "rows Copy, Scale, Add and Triad"
     if runs and runs[-1].heading:
-        below = next((line for n, line in said if n > (runs[-1].heading or 0)), None)
-        return ParseError(_TOOL, f"{wanted} under the heading", line=runs[-1].heading, got=below)
-    if not said:
-        return ParseError(_TOOL, f"STREAM's table with {wanted}", got="no output")
-    return ParseError(_TOOL, f"STREAM's table with {wanted}", line=said[-1][0], got=said[-1][1])
+        below = next((line for n, line in printed if n > (runs[-1].heading or 0)), None)
+        return ParseError(_TOOL, f"{expected} under the heading", line=runs[-1].heading, got=below)
+    if not printed:
+        return ParseError(_TOOL, f"STREAM's table with {expected}", got="no output")
+    return ParseError(_TOOL, f"STREAM's table with {expected}", line=printed[-1][0], got=printed[-1][1])

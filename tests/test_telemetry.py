@@ -68,7 +68,7 @@ def watch(telemetry: ModuleType, host: Host, change: Any, own: float | None = 0.
     time.sleep(wall / 2)
     change()
     time.sleep(wall / 2)
-    result = sampler.stop(own_cpu_s=own)
+    result = sampler.stop(step_cpu_s=own)
     json.dumps(result, allow_nan=False)
     lengths = {len(column) for column in result["samples"].values()}
     assert lengths == {len(result["samples"]["t"])}
@@ -231,7 +231,7 @@ def test_long_steps_keep_few_samples(telemetry: ModuleType, host: Host, monkeypa
     time.sleep(0.5)
     host.cpu(user=300, idle=200)
     time.sleep(0.5)
-    result = sampler.stop(own_cpu_s=0.0)
+    result = sampler.stop(step_cpu_s=0.0)
     assert 2 <= len(result["samples"]["t"]) <= 9
     assert result["interval_s"] > 0.01
     assert result["samples"]["t"][-1] == pytest.approx(result["wall_s"])
@@ -253,7 +253,7 @@ def test_interval_stretches_when_sampling_is_dear(
     sampler = telemetry.Sampler(interval=0.01, root=str(host.root))
     sampler.start()
     time.sleep(1.2)
-    result = sampler.stop(own_cpu_s=0.0)
+    result = sampler.stop(step_cpu_s=0.0)
     assert result["stretched"]
     assert result["interval_s"] >= 0.002 / telemetry.BUDGET
     assert sampler.count <= 4  # and not 120
@@ -269,7 +269,7 @@ def test_real_host(telemetry: ModuleType) -> None:
     time.sleep(0.1)
     _, status, usage = os.wait4(subprocess.Popen([sys.executable, "-c", burn.format(0.4)]).pid, 0)
     stranger.wait()
-    result = sampler.stop(own_cpu_s=usage.ru_utime + usage.ru_stime)
+    result = sampler.stop(step_cpu_s=usage.ru_utime + usage.ru_stime)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert status == 0
     own = usage.ru_utime + usage.ru_stime
@@ -287,7 +287,7 @@ def test_cost_stays_within_its_promise(telemetry: ModuleType) -> None:
     sampler = telemetry.Sampler(interval=0.5)
     sampler.start()
     time.sleep(2)
-    result = sampler.stop(own_cpu_s=0.0)
+    result = sampler.stop(step_cpu_s=0.0)
     assert 0 < result["cost_s"] / result["wall_s"] < 0.005
 
 

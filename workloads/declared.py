@@ -1,4 +1,4 @@
-"""What manifests declare of figures on record, by the names that stand there; nothing for a workload without one."""
+"""Declarations in manifests about recorded figures, by name; nothing for a workload without a manifest."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from workloads.manifest import Manifest, Plot, load, names
 
 
 def throttle(workload: str) -> str:
-    """How what ``workload`` measures can be slowed down on purpose; empty where nobody says."""
+    """How the measurement of ``workload`` can be slowed down on purpose; empty where not declared."""
     manifest = _manifest(workload)
     return manifest.throttle if manifest else ""
 
 
 def plot(workload: str, metric: str) -> Plot | None:
-    """What a latency under load is drawn against; None for any other metric."""
+    """The x axis for a latency under load; None for any other metric."""
     manifest = _manifest(workload)
-    known = manifest.metrics.get(metric) if manifest else None
-    return known.plot if known else None
+    metric_of_manifest = manifest.metrics.get(metric) if manifest else None
+    return metric_of_manifest.plot if metric_of_manifest else None
 
 
 def depth(workload: str, case: str) -> tuple[str, float] | None:
@@ -32,11 +32,11 @@ def depth(workload: str, case: str) -> tuple[str, float] | None:
 
 
 def keeps_limit(workload: str, case: str) -> bool:
-    """Whether a case that fails on a host says by that that the host cannot keep a limit."""
+    """Whether a failure of the case means that the host cannot keep a limit."""
     manifest = _manifest(workload)
     shapes = [c.called or c.name for c in manifest.cases if c.keeps_limit] if manifest else []
-    own = case.partition("/")[0]  # of one that its parser splits into several
-    return any(re.fullmatch(re.sub("<.*?>", ".+", re.escape(shape)), own) for shape in shapes)
+    base = case.partition("/")[0]  # of one that its parser splits into several
+    return any(re.fullmatch(re.sub("<.*?>", ".+", re.escape(shape)), base) for shape in shapes)
 
 
 def _manifest(workload: str) -> Manifest | None:

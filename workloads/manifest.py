@@ -1,4 +1,4 @@
-"""Workload manifests: the typed form of ``workloads/NAME.yml``, and where they lie."""
+"""Workload manifests: the typed form of ``workloads/NAME.yml``, and their folder."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ class Parameter(_Part):
 
     def _one(self, value: Any, where: str) -> Any:
         try:
-            made = _CONVERT[self.type](value)
+            converted = _CONVERT[self.type](value)
         except (ValueError, TypeError, FleetmarkError) as error:
             raise FleetmarkError(f"{where}: {value!r} is not {_SPOKEN[self.type]}") from error
-        if self.choices and made not in self.choices:
-            raise FleetmarkError(f"{where}: {made!r} is none of {', '.join(map(str, self.choices))}")
-        if self.min is not None and made < self.min:
-            raise FleetmarkError(f"{where}: {made} is less than {self.min:g}")
-        return made
+        if self.choices and converted not in self.choices:
+            raise FleetmarkError(f"{where}: {converted!r} is none of {', '.join(map(str, self.choices))}")
+        if self.min is not None and converted < self.min:
+            raise FleetmarkError(f"{where}: {converted} is less than {self.min:g}")
+        return converted
 
 
 def _split(value: Any) -> list[Any]:
@@ -84,7 +84,7 @@ def _str(value: Any) -> str:
 
 
 def _source(value: Any) -> str:
-    """A URL as it stands; a file of this machine by its whole path, since Ansible runs elsewhere."""
+    """A URL unchanged; a local file as an absolute path, since Ansible runs in another folder."""
     text = _str(value)
     if not text or text.startswith(("http://", "https://")):
         return text
@@ -117,8 +117,8 @@ _SPOKEN = {
 
 
 class Plot(_Part):
-    """What a latency under load is drawn against: ``bandwidth``, the metric of what was moved meanwhile, at the same
-    value of the label ``each`` (a number, in whose order the line goes through its points).
+    """The x axis for a latency under load: ``bandwidth``, the metric measured at the same time, at the same value of
+    the label ``each`` (a number that orders the points of the line).
     """
 
     bandwidth: str
@@ -126,7 +126,7 @@ class Plot(_Part):
 
 
 class Metric(_Part):
-    """A figure of merit: what it is, which way is better, and whether it stands in the summary's first table."""
+    """A figure of merit: its meaning, which direction is better, and whether it is in the summary's first table."""
 
     unit: str
     better: Better
@@ -172,7 +172,7 @@ class Need(_Part):
 
 
 class Deploy(_Part):
-    """How the tool gets to a host. ``provides``: what is there afterwards, a command or a path below tools."""
+    """How the tool is deployed. ``provides``: what exists afterwards, a command or a path below tools."""
 
     provides: str
     packages: Mapping[str, tuple[str, ...]] = {}
@@ -181,7 +181,7 @@ class Deploy(_Part):
 
 
 class Alike(_Part):
-    """What has to be the same on all hosts that run a case together: its name, and an expression for each host."""
+    """A value that must be equal on all hosts that run a case together: its name, and an expression for each host."""
 
     what: str
     of: Any
@@ -192,14 +192,14 @@ class Serve(_Part):
 
     argv: tuple[Any, ...]
     port: Any
-    ends: bool = True  # by itself, after one client; one that does not is ended at once
+    ends: bool = True  # by itself, after one client; other servers are ended at once
 
 
 class Case(_Part):
     """One command to measure, or a family of them over ``foreach`` (name to list, all combinations)."""
 
     name: str
-    called: str = ""  # the name for people, where an expression makes it: settings stand in <>
+    called: str = ""  # the name for people, where an expression makes it; settings are in <>
     about: str = ""
     foreach: Mapping[str, Any] = {}
     when: Any = True
@@ -210,7 +210,7 @@ class Case(_Part):
     class_: Any = Field(default=None, alias="class")  # where it differs from its workload's
     headline: tuple[str, ...] = ()  # its headline metrics, where they are not the workload's
     depth: str = ""  # the part of its name that is its queue depth, <> for the number: "-qd<>"
-    keeps_limit: bool = False  # it fails on a host that cannot keep the limit (a latency) that it is about
+    keeps_limit: bool = False  # it fails on a host that cannot keep its limit (a latency)
     serve: Serve | None = None
     nodes: Any = 1  # hosts that run it together; the first of them starts it
     exclusive: tuple[Any, ...] = ()
@@ -233,7 +233,7 @@ class Manifest(_Part):
     parser: str | None = None
     probes: tuple[str, ...] = ()  # further commands whose presence the needs ask about
     centre: Summarised = Centre.GEOMEAN  # what stands for the repeats of a metric
-    throttle: str = ""  # how what it measures can be slowed down on purpose, for people
+    throttle: str = ""  # how the measurement can be slowed down on purpose, for people
     deploy: Deploy | None = None
     needs: tuple[Need, ...] = ()
     alike: tuple[Alike, ...] = ()
@@ -256,21 +256,21 @@ class Manifest(_Part):
         """The parser that reads its output: the one of the same name unless the manifest says otherwise."""
         return self.parser or self.name
 
-    def check_settings(self, given: Mapping[str, Any], where: str) -> dict[str, Any]:
+    def check_settings(self, settings: Mapping[str, Any], where: str) -> dict[str, Any]:
         """The user's settings, typed. Raises FleetmarkError for an unknown name or a bad value."""
-        made = {}
-        for key, value in given.items():
+        checked = {}
+        for key, value in settings.items():
             if key not in self.parameters:
                 raise FleetmarkError(
                     f"{where}: {self.name} has no parameter {key!r}{suggest(key, self.parameters)}; "
                     f"it has {', '.join(self.parameters)}"
                 )
-            made[key] = self.parameters[key].coerce(value, f"{where}: {self.name}.{key}")
-        return made
+            checked[key] = self.parameters[key].coerce(value, f"{where}: {self.name}.{key}")
+        return checked
 
 
 def names() -> list[str]:
-    """All workloads there are, sorted."""
+    """The names of all workloads, sorted."""
     return sorted(p.stem for p in HERE.glob("*.yml"))
 
 
@@ -289,9 +289,9 @@ def load(name: str) -> Manifest:
 
 def files(name: str) -> list[Path]:
     """The files that make the manifest of ``name``: its own, and the one that it is ``like``."""
-    own = HERE / f"{name}.yml"
-    base = read_yaml(own).get("like")
-    return [own, HERE / f"{base}.yml"] if base else [own]
+    path = HERE / f"{name}.yml"
+    base = read_yaml(path).get("like")
+    return [path, HERE / f"{base}.yml"] if base else [path]
 
 
 def _overlay(base: Any, over: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Suites: which workloads, with which settings and how often; ours by name, a user's own by path."""
+"""Suites: which workloads, with which settings and how often; built-in ones by name, a user's own by path."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Choice(_Part):
 
 
 class Suite(_Part):
-    """An ordered choice of workloads; ``repeats`` holds where a workload does not say its own."""
+    """An ordered choice of workloads; ``repeats`` is the default for workloads without their own."""
 
     name: str
     about: str

@@ -39,7 +39,7 @@ def short(size: int) -> str:
 
 
 def fingerprint(source: str) -> str:
-    """The SHA-256 of a file on this machine, so that an edited one is built again; a URL is told by its name."""
+    """The SHA-256 of a local file, so that an edited one is built again; a URL is identified by its text."""
     path = Path(source)
     if not source or not path.is_file():
         return source
@@ -54,7 +54,7 @@ def _sha256(path: Path, size: int, changed: int) -> str:
 
 
 def digest(*parts: Any) -> str:
-    """Eight hexadecimal digits that tell one combination of ``parts`` from another."""
+    """Eight hexadecimal digits that identify a combination of ``parts``."""
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:8]
 
 
@@ -69,7 +69,7 @@ def _template(text: str) -> Any:
 
 
 def evaluate(value: Any, context: Mapping[str, Any], where: str) -> Any:
-    """``value`` with its expressions worked out, lists and mappings included.
+    """``value`` with its expressions evaluated, lists and mappings included.
 
     Raises FleetmarkError naming ``where`` when an expression is malformed or names something unknown.
     """

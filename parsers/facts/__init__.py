@@ -1,8 +1,8 @@
-"""What a host says of itself to facts: one module per command, found by its name, each a pure function of bytes.
+"""Command output of a host to facts: one module per command, named after it, each a pure function of bytes.
 
 A command's module offers ``parse(raw) -> dict``: plain values in base units (bytes, Hz, W); what the command does not
 know is absent or None. ``load`` reads the document that ``playbooks/agent/facts.py`` prints, and ``normalise`` makes
-the typed ``Facts`` of a host from it; both refuse, in a sentence, whatever facts.py does not print.
+the typed ``Facts`` of a host from it. Both refuse, with one sentence, a document that facts.py does not print.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def tools() -> list[str]:
 def parse(tool: str, raw: bytes) -> dict[str, Any]:
     """Parse one output of ``tool``.
 
-    Raises ParseError where the bytes say nothing of a host, FleetmarkError for a tool nobody parses.
+    Raises ParseError where the bytes hold no facts, FleetmarkError for a tool without a parser.
     """
     if tool not in tools():
         near = difflib.get_close_matches(tool, tools(), 1)

@@ -1,4 +1,4 @@
-"""What the readers of facts share: numbers, sizes and CPU lists that are absent rather than wrong."""
+"""Shared by the parsers of facts: numbers, sizes and CPU lists. What cannot be read is absent, not wrong."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fleetmark.base.units import parse_bytes
 from parsers._text import find_json
 
 MAX_ID = 1 << 16  # no host has a CPU or node number beyond this; a longer range is damaged text
-# A longer number is none that a host can have, and its first digits are another number.
+# No host has a longer number, and its first digits would be another number.
 _LEADING = re.compile(r"\s*([-+]?[0-9]{1,18}(?![0-9])(?:\.[0-9]+)?)")
 _NOTHING = frozenset(
     {"", "-", "n/a", "[n/a]", "none", "unknown", "other", "not specified", "not provided", "not available"}
@@ -20,7 +20,7 @@ _NOTHING = frozenset(
 )
 
 
-def known(value: Any) -> str | None:
+def text_or_none(value: Any) -> str | None:
     """The text of a field, None where the tool says in words that it does not know."""
     if not isinstance(value, str) or value.strip().lower() in _NOTHING:
         return None
@@ -34,9 +34,9 @@ def leading(value: Any) -> float | None:
 
 
 def integer(value: Any) -> int | None:
-    """As ``leading``, where only a whole one makes sense."""
-    found = leading(value)
-    return int(found) if found is not None and found == int(found) else None
+    """As ``leading``, for whole numbers; None for a fraction."""
+    figure = leading(value)
+    return int(figure) if figure is not None and figure == int(figure) else None
 
 
 def size(value: Any) -> int | None:
@@ -56,22 +56,22 @@ def id_list(text: Any) -> tuple[int, ...] | None:
     """``0-5,18-23`` or ``0 1 2`` as numbers; empty text is an empty list; None for anything else."""
     if not isinstance(text, str):
         return None
-    found: list[int] = []
+    ids: list[int] = []
     for part in re.split(r"[,\s]+", text.strip()) if text.strip() else []:
         match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", part)
         if not match:
             return None
         first, last = int(match[1]), int(match[2] or match[1])
-        if last > MAX_ID or first > last or len(found) > MAX_ID:
+        if last > MAX_ID or first > last or len(ids) > MAX_ID:
             return None
-        found += range(first, last + 1)
-    return tuple(found)
+        ids += range(first, last + 1)
+    return tuple(ids)
 
 
 def document(tool: str, text: str) -> dict[str, Any]:
-    """The largest JSON object in ``text``, whatever stands around it. Raises ParseError."""
-    found = find_json(text)
-    if not found.documents:
-        line = found.broken[0].at if found.broken else None
+    """The largest JSON object in ``text``, which may hold other text. Raises ParseError."""
+    scan = find_json(text)
+    if not scan.documents:
+        line = scan.broken[0].at if scan.broken else None
         raise ParseError(tool, "a whole JSON document", line=line, got=text.strip()[:120])
-    return max(found.documents, key=lambda d: d.end - d.line).value
+    return max(scan.documents, key=lambda d: d.end - d.line).value

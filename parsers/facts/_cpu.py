@@ -9,7 +9,7 @@ from typing import Any
 from fleetmark.base.errors import ParseError
 from fleetmark.base.facts import Cache, Cpu, NumaNode
 from parsers.facts import lscpu, numactl
-from parsers.facts._common import MAX_ID, id_list, integer, known, size
+from parsers.facts._common import MAX_ID, id_list, integer, size, text_or_none
 from parsers.facts._raw import Raw
 
 _CPU = "/sys/devices/system/cpu/"
@@ -18,25 +18,28 @@ _NODE = "/sys/devices/system/node/"
 
 def cpu(raw: Raw, firmware_model: str | None) -> Cpu:
     """The host's processors. ``firmware_model``: what SMBIOS calls them, for where nothing else has a name."""
-    said = raw.parsed("lscpu", lscpu.parse) or {}
+    lscpu_facts = raw.parsed("lscpu", lscpu.parse) or {}
     stanza = _stanza(raw)
-    online = id_list(raw.file(_CPU + "online")) or said.get("online")
+    online = id_list(raw.file(_CPU + "online")) or lscpu_facts.get("online")
     cores, packages = raw.shares("thread_siblings_list"), raw.shares("physical_package_id")
-    offline = id_list(raw.file(_CPU + "offline")) or said.get("offline") or ()
+    offline = id_list(raw.file(_CPU + "offline")) or lscpu_facts.get("offline") or ()
     _note_limits(raw, len(online or ()), len(offline))
     clocks = [int(khz) * 1e3 for khz in raw.shares("cpuinfo_max_freq") if khz.isdecimal() and len(khz) < 12]
     values = {
-        "model": said.get("model") or known(stanza.get("model name")) or said.get("bios_model") or firmware_model,
-        "vendor": said.get("vendor") or known(stanza.get("vendor_id")),
-        "arch": said.get("arch") or known(raw.table("uname").get("machine")),
-        "sockets": said.get("sockets") or (len(packages) if packages and "-1" not in packages else None),
+        "model": lscpu_facts.get("model")
+        or text_or_none(stanza.get("model name"))
+        or lscpu_facts.get("bios_model")
+        or firmware_model,
+        "vendor": lscpu_facts.get("vendor") or text_or_none(stanza.get("vendor_id")),
+        "arch": lscpu_facts.get("arch") or text_or_none(raw.table("uname").get("machine")),
+        "sockets": lscpu_facts.get("sockets") or (len(packages) if packages and "-1" not in packages else None),
         # sysfs lists each core's threads: exact for mixed cores, where lscpu multiplies averages
-        "cores": len(cores) or said.get("cores"),
-        "threads": len(online) if online else said.get("cpus"),
-        "max_hz": said.get("max_hz") or max(clocks, default=None),
-        "microcode": known(stanza.get("microcode")),
-        "flags": said.get("flags") or tuple(stanza.get("flags", stanza.get("Features", "")).split()),
-        "caches": _caches(raw, said),
+        "cores": len(cores) or lscpu_facts.get("cores"),
+        "threads": len(online) if online else lscpu_facts.get("cpus"),
+        "max_hz": lscpu_facts.get("max_hz") or max(clocks, default=None),
+        "microcode": text_or_none(stanza.get("microcode")),
+        "flags": lscpu_facts.get("flags") or tuple(stanza.get("flags", stanza.get("Features", "")).split()),
+        "caches": _caches(raw, lscpu_facts),
     }
     return raw.fact(Cpu, "cpu", values, must=("sockets", "cores", "threads")) or Cpu()
 
@@ -73,19 +76,19 @@ def _quota(raw: Raw) -> tuple[int | None, int | None]:
     return (quota if quota and quota > 0 else None), integer(raw.file("/sys/fs/cgroup/cpu/cpu.cfs_period_us"))
 
 
-def _caches(raw: Raw, said: dict[str, Any]) -> tuple[Cache, ...]:
+def _caches(raw: Raw, lscpu_facts: dict[str, Any]) -> tuple[Cache, ...]:
     try:
         rows = lscpu.parse((raw.out("lscpu_caches") or "").encode("utf-8", "replace"))["caches"]
     except (ParseError, KeyError):  # an lscpu without -C; sysfs was read instead
-        rows = _from_sysfs(raw.doc.get("caches")) or said.get("caches", [])
+        rows = _from_sysfs(raw.doc.get("caches")) or lscpu_facts.get("caches", [])
     counted = [row for row in rows if row.get("instances")]
     if not counted:
         raw.notes.append(
             "Cache sizes are unknown: neither lscpu nor sysfs tells how many there are; state them by hand."
         )
-    wanted = ("level", "type", "size", "instances")
-    made = (raw.fact(Cache, "A cache", {key: row[key] for key in wanted}) for row in counted)
-    return tuple(cache for cache in made if cache)
+    fields = ("level", "type", "size", "instances")
+    caches = (raw.fact(Cache, "A cache", {key: row[key] for key in fields}) for row in counted)
+    return tuple(cache for cache in caches if cache)
 
 
 def _from_sysfs(rows: Any) -> list[dict[str, Any]]:
@@ -93,7 +96,7 @@ def _from_sysfs(rows: Any) -> list[dict[str, Any]]:
     kinds: Counter[tuple[int, str, int]] = Counter()
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, list) and len(row) == 4:
-            level, kind, amount = integer(row[0]), known(row[1]), size(row[2])
+            level, kind, amount = integer(row[0]), text_or_none(row[1]), size(row[2])
             if level is not None and kind and amount:
                 kinds[level, kind.lower(), amount] += 1
     return [
@@ -108,12 +111,12 @@ def numa(raw: Raw) -> tuple[NumaNode, ...]:
         nodes = numactl.parse((raw.out("numactl") or "").encode("utf-8", "replace"))["numa"]
     except ParseError:  # absent, or built without NUMA: sysfs says the same
         nodes = _nodes_from_sysfs(raw)
-    wanted = ("id", "cpus", "memory", "distances")
-    made = (
-        raw.fact(NumaNode, f"numa.{n['id']}", {key: n[key] for key in wanted if key in n}, must=("id", "cpus"))
+    fields = ("id", "cpus", "memory", "distances")
+    checked = (
+        raw.fact(NumaNode, f"numa.{n['id']}", {key: n[key] for key in fields if key in n}, must=("id", "cpus"))
         for n in nodes
     )
-    return tuple(node for node in made if node)
+    return tuple(node for node in checked if node)
 
 
 def _nodes_from_sysfs(raw: Raw) -> list[dict[str, Any]]:

@@ -9,51 +9,51 @@ from typing import Any
 from fleetmark.base.errors import ParseError
 from fleetmark.base.facts import Dimm, Disk, Gpu, Nic, PcieLink
 from parsers.facts import lsblk, lspci, nvidia_smi, rocm_smi
-from parsers.facts._common import integer, known, leading
+from parsers.facts._common import integer, leading, text_or_none
 from parsers.facts._raw import Raw
 
 _CONTAINERS = ("docker", "podman", "lxc", "lxc-libvirt", "container-other", "openvz", "systemd-nspawn", "rkt")
 
 
 def dimms(raw: Raw, slots: list[dict[str, Any]]) -> tuple[Dimm, ...]:
-    """dmidecode's memory slots; two that share a name are told apart by their bank."""
+    """dmidecode's memory slots; two with one name get their bank added."""
     named = Counter(slot.get("slot") for slot in slots)
-    found = []
+    result = []
     for n, slot in enumerate(slots):
         name = slot.get("slot") or f"slot {n}"
         if named[slot.get("slot")] > 1 and slot.get("bank"):
             name = f"{slot['bank']} {name}"
-        wanted = ("size", "type", "rated_mts", "configured_mts", "manufacturer", "part")
-        found.append(
-            raw.fact(Dimm, f"The memory slot {name}", {"slot": name, **{key: slot.get(key) for key in wanted}})
+        fields = ("size", "type", "rated_mts", "configured_mts", "manufacturer", "part")
+        result.append(
+            raw.fact(Dimm, f"The memory slot {name}", {"slot": name, **{key: slot.get(key) for key in fields}})
         )
-    return tuple(dimm for dimm in found if dimm)
+    return tuple(dimm for dimm in result if dimm)
 
 
 def disks(raw: Raw, virtualisation: str | None) -> tuple[Disk, ...]:
-    """Whole disks, and everything that any source knows to use them; a disk nobody can vouch for counts as in use."""
-    said = raw.parsed("lsblk", lsblk.parse)
-    if said is None:
+    """Whole disks, and everything that any source knows to use them; a disk of unknown state counts as in use."""
+    parsed = raw.parsed("lsblk", lsblk.parse)
+    if parsed is None:
         return ()
     # Without udev lsblk cannot see file systems; in a container it sees the host's disks, and not their mounts.
     blind = ""
     if virtualisation in _CONTAINERS:
         blind = "contents unknown: seen from a container"
-    elif not said["signatures"]:
+    elif not parsed["signatures"]:
         blind = "contents unknown: gather facts as root (--become) to see"
-    found = []
+    result = []
     mounted, swaps = _mounts(raw), _swaps(raw)
-    for disk in said["disks"]:
+    for disk in parsed["disks"]:
         uses = [*disk["in_use"], *_other_uses(raw, disk["devices"], mounted, swaps)]
         uses += _probe(raw, disk["name"], blind if not uses else "")
-        wanted = ("model", "size", "rotational", "transport", "scheduler")
-        values = {"name": disk["name"], "in_use": tuple(dict.fromkeys(uses)), **{key: disk.get(key) for key in wanted}}
-        found.append(raw.fact(Disk, f"The disk {disk['name']}", values))
-    return tuple(disk for disk in found if disk)
+        fields = ("model", "size", "rotational", "transport", "scheduler")
+        values = {"name": disk["name"], "in_use": tuple(dict.fromkeys(uses)), **{key: disk.get(key) for key in fields}}
+        result.append(raw.fact(Disk, f"The disk {disk['name']}", values))
+    return tuple(disk for disk in result if disk)
 
 
 def _probe(raw: Raw, name: str, blind: str) -> list[str]:
-    """What opening the disk told: the kernel's claim on it, and what blkid read; ``blind`` where neither was asked."""
+    """Signs of use from opening the disk: the kernel's claim, blkid's answer; ``blind`` where neither was tried."""
     claim, probe = raw.table("claimed").get(name), raw.table("probed", name)
     if claim == "EBUSY":
         return [f"claimed ({name}): the kernel refuses an exclusive open"]
@@ -106,8 +106,8 @@ def nics(raw: Raw) -> tuple[Nic, ...]:
     for line in (raw.out("ip") or "").splitlines():
         if match := re.match(r"\d+: ([^\s@]+)(?:@\S+)?\s+inet6? (\S+)", line):
             addresses.setdefault(match[1], []).append(match[2])
-    made = (_nic(raw, name, tuple(addresses.get(name, ()))) for name in raw.doc.get("nics", ()) if name != "lo")
-    return tuple(nic for nic in made if nic)
+    result = (_nic(raw, name, tuple(addresses.get(name, ()))) for name in raw.doc.get("nics", ()) if name != "lo")
+    return tuple(nic for nic in result if nic)
 
 
 def _nic(raw: Raw, name: str, addresses: tuple[str, ...]) -> Nic | None:
@@ -115,11 +115,11 @@ def _nic(raw: Raw, name: str, addresses: tuple[str, ...]) -> Nic | None:
     megabits, node = integer(raw.file(base + "speed")), integer(raw.file(base + "device/numa_node"))
     values = {
         "name": name,
-        "driver": known(raw.table("links").get(base + "device/driver")),
+        "driver": text_or_none(raw.table("links").get(base + "device/driver")),
         # -1, 0 and 2^32-1 are how drivers say that they do not know
         "speed": megabits * 1e6 / 8 if megabits is not None and 0 < megabits < 0xFFFFFFFF else None,
         "mtu": integer(raw.file(base + "mtu")),
-        "state": known(raw.file(base + "operstate")),
+        "state": text_or_none(raw.file(base + "operstate")),
         "numa_node": node if node is not None and node >= 0 else None,
         "addresses": addresses,
     }
@@ -131,8 +131,8 @@ def pcie(raw: Raw) -> tuple[tuple[PcieLink, ...], tuple[str, ...], list[dict[str
     functions: list[dict[str, Any]] = []
     denied = False
     if raw.out("lspci") or raw.error("lspci") is not None:  # an empty list is an answer: the host has no PCI
-        said = raw.parsed("lspci", lspci.parse) or {"functions": [], "denied": False}
-        functions, denied = said["functions"], said["denied"]
+        parsed = raw.parsed("lspci", lspci.parse) or {"functions": [], "denied": False}
+        functions, denied = parsed["functions"], parsed["denied"]
     sysfs = {address: values for address, values in raw.table("pci").items() if isinstance(values, dict)}
     if denied and not sysfs:
         raw.notes.append("PCIe links are unknown: lspci needs root to read them; gather facts as root (--become).")
@@ -144,13 +144,13 @@ def pcie(raw: Raw) -> tuple[tuple[PcieLink, ...], tuple[str, ...], list[dict[str
                 number = leading(values.get(f"{theirs}_link_{ours}"))
                 if number is not None:
                     function.setdefault(prefix + ours, number if ours == "speed" else int(number))
-    wanted = ("address", "name", "speed", "max_speed", "width", "max_width")
-    made = (
-        raw.fact(PcieLink, f"The PCIe link {f['address']}", {"kind": f.get("class"), **{k: f.get(k) for k in wanted}})
+    fields = ("address", "name", "speed", "max_speed", "width", "max_width")
+    checked = (
+        raw.fact(PcieLink, f"The PCIe link {f['address']}", {"kind": f.get("class"), **{k: f.get(k) for k in fields}})
         for f in named.values()
         if f.get("width") and f.get("max_width")
     )
-    links = tuple(link for link in made if link)
+    links = tuple(link for link in checked if link)
     redirecting = tuple(f["address"] for f in functions if "ReqRedir" in f.get("acs", ()))
     return links, redirecting, functions
 
@@ -160,9 +160,9 @@ def _ids(values: dict[str, Any]) -> str:
 
 
 def gpus(raw: Raw, functions: list[dict[str, Any]]) -> tuple[Gpu, ...]:
-    """GPUs that a driver speaks for; a note where the bus shows one (``functions``) and no driver does."""
-    found: list[Gpu] = []
-    wanted = {*Gpu.model_fields} - {"index", "name", "vendor", "driver"}
+    """GPUs that a driver reports; a note where the bus shows one (``functions``) without a driver."""
+    result: list[Gpu] = []
+    fields = {*Gpu.model_fields} - {"index", "name", "vendor", "driver"}
     for vendor, maker, command, parse in (
         ("nvidia", "NVIDIA", "nvidia_smi", nvidia_smi.parse),
         ("amd", "Advanced Micro Devices", "rocm_smi", rocm_smi.parse),
@@ -179,17 +179,17 @@ def gpus(raw: Raw, functions: list[dict[str, Any]]) -> tuple[Gpu, ...]:
             raw.notes.append(f"GPUs are unknown: {tool} gave {error}; check the driver (dmesg), it may hang.")
             continue
         try:
-            said = parse((raw.out(command) or "").encode("utf-8", "replace"))
+            parsed = parse((raw.out(command) or "").encode("utf-8", "replace"))
         except ParseError as problem:
             raw.notes.append(f"GPUs are unknown: {problem}; check the driver (dmesg, {tool}).")
             continue
-        for gpu in said["gpus"]:
-            values = {key: gpu[key] for key in wanted if key in gpu}
+        for gpu in parsed["gpus"]:
+            values = {key: gpu[key] for key in fields if key in gpu}
             values |= {"index": gpu["index"], "name": gpu.get("name") or f"{maker} GPU"}
-            values |= {"vendor": vendor, "driver": said.get("driver")}
-            if made := raw.fact(Gpu, f"GPU {gpu['index']}", values, must=("index",)):
-                found.append(made)
-    return tuple(found)
+            values |= {"vendor": vendor, "driver": parsed.get("driver")}
+            if fact := raw.fact(Gpu, f"GPU {gpu['index']}", values, must=("index",)):
+                result.append(fact)
+    return tuple(result)
 
 
 def _accelerates(function: dict[str, Any], vendor: str) -> bool:

@@ -1,6 +1,6 @@
 """The document that playbooks/agent/facts.py prints, checked before anything in it is used.
 
-A host may say what it likes: what is no such document, or too large for one, is refused with a sentence.
+A host is not trusted: anything else, or a document that is too large, is refused with one sentence.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _Path = Annotated[str, Field(max_length=4096)]
 
 
 class _Part(BaseModel):
-    """What is not named here is left alone: another release of facts.py may say more."""
+    """Fields that are not named here are ignored: another release of facts.py may print more."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
 
 class Answer(_Part):
-    """What one command said; ``rc`` is None where it gave no answer, and ``err`` why."""
+    """The answer of one command; ``rc`` is None where it gave none, and ``err`` says why."""
 
     rc: int | None
     out: str
@@ -38,7 +38,7 @@ class Answer(_Part):
 
 
 class Space(_Part):
-    """The file system that will be filled, or why it could not be asked."""
+    """The file system that jobs write to, or why it could not be queried."""
 
     bavail_bytes: _Whole | None = None
     total_bytes: _Whole | None = None
@@ -76,7 +76,7 @@ class Document(_Part):
 
 
 def load(raw: bytes) -> dict[str, Any]:
-    """The document in ``raw``, a line of JSON. Raises FleetmarkError, in one sentence, for what is no such document."""
+    """The document in ``raw``, a line of JSON. Raises FleetmarkError, in one sentence, for anything else."""
     if len(raw) > 8 * MOST_TEXT:
         raise FleetmarkError(f"the host's facts are {len(raw) >> 20} MiB, which no host needs: {_AGAIN}")
     try:
@@ -88,7 +88,7 @@ def load(raw: bytes) -> dict[str, Any]:
 
 
 def check(doc: object) -> None:
-    """Raises FleetmarkError, in one sentence, for what facts.py did not print."""
+    """Raises FleetmarkError, in one sentence, for a document that facts.py did not print."""
     if not isinstance(doc, Mapping) or doc.get("schema") != 1:
         raise FleetmarkError(f"the host's facts are no document of schema 1: {_AGAIN} with this Fleetmark's facts.py")
     _check_size(doc)
@@ -99,7 +99,7 @@ def check(doc: object) -> None:
 
 
 def damaged(error: ValidationError, at: str = "") -> FleetmarkError:
-    """One sentence on the first thing that is wrong with the host's facts; ``at`` is where they were being read."""
+    """One sentence about the first error in the host's facts; ``at`` is the place in the document."""
     first = error.errors(include_url=False, include_input=False)[0]
     where = printable(".".join(filter(None, [at, *map(str, first["loc"])])))[:80]
     return FleetmarkError(f"the host's facts are damaged at {where}: {first['msg'][:160]}; {_AGAIN}")

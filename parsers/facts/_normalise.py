@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from fleetmark.base.facts import Facts
 from parsers._text import dig
 from parsers.facts import dmidecode
-from parsers.facts._common import integer, known, leading
+from parsers.facts._common import integer, leading, text_or_none
 from parsers.facts._cpu import cpu, numa
 from parsers.facts._devices import dimms, disks, gpus, nics, pcie
 from parsers.facts._document import check, damaged
@@ -35,8 +35,8 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
 
     ``doc`` is what facts.py printed; ``skew`` the host's clock minus the controller's, seconds; ``root`` whether jobs
     run as root there; ``work_dir`` where they work. A source that could not be read leaves its values None and a
-    sentence in ``notes``, and so does a figure that cannot be, unless it decides what runs (CPUs, NUMA nodes, GPUs,
-    memory). Raises FleetmarkError for such a one, and for any document that facts.py did not print.
+    sentence in ``notes``, and so does an impossible figure, unless it decides what runs (CPUs, NUMA nodes, GPUs,
+    memory). Raises FleetmarkError for such a figure, and for a document that facts.py did not print.
     """
     check(doc)
     raw = Raw(doc)
@@ -54,7 +54,7 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
         "time": doc.get("time"),
         "skew": skew,
         "hostname": doc.get("hostname"),
-        "machine_id": known(raw.file("/etc/machine-id")),
+        "machine_id": text_or_none(raw.file("/etc/machine-id")),
         "user": doc.get("user"),
         "root": root,
         "sudo": doc.get("sudo"),
@@ -62,7 +62,7 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
         "python_version": doc.get("python_version"),
         "os": release.get("PRETTY_NAME"),
         "os_family": _family(release),
-        "kernel": known(raw.table("uname").get("release")),
+        "kernel": text_or_none(raw.table("uname").get("release")),
         "cmdline": raw.file("/proc/cmdline"),
         "virtualisation": virtualisation,
         "vendor": _dmi(raw, "sys_vendor") or dig(firmware, "system", "vendor"),
@@ -83,7 +83,7 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
         "boost": _boost(raw),
         "smt": _switch(raw.file("/sys/devices/system/cpu/smt/active")),
         "thp": _bracketed(raw.file("/sys/kernel/mm/transparent_hugepage/enabled")),
-        "clocksource": known(raw.file("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
+        "clocksource": text_or_none(raw.file("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
         "numa_balancing": _switch(raw.file("/proc/sys/kernel/numa_balancing")),
         "iommu": _joined(raw.shares("iommu_group_type")),
         "acs_redirect": redirecting,
@@ -113,15 +113,15 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
 
 def _release(raw: Raw) -> dict[str, str]:
     """The fields of /etc/os-release, shell quotes taken off."""
-    found = {}
+    fields = {}
     for line in (raw.file("/etc/os-release") or "")[:_LONGEST_RELEASE].splitlines():
         key, equals, value = line.partition("=")
         if equals and not line.startswith("#"):
             try:
-                found[key.strip()] = " ".join(shlex.split(value))
+                fields[key.strip()] = " ".join(shlex.split(value))
             except ValueError:  # an unclosed quote
-                found[key.strip()] = value.strip("\"' ")
-    return found
+                fields[key.strip()] = value.strip("\"' ")
+    return fields
 
 
 def _family(release: Mapping[str, str]) -> str | None:
@@ -138,10 +138,10 @@ def _meminfo(raw: Raw) -> dict[str, int]:
 
 
 def _virtualisation(raw: Raw) -> str | None:
-    """systemd's word (none, kvm, docker, …); without it what the kernel shows, None where that decides nothing."""
-    said = (raw.out("systemd_detect_virt") or "").strip()
-    if re.fullmatch(r"[a-z][a-z0-9-]*", said):
-        return said
+    """As systemd names it (none, kvm, docker, …), else as the kernel shows it; None where neither decides it."""
+    answer = (raw.out("systemd_detect_virt") or "").strip()
+    if re.fullmatch(r"[a-z][a-z0-9-]*", answer):
+        return answer
     files = raw.files()
     in_cgroup = re.search(r"kubepods|containerd|docker|lxc", files.get("/proc/1/cgroup", ""))
     for container, shown in (
@@ -152,21 +152,21 @@ def _virtualisation(raw: Raw) -> str | None:
         if shown:
             return container
     flags = re.search(r"(?m)^flags\s*:(.*)$", files.get("/proc/cpuinfo", ""))
-    if flags is None:  # not an x86: nothing in its CPU tells
-        return known(files.get("/sys/hypervisor/type"))
+    if flags is None:  # not an x86: its CPU flags do not show it
+        return text_or_none(files.get("/sys/hypervisor/type"))
     by_cpu = "vm-other" if "hypervisor" in flags[1].split() else "none"
-    return known(files.get("/sys/hypervisor/type")) or by_cpu
+    return text_or_none(files.get("/sys/hypervisor/type")) or by_cpu
 
 
 def _dmi(raw: Raw, name: str) -> str | None:
-    return known(raw.file(f"/sys/class/dmi/id/{name}"))
+    return text_or_none(raw.file(f"/sys/class/dmi/id/{name}"))
 
 
 def _bios(raw: Raw, firmware: Mapping[str, Any]) -> str | None:
     """``vendor version (date)`` of the firmware, as far as it is known."""
-    said = [_dmi(raw, f"bios_{key}") or dig(dict(firmware), "bios", key) for key in ("vendor", "version", "date")]
-    text = " ".join(part for part in said[:2] if part)
-    return (f"{text} ({said[2]})" if said[2] else text).strip() or None
+    parts = [_dmi(raw, f"bios_{key}") or dig(dict(firmware), "bios", key) for key in ("vendor", "version", "date")]
+    text = " ".join(part for part in parts[:2] if part)
+    return (f"{text} ({parts[2]})" if parts[2] else text).strip() or None
 
 
 def _joined(shares: Mapping[str, int]) -> str | None:

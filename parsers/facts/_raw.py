@@ -1,4 +1,4 @@
-"""A document of facts, as it is asked; what is missing there becomes a note that says what to do."""
+"""Access to a document of facts; each missing source becomes a note that says what to do."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Raw:
     notes: list[str] = field(default_factory=list)
 
     def fact(self, model: type[_Fact], what: str, values: Mapping[str, Any], must: Sequence[str] = ()) -> _Fact | None:
-        """``model`` of ``values``, without those that cannot be, which a note names; None where it needs one of them.
+        """``model`` of ``values``. Impossible values are left out and a note names them; None where one is required.
 
-        ``must`` are fields that decide what runs. Raises FleetmarkError where one of them cannot be.
+        ``must`` are fields that decide what runs. Raises FleetmarkError where one of them is impossible.
         """
         try:
             return model(**values)
@@ -58,15 +58,15 @@ class Raw:
 
     def table(self, *path: str) -> dict[str, Any]:
         """The object at ``path``, empty where there is none."""
-        found = dig(self.doc, *path)
-        return found if isinstance(found, dict) else {}
+        value = dig(self.doc, *path)
+        return value if isinstance(value, dict) else {}
 
     def shares(self, name: str) -> dict[str, int]:
-        """Of a value that each CPU or device has one of: how many have which."""
+        """For a value of each CPU or device: how many have each value."""
         return {k: v for k, v in self.table("counted", name).items() if isinstance(v, int)}
 
     def out(self, command: str) -> str | None:
-        """What a command printed, None where it was absent or gave no answer."""
+        """A command's output, None where it was absent or gave no answer."""
         return dig(self.doc, "commands", command, "out") if self.error(command) is None else None
 
     def error(self, command: str) -> str | None:
@@ -77,7 +77,7 @@ class Raw:
         return str(answer.get("err") or "not found")
 
     def parsed(self, command: str, parse: Callable[[bytes], dict[str, Any]]) -> dict[str, Any] | None:
-        """What the command's parser makes of its answer; None, and a note, where there is none to read."""
+        """The command's parsed answer; None, and a note, where there is none to read."""
         what, package = _SOURCES.get(command, (f"What {command} tells is", command))
         error = self.error(command)
         if error == "not found":
@@ -92,8 +92,8 @@ class Raw:
         try:
             return parse((self.out(command) or "").encode("utf-8", "replace"))
         except ParseError as problem:
-            said = str(dig(self.doc, "commands", command, "err") or "").strip().splitlines()
-            why = said[0] if said else f"got {problem.got!r}"
+            errors = str(dig(self.doc, "commands", command, "err") or "").strip().splitlines()
+            why = errors[0] if errors else f"got {problem.got!r}"
             self.notes.append(
                 f"{what} unknown: {command} did not print {problem.expected} ({why}); run it on the host to see why."
             )

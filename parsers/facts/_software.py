@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from parsers.facts._common import known
+from parsers.facts._common import text_or_none
 from parsers.facts._raw import Raw
 
 _LONGEST = 10_000  # characters: a version stands on the first lines
@@ -16,17 +16,17 @@ _MPI = (
 
 
 def software(raw: Raw) -> dict[str, str]:
-    """Name to version of what is there: ``cuda``, ``nccl``, ``rocm``, ``rccl``, ``mpi`` (its kind too)."""
-    found = {
+    """Name to version of the installed software: ``cuda``, ``nccl``, ``rocm``, ``rccl``, ``mpi`` (its kind too)."""
+    versions_by_name = {
         "cuda": _match(r"\brelease ([\d.]+)", raw.out("nvcc")),
-        "rocm": _match(r"^([\d.]+)", known(raw.file("/opt/rocm/.info/version"))),
+        "rocm": _match(r"^([\d.]+)", text_or_none(raw.file("/opt/rocm/.info/version"))),
         "mpi": next((f"{kind} {v}" for p, kind in _MPI if (v := _match(p, raw.out("mpirun")))), None),
     }
     for library in ("nccl", "rccl"):
         names = raw.table("libraries").get(f"lib{library}.so") or []
         versions = sorted({v for name in names if (v := _match(r"\.so\.([\d.]+)$", str(name)))})
-        found[library] = ", ".join(versions) or None
-    return {name: version for name, version in found.items() if version}
+        versions_by_name[library] = ", ".join(versions) or None
+    return {name: version for name, version in versions_by_name.items() if version}
 
 
 def _match(pattern: str, text: str | None) -> str | None:

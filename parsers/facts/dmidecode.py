@@ -12,7 +12,7 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from parsers._text import decode
-from parsers.facts._common import integer, known, leading, size
+from parsers.facts._common import integer, leading, size, text_or_none
 
 _EMPTY = ("No Module Installed", "Not Installed", "0", "0 bytes", "0 MB", "0 kB")
 
@@ -33,14 +33,14 @@ def parse(raw: bytes) -> dict[str, Any]:
     system = next((s for title, s in structures if title == "System Information"), {})
     arrays = {s["_handle"]: s for title, s in structures if title == "Physical Memory Array" and "_handle" in s}
     version = re.search(r"^# dmidecode (\S+)", text, re.MULTILINE)
-    found = {
+    facts = {
         "version": version[1] if version else None,
         "bios": _picked(bios, vendor="Vendor", version="Version", date="Release Date"),
         "system": _picked(system, vendor="Manufacturer", product="Product Name"),
         "processors": [_processor(s) for title, s in structures if title == "Processor Information"],
         "memory": [_slot(s) for title, s in structures if title == "Memory Device" and _of_system(s, arrays)],
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in facts.items() if value is not None}
 
 
 def _structures(text: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -71,7 +71,7 @@ def _last(text: str) -> str:
 
 
 def _picked(fields: dict[str, str], **names: str) -> dict[str, str]:
-    return {ours: value for ours, theirs in names.items() if (value := known(fields.get(theirs)))}
+    return {ours: value for ours, theirs in names.items() if (value := text_or_none(fields.get(theirs)))}
 
 
 def _of_system(slot: dict[str, str], arrays: dict[str, dict[str, str]]) -> bool:
@@ -81,29 +81,29 @@ def _of_system(slot: dict[str, str], arrays: dict[str, dict[str, str]]) -> bool:
 
 
 def _processor(fields: dict[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = dict(
+    facts: dict[str, Any] = dict(
         _picked(fields, socket="Socket Designation", model="Version", manufacturer="Manufacturer")
     )
-    found["populated"] = not fields.get("Status", "").startswith("Unpopulated")
+    facts["populated"] = not fields.get("Status", "").startswith("Unpopulated")
     numbers = {"cores": "Core Count", "cores_enabled": "Core Enabled", "threads": "Thread Count"}
-    found |= {ours: value for ours, theirs in numbers.items() if (value := integer(fields.get(theirs))) is not None}
+    facts |= {ours: value for ours, theirs in numbers.items() if (value := integer(fields.get(theirs))) is not None}
     for ours, theirs in (("max_hz", "Max Speed"), ("current_hz", "Current Speed")):
         mhz = leading(fields.get(theirs))
         if mhz:
-            found[ours] = mhz * 1e6
-    return found
+            facts[ours] = mhz * 1e6
+    return facts
 
 
 def _slot(fields: dict[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = dict(
+    facts: dict[str, Any] = dict(
         _picked(fields, slot="Locator", bank="Bank Locator", type="Type", form="Form Factor", part="Part Number")
         | _picked(fields, manufacturer="Manufacturer", technology="Memory Technology")
     )
-    found["size"] = 0 if fields.get("Size") in _EMPTY else size(fields.get("Size"))
+    facts["size"] = 0 if fields.get("Size") in _EMPTY else size(fields.get("Size"))
     configured = fields.get("Configured Memory Speed", fields.get("Configured Clock Speed"))
-    found |= {"rated_mts": _rate(fields.get("Speed")), "configured_mts": _rate(configured)}
-    found["rank"] = integer(fields.get("Rank"))
-    return {key: value for key, value in found.items() if value is not None}
+    facts |= {"rated_mts": _rate(fields.get("Speed")), "configured_mts": _rate(configured)}
+    facts["rank"] = integer(fields.get("Rank"))
+    return {key: value for key, value in facts.items() if value is not None}
 
 
 def _rate(text: str | None) -> int | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from parsers._text import decode, objects
-from parsers.facts._common import document, integer, known
+from parsers.facts._common import document, integer, text_or_none
 
 _MEMORY = re.compile(r"(zram|ram|nbd|fd)\d+$")  # not storage a benchmark asks about
 
@@ -28,13 +28,13 @@ def parse(raw: bytes) -> dict[str, Any]:
     if re.search(r'(?m)^[ \t]*(?:K?NAME|MAJ[:_]MIN)="', text):
         tops = _pairs(text)
     else:
-        found = document("lsblk", text)
-        if not isinstance(found.get("blockdevices"), list):
+        output = document("lsblk", text)
+        if not isinstance(output.get("blockdevices"), list):
             raise ParseError("lsblk", "a list named blockdevices", got=text.strip()[:120])
-        tops = objects(found["blockdevices"])
+        tops = objects(output["blockdevices"])
     every = [node for top in tops for node in _walk(top)]
     disks = [_disk(top) for top in tops if top.get("type") == "disk" and _real(top)]
-    return {"disks": disks, "signatures": any(known(node.get("fstype")) for node in every)}
+    return {"disks": disks, "signatures": any(text_or_none(node.get("fstype")) for node in every)}
 
 
 def _real(top: dict[str, Any]) -> bool:
@@ -43,7 +43,7 @@ def _real(top: dict[str, Any]) -> bool:
 
 
 def _pairs(text: str) -> list[dict[str, Any]]:
-    """Rows of ``NAME="sda" PKNAME=""`` made the tree they describe; a device on two disks hangs from both."""
+    """The tree that rows of ``NAME="sda" PKNAME=""`` describe; a device on two disks hangs from both."""
     rows = [
         {
             key.lower().replace("_", ":"): re.sub(r"\\x([0-9a-f]{2})", lambda m: chr(int(m[1], 16)), value)
@@ -52,7 +52,7 @@ def _pairs(text: str) -> list[dict[str, Any]]:
         for line in text.splitlines()
         if (fields := re.findall(r'([A-Z:_-]{1,40})="([^"]*)"', line))
     ]
-    if not any("pkname" in row for row in rows):  # a disk's partitions would pass for nobody's
+    if not any("pkname" in row for row in rows):  # the partitions could not be assigned to disks
         raise ParseError("lsblk", "the column PKNAME", got=text.strip()[:120])
     tops: list[dict[str, Any]] = []
     by_name: dict[str, dict[str, Any]] = {}
@@ -82,19 +82,19 @@ def _walk(top: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _disk(top: dict[str, Any]) -> dict[str, Any]:
     nodes = list(_walk(top))
     uses = [phrase for node in nodes for phrase in _uses(node, top)]
-    found = {
+    facts = {
         "name": top["name"],
-        "model": known(top.get("model")),
+        "model": text_or_none(top.get("model")),
         "size": integer(top.get("size")),
         "rotational": _flag(top.get("rota")),
-        "transport": known(top.get("tran")),
-        "scheduler": known(top.get("sched")) or ("none" if top.get("sched") == "none" else None),
+        "transport": text_or_none(top.get("tran")),
+        "scheduler": text_or_none(top.get("sched")) or ("none" if top.get("sched") == "none" else None),
         "removable": _flag(top.get("rm")),
         "readonly": _flag(top.get("ro")),
         "in_use": tuple(dict.fromkeys(uses)),
         "devices": tuple((str(n.get("kname") or n.get("name")), str(n.get("maj:min", "")).strip()) for n in nodes),
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in facts.items() if value is not None}
 
 
 def _uses(node: dict[str, Any], top: dict[str, Any]) -> Iterator[str]:
@@ -105,11 +105,11 @@ def _uses(node: dict[str, Any], top: dict[str, Any]) -> Iterator[str]:
             if one.strip():
                 yield f"swap ({name})" if one == "[SWAP]" else f"mounted at {one} ({name})"
     if node is not top:
-        # Whatever was made out of a disk (lvm, crypt, raid1, mpath, dm, …) is a use of it, a partition too.
+        # Everything built on a disk (lvm, crypt, raid1, mpath, dm, …) is a use of it, a partition too.
         yield f"has partition {name}" if kind == "part" else f"part of {kind} {name}"
-    if signature := known(node.get("fstype")):
+    if signature := text_or_none(node.get("fstype")):
         yield f"holds {signature} ({name})"
-    if table := known(node.get("pttype")) if kind != "part" else None:
+    if table := text_or_none(node.get("pttype")) if kind != "part" else None:
         yield f"holds a {table} partition table ({name})"
 
 

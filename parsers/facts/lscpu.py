@@ -13,13 +13,13 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from parsers._text import decode, objects
-from parsers.facts._common import document, id_list, integer, known, leading, size
+from parsers.facts._common import document, id_list, integer, leading, size, text_or_none
 
 # Sections of the nested forms whose lines the flat forms name in full: section -> what surrounds the short name.
 _SECTIONS = {"Caches": ("", " cache"), "Vulnerabilities": ("Vulnerability ", "")}
 _LONGEST_CACHE = 60  # characters of "24 MiB (112 instances)", which take 22
 _TYPES = {"d": "data", "i": "instruction", "": "unified"}
-# Per block: our name and lscpu's. Whatever is "-" stays absent.
+# Per block: our name and lscpu's. "-" means absent.
 _BLOCK = {
     "threads_per_core": "Thread(s) per core",
     "cores_per_socket": "Core(s) per socket",
@@ -40,10 +40,10 @@ def parse(raw: bytes) -> dict[str, Any]:
     """
     text = decode(raw)
     if "{" in text and ('"lscpu"' in text or '"caches"' in text):
-        found = document("lscpu", text)
-        if "caches" in found:
-            return {"caches": _table(objects(found["caches"]))}
-        fields = list(_json_fields(found))
+        output = document("lscpu", text)
+        if "caches" in output:
+            return {"caches": _table(objects(output["caches"]))}
+        fields = list(_json_fields(output))
     elif re.match(r"\s*NAME\s.*ONE-SIZE", text):
         return {"caches": _table(_columns(text))}
     else:
@@ -53,8 +53,8 @@ def parse(raw: bytes) -> dict[str, Any]:
     return _facts(fields)
 
 
-def _json_fields(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    waiting = [("", row) for row in reversed(objects(found.get("lscpu")))]
+def _json_fields(output: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    waiting = [("", row) for row in reversed(objects(output.get("lscpu")))]
     while waiting:
         section, row = waiting.pop()
         if not isinstance(row.get("field"), str):
@@ -97,24 +97,24 @@ def _facts(fields: list[tuple[str, str]]) -> dict[str, Any]:
     sockets = [s for s in map(_sockets, blocks) if s is not None]
     online = id_list(first["On-line CPU(s) list"]) if "On-line CPU(s) list" in first else None
     offline = id_list(first["Off-line CPU(s) list"]) if "Off-line CPU(s) list" in first else None
-    found = {
-        "arch": known(first.get("Architecture")),
+    facts = {
+        "arch": text_or_none(first.get("Architecture")),
         "cpus": integer(first.get("CPU(s)")),
         "online": online,
         "offline": offline,
-        "vendor": known(first.get("Vendor ID")),
+        "vendor": text_or_none(first.get("Vendor ID")),
         "model": " + ".join(dict.fromkeys(models)) or None,
-        "bios_model": known(first.get("BIOS Model name")),
-        "stepping": known(first.get("Stepping")),
+        "bios_model": text_or_none(first.get("BIOS Model name")),
+        "stepping": text_or_none(first.get("Stepping")),
         "cores": sum(c for c in cores if c is not None) if cores and None not in cores else None,
         "sockets": max(sockets, default=None),
         **{key: blocks[0].get(key) for key in ("threads_per_core", "cores_per_socket", "clusters") if blocks},
         "max_hz": _hz([value for key, value in fields if key == "CPU max MHz"]),
         "min_hz": _hz([value for key, value in fields if key == "CPU min MHz"]),
         "flags": tuple(first.get("Flags", "").split()),
-        "virtualization": known(first.get("Virtualization")),
-        "hypervisor": known(first.get("Hypervisor vendor")),
-        "virtualization_type": known(first.get("Virtualization type")),
+        "virtualization": text_or_none(first.get("Virtualization")),
+        "hypervisor": text_or_none(first.get("Hypervisor vendor")),
+        "virtualization_type": text_or_none(first.get("Virtualization type")),
         "caches": [cache for key, value in first.items() if (cache := _cache(key, value))],
         "numa_nodes": integer(first.get("NUMA node(s)")),
         "numa": {
@@ -128,7 +128,7 @@ def _facts(fields: list[tuple[str, str]]) -> dict[str, Any]:
             if key.startswith("Vulnerability ") and value
         },
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in facts.items() if value is not None}
 
 
 def _blocks(fields: list[tuple[str, str]]) -> list[dict[str, Any]]:
@@ -141,9 +141,9 @@ def _blocks(fields: list[tuple[str, str]]) -> list[dict[str, Any]]:
             continue
         if name in blocks[-1]:
             blocks.append({})
-        found = known(value) if name == "model" else integer(value)
-        if found is not None:
-            blocks[-1][name] = found
+        entry = text_or_none(value) if name == "model" else integer(value)
+        if entry is not None:
+            blocks[-1][name] = entry
     return [b for b in blocks if b]
 
 
@@ -157,13 +157,13 @@ def _cores(block: dict[str, Any]) -> int | None:
 def _sockets(block: dict[str, Any]) -> int | None:
     if "sockets_per_book" in block:  # IBM Z counts books and drawers above sockets
         return int(prod(block.get(key, 1) for key in ("sockets_per_book", "books_per_drawer", "drawers")))
-    found: int | None = block.get("sockets")
-    return found
+    sockets: int | None = block.get("sockets")
+    return sockets
 
 
 def _hz(values: list[str]) -> float | None:
-    found = [mhz * 1e6 for value in values if (mhz := leading(value)) is not None and mhz > 0]
-    return max(found, default=None)
+    clocks = [mhz * 1e6 for value in values if (mhz := leading(value)) is not None and mhz > 0]
+    return max(clocks, default=None)
 
 
 def _cache(key: str, value: str) -> dict[str, Any] | None:
@@ -194,15 +194,15 @@ def _columns(text: str) -> list[dict[str, Any]]:
 
 def _table(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The rows of ``lscpu -C``."""
-    found = []
+    caches = []
     for row in rows:
         one, every = size(row.get("one-size")), size(row.get("all-size"))
-        level, kind = integer(row.get("level")), known(row.get("type"))
+        level, kind = integer(row.get("level")), text_or_none(row.get("type"))
         if not one or not every or level is None or kind is None:
             continue
         instances = max(1, round(every / one))
-        entry = {"name": known(row.get("name")), "level": level, "type": kind.lower(), "size": one}
-        found.append(entry | {"instances": instances, "total": every})
-    if not found:
+        entry = {"name": text_or_none(row.get("name")), "level": level, "type": kind.lower(), "size": one}
+        caches.append(entry | {"instances": instances, "total": every})
+    if not caches:
         raise ParseError("lscpu", "caches with ONE-SIZE, ALL-SIZE, TYPE and LEVEL")
-    return found
+    return caches

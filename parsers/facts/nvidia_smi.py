@@ -14,7 +14,7 @@ from typing import Any
 from fleetmark.base.errors import ParseError
 from fleetmark.base.facts import MOST_GPUS
 from parsers._text import decode
-from parsers.facts._common import id_list, integer, known, leading, size
+from parsers.facts._common import id_list, integer, leading, size, text_or_none
 
 _MIB = 1 << 20
 _TABLE_GPU = re.compile(r"\|\s+(\d{1,5})\s+(\S.*?)\s+(?:On|Off|N/A)\s*\|\s*([0-9A-Fa-f]{4,8}:[0-9A-Fa-f:.]+)\s")
@@ -52,8 +52,8 @@ def parse(raw: bytes) -> dict[str, Any]:
         return _table(text, lines)
     if lines and re.match(r"\s+GPU0\b", lines[0]):
         return _topology(lines)
-    said = next((line for line in lines if not line.startswith(("+", "|"))), "")
-    raise ParseError("nvidia_smi", "GPUs (as XML, CSV or its table)", got=said)
+    message = next((line for line in lines if not line.startswith(("+", "|"))), "")
+    raise ParseError("nvidia_smi", "GPUs (as XML, CSV or its table)", got=message)
 
 
 def _xml(text: str) -> dict[str, Any]:
@@ -68,20 +68,23 @@ def _xml(text: str) -> dict[str, Any]:
     gpus = [_gpu(n, element) for n, element in enumerate(elements)]
     if not gpus:
         raise ParseError("nvidia_smi", "at least one <gpu>", got=f"attached_gpus {root.findtext('attached_gpus')}")
-    found = {"driver": known(root.findtext("driver_version")), "cuda": known(root.findtext("cuda_version"))}
-    return {key: value for key, value in found.items() if value} | {"gpus": gpus}
+    versions = {
+        "driver": text_or_none(root.findtext("driver_version")),
+        "cuda": text_or_none(root.findtext("cuda_version")),
+    }
+    return {key: value for key, value in versions.items() if value} | {"gpus": gpus}
 
 
 def _gpu(index: int, element: ET.Element) -> dict[str, Any]:
     def text(*paths: str) -> str | None:
-        return next((value for path in paths if (value := known(element.findtext(path)))), None)
+        return next((value for path in paths if (value := text_or_none(element.findtext(path)))), None)
 
     link = "pci/pci_gpu_link_info/"
     power = ("gpu_power_readings/", "power_readings/", "module_power_readings/")
     reasons = next((e for e in element if e.tag in ("clocks_event_reasons", "clocks_throttle_reasons")), None)
     ecc = [e for e in element.findall("ecc_errors/volatile/*") if "uncorrectable" in e.tag]
     ecc += element.findall("ecc_errors/volatile/double_bit/total")  # up to DTD v10
-    found = {
+    facts = {
         "index": index,
         "name": text("product_name"),
         "bus": element.get("id"),
@@ -108,7 +111,7 @@ def _gpu(index: int, element: ET.Element) -> dict[str, Any]:
             if re.fullmatch(rf"clocks_(?:event|throttle)_reason_{name}", e.tag) and (e.text or "").strip() == "Active"
         ),
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in facts.items() if value is not None}
 
 
 def _flag(text: str | None) -> bool | None:
@@ -121,7 +124,7 @@ def _hz(text: str | None) -> float | None:
 
 
 def _total(values: list[str | None]) -> int | None:
-    numbers = [n for value in values if (n := integer(known(value))) is not None]
+    numbers = [n for value in values if (n := integer(text_or_none(value))) is not None]
     return sum(numbers) if numbers else None
 
 
@@ -139,7 +142,7 @@ def _columns(line: str) -> list[str]:
 def _query(lines: list[str]) -> dict[str, Any]:
     """--query-gpu=… --format=csv, with or without units: a row per GPU, perhaps per GPU and moment.
 
-    The heading tells what a row holds; what a card does not have, and columns that are not known here, are left out.
+    The heading names the columns. Values that a card lacks and unknown columns are left out.
     """
     names = _columns(lines[0])
     gpus: dict[str, dict[str, Any]] = {}
@@ -155,8 +158,8 @@ def _query(lines: list[str]) -> dict[str, Any]:
         driver = driver or value.get("driver_version")
         which = value.get("index") or value.get("pci.bus_id") or value.get("uuid") or f"row {len(gpus)}"
         index = integer(value.get("index"))
-        known_before = gpus.setdefault(which, {"index": len(gpus) if index is None else index})
-        known_before |= {key: v for key, v in _row(value).items() if v is not None}
+        gpu = gpus.setdefault(which, {"index": len(gpus) if index is None else index})
+        gpu |= {key: v for key, v in _row(value).items() if v is not None}
         _check_count(gpus)
     if not gpus:
         raise ParseError("nvidia_smi", "a row of CSV per GPU", got=lines[0])
@@ -187,8 +190,8 @@ def _row(value: dict[str, str | None]) -> dict[str, Any]:
 
 
 def _cell(text: str) -> str | None:
-    """What a cell says; None for the words in brackets in which nvidia-smi says that it cannot tell."""
-    return None if re.fullmatch(r"\s*\[.*\]\s*", text[:200]) else known(text)
+    """A cell's text; None for bracketed words, with which nvidia-smi marks what it does not know."""
+    return None if re.fullmatch(r"\s*\[.*\]\s*", text[:200]) else text_or_none(text)
 
 
 def _check_count(gpus: Sized) -> None:
@@ -201,17 +204,17 @@ def _table(text: str, lines: list[str]) -> dict[str, Any]:
     for line in lines:
         if match := _TABLE_GPU.match(line):
             gpus.append(
-                {"index": int(match[1]), "bus": match[3]} | ({"name": name} if (name := known(match[2])) else {})
+                {"index": int(match[1]), "bus": match[3]} | ({"name": name} if (name := text_or_none(match[2])) else {})
             )
             _check_count(gpus)
         elif gpus and (match := _TABLE_LOAD.search(line)) and "memory" not in gpus[-1]:
             gpus[-1]["memory"] = int(match[2]) * _MIB
             gpus[-1] |= {"power_limit": float(match[1])} if match[1] else {}
-    found: dict[str, Any] = {"gpus": gpus}
+    facts: dict[str, Any] = {"gpus": gpus}
     for key, pattern in (("driver", r"Driver Version: ([\d.]+)"), ("cuda", r"CUDA Version: ([\d.]+)")):
         if match := re.search(pattern, text):
-            found[key] = match[1]
-    return found
+            facts[key] = match[1]
+    return facts
 
 
 def _topology(lines: list[str]) -> dict[str, Any]:

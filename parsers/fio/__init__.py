@@ -5,8 +5,8 @@ Metrics carry the direction in their name: ``read_bw`` (B/s), ``write_iops`` (1/
 is the job's name. The subject is ``host``, the server's name in client/server mode, or ``all`` for what fio itself
 added up over clients or over a group: never add those to the jobs. Jobs that share name and subject (``numjobs``
 without ``group_reporting``) carry a label ``clone``, counted from 1; several runs in one file are repeats. Latencies of
-0, which older versions print for less than their clock's step, are left out. Where fio looked for the queue depth that
-keeps a latency (latency_target, JSON only) that is ``latency_depth``; a target missed at a depth of 1 is ``invalid``.
+0, which older versions print for less than their clock's step, are left out. ``latency_depth`` is the queue depth that
+meets a latency target (latency_target, JSON only); a target missed at a depth of 1 is ``invalid``.
 
 Read against fio 2.0 to 3.42 (stat.c, client.c): up to 2.x latencies are microseconds and ``io_bytes`` KiB; 2.99 brought
 nanoseconds, 3.2 ``bw_bytes``; ``bw`` is KiB/s in all of them.
@@ -21,7 +21,7 @@ from typing import Any
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
 from parsers._cut import cut_in_json
-from parsers._text import Document, Found, decode, dig, find_json, matches, number, numbered, objects
+from parsers._text import Document, JsonScan, decode, dig, find_json, matches, number, numbered, objects
 from parsers.fio.text import ALL_CLIENTS, COMPLAINT, FATAL, Job, new_job, percentile_name, put, read_normal, read_terse
 
 _DIRECTIONS = ("read", "write", "trim", "mixed")
@@ -30,22 +30,22 @@ _DISAGREE = 0.02
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Every job in ``raw``, in any of fio's output formats, whatever stands around it.
+    """Every job in ``raw``, in any of fio's output formats. Other text around it is skipped.
 
     ``invalid`` is set where a job failed, was interrupted or did not verify, and where the text ends too early.
     Raises ParseError, with fio's own sentence where there is one, when no job did any I/O.
     """
     text = decode(raw)
-    found = find_json(text)
+    scan = find_json(text)
     notes: list[str] = []
-    runs = [(d, _read_json(d.value, notes)) for d in found.documents if _entries(d.value)]
+    runs = [(d, _read_json(d.value, notes)) for d in scan.documents if _entries(d.value)]
     runs = _without_snapshots(runs, notes)
     version = next((v for d, _ in runs if isinstance(v := dig(d.value, "fio version"), str)), None)
     batches = [jobs for _, jobs in runs]
-    ends_early = cut_in_json(found)
+    ends_early = cut_in_json(scan)
     if not any(j.values for jobs in batches for j in jobs):
         for reader in (read_terse, read_normal):
-            text_form = reader(found.around, notes)
+            text_form = reader(scan.around, notes)
             version = version or text_form.version
             if text_form.jobs:
                 batches.append(text_form.jobs)
@@ -54,9 +54,9 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     wrong = [f"job {j.name}: {j.error}" for jobs in batches for j in jobs if j.error]
     batches = [b for b in batches if any(j.values for j in b)]
     if not batches:
-        raise _nothing(found, wrong)
-    wrong += [m.string.strip() for _, m in matches(FATAL, found.around)]
-    for cut in found.broken:
+        raise _nothing(scan, wrong)
+    wrong += [m.string.strip() for _, m in matches(FATAL, scan.around)]
+    for cut in scan.broken:
         notes.append(
             f"the JSON that begins on line {cut.line} is cut or damaged at line {cut.at}: nothing of it was read"
         )
@@ -102,7 +102,7 @@ def _read_json(document: dict[str, Any], notes: list[str]) -> list[Job]:
 
 
 def _meet_target(job: Job, entry: dict[str, Any], notes: list[str]) -> None:
-    """Where fio looked for the queue depth that keeps a latency (latency_target): whether there is one."""
+    """The queue depth that meets the latency target (latency_target), where fio searched for one."""
     target, rank, depth = (number(entry.get(f"latency_{key}")) for key in ("target", "percentile", "depth"))
     if not target or not depth or not job.values:
         return
@@ -120,9 +120,9 @@ def _meet_target(job: Job, entry: dict[str, Any], notes: list[str]) -> None:
 
 def _read_direction(part: Any, direction: str, where: str, notes: list[str]) -> dict[str, float]:
     """The figures of one direction of one job; empty where it did no I/O."""
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     if not any(number(dig(part, key)) for key in ("io_bytes", "io_kbytes", "total_ios", "bw", "iops")):
-        return found
+        return values
     kib, exact, iops = (number(dig(part, key)) for key in ("bw", "bw_bytes", "iops"))
     rate = exact
     if kib is not None and (exact is None or not -1024 <= exact - kib * 1024 < 2048):
@@ -130,44 +130,44 @@ def _read_direction(part: Any, direction: str, where: str, notes: list[str]) -> 
         rate = kib * 1024
         if exact is not None:
             notes.append(f"{where}: {direction} bw_bytes {exact:.0f} is not bw {kib:.0f} KiB/s; took bw")
-    put(found, f"{direction}_bw", rate)
-    put(found, f"{direction}_iops", iops)
-    if not found:
+    put(values, f"{direction}_bw", rate)
+    put(values, f"{direction}_iops", iops)
+    if not values:
         notes.append(f"{where}: {direction} ran too briefly for a rate")
     for what in ("lat", "clat", "slat"):
         for metric, figure in _read_latency(part, what).items():
-            found[f"{direction}_{metric}"] = figure
+            values[f"{direction}_{metric}"] = figure
     if dropped := number(dig(part, "drop_ios")):  # short_ios says little: fio counts every fsync as a short read
         notes.append(f"{where}: {dropped:.0f} {direction} I/Os dropped")
-    return found
+    return values
 
 
 def _read_latency(part: Any, what: str) -> dict[str, float]:
     """Mean, extremes and percentiles of one kind of latency, in seconds, from ``*_ns`` or, up to 2.x, microseconds."""
     nanoseconds = dig(part, f"{what}_ns")
     statistics, per_second = (nanoseconds, 1e9) if nanoseconds is not None else (dig(part, what), 1e6)
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     for kind in ("mean",) if what == "slat" else ("mean", "min", "max"):
-        put(found, f"{what}_{kind}", number(dig(statistics, kind)), per_second)
+        put(values, f"{what}_{kind}", number(dig(statistics, kind)), per_second)
     percentiles = dig(statistics, "percentile")
     for rank, figure in percentiles.items() if isinstance(percentiles, dict) else ():
         if name := percentile_name(number(rank)):
-            put(found, f"{what}_{name}", number(figure), per_second)
-    return found
+            put(values, f"{what}_{name}", number(figure), per_second)
+    return values
 
 
 def _without_snapshots(runs: list[tuple[Document, list[Job]]], notes: list[str]) -> list[tuple[Document, list[Job]]]:
     """``runs`` less the interim reports of ``--status-interval``.
 
-    Those are whole documents too, of the same jobs, and as much later by the clock as the jobs have run longer.
+    They are complete documents of the same jobs. Their time stamps are as far apart as the jobs' run times.
     """
-    kept: list[tuple[Document, list[Job]]] = []
+    final: list[tuple[Document, list[Job]]] = []
     for document, jobs in runs:
-        if kept and _continues(kept[-1][0].value, document.value):
-            kept.pop()
+        if final and _continues(final[-1][0].value, document.value):
+            final.pop()
             notes.append("interim reports of --status-interval left out")
-        kept.append((document, jobs))
-    return kept
+        final.append((document, jobs))
+    return final
 
 
 def _continues(before: dict[str, Any], after: dict[str, Any]) -> bool:
@@ -186,19 +186,19 @@ def _continues(before: dict[str, Any], after: dict[str, Any]) -> bool:
 
 
 def _measure(jobs: list[Job], notes: list[str]) -> list[Measurement]:
-    """The measurements of one run, clones told apart, and its sums held against its jobs."""
+    """The measurements of one run. Clones get a label, and fio's sums are checked against the jobs."""
     if idle := [j.name for j in jobs if not j.values and not j.error]:
         notes.append(f"no I/O by {', '.join(dict.fromkeys(idle))}")
     many = Counter((j.name, j.subject) for j in jobs)
     seen: Counter[tuple[str, str]] = Counter()
-    made = []
+    measurements = []
     for job in jobs:
         key = job.name, job.subject
         seen[key] += 1
         clone = {"clone": str(seen[key])} if many[key] > 1 else {}
         for metric, value in job.values.items():
             unit, better = _kind(metric)
-            made.append(Measurement("fio", job.name, metric, value, unit, better, job.subject, clone))
+            measurements.append(Measurement("fio", job.name, metric, value, unit, better, job.subject, clone))
     for total in (j for j in jobs if j.subject == "all"):
         for metric in (m for m in total.values if m.endswith("_bw")):
             parts = [j.values.get(metric, 0.0) for j in jobs if j.subject != "all" and _within(total, j)]
@@ -206,7 +206,7 @@ def _measure(jobs: list[Job], notes: list[str]) -> list[Measurement]:
                 notes.append(
                     f"{total.name}: {metric} is {total.values[metric]:.4g} B/s, its jobs add up to {sum(parts):.4g}"
                 )
-    return made
+    return measurements
 
 
 def _within(total: Job, job: Job) -> bool:
@@ -228,25 +228,25 @@ def _kind(metric: str) -> tuple[str, Better]:
     return ("1/s", Better.HIGHER) if metric.endswith("_iops") else ("s", Better.LOWER)
 
 
-def _nothing(found: Found, wrong: list[str]) -> ParseError:
-    """Why there is no measurement, in fio's words where it said something."""
+def _nothing(scan: JsonScan, wrong: list[str]) -> ParseError:
+    """Why there is no measurement, with fio's own message where it printed one."""
     for pattern in (FATAL, COMPLAINT):
-        for n, match in matches(pattern, found.around):
+        for n, match in matches(pattern, scan.around):
             return ParseError("fio", "a job that did I/O", line=n, got=match.string.strip())
     if wrong:
         return ParseError("fio", "a job that did I/O", got=wrong[0])
-    if found.broken:
-        cut = found.broken[0]
+    if scan.broken:
+        cut = scan.broken[0]
         return ParseError("fio", f"whole JSON from line {cut.line} on", line=cut.at, got=cut.reason)
-    if found.documents:
-        where = found.documents[0]
+    if scan.documents:
+        where = scan.documents[0]
         what = (
             "jobs without any I/O"
             if _entries(where.value)
             else f"JSON with {', '.join(list(where.value)[:5]) or 'nothing'}"
         )
         return ParseError("fio", 'a job that did I/O under "jobs" or "client_stats"', line=where.line, got=what)
-    first = next(((n, line) for n, line in numbered(found.around) if line.strip()), None)
+    first = next(((n, line) for n, line in numbered(scan.around) if line.strip()), None)
     if first is None:
         return ParseError("fio", "fio's output", got="nothing")
     return ParseError("fio", "fio's JSON, terse or normal output", line=first[0], got=first[1].strip())

@@ -12,12 +12,12 @@ from parsers._text import number, numbered
 ALL_CLIENTS = "All clients"
 PERCENTILES = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)
 
-# What fio says when a job fails or is stopped while it still prints results.
+# fio's messages when a job fails or is stopped and it still prints results.
 FATAL = re.compile(
     r"fio: pid=\d+, err=[1-9]|fio: pid=\d+, got signal|fio: io_u error|fio: terminating on signal|verify failed"
     r"|verify: bad |hasn't exited in|>: exited with error [1-9]"
 )
-# What it may say, besides, when nothing came of the run.
+# Further messages of a run without results.
 COMPLAINT = re.compile(
     r"^\s*(?:\S{1,20}: )?fio: (?!this platform)|Bad option|No jobs?\(?s?\)? defined|you need to specify size"
     r"|unrecognized option|fio: (?:command )?not found"
@@ -45,7 +45,7 @@ _HEADING = re.compile(r"^\s*(?P<what>\S.*?) percentiles \((?P<unit>[num]sec)\):"
 _PERCENTILE = re.compile(r"(\d+(?:\.\d+)?)th=\[\s*(\d+)\]")
 _CPU = re.compile(r"^\s*cpu\s*: usr=\s*([\d.]+)%, sys=\s*([\d.]+)%")
 _ISSUED = re.compile(r"^\s+issued(?: rwts)?\s*: total=")
-_HEAD = "heading"  # what a group owes besides the sums of its directions
+_HEAD = "heading"  # the heading that a group still lacks, beside the sums of its directions
 _GROUP = re.compile(r"^\s*(?:<[^>]*> )?Run status group (\d{1,9}) \(all jobs\):")
 _SUM = re.compile(rf"^\s*(?P<name>READ|WRITE|TRIM|MIXED): bw={_RATE} \(")
 _OLD_SUM = re.compile(rf"^\s*(?P<name>READ|WRITE|TRIM|MIXED): io=[^,]*, aggrb=\s*{_RATE}\s*,")
@@ -75,7 +75,7 @@ def percentile_name(rank: float | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What one of the two formats holds: fio's version, its jobs, and why the text is cut, where it is."""
+    """The contents of one of the two formats: fio's version, its jobs, and why the text is truncated, if it is."""
 
     version: str | None
     jobs: list[Job]
@@ -83,7 +83,7 @@ class Read:
 
 
 def read_normal(text: str, notes: list[str]) -> Read:
-    """What fio's normal output says; no jobs where ``text`` is none.
+    """The contents of fio's normal output; no jobs where ``text`` is something else.
 
     A group of several jobs also yields fio's own sum of their bandwidths, as subject ``all``.
     """
@@ -130,7 +130,7 @@ class _Normal:
             self._latencies(line)
 
     def _frame(self, line: str) -> bool:
-        """The lines between sections, and the one that tells CPU time."""
+        """Reads the lines between sections, and the line of CPU time."""
         if match := _VERSION.match(line):
             self.version = match[1] or match[2]
             self._servers += match[2] is not None
@@ -157,7 +157,7 @@ class _Normal:
         return bool(match)
 
     def _settle(self, group: int, what: str) -> None:
-        """Strikes ``what`` off that which ``group`` still owes."""
+        """Removes ``what`` from the parts that ``group`` still lacks."""
         owed = self._owed.get(group, set())
         owed.discard(what)
         if not owed:
@@ -212,8 +212,8 @@ def _rate(match: re.Match[str]) -> float | None:
     if plain is None:
         return None
     base = 1024 if match["binary"] or match.re in (_OLD_DIRECTION, _OLD_SUM) else 1000
-    whole: float = plain * base ** _POWERS.index(match["prefix"].upper())
-    return whole / 8 if match["unit"] == "bit" else whole
+    rate: float = plain * base ** _POWERS.index(match["prefix"].upper())
+    return rate / 8 if match["unit"] == "bit" else rate
 
 
 def _last_snapshots(jobs: list[Job], notes: list[str]) -> list[Job]:
@@ -235,7 +235,7 @@ def _group_sums(jobs: list[Job], sums: dict[tuple[int, str], float]) -> list[Job
 
 
 def read_terse(text: str, notes: list[str]) -> Read:
-    """What fio's terse output says (``--minimal``), versions 2 to 5 of that format."""
+    """The contents of fio's terse output (``--minimal``), versions 2 to 5 of that format."""
     version: str | None = None
     jobs: list[Job] = []
     for n, line in numbered(text):
@@ -263,7 +263,7 @@ def read_terse(text: str, notes: list[str]) -> Read:
 
 
 def _terse_directions(fields: list[str], head: int, stride: int) -> tuple[str, ...]:
-    """Which directions the line holds: told by where the two CPU percentages stand. Empty where they do not."""
+    """Directions in the line, by the position of the two CPU percentages. Empty where these are not found."""
     for directions in (("read", "write", "trim"), ("read", "write"), ("mixed",)):
         cpu = fields[head + len(directions) * stride :][:3]
         if len(cpu) == 3 and cpu[0].endswith("%") and cpu[1].endswith("%") and cpu[2].isdigit():
@@ -272,20 +272,20 @@ def _terse_directions(fields: list[str], head: int, stride: int) -> tuple[str, .
 
 
 def _terse_direction(fields: list[str], direction: str) -> dict[str, float]:
-    """The figures of one direction: KiB/s and microseconds, whatever fio's version.
+    """The figures of one direction: KiB/s and microseconds in all versions of fio.
 
     The percentiles go by clat's name, though with ``lat_percentiles=1`` they are lat's: the line does not say.
     """
     figures = [number(f) for f in fields]
-    found: dict[str, float] = {}
-    put(found, f"{direction}_bw", figures[1], 1 / 1024)
-    put(found, f"{direction}_iops", figures[2])
-    put(found, f"{direction}_slat_mean", figures[6], 1e6)
+    values: dict[str, float] = {}
+    put(values, f"{direction}_bw", figures[1], 1 / 1024)
+    put(values, f"{direction}_iops", figures[2])
+    put(values, f"{direction}_slat_mean", figures[6], 1e6)
     for what, at in (("clat", 8), ("lat", 32)):
         for kind, figure in zip(("min", "max", "mean"), figures[at:], strict=False):
-            put(found, f"{direction}_{what}_{kind}", figure, 1e6)
+            put(values, f"{direction}_{what}_{kind}", figure, 1e6)
     for pair in fields[12:32]:
         rank, _, latency = pair.partition("%=")
         if name := percentile_name(number(rank)):
-            put(found, f"{direction}_clat_{name}", number(latency), 1e6)
-    return found
+            put(values, f"{direction}_clat_{name}", number(latency), 1e6)
+    return values

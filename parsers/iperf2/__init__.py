@@ -22,7 +22,7 @@ from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
 from parsers._cut import cut
 from parsers._text import decode, matches, numbered
-from parsers.iperf2.end import asked, end_missing
+from parsers.iperf2.end import end_missing, options_of
 from parsers.iperf2.rows import FAILURE, Stream, Test, final, read_csv, read_text
 from parsers.iperf3.text import weighted_mean
 
@@ -39,23 +39,23 @@ _KINDS = {
     "rtt_max": ("s", Better.LOWER),
 }
 _CUT = cut("the row over the whole time is missing")
-_SAME_TIME = 1.1  # streams whose times differ by more did not run side by side
+_SAME_TIME = 1.1  # ratio: streams whose durations differ by more did not run in parallel
 _SAME_SUM = 0.05
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """Every test in ``raw``. ``command`` serves where it is known: ``-P`` and ``-t`` tell how many streams ran, side
-    by side, and for how long.
+    """Every test in ``raw``. Where ``command`` is known, ``-P`` and ``-t`` give the number of parallel streams and
+    their duration.
 
-    ``invalid`` is set where the one test there failed in part, or where the text ends before the last test does. Raises
+    ``invalid`` is set where the only test failed in part, or where the text ends before the last test does. Raises
     ParseError, with iperf's own sentence where there is one, when no test moved any data.
     """
     text = decode(raw)
-    question = asked(command)
+    options = options_of(command)
     tests = read_csv(text)
     if tests:
         for test in tests:
-            test.parallel = test.parallel or len(test.streams) == question.streams
+            test.parallel = test.parallel or len(test.streams) == options.streams
         tests[-1].failures += [m["what"].strip() for _, m in matches(FAILURE, text)]
     else:
         tests = read_text(text)
@@ -65,7 +65,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         raise _nothing(text, tests)
     last = results[-1]
     if not last.failure:
-        last.cut = last.cut or end_missing(tests[-1], text, question)
+        last.cut = last.cut or end_missing(tests[-1], text, options)
     used = [r for r in some if not r.error] or some
     notes = [f"{len(used)} tests: repeats of a case go by the same names"] if len(used) > 1 else []
     measurements: list[Measurement] = []
@@ -97,11 +97,11 @@ class _Result:
 
 
 def _measure(result: _Result) -> list[Measurement]:
-    made = []
+    measurements = []
     for (subject, metric), value in result.values.items():
         unit, better = _KINDS[metric.removeprefix("reverse_")]
-        made.append(Measurement("iperf2", result.case, metric, value, unit, better, subject))
-    return made
+        measurements.append(Measurement("iperf2", result.case, metric, value, unit, better, subject))
+    return measurements
 
 
 def _result(test: Test) -> _Result:
@@ -109,16 +109,16 @@ def _result(test: Test) -> _Result:
     live = [s for s in test.streams.values() if s.rows]
     rows = [r for s in live for r in s.rows] + test.sums
     protocol = "udp" if any(r.udp for r in rows) else test.protocol or "tcp"
-    ways = [[s for s in live if not s.reverse], [s for s in live if s.reverse]]
-    both = all(ways)
+    directions = [[s for s in live if not s.reverse], [s for s in live if s.reverse]]
+    both = all(directions)
     if not both:
-        ways = [ways[0] or ways[1]]
-    for streams, prefix in zip(ways, ("", "reverse_"), strict=False):
-        for (subject, metric), value in _way(test, streams, result, protocol, alone=not both).items():
+        directions = [directions[0] or directions[1]]
+    for streams, prefix in zip(directions, ("", "reverse_"), strict=False):
+        for (subject, metric), value in _direction(test, streams, result, protocol, alone=not both).items():
             if math.isfinite(value):
                 result.values[subject, prefix + metric] = value
     parts = [protocol]
-    if (many := max(test.summed, *(len(w) for w in ways))) > 1:
+    if (many := max(test.summed, *(len(w) for w in directions))) > 1:
         parts.append(str(many))
     if both:
         parts.append("tradeoff" if any(s.late for s in live) else "bidir")
@@ -132,7 +132,7 @@ def _result(test: Test) -> _Result:
     return result
 
 
-def _way(
+def _direction(
     test: Test, streams: list[Stream], result: _Result, protocol: str, *, alone: bool
 ) -> dict[tuple[str, str], float]:
     """The figures of one direction. ``alone``: iperf's sums are about it, not about both together."""
@@ -140,25 +140,25 @@ def _way(
     if len(each) == 1 and not test.summed:
         (only,) = each.values()
         return {("host", metric): value for metric, value in only.items()}
-    whole = _summed(test, streams, each, result, protocol) if alone and test.sums else {}
+    totals = _summed(test, streams, each, result, protocol) if alone and test.sums else {}
     derived = _derive(test, streams, each)
     for metric, value in derived.items():
-        if metric in whole and abs(value - whole[metric]) > _SAME_SUM * max(value, whole[metric]):
-            result.notes.append(f"iperf's sum of {metric} is {whole[metric]:.4g}; took its streams' {value:.4g}")
-            whole[metric] = value
-    if missing := [metric for metric in derived if metric not in whole]:
+        if metric in totals and abs(value - totals[metric]) > _SAME_SUM * max(value, totals[metric]):
+            result.notes.append(f"iperf's sum of {metric} is {totals[metric]:.4g}; took its streams' {value:.4g}")
+            totals[metric] = value
+    if missing := [metric for metric in derived if metric not in totals]:
         result.notes.append(f"no sum by iperf of {', '.join(missing)}: derived from {len(streams)} streams")
-        whole |= {metric: derived[metric] for metric in missing}
-    if not whole and each:
+        totals |= {metric: derived[metric] for metric in missing}
+    if not totals and each:
         result.notes.append("no sum over the streams: they are not known to have run side by side")
-    found = {("host", metric): value for metric, value in whole.items()}
-    return found | {(subject, metric): v for subject, values in each.items() for metric, v in values.items()}
+    figures = {("host", metric): value for metric, value in totals.items()}
+    return figures | {(subject, metric): v for subject, values in each.items() for metric, v in values.items()}
 
 
 def _summed(
     test: Test, streams: list[Stream], each: dict[str, dict[str, float]], result: _Result, protocol: str
 ) -> dict[str, float]:
-    """iperf's own sums. A UDP client's counts what was sent, and prints no loss or a loss of 0 that nobody counted."""
+    """iperf's own sums. A UDP client sums what it sent; the loss it prints, if any, is 0 and not counted."""
     row = final(test.sums)
     if row is None:
         result.cut = _CUT
@@ -169,17 +169,17 @@ def _summed(
         result.notes.append("iperf's sum left out: it goes on from an earlier test")  # as a 2.2 server's does
         return {}
     counted = bool(row.udp) and all("loss" in values for values in each.values())
-    found = dict(row.udp) if counted else {}
+    figures = dict(row.udp) if counted else {}
     if row.rate:
-        found["sent_bitrate" if protocol == "udp" and not counted else "bitrate"] = row.rate
+        figures["sent_bitrate" if protocol == "udp" and not counted else "bitrate"] = row.rate
     if row.retransmits is not None:
-        found["retransmits"] = row.retransmits
-    return found
+        figures["retransmits"] = row.retransmits
+    return figures
 
 
 def _stream(stream: Stream, protocol: str, result: _Result) -> dict[str, float]:
     sent, received = stream.final(received=False), stream.final(received=True)
-    found: dict[str, float] = {}
+    values: dict[str, float] = {}
     if sent is None and received is None:
         result.cut = _CUT
         result.notes.append(f"stream {stream.name}: bitrate is the mean of its intervals")
@@ -189,22 +189,22 @@ def _stream(stream: Stream, protocol: str, result: _Result) -> dict[str, float]:
         if sent.bounces:
             return dict(sent.bounces)
         if sent.rate:
-            found["sent_bitrate" if protocol == "udp" else "bitrate"] = sent.rate
+            values["sent_bitrate" if protocol == "udp" else "bitrate"] = sent.rate
         if sent.retransmits is not None:
-            found["retransmits"] = sent.retransmits
+            values["retransmits"] = sent.retransmits
     if received is not None:
-        found |= received.udp
+        values |= received.udp
         if received.rate:
-            found["bitrate"] = received.rate
+            values["bitrate"] = received.rate
         if sent and sent.rate and received.seconds > 1.25 * sent.seconds and "loss" in received.udp:
-            found["bitrate"] = sent.rate * (1 - received.udp["loss"])
+            values["bitrate"] = sent.rate * (1 - received.udp["loss"])
             result.notes.append(
                 f"stream {stream.name}: the server counted over {received.seconds:g} s, the client sent for"
                 f" {sent.seconds:g} s: bitrate is derived, the sent rate less the loss"
             )
     elif protocol == "udp":
         result.notes.append(f"stream {stream.name}: no server report: what arrived is not known")
-    return found
+    return values
 
 
 def _times(streams: list[Stream]) -> list[float]:
@@ -212,24 +212,24 @@ def _times(streams: list[Stream]) -> list[float]:
 
 
 def _derive(test: Test, streams: list[Stream], each: dict[str, dict[str, float]]) -> dict[str, float]:
-    """Sums over streams that ran side by side; nothing where that is not known, or one of them is missing."""
+    """Sums over streams that ran in parallel; empty where that is not known, or a stream is missing."""
     times = _times(streams)
     announced = sum(s.reverse == streams[0].reverse for s in test.streams.values()) if streams else 0
     if not test.parallel or not times or len(times) < max(announced, test.summed):
         return {}
     if min(times) <= 0 or max(times) / min(times) > _SAME_TIME:
         return {}
-    found = {}
+    sums = {}
     for metric in ("bitrate", "sent_bitrate", "retransmits", "packets", "lost_packets"):
         if all(metric in values for values in each.values()):
-            found[metric] = sum(values[metric] for values in each.values())
-    if found.get("packets") and "lost_packets" in found:
-        found["loss"] = found["lost_packets"] / found["packets"]
-    return found
+            sums[metric] = sum(values[metric] for values in each.values())
+    if sums.get("packets") and "lost_packets" in sums:
+        sums["loss"] = sums["lost_packets"] / sums["packets"]
+    return sums
 
 
 def _nothing(text: str, tests: list[Test]) -> ParseError:
-    """Why there is no measurement, in iperf's words where it said something."""
+    """Why there is no measurement, with iperf's own message where it printed one."""
     for n, match in matches(FAILURE, text):
         return ParseError("iperf2", "a finished test", line=n, got=match["what"].strip())
     first = next(((n, line) for n, line in numbered(text) if line.strip()), None)

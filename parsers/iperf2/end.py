@@ -1,4 +1,4 @@
-"""Whether an iperf 2 output goes on to the end of its last test: iperf prints no word that it is done."""
+"""Whether iperf 2's output is complete. iperf prints no line that marks the end of a test."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ _SHORTER_SUM = 0.9  # a sum ends with its streams, or a little before
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What a client's command line asks for: how many streams, how many seconds. None where it does not say."""
+class Options:
+    """Number of streams and seconds on a client's command line. None where it does not say."""
 
     streams: int | None = None
     seconds: float | None = None
 
 
-def asked(command: Sequence[str]) -> Asked:
-    """The question in ``command``, an argument vector; nothing for a server's, or for another program."""
+def options_of(command: Sequence[str]) -> Options:
+    """The options in ``command``, an argument vector; all None for a server or another program."""
     program = next((n for n, word in enumerate(command) if _PROGRAM.search(word)), len(command))
     words = "\0".join(["", *command[program + 1 :], ""])
     many = re.search(r"\0(?:-P\0?|--parallel[=\0])(\d{1,6})\0", words)
     streams = int(many[1]) if many else None
     if not re.search(r"\0(?:-c|--client)", words) or re.search(r"\0(?:-n|--num)", words):
-        return Asked(streams)
+        return Options(streams)
     time = re.search(r"\0(?:-t\0?|--time[=\0])(\d{1,6}(?:\.\d{1,6})?)\0", words)
-    return Asked(streams, float(time[1]) if time else _USUAL_TIME)
+    return Options(streams, float(time[1]) if time else _USUAL_TIME)
 
 
-def end_missing(test: Test, text: str, question: Asked) -> str | None:
-    """Why the last test of ``text`` is cut; None where its end is there."""
+def end_missing(test: Test, text: str, options: Options) -> str | None:
+    """Why the last test of ``text`` is truncated; None where it is complete."""
     if inside := cut_in_line(text):
         return inside
-    missing = _row_missing(test, question) or _clients_row_missing(test) or _too_short(test, question)
+    missing = _row_missing(test, options) or _clients_row_missing(test) or _too_short(test, options)
     return cut(missing) if missing else None
 
 
-def _row_missing(test: Test, question: Asked) -> str | None:
-    """The row that connections, or the question, let expect and that is not there, in words."""
-    forward, back = _ways(test)
+def _row_missing(test: Test, options: Options) -> str | None:
+    """Names the row that the connections or the options imply and that is missing."""
+    forward, back = _directions(test)
     many = max(len(forward), len(back), test.summed)
     if empty := [s.name for s in test.streams.values() if not s.rows and not s.duplex]:
         return f"stream {empty[0]} has no row"
@@ -55,16 +55,16 @@ def _row_missing(test: Test, question: Asked) -> str | None:
         return "the row over both directions (FD) is missing"
     if test.text and not test.totals and max(len(forward), len(back)) > 1:
         return "the row that sums the streams is missing"
-    if question.streams and many < question.streams:
-        return f"{question.streams} streams were asked for, {many} have rows"
+    if options.streams and many < options.streams:
+        return f"{options.streams} streams were asked for, {many} have rows"
     return None
 
 
 def _clients_row_missing(test: Test) -> str | None:
-    """The same of what only clients print: the server's report of datagrams, the sum over the whole time."""
+    """The same for rows that only clients print: the server's report of datagrams, the sum over the whole time."""
     if not test.client:
         return None
-    forward, _ = _ways(test)
+    forward, _ = _directions(test)
     for stream in forward:
         if test.protocol == "udp" and not stream.unconfirmed and stream.final(received=True) is None:
             return f"stream {stream.name} has no report of its server"
@@ -75,21 +75,21 @@ def _clients_row_missing(test: Test) -> str | None:
     return None
 
 
-def _ways(test: Test) -> tuple[list[Stream], list[Stream]]:
+def _directions(test: Test) -> tuple[list[Stream], list[Stream]]:
     """The streams that have rows, from the client to the server and back."""
     live = [s for s in test.streams.values() if s.rows]
     return [s for s in live if not s.reverse], [s for s in live if s.reverse]
 
 
-def _too_short(test: Test, question: Asked) -> str | None:
-    """That the rows end before the time asked for; or on a whole second as only those of intervals do."""
+def _too_short(test: Test, options: Options) -> str | None:
+    """A sentence where the rows end before the requested time, or on a whole second as only interval rows do."""
     ends = [r for s in test.streams.values() for r in s.rows] + test.sums
     last = max(ends, key=lambda r: r.end, default=None)
     if last is None:
         return None
-    if question.seconds is not None:
-        if last.end < question.seconds - _SLACK:
-            return f"its rows end at {last.end:g} s of {question.seconds:g} s asked for"
+    if options.seconds is not None:
+        if last.end < options.seconds - _SLACK:
+            return f"its rows end at {last.end:g} s of {options.seconds:g} s asked for"
     elif last.on_the_second and len(ends) == len(test.streams) and test.protocol != "udp":
         return f"its only row ends at {last.end:.4f} s, as the first of several does"
     return None

@@ -44,7 +44,7 @@ _STAMP = re.compile(r"^(?:[+-]\d{4}:)?(\d{14})(?:\.\d+)?$")
 
 @dataclass(slots=True)
 class Row:
-    """One line of figures: seconds, B/s; ``rate`` is None where iperf printed none that can be."""
+    """One line of figures: seconds, B/s; ``rate`` is None where the printed one is impossible."""
 
     start: float
     end: float
@@ -105,13 +105,13 @@ class Test:
 def final(rows: Iterable[Row]) -> Row | None:
     """The row over the whole time, printed last; None where the rows end before it."""
     rows = list(rows)
-    whole = [r for r in rows if r.start == 0]
-    if not whole:
+    full = [r for r in rows if r.start == 0]
+    if not full:
         return None
-    longest = max(r.end for r in whole)
+    longest = max(r.end for r in full)
     if longest < max(r.end for r in rows) - 0.15:  # whose ends are rounded
         return None
-    return [r for r in whole if r.end == longest][-1]
+    return [r for r in full if r.end == longest][-1]
 
 
 def read_text(text: str) -> list[Test]:
@@ -166,14 +166,14 @@ class _Text:
         return self.tests[-1]
 
     def _connected(self, match: re.Match[str]) -> None:
-        if match["local"] == "0.0.0.0":  # what a refused client prints all the same
+        if match["local"] == "0.0.0.0":  # printed by a refused client too
             return
         test = self._test()
         if self._server is None:
             self._server = test.server = not test.headed and match["port"] == self._listening
         if self._server and test.moved:
             test = self._begin()
-        here = match["port"] == self._listening  # somebody called us
+        here = match["port"] == self._listening  # the other side connected to us
         back = match["mark"] == "*" or "(reverse)" in match["rest"] or here != self._server
         stream = Stream(match["id"], reverse=back, late=test.moved)
         stream.duplex = "(full-duplex)" in match["rest"]
@@ -186,11 +186,11 @@ class _Text:
         if start is None or end is None or rate is None or moved is None:
             return
         base = 1000 if match["unit"] == "bits" else 1024
-        whole = rate * base ** _POWERS.index(match["prefix"]) / (8 if base == 1000 else 1)
+        printed = rate * base ** _POWERS.index(match["prefix"]) / (8 if base == 1000 else 1)
         blur = _rounding(match["rate"]) + _rounding(match["moved"])
         step = 10.0 ** -len(match["end"].partition(".")[2])
-        true = _fitting(whole, moved * 1024 ** _POWERS.index(match["scale"]), end - start, step, blur)
-        if true is not None and true != whole:
+        true = _fitting(printed, moved * 1024 ** _POWERS.index(match["scale"]), end - start, step, blur)
+        if true is not None and true != printed:
             test.notes.append(f"stream {name}: its rate does not fit its transfer and time, and is derived from those")
         row = Row(start, end, true, on_the_second=match["end"].endswith(".0000"))
         if loss := _LOSS.match(rest):
@@ -224,7 +224,7 @@ def _rounding(figure: str) -> float:
 
 
 def _fitting(rate: float, moved: float, seconds: float, step: float, blur: float) -> float | None:
-    """``rate`` where bytes moved over time bear it out, else those two's quotient; None where nothing moved.
+    """``rate`` where it agrees with bytes moved over time, else that quotient; None where nothing moved.
 
     iperf 2.0.12 overflows above about 8 Gbit/s and prints negative and far too low rates beside a sound transfer.
     """
@@ -244,7 +244,7 @@ def read_csv(text: str) -> list[Test]:
 
     No row names its test. One begins where a stream's number comes back on other ports, after a sum, or where a stream
     began when the others had ended. ``parallel`` tells whether the streams' finishes, to the second, were the same;
-    iperf 2.1 stamps them 1970, and then nobody knows.
+    iperf 2.1 stamps them 1970, so it is unknown.
     """
     tests: list[Test] = []
     header: tuple[str, ...] = ()
@@ -260,7 +260,7 @@ def read_csv(text: str) -> list[Test]:
         name, row = record["transferid"], _csv_row(record)
         if row is None:
             continue
-        key = (name, *sorted((record["srcport"], record["dstport"])))  # a server's report turns the ports round
+        key = (name, *sorted((record["srcport"], record["dstport"])))  # a server's report swaps the ports
         if not tests or (name != "-1" and _begins(tests[-1], key, row)):
             tests.append(Test())
         test = tests[-1]

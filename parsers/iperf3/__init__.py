@@ -20,7 +20,7 @@ from typing import Any
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
 from parsers._cut import cut_in_json
-from parsers._text import Found, decode, dig, every, find_json, matches, number, numbered, objects
+from parsers._text import JsonScan, decode, dig, every, find_json, matches, number, numbered, objects
 from parsers.iperf3.text import ERROR, Run, datagrams, read_text, settle, weighted_mean
 
 _KINDS = {
@@ -40,29 +40,31 @@ _KINDS = {
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """Every test in ``raw``.
 
-    ``invalid`` is set where the one test there ended with an error, or where the text ends before the last test does;
-    what was printed until then is kept. Raises ParseError, with iperf3's own sentence where there is one, when no test
-    moved any data.
+    ``invalid`` is set where the only test ended with an error, or where the text ends before the last test does.
+    Figures printed until then are kept. Raises ParseError, with iperf3's own message if any, when no test moved data.
     """
-    found = find_json(decode(raw))
-    runs = [_read_json(document, line) for document, line in _tests(found)]
+    scan = find_json(decode(raw))
+    runs = [_read_json(document, line) for document, line in _tests(scan)]
     if not any(r.values for r in runs):
-        runs += read_text(found.around)
+        runs += read_text(scan.around)
     for run in runs:
         run.values = {metric: value for metric, value in run.values.items() if math.isfinite(value)}
-    said = [m["what"].strip() for _, m in matches(ERROR, found.around)]
-    if said and len(runs) == 1 and (runs[0].cut or not runs[0].error):
-        runs[0].error, runs[0].cut = said[0], False
+    errors = [m["what"].strip() for _, m in matches(ERROR, scan.around)]
+    if errors and len(runs) == 1 and (runs[0].cut or not runs[0].error):
+        runs[0].error, runs[0].cut = errors[0], False
     some = [r for r in runs if r.values]
     if not some:
-        raise _nothing(found, runs, said)
+        raise _nothing(scan, runs, errors)
     used = [r for r in some if not r.error] or some
     notes = [
         f"the JSON that begins on line {cut.line} is cut or damaged at line {cut.at}: nothing of it was read"
-        for cut in found.broken
+        for cut in scan.broken
     ]
     if len(runs) > 1:
-        notes += [f"{len(runs)} tests: repeats of a case go by the same names", *(f"besides: {what}" for what in said)]
+        notes += [
+            f"{len(runs)} tests: repeats of a case go by the same names",
+            *(f"besides: {what}" for what in errors),
+        ]
     measurements: list[Measurement] = []
     for n, run in enumerate(runs, 1):
         where = f"test {n}: " if len(runs) > 1 else ""
@@ -75,28 +77,28 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         tool="iperf3",
         measurements=tuple(measurements),
         version=next((r.version for r in used if r.version), None),
-        invalid=(runs[-1].error if runs[-1].cut else None) or cut_in_json(found) or used[0].error,
+        invalid=(runs[-1].error if runs[-1].cut else None) or cut_in_json(scan) or used[0].error,
         notes=tuple(dict.fromkeys(notes)),
     )
 
 
 def _measure(run: Run) -> list[Measurement]:
-    made = []
+    measurements = []
     for metric, value in run.values.items():
         unit, better = _KINDS[metric.removeprefix("reverse_")]
-        made.append(Measurement("iperf3", run.case, metric, value, unit, better))
-    return made
+        measurements.append(Measurement("iperf3", run.case, metric, value, unit, better))
+    return measurements
 
 
-def _tests(found: Found) -> list[tuple[dict[str, Any], int]]:
-    """The tests among the documents, each with its line; the events of a JSON stream put together.
+def _tests(scan: JsonScan) -> list[tuple[dict[str, Any], int]]:
+    """The tests among the documents, each with its line; the events of a JSON stream are merged into one test.
 
-    Left out: what the server says of the same test, and the full document that may follow a stream's events.
+    Left out: the server's report of the same test, and the full document that may follow a stream's events.
     """
-    servers = {n for n, line in numbered(found.around) if "Server JSON output:" in line}
+    servers = {n for n, line in numbered(scan.around) if "Server JSON output:" in line}
     tests: list[tuple[dict[str, Any], int]] = []
     stream: dict[str, Any] | None = None
-    for document in found.documents:
+    for document in scan.documents:
         value = document.value
         event, data = value.get("event"), value.get("data")
         if isinstance(event, str) and "data" in value:
@@ -132,96 +134,96 @@ def _read_json(test: dict[str, Any], line: int) -> Run:
     run.protocol = protocol.lower() if isinstance(protocol, str) else "udp" if udp else "tcp"
     run.streams = int(number(dig(settings, "num_streams")) or _count(intervals))
     shares = {side: number(dig(end, "cpu_utilization_percent", f"{side}_total")) for side in ("host", "remote")}
-    for way, prefix in enumerate(("", "reverse_")):
-        receiving = (dig(start, "accepted_connection") is not None) ^ run.reverse ^ bool(way)
-        figures = _way(end, way, told=receiving or bool(shares["remote"]))
+    for direction, prefix in enumerate(("", "reverse_")):
+        receiving = (dig(start, "accepted_connection") is not None) ^ run.reverse ^ bool(direction)
+        figures = _direction(end, direction, receiver_known=receiving or bool(shares["remote"]))
         run.values.update({prefix + k: v for k, v in figures.items()})
-        if not figures.keys() & {"bitrate", "sent_bitrate"} and (mean := _mean(intervals, way)):
+        if not figures.keys() & {"bitrate", "sent_bitrate"} and (mean := _mean(intervals, direction)):
             run.values[f"{prefix}bitrate"] = mean
             run.notes.append(f"{prefix}bitrate is the mean of the intervals: no rate in the summary")
         settle(run, prefix)
     if run.values:
         run.values.update({f"cpu_{side}": share / 100 for side, share in shares.items() if share})
-    said = test.get("error")
-    if isinstance(said, str):
-        run.error = said
+    error = test.get("error")
+    if isinstance(error, str):
+        run.error = error
     elif not end:
         run.end_early("has no summary")
     return run
 
 
-def _pick(part: Any, key: str, way: int) -> Any:
+def _pick(part: Any, key: str, direction: int) -> Any:
     """The sum of one direction: ``KEY_bidir_reverse``, or in 3.7 to 3.9 the second ``KEY``, is the way back."""
     same = every(part, key)
-    return dig([*same[:1], *(every(part, f"{key}_bidir_reverse") or same[1:])], way) if same else None
+    return dig([*same[:1], *(every(part, f"{key}_bidir_reverse") or same[1:])], direction) if same else None
 
 
-def _way(end: Any, way: int, *, told: bool) -> dict[str, float]:
-    """One direction's figures from the summary; ``told`` is whether this side knows what the receiver counted."""
-    found: dict[str, float] = {}
-    sent, received, both = (_pick(end, key, way) for key in ("sum_sent", "sum_received", "sum"))
+def _direction(end: Any, direction: int, *, receiver_known: bool) -> dict[str, float]:
+    """One direction's figures from the summary. ``receiver_known``: this side knows what the receiver counted."""
+    values: dict[str, float] = {}
+    sent, received, both = (_pick(end, key, direction) for key in ("sum_sent", "sum_received", "sum"))
     rate = number(dig(sent if sent is not None else both, "bits_per_second"))
     if rate and rate > 0:
-        found["sent_bitrate"] = rate / 8
+        values["sent_bitrate"] = rate / 8
     retransmits = number(dig(sent, "retransmits"))
-    if retransmits is not None and retransmits >= 0 and "sent_bitrate" in found:
-        found["retransmits"] = retransmits
-    counted = received if received is not None else both if told else None
+    if retransmits is not None and retransmits >= 0 and "sent_bitrate" in values:
+        values["retransmits"] = retransmits
+    counted = received if received is not None else both if receiver_known else None
     percent, jitter = number(dig(counted, "lost_percent")), number(dig(counted, "jitter_ms"))
-    found |= datagrams(
+    values |= datagrams(
         number(dig(counted, "lost_packets")), number(dig(counted, "packets")), None if jitter is None else jitter / 1e3
     )
-    if "loss" in found and percent is not None and 0 <= percent <= 100:
-        found["loss"] = percent / 100
+    if "loss" in values and percent is not None and 0 <= percent <= 100:
+        values["loss"] = percent / 100
     rate = number(dig(received, "bits_per_second"))
-    if rate is not None and (rate > 0 or found.get("loss") == 1.0):  # 0 otherwise means that this side does not know
-        found["bitrate"] = rate / 8
+    if rate is not None and (rate > 0 or values.get("loss") == 1.0):  # 0 otherwise means unknown to this side
+        values["bitrate"] = rate / 8
     streams = objects(dig(end, "streams"))
-    mine = [s for s in streams if (_side(s) == _side(streams[0])) == (way == 0)]
+    mine = [s for s in streams if (_side(s) == _side(streams[0])) == (direction == 0)]
     times = [t for s in mine if (t := number(dig(s, "sender", "mean_rtt")))]
-    if times and found:
-        found["rtt_mean"] = sum(times) / len(times) / 1e6
-    return found
+    if times and values:
+        values["rtt_mean"] = sum(times) / len(times) / 1e6
+    return values
 
 
 def _side(stream: dict[str, Any]) -> Any:
     return dig(stream, "udp", "sender") if "udp" in stream else dig(stream, "sender", "sender")
 
 
-def _sums(intervals: list[dict[str, Any]], way: int) -> list[Any]:
-    return [s for i in intervals if (s := _pick(i, "sum", way)) is not None and not dig(s, "omitted")]
+def _sums(intervals: list[dict[str, Any]], direction: int) -> list[Any]:
+    return [s for i in intervals if (s := _pick(i, "sum", direction)) is not None and not dig(s, "omitted")]
 
 
-def _mean(intervals: list[dict[str, Any]], way: int) -> float | None:
+def _mean(intervals: list[dict[str, Any]], direction: int) -> float | None:
     """The mean rate (B/s) over the intervals that were not omitted."""
-    pairs = [(number(dig(s, "bits_per_second")), number(dig(s, "seconds"))) for s in _sums(intervals, way)]
+    pairs = [(number(dig(s, "bits_per_second")), number(dig(s, "seconds"))) for s in _sums(intervals, direction)]
     mean = weighted_mean((r, t) for r, t in pairs if r is not None and t is not None)
     return mean / 8 if mean else None
 
 
 def _count(intervals: list[dict[str, Any]]) -> int:
-    """How many streams run each way, where the test's settings are not there."""
+    """Number of streams per direction, where the test's settings are missing."""
     streams = objects(dig(intervals, 0, "streams"))
     return max(1, sum(s.get("sender") == streams[0].get("sender") for s in streams)) if streams else 1
 
 
-def _nothing(found: Found, runs: list[Run], said: list[str]) -> ParseError:
-    """Why there is no measurement, in iperf3's words where it said something."""
+def _nothing(scan: JsonScan, runs: list[Run], errors: list[str]) -> ParseError:
+    """Why there is no measurement, with iperf3's own message where it printed one."""
     for run in runs:
         if run.error and not run.cut:
             return ParseError("iperf3", "a finished test", line=run.line, got=run.error)
-    for n, match in matches(ERROR, found.around):
+    for n, match in matches(ERROR, scan.around):
         return ParseError("iperf3", "a finished test", line=n, got=match["what"].strip())
-    if found.broken:
-        cut = found.broken[0]
+    if scan.broken:
+        cut = scan.broken[0]
         return ParseError("iperf3", f"whole JSON from line {cut.line} on", line=cut.at, got=cut.reason)
     for run in runs:
         return ParseError("iperf3", "a finished test", line=run.line, got="no data moved")
-    first = next(((n, line) for n, line in numbered(found.around) if line.strip()), None)
-    if first is None and not found.documents:
+    first = next(((n, line) for n, line in numbered(scan.around) if line.strip()), None)
+    if first is None and not scan.documents:
         return ParseError("iperf3", "iperf3's output", got="nothing")
     where, got = first or (
-        found.documents[0].line,
-        f"JSON with {', '.join(list(found.documents[0].value)[:5]) or 'nothing'}",
+        scan.documents[0].line,
+        f"JSON with {', '.join(list(scan.documents[0].value)[:5]) or 'nothing'}",
     )
     return ParseError("iperf3", "iperf3's JSON or text output", line=where, got=got.strip())

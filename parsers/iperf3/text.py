@@ -30,7 +30,7 @@ _STREAM = re.compile(r"\[\s*(\d{1,6})\] local \S+ port \d+ connected (?:to|with)
 
 @dataclass(slots=True)
 class Run:
-    """One test: its figures in base units by metric name, and ``error``, why it does not count, where it does not."""
+    """One test: its figures in base units by metric name. ``error``: why it does not count, if so."""
 
     protocol: str = "tcp"
     streams: int = 1
@@ -59,7 +59,7 @@ class Run:
 
 
 def settle(run: Run, prefix: str) -> None:
-    """Gives the direction a ``bitrate`` where the receiver's own count is missing, and says from what."""
+    """Sets the direction's ``bitrate`` where the receiver's count is missing, with a note on its source."""
     sent, loss = run.values.get(f"{prefix}sent_bitrate"), run.values.get(f"{prefix}loss")
     if f"{prefix}bitrate" in run.values or sent is None:
         return
@@ -75,12 +75,12 @@ def datagrams(lost: float | None, total: float | None, jitter: float | None) -> 
     """Loss, jitter (s) and counts of datagrams; empty unless the receiver counted some."""
     if not total or total < 0:
         return {}
-    found = {"packets": total}
+    values = {"packets": total}
     if jitter:  # 0 is less than what was printed
-        found["jitter"] = jitter
+        values["jitter"] = jitter
     if lost is not None and 0 <= lost <= total:  # below 0 where more came out of order than were missed
-        found |= {"lost_packets": lost, "loss": lost / total}
-    return found
+        values |= {"lost_packets": lost, "loss": lost / total}
+    return values
 
 
 def weighted_mean(rates: Iterable[tuple[float, float]]) -> float | None:
@@ -114,11 +114,11 @@ class _Section:
 
     run: Run
     server: bool = False
-    client: bool = False  # whose output has an end of its own
+    client: bool = False  # a client's output has an end line
     verbose: bool = False
     done: bool = False
-    stopped: str | None = None  # iperf3's own word for why it ended
-    datagrams_sent: bool = False  # the intervals tell what was sent: this side is the sender
+    stopped: str | None = None  # iperf3's reason for ending early
+    datagrams_sent: bool = False  # the intervals count what was sent: this side is the sender
     intervals: list[_Row] = field(default_factory=list)
     summary: list[_Row] = field(default_factory=list)
     streams: set[str] = field(default_factory=set)
@@ -177,10 +177,10 @@ def _check_end(last: _Section, text: str) -> None:
 
 def _missing(section: _Section) -> str | None:
     """The first row that a server's summary lacks, in words."""
-    ways = {r.forward for r in section.intervals} | {r.forward for r in section.summary}
-    for way in sorted(ways, reverse=True):
-        rows = [r for r in section.summary if r.forward == way]
-        streams = {r.stream for r in section.intervals if r.forward == way and r.stream != "SUM"}
+    directions = {r.forward for r in section.intervals} | {r.forward for r in section.summary}
+    for forward in sorted(directions, reverse=True):
+        rows = [r for r in section.summary if r.forward == forward]
+        streams = {r.stream for r in section.intervals if r.forward == forward and r.stream != "SUM"}
         by_stream = {s: {r.who for r in rows if r.stream == s} for s in {r.stream for r in rows}}
         if len(streams) > 1:
             streams = {*streams, "SUM"}
@@ -188,7 +188,7 @@ def _missing(section: _Section) -> str | None:
             return f"row of {absent[0]} in its summary"
         if by_stream and any(kinds != max(by_stream.values(), key=len) for kinds in by_stream.values()):
             return "row of every stream's sender and receiver"
-        if rows and rows[-1].who == "sender" and not rows[-1].rate:  # up to 3.6, a server prints what it does not know
+        if rows and rows[-1].who == "sender" and not rows[-1].rate:  # up to 3.6 a server prints 0 for the sender
             return "row of the receiver"
     return None
 
@@ -201,7 +201,7 @@ def _row(line: str) -> _Row | None:
     if rate is None or start is None or end is None:
         return None
     base = 1000 if match["unit"] == "bits" else 1024
-    whole = rate * base ** _POWERS.index(match["prefix"])
+    value = rate * base ** _POWERS.index(match["prefix"])
     rest = match["rest"]
     retransmits, udp = _RETRANSMITS.match(rest), _DATAGRAMS.match(rest)
     jitter = number(udp["jitter"]) if udp else None
@@ -210,7 +210,7 @@ def _row(line: str) -> _Row | None:
         stream=match["id"],
         role=match["role"] or "",
         seconds=end - start,
-        rate=whole / 8 if base == 1000 else whole,
+        rate=value / 8 if base == 1000 else value,
         who=next((w for w in ("sender", "receiver") if rest.rstrip().endswith(w)), ""),
         retransmits=number(retransmits[1]) if retransmits else None,
         udp=counted,
@@ -243,9 +243,9 @@ def _finish(section: _Section) -> Run:
         run.protocol = "udp"
     run.streams = max(1, len(section.streams) // max(1, len({r.forward for r in rows})))
     for forward, prefix in ((True, ""), (False, "reverse_")):
-        for metric, value in _way([r for r in section.summary if r.forward == forward], section).items():
+        for metric, value in _direction([r for r in section.summary if r.forward == forward], section).items():
             values[prefix + metric] = value
-        intervals = _whole([r for r in section.intervals if r.forward == forward])
+        intervals = _totals([r for r in section.intervals if r.forward == forward])
         mean = weighted_mean((r.rate, r.seconds) for r in intervals)
         if not {f"{prefix}bitrate", f"{prefix}sent_bitrate"} & values.keys() and mean:
             values[f"{prefix}bitrate"] = mean
@@ -258,32 +258,32 @@ def _finish(section: _Section) -> Run:
     return run
 
 
-def _whole(rows: list[_Row]) -> list[_Row]:
-    """The rows that speak for all streams: the sums, or all rows of the only stream."""
+def _totals(rows: list[_Row]) -> list[_Row]:
+    """The rows over all streams: the sums, or the rows of the only stream."""
     return [r for r in rows if r.stream == "SUM"] or (rows if len({r.stream for r in rows}) == 1 else [])
 
 
-def _way(rows: list[_Row], section: _Section) -> dict[str, float]:
+def _direction(rows: list[_Row], section: _Section) -> dict[str, float]:
     """One direction's figures from its summary rows."""
-    found: dict[str, float] = {}
-    for row in _whole(rows):
+    values: dict[str, float] = {}
+    for row in _totals(rows):
         if row.who == "receiver":
-            found |= row.udp or {}
-            if row.rate or found.get("loss") == 1.0:  # 0 otherwise means that nobody knows
-                found["bitrate"] = row.rate
+            values |= row.udp or {}
+            if row.rate or values.get("loss") == 1.0:  # 0 otherwise means unknown
+                values["bitrate"] = row.rate
         elif row.who == "sender":
             if row.rate:
-                found["sent_bitrate"] = row.rate
+                values["sent_bitrate"] = row.rate
             if row.rate and row.retransmits is not None:
-                found["retransmits"] = row.retransmits
+                values["retransmits"] = row.retransmits
         else:  # up to 3.1 one row has the sender's rate and the receiver's losses, 0 where a sending server knows none
             if row.rate:
-                found["sent_bitrate"] = row.rate
+                values["sent_bitrate"] = row.rate
             if row.udp and not (section.server and section.datagrams_sent and not row.udp.get("loss")):
-                found |= row.udp
-    sending = section.datagrams_sent or ("bitrate" not in found and any(r.who == "sender" and r.rate for r in rows))
+                values |= row.udp
+    sending = section.datagrams_sent or ("bitrate" not in values and any(r.who == "sender" and r.rate for r in rows))
     if section.server and sending and all(r.role == "" for r in rows):
         section.run.reverse = True
-    if rows and not _whole(rows):
+    if rows and not _totals(rows):
         section.run.notes.append("the sum over the streams is missing")
-    return found
+    return values

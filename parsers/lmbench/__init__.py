@@ -3,7 +3,7 @@
 Case: the program (``lat_syscall``, ``bw_mem``), with ``_4p`` behind it where it ran four copies at once (-P, SYNC_MAX).
 Metric: what it measured, its name unique over all programs. In s: ``null`` (system call), ``pipe``, ``tcp``,
 ``context_switch``, ``page_fault``, ``latency`` and ``random_latency`` (lat_mem_rd without and with -t). In B/s: ``rd``,
-``wr``, ``rdwr``, ``cp``, ``frd``, ... (bw_mem), ``pipe_bandwidth``, ``tcp_bandwidth``. The rest: ``_lmbench_words``.
+``wr``, ``rdwr``, ``cp``, ``frd``, ... (bw_mem), ``pipe_bandwidth``, ``tcp_bandwidth``. The rest: ``lmbench.words``.
 Labels say the point: ``size`` and ``stride`` in bytes, ``processes``, ``fds``, ``server`` (unless it is loopback), and
 ``host`` where a text holds several. All programs but mhz and line print on standard error.
 
@@ -68,7 +68,7 @@ _LOOPBACK = re.compile(r"localhost(?:\..*)?|127\..*|::1")
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """The measurements in ``raw``; ``command`` says what bare numbers are.
 
-    Raises ParseError where there are none, or only numbers nobody can name.
+    Raises ParseError where there are none, or only numbers of unknown meaning.
     """
     text = decode(raw)
     if is_summary(text):
@@ -81,32 +81,34 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         raise reader.nothing(text)
     measurements = reader.labelled()
     notes = (*reader.notes, *repeats(measurements))
-    return Parsed(_TOOL, measurements, reader.version, reader.invalid() or end_missing(text, reader.given), notes)
+    return Parsed(
+        _TOOL, measurements, reader.version, reader.invalid() or end_missing(text, reader.command_calls), notes
+    )
 
 
 @dataclass(slots=True)
 class _Reader:
-    """Goes through a text line by line, remembering which table it is in."""
+    """Reads a text line by line and keeps track of the current table."""
 
-    given: list[Call]
+    command_calls: list[Call]
     measurements: list[tuple[str, Measurement]] = field(default_factory=list)  # with the host they are of
     notes: list[str] = field(default_factory=list)
     version: str | None = None
     host: str = ""
     parallel: int = 1
     clock: Measurement | None = None
-    table: Table | None = None  # the one whose title stands above, until a blank line after its rows
+    table: Table | None = None  # under the last title, until a blank line after its rows
     rows: int = 0
-    standing: Table | None = None  # what rows without a title are, by the command
+    standing: Table | None = None  # of rows without a title, by the command
     shuffled: bool = False
     unnamed: list[int] = field(default_factory=list)  # lines of rows that nothing names
     absent_program: int | None = None
 
     def __post_init__(self) -> None:
-        tables = [t for t in (call.table() for call in self.given) if t]
+        tables = [t for t in (call.table() for call in self.command_calls) if t]
         self.standing = tables[0] if tables and all(t == tables[0] for t in tables) else None
-        self.shuffled = any(c.program == "lat_mem_rd" and "t" in c.flags for c in self.given)
-        self.parallel = max((c.parallel for c in self.given), default=1)
+        self.shuffled = any(c.program == "lat_mem_rd" and "t" in c.flags for c in self.command_calls)
+        self.parallel = max((c.parallel for c in self.command_calls), default=1)
 
     def take(self, n: int, line: str) -> None:
         if not line:
@@ -126,12 +128,12 @@ class _Reader:
             elif (echo := _ECHO.search(line)) and not line.startswith("Usage"):
                 self._echo(echo[1])
             elif line.startswith('"'):
-                self.table, self.rows = None, 0  # a table nobody here knows
+                self.table, self.rows = None, 0  # an unknown table
 
     def _add(self, case: str, metric: str, value: float, unit: str, better: Better, labels: Mapping[str, str]) -> None:
         case = f"{case}_{self.parallel}p" if self.parallel > 1 else case
-        made = Measurement(_TOOL, case, metric, value, unit, better, labels=labels)
-        self.measurements.append((self.host, made))
+        measurement = Measurement(_TOOL, case, metric, value, unit, better, labels=labels)
+        self.measurements.append((self.host, measurement))
 
     def _row(self, n: int, row: re.Match[str]) -> None:
         operation, key, value, rate = row.groups()
@@ -148,7 +150,7 @@ class _Reader:
     def _files(self, row: re.Match[str]) -> None:
         labels = {"size": str(int(row[1]) * 1024)}
         for metric, value in (("create", row[3]), ("delete", row[4])):
-            if not value.startswith("-"):  # -1 is how lat_fs says that it could not
+            if not value.startswith("-"):  # lat_fs prints -1 where it failed
                 self._add("lat_fs", metric, float(value), "1/s", Better.HIGHER, labels)
 
     def _title(self, line: str) -> bool:
@@ -158,7 +160,7 @@ class _Reader:
         if bare in ("memory load latency", "random load latency"):
             self.shuffled, table = bare.startswith("random"), None
         elif bare == "file system latency":
-            table = None  # its rows speak for themselves
+            table = None  # its rows name what they hold
         elif bare in TITLES:
             table = TITLES[bare]
         elif match := _STRIDE.fullmatch(line):
@@ -179,16 +181,16 @@ class _Reader:
         return True
 
     def _result(self, line: str) -> bool:
-        """Whether ``line`` says by itself what was measured."""
+        """Whether ``line`` itself names what was measured."""
         if value := _VALUE.search(line):
             factor, unit = UNITS[value[2]]
             better = Better.LOWER if unit == "s" else Better.HIGHER
-            for known in LINES:
-                if match := known.pattern.search(line[: value.start()]):
+            for kind in LINES:
+                if match := kind.pattern.search(line[: value.start()]):
                     labels = {k: v for k, v in match.groupdict().items() if k != "server"} | _server(
                         match.groupdict().get("server")
                     )
-                    self._add(known.case, match.expand(known.metric), base(value[1], factor), unit, better, labels)
+                    self._add(kind.case, match.expand(kind.metric), base(value[1], factor), unit, better, labels)
                     return True
         if match := PARALLELISM.search(line):
             metric = f"{match[1]}_{match[2]}_parallelism"
@@ -236,10 +238,10 @@ class _Reader:
             self.parallel = call.parallel
 
     def finish(self, text: str) -> None:
-        """What can only be said at the end: a bare number, the header's clock, rows that nothing named."""
+        """Adds what is only known at the end: a bare number, the header's clock, a note on unnamed rows."""
         alone = text.strip()
         if not self.measurements and re.fullmatch(NUMBER, alone):
-            for call in self.given:
+            for call in self.command_calls:
                 if call.program in _ALONE:
                     metric, factor, unit, better = _ALONE[call.program]
                     self._add(call.program, metric, base(alone, factor), unit, better, {})
@@ -275,7 +277,7 @@ class _Reader:
             n = self.unnamed[0]
             got = next(line for at, line in lines if at == n)
             why = "a title or the command (bw_mem 64m rd, say) to tell what rows of two numbers are"
-            if len(self.given) > 1:
+            if len(self.command_calls) > 1:
                 why = "one lmbench program a command, as rows of two numbers do not tell which they are of"
             return ParseError(_TOOL, why, line=n, got=got)
         if not lines:

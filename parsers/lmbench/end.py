@@ -1,4 +1,4 @@
-"""Whether lmbench's output goes on to its end, by what its programs print last and by what the command asks for."""
+"""Whether lmbench's output is complete, by its programs' last lines and by the command."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ _SIZES = re.compile(r"([0-9]{1,12})([kKmMgG]?)")
 _POWERS: Mapping[str, int] = {"": 0, "k": 1, "m": 2, "g": 3}
 
 
-def end_missing(text: str, given: Sequence[Call]) -> str | None:
-    """Why ``text``, the output of ``given`` programs or of a whole run, is cut; None where its end is there."""
+def end_missing(text: str, command_calls: Sequence[Call]) -> str | None:
+    """Why ``text``, the output of programs in ``command_calls`` or of a full run, is truncated; None if complete."""
     if inside := cut_in_line(text):
         return inside
     lines = [line.strip() for _, line in numbered(text)]
     openings = [n for n, line in enumerate(lines) if _OPENING.match(line)]
-    missing = _of_run(lines[openings[-1] :]) if openings else _of_programs(lines, given)
+    missing = _of_run(lines[openings[-1] :]) if openings else _of_programs(lines, command_calls)
     return cut(f"no {missing}") if missing else None
 
 
 def _of_run(lines: Sequence[str]) -> str | None:
-    """What a results file lacks: the time at its end, unless all that was switched on is there."""
+    """What a results file lacks: the time at its end, unless all enabled parts are complete."""
     if sum(bool(_CLOCK_TIME.fullmatch(line)) for line in lines) >= 2:
         return None
     switches = {match[1]: match[2] for line in lines if (match := _SWITCH.match(line))}
@@ -52,26 +52,26 @@ def _of_run(lines: Sequence[str]) -> str | None:
     return "line with the time at its end"
 
 
-def _of_programs(lines: Sequence[str], given: Sequence[Call]) -> str | None:
+def _of_programs(lines: Sequence[str], command_calls: Sequence[Call]) -> str | None:
     for first, last, name in _FIRST_AND_LAST:
         if any(map(first.match, lines)) and not any(map(last.match, lines)):
             return name
     echoed = [n for n, line in enumerate(lines) if line.startswith("+") and any(calls(line.split()))]
     if echoed and not any(_PAIR.fullmatch(line) for line in lines[echoed[-1] :]):
         return f"figure of {lines[echoed[-1]].lstrip('+ ')}"
-    call = given[0] if len(given) == 1 else None
+    call = command_calls[0] if len(command_calls) == 1 else None
     strides = list(_tables(lines, _STRIDE))
-    wanted = call.words if call and call.program == "lat_mem_rd" else ()
+    words = call.words if call and call.program == "lat_mem_rd" else ()
     for stride, rows, ended in strides:
-        if not ended and not (wanted and rows and _number(rows[-1]) == _number(wanted[0])):
+        if not ended and not (words and rows and _number(rows[-1]) == _number(words[0])):
             return f"end of the table of stride {stride}"
-    if strides and len(strides) < len(wanted) - 1:
-        return f"table of {len(wanted) - 1 - len(strides)} of {len(wanted) - 1} strides"
+    if strides and len(strides) < len(words) - 1:
+        return f"table of {len(words) - 1 - len(strides)} of {len(words) - 1} strides"
     return _of_table(lines, call) if call else None
 
 
 def _of_table(lines: Sequence[str], call: Call) -> str | None:
-    """The row that ``call`` asks for and ``lines`` lack, of programs whose tables have no end of their own."""
+    """The row that ``call`` requests and ``lines`` lack, for programs whose tables have no end line."""
     rows = [match[1] for line in lines if (match := _PAIR.fullmatch(line))]
     if call.program == "lat_ctx":
         for count in call.words:

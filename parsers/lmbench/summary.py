@@ -53,7 +53,7 @@ def _switch(processes: int, kilobytes: int) -> _Column:
 
 
 def _networking(server: Mapping[str, str]) -> tuple[_Column, ...]:
-    # "RPC/" heads UDP and TCP alike; what stands below tells them apart.
+    # "RPC/" heads both UDP and TCP; the line below distinguishes them.
     return (
         _Column("^Pipe", "lat_pipe", "pipe"),
         _Column("UNIX", "lat_unix", "unix"),
@@ -66,7 +66,7 @@ def _networking(server: Mapping[str, str]) -> tuple[_Column, ...]:
 
 
 _CLOCK = _Column("^Mhz", "mhz", "clock", factor=1e6, unit="Hz", better=Better.NONE)
-# By how a table's title begins. Columns stand in the order of the text, which tells equal headings apart.
+# By the beginning of a table's title. Columns are in the order of the text, which distinguishes equal headings.
 _TABLES: Mapping[str, tuple[_Column, ...]] = {
     "basic system parameters": (
         _CLOCK,
@@ -132,7 +132,7 @@ _LAST = "memory latencies"
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """A column of one table in the text: where its rule begins and ends, and what it holds, if anybody knows."""
+    """A column of one table in the text: where its rule begins and ends, and what it holds; None if unknown."""
 
     start: int
     end: int
@@ -155,15 +155,15 @@ def is_summary(text: str) -> bool:
 def read_summary(text: str) -> Parsed:
     """The measurements of a summary. Raises ParseError where every table is empty."""
     notes: list[str] = []
-    found: list[tuple[str, Measurement]] = []
+    figures: list[tuple[str, Measurement]] = []
     title, scale, unit = None, 1.0, ""
     above: list[str] = []
     spans: list[_Span] = []
     last_title = 1
     rows: Counter[str] = Counter()  # by title
     filled = False  # whether the row read last reaches its last column's end
-    for n, whole in numbered(text):
-        line = whole[:LONGEST]
+    for n, raw in numbered(text):
+        line = raw[:LONGEST]
         if new := _title(line):
             title, last_title = new, n
             scale, unit = next(((f, u) for word, f, u in _SCALES if word in line), (1.0, ""))
@@ -185,27 +185,27 @@ def read_summary(text: str) -> Parsed:
             filled = _filled(line, spans)
             for column, cell in cells:
                 if measurement := _measurement(column, cell, scale, unit):
-                    found.append((host, measurement))
+                    figures.append((host, measurement))
                 else:
                     notes.append(f"line {n}: {column.metric} has {cell!r}, which is no number")
-    if not found:
+    if not figures:
         raise ParseError(_TOOL, "a figure in one of the summary's tables", line=last_title, got="empty tables")
     banner = _BANNER.search(text)
     version = f"{banner[1]}.{banner[2]}" if banner else None
-    measurements = _labelled(found)
+    measurements = _labelled(figures)
     invalid = _end_missing(text, rows, banner, filled=filled)
     return Parsed(_TOOL, measurements, version, invalid, (*notes, *repeats(measurements)))
 
 
 def _filled(line: str, spans: Sequence[_Span]) -> bool:
-    """Whether the last two columns of a row end alike: its last cell has lost nothing, though its line has no end."""
+    """Whether the last two columns of a row end alike: then its last cell is complete without a line end."""
     held = [s for s in spans if s.holds]
     ends = {m.end() for m in re.finditer(r"\S+", line)}
     return len(held) > 1 and any({held[-2].end + off, held[-1].end + off} <= ends for off in range(-5, 6))
 
 
 def _end_missing(text: str, rows: Mapping[str, int], banner: re.Match[str] | None, *, filled: bool) -> str | None:
-    """Why a summary is cut: no last table, or not of all hosts. ``filled``: its last row needs no line's end."""
+    """Why a summary is truncated: the last table or a host in it is missing. ``filled``: the last row is complete."""
     last = list(rows)[-1]
     if (banner and last != _LAST) or rows[last] < max(rows.values()):
         return cut("no table of memory latencies with a row of each host")
@@ -213,7 +213,7 @@ def _end_missing(text: str, rows: Mapping[str, int], banner: re.Match[str] | Non
 
 
 def _spans(rule: str, above: Sequence[str], columns: Sequence[_Column], slack: int) -> list[_Span]:
-    """The columns under one rule. What stands over each is matched, in order, to what the table may hold."""
+    """The columns under one rule. Their headings are matched, in order, to the table's possible columns."""
     spans: list[_Span] = []
     left = list(columns)
     for dashes in re.finditer(r"-+", rule):
@@ -255,21 +255,21 @@ def _measurement(column: _Column, cell: str, scale: float, unit: str) -> Measure
     if not match or not (column.unit or unit):
         return None
     value = base(match[1], _THOUSANDS[match[2]] * (column.factor if column.unit else scale))
-    made = column.unit or unit
-    better = column.better or (Better.LOWER if made == "s" else Better.HIGHER)
-    return Measurement(_TOOL, column.case, column.metric, value, made, better, labels=column.labels)
+    own_unit = column.unit or unit
+    better = column.better or (Better.LOWER if own_unit == "s" else Better.HIGHER)
+    return Measurement(_TOOL, column.case, column.metric, value, own_unit, better, labels=column.labels)
 
 
-def _labelled(found: Sequence[tuple[str, Measurement]]) -> tuple[Measurement, ...]:
+def _labelled(figures: Sequence[tuple[str, Measurement]]) -> tuple[Measurement, ...]:
     """The measurements, with a ``host`` label where the rows are of several hosts; a clock only once a host."""
-    several = len({host for host, _ in found}) > 1
+    several = len({host for host, _ in figures}) > 1
     clocks: set[str] = set()
-    kept = []
-    for host, m in found:
+    measurements = []
+    for host, m in figures:
         if m.metric == "clock":
             if host in clocks:
                 continue  # several tables repeat it
             clocks.add(host)
         labels = {**m.labels, "host": host} if several else m.labels
-        kept.append(Measurement(_TOOL, m.case, m.metric, m.value, m.unit, m.better, labels=labels))
-    return tuple(kept)
+        measurements.append(Measurement(_TOOL, m.case, m.metric, m.value, m.unit, m.better, labels=labels))
+    return tuple(measurements)

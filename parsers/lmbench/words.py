@@ -1,4 +1,4 @@
-"""What lmbench 3's programs print, as data: result lines, table titles, and how a command line tells one from another.
+"""What lmbench 3's programs print, as data: result lines, table titles, and the tables that command lines imply.
 
 Units as its sources have them (lib_timing.c, lat_mem_rd.c, bw_mem.c of 3.0-a9): KB and MB are 1e3 and 1e6 bytes in
 every figure and every size, but for lat_mem_rd, whose sizes are in units of 2^20 bytes, and for sizes written ``4k``
@@ -29,7 +29,7 @@ MEMORY_OPERATIONS = ("rd", "wr", "rdwr", "cp", "frd", "fwr", "fcp", "bzero", "bc
 
 
 def base(printed: str, factor: float) -> float:
-    """``printed`` times ``factor`` without a binary fraction's dust: 0.6737 microseconds are 6.737e-07 s."""
+    """``printed`` times ``factor`` without binary rounding: 0.6737 microseconds are 6.737e-07 s."""
     return float(Decimal(printed) * Decimal(repr(factor)))
 
 

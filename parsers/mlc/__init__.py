@@ -2,7 +2,7 @@
 
 Case: ``mlc``. Metrics, in s (lower) and B/s (higher); MLC's 1 MB/sec is 1e6 B/s:
 ``idle_latency`` by ``from`` and ``to`` (NUMA nodes, or sockets where MLC does not see nodes; ``cpu`` and ``to`` with
--a), or of one --idle_latency run by what it was told: ``buffer`` in bytes, ``core``, ``memory_core``, ``to``,
+-a), or of one --idle_latency run by its options: ``buffer`` in bytes, ``core``, ``memory_core``, ``to``,
 ``stride``; ``local_latency`` the lowest of a node to itself; ``bandwidth`` by ``from`` and ``to``; ``peak_bandwidth``
 and ``max_bandwidth`` (--max_bandwidth) by ``mix`` of reads and writes, of which ``peak_read_bandwidth`` and
 ``max_read_bandwidth`` are all reads; ``loaded_latency`` and ``loaded_bandwidth`` by injected ``delay``; ``c2c_latency``
@@ -12,9 +12,10 @@ of one pair of cores by ``reader_core``, ``writer_core``, ``memory_core``.
 differ in other options only, their figures carry them as ``options``.
 
 A latency is of sequential access with the prefetchers off. Where MLC cannot switch them off it visits memory at
-random, on AMD always: these are other metrics, ``idle_latency_random`` and so on, told by the heading (3.10 and
-later), by MLC's word that it could not modify them, or by -r. Sequential with the prefetchers left on (-e, or heading
-and message at odds) is neither: ``_prefetched``. Up to 3.9, and in single runs, nothing tells that AMD's were random.
+random, on AMD always: these are other metrics, ``idle_latency_random`` and so on, recognised by the heading (3.10 and
+later), by MLC's message that it could not modify them, or by -r. Sequential with the prefetchers left on (-e, or
+heading and message disagree) is neither: ``_prefetched``. Up to 3.9, and in single runs, AMD's random access is not
+printed.
 
 Source: Intel's documentation of MLC 3.x, and outputs of versions 3.1 to 3.12.
 """
@@ -45,7 +46,7 @@ _SECTIONS = {
     "bandwidth": MATRIX,
     "c2c_latency": CACHES,
 }
-_SAID = {
+_ACCESS_NOTES = {
     "_random": "latencies are of random access: not comparable with sequential ones",
     "_prefetched": "latencies are of sequential access with the prefetchers left on: "
     "comparable neither with MLC's usual ones nor with random ones",
@@ -53,12 +54,12 @@ _SAID = {
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """The measurements of every run in ``raw``; ``command`` tells a whole run's options, which MLC does not print.
+    """The measurements of every run in ``raw``; ``command`` has a full run's options, which MLC does not print.
 
     Raises ParseError where no figure can be read.
     """
     text = decode(raw)
-    reader = _Reader(words.asked(command))
+    reader = _Reader(words.options_of(command))
     lines = numbered(text)
     for position, (n, line) in enumerate(lines):
         reader.take(n, line, position == len(lines) - 1)
@@ -70,7 +71,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """One printed figure; a latency's metric still lacks what it says of the way memory was visited."""
+    """One printed figure; a latency's metric still lacks the suffix for the kind of access."""
 
     metric: str
     value: float
@@ -83,36 +84,36 @@ class _Run:
     """What one run of MLC printed; a text may hold several."""
 
     options: Options | None = None  # from its own line, or from the command
-    own_line: bool = False
+    command_line: bool = False
     banner: bool = False
     buffer: str | None = None  # as printed, in bytes
     access: str | None = None  # as the heading has it
     no_control: bool = False
     goes_random: bool = False
     read_only: bool = False
-    sections: dict[str, int] = field(default_factory=dict)  # those begun, with their lines
+    sections: dict[str, int] = field(default_factory=dict)  # by name, the line each begins on
     figures: dict[tuple[str, tuple[tuple[str, str], ...]], _Figure] = field(default_factory=dict)
 
     @property
-    def given(self) -> Options:
+    def settings(self) -> Options:
         return self.options or Options()
 
     @property
     def suffix(self) -> str:
-        """What the names of this run's latencies end in."""
-        untouched = self.no_control or self.goes_random or (self.given.has("e") and self.given.value("e") != "0")
+        """The suffix of this run's latency metrics."""
+        untouched = self.no_control or self.goes_random or (self.settings.has("e") and self.settings.value("e") != "0")
         if self.access == "random" or (self.access is None and (self.no_control or self.goes_random)):
             return "_random"
-        if self.access is None and self.given.has("r"):
+        if self.access is None and self.settings.has("r"):
             return "_random"
         return "_prefetched" if untouched else ""
 
     def traffic(self) -> dict[str, str]:
         """Labels of figures measured under load, where that is not MLC's usual one."""
         labels = {}
-        if (mix := self.given.mix) and not self.read_only:
+        if (mix := self.settings.mix) and not self.read_only:
             labels["mix"] = mix
-        if self.given.has("U"):
+        if self.settings.has("U"):
             labels["traffic"] = "random"
         return labels
 
@@ -145,14 +146,14 @@ class _Table:
 
 @dataclass(slots=True)
 class _Reader:
-    """Goes through a text line by line, remembering which run and which table it is in."""
+    """Reads a text line by line and keeps track of the current run and table."""
 
     command: Options | None
     runs: list[_Run] = field(default_factory=list)
     version: str | None = None
     section: str | None = None
     table: _Table | None = None
-    remote: Mapping[str, str] | None = None  # labels of the cache-to-cache matrix whose title stands above
+    remote: Mapping[str, str] | None = None  # labels of the cache-to-cache matrix under the last title
     pair: Mapping[str, str] | None = None  # nodes that a verbose run names before their latency
     drive: bool = False
     last: bool = False  # no line's end comes after this one
@@ -161,7 +162,7 @@ class _Reader:
     left_line: int = 0  # the last line of which something was left out
     short_row: bool = False  # the last row has fewer figures than its table
     left_out: dict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=dict)
-    unread: list[tuple[int, str]] = field(default_factory=list)  # headings of what nobody here reads
+    unread: list[tuple[int, str]] = field(default_factory=list)  # headings of tables that are not read
     trouble: tuple[int, str] | None = None
 
     def __post_init__(self) -> None:
@@ -195,10 +196,10 @@ class _Reader:
     def _fact(self, line: str) -> bool:
         """Whether ``line`` says how this run, or the next one, measures."""
         if match := words.COMMAND_LINE.search(line):
-            if self.run.figures or self.run.own_line:
+            if self.run.figures or self.run.command_line:
                 self._begin()
-            self.run.options, self.run.own_line = words.options(match[1].split()), True
-            self.section = self.run.given.section
+            self.run.options, self.run.command_line = words.options(match[1].split()), True
+            self.section = self.run.settings.section
         elif match := words.BUFFER.search(line):
             self._begin_again()
             self.run.buffer = words.printed_buffer(match)
@@ -215,7 +216,7 @@ class _Reader:
         return True
 
     def _begin_again(self) -> None:
-        """MLC says such things before it measures: after figures, another run has begun without a banner."""
+        """MLC prints such lines before it measures: after figures, another run has begun without a banner."""
         if self.run.figures:
             self._begin()
 
@@ -237,14 +238,14 @@ class _Reader:
         return True
 
     def _alone(self, n: int, line: str) -> bool:
-        """Whether ``line`` tells by itself what it measures."""
-        given = self.run.given
+        """Whether ``line`` itself names what it measures."""
+        settings = self.run.settings
         if match := words.VERBOSE.search(line):
             self.pair = {"from": match[1], "to": match[2]}
         elif match := words.ITERATION.search(line):
-            labels = dict(self.pair or words.placement(given, _SINGLE))
-            # A default buffer differs from host to host; one that was asked for is part of the question.
-            buffer = given.buffer or (None if self.run.options and not given.has("b") else self.run.buffer)
+            labels = dict(self.pair or words.placement(settings, _SINGLE))
+            # A default buffer differs from host to host; a requested one is a label.
+            buffer = settings.buffer or (None if self.run.options and not settings.has("b") else self.run.buffer)
             if buffer and not self.pair:
                 labels["buffer"] = buffer
             self._clocks(n, "idle_latency", match[1], labels)
@@ -260,7 +261,7 @@ class _Reader:
             if match[3]:
                 self.remote = {**self.remote, "homed": match[3].lower()}
         elif match := words.PAIR.match(line):
-            labels = {"state": "HIT" if given.has("H") else "HITM", **dict(words.placement(given, _COUPLE))}
+            labels = {"state": "HIT" if settings.has("H") else "HITM", **dict(words.placement(settings, _COUPLE))}
             self._clocks(n, "c2c_latency", match[1], labels)
         else:
             return False
@@ -278,10 +279,10 @@ class _Reader:
         if first := words.columns(line, self.drive):
             self._first_row(*first)
             return True
-        found = words.row(line)
-        if not found:
+        row = words.row(line)
+        if not row:
             return False
-        node, cells = found
+        node, cells = row
         what = f"row {node} of the {words.NAMES[self.section or IDLE]}"
         if not self.table:
             if any("." in cell for cell in cells):
@@ -289,11 +290,11 @@ class _Reader:
             return True
         self.table.rows += 1
         cells, rest = _cells(cells)
-        wanted = len(self.table.columns)
-        if len(cells) > wanted or (len(cells) < wanted and not rest and not self.last):
-            self._leave(n, what, line, f"with {len(cells)} cells under {wanted} nodes")
+        count = len(self.table.columns)
+        if len(cells) > count or (len(cells) < count and not rest and not self.last):
+            self._leave(n, what, line, f"with {len(cells)} cells under {count} nodes")
             return True
-        self.short_row = len(cells) < wanted
+        self.short_row = len(cells) < count
         if not self.short_row and cells[-1] in words.NOTHING_HERE:
             self.read_line = n
         for at, (column, cell) in enumerate(zip(self.table.columns, cells, strict=False)):
@@ -303,7 +304,7 @@ class _Reader:
         return True
 
     def _first_row(self, corner: str, columns: tuple[str, ...]) -> None:
-        """Begin a matrix, unless it is a second one under one heading: then nobody knows what it is of."""
+        """Begin a matrix, unless it is a second one under one heading, whose meaning is unknown."""
         again = self.table is not None and self.table.rows > 0
         metric = {IDLE: "idle_latency", MATRIX: "bandwidth"}.get(self.section or "", "c2c_latency")
         labels = self.remote if self.section == CACHES else self.run.traffic() if self.section == MATRIX else {}
@@ -341,7 +342,9 @@ class _Reader:
         labels = {"delay": str(int(head)), **self.run.traffic()}
         for at, (cell, metric) in enumerate(zip(cells, ("loaded_latency", "loaded_bandwidth"), strict=False)):
             ends = (2 - at) if at == len(cells) - 1 and not rest else 0
-            if not (metric == "loaded_latency" and self.run.given.has("T")):  # no latency was asked for: it prints 0.00
+            if not (
+                metric == "loaded_latency" and self.run.settings.has("T")
+            ):  # no latency was asked for: it prints 0.00
                 self._add(n, metric, cell, labels, ends)
         return True
 
@@ -376,26 +379,26 @@ class _Reader:
         self.left_out.setdefault((what, why), []).append((n, " ".join(word.split())[:40]))
 
     def end_missing(self, text: str) -> str | None:
-        """Why the text is cut; None where the last run's end is there, or nobody can know."""
+        """Why the text is truncated; None where the last run is complete, or that cannot be known."""
         run, last = self.run, text.count("\n") + 1
         inside = cut_in_line(text)
         if self.unread and not (inside and self.unread[-1][0] == last):
-            return None  # its last table may be one that nobody here reads
+            return None  # its last table may be one that is not read
         matrix = self.table if self.table and self.table.metric != "c2c_latency" else None
         more_rows = matrix and (matrix.corner == "cpu" or matrix.rows < len(matrix.columns))
         if inside and (self.read_line < last or self.left_line == last or self.short_row or more_rows):
             return inside
-        if self.pair or ((run.banner or run.own_line) and not run.figures):
+        if self.pair or ((run.banner or run.command_line) and not run.figures):
             return cut("no figures of the last run")
         labels: dict[str, list[Mapping[str, str]]] = {}
         for f in run.figures.values():
             labels.setdefault(_SECTIONS.get(f.metric, LOADED), []).append(f.labels)
         nodes = max(len({f.labels.get("from") for f in r.figures.values() if "to" in f.labels}) for r in self.runs)
-        whole = not run.given.mode and (run.banner or len(set(words.WHOLE_RUN) & run.sections.keys()) > 1)
+        full_run = not run.settings.mode and (run.banner or len(set(words.WHOLE_RUN) & run.sections.keys()) > 1)
         table = self.table
         begun = Begun(
-            run.given,
-            whole,
+            run.settings,
+            full_run,
             nodes,
             list(run.sections),
             labels,
@@ -410,7 +413,7 @@ class _Reader:
         suffixes = [run.suffix for run in runs if any(f.unit == "s" for f in run.figures.values())]
         for suffix in dict.fromkeys(filter(None, suffixes)):
             some = "" if all(s == suffix for s in suffixes) else f"{suffixes.count(suffix)} of {len(suffixes)} runs: "
-            yield some + _SAID[suffix]
+            yield some + _ACCESS_NOTES[suffix]
         for (what, why), places in list(self.left_out.items())[:_MOST_NOTES]:
             n, word = places[0]
             more = f" (and {len(places) - 1} more)" if len(places) > 1 else ""
@@ -428,20 +431,22 @@ class _Reader:
             yield f"{most} runs alike: repeats of a measurement go by the same names"
 
     def nothing(self, lines: Sequence[tuple[int, str]]) -> ParseError:
-        said = [(n, line.strip()) for n, line in lines if line.strip()]
+        printed = [(n, line.strip()) for n, line in lines if line.strip()]
         sections = [(n, name) for run in self.runs for name, n in run.sections.items()]
-        wanted = "latencies or bandwidths measured by Intel Memory Latency Checker"
+        expected = "latencies or bandwidths measured by Intel Memory Latency Checker"
         if self.trouble:
-            return ParseError(_TOOL, wanted, line=self.trouble[0], got=self.trouble[1])
+            return ParseError(_TOOL, expected, line=self.trouble[0], got=self.trouble[1])
         if sections:
             n, name = sections[-1]
-            got = next((line for at, line in reversed(said) if at > n), "the end of the text")
+            got = next((line for at, line in reversed(printed) if at > n), "the end of the text")
             return ParseError(_TOOL, f"figures under the heading of {words.NAMES[name]}", line=n, got=got)
         if self.unread:
-            return ParseError(_TOOL, f"{wanted} in a mode that is read", line=self.unread[0][0], got=self.unread[0][1])
-        if not said:
-            return ParseError(_TOOL, wanted, got="no output")
-        return ParseError(_TOOL, wanted, line=said[-1][0], got=said[-1][1])
+            return ParseError(
+                _TOOL, f"{expected} in a mode that is read", line=self.unread[0][0], got=self.unread[0][1]
+            )
+        if not printed:
+            return ParseError(_TOOL, expected, got="no output")
+        return ParseError(_TOOL, expected, line=printed[-1][0], got=printed[-1][1])
 
 
 def _cells(line: Sequence[str]) -> tuple[list[str], bool]:
@@ -451,10 +456,10 @@ def _cells(line: Sequence[str]) -> tuple[list[str], bool]:
 
 
 def _missing(run: _Run) -> Iterator[str]:
-    """What a run began, or should have come to, and has no figures of."""
-    found = {_SECTIONS.get(f.metric, LOADED) for f in run.figures.values()}
+    """Notes on sections and headline figures that a run began and has no figures of."""
+    sections = {_SECTIONS.get(f.metric, LOADED) for f in run.figures.values()}
     for name, n in run.sections.items():
-        if name not in found:
+        if name not in sections:
             yield f"line {n}: no {words.NAMES[name]} under their heading"
     for metric in _ALL_READS:
         mixes = {f.labels["mix"] for f in run.figures.values() if f.metric == metric}
@@ -468,11 +473,11 @@ def _named(runs: Sequence[_Run]) -> Iterator[Measurement]:
     points: dict[tuple[str, tuple[tuple[str, str], ...]], set[str]] = {}
     for run, figures in final:
         for f in figures:
-            points.setdefault((f.metric, tuple(sorted(f.labels.items()))), set()).add(run.given.others)
+            points.setdefault((f.metric, tuple(sorted(f.labels.items()))), set()).add(run.settings.others)
     for run, figures in final:
         for f in figures:
             labels = dict(f.labels)
-            if run.given.others and len(points[f.metric, tuple(sorted(f.labels.items()))]) > 1:
-                labels["options"] = run.given.others
+            if run.settings.others and len(points[f.metric, tuple(sorted(f.labels.items()))]) > 1:
+                labels["options"] = run.settings.others
             better = Better.LOWER if f.unit == "s" else Better.HIGHER
             yield Measurement(_TOOL, _CASE, f.metric, f.value, f.unit, better, labels=labels)

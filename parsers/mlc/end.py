@@ -1,4 +1,4 @@
-"""Whether MLC's output goes on to its end: it prints no word that it is done, but what each table holds is known."""
+"""Whether MLC's output is complete. MLC prints no end line, but the contents of each table are known."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from dataclasses import dataclass
 
 from parsers.mlc.words import CACHES, IDLE, LOADED, MATRIX, MOST, NAMES, PEAK, WHOLE_RUN, Options
 
-_LAST_DELAY = "20000"  # of the delays that MLC injects where nobody says others
+_LAST_DELAY = "20000"  # of the delays that MLC injects by default
 _LAST_MIX, _LAST_WORDY_MIX, _WORDY_MIX = "stream_triad", "1:1_nt", "4:1"
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What is known of the last run: its options, the sections it came to, the labels of each section's figures."""
+    """The last run: its options, the sections it reached, the labels of each section's figures."""
 
-    given: Options
-    whole: bool  # no mode was asked for
-    nodes: int  # with cores of their own, as far as the text tells
+    settings: Options
+    full_run: bool  # no mode was asked for
+    nodes: int  # with their own cores, as far as the text shows
     sections: Sequence[str]
     labels: Mapping[str, Sequence[Mapping[str, str]]]
     columns: int | None = None  # of the matrix that the text ends in
@@ -28,7 +28,7 @@ class Begun:
 
 
 def section_missing(run: Begun) -> str | None:
-    """What ``run`` lacks at its end, in words; None where it is all there, or nobody can know."""
+    """What ``run`` lacks at its end, in words; None where it is complete, or that cannot be known."""
     if not run.sections:
         return None
     last = run.sections[-1]
@@ -37,12 +37,12 @@ def section_missing(run: Begun) -> str | None:
     missing = {PEAK: _mixes, MOST: _mixes, LOADED: _delays, CACHES: _caches}.get(last, _nothing)(run, last)
     if missing:
         return missing
-    absent = [NAMES[name] for name in WHOLE_RUN if name not in run.sections] if run.whole else []
+    absent = [NAMES[name] for name in WHOLE_RUN if name not in run.sections] if run.full_run else []
     return ", ".join(absent) or None
 
 
 def _nothing(run: Begun, section: str) -> None:
-    """A matrix of latencies or bandwidths: a node of memory alone has a column and no row, so rows tell nothing."""
+    """For matrices of latencies or bandwidths: a memory-only node has a column and no row, so rows prove nothing."""
 
 
 def _mixes(run: Begun, section: str) -> str | None:
@@ -52,13 +52,13 @@ def _mixes(run: Begun, section: str) -> str | None:
 
 
 def _delays(run: Begun, section: str) -> str | None:
-    if run.given.has("d") or run.given.has("g") or _LAST_DELAY in run.values(section, "delay"):
+    if run.settings.has("d") or run.settings.has("g") or _LAST_DELAY in run.values(section, "delay"):
         return None
     return f"{NAMES[section]} at a delay of {_LAST_DELAY}"
 
 
 def _caches(run: Begun, section: str) -> str | None:
-    if run.given.has("c") or run.given.has("w"):  # of one pair of cores
+    if run.settings.has("c") or run.settings.has("w"):  # of one pair of cores
         return None
     if run.values(section, "state") != {"HIT", "HITM"}:
         return f"{NAMES[section]} within a socket, of HIT and HITM"

@@ -100,7 +100,7 @@ _SIZE = re.compile(r"([0-9]{1,12})([kKmMgG]?)")
 _KIBIBYTES = {"": 1, "K": 1, "M": 1 << 10, "G": 1 << 20}
 _PROGRAM = re.compile(r"(?:^|[\s/;&\\])mlc(?:_\w{1,20})?(?:\.exe)?(?=\s|$)")
 
-# Why a run came to nothing, in MLC's words or the system's.
+# Messages of MLC or the system about why a run failed.
 REFUSAL = re.compile(
     r"huge ?pages?\b.*(?:allocat|fail)|allocation failed|unable to (?:allocate|open)|"
     r"unsupported (?:processor|argument)|invalid argument|not supported by this processor|segmentation fault|"
@@ -112,12 +112,12 @@ REFUSAL = re.compile(
 
 
 def clean(line: str) -> str:
-    """``line`` without what stands around it in mails, Markdown tables and mpirun's output."""
+    """``line`` without the marks that mails, Markdown tables and mpirun add around it."""
     return _PREFIX.sub("", line, count=1).replace("|", " ").strip()
 
 
 def section_of(line: str) -> str | None:
-    """Which table the heading ``line`` begins; None for no heading, or one of a table nobody here reads."""
+    """Which table the heading ``line`` begins; None for no heading, or for a table that is not read."""
     return next((name for name, pattern in _SECTIONS if pattern.match(line)), LOADED if CURVE.match(line) else None)
 
 
@@ -148,12 +148,12 @@ class Options:
     @property
     def mix(self) -> str | None:
         """The share of reads and writes that -W asks for."""
-        asked = self.value("W")
-        return _WRITE_MIXES.get(asked, f"W{asked}") if asked and not self.has("R") else None
+        code = self.value("W")
+        return _WRITE_MIXES.get(code, f"W{code}") if code and not self.has("R") else None
 
     @property
     def others(self) -> str:
-        """Whatever may tell one run from another of the same mode: all but how long and how wordy."""
+        """The options that distinguish runs of the same mode: all but duration and verbosity."""
         return " ".join(sorted({f"-{name}{value}" for name, value in self.letters if name not in "tvB"}))[:200]
 
 
@@ -172,8 +172,8 @@ def options(words: Sequence[str]) -> Options:
     return Options(mode, tuple(letters))
 
 
-def asked(command: Sequence[str]) -> Options | None:
-    """The options in an argument vector that runs MLC, through whatever wrapper; None where it runs something else."""
+def options_of(command: Sequence[str]) -> Options | None:
+    """The options in an argument vector that runs MLC, through any wrapper; None where it runs something else."""
     words = " ".join(command)[:20_000]
     program = _PROGRAM.search(words)
     return (
@@ -190,10 +190,10 @@ def printed_buffer(match: re.Match[str]) -> str:
     return str(max(same or [near], key=lambda k: k & -k) * 1024)
 
 
-def placement(given: Options, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The labels that ``given`` puts on a figure, by the options' ``names``."""
+def placement(settings: Options, names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The labels that ``settings`` gives a figure, by the options' ``names``."""
     for letter, name in names.items():
-        if value := given.value(letter):
+        if value := settings.value(letter):
             yield name, value
 
 

@@ -3,7 +3,7 @@
 Case: the scenario (``SingleStream``, ``MultiStream``, ``Server``, ``Interactive``, ``Offline``), or ``accuracy``.
 LoadGen runs Interactive as Server: the limits of TTFT and TPOT tell them apart, or the word in the command.
 
-Metrics, in 1/s and higher where nothing else is said: ``samples_per_second`` and ``tokens_per_second`` (the completed
+Metrics, in 1/s and higher unless stated otherwise: ``samples_per_second`` and ``tokens_per_second`` (the completed
 ones in Server), ``inferred_tokens_per_second`` (samples times a factor, gptj), ``scheduled_samples_per_second`` (what
 was asked for: it describes), ``qps_with_overhead`` and ``_without_``, ``tps_`` the same. Seconds, lower (in Offline,
 where all samples wait from the start, they only describe): ``latency_min``, ``_max``, ``_mean``, ``_p50`` to
@@ -54,7 +54,7 @@ _TAIL = re.compile(r"(?<![\w.+-])[\w.+-]{1,60}\Z")
 
 
 class _Reader:
-    """Everything a stream of lines says, in memory that does not grow with it."""
+    """Reads a stream of lines in memory that does not grow with it."""
 
     def __init__(self) -> None:
         self.detail, self.summary = DetailReader(), SummaryReader()
@@ -69,7 +69,7 @@ class _Reader:
         self._json_size = 0
 
     def read(self, lines: Lines) -> None:
-        """Read to the end. Raises ParseError where it soon shows that this is another file, DamagedError."""
+        """Read to the end. Raises ParseError early for another kind of file, and DamagedError."""
         others, mark = OTHERS.match, MARK
         n = 0
         for n, line in enumerate(lines, 1):
@@ -86,7 +86,7 @@ class _Reader:
 
     @property
     def empty_list(self) -> bool:
-        """Whether all there is is ``[`` and ``]``, as LoadGen writes where no responses are logged."""
+        """Whether the text is only ``[`` and ``]``, as LoadGen writes where no responses are logged."""
         return self._first is not None and self._first.strip() == b"[" and self.last is not None and self.last[1] == "]"
 
     def _take_text(self, n: int, raw: bytes, open_end: bool) -> None:
@@ -105,7 +105,7 @@ class _Reader:
             self._take_line(n, text, open_end)
 
     def _without_cut(self, n: int, text: str) -> str:
-        """``text``, which nothing ends, without a figure that stands at its very end: it may have lost digits."""
+        """``text``, an unterminated line, without a figure at its very end: that may have lost digits."""
         tail = _TAIL.search(text)
         if tail is None or not any(c.isdigit() for c in tail[0]):
             return text
@@ -113,11 +113,11 @@ class _Reader:
         return text[: tail.start()]
 
     def _take_line(self, n: int, text: str, open_end: bool) -> None:
-        said = text.strip()
-        if not said:
+        stripped = text.strip()
+        if not stripped:
             return
-        self.last = (n, said)
-        if said.startswith('"pid"') and _OLD_DETAIL.match(text):
+        self.last = (n, stripped)
+        if stripped.startswith('"pid"') and _OLD_DETAIL.match(text):
             self.old_detail = self.old_detail or n
         elif not self.report.take(n, text):
             self.summary.take(n, text)
@@ -158,14 +158,14 @@ class _Reader:
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
-    """What ``raw`` says, as ``parse_stream``."""
+    """The results in ``raw``, as ``parse_stream``."""
     return parse_stream(io.BytesIO(raw), command)
 
 
 def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
     """The results in ``file``, packed with gzip or not, read as it goes: a detail log of any size takes little memory.
 
-    ``command`` may tell what the log does not: the Interactive scenario, a compliance test, a search for the peak. Runs
+    ``command`` may add what the log lacks: the Interactive scenario, a compliance test, a search for the peak. Runs
     that break their rules are left out where there are others, else kept and ``invalid``. Raises ParseError where the
     file holds no result.
     """
@@ -197,7 +197,7 @@ def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
 
 
 def _loadgen(reader: _Reader) -> list[Run]:
-    """LoadGen's runs, one that is in the text both as summary and as records taken once."""
+    """LoadGen's runs. A run that the text has both as summary and as records counts once."""
     summaries, details = reader.summary.finish(), reader.detail.finish()
     for detail in details:
         same = [run for run in summaries if run.scenario == detail.scenario and run.verdict == detail.verdict]
@@ -213,7 +213,7 @@ def _loadgen(reader: _Reader) -> list[Run]:
 def _settle(
     runs: Iterable[Run | Report], command: Sequence[str], notes: list[str]
 ) -> tuple[list[Measurement], str | None]:
-    """The measurements of the runs that count, or of all where none does; and why none does."""
+    """The measurements of the valid runs, or of all where none is valid; and why none is."""
     judged = [(run, run.case(command), "; ".join(run.wrong(command))) for run in runs]
     used = [entry for entry in judged if not entry[2]] or judged
     several = len(judged) > 1
@@ -229,7 +229,7 @@ def _settle(
 
 
 def _cut(reader: _Reader, runs: Iterable[Run | Report]) -> str | None:
-    """That the text ends within one of several results, though others are whole."""
+    """A sentence where the text ends within one of several results and others are complete."""
     if any(not run.ended for run in runs):
         return CUT.format("one of its results ends before its last line")
     if begun := reader.summary.begun:
@@ -238,7 +238,7 @@ def _cut(reader: _Reader, runs: Iterable[Run | Report]) -> str | None:
 
 
 def _no_score(reader: _Reader, command: Sequence[str]) -> str | None:
-    """Why accuracy that stands alone is not an accuracy run's, if so."""
+    """Why an accuracy without a run is not an accuracy run's, if so."""
     if reader.accuracy.verification is not None:
         return "a compliance test's verification, not the accuracy of a run"
     word = hint(command)
@@ -253,32 +253,32 @@ def _version(runs: list[Run], reports: list[Report]) -> str | None:
 
 
 def _nothing(reader: _Reader) -> ParseError:
-    """What was expected and is not there, as closely as the text allows."""
+    """The error that names what is missing, as precisely as the text allows."""
     line: int | None
-    said: str | None
-    line, said = reader.last or (None, "no output")
+    got: str | None
+    line, got = reader.last or (None, "no output")
     details, summary = reader.detail.runs, reader.summary
     if any((run.mode or "").startswith("Accuracy") for run in details + summary.runs):
-        wanted, said = "a performance result; this is a log of an accuracy-mode run, which has none", None
+        expected, got = "a performance result; this is a log of an accuracy-mode run, which has none", None
     elif details:
-        wanted = "LoadGen's result_* records after its settings"
-        line, said = reader.detail.last_key or (details[-1].line, "")
+        expected = "LoadGen's result_* records after its settings"
+        line, got = reader.detail.last_key or (details[-1].line, "")
     elif summary.title is not None:
-        wanted = "samples per second or latencies in LoadGen's summary"
+        expected = "samples per second or latencies in LoadGen's summary"
     elif reader.old_detail is not None:
-        wanted = "result_* records; detail logs before LoadGen 1.0 have none, their results are in the summary"
-        line, said = reader.old_detail, None
+        expected = "result_* records; detail logs before LoadGen 1.0 have none, their results are in the summary"
+        line, got = reader.old_detail, None
     elif reader.accuracy.verification is not None:
-        wanted = "a result; this is the verification of a compliance test"
-        line, said = reader.accuracy.verification, None
+        expected = "a result; this is the verification of a compliance test"
+        line, got = reader.accuracy.verification, None
     elif reader.accuracy.hash is not None:
-        wanted = "a score beside the hash of a run's responses"
-        line, said = reader.accuracy.hash, None
+        expected = "a score beside the hash of a run's responses"
+        line, got = reader.accuracy.hash, None
     elif summary.ending is not None:
-        wanted = "a performance result; this is the summary of an accuracy-mode run, which has none"
-        line, said = summary.ending, None
+        expected = "a performance result; this is the summary of an accuracy-mode run, which has none"
+        line, got = summary.ending, None
     elif reader.empty_list:
-        wanted, said = _NO_RESPONSES, None
+        expected, got = _NO_RESPONSES, None
     else:
-        wanted = "LoadGen's summary or detail log, accuracy.txt, or a report of MLPerf's endpoints client"
-    return ParseError(TOOL, wanted, line=line, got=said or None)
+        expected = "LoadGen's summary or detail log, accuracy.txt, or a report of MLPerf's endpoints client"
+    return ParseError(TOOL, expected, line=line, got=got or None)

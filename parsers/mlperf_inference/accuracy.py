@@ -62,14 +62,14 @@ _COCO = re.compile(
 _VERIFICATION = re.compile(
     r"TEST (?:PASS|FAIL)\b|TEST[0-9]{2} verification complete|Verifying (?:accuracy|performance)\."
 )
-# How every line begins that is read here; the rest of a program's output is passed over quickly.
+# The beginning of every line that is read here; other output is skipped quickly.
 _BEGINS = re.compile(
     r"acc|auc|map|bleu|word error|[{']|metric/|TestScen|Average Prec|hash=|TEST|Verifying", re.IGNORECASE
 )
 
 
 class AccuracyReader:
-    """Takes lines, keeps what they say of accuracy; the first where several say the same."""
+    """Takes lines and keeps their accuracy figures; of several with one name the first."""
 
     def __init__(self) -> None:
         self.values: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
@@ -93,8 +93,8 @@ class AccuracyReader:
         """Read one line, its end taken off; with ``open_end`` nothing ended it, and figures may be missing."""
         before = len(self.values)
         self._take(n, line)
-        whole = line.rstrip().endswith("}") or "hash=" in line
-        if open_end and len(self.values) > before and not whole:
+        complete = line.rstrip().endswith("}") or "hash=" in line
+        if open_end and len(self.values) > before and not complete:
             self._half_line = n
 
     def _take(self, n: int, line: str) -> None:
@@ -127,7 +127,7 @@ class AccuracyReader:
 
     def take_object(self, value: dict[str, Any]) -> None:
         """Read a JSON object that is laid out over several lines, as the dict on one line is."""
-        members = {_known(key): figure for key, figure in value.items() if number(figure) is not None}
+        members = {_metric_name(key): figure for key, figure in value.items() if number(figure) is not None}
         if members.keys() & {*_HIGHER, *_LOWER}:
             for key, figure in members.items():
                 self.put(key, figure, False)
@@ -152,21 +152,21 @@ class AccuracyReader:
     def finish(self) -> list[Measurement]:
         if self._coco is not None and ("map", ()) not in self.values:
             self.put("map", self._coco, False)
-        made = []
+        measurements = []
         for (name, labels), value in self.values.items():
-            made.append(Measurement(TOOL, CASE, name, value, "1", _KINDS[name], labels=dict(labels)))
-        return made
+            measurements.append(Measurement(TOOL, CASE, name, value, "1", _KINDS[name], labels=dict(labels)))
+        return measurements
 
     def _take_members(self, text: str) -> None:
-        found = _MEMBER.findall(text)
-        names = {_known(key) for key, _, _ in found}
-        if "total" in names and any(bracket for _, bracket, _ in found):  # PointPainting: mAP by class and in total
-            for key, bracket, figure in found:
+        members = _MEMBER.findall(text)
+        names = {_metric_name(key) for key, _, _ in members}
+        if "total" in names and any(bracket for _, bracket, _ in members):  # PointPainting: mAP by class and in total
+            for key, bracket, figure in members:
                 self.put("map", figure, False, {"class": key.lower()} if bracket else None)
         elif names & {*_HIGHER, *_LOWER}:
-            for key, bracket, figure in found:
+            for key, bracket, figure in members:
                 if not bracket:
-                    self.put(_known(key), figure, False)
+                    self.put(_metric_name(key), figure, False)
 
     def _check(self) -> None:
         """Whether the accuracy printed is what its own counts give."""
@@ -179,6 +179,6 @@ class AccuracyReader:
             self.notes.append(note)
 
 
-def _known(key: str) -> str:
+def _metric_name(key: str) -> str:
     name = key.strip().lower().replace("-", "_").replace(" ", "_")
     return _OTHER_NAMES.get(name, name)

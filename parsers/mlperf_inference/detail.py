@@ -64,7 +64,7 @@ _SETTINGS = {
 
 
 class DetailReader:
-    """Takes records in their order; those of several processes, told apart by pid, may be mixed."""
+    """Takes records in their order; those of several processes may be mixed and are separated by pid."""
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
@@ -106,11 +106,11 @@ class DetailReader:
 
 
 def take_result(run: Run, key: str, value: object) -> None:
-    """Read what one result_* or early_stopping_* key says."""
+    """Read the value of one result_* or early_stopping_* key."""
     figure = number(value)
-    if known := _RESULTS.get(key):
+    if kind := _RESULTS.get(key):
         run.completed |= "completed" in key
-        _put(run, known[0], value, known[1])
+        _put(run, kind[0], value, kind[1])
     elif key == _OVERHEAD_TOKENS:
         if run.scenario != "Server":
             _put(run, "tps_with_overhead", value)

@@ -91,7 +91,7 @@ class Report:
         return "".join(word.capitalize() for word in (self.pattern or "endpoints").split("_"))
 
     def wrong(self, command: Sequence[str]) -> list[str]:
-        """Why this report is no score, if it is none."""
+        """Why this report is not a score, if so."""
         reasons = [self.broken] if self.broken else []
         if word := hint(command):
             reasons.append(f"not a score by its command: {word}")
@@ -234,8 +234,8 @@ def from_json(value: Mapping[str, Any], line: int) -> Report | None:
 
 def _read_summary(report: Report, value: Mapping[str, Any]) -> None:
     report.version = value["version"][:40] if isinstance(value.get("version"), str) else None
-    for told, metric in _TOTALS.items():
-        report.put(metric, value.get(f"n_samples_{told}"))
+    for count, metric in _TOTALS.items():
+        report.put(metric, value.get(f"n_samples_{count}"))
     report.put("duration", value.get("duration_ns"), NANO)
     report.put("samples_per_second", value.get("qps"))
     report.put("tokens_per_second", value.get("tps"))

@@ -1,4 +1,4 @@
-"""One run of LoadGen as its logs tell it: figures, settings, verdict; and what the rules of MLPerf make of them."""
+"""One run of LoadGen from its logs: figures, settings, verdict, and their check against MLPerf's rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NANO = 1e-9
 CUT = "the output is cut: {}"
 _MOST = 500  # figures of a run; a real one has some forty
 
-# Limits (TTFT, TPOT in ms) by which the rules tell the Interactive scenario from Server; both run as LoadGen's Server.
+# Limits (TTFT, TPOT in ms) that distinguish the Interactive scenario from Server; both run as LoadGen's Server.
 _INTERACTIVE = {(450, 40), (4500, 80), (500, 30), (1500, 15), (2000, 15), (2000, 20)}
 _SERVER = {(2000, 200), (6000, 175), (2000, 100), (2000, 80), (3000, 80)}
 # qsl_rng_seed of the compliance test TEST05, which repeats a run with other seeds, in v0.5 to v4.1 and after.
@@ -52,7 +52,7 @@ _PROCESSED = re.compile(
 _LACKING = re.compile(
     r"Would need to run at least ([0-9]{1,20}) more queries|Need to process at least ([0-9]{1,20}) queries"
 )
-# What in a command or a path says that the run was a compliance test or searched for the best load.
+# Words in a command or a path that mark a compliance test or a search for the best load.
 _HINT = re.compile(
     r"(?<![A-Za-z0-9])(?:TEST0[1-9](?:-[AB])?|ranging|compliance|FindPeakPerformance"
     r"|find[-_]peak[-_]performance(?!\W{1,2}(?:[Ff]alse|0)))(?![A-Za-z0-9])"
@@ -61,22 +61,22 @@ _INTERACTIVE_HINT = re.compile(r"(?<![A-Za-z])interactive(?![A-Za-z])", re.IGNOR
 
 
 def percentile(text: str) -> str | None:
-    """A percentile as it stands in metric names and labels: ``90``, ``99.9``; None for what cannot be one."""
+    """A percentile as in metric names and labels: ``90``, ``99.9``; None for an impossible one."""
     value = number(text)
     return f"{value:g}" if value is not None and 0 < value <= 100 else None
 
 
 def better(metric: str, scenario: str) -> tuple[str, Better]:
-    """Unit and direction of ``metric``. Offline issues all samples at once: how long they wait judges nothing."""
+    """Unit and direction of ``metric``. Offline issues all samples at once: their waiting time is no score."""
     if metric in _EXACT:
         return _EXACT[metric]
     return "s", Better.NONE if scenario == "Offline" else Better.LOWER
 
 
 def hint(command: Sequence[str]) -> str | None:
-    """The word in ``command`` that says this run is no score, if one does."""
-    found = _HINT.search(" ".join(command))
-    return found[0] if found else None
+    """The word in ``command`` that marks this run as no score, if any."""
+    match = _HINT.search(" ".join(command))
+    return match[0] if match else None
 
 
 def says_interactive(command: Sequence[str]) -> bool:
@@ -115,11 +115,11 @@ class Run:
         """Keep a figure in base units; of several under one name the first."""
         if value < 0:
             self.say(f"{metric} is {value:g}, left out")
-        elif (kept := self.values.get((metric, at))) is None:
+        elif (first := self.values.get((metric, at))) is None:
             if len(self.values) < _MOST:
                 self.values[metric, at] = value * factor
-        elif kept != value * factor:
-            self.say(f"{metric} is printed as {kept / factor:.10g} and as {value:.10g}: the first is kept")
+        elif first != value * factor:
+            self.say(f"{metric} is printed as {first / factor:.10g} and as {value:.10g}: the first is kept")
 
     def say(self, note: str) -> None:
         if len(self.notes) < 100:
@@ -138,7 +138,7 @@ class Run:
             self.early.append(f"{which}early stopping needs {wants}")
 
     def finish(self) -> None:
-        """Settle what only the whole run tells: the scenario if not printed, what the latencies are of, the score."""
+        """Derive what needs the full run: the scenario if not printed, what the latencies are of, the score."""
         self.scenario = self.scenario or self._guess()
         if any(m.startswith("query_latency") for m, _ in self.values):  # MultiStream: per query, then per sample
             names = {m: "sample_" + m for m, _ in self.values if m.startswith("latency_") and "early" not in m}
@@ -168,20 +168,20 @@ class Run:
 
     def _guess(self) -> str | None:
         if any(m.startswith("query_latency") for m, _ in self.values):
-            told = "MultiStream"
+            scenario = "MultiStream"
         elif ("qps_with_overhead", "") in self.values:
-            told = "SingleStream"
+            scenario = "SingleStream"
         elif self.completed:
-            told = "Server"
+            scenario = "Server"
         elif ("samples_per_second", "") in self.values:
-            told = "Offline"
+            scenario = "Offline"
         else:
             return None
-        self.say(f"no line names the scenario: {told} by the figures printed")
-        return told
+        self.say(f"no line names the scenario: {scenario} by the figures printed")
+        return scenario
 
     def case(self, command: Sequence[str]) -> str:
-        """The scenario, Interactive told from Server by its latency limits."""
+        """The scenario; Interactive is distinguished from Server by its latency limits."""
         if self.scenario != "Server" or "ttft" not in self.settings or "tpot" not in self.settings:
             return "Interactive" if self.scenario == "Server" and says_interactive(command) else self.scenario or ""
         limits = (self.settings["ttft"] / 1e6, self.settings["tpot"] / 1e6)
@@ -195,7 +195,7 @@ class Run:
         return "Server"
 
     def wrong(self, command: Sequence[str]) -> list[str]:
-        """Why this run is no score, if it is none."""
+        """Why this run is not a score, if so."""
         reasons = []
         if self.verdict is None:
             reasons.append("no line says whether the result is valid: the log is cut or damaged")
@@ -214,21 +214,21 @@ class Run:
     def _compliance(self) -> list[str]:
         """Why this is a run of one of MLPerf's compliance tests, TEST01 to TEST09, if it is."""
         setting = self.settings.get
-        told = []
+        signs = []
         if sampled := setting("accuracy_log_sampling_target") or setting("accuracy_log_probability"):
-            told.append(f"TEST01 or TEST06 to TEST09: it logs responses, {sampled:g}")
+            signs.append(f"TEST01 or TEST06 to TEST09: it logs responses, {sampled:g}")
         if setting("performance_issue_same"):
-            told.append("TEST04: performance_issue_same")
+            signs.append("TEST04: performance_issue_same")
         if setting("performance_issue_unique"):
-            told.append("TEST04-A, TEST07 or TEST09: performance_issue_unique")
+            signs.append("TEST04-A, TEST07 or TEST09: performance_issue_unique")
         if setting("qsl_rng_seed") in {float(seed) for seed in _TEST05}:
-            told.append("TEST05: that test's seeds")
-        if self.audited and not told:
-            told.append("an audit.config overrode the settings")
-        return [f"a compliance run, not a score ({'; '.join(told)})"] if told else []
+            signs.append("TEST05: that test's seeds")
+        if self.audited and not signs:
+            signs.append("an audit.config overrode the settings")
+        return [f"a compliance run, not a score ({'; '.join(signs)})"] if signs else []
 
     def remarks(self) -> Iterator[str]:
-        """What a careful reader wants to know of a run."""
+        """Remarks on a run: settings and figures that qualify its score."""
         yield from self.notes
         yield from self._short()
         if self.scheduled_first:
@@ -246,13 +246,13 @@ class Run:
         ran = self.settings.get("min_duration_ms")
         if ran is not None and ran < needed * 1000:
             yield f"short: the minimum duration is set to {ran / 1000:g} s, the rules want {needed} s"
-        asked, fewest = self.settings.get("min_query_count"), _FEWEST_QUERIES.get(self.scenario or "")
-        if asked is not None and fewest and asked < fewest and not self.early_stopping:
-            yield f"short: the minimum of queries is set to {asked:g}, below the fewest of any rule ({fewest})"
+        minimum, fewest = self.settings.get("min_query_count"), _FEWEST_QUERIES.get(self.scenario or "")
+        if minimum is not None and fewest and minimum < fewest and not self.early_stopping:
+            yield f"short: the minimum of queries is set to {minimum:g}, below the fewest of any rule ({fewest})"
         issued = self.settings.get("samples_per_query")
-        known = self.settings.get("total_samples", self.settings.get("performance_sample_count"))
-        if self.scenario == "Offline" and issued is not None and known is not None:
-            least = min(_FEWEST_SAMPLES, known)
+        samples = self.settings.get("total_samples", self.settings.get("performance_sample_count"))
+        if self.scenario == "Offline" and issued is not None and samples is not None:
+            least = min(_FEWEST_SAMPLES, samples)
             if issued < least:
                 yield f"short: {issued:g} samples, the rules want the data set or {_FEWEST_SAMPLES}: here {least:g}"
 

@@ -42,7 +42,7 @@ _SETTINGS = {
     "performance_issue_same": "performance_issue_same",
     "performance_sample_count": "performance_sample_count",
 }
-# How every line begins that is read here; the rest of a program's output is passed over quickly.
+# The beginning of every line that is read here; other output is skipped quickly.
 _BEGINS = re.compile(
     r"MLPerf|Scenario|Mode |(?:Samples|Tokens|Completed|Scheduled|QPS|TPS|Min|Max|Mean|Per|Result|Early|TTFT|TPOT|No)\b"
     r"| {1,4}[PME]|Recommendations|WARNING: sample|[0-9.]{1,9}(?:th| percentile| warn| ERR)"
@@ -53,7 +53,7 @@ _FLAGS = {"true": 1.0, "false": 0.0}
 
 
 class SummaryReader:
-    """Takes a text's lines one by one; ``finish`` gives the runs among them."""
+    """Takes a text's lines one by one; ``finish`` returns the runs in them."""
 
     def __init__(self) -> None:
         self.runs: list[Run] = []
@@ -66,7 +66,7 @@ class SummaryReader:
 
     @property
     def begun(self) -> int | None:
-        """Where a run begins that has no figure yet and that nothing ended; None where there is none."""
+        """The line on which an unfinished run without figures begins; None where there is none."""
         last = self.runs[-1] if self.runs else None
         return last.line if last and last.titled and not (last.values or last.ended) else None
 

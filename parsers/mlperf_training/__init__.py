@@ -53,12 +53,12 @@ def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
     """As ``parse``, from an open file, which is read line by line."""
     reader = Reader()
     try:
-        found, before = runs(reader.read(Lines(file)))
+        found_runs, before = runs(reader.read(Lines(file)))
     except DamagedError as error:
         raise ParseError(_TOOL, "a log that can be unpacked", got=str(error)) from error
-    if not found:
+    if not found_runs:
         raise _no_run(reader, before)
-    judged = [_Judged(run) for run in found]
+    judged = [_Judged(run) for run in found_runs]
     some = [j for j in judged if not j.error]
     if not some:
         raise judged[0].failure(reader)
@@ -68,12 +68,12 @@ def parse_stream(file: BinaryIO, command: Sequence[str] = ()) -> Parsed:
     ]
     good = any(not one.invalid for one in some)
     invalid = _cut(judged) or (None if good else some[0].invalid)
-    notes = [*_notes(judged), *_overlaps(found)]
-    return Parsed(_TOOL, tuple(measurements), found[0].version, invalid, _few(notes), Standing.UNVERIFIED)
+    notes = [*_notes(judged), *_overlaps(found_runs)]
+    return Parsed(_TOOL, tuple(measurements), found_runs[0].version, invalid, _few(notes), Standing.UNVERIFIED)
 
 
 def _cut(judged: Sequence[_Judged]) -> str | None:
-    """That the text ends within the last of several runs, or before it, where that shows."""
+    """A sentence where the text ends within the last of several runs, or before it."""
     last = judged[-1]
     if not last.run.ended and last.error:
         return f"the output is cut: expected {last.error}"
@@ -89,19 +89,19 @@ def _notes(judged: Sequence[_Judged]) -> Iterator[str]:
     if len(judged) == 1:
         yield from judged[0].notes()
         return
-    made: dict[str, list[int]] = {}
+    places_by_note: dict[str, list[int]] = {}
     for n, one in enumerate(judged):
         for note in dict.fromkeys(one.notes()):
-            made.setdefault(note, []).append(n)
+            places_by_note.setdefault(note, []).append(n)
         if bad := f"left out: expected {one.error}" if one.error else one.invalid:
-            made.setdefault(bad, []).append(n)
-    for note, places in made.items():
+            places_by_note.setdefault(bad, []).append(n)
+    for note, places in places_by_note.items():
         which = ", ".join(map(str, places[:10])) + (", …" if len(places) > 10 else "")
         yield note if len(places) == len(judged) else f"run{'s' if len(places) > 1 else ''} {which}: {note}"
 
 
 class _Judged:
-    """A run, and what it is worth. ``error``: what was expected of it; ``invalid``: why it has no time to train."""
+    """A run and its verdict. ``error``: what it lacks; ``invalid``: why it has no time to train."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -143,17 +143,17 @@ class _Judged:
         return None
 
     def _succeeded(self) -> bool:
-        """Whether run_stop says so; where it says nothing (v0.5), whether the target the log prints was reached."""
+        """Whether run_stop reports success; without a status (v0.5), whether the printed target was reached."""
         if self.run.statuses:
             return self.run.successful
         return any(group.reached and group.printed is not None for group in self.groups)
 
     def _aborted(self) -> str:
         run = self.run
-        said = f"says {' and '.join(_say(s) for s in run.statuses)}" if run.statuses else "does not say success"
+        status = f"says {' and '.join(_say(s) for s in run.statuses)}" if run.statuses else "does not say success"
         reason = f" ({_say(run.reason)})" if run.reason else ""
         bests = [group.best() for group in self.groups[:_MOST_GROUPS]]
-        return f"run_stop {said}{reason}: no time to train" + (f" ({', '.join(bests)})" if bests else "")
+        return f"run_stop {status}{reason}: no time to train" + (f" ({', '.join(bests)})" if bests else "")
 
     def _cut(self) -> str:
         run = self.run
@@ -165,7 +165,7 @@ class _Judged:
         return f"a run_stop: the run that began on line {run.line} did not end{far}{unread}"
 
     def failure(self, reader: Reader) -> ParseError:
-        """The error that this run makes, where it is the only one."""
+        """The error to raise where this run is the only one."""
         if not self.run.ended:
             last = reader.last.decode("utf-8", "replace").strip()
             return ParseError(_TOOL, self.error or "", line=reader.line, got=last)
@@ -174,29 +174,29 @@ class _Judged:
     def measurements(self, labels: Mapping[str, str]) -> Iterator[Measurement]:
         run, case = self.run, self.benchmark or _CASE
 
-        def made(
+        def measurement(
             metric: str, value: float, better: Better = Better.NONE, unit: str = "1", /, **more: str
         ) -> Measurement:
             return Measurement(_TOOL, case, metric, value, unit, better, labels={**more, **labels})
 
         if self.time is not None:
-            yield made("time_to_train", self.time, Better.LOWER, "s")
+            yield measurement("time_to_train", self.time, Better.LOWER, "s")
             if to_train := self._to_train():
-                yield made(*to_train)
+                yield measurement(*to_train)
         for group in self.groups:
             metric, better = group.quality.metric, group.quality.better
-            yield made(metric, group.final.value, better, "1", **group.labels)
+            yield measurement(metric, group.final.value, better, "1", **group.labels)
             for point, value in group.points:
-                yield made(f"{metric}_at", value, better, "1", **group.labels, **point)
+                yield measurement(f"{metric}_at", value, better, "1", **group.labels, **point)
         if run.throughputs:
             middle = sorted(run.throughputs)[(len(run.throughputs) - 1) // 2]
-            yield made("throughput", middle, Better.HIGHER, "1/s")
+            yield measurement("throughput", middle, Better.HIGHER, "1/s")
         for name in ("seed", "global_batch_size", "target"):
             if (fact := run.fact(name)) is not None:
-                yield made(name, fact)
+                yield measurement(name, fact)
 
     def _to_train(self) -> tuple[str, float] | None:
-        """How much training the target took, as the log counts it at the last evaluation, or else at run_stop."""
+        """The amount of training up to the target, as counted at the last evaluation, else at run_stop."""
         counted = [(g.final.unit, g.final.count) for g in self.groups if g.final.count is not None]
         unit, count = counted[0] if counted else self.run.stopped_at_count or ("", 0.0)
         unit = unit_of(self.run, self.benchmark, unit)
@@ -222,7 +222,7 @@ class _Judged:
         yield from _fact_notes(run)
 
     def _doubts(self) -> Iterator[str]:
-        """What speaks against a success."""
+        """Notes on signs that contradict a success."""
         run = self.run
         if not self.groups:
             yield "no evaluation: whether the target was reached cannot be seen"
@@ -235,10 +235,10 @@ class _Judged:
 
 def _fact_notes(run: Run) -> Iterator[str]:
     for name in ("org", "platform"):
-        said = [_say(v) for v in run.facts.get(name, {})][:5]
-        yield from (f"submission_{name} was not filled in: {v!r}" for v in said if _UNFILLED.search(v))
-        if len(said) > 1:
-            yield f"submission_{name} says {' and '.join(map(repr, said))}"
+        values = [_say(v) for v in run.facts.get(name, {})][:5]
+        yield from (f"submission_{name} was not filled in: {v!r}" for v in values if _UNFILLED.search(v))
+        if len(values) > 1:
+            yield f"submission_{name} says {' and '.join(map(repr, values))}"
     org, submitter = run.fact("org"), run.fact("submitter")
     if org and submitter and not (_UNFILLED.search(org) or _UNFILLED.search(submitter)):
         one, other = _letters(org), _letters(submitter)
@@ -256,25 +256,25 @@ def _fact_notes(run: Run) -> Iterator[str]:
             yield f"{count} values of {name} are printed: the first is kept"
 
 
-def _overlaps(found: Sequence[Run]) -> Iterator[str]:
+def _overlaps(runs: Sequence[Run]) -> Iterator[str]:
     """Runs that were under way at the same time: side by side, or ranks whose logs were put one behind the other."""
-    spans = sorted((r.start, r.stop) for r in found if r.start is not None and r.stop is not None)
+    spans = sorted((r.start, r.stop) for r in runs if r.start is not None and r.stop is not None)
     if any(later < stop for (_, stop), (later, _) in pairwise(spans)):
         yield "runs overlap in time: made side by side, or one run's ranks"
 
 
 def _no_run(reader: Reader, before: Run) -> ParseError:
-    wanted = "run_start of an MLPerf Training log"
+    expected = "run_start of an MLPerf Training log"
     if before.stop_line is not None:
-        return ParseError(_TOOL, f"{wanted} before run_stop", line=before.stop_line)
+        return ParseError(_TOOL, f"{expected} before run_stop", line=before.stop_line)
     if reader.loadgen:
-        return ParseError(_TOOL, wanted, line=reader.loadgen, got="LoadGen's log of MLPerf Inference")
+        return ParseError(_TOOL, expected, line=reader.loadgen, got="LoadGen's log of MLPerf Inference")
     last = reader.last.decode("utf-8", "replace").strip()
-    return ParseError(_TOOL, wanted, line=reader.line or None, got=last or "no output")
+    return ParseError(_TOOL, expected, line=reader.line or None, got=last or "no output")
 
 
 def _few(notes: Sequence[str]) -> tuple[str, ...]:
-    """``notes`` without repetitions, and no more of them than anyone reads."""
+    """``notes`` without repetitions, at most ``_MOST_NOTES`` of them."""
     different = list(dict.fromkeys(notes))
     more = len(different) - _MOST_NOTES
     return tuple(different[:_MOST_NOTES] + ([f"and {more} more notes"] if more > 0 else []))

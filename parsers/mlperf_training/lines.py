@@ -52,11 +52,11 @@ class Record:
 
 
 class Reader:
-    """The records that matter here, of a stream of lines, and what was seen of the rest."""
+    """Extracts the relevant records from a stream of lines, and notes where other formats appear."""
 
     def __init__(self) -> None:
         self.line = 0  # the last one that is not blank
-        self.loadgen = 0  # where LoadGen, of MLPerf Inference, says who it is
+        self.loadgen = 0  # the line on which LoadGen (MLPerf Inference) names itself
         self.last = b""  # the beginning of ``line``
 
     def read(self, lines: Lines) -> Iterator[Record]:
@@ -78,13 +78,13 @@ class Reader:
 
 
 def _modern(n: int, line: bytes) -> Iterator[Record]:
-    made = list(records(line)) or list(records(_TRAILING_COMMA.sub(b"}", line)))
-    for record in made:
+    found_records = list(records(line)) or list(records(_TRAILING_COMMA.sub(b"}", line)))
+    for record in found_records:
         key, metadata = record.get("key"), record.get("metadata")
         if isinstance(key, str):
             time = _time(record.get("time_ms")) or _time(record.get("time_s"), 1000)
             yield Record(n, key, record.get("value"), metadata if isinstance(metadata, dict) else {}, time)
-    if len(made) < line.count(MARK):
+    if len(found_records) < line.count(MARK):
         yield _unreadable(n, line)
 
 
@@ -118,12 +118,12 @@ def _older(n: int, line: bytes, cut: bool) -> Iterator[Record]:
 
 def _time(value: object, factor: int = 1) -> float | None:
     """``value`` times ``factor`` as ms; None for what is no time since the epoch. Zero stands for none in some logs."""
-    made = float(value * factor) if isinstance(value, Decimal) else number(value)
-    if made is None:
+    seconds = float(value * factor) if isinstance(value, Decimal) else number(value)
+    if seconds is None:
         return None
     if not isinstance(value, Decimal):
-        made *= factor
-    return made if 0 < made < _LATEST else None
+        seconds *= factor
+    return seconds if 0 < seconds < _LATEST else None
 
 
 def _json(raw: bytes) -> Any:

@@ -17,7 +17,7 @@ class Group:
     """All evaluations of one kind in a run: ``final`` ended it, ``points`` are labels and values of the curve."""
 
     quality: rules.Quality
-    name: str  # tells Mask R-CNN's two apart
+    name: str  # distinguishes Mask R-CNN's two
     evals: tuple[Eval, ...]
     final: Eval
     points: tuple[tuple[dict[str, str], float], ...]
@@ -42,14 +42,14 @@ class Group:
         """The best evaluation in words, against the target where there is one."""
         values = [e.value for e in self.evals]
         if self.quality.better is Better.NONE:
-            said = f"last {self.title} {plain(self.final.value)}"
+            text = f"last {self.title} {plain(self.final.value)}"
         else:
             best = min(values) if self.quality.better is Better.LOWER else max(values)
-            said = f"best {self.title} {plain(best)}"
+            text = f"best {self.title} {plain(best)}"
         if self.target is None:
-            return said
+            return text
         whose = "the rules'" if self.printed is None else "a"
-        return f"{said} against {whose} target of {plain(self.target)}"
+        return f"{text} against {whose} target of {plain(self.target)}"
 
     def notes(self, benchmark: str) -> Iterator[str]:
         if self.quality.what:
@@ -69,13 +69,13 @@ def groups(run: Run, benchmark: str | None) -> list[Group]:
     printed = run.fact("target") if len(by_kind) == 1 else None
     counts = _unit(run, benchmark)
     deciding = _deciding(run, by_kind)
-    made = []
+    result = []
     for (quality, name), evals in by_kind.items():
         points, numbered = _points(evals, counts)
         target = rules.target(benchmark, evals[0].name, run.start or 0.0) if printed is None else printed
         final = deciding.get(quality) or _last(run, evals)
-        made.append(Group(quality, name, tuple(evals), final, points, numbered, printed, target))
-    return made
+        result.append(Group(quality, name, tuple(evals), final, points, numbered, printed, target))
+    return result
 
 
 def _unit(run: Run, benchmark: str | None) -> str:
@@ -85,7 +85,7 @@ def _unit(run: Run, benchmark: str | None) -> str:
 
 
 def unit_of(run: Run, benchmark: str | None, unit: str) -> str:
-    """``unit`` as the log calls it, or what it truly counts."""
+    """``unit`` as the log calls it, or the unit that it really counts."""
     return _unit(run, benchmark) if unit == "epoch" else unit
 
 
@@ -109,28 +109,28 @@ def _deciding(run: Run, by_kind: dict[tuple[rules.Quality, str], list[Eval]]) ->
         for e in by_kind[quality, ""]:
             if e.count is not None:
                 checkpoints.setdefault(e.count, {}).setdefault(quality, e)
-    whole = sorted(count for count, found in checkpoints.items() if len(found) == len(kinds))
-    if not whole:
+    complete = sorted(count for count, evaluations in checkpoints.items() if len(evaluations) == len(kinds))
+    if not complete:
         return {}
     good = [
         count
-        for count in whole
+        for count in complete
         if all(q.reaches(e.value, rules.target(None, e.name, _ANY) or 0.0) for q, e in checkpoints[count].items())
     ]
-    return checkpoints[good[0] if good and run.successful else whole[-1]]
+    return checkpoints[good[0] if good and run.successful else complete[-1]]
 
 
 _ANY = float("inf")  # a time after all changes of targets
 
 
 def _points(evals: Sequence[Eval], counts: str) -> tuple[tuple[tuple[dict[str, str], float], ...], bool]:
-    """The curve, without what only repeats an evaluation, and whether counts had to be told apart by a number."""
-    kept: dict[tuple[str, float | None], list[float]] = {}
-    made: list[tuple[dict[str, str], float]] = []
+    """The curve without repeated evaluations, and whether equal counts got a number."""
+    values_by_point: dict[tuple[str, float | None], list[float]] = {}
+    points: list[tuple[dict[str, str], float]] = []
     numbered = False
     for e in evals:
         unit = counts if e.unit == "epoch" else e.unit
-        values = kept.setdefault((unit, e.count), [])
+        values = values_by_point.setdefault((unit, e.count), [])
         if e.count is not None and any(same(e.value, v) for v in values[-3:]):
             continue
         values.append(e.value)
@@ -138,5 +138,5 @@ def _points(evals: Sequence[Eval], counts: str) -> tuple[tuple[tuple[dict[str, s
         if e.count is None or len(values) > 1:
             label["eval"] = str(len(values))
             numbered = True
-        made.append((label, e.value))
-    return tuple(made), numbered
+        points.append((label, e.value))
+    return tuple(points), numbered

@@ -13,7 +13,7 @@ from fleetmark.base.measurement import Better
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """What an evaluation of a benchmark is: our metric's name and its direction; what it truly is, for a note."""
+    """What an evaluation of a benchmark is: the metric's name and its direction; what it really is, for a note."""
 
     metric: str
     better: Better
@@ -93,11 +93,11 @@ _TARGETS_BY_METRIC = {"fid": 90.0, "clip": 0.15, "bbox": 0.377, "segm": 0.339}
 
 
 def quality(benchmark: str | None, key: str, name: str) -> Quality:
-    """What an evaluation of ``benchmark`` under ``key`` is; ``name`` tells several apart (FID, CLIP)."""
-    if known := _BY_METRIC.get(name.lower()):
-        return known
-    if known := _QUALITIES.get(benchmark or ""):
-        return known
+    """What an evaluation of ``benchmark`` under ``key`` is; ``name`` distinguishes several (FID, CLIP)."""
+    if match := _BY_METRIC.get(name.lower()):
+        return match
+    if match := _QUALITIES.get(benchmark or ""):
+        return match
     return ERROR if key == "eval_error" else UNKNOWN
 
 

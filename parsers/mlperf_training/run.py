@@ -35,7 +35,7 @@ Facts = dict[str, dict[Any, None]]  # by name, the different values in the order
 
 @dataclass(frozen=True, slots=True)
 class Eval:
-    """One evaluation. ``name`` tells several of a moment apart (FID, BBOX); ``count`` is how far training had come."""
+    """One evaluation. ``name`` distinguishes several at one time (FID, BBOX); ``count`` is the training progress."""
 
     line: int
     key: str
@@ -83,21 +83,21 @@ class Run:
 
 
 def runs(records: Iterable[Record]) -> tuple[list[Run], Run]:
-    """The runs in a log, in its order, and what stands before the first one as a run that never started.
+    """The runs in a log, in order, and the records before the first one as a run that never started.
 
     A run_start begins a run. Facts printed between two runs belong to the second, and to the first where it has none
     of its own: some logs end with what was submitted.
     """
-    made: list[Run] = []
+    result: list[Run] = []
     before = Run(0, None)
     between: Facts = before.facts
     for record in records:
-        run = made[-1] if made else None
+        run = result[-1] if result else None
         if record.key == "run_start":
             if run is None or _begins_another(run, record):
                 if run is not None:
                     _inherit(run.facts, between)
-                made.append(_begin(record, between, run))
+                result.append(_begin(record, between, run))
                 between = {}
             elif record.time is not None and run.start is not None:
                 run.start = min(run.start, record.time)
@@ -111,11 +111,11 @@ def runs(records: Iterable[Record]) -> tuple[list[Run], Run]:
         else:
             _take(run or before, record)
         if record.benchmark:
-            _add((made[-1] if made else before).facts, "benchmark", record.benchmark)
-            (made[-1] if made else before).version = record.version
-    if made:
-        _inherit(made[-1].facts, between)
-    return made, before
+            _add((result[-1] if result else before).facts, "benchmark", record.benchmark)
+            (result[-1] if result else before).version = record.version
+    if result:
+        _inherit(result[-1].facts, between)
+    return result, before
 
 
 def _begin(record: Record, facts: Facts, previous: Run | None) -> Run:
@@ -194,11 +194,11 @@ def _take_stop(run: Run, record: Record) -> None:
 
 
 def _status(record: Record) -> str:
-    """What run_stop says: ``success``, or its own words for anything else; empty where it says nothing."""
+    """The status in run_stop: ``success``, or its own word for anything else; empty where it has none."""
     status = record.metadata.get("status")
     if status is None and "success" in record.metadata:
-        said = str(record.metadata["success"]).lower()
-        return "success" if said == "true" else f"success: {said}"
+        success = str(record.metadata["success"]).lower()
+        return "success" if success == "true" else f"success: {success}"
     return status.strip().lower() if isinstance(status, str) else ""
 
 
@@ -216,10 +216,10 @@ def _take_eval(run: Run, record: Record) -> None:
 
 def _new(run: Run, record: Record, what: Any) -> bool:
     """Whether this is not a repetition: ranks, and logs printed twice, say the same with the same time."""
-    seen = (record.key, record.time, what)
-    if record.time is not None and seen in run.seen:
+    identity = (record.key, record.time, what)
+    if record.time is not None and identity in run.seen:
         return False
-    run.seen.add(seen)
+    run.seen.add(identity)
     return True
 
 
@@ -237,7 +237,7 @@ def _parts(value: object, name: str) -> Iterator[tuple[str, object]]:
 
 
 def _count(record: Record) -> tuple[str, float] | None:
-    """How far training had come, by the key that says it."""
+    """The training progress, by the key that has it."""
     for key, unit in _COUNTS:
         if (value := number(record.metadata.get(key))) is not None:
             return unit, value

@@ -14,7 +14,7 @@ def factors(name: str | None, ranks: int | None) -> list[tuple[float | None, flo
     Up to June 2020 the algbw of all_gather and reduce_scatter left out each rank's own share.
     """
     part = (ranks - 1) / ranks if ranks else None
-    known: dict[str, list[tuple[float | None, float | None]]] = {
+    factors_by_name: dict[str, list[tuple[float | None, float | None]]] = {
         "all_reduce": [(1.0, 2 * part if part is not None else None)],
         "all_gather": [(1.0, part), (part, 1.0)],
         "alltoall": [(1.0, part)],
@@ -31,11 +31,11 @@ def factors(name: str | None, ranks: int | None) -> list[tuple[float | None, flo
         "sendrecv": "broadcast",
         "permute": "broadcast",
     }
-    return known.get(same.get(name or "", name or ""), [])
+    return factors_by_name.get(same.get(name or "", name or ""), [])
 
 
 def is_rate(rate: Figure, moved: float, time: Figure) -> bool:
-    """Whether ``rate`` is ``moved`` over ``time``, as far as their rounding lets anyone say."""
+    """Whether ``rate`` is ``moved`` over ``time``, within their rounding."""
     if time.value <= time.half:
         return True
     least, most = moved / (time.value + time.half), moved / (time.value - time.half)
@@ -57,11 +57,11 @@ class _Doubt:
 
 def disagreements(run: Run, single: bool) -> Iterator[str]:
     """Where busbw is not algbw times the collective's factor, algbw not size over time, the average not the rows'."""
-    definitions = factors(run.case, run.ranks or run.asked_ranks)
-    ways = [list(_doubts(run, alg, None if single else bus)) for alg, bus in definitions]
-    if ways:
-        doubts = min(ways, key=len)
-        if ways.index(doubts) > 0:
+    definitions = factors(run.case, run.ranks or run.ranks_of_command)
+    doubts_by_definition = [list(_doubts(run, alg, None if single else bus)) for alg, bus in definitions]
+    if doubts_by_definition:
+        doubts = min(doubts_by_definition, key=len)
+        if doubts_by_definition.index(doubts) > 0:
             yield "algbw leaves out each rank's own share, as versions before June 2020 did: later ones show more"
         for metric in ("busbw", "algbw"):
             yield from _tell([d for d in doubts if d.metric == metric], run.gb)

@@ -1,7 +1,7 @@
 """What nccl-tests writes with ``-J FILE``, and rccl-tests with ``-Z json`` or ``-Z csv``, as runs with their rows.
 
-The file of ``-J`` holds the whole environment of the run: nothing of it but the results, the settings, the devices and
-the benchmark's own name is looked at, and nothing of it is ever quoted. A run that crashed leaves it cut off.
+The file of ``-J`` holds the full environment of the run. Only the results, the settings, the devices and the
+benchmark's name are read, and nothing of it is ever quoted. A run that crashed leaves it truncated.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from parsers._text import Document, Found, dig, find_json, number, objects
+from parsers._text import Document, JsonScan, dig, find_json, number, objects
 from parsers.nccl.lines import Line
 from parsers.nccl.model import MOST, Figure, Point, Row, Run, collective
 from parsers.nccl.text import PROGRAM, USUAL, library
@@ -34,7 +34,7 @@ _EACH = {
 }
 _PLACES: dict[float | None, str] = {0.0: "out", 1.0: "in"}
 _RECORD = {"time": ("time", 1e-6), "algBw": ("algbw", 1e9), "busBw": ("busbw", 1e9)}
-# How the file of -J begins, whatever order a tool may have put its keys in.
+# How the file of -J begins, with its keys in any order.
 _OPENS = re.compile(r'\{\s{0,100}"(?:version|args|env|config|nccl_version|average_bus_bandwid\w{2,3})"\s{0,100}:')
 _ONE_LINE = 60  # characters: longer than the first line of JSON in several
 _PART = re.compile(r'(?<!\\)"(args|nccl_version|config|results)"\s{0,100}:\s{0,100}')
@@ -54,50 +54,50 @@ class Files:
     notes: list[str] = field(default_factory=list)
     cut: int | None = None
     documents: tuple[Document, ...] = ()  # all whole JSON in the text
-    open_end: bool = False  # the last record is half a record, or the list of records has no end
+    open_end: bool = False  # the last record is incomplete, or the list of records has no end
 
 
 def read_files(text: str) -> Files:
     """Every ``-J`` or ``-Z json`` file in ``text``."""
     if "{" not in text:
         return Files([], text)
-    found = find_json(text)
-    files = Files([], found.around, documents=found.documents)
+    scan = find_json(text)
+    files = Files([], scan.around, documents=scan.documents)
     records: list[Document] = []
-    for document in found.documents:
+    for document in scan.documents:
         if isinstance(document.value.get("results"), list) and _is_report(document.value):
             files.runs.append(_read_report(document.value, document.line))
         elif _is_report(document.value):
             files.notes.append(f"line {document.line}: JSON output without results")
         elif "busBw" in document.value and "inPlace" in document.value:
             records.append(document)
-    open_end = _has_no_end(found, [d for d in found.documents if "busBw" in d.value])
+    open_end = _has_no_end(scan, [d for d in scan.documents if "busBw" in d.value])
     files.runs.extend(end_records(read_records(records), "the text ends within its records" if open_end else ""))
-    opening = _OPENS.search(found.around)
+    opening = _OPENS.search(scan.around)
     if opening is None:
-        return Files(files.runs, found.around, files.notes, documents=found.documents, open_end=open_end)
-    # What is left of a cut file holds the environment, and nothing else may see it: the rest of its one line, or all
+        return Files(files.runs, scan.around, files.notes, documents=scan.documents, open_end=open_end)
+    # The rest of a truncated file holds the environment and is removed: the rest of its one line, or all
     # that follows where a tool has laid it out in several.
     start = opening.start()
-    end = found.around.find("\n", start)
+    end = scan.around.find("\n", start)
     if end < 0 or end - start < _ONE_LINE:
-        end = len(found.around)
-    line = found.around.count("\n", 0, start) + 1
-    run = _read_cut(found.around[start:end], line)
+        end = len(scan.around)
+    line = scan.around.count("\n", 0, start) + 1
+    run = _read_cut(scan.around[start:end], line)
     if run.rows:
         run.cut = "its JSON output is cut off"
         files.runs.append(run)
-    return Files(files.runs, found.around[:start] + found.around[end:], files.notes, line, found.documents, open_end)
+    return Files(files.runs, scan.around[:start] + scan.around[end:], files.notes, line, scan.documents, open_end)
 
 
-def _has_no_end(found: Found, records: list[Document]) -> bool:
+def _has_no_end(scan: JsonScan, records: list[Document]) -> bool:
     """Whether the text stops within the records: in one of them, or before the bracket that closes their list."""
     if not records:
         return False
-    lines = found.around.split("\n")
+    lines = scan.around.split("\n")
     parts = lines[: records[0].line], lines[records[-1].end - 1 :]
-    before, after = ("\n".join(part).strip(", \t\r\n") for part in parts)  # without what stands between records
-    broken = any(b.line >= records[-1].end for b in found.broken)
+    before, after = ("\n".join(part).strip(", \t\r\n") for part in parts)  # without the separators between records
+    broken = any(b.line >= records[-1].end for b in scan.broken)
     return broken or (before.endswith("[") and not after.startswith("]"))
 
 
@@ -126,7 +126,7 @@ def _read_report(value: dict[str, Any], line: int) -> Run:
     run.rows = [row for part in objects(value.get("results")) if (row := _read_row(part, line))]
     count = number(dig(value, "out_of_bounds", "count"))
     run.out_of_bounds = int(count) if count is not None and 0 <= count < 10**12 else None
-    for name in ("bandwidth", "bandwidith"):  # as it was spelt up to 2.17.8
+    for name in ("bandwidth", "bandwidith"):  # the spelling up to 2.17.8
         average = dig(value, f"average_bus_{name}", name)
         if (rate := number(average)) is not None and 0 <= rate <= MOST:
             run.average, run.ended = Figure(rate * 1e9, _DIGITS * 1e9), True
@@ -142,11 +142,11 @@ def _read_config(run: Run, config: Any, devices: list[dict[str, Any]]) -> None:
     each = (number(dig(config, "nthreads")) or 1) * (number(dig(config, "ngpus")) or 1)
     hosts = {d.get("hostname") for d in devices if isinstance(d.get("hostname"), str)}
     groups = len({number(d.get("group")) for d in devices}) or 1
-    # A process lists but the first of its GPUs.
+    # A process lists only the first of its GPUs.
     step = int(each) if 1 <= each < 10**6 and ranks == [i * int(each) for i in range(len(ranks))] else 1
     if ranks and ranks == [i * step for i in range(len(ranks))] and len(ranks) * step % groups == 0:
-        run.told_ranks = len(ranks) * step // groups
-        run.told_nodes = len(hosts) or None
+        run.ranks_printed = len(ranks) * step // groups
+        run.nodes_printed = len(hosts) or None
 
 
 def _read_row(part: dict[str, Any], line: int) -> Row | None:
@@ -154,7 +154,7 @@ def _read_row(part: dict[str, Any], line: int) -> Row | None:
     kind, redop = part.get("type"), part.get("redop")
     if size is None or not 0 <= size < 10**18:
         return None
-    row = Row(line, int(size), _whole(count), _word(kind), _word(redop), _whole(root))
+    row = Row(line, int(size), _whole_number(count), _word(kind), _word(redop), _whole_number(root))
     for place, key in _HALVES.items():
         point = _read_point(place, part.get(key), _FIGURES)
         each = _read_point(place, part.get(f"{key}_per_iter"), _EACH)
@@ -176,7 +176,7 @@ def _read_point(place: str, part: Any, names: dict[str, tuple[str, float]]) -> P
     return point
 
 
-def _whole(value: float | None) -> int | None:
+def _whole_number(value: float | None) -> int | None:
     return int(value) if value is not None and value.is_integer() and abs(value) < 10**18 else None
 
 
@@ -185,14 +185,14 @@ def _word(value: Any) -> str | None:
 
 
 def _read_cut(text: str, line: int) -> Run:
-    """What a file that is cut off still holds: its settings and whole results."""
+    """What a truncated file still holds: its settings and complete results."""
     value: dict[str, Any] = {}
     for match in _PART.finditer(text):
         key = match[1]
         if key in value:
             continue
         if key == "results":
-            value[key] = list(_whole_objects(text, match.end()))
+            value[key] = list(_complete_objects(text, match.end()))
             break
         try:
             value[key], _ = _DECODER.raw_decode(text, match.end())
@@ -201,7 +201,7 @@ def _read_cut(text: str, line: int) -> Run:
     return _read_report(value, line)
 
 
-def _whole_objects(text: str, position: int) -> Iterator[dict[str, Any]]:
+def _complete_objects(text: str, position: int) -> Iterator[dict[str, Any]]:
     between = re.compile(r"[\[,\s]*")
     while True:
         opening = between.match(text, position)
@@ -259,21 +259,21 @@ def _put(run: Run, rows: dict[tuple[object, ...], Row], row: Row, point: Point, 
 
 def _tell_ranks(run: Run, ranks: float | None, nodes: float | None) -> None:
     if ranks is not None and ranks.is_integer() and 0 < ranks < 10**9:
-        run.told_ranks, run.derived_ranks = int(ranks), False
+        run.ranks_printed, run.derived_ranks = int(ranks), False
     if nodes is not None and nodes.is_integer() and 0 < nodes < 10**9:
-        run.told_nodes = int(nodes)
+        run.nodes_printed = int(nodes)
 
 
-def read_csv(found: list[Line], unfinished: int | None = None) -> list[Run]:
+def read_csv(output: list[Line], unfinished: int | None = None) -> list[Run]:
     """The runs in rccl-tests' CSV. With MPI its rows have one field more than its heading: the nodes.
 
-    The line ``unfinished`` is half a row.
+    The line ``unfinished`` holds an incomplete row.
     """
     runs: dict[str, Run] = {}
     rows: dict[tuple[object, ...], Row] = {}
     heading: re.Match[str] | None = None
     half = False
-    for line in found:
+    for line in output:
         if match := _CSV.fullmatch(line.text.strip()):
             heading = match
             continue
@@ -302,10 +302,10 @@ def read_csv(found: list[Line], unfinished: int | None = None) -> list[Run]:
         point = _read_point("in" if inplace == "1" else "out", cells, _RECORD)
         point.wrong = _count(fields[-1])
         _put(run, rows, row, point, number(fields[0]) if first else None)
-    made = list(runs.values())
-    if half or any(_lacks_in_place(run) for run in made):
-        end_records(made, "the text ends within its rows")
-    return made
+    result = list(runs.values())
+    if half or any(_lacks_in_place(run) for run in result):
+        end_records(result, "the text ends within its rows")
+    return result
 
 
 def _lacks_in_place(run: Run) -> bool:

@@ -1,4 +1,4 @@
-"""Lines as launchers hand them on: who printed each, and what a launcher says itself."""
+"""Lines as launchers pass them on: the process that printed each, and the launcher's own messages."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _RANK = re.compile(
     r"|\[(?P<prepended>[0-9]{1,7})\](?=\s)"  # mpiexec -prepend-rank
     r") ?"
 )
-# What the benchmarks print behind a number sign: whatever stands before it on several lines is a launcher's mark.
+# Benchmark lines with a number sign: a prefix before it on several lines is a launcher's mark.
 _MARKED = re.compile(
     r"(?!#)(?P<mark>\S.{0,120}?)\s{0,8}#\s+(?:nThread|Using devices|size\s+count|[nr]ccl-tests version|Collective test"
     r"|Rank\s+[0-9]|Out of bounds|Avg bus)"
 )
-# A launcher, loader, shell or scheduler that explains itself, as the first of such words in a line.
+# Error words of launchers, loaders, shells and schedulers.
 _LAUNCHER = re.compile(
     r"\b(?:error|fail(?:ed|ure)|unable to|not found|no such file|permission denied|cannot|could not|refused|invalid"
     r"|abort(?:ed|ing)?|killed|cancell?ed|not enough|timed? ?out|segmentation fault|out of memory|oom.kill|bus error"
@@ -36,29 +36,29 @@ _LAUNCHER = re.compile(
     r"|core dumped)\b|^Abort\(",
     re.IGNORECASE,
 )
-# Pieces of JSON: what nccl-tests writes with -J holds the environment, so nothing like it is ever looked at or quoted.
+# Pieces of JSON: the files of -J hold the environment, so nothing that looks like them is read or quoted.
 _JSON = re.compile(r'"\s{0,8}:\s{0,8}[\["{0-9tfn-]|^\s{0,80}"[^"]{0,1990}"?,?$|","[A-Za-z_]\w{0,80}=')
 _LOG = re.compile(r"\bNCCL (?:INFO|TRACE|VERSION)\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line: its number, the process it came from ("" where no mark says so), and it without the mark."""
+    """One line: its number, the process it came from ("" without a mark), the text without the mark, the raw line."""
 
     n: int
     source: str
     text: str
-    whole: str
+    raw: str
 
 
 def lines(text: str) -> list[Line]:
-    """The lines of ``text``, launchers' marks taken off; without those too long for any tool, and pieces of JSON."""
-    found = [(n, raw.rstrip()) for n, raw in numbered(text)]
-    found = [(n, raw) for n, raw in found if len(raw) <= _LONGEST and not _JSON.search(raw)]
-    split = [(n, *_split(raw), raw) for n, raw in found]
+    """The lines of ``text`` without launchers' marks. Lines too long for any tool and pieces of JSON are left out."""
+    raw_lines = [(n, raw.rstrip()) for n, raw in numbered(text)]
+    raw_lines = [(n, raw) for n, raw in raw_lines if len(raw) <= _LONGEST and not _JSON.search(raw)]
+    split = [(n, *_split(raw), raw) for n, raw in raw_lines]
     marks = Counter(m["mark"].strip() for _, _, rest, _ in split if (m := _MARKED.match(rest.lstrip())))
-    known = sorted((mark for mark, times in marks.most_common(_MOST_MARKS) if times > 1), key=len, reverse=True)
-    return [_take_off(n, source, rest, raw, known) for n, source, rest, raw in split]
+    known_marks = sorted((mark for mark, times in marks.most_common(_MOST_MARKS) if times > 1), key=len, reverse=True)
+    return [_take_off(n, source, rest, raw, known_marks) for n, source, rest, raw in split]
 
 
 def _split(raw: str) -> tuple[str, str]:
@@ -72,21 +72,21 @@ def _split(raw: str) -> tuple[str, str]:
     return source, rest
 
 
-def _take_off(n: int, source: str, rest: str, raw: str, known: list[str]) -> Line:
+def _take_off(n: int, source: str, rest: str, raw: str, marks: list[str]) -> Line:
     bare = rest.lstrip()
-    for mark in known:
+    for mark in marks:
         if bare.startswith(mark):
             inner, rest = _split(bare[len(mark) :])
             return Line(n, inner or source or mark, rest, raw)
     return Line(n, source, rest, raw)
 
 
-def complaint(found: list[Line], after: int = 0) -> Line | None:
-    """The first line behind line ``after`` in which a launcher, loader or shell says that something went wrong."""
-    return next(complaints(found, after), None)
+def complaint(output: list[Line], after: int = 0) -> Line | None:
+    """The first line behind line ``after`` in which a launcher, loader or shell reports an error."""
+    return next(complaints(output, after), None)
 
 
-def complaints(found: list[Line], after: int = 0) -> Iterator[Line]:
-    for line in found:
+def complaints(output: list[Line], after: int = 0) -> Iterator[Line]:
+    for line in output:
         if line.n > after and _LAUNCHER.search(line.text) and not _LOG.search(line.text) and line.text[:1] != "#":
             yield line

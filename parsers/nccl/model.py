@@ -1,4 +1,4 @@
-"""What a run of a collective benchmark printed, and what its own figures must agree with: shared by the NCCL family.
+"""One run of a collective benchmark and the checks of its figures, shared by the NCCL family.
 
 Each collective's definitions of bandwidth are those of nccl-tests (its PERFORMANCE.md and src/*.cu).
 """
@@ -40,14 +40,14 @@ _NAMES = {
     "scatter": "scatter",
     "sendrecv": "sendrecv",
     "hypercube": "hypercube",
-    "allr": "all_reduce",  # the rest are nccom-test's short words
+    "allr": "all_reduce",  # the rest are nccom-test's short names
     "allg": "all_gather",
     "redsct": "reduce_scatter",
     "permute": "permute",
 }
 VERSION, STARTING, SETTINGS, DEVICES, HEADING = range(1, 6)  # how far the text of a run came
 MOST = 1e18  # in any column, in any unit
-FAILED = "failed"  # HCCL's word where others count
+FAILED = "failed"  # printed by HCCL instead of a count
 _WIDTHS = {"half": 2, "float": 4, "double": 8, "char": 1, "int": 4}
 # The relative error that versions up to 2.12 allow for each rank but one; other types must be exact.
 _ALLOWED = {"half": 1e-2, "bfloat16": 1e-2, "float": 1e-5, "double": 1e-12}
@@ -82,9 +82,9 @@ def figure(text: str) -> Figure | None:
 
 @dataclass(slots=True)
 class Point:
-    """One measured way to run a size: its figures by metric, in base units, and what the validation column says."""
+    """One measured way to run a size: its figures by metric, in base units, and the validation column."""
 
-    place: str  # "out", "in", or "" for a tool that knows no such difference
+    place: str  # "out", "in", or "" for a tool without that difference
     figures: dict[str, Figure]
     wrong: str | None = None
 
@@ -134,8 +134,8 @@ def _width(kind: str | None) -> int | None:
     """Bytes of one element of a type, as the tools of the family name it."""
     if kind is None:
         return None
-    if found := re.fullmatch(r"(?:u?int|fp|bf|bfloat)(8|16|32|64)(?:_?e[0-9]m[0-9]\w*)?", kind):
-        return int(found[1]) // 8
+    if match := re.fullmatch(r"(?:u?int|fp|bf|bfloat)(8|16|32|64)(?:_?e[0-9]m[0-9]\w*)?", kind):
+        return int(match[1]) // 8
     return 1 if re.match(r"f8e[0-9]", kind) else _WIDTHS.get(kind)
 
 
@@ -146,16 +146,16 @@ class Run:
     line: int
     case: str | None = None
     family: str = ""  # the tool, where one parser reads several
-    named: bool = False  # the test itself said which collective it is
+    named: bool = False  # the test's own output names the collective
     source: str = ""  # the process it came from, as a launcher marks lines
     last: int = 0
     stage: int = 0  # VERSION to HEADING
     columns: tuple[str, ...] = ()  # of the table, between count and the first time
     devices: list[tuple[int, int, str, str]] = field(default_factory=list)  # rank, group, process, host
-    told_ranks: int | None = None
-    told_nodes: int | None = None
+    ranks_printed: int | None = None
+    nodes_printed: int | None = None
     derived_ranks: bool = True  # counted, not printed
-    asked_ranks: int | None = None  # by the command line
+    ranks_of_command: int | None = None  # by the command line
     gb: float = 1e9  # B/s in what the tool calls GB/s
     headless: bool = False  # rows stand before any heading: the text's beginning is gone
     rows: list[Row] = field(default_factory=list)
@@ -169,7 +169,7 @@ class Run:
     relative: bool = False  # the validation column is a relative error, not a count
     ended: bool = False
     expects_average: bool = True
-    cut: str | None = None  # what was said after a test that did not end
+    cut: str | None = None  # a message printed after a test that did not end
     failure: tuple[int, str] | None = None
     mixed: int = 0  # how many processes printed tests of their own into this one
     notes: list[str] = field(default_factory=list)
@@ -183,9 +183,9 @@ class Run:
 
     @property
     def ranks(self) -> int | None:
-        """Ranks in a communicator; None where no whole list says so."""
-        if self.told_ranks is not None:
-            return self.told_ranks
+        """Ranks in a communicator; None where there is no complete list."""
+        if self.ranks_printed is not None:
+            return self.ranks_printed
         ranks = sorted({rank for rank, _, _, _ in self.devices})
         if not ranks or ranks != list(range(len(ranks))) or len(ranks) % self.groups:
             return None
@@ -193,19 +193,19 @@ class Run:
 
     @property
     def nodes(self) -> int | None:
-        if self.told_nodes is not None or self.ranks is None:
-            return self.told_nodes
+        if self.nodes_printed is not None or self.ranks is None:
+            return self.nodes_printed
         return len({host for _, _, _, host in self.devices}) or None
 
     @property
     def doubled(self) -> int:
-        """How many processes call themselves rank 0, where more than one does."""
+        """The number of processes that report rank 0, where there is more than one."""
         zeros = {(process, host) for rank, _, process, host in self.devices if rank == 0}
         return len(zeros) if len(zeros) > 1 else 0
 
     @property
     def progress(self) -> str:
-        """How far a run came that has no rows, as the end of a sentence."""
+        """The stage that a run without rows reached, as the end of a sentence."""
         name = f" of {self.case}" if self.case else ""
         if self.stage >= HEADING:
             return f" under the heading{name} (it failed or hung at the first size)"
@@ -224,7 +224,7 @@ class Run:
                 yield row, point
 
     def unended(self) -> str | None:
-        """What is missing of a test that was cut, or that stopped without a word of its own: one sentence's end."""
+        """What a truncated or silently stopped test lacks, as the end of a sentence."""
         if self.ended or self.failure:
             return None
         reason = f": {self.cut}" if self.cut else ""
@@ -233,7 +233,7 @@ class Run:
         )
 
     def wrong(self) -> str | None:
-        """What makes this test's figures worthless, if anything does: one sentence's end."""
+        """Why this test's figures are invalid, if they are, as the end of a sentence."""
         first = next(((r, p) for r, p in self.points() if self._is_wrong(r, p)), None)
         if first and first[1].wrong == FAILED:
             return f"wrong data: check_result is {FAILED} at size {first[0].size}"
@@ -252,14 +252,14 @@ class Run:
         text = point.wrong or ""
         if text == FAILED or text.endswith("*"):  # the asterisk is RCCL's mark
             return True
-        found = figure(text)
-        if found is None:
+        errors = figure(text)
+        if errors is None:
             return False
         if not self.relative:
-            return found.value > 0
+            return errors.value > 0
         # Without a verdict the error alone is not called wrong: the threshold varied.
         allowed = _ALLOWED.get(row.type or "", 1e-200) * max(1, (self.ranks or 2) - 1)
-        return bool(self.out_of_bounds) and found.value > allowed
+        return bool(self.out_of_bounds) and errors.value > allowed
 
     def infer(self) -> str | None:
         """Which collective this is by its columns and figures alone, where only one fits."""
@@ -267,7 +267,7 @@ class Run:
         pairs = [
             (p.figures["busbw"], p.figures["algbw"]) for _, p in self.points() if p.figures.keys() >= {"busbw", "algbw"}
         ]
-        if not rows or not any(bus.value for bus, _ in pairs):  # one rank: all of them look alike
+        if not rows or not any(bus.value for bus, _ in pairs):  # one rank: all collectives look alike
             return None
         if self.family == "nccom":  # its columns are the same for all; all_reduce alone moves more than the size
             return "all_reduce" if any(bus.value - alg.value > bus.half + alg.half for bus, alg in pairs) else None
@@ -275,31 +275,33 @@ class Run:
         shares = {r.share == 1 for r in rows}
         if len(shares) > 1:
             return None
-        return _by_columns(self.columns, rows, whole=shares == {True}, alike=alike)
+        return _by_columns(self.columns, rows, equal=shares == {True}, alike=alike)
 
 
-def _by_columns(columns: tuple[str, ...], rows: list[Row], *, whole: bool, alike: bool) -> str | None:
-    """``whole``: the counted elements are the size; ``alike``: busbw is algbw. Versions up to 2.12 left columns out."""
+def _by_columns(columns: tuple[str, ...], rows: list[Row], *, equal: bool, alike: bool) -> str | None:
+    """``equal``: the counted elements are the size; ``alike``: busbw is algbw. Versions up to 2.12 left columns out."""
     reduces = all(r.redop not in (None, "none") for r in rows)
     rooted = all(r.root is not None and r.root >= 0 for r in rows)
-    found: str | None
+    collective: str | None
     match columns:
         case ():  # mscclpp-test: sendrecv and alltoall never run in place
             inside = all(p.place == "in" for r in rows for p in r.points)
-            found = ("all_reduce" if inside or not alike else None) if whole else "all_gather" if inside else "alltoall"
+            collective = (
+                ("all_reduce" if inside or not alike else None) if equal else "all_gather" if inside else "alltoall"
+            )
         case ("type",):
-            found = "sendrecv" if whole and alike else "all_gather" if not (whole or alike) else None
+            collective = "sendrecv" if equal and alike else "all_gather" if not (equal or alike) else None
         case ("type", "redop"):
-            found = ("all_reduce" if whole else "reduce_scatter") if reduces else "alltoall"
+            collective = ("all_reduce" if equal else "reduce_scatter") if reduces else "alltoall"
         case ("type", "root"):
-            found = "broadcast" if whole else None
+            collective = "broadcast" if equal else None
         case _ if rooted:
-            found = "reduce" if reduces else "broadcast" if whole and alike else None
+            collective = "reduce" if reduces else "broadcast" if equal and alike else None
         case _ if reduces:
-            found = "reduce_scatter" if not whole else None if alike else "all_reduce"
+            collective = "reduce_scatter" if not equal else None if alike else "all_reduce"
         case _:
-            found = None if whole else _checked_in_place(rows)
-    return found
+            collective = None if equal else _checked_in_place(rows)
+    return collective
 
 
 def _checked_in_place(rows: list[Row]) -> str | None:

@@ -1,4 +1,4 @@
-"""Everything that nccl-tests and rccl-tests write, whole: the one reader of both, which differ in name alone."""
+"""The parser of nccl-tests and rccl-tests, in all their formats; the two differ in name only."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from parsers.nccl.text import PROGRAM, Reader
 def read(tool: str, family: str, raw: bytes, command: Sequence[str]) -> Parsed:
     """The measurements in ``raw``; ``family`` ("nccl", "rccl") is the case where no collective is known.
 
-    Raises ParseError, with the words of the benchmark or of its launcher, where there are none.
+    Raises ParseError, with the message of the benchmark or of its launcher, where there are none.
     """
     files = read_files(decode(raw))
-    found = lines(files.around)
-    reader = Reader(unfinished=unfinished(files.around, found))
-    reader.read(found)
-    end_of(reader.tests, found)
+    output = lines(files.around)
+    reader = Reader(unfinished=unfinished(files.around, output))
+    reader.read(output)
+    end_of(reader.tests, output)
     report = Report(tool, family)
     if files.cut is not None:
         report.notes.append(f"the JSON that begins on line {files.cut} is cut off: its whole results are read")
     report.notes += files.notes
     ours = [run for run in reader.tests if "type" in run.columns or not run.rows]
-    runs = sorted([*ours, *files.runs, *read_csv(found, reader.unfinished)], key=lambda run: run.line)
-    check_range(runs, found, command)
+    runs = sorted([*ours, *files.runs, *read_csv(output, reader.unfinished)], key=lambda run: run.line)
+    check_range(runs, output, command)
     if reader.other and any(run.rows for run in runs):
         report.notes.append(f"line {reader.other.n}: output of another tool, which nccl_variants reads, is left out")
     parsed = report.parsed(runs, named_by(command))
     if parsed:
         return parsed
-    raise nothing(tool, files, reader, found)
+    raise nothing(tool, files, reader, output)
 
 
 def named_by(command: Sequence[str]) -> str | None:
@@ -46,38 +46,40 @@ def named_by(command: Sequence[str]) -> str | None:
     return names.pop() if len(names) == 1 else None
 
 
-def unfinished(text: str, found: list[Line]) -> int | None:
+def unfinished(text: str, output: list[Line]) -> int | None:
     """The line that ``text`` ends in, where it does not end with a line's end."""
-    return found[-1].n if found and text and not text[-1].isspace() else None
+    return output[-1].n if output and text and not text[-1].isspace() else None
 
 
-def end_of(runs: list[Run], found: list[Line]) -> None:
-    """Add what was said after each run that did not end, up to the next one."""
-    following = [*(run.line for run in runs[1:]), found[-1].n + 1 if found else 0]
+def end_of(runs: list[Run], output: list[Line]) -> None:
+    """Add the first error message after each run that did not end, up to the next run."""
+    following = [*(run.line for run in runs[1:]), output[-1].n + 1 if output else 0]
     for run, until in zip(runs, following, strict=False):
-        if not run.ended and not run.failure and (said := complaint(found, run.last)) and said.n < until:
-            run.cut = said.text.strip()
+        if not run.ended and not run.failure and (message := complaint(output, run.last)) and message.n < until:
+            run.cut = message.text.strip()
 
 
-def nothing(tool: str, files: Files, reader: Reader, found: list[Line]) -> ParseError:
-    """Why there is no measurement, in the benchmark's or the launcher's words where they said something."""
-    return next(_reasons(tool, files, reader, found))
+def nothing(tool: str, files: Files, reader: Reader, output: list[Line]) -> ParseError:
+    """Why there is no measurement, with the benchmark's or the launcher's message where there is one."""
+    return next(_reasons(tool, files, reader, output))
 
 
-def _reasons(tool: str, files: Files, reader: Reader, found: list[Line]) -> Iterator[ParseError]:
-    """What can be said of a text without results, the most telling first; never without one."""
+def _reasons(tool: str, files: Files, reader: Reader, output: list[Line]) -> Iterator[ParseError]:
+    """Errors for a text without results, the most specific first; at least one."""
     table = "the table of a collective's test"
     if other := reader.other:
-        wanted = "a table of nccl-tests or rccl-tests (use nccl_variants for mscclpp-test, nccom-test and hccl_test)"
-        yield ParseError(tool, wanted, line=other.n, got=other.text.strip())
+        expected = "a table of nccl-tests or rccl-tests (use nccl_variants for mscclpp-test, nccom-test and hccl_test)"
+        yield ParseError(tool, expected, line=other.n, got=other.text.strip())
     for run in reader.tests:
         if run.failure:
             yield ParseError(tool, f"rows of results{run.progress}", line=run.failure[0], got=run.failure[1])
-    if files.cut is not None:  # never quoted: it holds the environment
+    if files.cut is not None:  # not quoted: it holds the environment
         yield ParseError(tool, "whole results in the JSON output", line=files.cut, got="the end before any")
     best = max(reader.tests, key=lambda run: (len(run.rows), run.stage, run.line), default=None)
-    if said := complaint(found):
-        yield ParseError(tool, f"rows of results{best.progress if best else ''}", line=said.n, got=said.text.strip())
+    if message := complaint(output):
+        yield ParseError(
+            tool, f"rows of results{best.progress if best else ''}", line=message.n, got=message.text.strip()
+        )
     if best and best.damaged:
         yield ParseError(tool, "whole rows of results", line=best.line, got=best.damaged[0])
     if best and best.rows:
@@ -88,7 +90,7 @@ def _reasons(tool: str, files: Files, reader: Reader, found: list[Line]) -> Iter
         )
     if files.notes:
         yield ParseError(tool, "results in the JSON output", got=files.notes[0])
-    for line in reversed(found):
+    for line in reversed(output):
         if line.text.strip("-=*# \t"):
             yield ParseError(tool, table, line=line.n, got=line.text.strip())
     yield ParseError(tool, table, got="nothing of it" if files.around.strip() or files.documents else "no output")

@@ -14,12 +14,12 @@ from parsers.nccl.model import METRICS, Row, Run
 _MOST_REMARKS = 5  # of one run
 _MOST_NOTES = 100
 _GB = 1e9
-_RANK = re.compile(r"[0-9]{1,9}")  # as a launcher marks lines; a mark may be any other word
+_RANK = re.compile(r"[0-9]{1,9}")  # as a launcher marks lines; other marks are any word
 
 
 @dataclass(slots=True)
 class Report:
-    """What ``tool`` makes of runs."""
+    """Turns runs of ``tool`` into measurements and notes."""
 
     tool: str
     unnamed: str = ""  # the case of a run whose collective is not known
@@ -48,7 +48,7 @@ class Report:
         used = [run for run in some if run is cut or not wrong[id(run)]] or some
         mixed = max((run.line for run in runs if run.mixed), default=0)
         for run in runs:
-            # An empty run may be but the head of another process's, where several are mixed.
+            # An empty run may be only the head of another process's, where several are mixed.
             if id(run) not in wrong and (run.failure or run.line > mixed):
                 self._note(run, f"left out: no rows of results{_reason(run) or run.progress}")
             elif good and wrong.get(id(run)) and run is not cut:
@@ -88,16 +88,16 @@ class Report:
             return runs
         printing = {run.source for run in runs if run.rows}
         first = next((source for source in order if source in printing), None)
-        kept: list[Run] = []
+        selected: list[Run] = []
         tables: list[Run] = []
         for run in sorted(runs, key=lambda run: (order[run.source], run.line)):
             if not run.rows:
                 if first is None or run.source == first or run.failure:
-                    kept.append(run)
+                    selected.append(run)
                 continue
             beside = [k for k in tables if k.source != run.source and (k.beside(run) or _ranks(k, run))]
             if not beside:
-                kept.append(run)
+                selected.append(run)
                 tables.append(run)
                 continue
             printed = {row.printed for k in beside for row in k.rows}
@@ -108,12 +108,12 @@ class Report:
                     k.mixed = max(k.mixed, 1) + 1
             else:
                 self.notes.append(f"what {run.source!r} measured beside {beside[0].source!r} is left out")
-        return sorted(kept, key=lambda run: run.line)
+        return sorted(selected, key=lambda run: run.line)
 
     def _without_copies(self, runs: Sequence[Run]) -> list[Run]:
         """``runs`` without rows, and runs, that are printed twice."""
         seen: set[tuple[object, ...]] = set()
-        kept = []
+        unique = []
         for run in runs:
             new: dict[tuple[object, ...], Row] = {}
             rows = []
@@ -132,8 +132,8 @@ class Report:
             if copied:
                 self._note(run, f"{copied} rows that are printed twice are read once")
             run.rows = rows
-            kept.append(run)
-        return kept
+            unique.append(run)
+        return unique
 
     def _measure(self, run: Run) -> Iterator[Measurement]:
         case, single = self.case(run), _single(run)
@@ -152,9 +152,9 @@ class Report:
             labels = row.name | ({"place": point.place} if point.place else {}) | (later if key in again else {})
             if cycles[key] > 1:  # after a whole sweep (-N), or when processes are mixed
                 labels["cycle"] = str(cycles[key])
-            for metric, found in point.figures.items():
+            for metric, figure in point.figures.items():
                 if not (metric == "busbw" and single):
-                    yield self._one(case, metric, found.value, labels)
+                    yield self._one(case, metric, figure.value, labels)
         if any(times > 1 for times in cycles.values()):
             self.notes.append(f"{case}: sizes are measured several times; from the second on they have the label cycle")
         self._before[case] = (earlier + 1, again | cycles.keys())
@@ -188,7 +188,7 @@ class Report:
         return Measurement(self.tool, case, metric, value, unit, better, labels=labels)
 
     def _remark(self, run: Run) -> None:
-        """What a reader should know of a run that is used, apart from its figures."""
+        """Remarks on a used run, beside its figures."""
         empty = sum(not row.size for row in run.rows)
         texts = [*run.damaged, *_few(dict.fromkeys(run.notes))]
         if empty:
@@ -213,7 +213,7 @@ class Report:
 
 
 def _settle(run: Run) -> None:
-    """Whether several processes printed into one run, once all of it is read."""
+    """Whether several processes printed into one run; known once all of it is read."""
     averages = sum(kind == "average" for kind, *_ in run.summaries)
     names = [tuple(row.name.items()) for row in run.rows]
     if run.doubled or (averages > 1 and len(set(names)) < len(names)):
@@ -250,9 +250,9 @@ def _reason(run: Run) -> str:
 
 
 def _few(texts: Iterable[str]) -> list[str]:
-    found = list(texts)
-    more = len(found) - _MOST_REMARKS
-    return [*found[:_MOST_REMARKS], f"{more} more remarks of the kind"] if more > 1 else found
+    remarks = list(texts)
+    more = len(remarks) - _MOST_REMARKS
+    return [*remarks[:_MOST_REMARKS], f"{more} more remarks of the kind"] if more > 1 else remarks
 
 
 def _version(used: Sequence[Run]) -> str | None:

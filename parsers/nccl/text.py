@@ -1,7 +1,7 @@
 """The text that nccl-tests, rccl-tests and mscclpp-test print, as tests with their rows.
 
 A table's heading says which columns there are. Rows are read from the right: versions up to 2.12 leave out or leave
-blank what does not apply to a collective. Rows that are not whole are left out.
+blank what does not apply to a collective. Incomplete rows are left out.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ USUAL = Heading(("type", "redop", "root"), ("time", "algbw", "busbw", "#wrong"),
 
 
 def heading(text: str, places: tuple[str, ...]) -> Heading | None:
-    """The columns that a line names, if it is a table's heading; ``places`` is what the line above it says."""
+    """The columns that a line names, if it is a table's heading; ``places`` comes from the line above it."""
     names = text.split()
     if names and names[0] == "#":
         del names[0]
@@ -114,7 +114,7 @@ def heading(text: str, places: tuple[str, ...]) -> Heading | None:
 
 
 def read_row(line: Line, columns: Heading, blank: bool = False) -> Row | None:
-    """The row in ``line``, if it is a whole one.
+    """The row in ``line``, if it is complete.
 
     ``blank``: whether one half of a row may be empty and its check left out, as mscclpp-test does.
     """
@@ -149,7 +149,7 @@ def _cells(text: str, columns: Heading) -> list[str]:
 
 
 def _lone(text: str, columns: Heading, blank: bool) -> tuple[str, ...]:
-    """Which half a row has that has only one: a gap as wide as a half says that the first is blank."""
+    """The place of a row with only one half: a gap as wide as a half means that the first is blank."""
     if len(columns.places) < 2:
         return ()
     if re.search(rf"\S {{{_BLANK},}}\S", text):
@@ -182,12 +182,12 @@ def _point(place: str, cells: list[str], half: tuple[str, ...], milliseconds: bo
                 return None
             point.wrong = cell
         elif name in _FIGURES:
-            found = figure(cell)
+            value = figure(cell)
             metric, factor = _FIGURES[name]
-            if found is None and not _NO_NUMBER.fullmatch(cell):
+            if value is None and not _NO_NUMBER.fullmatch(cell):
                 return None
-            if found and (found.value or not metric.endswith("time")):  # no time at all is no measurement
-                point.figures[metric] = found.times(
+            if value and (value.value or not metric.endswith("time")):  # a time of 0 is no measurement
+                point.figures[metric] = value.times(
                     factor * 1e3 if milliseconds and metric.endswith("time") else factor
                 )
     return point
@@ -209,13 +209,13 @@ class Reader:
     blank: bool = False  # see ``read_row``
     unfinished: int | None = None  # the line that the text ends in, where it does not end with one
     tests: list[Run] = field(default_factory=list)
-    other: Line | None = None  # where output of another tool of the family shows itself
+    other: Line | None = None  # the first line of another tool of the family
     _processes: dict[str, _Process] = field(default_factory=dict)
     _pending: str | None = None  # the collective that a command line named, for the next test
     _pending_at: Line | None = None  # that command line, where the test must follow
 
-    def read(self, found: Iterable[Line]) -> None:
-        for line in found:
+    def read(self, output: Iterable[Line]) -> None:
+        for line in output:
             if line.text:
                 self._take(line)
         self.end()
@@ -230,7 +230,7 @@ class Reader:
         return test
 
     def _at(self, line: Line, stage: int) -> Run:
-        """The test that ``line`` belongs to; a new one where it stands further back than the present one has come."""
+        """The test that ``line`` belongs to; a new one where it belongs to an earlier stage than the current test."""
         process = self._processes[line.source]
         test = process.test
         if test is None or test.stage >= stage or test.ended or test.failure:
@@ -252,8 +252,8 @@ class Reader:
             _take_version(self._at(line, VERSION), match)
         elif match := _SETTINGS.search(text):
             test = self._at(line, SETTINGS)
-            found = _VALIDATION.search(text)
-            test.validation = int(found[1]) if found else None
+            validation = _VALIDATION.search(text)
+            test.validation = int(validation[1]) if validation else None
             kernel = _KERNEL.search(text)
             test.kernel = kernel[1] if kernel else None
         elif _DEVICES.search(text):
@@ -298,8 +298,8 @@ class Reader:
             test.damaged.append(f"line {line.n}: a row that is cut or has other text in it is left out")
             return True
         if test.stage < HEADING and not test.rows:
-            known = "the table before" if process.columns else "nccl-tests 2.13 and later"
-            test.notes.append(f"line {line.n}: no heading; columns read as those of {known}")
+            origin = "the table before" if process.columns else "nccl-tests 2.13 and later"
+            test.notes.append(f"line {line.n}: no heading; columns read as those of {origin}")
             test.headless = process.columns is None
             test.columns, test.relative = columns.left, _relative(columns)
             process.columns = columns
@@ -329,13 +329,13 @@ class Reader:
         elif match := _AVERAGE.search(text):
             test = test or self._begin(line, process)
             test.summaries.add(("average", match["rate"]))
-            found = figure(match["rate"])
+            average = figure(match["rate"])
             test.last = line.n
             if line.n == self.unfinished and text.endswith(match["rate"]):
                 test.cut = f"line {line.n} ends within its average"  # the last digits may be gone
                 return
-            if found and test.average is None:
-                test.average = found.times(1e9)
+            if average and test.average is None:
+                test.average = average.times(1e9)
             test.average_failed = test.average_failed or match["verdict"] == "FAILED"
             test.ended = True
         else:
@@ -351,7 +351,7 @@ class Reader:
             if test:
                 test.versions.append(f"{match['which']} {match['version']}")
         elif match := _RCCL_TESTS.search(text) or _COMPILED.search(text):
-            self._take_own_version(match, test)
+            self._take_versions(match, test)
         elif not _LOG.search(text):
             if (match := _REMARK.search(text)) and test:
                 test.notes.append(text[match.start() :].strip() if match["from_here"] else text.strip())
@@ -373,13 +373,13 @@ class Reader:
             self.tests.append(Run(line.n, case=self._pending, source=line.source, last=line.n))
             self._pending = self._pending_at = None
 
-    def _take_own_version(self, match: re.Match[str], test: Run | None) -> None:
+    def _take_versions(self, match: re.Match[str], test: Run | None) -> None:
         if test is None:
             return
-        found = match.groupdict()
-        if found.get("own") and found["own"].lower() != "unknown":
-            test.version = found["own"]
-        test.library = test.library or found.get("library")
+        versions = match.groupdict()
+        if versions.get("own") and versions["own"].lower() != "unknown":
+            test.version = versions["own"]
+        test.library = test.library or versions.get("library")
 
 
 def _relative(columns: Heading) -> bool:

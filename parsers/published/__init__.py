@@ -1,4 +1,4 @@
-"""Published tables to rows: what MLCommons and SPEC publish, and tidy tables of one's own.
+"""Published tables to rows: MLCommons', SPEC's, and tidy tables of the user's own.
 
 ``mlperf``, ``spec`` and ``table`` each offer ``read(raw, name) -> Table``, a pure function of a file's bytes; ``name``
 is the file's, for what only it says. They raise FleetmarkError, without the file's name, for what is no such table.
@@ -88,20 +88,22 @@ class Collector:
         self.left_out[why] += count
 
     def add(self, name: str, identity: Mapping[str, str], labels: Mapping[str, str | Iterable[str]], row: Row) -> None:
-        """``row`` of the machine ``name``; its place among that machine's repeats is counted."""
+        """Add ``row`` to the machine ``name`` and number it among that machine's repeats."""
         key = (name, tuple(identity.values()))
         if key not in self._machines:
             self._machines[key] = (identity, {})
-        kept = self._machines[key][1]
+        labels_of_machine = self._machines[key][1]
         for label, value in labels.items():
-            kept.setdefault(label, set()).update(filter(None, [value] if isinstance(value, str) else value))
+            labels_of_machine.setdefault(label, set()).update(
+                filter(None, [value] if isinstance(value, str) else value)
+            )
         m = row.measurement
         point = (key, m.workload, m.case, m.metric, tuple(sorted(m.labels.items())))
         self._rows.append((key, replace(row, repeat=self._repeats[point])))
         self._repeats[point] += 1
 
     def table(self, read: int) -> Table:
-        """All of it. Raises FleetmarkError where no row gave a figure."""
+        """The table. Raises FleetmarkError where no row gave a figure."""
         if not self._rows:
             why = "; ".join(f"{reason} ({n})" for reason, n in self.left_out.most_common(4))
             raise FleetmarkError(f"none of its {read} rows has a figure to import" + (f": {why}" if why else ""))
@@ -124,8 +126,8 @@ class Collector:
         for name, keys in alike.items():
             differs = [i for i, values in enumerate(zip(*(k[1] for k in keys), strict=True)) if len(set(values)) > 1]
             for key in keys:
-                said = [f"{label}={key[1][i]}" for i, label in enumerate(self._machines[key][0]) if i in differs]
-                names[key] = " ".join([name, *said])
+                differences = [f"{label}={key[1][i]}" for i, label in enumerate(self._machines[key][0]) if i in differs]
+                names[key] = " ".join([name, *differences])
         return names
 
 
@@ -143,13 +145,13 @@ def words(value: object) -> str:
 
 
 def figure(value: object) -> tuple[float, str]:
-    """A cell as a number above zero, or 0 and why it is none."""
+    """A cell as a number above zero, or 0 and the reason why it is not one."""
     if not words(value):
         return 0.0, "no value"
-    found = number(value)
-    if found is None or found > _LARGEST_FIGURE:
+    result = number(value)
+    if result is None or result > _LARGEST_FIGURE:
         return 0.0, "not a number"
-    return (found, "") if found > 0 else (0.0, "zero" if found == 0 else "negative")
+    return (result, "") if result > 0 else (0.0, "zero" if result == 0 else "negative")
 
 
 def some(names: Iterable[str], most: int = 8) -> str:
@@ -182,14 +184,14 @@ def records(raw: bytes) -> Records:
     if raw.startswith(b"PK\x03\x04"):
         raise FleetmarkError("an archive or a workbook, not a table; save its sheet as CSV, or unpack it")
     if raw.startswith(b"PAR1"):
-        found = _parquet(raw)
+        result = _parquet(raw)
     else:
         text = decode(raw)
         start = text.lstrip()[:1]
-        found = _json(text) if start == "[" else _json_lines(text) if start == "{" else _csv(text)
-    if not found.rows:
-        raise FleetmarkError(f"{found.form} with no rows: columns are {some(found.columns) or 'none'}")
-    return found
+        result = _json(text) if start == "[" else _json_lines(text) if start == "{" else _csv(text)
+    if not result.rows:
+        raise FleetmarkError(f"{result.form} with no rows: columns are {some(result.columns) or 'none'}")
+    return result
 
 
 def _parquet(raw: bytes) -> Records:
@@ -198,11 +200,11 @@ def _parquet(raw: bytes) -> Records:
 
     try:
         table = pq.read_table(io.BytesIO(raw))
-        made = [(f"row {n}", {k: _plain(v) for k, v in row.items()}) for n, row in enumerate(table.to_pylist(), 1)]
+        rows = [(f"row {n}", {k: _plain(v) for k, v in row.items()}) for n, row in enumerate(table.to_pylist(), 1)]
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        said = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        raise FleetmarkError(f"Parquet that is damaged or not whole ({said}); fetch the file again") from error
-    return Records("Parquet", list(table.column_names), made)
+        reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+        raise FleetmarkError(f"Parquet that is damaged or not whole ({reason}); fetch the file again") from error
+    return Records("Parquet", list(table.column_names), rows)
 
 
 def _plain(value: Any) -> Any:
@@ -218,16 +220,16 @@ def _json(text: str) -> Records:
 
 
 def _json_lines(text: str) -> Records:
-    made = []
+    values = []
     for n, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                made.append((f"line {n}", json.loads(line)))
+                values.append((f"line {n}", json.loads(line)))
             except (ValueError, RecursionError) as error:
                 raise FleetmarkError(
                     f"line {n} is no JSON object ({error}); a table in JSON is a list of objects, or an object a line"
                 ) from error
-    return _objects("JSON lines", made)
+    return _objects("JSON lines", values)
 
 
 def _objects(form: str, listed: Sequence[tuple[str, Any]]) -> Records:
@@ -242,7 +244,7 @@ def _csv(text: str) -> Records:
     delimiter = max(",;\t", key=top.count)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     columns: list[str] = []
-    made: list[tuple[str, Cells]] = []
+    rows: list[tuple[str, Cells]] = []
     try:
         for cells in reader:
             if not any(cell.strip() for cell in cells):
@@ -257,10 +259,10 @@ def _csv(text: str) -> Records:
                     f"line {reader.line_num} has {len(cells)} cells where the header has {len(columns)}; "
                     "is the file whole?"
                 )
-            made.append((f"line {reader.line_num}", dict(zip(columns, cells, strict=False))))
+            rows.append((f"line {reader.line_num}", dict(zip(columns, cells, strict=False))))
     except csv.Error as error:
         raise FleetmarkError(f"line {reader.line_num} is no CSV ({error}); is the file whole?") from error
-    return Records("CSV", [c for c in columns if c], made)
+    return Records("CSV", [c for c in columns if c], rows)
 
 
 def _no_twins(columns: Sequence[str]) -> None:

@@ -59,15 +59,15 @@ _OFFICIAL = re.compile(r"mlcommons/(?:(?:inference|training)_results_v[0-9]|cm4m
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """What is to be found in a table of one kind, and under which names."""
+    """The columns of one kind of table, each under its possible names."""
 
     title: str
     required: Mapping[str, tuple[str, ...]]
     optional: Mapping[str, tuple[str, ...]]
 
     def missing(self, columns: Iterable[str]) -> list[str]:
-        there = set(columns)
-        return [f"{what} ({' or '.join(names)})" for what, names in self.required.items() if not there & {*names}]
+        present = set(columns)
+        return [f"{what} ({' or '.join(names)})" for what, names in self.required.items() if not present & {*names}]
 
 
 _INFERENCE = _Form(
@@ -130,40 +130,42 @@ def read(raw: bytes, name: str = "") -> Table:
 
     ``name``: the file's; "unofficial" in it makes every result unverified.
     """
-    found = records(raw)
-    form = _form(found)
-    wanted = {**form.required, **form.optional}
-    names = {what: [n for n in listed if n in found.columns] for what, listed in wanted.items()}
-    made = Collector()
+    source = records(raw)
+    form = _form(source)
+    columns = {**form.required, **form.optional}
+    names = {what: [n for n in listed if n in source.columns] for what, listed in columns.items()}
+    collector = Collector()
     seen: set[tuple[object, ...]] = set()
     tally: Counter[str] = Counter()
-    for place, cells in found.rows:
+    for place, cells in source.rows:
         row = {what: _first(cells, listed) for what, listed in names.items()}
         if "UsedModel" in cells:
             row["official"] = cells.get("Model")
-        said = {what: words(value) for what, value in row.items()}
+        texts = {what: words(value) for what, value in row.items()}
         for what in form.required:
-            if not said[what] and what not in ("result", "units"):
+            if not texts[what] and what not in ("result", "units"):
                 raise FleetmarkError(f"{place}: no {what}; a result of MLPerf names it")
         official = "unofficial" not in name.lower() and (
-            bool(_OFFICIAL.search(said["origin"])) or words(cells.get("_cm_experiment")).startswith("mlperf-")
+            bool(_OFFICIAL.search(texts["origin"])) or words(cells.get("_cm_experiment")).startswith("mlperf-")
         )
         standing = None if official else Standing.UNVERIFIED
         if form is _TRAINING:
-            _training(made, seen, place, row, said, standing)
+            _training(collector, seen, place, row, texts, standing)
         else:
-            _inference(made, seen, tally, place, row, said, standing)
+            _inference(collector, seen, tally, place, row, texts, standing)
     if tally["tokens"]:
-        made.notes.append(
+        collector.notes.append(
             f"{tally['tokens']} rows print Samples/s or Queries/s where their round scores tokens: taken as tokens/s"
         )
     if tally["inferred"]:
-        made.notes.append(f"{tally['inferred']} figures were inferred by the submission checker from another scenario")
-    return made.table(len(found.rows))
+        collector.notes.append(
+            f"{tally['inferred']} figures were inferred by the submission checker from another scenario"
+        )
+    return collector.table(len(source.rows))
 
 
-def _form(found: Records) -> _Form:
-    missing = {form.title: form.missing(found.columns) for form in (_INFERENCE, _TRAINING)}
+def _form(source: Records) -> _Form:
+    missing = {form.title: form.missing(source.columns) for form in (_INFERENCE, _TRAINING)}
     for form in (_TRAINING, _INFERENCE):
         if not missing[form.title]:
             return form
@@ -173,7 +175,7 @@ def _form(found: Records) -> _Form:
     raise FleetmarkError(
         f"no table of MLPerf results: there are {_INFERENCE.title} (columns such as Submitter, Platform, Model, "
         f"Scenario, Units) and {_TRAINING.title} (submitter, system, Model_ID, Result_Units); "
-        f"this {found.form} has {some(found.columns)}"
+        f"this {source.form} has {some(source.columns)}"
     )
 
 
@@ -183,50 +185,50 @@ def _first(cells: Cells, names: Iterable[str]) -> object:
 
 
 def _inference(
-    made: Collector,
+    collector: Collector,
     seen: set[tuple[object, ...]],
     tally: Counter[str],
     place: str,
     row: Mapping[str, object],
-    said: Mapping[str, str],
+    texts: Mapping[str, str],
     standing: Standing | None,
 ) -> None:
     """The figures of one row of Inference: its result, and the power where it was measured."""
-    what = f"{place} ({said['submitter']} {said['platform']}, {said['model']} {said['scenario']})"
-    scenario = _SCENARIOS.get(said["scenario"].lower())
+    what = f"{place} ({texts['submitter']} {texts['platform']}, {texts['model']} {texts['scenario']})"
+    scenario = _SCENARIOS.get(texts["scenario"].lower())
     if scenario is None:
         raise FleetmarkError(f"{what}: no scenario of MLPerf's, which are {', '.join(_SCENARIOS.values())}")
-    division, power = said["division"].lower(), said["has_power"].lower() == "true"
-    version = _version(said["round"])
-    metric, factor, unit, better = _unit(what, said["units"])
-    model = _model(said["model"], said["official"], division)
-    if metric == "samples_per_second" and _in_tokens(said["official"] or model, scenario, version):
+    division, power = texts["division"].lower(), texts["has_power"].lower() == "true"
+    version = _version(texts["round"])
+    metric, factor, unit, better = _unit(what, texts["units"])
+    model = _model(texts["model"], texts["official"], division)
+    if metric == "samples_per_second" and _in_tokens(texts["official"] or model, scenario, version):
         metric = "tokens_per_second"
         tally["tokens"] += 1
-    if said["errors"] not in ("", "0"):
-        made.leave("the submission checker found errors")
+    if texts["errors"] not in ("", "0"):
+        collector.leave("the submission checker found errors")
         return
-    labels = _labels(said, version, division)
-    labels |= {"suite": _parts(said["suite"].lower()), "platform": said["platform"], "has_power": str(power).lower()}
-    name = f"{said['submitter']}/{said['platform']} {version}"
+    labels = _labels(texts, version, division)
+    labels |= {"suite": _parts(texts["suite"].lower()), "platform": texts["platform"], "has_power": str(power).lower()}
+    name = f"{texts['submitter']}/{texts['platform']} {version}"
     name += ("" if division == "closed" else f" {division}") + (" power" if power else "")
     figures = [(metric, factor, unit, better, row["result"])]
     if metric in _DESCRIBING:  # a row for the power alone
         figures = [(metric, factor, unit, better, row["power"] or row["result"])]
-    elif said["power"]:
-        figures.append((*_unit(what, said["power_units"] or "watts"), row["power"]))
+    elif texts["power"]:
+        figures.append((*_unit(what, texts["power_units"] or "watts"), row["power"]))
     for n, (metric, factor, unit, better, cell) in enumerate(figures):
         value, why = figure(cell)
         if why:
-            made.leave(f"{metric}: {why}")
+            collector.leave(f"{metric}: {why}")
             continue
         case = f"{model} {scenario}"
         if (name, case, metric, value) in seen:
             if n == 0:
-                made.leave("the same row again")
+                collector.leave("the same row again")
             continue
         seen.add((name, case, metric, value))
-        tally["inferred"] += metric not in _DESCRIBING and said["inferred"] == "1"
+        tally["inferred"] += metric not in _DESCRIBING and texts["inferred"] == "1"
         m = Measurement("mlperf_inference", case, metric, value * factor, unit, better)
         entry = Row(
             name,
@@ -237,57 +239,57 @@ def _inference(
             standing=standing,
             version=version,
         )
-        made.add(name, {}, labels, entry)
+        collector.add(name, {}, labels, entry)
 
 
 def _training(
-    made: Collector,
+    collector: Collector,
     seen: set[tuple[object, ...]],
     place: str,
     row: Mapping[str, object],
-    said: Mapping[str, str],
+    texts: Mapping[str, str],
     standing: Standing | None,
 ) -> None:
-    what = f"{place} ({said['submitter']} {said['system']}, {said['model']})"
-    factor = _MINUTES.get(said["units"].lower())
+    what = f"{place} ({texts['submitter']} {texts['system']}, {texts['model']})"
+    factor = _MINUTES.get(texts["units"].lower())
     if factor is None:
-        raise FleetmarkError(f"{what}: {_no_unit(said['units'])}; a time to train is in {', '.join(_MINUTES)}")
+        raise FleetmarkError(f"{what}: {_no_unit(texts['units'])}; a time to train is in {', '.join(_MINUTES)}")
     value, why = figure(row["result"])
     if why:
-        made.leave(f"time_to_train: {why}")
+        collector.leave(f"time_to_train: {why}")
         return
-    division, version = said["division"].lower(), _version(said["round"])
-    name = f"{said['submitter']}/{said['system']} {version}" + ("" if division == "closed" else f" {division}")
-    identity = {"accelerators": said["accelerators"], "accelerator": said["accelerator"]}
-    if (name, *identity.values(), said["model"], value) in seen:
-        made.leave("the same row again")
+    division, version = texts["division"].lower(), _version(texts["round"])
+    name = f"{texts['submitter']}/{texts['system']} {version}" + ("" if division == "closed" else f" {division}")
+    identity = {"accelerators": texts["accelerators"], "accelerator": texts["accelerator"]}
+    if (name, *identity.values(), texts["model"], value) in seen:
+        collector.leave("the same row again")
         return
-    seen.add((name, *identity.values(), said["model"], value))
-    labels = _labels(said, version, division) | {"suite": "training"}
-    m = Measurement("mlperf_training", said["model"], "time_to_train", value * factor, "s", Better.LOWER)
-    made.add(name, identity, labels, Row(name, m, "gpu-train", place, standing=standing, version=version))
+    seen.add((name, *identity.values(), texts["model"], value))
+    labels = _labels(texts, version, division) | {"suite": "training"}
+    m = Measurement("mlperf_training", texts["model"], "time_to_train", value * factor, "s", Better.LOWER)
+    collector.add(name, identity, labels, Row(name, m, "gpu-train", place, standing=standing, version=version))
 
 
-def _labels(said: Mapping[str, str], version: str, division: str) -> dict[str, str | list[str]]:
+def _labels(texts: Mapping[str, str], version: str, division: str) -> dict[str, str | list[str]]:
     """What a machine can be chosen by. ``accelerators`` and ``gpus`` count those of all its nodes."""
-    each, nodes = said["accelerators"], said.get("nodes", "") or "1"
+    each, nodes = texts["accelerators"], texts.get("nodes", "") or "1"
     count = str(int(each) * int(nodes)) if _COUNT.fullmatch(each) and _COUNT.fullmatch(nodes) else each or "0"
     count = "0" if count == "N/A" else count
-    accelerator = "" if said["accelerator"] in ("N/A", "0") else said["accelerator"]
+    accelerator = "" if texts["accelerator"] in ("N/A", "0") else texts["accelerator"]
     return {
         "round": version,
-        "submitter": said["submitter"],
+        "submitter": texts["submitter"],
         "division": division,
-        "availability": _availability(said["availability"]),
-        "system": said["system"],
+        "availability": _availability(texts["availability"]),
+        "system": texts["system"],
         "accelerator": accelerator,
         "accelerators": count,
         "gpus": count if _COUNT.fullmatch(count) and int(count) else "",
-        "nodes": said.get("nodes", ""),
-        "processor": said["processor"],
-        "processors": said["processors"],
-        "precision": sorted(set(_PRECISION.findall(said.get("precision", "").lower()))),
-        "software": said["software"],
+        "nodes": texts.get("nodes", ""),
+        "processor": texts["processor"],
+        "processors": texts["processors"],
+        "precision": sorted(set(_PRECISION.findall(texts.get("precision", "").lower()))),
+        "software": texts["software"],
     }
 
 
@@ -297,7 +299,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _availability(text: str) -> str:
-    """MLPerf's three categories, however a table spells them; another word stays what it is."""
+    """MLPerf's three categories in any spelling; another word stays as it is."""
     lower = text.lower()
     if lower.startswith("available") or lower in ("onprem", "cloud"):
         return "available"
@@ -310,10 +312,10 @@ def _version(text: str) -> str:
 
 
 def _unit(what: str, printed: str) -> tuple[str, float, str, Better]:
-    found = _UNITS.get(printed.lower())
-    if found is None:
+    kind = _UNITS.get(printed.lower())
+    if kind is None:
         raise FleetmarkError(f"{what}: {_no_unit(printed)}; MLPerf's are Samples/s, Queries/s, Tokens/s, Latency (ms)")
-    return found
+    return kind
 
 
 def _no_unit(printed: str) -> str:
@@ -321,7 +323,7 @@ def _no_unit(printed: str) -> str:
 
 
 def _model(used: str, official: str, division: str) -> str:
-    """The benchmark by its one name; in the open division the network that ran, where that is another."""
+    """The benchmark's one name; in the open division the network that ran, where it differs."""
     same = re.sub(r"\W|_", "", used).lower() == re.sub(r"\W|_", "", official).lower()
     name = official if official and (same or division == "closed") else used
     return _ALIASES.get(name, name)

@@ -4,8 +4,8 @@ Read: the list of one suite as SPEC publishes it (Benchmark, System, Peak Result
 list with the rate list by system; a list of scores estimated with one copy (cpu, suite, flags, est_base_score); one
 result's CSV, text or raw report, through ``parsers.spec_cpu2017`` and ``spec_cpu2026``.
 
-Cases and metrics are the parsers': case ``SPECrate2017_int``, metrics ``base_score`` and ``peak_score``. Base is what
-is compared by default, as nobody has to run peak. A peak of 0.0 was not run. Several results of one system are its
+Cases and metrics are the parsers': case ``SPECrate2017_int``, metrics ``base_score`` and ``peak_score``. Base is
+compared by default, as peak is optional. A peak of 0.0 was not run. Several results of one system are its
 repeats. The join knows systems by their names alone, so rate scores are left out where a name stands for several
 numbers of chips, or its scores lie far apart. A report's score that its own rows do not give is marked invalid.
 """
@@ -43,7 +43,7 @@ _FLOATING = re.compile(
     r"|astcenc|ocio|gmsh|flightdm|femflow|nest|marian|pot3d|sph_exa|tealeaf|cloverleaf|neutron)_[rs]"
     r"|SPEC(?:rate|speed)20[0-9]{2}_fp\w{0,20}"
 )
-_FACTS = {  # what a report says of its machine, in CSV or text
+_FACTS = {  # facts about the machine in a report, in CSV or text
     "vendor": re.compile(r'^"?Hardware Vendor:?"?,"?([^"\n]+)', re.MULTILINE),
     "system": re.compile(r'^"?Hardware Model:?"?,"?([^"\n]+)', re.MULTILINE),
     "processor": re.compile(r'^ *"?CPU Name:?"?[,: ]\s*"?([^"\n]+)', re.MULTILINE),
@@ -55,7 +55,7 @@ _ENABLED = re.compile(r"([0-9]+) cores?, ([0-9]+) chips?(?:, ([0-9]+) threads?/c
 
 @dataclass(frozen=True, slots=True)
 class _Score:
-    """One published score: which suite's, how built, what the cell says, and where it stands."""
+    """One published score: its suite, build, cell and place in the file."""
 
     suite: str  # SPECrate2017_int
     tune: str
@@ -66,25 +66,24 @@ class _Score:
 def read(raw: bytes, name: str = "") -> Table:
     """The scores in ``raw``. Raises FleetmarkError for what is no table of SPEC's.
 
-    ``name``: the file's, which alone says whether a join is of integer or floating point, and what an unnamed machine
-    is to be called.
+    ``name``: the file's. It decides whether a join is of integer or floating point, and names an unnamed machine.
     """
     raw = unpacked(raw)
     text = decode(raw[: 1 << 20])
     if not raw.startswith(b"PAR1") and _REPORT.search(text) and not _is_list(text):
         return _report(raw, name)
-    found = records(raw)
-    columns = {c.strip().lower(): c for c in found.columns}
-    made = Collector()
+    source = records(raw)
+    columns = {c.strip().lower(): c for c in source.columns}
+    collector = Collector()
     if not {*_JOIN} - {*columns}:
-        _join(made, found, columns, name)
+        _join(collector, source, columns, name)
     elif not {*_LIST} - {*columns}:
-        _list(made, found, columns)
+        _list(collector, source, columns)
     elif not {*_RATE1} - {*columns}:
-        _rate1(made, found, columns)
+        _rate1(collector, source, columns)
     else:
-        raise FleetmarkError(_no_table(found, columns))
-    return made.table(len(found.rows))
+        raise FleetmarkError(_no_table(source, columns))
+    return collector.table(len(source.rows))
 
 
 def _is_list(text: str) -> bool:
@@ -93,14 +92,14 @@ def _is_list(text: str) -> bool:
     return all(word in top for word in ("system", "base")) or all(word in top for word in _RATE1) or top[:1] in "[{"
 
 
-def _no_table(found: Records, columns: Mapping[str, str]) -> str:
+def _no_table(source: Records, columns: Mapping[str, str]) -> str:
     kinds = {"list": _LIST, "join of speed and rate": _JOIN, "list of estimated one-copy scores": _RATE1}
-    missing = {kind: [c for c in wanted if c not in columns] for kind, wanted in kinds.items()}
+    missing = {kind: [c for c in expected if c not in columns] for kind, expected in kinds.items()}
     near = min(kinds, key=lambda kind: len(missing[kind]))
     if len(missing[near]) == 1:
-        return f"like a {near} of SPEC's, without the column {missing[near][0]}; it has {some(found.columns)}"
-    wanted = "; ".join(f"{kind} ({', '.join(names)})" for kind, names in kinds.items())
-    return f"no table of SPEC's: there are a {wanted}, and a result's own report; this has {some(found.columns)}"
+        return f"like a {near} of SPEC's, without the column {missing[near][0]}; it has {some(source.columns)}"
+    expected = "; ".join(f"{kind} ({', '.join(names)})" for kind, names in kinds.items())
+    return f"no table of SPEC's: there are a {expected}, and a result's own report; this has {some(source.columns)}"
 
 
 def _cell(cells: Cells, columns: Mapping[str, str], name: str) -> object:
@@ -109,7 +108,7 @@ def _cell(cells: Cells, columns: Mapping[str, str], name: str) -> object:
 
 def _machine(cells: Cells, columns: Mapping[str, str]) -> dict[str, str]:
     """The labels of a published system."""
-    made = {
+    names = {
         "vendor": "hardware vendor",
         "system": "system",
         "processor": "processor",
@@ -120,7 +119,7 @@ def _machine(cells: Cells, columns: Mapping[str, str]) -> dict[str, str]:
         "generation": "generation",
         "published": "published",
     }
-    labels = {label: words(_cell(cells, columns, name)) for label, name in made.items()}
+    labels = {label: words(_cell(cells, columns, name)) for label, name in names.items()}
     labels["published"] = _date(labels["published"])
     return labels
 
@@ -132,7 +131,7 @@ def _date(text: str) -> str:
 
 
 def _named(labels: Mapping[str, str]) -> str:
-    """What a system is called: who makes it, which it is, and how large."""
+    """A system's name: vendor, model and size."""
     head = f"{labels['vendor']}/{labels['system']}".strip("/") if labels["system"] else labels["processor"]
     size = [f"{n} {what}{'s' * (n != '1')}" for what in ("core", "chip") if (n := labels[f"{what}s"])]
     return " ".join(filter(None, [head, "/".join(size)])) if head else ""
@@ -151,28 +150,28 @@ def _class(case: str) -> str:
     return "cpu-fp" if _FLOATING.fullmatch(case) else "cpu-int"
 
 
-def _list(made: Collector, found: Records, columns: Mapping[str, str]) -> None:
+def _list(collector: Collector, source: Records, columns: Mapping[str, str]) -> None:
     seen = set()
-    for place, cells in found.rows:
+    for place, cells in source.rows:
         labels = _machine(cells, columns)
-        said = words(_cell(cells, columns, "benchmark"))
-        suite = _suite(said)
+        name = words(_cell(cells, columns, "benchmark"))
+        suite = _suite(name)
         if not suite:
-            raise FleetmarkError(f"{place}: {said!r} is no suite of SPEC CPU 2017 or 2026, such as CINT2017rate")
-        whole = tuple(words(v) for c, v in cells.items() if c)
-        if whole in seen:
-            made.leave("the same row again")
+            raise FleetmarkError(f"{place}: {name!r} is no suite of SPEC CPU 2017 or 2026, such as CINT2017rate")
+        texts = tuple(words(v) for c, v in cells.items() if c)
+        if texts in seen:
+            collector.leave("the same row again")
             continue
-        seen.add(whole)
+        seen.add(texts)
         scores = [
             _Score(suite, tune, _cell(cells, columns, f"{tune} result"), place)
             for tune in ("base", "peak")
             if f"{tune} result" in columns
         ]
-        _add(made, labels, scores)
+        _add(collector, labels, scores)
 
 
-def _join(made: Collector, found: Records, columns: Mapping[str, str], name: str) -> None:
+def _join(collector: Collector, source: Records, columns: Mapping[str, str], name: str) -> None:
     """Speed results times rate results of each system: every one of either is taken once."""
     kind = re.search(r"(?:^|[^a-z])c?(int|fp)(?=[^a-z]|$)", name.lower())
     if not kind:
@@ -182,8 +181,8 @@ def _join(made: Collector, found: Records, columns: Mapping[str, str], name: str
     year = "2026" if "2026" in name else "2017"
     speeds: dict[tuple[str, ...], tuple[dict[str, str], list[_Score]]] = {}
     rates: dict[str, tuple[dict[str, str], dict[tuple[str, str], list[_Score]]]] = {}
-    sizes: dict[str, set[str]] = {}  # of what the join takes for one system
-    for place, cells in found.rows:
+    sizes: dict[str, set[str]] = {}  # of systems with one name in the join
+    for place, cells in source.rows:
         labels = _machine(cells, columns)
         scores = {
             mode: [
@@ -197,29 +196,29 @@ def _join(made: Collector, found: Records, columns: Mapping[str, str], name: str
         system = f"{labels['vendor']}/{labels['system']}"
         machine = _named(labels)
         sizes.setdefault(system, set()).add(machine)
-        known = speed in speeds, machine in rates and values["rate"] in rates[machine][1]
-        if all(known):
-            made.leave("both results stand in earlier rows")
+        repeated = speed in speeds, machine in rates and values["rate"] in rates[machine][1]
+        if all(repeated):
+            collector.leave("both results stand in earlier rows")
         speeds.setdefault(speed, (labels, scores["speed"]))
         rates.setdefault(machine, (labels, {}))[1].setdefault(values["rate"], scores["rate"])
     for labels, each in speeds.values():
-        _add(made, labels, each)
+        _add(collector, labels, each)
     for labels, several in rates.values():
         base = [value for cells in several.values() if (value := figure(cells[0].cell)[0])]
         mixed = len(sizes[f"{labels['vendor']}/{labels['system']}"]) > 1
         if mixed or (base and max(base) > _APART * min(base)):
-            made.leave("rate scores that may be of another number of chips: the join goes by names", len(several))
+            collector.leave("rate scores that may be of another number of chips: the join goes by names", len(several))
             continue
         for each in several.values():
-            _add(made, labels, each)
+            _add(collector, labels, each)
 
 
-def _add(made: Collector, labels: Mapping[str, str], scores: list[_Score]) -> None:
+def _add(collector: Collector, labels: Mapping[str, str], scores: list[_Score]) -> None:
     """Scores of one result of a published system."""
     for score in scores:
         value, why = figure(score.cell)
         if why:
-            made.leave("peak was not run" if score.tune == "peak" else f"{score.suite} base: {why}")
+            collector.leave("peak was not run" if score.tune == "peak" else f"{score.suite} base: {why}")
             continue
         metric = f"{score.tune}_score"
         workload = next(f"spec_cpu{year}" for year in _YEARS if year in score.suite)
@@ -230,54 +229,54 @@ def _add(made: Collector, labels: Mapping[str, str], scores: list[_Score]) -> No
             score.place,
             headline=metric in _HEADLINES,
         )
-        made.add(_named(labels), {"processor": labels["processor"]}, {**labels, "suite": score.suite}, row)
+        collector.add(_named(labels), {"processor": labels["processor"]}, {**labels, "suite": score.suite}, row)
 
 
-def _rate1(made: Collector, found: Records, columns: Mapping[str, str]) -> None:
+def _rate1(collector: Collector, source: Records, columns: Mapping[str, str]) -> None:
     seen = set()
-    for place, cells in found.rows:
-        said = {name: words(_cell(cells, columns, name)) for name in (*_RATE1, "distro", "flags", "run")}
-        match = _RATE1_SUITE.fullmatch(said["suite"].lower())
+    for place, cells in source.rows:
+        texts = {name: words(_cell(cells, columns, name)) for name in (*_RATE1, "distro", "flags", "run")}
+        match = _RATE1_SUITE.fullmatch(texts["suite"].lower())
         if not match or match[2] not in _YEARS:
-            raise FleetmarkError(f"{place}: {said['suite']!r} is no suite run with one copy, such as int2017_rate1")
-        if not said["cpu"]:
+            raise FleetmarkError(f"{place}: {texts['suite']!r} is no suite run with one copy, such as int2017_rate1")
+        if not texts["cpu"]:
             raise FleetmarkError(f"{place}: no cpu; a score names what it was measured on")
         value, why = figure(_cell(cells, columns, "est_base_score"))
         if why:
-            made.leave(why)
+            collector.leave(why)
             continue
-        if tuple(said.values()) in seen:
-            made.leave("the same row again")
+        if tuple(texts.values()) in seen:
+            collector.leave("the same row again")
             continue
-        seen.add(tuple(said.values()))
+        seen.add(tuple(texts.values()))
         suite = f"SPECrate{match[2]}_{match[1]}"
-        built = [f"-{f}" for f in said["flags"].split("-") if f] + [said["distro"]]
+        built = [f"-{f}" for f in texts["flags"].split("-") if f] + [texts["distro"]]
         case = " ".join([suite, "1-copy", *filter(None, built)])
-        name = said["cpu"].replace("_", " ")
+        name = texts["cpu"].replace("_", " ")
         labels = {"processor": name, "suite": suite, "copies": "1"}
         m = Measurement(f"spec_cpu{match[2]}", case, "base_score", value, "1", Better.HIGHER)
         row = Row(name, m, _class(suite), place, standing=Standing.ESTIMATE)
-        made.add(name, {}, labels, row)
+        collector.add(name, {}, labels, row)
 
 
 def _report(raw: bytes, name: str) -> Table:
-    """One result's own report, by whichever parser its benchmarks belong to."""
+    """One result's own report, by the parser of its benchmarks."""
     parsed: Parsed | None = None
-    said = []
+    errors = []
     for module in _PARSERS.values():
         try:
             parsed = module.parse(raw)
             break
         except ParseError as error:
-            said.append(str(error))
+            errors.append(str(error))
     if parsed is None:
-        raise FleetmarkError(f"like a report of SPEC CPU, and none to read: {said[0]}")
+        raise FleetmarkError(f"like a report of SPEC CPU, and none to read: {errors[0]}")
     labels = _facts(decode(raw))
     machine = _named(labels) or name.partition(".")[0] or "unnamed"
-    made = Collector()
-    made.notes += parsed.notes
+    collector = Collector()
+    collector.notes += parsed.notes
     if parsed.invalid:
-        made.notes.append(f"invalid: {parsed.invalid}")
+        collector.notes.append(f"invalid: {parsed.invalid}")
     suites = [m.case for m in parsed.measurements if m.metric in ("base_score", "peak_score")]
     for m in parsed.measurements:
         wrong = parsed.invalid or (_off(m, parsed) if m.metric.endswith("_score") else "")
@@ -291,12 +290,12 @@ def _report(raw: bytes, name: str) -> Table:
             version=parsed.version or "",
             invalid=wrong or "",
         )
-        made.add(machine, {}, {**labels, "suite": suites}, row)
-    return made.table(len(parsed.measurements))
+        collector.add(machine, {}, {**labels, "suite": suites}, row)
+    return collector.table(len(parsed.measurements))
 
 
 def _off(score: Measurement, parsed: Parsed) -> str:
-    """Why a printed score is not the geometric mean of its rows, beyond what rounding to three digits explains."""
+    """Why a printed score is not the geometric mean of its rows, beyond rounding to three digits."""
     tune = score.metric.removesuffix("_score")
     ending = "_r" if "rate" in score.case else "_s"
     rows = [
@@ -317,18 +316,18 @@ def _rounding(value: float) -> float:
 
 
 def _facts(text: str) -> dict[str, str]:
-    found = {}
+    facts = {}
     for label, pattern in _FACTS.items():
         match = pattern.search(text)
-        found[label] = words(next(filter(None, match.groups()), "")) if match else ""
-    enabled = _ENABLED.search(found.pop("enabled"))
-    found["cores"], found["chips"], found["threads_per_core"] = (
+        facts[label] = words(next(filter(None, match.groups()), "")) if match else ""
+    enabled = _ENABLED.search(facts.pop("enabled"))
+    facts["cores"], facts["chips"], facts["threads_per_core"] = (
         (enabled[1], enabled[2], enabled[3] or "") if enabled else ("", "", "")
     )
-    found["tested"] = _date(found["tested"])
-    if not found["system"]:
-        found |= _title(text)
-    return found
+    facts["tested"] = _date(facts["tested"])
+    if not facts["system"]:
+        facts |= _title(text)
+    return facts
 
 
 def _title(text: str) -> dict[str, str]:

@@ -1,11 +1,11 @@
-"""Tidy tables of anyone's own figures: a row a figure, in CSV, JSON, JSON lines or Parquet.
+"""Tidy tables of the user's own figures: one figure per row, in CSV, JSON, JSON lines or Parquet.
 
 Columns that must be there: ``machine``, ``benchmark``, ``value``, ``unit``. Columns that may be: ``metric``, ``better``
 (higher or lower), ``class``, ``repeat``, ``workload``, ``standing`` (estimate or unverified). Every further column is a
 label of the machine.
 
-Units become base units. What a rate counts stays with the benchmark (``rate of=samples``), so that samples a second are
-never held against tokens a second.
+Units become base units. What a rate counts stays with the benchmark (``rate of=samples``), so that samples per second
+are never compared with tokens per second.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TRAITS: tuple[str, ...] = ()  # its labels mean what those of the other kinds me
 MODEL: tuple[str, ...] = ()
 REQUIRED = ("machine", "benchmark", "value", "unit")
 OPTIONAL = ("metric", "better", "class", "repeat", "workload", "standing")
-_MEANT = {"host": "machine", "campaign": "import"}  # words of a selector that are no labels
+_MEANT = {"host": "machine", "campaign": "import"}  # words of a selector that are not labels
 _LARGE = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {f"{p}i": 1024.0**n for n, p in enumerate("KMGTPE", 1)}
 _SMALL = {"m": 1e-3, "u": 1e-6, "\N{MICRO SIGN}": 1e-6, "\N{GREEK SMALL LETTER MU}": 1e-6, "n": 1e-9}
@@ -87,33 +87,35 @@ def read(raw: bytes, name: str = "") -> Table:
     Raises FleetmarkError for a column that is missing, and for a row whose machine, benchmark, unit or direction is
     missing or unknown. A value that is no number above zero is left out.
     """
-    found = records(raw)
-    columns = _columns(found)
-    further = {c.strip(): c for c in found.columns if c.strip() and c not in columns.values()}
-    made = Collector()
+    source = records(raw)
+    columns = _columns(source)
+    further = {c.strip(): c for c in source.columns if c.strip() and c not in columns.values()}
+    collector = Collector()
     for column in sorted(further.keys() & _MEANT.keys()):
         del further[column]
-        made.notes.append(f"the column {column} is left out: in a selector, {column} stands for the {_MEANT[column]}")
+        collector.notes.append(
+            f"the column {column} is left out: in a selector, {column} stands for the {_MEANT[column]}"
+        )
     labels: dict[str, dict[str, tuple[str, str]]] = {}
     seen: dict[tuple[object, ...], tuple[str, float]] = {}
-    ways: dict[tuple[object, ...], tuple[str, Better]] = {}
-    for place, cells in found.rows:
-        said = {what: words(cells.get(column)) for what, column in columns.items()}
+    betters: dict[tuple[object, ...], tuple[str, Better]] = {}
+    for place, cells in source.rows:
+        texts = {what: words(cells.get(column)) for what, column in columns.items()}
         for what in ("machine", "benchmark"):
-            if not said[what]:
+            if not texts[what]:
                 raise FleetmarkError(f"{place}: no {what}")
-        where = f"{place} ({said['machine']}, {said['benchmark']})"
-        unit, factor, of = _unit(where, said["unit"])
-        metric, better = _metric(where, said, unit)
-        standing = _standing(where, said.get("standing", ""))
-        _label(where, labels.setdefault(said["machine"], {}), {k: words(cells.get(c)) for k, c in further.items()})
+        where = f"{place} ({texts['machine']}, {texts['benchmark']})"
+        unit, factor, of = _unit(where, texts["unit"])
+        metric, better = _metric(where, texts, unit)
+        standing = _standing(where, texts.get("standing", ""))
+        _label(where, labels.setdefault(texts["machine"], {}), {k: words(cells.get(c)) for k, c in further.items()})
         value, why = figure(cells.get(columns["value"]))
         if why:
-            made.leave(why)
+            collector.leave(why)
             continue
         m = Measurement(
-            said.get("workload") or "table",
-            said["benchmark"],
+            texts.get("workload") or "table",
+            texts["benchmark"],
             metric,
             value * factor,
             unit,
@@ -121,40 +123,40 @@ def read(raw: bytes, name: str = "") -> Table:
             labels={"of": of} if of else {},
         )
         point = (m.workload, m.case, metric, of)
-        before = ways.setdefault(point, (place, better))
+        before = betters.setdefault(point, (place, better))
         if before[1] != better:
             raise FleetmarkError(
                 f"{where}: {better} is better, and in {before[0]} {before[1]} is, of the same benchmark"
             )
-        if said.get("repeat"):
-            key = (said["machine"], *point, said["repeat"])
+        if texts.get("repeat"):
+            key = (texts["machine"], *point, texts["repeat"])
             if key in seen:
                 if seen[key][1] != m.value:
                     raise FleetmarkError(
-                        f"{where}: repeat {said['repeat']} stands in {seen[key][0]} with another value"
+                        f"{where}: repeat {texts['repeat']} stands in {seen[key][0]} with another value"
                     )
-                made.leave("the same row again")
+                collector.leave("the same row again")
                 continue
             seen[key] = place, m.value
-        made.add(
-            said["machine"],
+        collector.add(
+            texts["machine"],
             {},
-            {k: value for k, (value, _) in labels[said["machine"]].items()},
-            Row(said["machine"], m, said.get("class") or "other", place, standing=standing),
+            {k: value for k, (value, _) in labels[texts["machine"]].items()},
+            Row(texts["machine"], m, texts.get("class") or "other", place, standing=standing),
         )
-    return made.table(len(found.rows))
+    return collector.table(len(source.rows))
 
 
-def _columns(found: Records) -> dict[str, str]:
-    """The columns that mean something, by what they mean. Raises FleetmarkError for one that is missing."""
-    by_name = {c.strip().lower(): c for c in found.columns}
+def _columns(source: Records) -> dict[str, str]:
+    """The columns with a defined meaning, by meaning. Raises FleetmarkError for one that is missing."""
+    by_name = {c.strip().lower(): c for c in source.columns}
     missing = [c for c in REQUIRED if c not in by_name]
     if missing:
         near = {c: difflib.get_close_matches(c, by_name, 1) for c in missing}
         hints = [f"{by_name[n[0]]!r} may be {c}" for c, n in near.items() if n]
         raise FleetmarkError(
             f"a table without the column {', '.join(missing)}: it needs {', '.join(REQUIRED)}, may have "
-            f"{', '.join(OPTIONAL)}, and others are labels; it has {some(found.columns)}"
+            f"{', '.join(OPTIONAL)}, and others are labels; it has {some(source.columns)}"
             + (f"; {', '.join(hints)}" if hints else "")
         )
     return {c: by_name[c] for c in (*REQUIRED, *OPTIONAL) if c in by_name}
@@ -186,18 +188,18 @@ def _unit(where: str, text: str) -> tuple[str, float, str]:
     )
 
 
-def _metric(where: str, said: Mapping[str, str], unit: str) -> tuple[str, Better]:
+def _metric(where: str, texts: Mapping[str, str], unit: str) -> tuple[str, Better]:
     metric, usual = _METRICS[unit]
-    text = said.get("better", "").lower()
+    text = texts.get("better", "").lower()
     if text and text not in ("higher", "lower"):
         raise FleetmarkError(f"{where}: better is {text!r}; write higher or lower")
     better = Better(text) if text else usual
     if better is None:
         raise FleetmarkError(
-            f"{where}: a value in {said['unit']} does not say which way is better; "
+            f"{where}: a value in {texts['unit']} does not say which way is better; "
             "add the column better: higher or lower"
         )
-    return said.get("metric") or metric, better
+    return texts.get("metric") or metric, better
 
 
 def _standing(where: str, text: str) -> Standing | None:
@@ -207,10 +209,10 @@ def _standing(where: str, text: str) -> Standing | None:
         raise FleetmarkError(f"{where}: standing is {text!r}; write {' or '.join(Standing)}, or nothing") from None
 
 
-def _label(where: str, known: dict[str, tuple[str, str]], said: Mapping[str, str]) -> None:
-    """Add a row's labels to its machine's. Raises FleetmarkError where a label says two things of one machine."""
-    for label, value in said.items():
-        before = known.setdefault(label, (value, where)) if value else None
+def _label(where: str, labels: dict[str, tuple[str, str]], texts: Mapping[str, str]) -> None:
+    """Add a row's labels to its machine's. Raises FleetmarkError where a label has two values for one machine."""
+    for label, value in texts.items():
+        before = labels.setdefault(label, (value, where)) if value else None
         if before and before[0] != value:
             raise FleetmarkError(
                 f"{where}: {label} is {value!r}, and {before[0]!r} in {before[1].partition(' (')[0]}; a further column "

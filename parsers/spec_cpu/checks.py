@@ -15,11 +15,11 @@ from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed, Standing
 from parsers._text import decode, numbered
 from parsers.spec_cpu.csv import read_csv
+from parsers.spec_cpu.ending import cut
 from parsers.spec_cpu.log import read_log
 from parsers.spec_cpu.model import CHECKED_ONLY, FINISHED, NO_ENERGY, NO_FAILURE, TUNES, Report, Run, Score, spelled
 from parsers.spec_cpu.rsf import read_rsf
 from parsers.spec_cpu.txt import read_txt
-from parsers.spec_cpu.whole import cut
 
 _UNITS: dict[str, tuple[str, Better]] = {
     "ratio": ("1", Better.HIGHER),
@@ -34,8 +34,8 @@ _UNITS: dict[str, tuple[str, Better]] = {
 _OF_POWER = frozenset({"energy", "max_power", "avg_power", "energy_ratio"})
 # Which of two forms of the same results is kept.
 _RANK = {"raw": 0, "CSV": 1, "text": 2, "log": 3}
-# Reasons for INVALID RUN that only say why SPEC would not publish the result: the standing tells that. All others say
-# that something went wrong.
+# Reasons for INVALID RUN that only concern publication by SPEC; the standing covers them. All others mean that
+# something went wrong.
 _FORMAL = re.compile(
     r"'reportable' flag not set"
     r"|\S+ \((?:base|peak)\) did not have enough runs!"
@@ -51,8 +51,8 @@ _FORMAL = re.compile(
 _UNKNOWN_FLAGS = re.compile(r"Your run was marked invalid because it has one or more flags in the")
 _CONTINUED = re.compile(r"re-running|for |\W{0,3}unknown")
 _TOO_FEW = re.compile(r"([0-9]{3}\.\w{1,40}) \((base|peak)\) did not have enough runs!")
-_STATUS_TOLD = re.compile(r"Run of ([0-9]{3}\.\w{1,40}) \((base|peak)\) was not valid; status is ([A-Z?]{2})")
-_YEARS = {"56": "2017", "78": "2026", "4": "2006"}  # by what the numbers of a suite's benchmarks begin with
+_STATUS_REASON = re.compile(r"Run of ([0-9]{3}\.\w{1,40}) \((base|peak)\) was not valid; status is ([A-Z?]{2})")
+_YEARS = {"56": "2017", "78": "2026", "4": "2006"}  # by the first digit of a suite's benchmark numbers
 _LIKE_A_FIGURE = re.compile(r"[0-9.,]*[1-9]")
 _MOST_NOTES = 40
 _MOST_NAMES = 60  # more than two tunes of any suite
@@ -71,23 +71,23 @@ CPU2026 = Suite("spec_cpu2026", "2026")
 
 
 def read(suite: Suite, raw: bytes) -> Parsed:
-    """The measurements of ``suite`` in ``raw``, whichever of SPEC's formats it is in.
+    """The measurements of ``suite`` in ``raw``, in any of SPEC's formats.
 
     Raises ParseError where no benchmark finished, and for the results of another suite.
     """
     text = decode(raw)
     lines = [(n, line, True) for n, line in numbered(text)]
     lines[-1] = (*lines[-1][:2], False)
-    found = [*read_rsf(lines), *read_csv(lines), *read_txt(lines), *read_log(lines)]
-    reports, foreign = _own(suite, found)
+    parsed = [*read_rsf(lines), *read_csv(lines), *read_txt(lines), *read_log(lines)]
+    reports, foreign = _of_suite(suite, parsed)
     results = [_Result(r) for r in reports]
     some = [r for r in results if r.measurable]
     if not some:
         raise _nothing(suite, reports, foreign, lines)
     notes: list[str] = []
-    kept = _apart(some, notes)
-    used = [r for r in kept if not r.invalid] or kept
-    bad = [r for r in results if r.invalid and (not r.measurable or (r in kept and not used[0].invalid))]
+    latest = _apart(some, notes)
+    used = [r for r in latest if not r.invalid] or latest
+    bad = [r for r in results if r.invalid and (not r.measurable or (r in latest and not used[0].invalid))]
     notes += [f"the {r.report.kind} result from line {r.report.line} left out: {r.invalid}" for r in bad[:3]]
     measurements: list[Measurement] = []
     for result in used:
@@ -123,14 +123,14 @@ def _year(run: Run) -> str:
     return year if run.year in (None, year) else ""
 
 
-def _own(suite: Suite, found: list[Report]) -> tuple[list[Report], list[tuple[str, int]]]:
+def _of_suite(suite: Suite, reports: list[Report]) -> tuple[list[Report], list[tuple[str, int]]]:
     """The reports with the rows of ``suite`` alone; and the year and line of each row of others."""
-    kept: list[Report] = []
+    ours: list[Report] = []
     foreign: list[tuple[str, int]] = []
     named: list[tuple[str, int]] = []
-    for report in found:
-        told = [m for m in map(_STATUS_TOLD.match, report.reasons) if m]
-        report.failures += [Run(m[1], m[2], report.banner or report.line, status=m[3]) for m in told]
+    for report in reports:
+        statuses = [m for m in map(_STATUS_REASON.match, report.reasons) if m]
+        report.failures += [Run(m[1], m[2], report.banner or report.line, status=m[3]) for m in statuses]
         report.runs = [r for r in report.runs if not CHECKED_ONLY.match(r.benchmark)]
         report.failures = [r for r in report.failures if not CHECKED_ONLY.match(r.benchmark)]
         foreign += [(_year(r), r.line) for r in (*report.runs, *report.failures) if _year(r) != suite.year]
@@ -140,8 +140,8 @@ def _own(suite: Suite, found: list[Report]) -> tuple[list[Report], list[tuple[st
         report.scores = [s for s in report.scores if s.year == suite.year]
         named += [(year, n) for year, n in report.years if year != suite.year]
         if report.runs or report.scores or report.failures:
-            kept.append(report)
-    return kept, sorted(foreign or ([] if kept else named), key=lambda f: f[1])
+            ours.append(report)
+    return ours, sorted(foreign or ([] if ours else named), key=lambda f: f[1])
 
 
 def _whose(year: str) -> str:
@@ -184,11 +184,11 @@ class _Result:
 
     @property
     def names(self) -> set[tuple[str, str]]:
-        """What no two results may share: benchmarks and scores, each with its tune."""
+        """Keys that two results must not share: benchmarks and scores, each with its tune."""
         return {(r.benchmark, r.tune) for r in self.done} | set(self.scores)
 
     def labels(self, run: Run) -> dict[str, str]:
-        """``size`` where the workload is not the one that scores are made of: its times compare with none of those."""
+        """The label ``size`` where the workload is not the scored one: its times do not compare with those."""
         if not self.report.is_reference(run):
             return {"size": str(self.report.size_of(run))}
         return {} if self.report.size_of(run) or self.scored else {"size": "unknown"}
@@ -220,40 +220,40 @@ class _Result:
         return list(failed.values())
 
     def _absent(self, tune: str) -> set[str]:
-        """The benchmarks of the suite that did not run: raw results know them by their errors alone."""
+        """The benchmarks of the suite that did not run: raw results only have their errors."""
         named = {r.benchmark for r in self.report.runs if r.tune == tune and r.status == "NR"}
         named |= {m[1] for m in map(_TOO_FEW.match, self.report.reasons) if m and m[2] == tune}
         return named - {r.benchmark for r in (*self.done, *self.failures) if r.tune == tune}
 
     def _scores(self) -> dict[tuple[str, str], Score]:
-        kept: dict[tuple[str, str], Score] = {}
+        scores: dict[tuple[str, str], Score] = {}
         for score in self.report.scores:
             if score.value is None:
-                if score.unreadable or (score.ended and _LIKE_A_FIGURE.match(score.said)):
+                if score.unreadable or (score.ended and _LIKE_A_FIGURE.match(score.printed)):
                     self.remarks.append(
-                        f"line {score.line}: {score.case} {score.tune} is printed as {score.said!r}, no figure "
+                        f"line {score.line}: {score.case} {score.tune} is printed as {score.printed!r}, no figure "
                         "with a decimal point, left out"
                     )
-                if score.unreadable or score.said.strip("0."):
+                if score.unreadable or score.printed.strip("0."):
                     continue  # --, Not Run
                 if self.scored:
                     self.remarks.append(
-                        f"line {score.line}: {score.case} {score.tune} is printed as {score.said}, left out"
+                        f"line {score.line}: {score.case} {score.tune} is printed as {score.printed}, left out"
                     )
             elif self.absent[score.tune]:
                 if self.scored:
                     self.remarks.append(
-                        f"line {score.line}: {score.case} {score.tune} is printed as {score.said}, left out: "
+                        f"line {score.line}: {score.case} {score.tune} is printed as {score.printed}, left out: "
                         "only a part of the suite was run"
                     )
-            elif not score.whole and not self._agrees(score):
+            elif not score.complete and not self._agrees(score):
                 self.remarks.append(f"line {score.line}: the text ends inside the {score.tune} score, left out")
-            elif (score.case, score.tune) in kept:
-                if kept[score.case, score.tune].value != score.value:
+            elif (score.case, score.tune) in scores:
+                if scores[score.case, score.tune].value != score.value:
                     self.remarks.append(f"line {score.line}: a second {score.case} {score.tune} score, left out")
             else:
-                kept[score.case, score.tune] = score
-        return kept
+                scores[score.case, score.tune] = score
+        return scores
 
     def rows(self, score: Score) -> list[Run]:
         """The selected runs that ``score`` is the geometric mean of."""
@@ -262,7 +262,7 @@ class _Result:
         return [r for r in self.chosen if r.tune == score.tune and r.benchmark.endswith(suffix) and name in r.figures]
 
     def _bounds(self, score: Score) -> tuple[float, float] | None:
-        """What the geometric mean of the rows may be before it is rounded."""
+        """The possible range of the rows' geometric mean before rounding."""
         name = "energy_ratio" if score.case.endswith("_energy") else "ratio"
         figures = [r.figures[name] for r in self.rows(score)]
         if not figures:
@@ -287,9 +287,9 @@ class _Result:
             by_status: dict[str, list[str]] = {}
             for run in self.failures[:_MOST_NAMES]:
                 by_status.setdefault(spelled(run.status), []).append(f"{run.benchmark} {run.tune}")
-            told = "; ".join(f"{status}: {', '.join(names)}" for status, names in by_status.items())
+            statuses = "; ".join(f"{status}: {', '.join(names)}" for status, names in by_status.items())
             rest = len(self.failures) - _MOST_NAMES
-            return f"not every benchmark ended well: {told}" + (f" and {rest} more" if rest > 0 else "")
+            return f"not every benchmark ended well: {statuses}" + (f" and {rest} more" if rest > 0 else "")
         if unverified:
             return f"nobody verified the output of {unverified[0].benchmark} {unverified[0].tune} (status R?)"
         if self.report.banner is None:
@@ -300,47 +300,49 @@ class _Result:
         return None if self.report.reasons else "INVALID RUN, with no reason given"
 
     def notes(self) -> list[str]:
-        made = list(self.remarks)
-        made += self._formalities()
+        notes = list(self.remarks)
+        notes += self._formalities()
         for run in self.report.runs:
             place = f"{run.benchmark} {run.tune}" + (f" iteration {run.iteration}" if run.iteration else "")
             if run.status in NO_ENERGY:
-                made.append(f"{place} ended {spelled(run.status)}: its power and energy do not count")
+                notes.append(f"{place} ended {spelled(run.status)}: its power and energy do not count")
             elif run.status not in FINISHED and "time" in run.figures:
-                made.append(f"{place} ended {spelled(run.status)}: its time is no result, left out")
+                notes.append(f"{place} ended {spelled(run.status)}: its time is no result, left out")
         for tune in TUNES:
             absent, present = self.absent[tune], {r.benchmark for r in self.done if r.tune == tune}
-            if absent and len(present) > 1:  # one alone was asked for alone
-                made.append(f"{tune}: {len(absent)} of {len(absent | present)} benchmarks were not run: {_few(absent)}")
+            if absent and len(present) > 1:  # a single benchmark was requested alone
+                notes.append(
+                    f"{tune}: {len(absent)} of {len(absent | present)} benchmarks were not run: {_few(absent)}"
+                )
         for score in self.scores.values():
             if (bounds := self._bounds(score)) is None:
-                made.append(f"{score.case} {score.tune}: no rows to hold the score {score.said} against")
+                notes.append(f"{score.case} {score.tune}: no rows to hold the score {score.printed} against")
             elif not self._agrees(score):
                 mean = f"{math.sqrt(bounds[0] * bounds[1]):.{4 if self.report.rounded else 9}g}"
-                made.append(
-                    f"{score.case} {score.tune}: the score is printed as {score.said}, "
+                notes.append(
+                    f"{score.case} {score.tune}: the score is printed as {score.printed}, "
                     f"but the geometric mean of its {len(self.rows(score))} selected rows is {mean}"
                 )
         if self.report.kind == "log":
             counts = Counter((r.benchmark, r.tune) for r in self.done)
             if counts and max(counts.values()) > 1:
-                made.append("a log names no selected run: the median by time stands for it, the slower one of two")
-        return made
+                notes.append("a log names no selected run: the median by time stands for it, the slower one of two")
+        return notes
 
     def _formalities(self) -> Iterator[str]:
-        """Why SPEC would not publish it, in its own words."""
+        """Why SPEC would not publish it, as the report says."""
         formal = [r for r in self.report.reasons if _FORMAL.match(r) and "://" not in r]
         few = [r for r in formal if r.endswith("did not have enough runs!")]
-        said = [
+        reasons = [
             _UNKNOWN_FLAGS.sub("it has flags of the category unknown", r.split(" See", 1)[0])
             for r in formal
             if r not in few
         ]
         if few:
-            said.append(few[0] if len(few) == 1 else f"{len(few)} benchmarks did not have enough runs")
-        said = [s for s in said if not _CONTINUED.match(s)]
-        if said and not self.invalid:
-            yield "INVALID RUN by SPEC's rules for publishing: " + "; ".join(said)
+            reasons.append(few[0] if len(few) == 1 else f"{len(few)} benchmarks did not have enough runs")
+        reasons = [s for s in reasons if not _CONTINUED.match(s)]
+        if reasons and not self.invalid:
+            yield "INVALID RUN by SPEC's rules for publishing: " + "; ".join(reasons)
 
 
 def _half(value: float, rounded: bool) -> float:
@@ -361,14 +363,14 @@ def _apart(results: list[_Result], notes: list[str]) -> list[_Result]:
     ranked = sorted(
         results, key=lambda r: (-len(r.chosen), -len(r.scores), _RANK[r.report.kind], -len(r.done), r.report.line)
     )
-    kept: list[_Result] = []
+    distinct: list[_Result] = []
     taken: dict[tuple[str, str], _Result] = {}
     dropped: list[str] = []
     for result in ranked:
         names = result.names
         other = next((taken[name] for name in sorted(names) if name in taken), None)
         if other is None:
-            kept.append(result)
+            distinct.append(result)
             taken.update(dict.fromkeys(names, result))
         else:
             dropped.append(
@@ -378,7 +380,7 @@ def _apart(results: list[_Result], notes: list[str]) -> list[_Result]:
     notes += dropped[:3]
     if dropped[3:]:
         notes.append(f"{len(dropped) - 3} more results left out for the same reason")
-    return sorted(kept, key=lambda r: r.report.line)
+    return sorted(distinct, key=lambda r: r.report.line)
 
 
 def _measure(tool: str, result: _Result) -> Iterator[Measurement]:
@@ -403,19 +405,19 @@ def _measure(tool: str, result: _Result) -> Iterator[Measurement]:
 def _nothing(
     suite: Suite, reports: list[Report], foreign: list[tuple[str, int]], lines: Sequence[tuple[int, str, bool]]
 ) -> ParseError:
-    said = {n: line.strip() for n, line, _ in reversed(lines)}
+    texts = {n: line.strip() for n, line, _ in reversed(lines)}
     rows = sorted((r for report in reports for r in (*report.runs, *report.failures)), key=lambda r: r.line)
     if foreign and not rows:
         year, n = foreign[0]
-        return ParseError(suite.tool, f"results of SPEC CPU {suite.year} ({_whose(year)})", line=n, got=said[n])
+        return ParseError(suite.tool, f"results of SPEC CPU {suite.year} ({_whose(year)})", line=n, got=texts[n])
     if unread := sorted(n for report in reports for n in report.unreadable):
-        return ParseError(suite.tool, "figures with a decimal point", line=unread[0], got=said[unread[0]])
+        return ParseError(suite.tool, "figures with a decimal point", line=unread[0], got=texts[unread[0]])
     ended = next((r for r in rows if r.status not in NO_FAILURE), next((r for r in rows if not r.finished), None))
     if ended:
         got = f"{ended.benchmark} {ended.tune} ended {spelled(ended.status)}"
         return ParseError(suite.tool, "a benchmark that finished", line=ended.line, got=got)
-    wanted = f"a CSV, text or raw report of SPEC CPU {suite.year}, or runcpu's log, with a benchmark that finished"
+    expected = f"a CSV, text or raw report of SPEC CPU {suite.year}, or runcpu's log, with a benchmark that finished"
     full = [(n, line.strip()) for n, line, _ in lines if line.strip()]
     if not full:
-        return ParseError(suite.tool, wanted, got="no output")
-    return ParseError(suite.tool, wanted, line=full[-1][0], got=full[-1][1])
+        return ParseError(suite.tool, expected, got="no output")
+    return ParseError(suite.tool, expected, line=full[-1][0], got=full[-1][1])

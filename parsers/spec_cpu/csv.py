@@ -1,6 +1,6 @@
 """SPEC CPU's CSV report: its two tables of results, the scores below them, ``valid`` above and the errors at the end.
 
-A row of the full table says itself which workload and iteration it is of; one of the selected table, that it is one.
+A row of the full table names its workload and iteration; one of the selected table is marked as selected.
 With power measured each tune has five columns more, and a benchmark that was not run still only the usual five.
 """
 
@@ -50,7 +50,7 @@ class _Reader:
     selected_table: bool = False
     in_banner: bool = False
     held: dict[tuple[str, str, int | None], Run] = field(default_factory=dict)  # of the report at hand
-    counts: dict[tuple[str, str], int] = field(default_factory=dict)  # of rows that do not say which iteration they are
+    counts: dict[tuple[str, str], int] = field(default_factory=dict)  # of rows without an iteration number
 
     @property
     def report(self) -> Report:
@@ -61,7 +61,7 @@ class _Reader:
         self.selected_table = self.in_banner = False
         self.held, self.counts = {}, {}
 
-    def take(self, n: int, cells: list[str], whole: bool) -> None:
+    def take(self, n: int, cells: list[str], complete: bool) -> None:
         first = cells[0].strip()
         if first == "valid" and len(cells) > 1:
             self._fresh(n)
@@ -82,22 +82,25 @@ class _Reader:
         elif first.startswith("#"):
             self._banner(n, first)
         elif _NAME.fullmatch(first):
-            self._row(n, first, [c.strip() for c in cells], whole)
-        elif len(cells) > 1 and (made := score(first.removeprefix("Est. "), cells[1].strip(), n)):
-            self._score(made, [c.strip() for c in cells[1:]], whole)
+            self._row(n, first, [c.strip() for c in cells], complete)
+        elif len(cells) > 1 and (parsed := score(first.removeprefix("Est. "), cells[1].strip(), n)):
+            self._score(parsed, [c.strip() for c in cells[1:]], complete)
             self.report.estimate |= first.startswith("Est.")
         elif first and self.report.scores:
             self.report.sections = True
 
-    def _score(self, made: Score, cells: list[str], whole: bool) -> None:
+    def _score(self, parsed: Score, cells: list[str], complete: bool) -> None:
         """Keep a score. It is printed twice, here and in the column of its ratios; a figure with a decimal comma
         takes the cell beside it too.
         """
         beside, again = "".join(cells[1:2]), [c for c in cells if c][-1:]
-        if beside or (whole and again and again[0] != made.said):
-            made.said, made.unreadable = f"{made.said},{beside}" if beside else f"{made.said} and {again[0]}", True
-        made.whole = whole or len(cells) > 1
-        self.report.scores.append(made)
+        if beside or (complete and again and again[0] != parsed.printed):
+            parsed.printed, parsed.unreadable = (
+                f"{parsed.printed},{beside}" if beside else f"{parsed.printed} and {again[0]}",
+                True,
+            )
+        parsed.complete = complete or len(cells) > 1
+        self.report.scores.append(parsed)
 
     def _fresh(self, n: int) -> None:
         if self.report.runs or self.report.scores:
@@ -107,8 +110,8 @@ class _Reader:
         if _BANNER.match(text):
             self.in_banner = not self.in_banner
             self.report.banner = self.report.banner or n
-        elif self.in_banner and (said := reason(text)) and not text.startswith("##"):
-            self.report.reasons.append(said)
+        elif self.in_banner and (cause := reason(text)) and not text.startswith("##"):
+            self.report.reasons.append(cause)
 
     def _heading(self, cells: list[str]) -> None:
         fields: dict[str, list[str | None]] = {}
@@ -124,8 +127,8 @@ class _Reader:
             self.report.power |= any("energy" in columns for columns in fields.values())
             self.report.estimate |= any(cell.strip().startswith("Est.") for cell in cells)
 
-    def _row(self, n: int, benchmark: str, cells: list[str], whole: bool) -> None:
-        if not whole:
+    def _row(self, n: int, benchmark: str, cells: list[str], complete: bool) -> None:
+        if not complete:
             cells = cells[:-1]  # the text ends in it
         if len(cells) <= _USUAL or not (cells[1] == "" or cells[1] in WITHDRAWN or count(cells[1])):
             return  # the benchmark's name before its compiler flags
@@ -136,12 +139,12 @@ class _Reader:
             group = cells[position : position + width]
             position += width
             if any(group):
-                made = _run(n, benchmark, tune, columns if width == len(columns) else [None] * 4 + ["status"], group)
-                if made is None:
+                parsed = _run(n, benchmark, tune, columns if width == len(columns) else [None] * 4 + ["status"], group)
+                if parsed is None:
                     self.report.notes.append(f"line {n}: the {tune} columns of {benchmark} cannot be read, left out")
                     self.report.unreadable.append(n)
                 else:
-                    taken.append(made)
+                    taken.append(parsed)
         described = _ITERATION.match(" ".join(cells[position:]))
         for run in taken:
             if described:
@@ -154,9 +157,9 @@ class _Reader:
         self._keep(n, taken)
 
     def _keep(self, n: int, taken: list[Run]) -> None:
-        """Adds the runs, unless they stand there already; others in their place begin another report."""
-        there = [(self.held[_place(run)], run) for run in taken if _place(run) in self.held]
-        if any((other.figures, other.status) != (run.figures, run.status) for other, run in there):
+        """Adds the runs, unless they are present already; different ones in their place begin another report."""
+        repeated = [(self.held[_place(run)], run) for run in taken if _place(run) in self.held]
+        if any((other.figures, other.status) != (run.figures, run.status) for other, run in repeated):
             self.begin(n)
         for run in taken:
             if _place(run) not in self.held:
@@ -165,12 +168,12 @@ class _Reader:
 
 
 def _place(run: Run) -> tuple[str, str, int | None]:
-    """What tells a report's runs apart; a row that says NR stands in both tables and counts once."""
+    """The key of a run in a report; a row with NR is in both tables and counts once."""
     return run.benchmark, run.tune, 0 if run.status == "NR" else run.iteration
 
 
 def _width(cells: list[str], columns: int) -> int:
-    """How many cells the next tune takes: five, whatever the heading says, where nothing was run or shown."""
+    """The number of cells of the next tune: five, regardless of the heading, where nothing was run or shown."""
     if columns > _USUAL and not any(cells[:4]) and cells[4:5] == ["NR"]:
         return _USUAL
     if columns > _USUAL and len(set(cells[:_USUAL])) == 1 and cells[0] in WITHDRAWN:
@@ -182,12 +185,12 @@ def _run(n: int, benchmark: str, tune: str, columns: list[str | None], group: li
     """The run in one tune's cells; None where its status is missing or a figure is not one."""
     if len(group) < len(columns):
         group = group + [""] * (len(columns) - len(group))
-    said = {column: cell for column, cell in zip(columns, group, strict=False) if column}
-    status = said.pop("status", "")
+    cells = {column: cell for column, cell in zip(columns, group, strict=False) if column}
+    status = cells.pop("status", "")
     if not _STATUS.fullmatch(status):
         return None
-    run = Run(benchmark, tune, n, status=status, selected=said.pop("selected", "") == "1")
-    for name, cell in said.items():
+    run = Run(benchmark, tune, n, status=status, selected=cells.pop("selected", "") == "1")
+    for name, cell in cells.items():
         value = count(cell) if name in ("copies", "threads") else positive(cell)
         if value is not None:
             run.figures[name] = value
@@ -198,7 +201,7 @@ def read_csv(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:
     """The reports in ``lines``, each with its number and whether a line's end follows it."""
     reader = _Reader()
     reader.begin(1)
-    for n, line, whole in lines:
+    for n, line, complete in lines:
         if "," not in line and not line.startswith(('"', "#")):
             continue
         if len(line) > LONGEST:
@@ -210,5 +213,5 @@ def read_csv(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:
         while len(cells) > 1 and not cells[-1].strip() and len(cells) > _USUAL + 1:
             cells.pop()  # spreadsheets pad their lines
         if cells:
-            reader.take(n, cells, whole)
+            reader.take(n, cells, complete)
     return [r for r in reader.reports if r.runs or r.scores or r.years]

@@ -1,8 +1,8 @@
-"""runcpu's own log (CPU2017.001.log): one line as each run ends, which is all there is of a run that was interrupted.
+"""runcpu's log (CPU2017.001.log): one line as each run ends, the only record of an interrupted run.
 
     Success 505.mcf_r base refrate ratio=17.31, runtime=745.220114, copies=1, threads=1, power=0.00W, temp=...
 
-``Error`` stands there with an ``errorcode``, ``Run`` where nobody verified the output. Power is 0 where it was not
+``Error`` stands there with an ``errorcode``, ``Run`` where the output was not verified. Power is 0 where it was not
 measured. A log names no selected run: the median by time stands for it, the slower one of two, as SPEC's tools choose.
 """
 

@@ -1,4 +1,4 @@
-"""What the readers of SPEC CPU's four formats hand over: runs of benchmarks, scores, and what a report says of itself.
+"""The common result of the readers of SPEC CPU's four formats: runs, scores, and a report's own statements.
 
 A status is what SPEC's tools call the outcome of one run: ``S`` for success, ``*`` for the selected one in text.
 """
@@ -32,11 +32,11 @@ STATUSES = {
     "CD": "code defect",
 }
 NO_ENERGY = frozenset({"PE", "EE"})  # these spoil the energy only: the run itself finished and verified
-FINISHED = frozenset({"S", "*", "R?"}) | NO_ENERGY  # R? ran, and nobody looked at its output
-WITHDRAWN = frozenset({"NC", "NA", "CD"})  # SPEC's marks for results that it took back
+FINISHED = frozenset({"S", "*", "R?"}) | NO_ENERGY  # R? ran without verification
+WITHDRAWN = frozenset({"NC", "NA", "CD"})  # SPEC's marks for withdrawn results
 NO_FAILURE = FINISHED | {"NR"}
 
-_MOST = 1e12  # no time, ratio, count, power or energy of a benchmark comes near
+_MOST = 1e12  # above any time, ratio, count, power or energy of a benchmark
 
 
 def spelled(status: str) -> str:
@@ -47,7 +47,7 @@ def spelled(status: str) -> str:
 
 
 def reason(line: str) -> str:
-    """What a line within the frame of INVALID RUN says: the text between its ``#`` marks."""
+    """The text between the ``#`` marks of a line within the frame of INVALID RUN."""
     return line.removeprefix("#").strip().removesuffix("#").strip()
 
 
@@ -88,24 +88,24 @@ class Score:
     case: str
     tune: str
     year: str
-    said: str
+    printed: str
     line: int
-    whole: bool = True  # False where the text may end inside the figure
+    complete: bool = True  # False where the text may end inside the figure
     unreadable: bool = False  # its cells fit no figure
 
     @property
     def value(self) -> float | None:
-        return None if self.unreadable else positive(self.said)
+        return None if self.unreadable else positive(self.printed)
 
     @property
     def ended(self) -> bool:
-        """Whether its line is printed to the end: a word that stands for no figure is whole by itself."""
-        return self.whole or self.said in ("Not Run", "--")
+        """Whether its line is complete: a word such as ``Not Run`` is complete by itself."""
+        return self.complete or self.printed in ("Not Run", "--")
 
 
 @dataclass(slots=True)
 class Report:
-    """One result as one reader found it."""
+    """One result, as read from one format."""
 
     kind: str
     line: int
@@ -113,17 +113,17 @@ class Report:
     runs: list[Run] = field(default_factory=list)
     scores: list[Score] = field(default_factory=list)
     version: str | None = None
-    years: list[tuple[str, int]] = field(default_factory=list)  # what it calls its suite, and where
+    years: list[tuple[str, int]] = field(default_factory=list)  # the years in its suite's names, and their lines
     size: str | None = None
     declared: bool = False  # it says that it is a reportable result
     estimate: bool = False  # it says that it is none
     banner: int | None = None  # the line of INVALID RUN
     reasons: list[str] = field(default_factory=list)  # why it is an INVALID RUN
-    failures: list[Run] = field(default_factory=list)  # told outside of the tables
+    failures: list[Run] = field(default_factory=list)  # reported outside of the tables
     notes: list[str] = field(default_factory=list)
     unreadable: list[int] = field(default_factory=list)  # lines of rows whose figures are none
     power: bool = False  # its tables have columns of energy, so it has scores of energy
-    footer: bool = False  # the line stands there with which SPEC's tools end it
+    footer: bool = False  # the end line of SPEC's tools is present
     sections: bool = False  # CSV: something stands below its scores
 
     def size_of(self, run: Run) -> str | None:
@@ -135,11 +135,11 @@ class Report:
         return size.startswith("ref") if size else True
 
 
-def score(name: str, said: str, line: int, whole: bool = True) -> Score | None:
+def score(name: str, printed: str, line: int, complete: bool = True) -> Score | None:
     """The score called ``name``, however its trademarks are written; None for another name."""
     match = SCORE.fullmatch(name)
     if not match:
         return None
     mode, year, kind, energy, tune = match.groups()
     case = f"SPEC{mode.lower()}{year}_{kind.lower()}{(energy or '').lower()}"
-    return Score(case, tune.lower(), year, said, line, whole)
+    return Score(case, tune.lower(), year, printed, line, complete)

@@ -52,16 +52,16 @@ def read_rsf(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:
     """The reports in ``lines``, each with its number and whether a line's end follows it."""
     raws: list[_Raw] = []
     cut: int | None = None
-    for n, line, whole in lines:
+    for n, line, complete in lines:
         match = _LINE.fullmatch(line) if len(line) <= LONGEST else None
         if not match:
             continue
-        if not whole:
+        if not complete:
             cut = n
             continue
         year, key, value = match[1], match[2], (match[3] or "").strip()
         held = raws[-1].values.get(key) if raws else None
-        # A key that comes again with another value is of another result: files glued together.
+        # A repeated key with another value begins another result: files were concatenated.
         if not raws or raws[-1].year != year or (held and held[0] != value):
             raws.append(_Raw(year, n))
         raws[-1].values.setdefault(key, (value, n))
@@ -77,7 +77,7 @@ def _report(raw: _Raw) -> Report:
     report.size = raw.get("size").partition(" ")[0] or None  # "refrate (ref)"
     reasons = [value for key, (value, _) in raw.values.items() if re.fullmatch(r"errors[0-9]{3}", key)]
     withdrawn = [value for key, (value, _) in raw.values.items() if re.fullmatch(r"nc[0-9]{0,3}", key) and value]
-    # 2 stands for flags that nobody described: SPEC's formatter treats it as 0, and then says so.
+    # 2 means undescribed flags: SPEC's formatter treats it as 0 and reports that.
     report.declared = raw.get("invalid") == "0"
     report.estimate = not report.declared
     if reasons or raw.get("invalid") == "1":
@@ -90,8 +90,8 @@ def _report(raw: _Raw) -> Report:
     suite = _suite(raw)
     for key, (tune, energy) in _MEANS.items():
         if suite and key in raw.values:
-            said, n = raw.values[key]
-            report.scores.append(Score(suite + energy, tune, raw.year, said, n))
+            printed, n = raw.values[key]
+            report.scores.append(Score(suite + energy, tune, raw.year, printed, n))
     return report
 
 
@@ -106,12 +106,12 @@ def _suite(raw: _Raw) -> str | None:
 
 
 def _runs(raw: _Raw, report: Report) -> None:
-    said: dict[tuple[str, str, int], dict[str, tuple[str, int]]] = {}
+    values_by_run: dict[tuple[str, str, int], dict[str, tuple[str, int]]] = {}
     for key, value in raw.values.items():
         if match := _RUN.fullmatch(key):
             place = (f"{match[1]}.{match[2]}", match[3], int(match[4]) + 1)
-            said.setdefault(place, {})[match[5]] = value
-    for (benchmark, tune, iteration), values in said.items():
+            values_by_run.setdefault(place, {})[match[5]] = value
+    for (benchmark, tune, iteration), values in values_by_run.items():
         status, line = values.get("valid", ("", min(n for _, n in values.values())))
         if not _STATUS.fullmatch(status):
             report.notes.append(f"line {line}: {benchmark} {tune} iteration {iteration} has no status, left out")

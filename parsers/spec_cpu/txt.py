@@ -54,12 +54,12 @@ _SIZE = re.compile(r"Input set must be \S+ for a valid run \(set to '([a-z]{1,20
 _STATUS = re.compile(r"\*|[A-Z][A-Z?]?")
 _FIGURE = re.compile(r"--|[0-9][0-9.]{0,20}")
 _FIGURES_BEGIN = re.compile(r"[-+.,]?[0-9]|--|\*|[A-Z][A-Z?]$")  # where prose has a word
-_PEAK_COUNT = 57  # the column after peak's copies or threads, where no heading tells better
+_PEAK_COUNT = 57  # the column after peak's copies or threads, by default
 
 
 @dataclass(slots=True)
 class _Reader:
-    """Goes through the lines, in the full table until a ruler, then in the selected one until the scores."""
+    """Reads the lines: the full table up to a ruler, then the selected one up to the scores."""
 
     reports: list[Report] = field(default_factory=list)
     columns: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class _Reader:
         self.reports.append(Report("text", n, rounded=True))
         self.below_ruler, self.above, self.below = False, {}, set()
 
-    def take(self, n: int, line: str, whole: bool) -> None:
+    def take(self, n: int, line: str, complete: bool) -> None:
         if line.startswith("#"):
             self._banner(n, line)
         elif match := _TITLE.fullmatch(line):
@@ -105,20 +105,20 @@ class _Reader:
         elif _RULER.fullmatch(line):
             self.below_ruler = bool(self.columns or self.report.runs) and not self.report.scores
         elif match := _ROW.fullmatch(line):
-            self._row(n, match, whole)
+            self._row(n, match, complete)
         elif (match := _SCORE.fullmatch(line)) and match[3]:
-            made = score(match[2], re.sub(r"\s+", " ", match[3].strip(" :=\t")), n, whole)
-            if made:
+            parsed = score(match[2], re.sub(r"\s+", " ", match[3].strip(" :=\t")), n, complete)
+            if parsed:
                 self.report.estimate |= match[1] is not None
-                self.report.scores.append(made)
+                self.report.scores.append(parsed)
 
     def settle(self) -> None:
         """The banner read last belongs to the report at hand."""
         if self.banner:
             self.report.banner, self.report.reasons = self.banner, self.reasons
             self.report.estimate = True
-            for said in self.reasons:
-                if match := _SIZE.match(said):
+            for text in self.reasons:
+                if match := _SIZE.match(text):
                     self.report.size = match[1]
             self.banner, self.reasons = None, []
 
@@ -127,27 +127,27 @@ class _Reader:
             self.in_banner = not self.in_banner
             if self.in_banner:
                 self.banner, self.reasons = n, []
-        elif self.in_banner and (said := reason(line)) and not line.startswith("##"):
-            self.reasons.append(said)
+        elif self.in_banner and (text := reason(line)) and not line.startswith("##"):
+            self.reasons.append(text)
 
     def _heading(self, line: str) -> None:
-        found = list(_COLUMN.finditer(line))
-        names = [_FIGURES[m[0]] for m in found]
+        headings = list(_COLUMN.finditer(line))
+        names = [_FIGURES[m[0]] for m in headings]
         again = next((i for i in range(1, len(names)) if names[i] == names[0]), len(names))
         self.columns = tuple(names[:again]) if "time" in names[:again] else ()
         self.report.power |= "energy" in self.columns
-        self.peak_count = found[again].end() if again < len(found) else _PEAK_COUNT
+        self.peak_count = headings[again].end() if again < len(headings) else _PEAK_COUNT
 
-    def _row(self, n: int, row: re.Match[str], whole: bool) -> None:
+    def _row(self, n: int, row: re.Match[str], complete: bool) -> None:
         benchmark, rest, offset = row[1], row[2] or "", row.start(2)
         words = [(m[0], offset + m.end()) for m in re.finditer(r"\S+", rest)]
         groups = list(_groups(words))
-        if not groups or (not whole and groups[-1].status not in ("*", "S")):
-            if not whole and words:
+        if not groups or (not complete and groups[-1].status not in ("*", "S")):
+            if not complete and words:
                 self.report.notes.append(f"line {n}: the text ends inside the row of {benchmark}")
-            groups = [g for g in groups if whole or g.status in ("*", "S")]
+            groups = [g for g in groups if complete or g.status in ("*", "S")]
         if not groups:
-            self._unread(n, benchmark, words, whole)
+            self._unread(n, benchmark, words, complete)
             return
         self._place(n, benchmark)
         iteration = self._count(benchmark)
@@ -171,17 +171,17 @@ class _Reader:
             self.above[benchmark] = self.above.get(benchmark, 0) + 1
         return self.above.get(benchmark, 0)
 
-    def _unread(self, n: int, benchmark: str, words: list[tuple[str, int]], whole: bool) -> None:
+    def _unread(self, n: int, benchmark: str, words: list[tuple[str, int]], complete: bool) -> None:
         """A row of a table that cannot be read still is an iteration: the later ones keep their numbers."""
         in_table = self.columns and not self.report.scores
-        if in_table and whole and words and _FIGURES_BEGIN.match(words[0][0]):
+        if in_table and complete and words and _FIGURES_BEGIN.match(words[0][0]):
             self._place(n, benchmark)
             self._count(benchmark)
             self.report.notes.append(f"line {n}: the row of {benchmark} cannot be read, left out")
             self.report.unreadable.append(n)
 
     def _place(self, n: int, benchmark: str) -> None:
-        """Begins another report where this row cannot be of the one at hand: output glued together."""
+        """Begins another report where this row cannot belong to the current one: outputs were concatenated."""
         if self.below_ruler:
             again = benchmark in self.below
         else:
@@ -203,7 +203,7 @@ class _Reader:
     def _figures(self, run: Run, figures: list[str]) -> bool:
         """Puts the figures under their names; False where their number fits no columns."""
         if run.status not in FINISHED:
-            return True  # what a failed run took is no measurement
+            return True  # the time of a failed run is no measurement
         benchmark, columns = run.benchmark, self.columns
         if len(figures) != len(columns):
             columns = {len(_PLAIN): _PLAIN, len(_POWER): _POWER}.get(len(figures), ())
@@ -244,15 +244,15 @@ def _groups(words: list[tuple[str, int]]) -> Iterator[_Group]:
             yield _Group(figures, word, start, end)
             figures = []
     if len(figures) == len(words) == len(_PLAIN):
-        yield _Group(figures, "S", start, words[-1][1])  # a table made by hand, without the marks
+        yield _Group(figures, "S", start, words[-1][1])  # a hand-made table without the marks
 
 
 def read_txt(lines: Iterable[tuple[int, str, bool]]) -> list[Report]:
     """The reports in ``lines``, each with its number and whether a line's end follows it."""
     reader = _Reader()
     reader.begin(1)
-    for n, line, whole in lines:
+    for n, line, complete in lines:
         if len(line) <= LONGEST:
-            reader.take(n, line, whole)
+            reader.take(n, line, complete)
     reader.settle()
     return [r for r in reader.reports if r.runs or r.scores or r.years or r.banner]

@@ -1,7 +1,7 @@
-"""Ansible action: start a host's job (or find it running, finished, or the host taken) in one trip.
+"""Ansible action: start a host's job in one round trip, or report it running, finished, or the host busy.
 
-An action plugin rather than a module: it sends the agent's own few lines to the Python there and nothing of Ansible's
-module library, which costs a host a quarter of the CPU time. Arguments: ``job``, the job's file on the controller;
+An action plugin rather than a module: it sends only the agent to the host's Python. Ansible's module library would cost
+a host four times the CPU time. Arguments: ``job``, the job's file on the controller;
 ``failed``, workload to message for those that could not be deployed, whose steps are left out.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from ansible.plugins.action import ActionBase
 
 MAX_ANSWER = 1 << 20  # bytes
-MORE_MEMORY = 256 << 20  # bytes that this worker process may take beyond what it has: a host decides how much it sends
+MORE_MEMORY = 256 << 20  # bytes that this worker process may allocate further, because a host decides how much it sends
 STATES = ("started", "running", "finished", "busy", "error")
 AGENT = Path(__file__).parent.parent / "agent"
 BOOT = (
@@ -25,7 +25,7 @@ BOOT = (
 
 
 class ActionModule(ActionBase):
-    """``fleetmark_job: {job: FILE, failed: {workload: message}}``. The result has ``state`` and what goes with it."""
+    """``fleetmark_job: {job: FILE, failed: {workload: message}}``. The result has ``state`` and its details."""
 
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
@@ -49,8 +49,8 @@ class ActionModule(ActionBase):
 
 
 def answer_in(stdout):
-    """The agent's answer, {} where there is none. Only what is known by name and form is taken over: Ansible would take
-    a host's ``ansible_facts`` or ``add_host`` as orders.
+    """The agent's answer, {} where there is none. Only known names of known types are passed on: Ansible would execute
+    a host's ``ansible_facts`` or ``add_host``.
     """
     line = re.search(r"^FLEETMARK(\{.*\})\s*$", stdout[-MAX_ANSWER:], re.MULTILINE)
     try:
@@ -72,6 +72,6 @@ def texts(doc, names):
 
 
 def limit_memory():
-    """Each task has a process of its own, forked for it; one that a host floods ends, and no other."""
+    """Limit this process, which is forked for one task: if a host floods it, only that task fails."""
     taken = int(Path("/proc/self/statm").read_text().split()[5]) * resource.getpagesize()  # data and stack, proc(5)
     resource.setrlimit(resource.RLIMIT_DATA, (taken + MORE_MEMORY, resource.RLIM_INFINITY))

@@ -1,8 +1,8 @@
-"""Print what this host is as one JSON document: the raw text of commands and files, interpreted elsewhere.
+"""Print facts about this host as one JSON document: the raw text of commands and files, parsed elsewhere.
 
 Piped over SSH: ``python3 - '{"probe": ["fio"], "work": "/var/tmp/x"}' < facts.py``. Options: ``probe``, commands to
-look for; ``work``, the folder that will be filled (it need not exist); ``seconds``, what one command may take
-(15: nvidia-smi wakes every GPU whose persistence mode is off). Run as root it learns more: memory slots, PCIe
+look for; ``work``, the folder that jobs write to (it need not exist); ``seconds``, the limit of one command
+(15: nvidia-smi wakes every GPU whose persistence mode is off). As root it reports more: memory slots, PCIe
 capabilities of bridges, whether a disk is blank.
 
 Standard library only, Python 3.6 and later. It changes nothing on the host. Serial numbers, UUIDs and MAC addresses
@@ -23,7 +23,7 @@ import time
 
 CPU = "/sys/devices/system/cpu/"
 BLOCK = "NAME,KNAME,PKNAME,MAJ:MIN,TYPE,SIZE,ROTA,RO,RM,MODEL,TRAN,SCHED,FSTYPE,MOUNTPOINT"
-# Each command with the argument vectors to try: the first that succeeds counts, for options came with versions
+# Each command with the argument vectors to try; the first that succeeds counts. Options depend on the version
 # (util-linux: lscpu -J 2.30, lscpu -C 2.34, lsblk -J 2.27, PTTYPE 2.33, MOUNTPOINTS 2.37).
 COMMANDS = {
     "lscpu": [["lscpu", "-J"], ["lscpu"]],
@@ -92,7 +92,7 @@ FILES = (
     "/sys/class/net/*/operstate",
     "/sys/class/net/*/device/numa_node",
 )
-# Where the libraries of multi-node GPU work lie; what their links lead to is named by version.
+# Folders of the libraries for multi-node GPU work; the targets of their links have the version in the name.
 LIBRARIES = ("libnccl.so", "librccl.so")
 LIBRARY_FOLDERS = (
     "/usr/lib/*-linux-gnu",
@@ -125,22 +125,22 @@ def read(path, limit=1 << 20):
 
 
 def read_files():
-    """Text by path for everything in FILES that can be read, the long ones cut to what is wanted."""
-    found = {}
+    """Text by path for every readable file in FILES; long ones are reduced to the relevant lines."""
+    texts = {}
     for pattern in FILES:
         for path in glob.glob(pattern) if "*" in pattern else [pattern]:
             text = read(path)
             if text is not None:
-                found[path] = text
-    mounts = found.get("/proc/self/mountinfo")
-    if mounts is not None:  # only what may lie on a disk: a container host has thousands of others
-        found["/proc/self/mountinfo"] = only_lines(r" - \S+ /dev/| - (zfs|btrfs|bcachefs) ")(mounts)
-    if "/proc/cmdline" in found:
-        found["/proc/cmdline"] = re.sub(r"(?i)(uuid=|bootif=)[^\s]+", r"\1(dropped)", found["/proc/cmdline"])
+                texts[path] = text
+    mounts = texts.get("/proc/self/mountinfo")
+    if mounts is not None:  # only mounts that may be on a disk: a container host has thousands of others
+        texts["/proc/self/mountinfo"] = only_lines(r" - \S+ /dev/| - (zfs|btrfs|bcachefs) ")(mounts)
+    if "/proc/cmdline" in texts:
+        texts["/proc/cmdline"] = re.sub(r"(?i)(uuid=|bootif=)[^\s]+", r"\1(dropped)", texts["/proc/cmdline"])
     stanza = first_stanza("/proc/cpuinfo")
     if stanza is not None:
-        found["/proc/cpuinfo"] = stanza
-    return found
+        texts["/proc/cpuinfo"] = stanza
+    return texts
 
 
 def first_stanza(path):
@@ -160,28 +160,28 @@ def first_stanza(path):
 
 def counted():
     """For every name in COUNTED: how many files hold each value."""
-    found = {}
+    result = {}
     for name, pattern in COUNTED.items():
-        values = found[name] = {}
+        values = result[name] = {}
         for path in glob.glob(pattern):
             text = read(path)
             if text is not None:
                 values[text.strip()] = values.get(text.strip(), 0) + 1
-    return found
+    return result
 
 
 def caches():
     """Every cache of the host once, as [level, type, size, CPUs that share it]: for an lscpu without -C."""
-    found = set()
+    rows = set()
     for index in glob.glob(CPU + "cpu[0-9]*/cache/index[0-9]*"):
         values = [read(index + "/" + name) for name in ("level", "type", "size", "shared_cpu_list")]
         if None not in values:
-            found.add(tuple(value.strip() for value in values))
-    return sorted(found)
+            rows.add(tuple(value.strip() for value in values))
+    return sorted(rows)
 
 
 def libraries():
-    """Per name in LIBRARIES the files, without folders, that its versions really are."""
+    """Per name in LIBRARIES the names of the files that its links resolve to."""
     return {
         name: sorted(
             {os.path.basename(os.path.realpath(p)) for d in LIBRARY_FOLDERS for p in glob.glob(d + "/" + name + ".*")}
@@ -191,49 +191,48 @@ def libraries():
 
 
 def pci():
-    """What sysfs says of each PCI function that has a link: for when lspci is absent or may not read capabilities."""
-    found = {}
+    """sysfs values of each PCI function with a link, for hosts where lspci is absent or may not read capabilities."""
+    functions = {}
     for path in glob.glob("/sys/bus/pci/devices/*"):
         if os.path.exists(path + "/current_link_speed"):
             values = {name: read(path + "/" + name) for name in PCI}
-            found[os.path.basename(path)] = {n: v.strip() for n, v in values.items() if v is not None}
-    return found
+            functions[os.path.basename(path)] = {n: v.strip() for n, v in values.items() if v is not None}
+    return functions
 
 
 def holders():
     """Per disk and partition, the devices (md, dm, bcache) that hold it."""
-    found = {}
+    result = {}
     for path in glob.glob("/sys/block/*/holders") + glob.glob("/sys/block/*/*/holders"):
         names = sorted(os.listdir(path))
         if names:
-            found[os.path.basename(os.path.dirname(path))] = names
-    return found
+            result[os.path.basename(os.path.dirname(path))] = names
+    return result
 
 
 def claimed():
-    """Per disk, what the kernel answers to an exclusive open for reading: ``free``, or an errno name.
+    """Per disk, the result of an exclusive open for reading: ``free``, or an errno name.
 
-    EBUSY is the kernel's own word that a mount (in whatever namespace), swap, md, dm, ZFS or a program has claimed the
-    disk or one of its partitions (open(2), O_EXCL). Nothing is read from the device. Asked as root only, and never of
-    removable media.
+    EBUSY means that a mount (in any namespace), swap, md, dm, ZFS or a program has claimed the disk or one of its
+    partitions (open(2), O_EXCL). Nothing is read from the device. Done as root only, and never for removable media.
     """
-    found = {}
+    answers = {}
     for path in glob.glob("/sys/block/*"):
         name = os.path.basename(path)
         if read(path + "/removable") != "0\n" or read(path + "/size") in (None, "0\n"):
             continue
         try:
             os.close(os.open("/dev/" + name.replace("!", "/"), os.O_RDONLY | os.O_EXCL | os.O_NONBLOCK))
-            found[name] = "free"
+            answers[name] = "free"
         except OSError as error:
-            found[name] = errno.errorcode.get(error.errno, str(error.errno))
-    return found
+            answers[name] = errno.errorcode.get(error.errno, str(error.errno))
+    return answers
 
 
 def probed(names, seconds):
-    """What blkid finds when it reads each disk itself: rc 0 and its words, rc 2 for a disk without any signature.
+    """blkid's probe of each disk: rc 0 and its output, rc 2 for a disk without any signature.
 
-    lsblk only repeats what udev noted, which is nothing where udev does not run (containers, small systems).
+    lsblk only repeats udev's database, which is empty where udev does not run (containers, small systems).
     """
     deadline = time.time() + seconds
     path = find("blkid")
@@ -247,7 +246,7 @@ def probed(names, seconds):
 
 
 def space(work):
-    """Free and total bytes where ``work`` is, or will be: its nearest existing parent."""
+    """Free and total bytes of the file system of ``work``, by its nearest existing parent."""
     path = os.path.abspath(work)
     while not os.path.exists(path):
         path = os.path.dirname(path)
@@ -275,23 +274,23 @@ def space(work):
 
 def listed(root, depth=4):
     """Files under ``root``, relative to it, at most ``depth`` names deep."""
-    found = []
+    paths = []
     for folder, folders, names in os.walk(root):
         inner = os.path.relpath(folder, root)
         level = 0 if inner == "." else inner.count(os.sep) + 1
         if level >= depth - 1:
             folders[:] = []
-        found += [os.path.normpath(os.path.join(inner, name)) for name in names]
-    return sorted(found)
+        paths += [os.path.normpath(os.path.join(inner, name)) for name in names]
+    return sorted(paths)
 
 
 def without_lines(pattern):
-    """A filter that drops the lines in which ``pattern`` is found."""
+    """A filter that drops the lines that match ``pattern``."""
     return lambda text: "".join(line for line in text.splitlines(True) if not re.search(pattern, line))
 
 
 def only_lines(pattern):
-    """A filter that keeps the lines in which ``pattern`` is found."""
+    """A filter that keeps the lines that match ``pattern``."""
     return lambda text: "".join(line for line in text.splitlines(True) if re.search(pattern, line))
 
 
@@ -303,19 +302,19 @@ def trim_nvidia(text):
 
 TRIM = {
     "dmidecode": without_lines(r"Serial Number:|UUID:|Asset Tag:"),
-    "ip": without_lines(r"link/|inet6 fe80:|inet6 \S*ff:fe\w\w:\w+/"),  # such addresses spell the MAC
+    "ip": without_lines(r"link/|inet6 fe80:|inet6 \S*ff:fe\w\w:\w+/"),  # such addresses contain the MAC
     "lspci": only_lines(r"^\S|LnkCap:|LnkSta:|ACSCtl:|NUMA node:|Kernel driver in use:|access denied"),
     "nvidia_smi": trim_nvidia,
 }
 
 
 def find(command):
-    """The command's path, also where the PATH of a plain user does not look."""
+    """The command's path, also in folders that the PATH of a plain user lacks."""
     return shutil.which(command, path=os.environ.get("PATH", os.defpath) + MORE_PATH)
 
 
 def answer(argv, seconds):
-    """What one command says within ``seconds``: argv, rc (None where it gave none), out and err."""
+    """One command's answer within ``seconds``: argv, rc (None where it gave none), out and err."""
     result = {"argv": argv, "rc": None, "out": "", "err": ""}
     try:
         process = subprocess.Popen(
@@ -324,7 +323,7 @@ def answer(argv, seconds):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=dict(os.environ, LC_ALL="C", LANG="C"),
-            start_new_session=True,  # no terminal to ask a password on, and one group to end
+            start_new_session=True,  # no terminal for a password prompt, and one process group to kill
         )
     except OSError as error:
         result["err"] = str(error)
@@ -334,7 +333,7 @@ def answer(argv, seconds):
     except subprocess.TimeoutExpired:
         try:
             os.killpg(process.pid, 9)
-        except OSError:  # it ended just now, or sudo runs it as somebody else
+        except OSError:  # it has just ended, or sudo runs it as another user
             pass
         result["err"] = LATE
         return result
@@ -370,17 +369,17 @@ def user():
 
 
 def main():
-    given = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+    arguments = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
     options = {"probe": [], "work": "/var/tmp", "seconds": 15.0}
-    options.update(given)
+    options.update(arguments)
     options["work"] = options["work"].replace("{uid}", str(os.geteuid()))
-    wanted = dict(COMMANDS)
+    to_run = dict(COMMANDS)
     if os.geteuid() != 0:
-        wanted["sudo"] = [["sudo", "-n", "true"]]
+        to_run["sudo"] = [["sudo", "-n", "true"]]
     commands = {}
     asking = []
-    for name, variants in wanted.items():
-        # Daemons: a command stuck in the kernel (a GPU driver, say) must not keep the others from being told.
+    for name, variants in to_run.items():
+        # Daemons: a command stuck in the kernel (a GPU driver, say) must not hold up the others.
         thread = threading.Thread(target=ask, args=(name, variants, options, commands), daemon=True)
         thread.start()
         asking.append((name, variants, thread))
@@ -414,8 +413,8 @@ def main():
         "cached": listed(os.path.join(options["work"], "tools")),
         "which": {name: find(name) for name in options["probe"]},
     }
-    # Only disks that nothing has claimed are read: the others are known to be in use.
-    doc["probed"] = probed([n for n, said in doc["claimed"].items() if said == "free"], options["seconds"])
+    # Only unclaimed disks are read; the others are known to be in use.
+    doc["probed"] = probed([n for n, state in doc["claimed"].items() if state == "free"], options["seconds"])
     for name, variants, thread in asking:
         thread.join(max(0.0, deadline - time.time()))
         late = {
@@ -435,7 +434,7 @@ def main():
     doc["time"] = time.time()
     sys.stdout.write(json.dumps(doc) + "\n")
     sys.stdout.flush()
-    os._exit(0)  # without waiting for what does not answer
+    os._exit(0)  # without waiting for commands that do not answer
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Tells what a job did and does, over one idle connection; finished steps go with their files.
+"""Reports a job's events over one idle connection; finished steps are sent with their files.
 
-``python3 follow.py DIR``: one JSON document a line on stdout, and on stdin: ``{"order": "have", "steps": [...]}`` (then
-it begins), ``{"order": WORD, "step": ID}`` with ``go``, ``skip`` (ends as lost), ``fail``, ``cancel`` or ``drop`` (not
-needed any more), ``{"order": "stop"}``, and ``{"order": "clean"}``, which removes the job's folder and ends. An order
-for a step that is not of this job, or of another form, is passed over: nothing of an order but its word is ever kept.
+``python3 follow.py DIR``: one JSON document a line on stdout, and on stdin: ``{"order": "have", "steps": [...]}`` (the
+first order), ``{"order": WORD, "step": ID}`` with ``go``, ``skip`` (ends as lost), ``fail``, ``cancel`` or ``drop``
+(no longer needed), ``{"order": "stop"}``, and ``{"order": "clean"}``, which removes the job's folder and ends. An
+order for a step of another job, or of another form, is ignored. Only the word of an order is ever stored.
 """
 
 import base64
@@ -23,7 +23,7 @@ PART = 256 << 10  # bytes of a file that go in one line; the controller takes no
 
 
 class Follower:
-    """Tells on stdout what a job did and does; takes the controller's words from stdin."""
+    """Writes a job's events to stdout and reads the controller's orders from stdin."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -51,7 +51,7 @@ class Follower:
                 continue
             data = os.read(0, 65536)
             if not data:
-                return  # the controller went away: the job goes on
+                return  # the controller disconnected: the job continues
             *lines, heard = (heard + data).split(b"\n")
             for line in lines:
                 order = order_in(line)
@@ -73,7 +73,7 @@ class Follower:
         try:
             return len(remaining(self.folder, self.load()))
         except FileNotFoundError:
-            return None  # somebody removed the job's folder
+            return None  # the job's folder was removed
 
     def clean(self):
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -90,7 +90,7 @@ class Follower:
                 sock.setblocking(False)
                 self.sock = sock
         except GONE:
-            pass  # nobody runs here: what is on disk is all there will be
+            pass  # no runner: only the files on disk remain
 
     def drain(self):
         try:
@@ -107,7 +107,7 @@ class Follower:
             try:
                 write_atomic(os.path.join(self.folder, "go", step), word.encode())
             except OSError:
-                return  # the folder is gone, or the disk is full: the controller does not wait for ever
+                return  # the folder is gone, or the disk is full: the controller does not wait forever
             if self.sock:
                 self.sock.send(b"!")
         elif word == "stop":
@@ -135,12 +135,12 @@ class Follower:
                 say(event)
 
     def tell_finished(self):
-        """Whatever lies finished on disk, told or not: a runner can be killed between keeping a step and saying so."""
+        """Finished steps on disk, reported or not: a runner can be killed between storing a step and reporting it."""
         steps = os.path.join(self.folder, "steps")
         try:
             names = sorted(os.listdir(steps))
         except FileNotFoundError:
-            return  # somebody removed the job's folder
+            return  # the job's folder was removed
         for step in names:
             if step in self.steps and os.path.exists(os.path.join(steps, step, "result.json")):
                 self.tell_end(step)

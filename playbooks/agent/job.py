@@ -1,7 +1,7 @@
-"""One host's job on that host: written down, launched detached, found again. The floor under runner.py and follow.py.
+"""One host's job on that host: stored, launched detached, located later. Shared by runner.py and follow.py.
 
 Standard library only, Python 3.6 and later. A host runs one job at a time: the lock is an abstract Unix socket, which
-the kernel frees when the runner dies. Whoever connects is told whose job it is, and then woken at every event.
+the kernel frees when the runner dies. A client that connects gets the holder's identity, then a byte at every event.
 """
 
 import fnmatch
@@ -17,14 +17,14 @@ import subprocess
 import sys
 
 LOCK = b"\0fleetmark-host-job"
-ORDERS = ("go", "skip", "fail", "cancel", "drop")  # what a controller may say of one step
+ORDERS = ("go", "skip", "fail", "cancel", "drop")  # the controller's orders for one step
 OWN_FILES = ("result.json", "stdout", "stderr", "server.stdout", "server.stderr")  # of every step
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_+@,=:~ -][A-Za-z0-9_+@,=:~ .-]{0,199}$")
-GONE = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError)  # nobody holds the lock, or is just ending
+GONE = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError)  # the lock is free, or its holder is ending
 
 
 def start(payload):
-    """Launch ``payload["job"]`` with ``payload["source"]`` (file name to text); say its state, and whose if busy."""
+    """Launch ``payload["job"]`` with ``payload["source"]`` (file name to text). Returns state, and holder if busy."""
     job = payload["job"]
     work = job["work"]
     make_private(work)
@@ -34,7 +34,7 @@ def start(payload):
         state = "running" if holder.get("dir") == folder else "busy"
         return {"state": state, "dir": folder, "holder": holder}
     for other in glob.glob(os.path.join(work, "jobs", "*", "*", "scratch")):
-        shutil.rmtree(other, ignore_errors=True)  # of a job that was killed: the lock is free, so none runs
+        shutil.rmtree(other, ignore_errors=True)  # of a killed job: the lock is free, so none runs
     for sub in ("steps", "go", "scratch"):
         os.makedirs(os.path.join(folder, sub), exist_ok=True)
     for name, text in payload["source"].items():
@@ -42,7 +42,7 @@ def start(payload):
     write_atomic(os.path.join(folder, "job.json"), json.dumps(job).encode())
     for name in os.listdir(os.path.join(folder, "go")):  # releases from before an interruption are stale
         os.unlink(os.path.join(folder, "go", name))
-    for step in job["steps"]:  # a server serves again, and what was lost runs again
+    for step in job["steps"]:  # servers start again, and lost steps run again
         done = os.path.join(folder, "steps", step["id"])
         if os.path.exists(done) and (step.get("serves") or was_lost(done)):
             shutil.rmtree(done, ignore_errors=True)
@@ -50,7 +50,7 @@ def start(payload):
         return {"state": "finished", "dir": folder}
     events = os.path.join(folder, "events.jsonl")
     if os.path.exists(events):
-        os.unlink(events)  # what was said then is not true now; what was finished lies in steps
+        os.unlink(events)  # old events no longer hold; finished steps are in the folder steps
     log = open(os.path.join(folder, "runner.log"), "ab")
     child = subprocess.Popen(
         [sys.executable, os.path.join(folder, "runner.py"), folder],
@@ -61,8 +61,8 @@ def start(payload):
         start_new_session=True,
     )
     assert child.stdout
-    said = child.stdout.readline().decode().strip()
-    if said != "started":
+    first_line = child.stdout.readline().decode().strip()
+    if first_line != "started":
         child.wait()
         holder = lock_holder()
         if holder:
@@ -70,13 +70,13 @@ def start(payload):
         return {
             "state": "error",
             "dir": folder,
-            "error": said or "the runner ended at once; see %s/runner.log" % folder,
+            "error": first_line or "the runner ended at once; see %s/runner.log" % folder,
         }
     return {"state": "started", "dir": folder}
 
 
 def was_lost(step_folder):
-    """Whether a step that lies there has to run again."""
+    """Whether a step with a stored result has to run again."""
     try:
         with open(os.path.join(step_folder, "result.json")) as source:
             return json.load(source)["ended"] == "lost"
@@ -85,7 +85,7 @@ def was_lost(step_folder):
 
 
 def make_private(path):
-    """``path`` as a folder of ours alone; /var/tmp is everyone's, so one made by somebody else is refused."""
+    """Create ``path`` as our own folder. /var/tmp is shared, so a folder of another user is refused."""
     os.makedirs(path, mode=0o700, exist_ok=True)
     info = os.lstat(path)
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o022:
@@ -93,7 +93,7 @@ def make_private(path):
 
 
 def lock_holder():
-    """Who runs a job on this host, or None; ``pid`` and ``uid`` are the kernel's word, the rest the runner's."""
+    """The holder of the lock on this host, or None; ``pid`` and ``uid`` are the kernel's, the rest the runner's."""
     try:
         with connect() as sock:
             return greeting_of(sock)
@@ -102,15 +102,15 @@ def lock_holder():
 
 
 def greeting_of(sock):
-    """What the holder of the lock says of itself. Only our own user, or root, is believed about its folder."""
+    """The greeting of the lock's holder. Its folder is only trusted from our own user or root."""
     pid, uid, _ = struct.unpack("3i", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    said = b""
-    while b"\n" not in said:
+    received = b""
+    while b"\n" not in received:
         more = sock.recv(4096)
         if not more:
             raise ConnectionRefusedError("it is just ending")
-        said += more
-    holder = json.loads(said.partition(b"\n")[0].decode())
+        received += more
+    holder = json.loads(received.partition(b"\n")[0].decode())
     if uid not in (0, os.geteuid()):
         holder["dir"] = None
     return dict(holder, pid=pid, uid=uid)

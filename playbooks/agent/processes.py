@@ -1,4 +1,4 @@
-"""Processes and ports of this host: who listens, and ending all that a step left behind.
+"""Processes and ports of this host: who listens, and how to end all leftovers of a step.
 
 Imported by the job runner on the host. Standard library only, Python 3.6 and later.
 """
@@ -10,34 +10,34 @@ import signal
 import subprocess
 import time
 
-GRACE_S = 3.0  # what a process gets to end when it is asked to
+GRACE_S = 3.0  # for a process to end after SIGTERM
 
 
 def listening(port):
-    """Whether something listens on ``port``, TCP or UDP. The kernel is asked: a probe would use up a one-off server."""
-    wanted = ":%04X" % port
+    """Whether something listens on ``port``, TCP or UDP. Read from /proc: a probe would use up a one-off server."""
+    suffix = ":%04X" % port
     for table, state in (("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")):
         try:
             with open("/proc/net/" + table) as source:
                 rows = [line.split() for line in source]
         except OSError:
             continue  # no IPv6 here
-        if any(r[3] == state and r[1].endswith(wanted) for r in rows):
+        if any(r[3] == state and r[1].endswith(suffix) for r in rows):
             return True
     return False
 
 
 def end(child, patience_s=0.0):
-    """End a child and its whole session: after ``patience_s`` of its own accord, then politely, then not."""
+    """End a child and its session: wait ``patience_s``, then SIGTERM, then SIGKILL."""
     try:
         child.wait(patience_s)
     except subprocess.TimeoutExpired:
-        pass  # as expected of one that has to be ended
+        pass  # as expected for a child that has to be ended
     for sig, patience in ((signal.SIGTERM, GRACE_S), (signal.SIGKILL, 30)):
         try:
             os.killpg(child.pid, sig)
         except ProcessLookupError:
-            pass  # nobody left in that group
+            pass  # the group is empty
         try:
             child.wait(patience)
             break
@@ -46,16 +46,16 @@ def end(child, patience_s=0.0):
     try:
         os.killpg(child.pid, signal.SIGKILL)
     except ProcessLookupError:
-        pass  # all went with their leader
+        pass  # all ended with their leader
 
 
 def become_subreaper():
-    """Orphans of a step come to us, not to init, so that none outlives it (prctl(2), PR_SET_CHILD_SUBREAPER)."""
+    """Become the parent of a step's orphans, so that none outlives it (prctl(2), PR_SET_CHILD_SUBREAPER)."""
     ctypes.CDLL(None, use_errno=True).prctl(36, 1, 0, 0, 0)
 
 
 def reap_orphans():
-    """Kill and wait for whatever a step left behind."""
+    """Kill and reap all leftovers of a step."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         for pid in children_of(os.getpid()):
@@ -72,7 +72,7 @@ def reap_orphans():
 
 
 def end_marked(campaign):
-    """End what a launcher (mpirun, srun) of another host started here for this campaign: it carries our mark."""
+    """End processes that a launcher (mpirun, srun) of another host started here, by this campaign's mark."""
     mark = b"FLEETMARK_CAMPAIGN=%s" % campaign.encode()
     for path in glob.glob("/proc/[0-9]*/environ"):
         try:
@@ -80,11 +80,11 @@ def end_marked(campaign):
                 if mark in source.read().split(b"\0"):
                     os.kill(int(path.split("/")[2]), signal.SIGKILL)
         except OSError:
-            continue  # gone meanwhile, or somebody else's
+            continue  # it has ended, or is another user's
 
 
 def born(pid):
-    """When a process started, in clock ticks since boot (proc(5)); ``?`` for one that is gone."""
+    """Start time of a process in clock ticks since boot (proc(5)); ``?`` where it has ended."""
     try:
         with open("/proc/%d/stat" % pid) as source:
             return source.read().rpartition(")")[2].split()[19]
@@ -93,7 +93,7 @@ def born(pid):
 
 
 def children_of(parent):
-    found = []
+    children = []
     for path in glob.glob("/proc/[0-9]*/stat"):
         try:
             with open(path) as source:
@@ -101,5 +101,5 @@ def children_of(parent):
         except OSError:
             continue  # gone meanwhile
         if int(text.rpartition(")")[2].split()[1]) == parent:
-            found.append(int(text.split(" ", 1)[0]))
-    return found
+            children.append(int(text.split(" ", 1)[0]))
+    return children

@@ -1,4 +1,4 @@
-"""Runs the steps of one job, in order, detached from whoever asked; each result is on disk before it is told."""
+"""Runs the steps of one job, in order, detached from the caller; each result is on disk before it is reported."""
 
 import errno
 import glob
@@ -27,8 +27,8 @@ STEP_CAP = 1 << 30  # of all files of a step
 MOST_FILES = 1000  # of a step
 RESERVE = 1 << 20  # bytes kept back so that a full disk can still be reported
 MOST_FOLLOWERS = 64
-ABANDONED_S = 900.0  # a job that waits for its controller gives up after this long without one
-# Why a step did not begin or was ended by the controller, as far as a host has to know: the archive says more.
+ABANDONED_S = 900.0  # after this time without its controller a waiting job gives up
+# Why a step did not begin or was ended by the controller, as the host records it; the archive has more.
 RELEASED = {
     "skip": ("lost", "a host that it needs did not come"),
     "fail": ("error", "a host that it needs could not be prepared"),
@@ -39,7 +39,7 @@ SECRET = re.compile("TOKEN|SECRET|PASSW|CREDENTIAL|PRIVATE|API_?KEY|ACCESS_?KEY"
 
 
 class Stop(Exception):
-    """Somebody asked the job to end; the message says who."""
+    """The job was asked to end; the message says by whom."""
 
 
 class Runner:
@@ -107,7 +107,7 @@ class Runner:
         try:
             sock.send(data)
         except OSError:
-            pass  # it went away; the server loop will notice
+            pass  # it disconnected; the server loop will notice
 
     def nudge(self):
         try:
@@ -116,7 +116,7 @@ class Runner:
             pass  # already awake
 
     def tell(self, event, **more):
-        """Append one event to the record, then wake the followers."""
+        """Append one event to the event log, then wake the followers."""
         more.update(e=event, t=time.time())
         with open(os.path.join(self.folder, "events.jsonl"), "a") as out:
             out.write(json.dumps(more) + "\n")
@@ -126,7 +126,7 @@ class Runner:
             self.tell_one(sock, b".")
 
     def sleep(self, seconds):
-        """Until something happens (a child ends, a follower writes, a signal), at most ``seconds``."""
+        """Wait for an event (a child ends, a follower writes, a signal), at most ``seconds``."""
         select.select([self.wake_r], [], [], seconds)
         try:
             while os.read(self.wake_r, 4096):
@@ -162,7 +162,7 @@ class Runner:
             try:
                 self.tell("finish", state=state[:1000])
             except OSError:
-                pass  # the folder is gone: the follower says so
+                pass  # the folder is gone: the follower reports it
 
     def on_term(self, *_):
         self.stopping = "asked to stop"
@@ -181,13 +181,13 @@ class Runner:
             raise Stop("its work directory was removed")
 
     def leaves(self, step):
-        """Whether to end ``step`` because the job was asked to stop. One that serves others lets them go first: told of
-        the stop a moment later, they would take their server's end for a broken run.
+        """Whether to end ``step`` because the job was asked to stop. A server waits for its clients: they
+        learn of the stop a moment later and would take their server's end for a broken run.
         """
         return self.stopping and time.monotonic() - self.stopped_at >= (GRACE_S if step.get("serves") else 0)
 
     def order(self, step):
-        """What the controller ordered for this step, one of ``job.ORDERS``; None as long as it ordered nothing."""
+        """The controller's order for this step, one of ``job.ORDERS``; None until there is one."""
         try:
             with open(os.path.join(self.folder, "go", step["id"])) as source:
                 return source.read()
@@ -237,14 +237,14 @@ class Runner:
         return "the disk of %s is full" % self.job["work"] if full else ("%s" % error)[:1000]
 
     def save(self, step, result, out):
-        """One rename makes the step finished; only then is it told."""
+        """One rename makes the step finished; only then is it reported."""
         final = os.path.join(self.folder, "steps", step["id"])
         result.update(id=step["id"])
         data = json.dumps(result).encode()
         out = out or final + ".part"
         try:
             if not os.path.isdir(out):
-                os.mkdir(out)  # never the folders above it: where they are gone, the job is
+                os.mkdir(out)  # not the folders above it: without them the job is gone
             write_atomic(os.path.join(out, "result.json"), data)
         except OSError as error:
             self.drop_reserve()  # if the disk is full, the reserve holds one short result
@@ -296,7 +296,7 @@ class Runner:
             reap_orphans()
             if step.get("gate") or result.get("ended") != "exit":
                 end_marked(self.job["campaign"])
-        if output_size(out) > OUTPUT_CAP:  # it may print faster than it is looked at
+        if output_size(out) > OUTPUT_CAP:  # it may print faster than it is checked
             cut_outputs(out)
             if result.get("ended") == "exit":
                 result.update(ended="flood", reason=FLOODED)
@@ -306,7 +306,7 @@ class Runner:
         return result, out
 
     def attend(self, step):
-        """Leave this host to a case that another one leads: nothing of ours runs until that says it is over."""
+        """Leave this host to a case that another host leads: no step runs until that one reports its end."""
         started, clock = time.time(), time.monotonic()
         self.tell("begin", step=step["id"])
         self.tell("ready", step=step["id"])
@@ -336,18 +336,18 @@ class Runner:
                     )
                 except OSError as error:
                     raise Refused("%s cannot be started: %s" % (argv[0], error.strerror)) from error
-        with open(os.path.join(self.folder, "children"), "a") as known:
-            known.write("%d %s\n" % (child.pid, born(child.pid)))
+        with open(os.path.join(self.folder, "children"), "a") as file:
+            file.write("%d %s\n" % (child.pid, born(child.pid)))
         return child
 
     def end_leftovers(self):
-        """End what a runner that was killed in mid-step left running: those of its children that are still the same."""
+        """End the children of a runner that was killed during a step, if they are still the same processes."""
         try:
             with open(os.path.join(self.folder, "children")) as source:
-                known = [line.split() for line in source]
+                recorded = [line.split() for line in source]
         except OSError:
             return  # the first run of this job
-        for pid, when in known:
+        for pid, when in recorded:
             if when != "?" and born(int(pid)) == when:
                 os.killpg(int(pid), signal.SIGKILL)
         os.unlink(os.path.join(self.folder, "children"))
@@ -399,21 +399,21 @@ class Runner:
             end(server, GRACE_S if ended == "exit" and step["serve"].get("ends", True) else 0)
         reap_orphans()
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        own = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        step_cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         return {
             "ended": ended,
             "reason": reason,
             "rc": child.returncode,
             "started": started,
             "wall_s": wall,
-            "cpu_s": own,
+            "cpu_s": step_cpu_s,
             "max_rss": after.ru_maxrss * 1024,
-            "telemetry": sampler.stop(own_cpu_s=own),
+            "telemetry": sampler.stop(step_cpu_s=step_cpu_s),
         }
 
 
 class Refused(Exception):
-    """A step that cannot begin; the message says why."""
+    """A step cannot begin; the message says why."""
 
 
 def output_size(out):
@@ -422,7 +422,7 @@ def output_size(out):
 
 
 def cut_outputs(out):
-    """Keep of what a step printed no more of each stream than a file may have."""
+    """Truncate each output stream of a step to the size limit of a file."""
     for name in os.listdir(out):
         info = os.lstat(os.path.join(out, name))
         if stat.S_ISREG(info.st_mode) and info.st_size > FILE_CAP:
@@ -430,7 +430,7 @@ def cut_outputs(out):
 
 
 def collect(step, scratch, out):
-    """Move the files that a step left from ``scratch`` to ``out``; one sentence for each that is not kept."""
+    """Move a step's files from ``scratch`` to ``out``; returns one sentence for each that is not kept."""
     left_out = []
     room, count = STEP_CAP - output_size(out), 0
     inside = os.path.realpath(scratch) + os.sep
@@ -466,7 +466,7 @@ def main():
         return
     sys.stdout.write("started\n")
     sys.stdout.flush()
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whoever launched us waits for that line, not for us
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the launcher waits for that line, not for this process
     runner.run()
 
 

@@ -1,14 +1,14 @@
 """Watches a host while one step runs: CPU time by kind, pressure, clocks, temperatures, power, load, lost packets.
 
-Imported by the job runner on the host. Standard library only, Python 3.6 and later. What the host does not show, or not
-to this user, is absent. It reads totals and a few sensors through files kept open (os.pread), never /proc/cpuinfo,
-which interrupts every core, and while the step runs nothing that asks a drive or a network card.
+Imported by the job runner on the host. Standard library only, Python 3.6 and later. Values that the host does not
+show to this user are absent. It reads totals and a few sensors through files kept open (os.pread), never /proc/cpuinfo,
+which interrupts every core, and while the step runs nothing that queries a drive or a network card.
 
-How much others took: ``foreign_cores`` is the machine's CPU time (user, nice, system; from /proc/stat, proc(5)) less
-what the step's processes and this process took, over the wall time; what a hypervisor took is ``stolen_cores``.
+``foreign_cores`` is the CPU use of others: the machine's CPU time (user, nice, system; from /proc/stat, proc(5)) less
+that of the step's processes and this process, over the wall time. ``stolen_cores`` is the share of the hypervisor.
 Interrupts and waiting for I/O are in neither. Kernel threads count as foreign even where they work for the step; so do
-processes of the step that nobody waited for. /proc/stat counts in hundredths of a second: ``foreign_error_cores`` is
-what that leaves open.
+processes of the step that were not waited for. /proc/stat counts in hundredths of a second:
+``foreign_error_cores`` is the resulting uncertainty.
 """
 
 import glob
@@ -17,10 +17,10 @@ import re
 import threading
 import time
 
-BUDGET = 0.0025  # of one core, for sampling: half of what is promised, the rest is for beginning and end
-MOST = 600  # samples kept: beyond, every other is dropped and the interval doubled
+BUDGET = 0.0025  # of one core, for sampling: half of the documented limit, the rest is for beginning and end
+MOST = 600  # samples kept: above it every other one is dropped and the interval doubled
 PATIENCE_S = 2.0  # for sensors that do not answer; the step's result must not wait for them
-SHORTEST_S = 0.5  # below, hundredths of a second say nothing about others
+SHORTEST_S = 0.5  # below, hundredths of a second are too coarse
 TICK_S = 1.0 / os.sysconf("SC_CLK_TCK")
 TICKS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 STEAL = 1 + TICKS.index("steal")  # in a row, which begins with its time
@@ -45,7 +45,7 @@ class Reader(object):
     def read(self):
         try:
             return self.parse(os.pread(self.fd, 4096, 0))
-        except (OSError, ValueError, IndexError):  # a sensor may answer an error now and a value later
+        except (OSError, ValueError, IndexError):  # a sensor may return an error now and a value later
             return self.absent
 
 
@@ -118,9 +118,9 @@ def sensor_readers(root):
                 heat.append((path, kind))
     for path, label in spread(heat, 8):
         yield path, ["temp_c:" + label.replace(" ", "_")], scaled(1e-3), "gauge", None
-    for zone in sorted(glob.glob(root + "/sys/class/powercap/intel-rapl:*"), key=natural):  # AMD's too bear that name
+    for zone in sorted(glob.glob(root + "/sys/class/powercap/intel-rapl:*"), key=natural):  # AMD's have that name too
         name, span = text(zone + "/name"), text(zone + "/max_energy_range_uj")
-        # Core and uncore lie within their package, which is counted; memory does not.
+        # Core and uncore are part of their package, which is counted; memory is not.
         if re.match(r"package|dram|psys", name) and span.isdigit():
             if name == "dram":
                 name = text(zone.rpartition(":")[0] + "/name") + "_dram"
@@ -129,7 +129,7 @@ def sensor_readers(root):
         yield path, ["power_w:" + text(os.path.dirname(path) + "/name")], scaled(1e-6), "gauge", None
 
 
-def opened(candidates, found, taken):
+def opened(candidates, result, taken):
     """Append a Reader for each candidate that can be read now."""
     for path, names, parse, kind, wrap in candidates:
         unique = []
@@ -138,13 +138,13 @@ def opened(candidates, found, taken):
             unique.append(name if not again else "{}#{}".format(name, again))
             taken.append(unique[-1])
         try:
-            found.append(Reader(path, unique, parse, kind, wrap))
+            result.append(Reader(path, unique, parse, kind, wrap))
         except (OSError, ValueError, IndexError):
             del taken[len(taken) - len(unique) :]
 
 
 def bounded(call):
-    """Run ``call`` aside and wait for it, but not long: a dead device may hold a read for minutes."""
+    """Run ``call`` in a thread and wait at most PATIENCE_S: a dead device may block a read for minutes."""
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
     thread.join(PATIENCE_S)
@@ -155,36 +155,36 @@ READERS = {}  # root -> readers: the files of one process stay open from step to
 
 def readers(root):
     if root not in READERS:
-        found, taken = [], []
-        opened(kernel_readers(root), found, taken)
-        bounded(lambda: opened(sensor_readers(root), found, taken))
-        READERS[root] = list(found)
+        result, taken = [], []
+        opened(kernel_readers(root), result, taken)
+        bounded(lambda: opened(sensor_readers(root), result, taken))
+        READERS[root] = list(result)
     return READERS[root]
 
 
-def edges(root, found):
-    """Fill ``found`` with what is read before and after the step only: packet counters, and temperatures of NVMe.
+def edges(root, readings):
+    """Fill ``readings`` with values read only before and after the step: packet counters, NVMe temperatures.
 
-    The latter are a command to the drive, which must not meddle with what it is measured at.
+    The latter need a command to the drive, which must not disturb the measurement.
     """
     for line in text(root + "/proc/net/dev").splitlines()[2:]:
         name, _, counts = line.strip().partition(":")
         words = counts.split()
         if name != "lo" and len(words) > 11 and "".join(words).isdigit():
-            network = found.setdefault("network", {})
+            network = readings.setdefault("network", {})
             network[name] = {key: int(words[n]) for key, n in NETWORK.items()}
     for hwmon in sorted(glob.glob(root + "/sys/class/hwmon/hwmon*"), key=natural)[:256]:
         if text(hwmon + "/name") == "nvme":
             value = text(hwmon + "/temp1_input")
             name = os.path.basename(os.path.realpath(hwmon + "/device"))
             if value.isdigit():
-                found.setdefault("nvme_temp_c", {})[name] = int(value) * 1e-3
+                readings.setdefault("nvme_temp_c", {})[name] = int(value) * 1e-3
 
 
 class Sampler(object):
-    """Samples the host from ``start`` to ``stop`` every ``interval`` seconds, or less often where that would cost more.
+    """Samples the host from ``start`` to ``stop`` every ``interval`` seconds, or less often to stay within BUDGET.
 
-    ``root`` is where /proc and /sys lie, for tests. Make it before the step begins: it looks for sensors then.
+    ``root`` is the parent of /proc and /sys, for tests. Create it before the step begins: it searches for sensors then.
     """
 
     def __init__(self, interval=1.0, root=""):
@@ -197,9 +197,9 @@ class Sampler(object):
         self.apart(self.before)
         self.thread = threading.Thread(target=self.work, daemon=True)
 
-    def apart(self, found):
+    def apart(self, readings):
         def call():
-            edges(self.root, found)
+            edges(self.root, readings)
             self.edging += thread_time()
 
         bounded(call)
@@ -214,7 +214,7 @@ class Sampler(object):
             last = self.done.is_set()
             self.sample()
             if last:
-                # What is left of an interval joins the one before: shares of a few hundredths of a second are noise.
+                # A short last interval is merged into the one before: shares of a few hundredths of a second are noise.
                 if len(self.rows) > 2 and self.rows[-1][0] - self.rows[-2][0] < self.interval / 2:
                     del self.rows[-2]
                 self.sampling = thread_time() - begun
@@ -236,10 +236,10 @@ class Sampler(object):
         self.rows.append(row)
         self.count += 1
 
-    def stop(self, own_cpu_s=None):
-        """End, and give everything as one dict that JSON can hold.
+    def stop(self, step_cpu_s=None):
+        """End, and return everything as one dict for JSON.
 
-        ``own_cpu_s``: CPU seconds of the step's processes, from wait4(2). ``samples`` are columns; an entry describes
+        ``step_cpu_s``: CPU seconds of the step's processes, from wait4(2). ``samples`` are columns; an entry describes
         the time from the one before to ``t`` (seconds since the start). Shares are of the whole machine (``cpu_*``) or
         of the time (``psi_*``). Means of those and of power are over the whole step.
         """
@@ -256,7 +256,7 @@ class Sampler(object):
         result["cost_s"] = round(self.edging + self.sampling, 6)
         result["stretched"] = self.stretched
         result.update(between(self.before, after))
-        result.update(foreign(self.readers, rows, own_cpu_s, process, result["cpus"]))
+        result.update(foreign(self.readers, rows, step_cpu_s, process, result["cpus"]))
         return result
 
 
@@ -285,9 +285,9 @@ def columns(sources, rows):
         at += width
         pairs = [inner[i : i + 2] for i in range(len(inner) - 1)]
         if source.kind == "ticks":
-            made = [shares(old, new) for old, new in pairs]
+            shares_by_row = [shares(old, new) for old, new in pairs]
             for name in ("cpu_busy", "cpu_user", "cpu_system", "cpu_irq", "cpu_iowait", "cpu_steal"):
-                samples[name] = [one.get(name) for one in made]
+                samples[name] = [one.get(name) for one in shares_by_row]
             overall.update(shares(inner[0], inner[-1]) if len(inner) > 1 else {})
             continue
         for n, name in enumerate(source.names, 1):
@@ -302,11 +302,11 @@ def columns(sources, rows):
     reduce_group(samples, "temp_c", max)
     summary = {}
     for name, values in samples.items():
-        known = [value for value in values if value is not None]
-        if known and name != "t":
+        present = [value for value in values if value is not None]
+        if present and name != "t":
             mean = overall.get(name)
-            mean = sum(known) / len(known) if mean is None else mean
-            summary[name] = {"min": tidy(min(known)), "mean": tidy(mean), "max": tidy(max(known))}
+            mean = sum(present) / len(present) if mean is None else mean
+            summary[name] = {"min": tidy(min(present)), "mean": tidy(mean), "max": tidy(max(present))}
     return {name: [tidy(v) for v in values] for name, values in samples.items()}, summary
 
 
@@ -340,44 +340,44 @@ def reduce_group(samples, group, extreme):
     if not members:
         return
     rows = [[values[i] for values in members] for i in range(len(members[0]))]
-    known = [[value for value in row if value is not None] for row in rows]
-    samples[group + "_" + extreme.__name__] = [extreme(values) if values else None for values in known]
+    present = [[value for value in row if value is not None] for row in rows]
+    samples[group + "_" + extreme.__name__] = [extreme(values) if values else None for values in present]
     if group == "clock_hz":
-        samples["clock_hz_mean"] = [sum(values) / len(values) if values else None for values in known]
+        samples["clock_hz_mean"] = [sum(values) / len(values) if values else None for values in present]
         for name in [name for name in samples if name.startswith("clock_hz:")]:
             del samples[name]
 
 
 def between(before, after):
     """From before the step to after it: NICs watched, what each lost (where it lost any), NVMe temperatures."""
-    found = {}
+    result = {}
     old, new = before.get("network", {}), after.get("network", {})
     nics = sorted(set(old) & set(new), key=natural)
     if nics:
-        found["nics"] = nics
+        result["nics"] = nics
         grown = {nic: {n: v - old[nic][n] for n, v in new[nic].items() if v > old[nic][n]} for nic in nics}
-        found["lost"] = {nic: counts for nic, counts in grown.items() if counts}
+        result["lost"] = {nic: counts for nic, counts in grown.items() if counts}
     for drive, value in after.get("nvme_temp_c", {}).items():
         if drive in before.get("nvme_temp_c", {}):
             ends = [before["nvme_temp_c"][drive], value]
-            found.setdefault("nvme_temp_c", {})[drive] = [tidy(end) for end in ends]
-    return found
+            result.setdefault("nvme_temp_c", {})[drive] = [tidy(end) for end in ends]
+    return result
 
 
-def foreign(sources, rows, own, process, cpus):
-    """CPUs that others kept busy, the error of that, and CPUs stolen by a hypervisor; None where it cannot be known."""
-    found = {"wall_s": tidy(rows[-1][0] - rows[0][0]) if rows else None, "foreign_cores": None}
-    if own is None or len(rows) < 2 or rows[-1][0] - rows[0][0] < SHORTEST_S:
-        return found
+def foreign(sources, rows, step_cpu_s, process, cpus):
+    """CPUs kept busy by others, its uncertainty, and CPUs stolen by a hypervisor; None where unknown."""
+    result = {"wall_s": tidy(rows[-1][0] - rows[0][0]) if rows else None, "foreign_cores": None}
+    if step_cpu_s is None or len(rows) < 2 or rows[-1][0] - rows[0][0] < SHORTEST_S:
+        return result
     if not sources or sources[0].kind != "ticks" or rows[0][1] is None or rows[-1][1] is None:
-        return found
+        return result
     wall = rows[-1][0] - rows[0][0]
     busy = sum(change(rows[0][n], rows[-1][n], None) or 0 for n in (1, 2, 3)) * TICK_S
-    found["foreign_cores"] = tidy(max(0.0, busy - own - process) / wall)
+    result["foreign_cores"] = tidy(max(0.0, busy - step_cpu_s - process) / wall)
     # Each of the three sums is cut to whole ticks; each CPU may be charged one tick too many or too few.
-    found["foreign_error_cores"] = tidy((3 + cpus**0.5) * TICK_S / wall)
-    found["stolen_cores"] = tidy((change(rows[0][STEAL], rows[-1][STEAL], None) or 0) * TICK_S / wall)
-    return found
+    result["foreign_error_cores"] = tidy((3 + cpus**0.5) * TICK_S / wall)
+    result["stolen_cores"] = tidy((change(rows[0][STEAL], rows[-1][STEAL], None) or 0) * TICK_S / wall)
+    return result
 
 
 def tidy(value):

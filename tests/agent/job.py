@@ -94,11 +94,11 @@ class Job:
 
     def results(self, **kwargs: Any) -> dict[str, dict[str, Any]]:
         """Follow to the end: step id to its result, its unpacked files under ``files``."""
-        found = {}
+        by_step = {}
         for doc, _ in self.follow(**kwargs):
             if doc["e"] == "end":
-                found[doc["step"]] = unpack(doc)
-        return found
+                by_step[doc["step"]] = unpack(doc)
+        return by_step
 
 
 def unpack(doc: dict[str, Any]) -> dict[str, Any]:

@@ -20,15 +20,15 @@ pytestmark = pytest.mark.alone
 
 def alive(marker: str) -> list[str]:
     """Processes whose command line holds ``marker``."""
-    found = []
+    commands = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             words = path.read_bytes().replace(b"\0", b" ").decode(errors="replace")
         except OSError:
             continue
         if marker in words:
-            found.append(words)
-    return found
+            commands.append(words)
+    return commands
 
 
 def wait_for(condition: Callable[[], object], patience_s: float = 30.0) -> None:
@@ -102,7 +102,7 @@ def test_a_killed_runner_is_taken_up_where_it_was(tmp_path: Path) -> None:
         if doc["e"] == "start":
             pid = doc["pid"]
         if doc["e"] == "begin" and doc["step"] == "00001":
-            wait_for(lambda: alive(marker))  # said before the child is there
+            wait_for(lambda: alive(marker))  # reported before the child exists
             os.kill(pid, signal.SIGKILL)
         last = doc
     assert last == {"e": "over", "remaining": 2}
@@ -135,7 +135,7 @@ def test_stopping_keeps_what_is_finished_and_cleans_up(tmp_path: Path) -> None:
 
 
 def test_a_server_asked_to_stop_lets_its_client_go_first(tmp_path: Path) -> None:
-    """Its client, told of the stop a moment later, would take the server's end for a broken run."""
+    """Its client learns of the stop a moment later and would take the server's end for a broken run."""
     serving = step(0, ["sh", "-c", "sleep 1; echo served"], gate=True, serves=True)
     job = Job(tmp_path, [serving, step(1, ["true"])])
     job.start()
@@ -172,10 +172,10 @@ def test_a_held_host_runs_nothing_until_the_lead_is_over(tmp_path: Path) -> None
     marker = f"sleep 94{os.getpid()}"
     job = Job(tmp_path, [step(0, [], gate=True, serves=True, ends=False), step(1, ["true"])])
     job.start()
-    seen = []
+    events = []
     stray = None
     for doc, send in job.follow():
-        seen.append((doc["e"], doc.get("step")))
+        events.append((doc["e"], doc.get("step")))
         if doc["e"] == "wait":
             send("go", "00000")
         if doc["e"] == "ready":
@@ -184,7 +184,7 @@ def test_a_held_host_runs_nothing_until_the_lead_is_over(tmp_path: Path) -> None
             send("cancel", "00000")
         if doc["e"] == "end" and doc["step"] == "00000":
             assert unpack(doc)["ended"] == "exit"
-    assert seen.index(("ready", "00000")) < seen.index(("end", "00000")) < seen.index(("begin", "00001"))
+    assert events.index(("ready", "00000")) < events.index(("end", "00000")) < events.index(("begin", "00001"))
     assert stray and stray.wait(5) == -signal.SIGKILL
 
 
@@ -368,10 +368,10 @@ def test_a_mounted_device_is_refused_by_the_kernel(tmp_path: Path) -> None:
     image = tmp_path / "disk.img"
     image.write_bytes(b"")
     os.truncate(image, 8 << 20)
-    made = subprocess.run(["losetup", "--find", "--show", image], capture_output=True, text=True, check=False)
-    if made.returncode:
-        pytest.skip(f"no loop devices here: {made.stderr.strip()}")
-    device, mount = made.stdout.strip(), tmp_path / "mount"
+    losetup = subprocess.run(["losetup", "--find", "--show", image], capture_output=True, text=True, check=False)
+    if losetup.returncode:
+        pytest.skip(f"no loop devices here: {losetup.stderr.strip()}")
+    device, mount = losetup.stdout.strip(), tmp_path / "mount"
     mount.mkdir()
     try:
         subprocess.run(["mkfs.ext4", "-q", device], check=True)

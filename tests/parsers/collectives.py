@@ -24,14 +24,14 @@ HEADING = next(line for line in ONE.splitlines() if "algbw" in line)
 
 
 def parsed(text: str, *command: str) -> Parsed:
-    made = parse(text.encode(), command)
-    assert len(identities(made)) == len(set(identities(made)))
-    return made
+    result = parse(text.encode(), command)
+    assert len(identities(result)) == len(set(identities(result)))
+    return result
 
 
-def notes(made: Parsed) -> list[str]:
-    """The notes, without the one that every device list brings."""
-    return [note for note in made.notes if DERIVED not in note]
+def notes(result: Parsed) -> list[str]:
+    """The notes without the one that every device list adds."""
+    return [note for note in result.notes if DERIVED not in note]
 
 
 def error(text: str) -> str:

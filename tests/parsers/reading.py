@@ -30,17 +30,17 @@ def find(
     parsed: Parsed, metric: str, *, case: str | None = None, subject: str = "host", **labels: str
 ) -> Measurement | None:
     """The only such measurement, or None."""
-    found = find_all(parsed, metric, case=case, subject=subject, **labels)
-    assert len(found) < 2, f"{len(found)} measurements of {metric}"
-    return found[0] if found else None
+    matching = find_all(parsed, metric, case=case, subject=subject, **labels)
+    assert len(matching) < 2, f"{len(matching)} measurements of {metric}"
+    return matching[0] if matching else None
 
 
 def value(
     parsed: Parsed, metric: str, *, case: str | None = None, subject: str = "host", **labels: str
 ) -> float | None:
     """The value ``find`` finds, in base units."""
-    found = find(parsed, metric, case=case, subject=subject, **labels)
-    return found.value if found else None
+    measurement = find(parsed, metric, case=case, subject=subject, **labels)
+    return measurement.value if measurement else None
 
 
 def values(parsed: Parsed, metric: str, *, case: str | None = None, subject: str = "host") -> list[float]:
@@ -53,5 +53,5 @@ def cases(parsed: Parsed) -> set[str]:
 
 
 def identities(parsed: Parsed) -> list[tuple[str, str, str, tuple[tuple[str, str], ...]]]:
-    """What tells the measurements of one run apart."""
+    """The keys that distinguish the measurements of one run."""
     return [(m.case, m.metric, m.subject, tuple(sorted(m.labels.items()))) for m in parsed.measurements]

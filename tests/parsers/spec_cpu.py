@@ -21,24 +21,24 @@ def score(parsed: Parsed, case: str, tune: str = "base") -> float | None:
 def check_row(parsed: Parsed, expected: Mapping[str, Any]) -> None:
     """Holds what was parsed against a row of the corpus, key by key; a key that means nothing here fails."""
     metrics = {m.metric for m in parsed.measurements}
-    for key, wanted in expected.items():
+    for key, printed in expected.items():
         if match := SCORE.fullmatch(key):
-            assert score(parsed, match[1], match[2]) == wanted
+            assert score(parsed, match[1], match[2]) == printed
         elif match := RATE.fullmatch(key):
-            assert value(parsed, "base_ratio", case=match[1]) == wanted
+            assert value(parsed, "base_ratio", case=match[1]) == printed
         elif key == "peak":
-            assert wanted == "Not Run" and not any(m.startswith("peak_") for m in metrics)
+            assert printed == "Not Run" and not any(m.startswith("peak_") for m in metrics)
         elif key in ("valid", "reportable"):
-            assert parsed.standing is (None if wanted else Standing.ESTIMATE)
+            assert parsed.standing is (None if printed else Standing.ESTIMATE)
         elif key == "estimated":
-            assert wanted and parsed.standing is Standing.ESTIMATE
+            assert printed and parsed.standing is Standing.ESTIMATE
         elif key in ("copies", "threads"):
-            assert set(values(parsed, f"base_{key}")) == {float(wanted)}
+            assert set(values(parsed, f"base_{key}")) == {float(printed)}
         elif key == "geomean_of_selected_base":
-            assert any(f"selected rows is {wanted:.4g}" in note for note in parsed.notes)
+            assert any(f"selected rows is {printed:.4g}" in note for note in parsed.notes)
         elif key == "consistent":
-            assert any("but the geometric mean" in note for note in parsed.notes) is not wanted
+            assert any("but the geometric mean" in note for note in parsed.notes) is not printed
         elif key == "CE_benchmarks":
-            assert parsed.invalid is not None and len(re.findall(r"[0-9]{3}\.\w+ base", parsed.invalid)) == wanted
+            assert parsed.invalid is not None and len(re.findall(r"[0-9]{3}\.\w+ base", parsed.invalid)) == printed
         else:
             assert key in NO_FIGURE

@@ -22,7 +22,7 @@ def fixture(name: str) -> bytes:
 
 
 def looked_up(parsed: Parsed, key: str) -> Any:
-    """What the parser made of a manifest key, in the key's own unit."""
+    """The parsed figure for a manifest key, in the key's unit."""
     if key == "jobs":
         return len(cases(parsed))
     if key == "client_stats_entries":
@@ -51,10 +51,10 @@ def looked_up(parsed: Parsed, key: str) -> Any:
         "lat_ns.p99": ("lat_p99", 1e-9),
     }
     metric, unit = names[figure]
-    found = value(parsed, f"{direction}_{metric}", case=job, subject=subject, **labels)
-    if found is None:
+    result = value(parsed, f"{direction}_{metric}", case=job, subject=subject, **labels)
+    if result is None:
         return None
-    return found // unit if figure == "bw_KiBps" else found / unit  # fio rounds its KiB/s down
+    return result // unit if figure == "bw_KiBps" else result / unit  # fio rounds its KiB/s down
 
 
 def spoken(figure: Any) -> Any:
@@ -142,7 +142,7 @@ def test_figures_of_each_version(name: str, case: str, expected: dict[str, float
 
 
 def test_sync_latency_and_json_before_text() -> None:
-    parsed = read("fio", "3.33_fdatasync.txt")  # --output-format=json,normal: one run, told twice
+    parsed = read("fio", "3.33_fdatasync.txt")  # --output-format=json,normal: one run, printed twice
     assert value(parsed, "sync_lat_mean") == pytest.approx(1188.40e-6, rel=1e-4)
     assert value(parsed, "sync_lat_p99") == pytest.approx(7898e-6, rel=1e-3)
     assert value(parsed, "write_bw") == pytest.approx(3293 * KI, rel=1e-3)
@@ -243,8 +243,8 @@ def test_cut_json_names_the_line_where_it_ends() -> None:
 
 
 def test_a_whole_document_survives_a_cut_one() -> None:
-    whole = fixture("3.42_randrw.json")
-    parsed = parsers.parse("fio", whole[:2000] + b"\n" + whole)
+    complete = fixture("3.42_randrw.json")
+    parsed = parsers.parse("fio", complete[:2000] + b"\n" + complete)
     assert value(parsed, "read_bw") == 31867780
     assert any("cut or damaged" in note for note in parsed.notes)
 
@@ -264,11 +264,11 @@ def test_bom_utf16_crlf_and_noise_change_nothing() -> None:
 
 def test_directions_and_units_of_metrics() -> None:
     parsed = read("fio", "3.42_randrw.json")
-    found = {m.metric: (m.unit, m.better) for m in parsed.measurements}
-    assert found["read_bw"] == ("B/s", Better.HIGHER)
-    assert found["write_iops"] == ("1/s", Better.HIGHER)
-    assert found["read_clat_p99.9"] == ("s", Better.LOWER)
-    assert found["cpu_sys"] == ("1", Better.NONE)
+    kinds = {m.metric: (m.unit, m.better) for m in parsed.measurements}
+    assert kinds["read_bw"] == ("B/s", Better.HIGHER)
+    assert kinds["write_iops"] == ("1/s", Better.HIGHER)
+    assert kinds["read_clat_p99.9"] == ("s", Better.LOWER)
+    assert kinds["cpu_sys"] == ("1", Better.NONE)
     bw = find(parsed, "read_bw")
     assert bw is not None and bw.workload == "fio"
 

@@ -133,15 +133,15 @@ MUTATIONS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
 
 
 class Figures:
-    """The numbers in a text, whatever stands around them."""
+    """The numbers in a text, with any text around them."""
 
     def __init__(self, text: str) -> None:
-        found = re.findall(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", text)
-        found += re.findall(r"[0-9]+(?:,[0-9]{3})+", text)
+        words = re.findall(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", text)
+        words += re.findall(r"[0-9]+(?:,[0-9]{3})+", text)
         for run in re.findall(r"[0-9.]{1,400}", text):
             parts = run.split(".")
-            found += parts + [f"{a}.{b}" for a, b in pairwise(parts)]
-        numbers = {float(f.replace(",", "")) for f in found if f.strip(".")}
+            words += parts + [f"{a}.{b}" for a, b in pairwise(parts)]
+        numbers = {float(f.replace(",", "")) for f in words if f.strip(".")}
         self.numbers = sorted(n for n in numbers if math.isfinite(n))
 
     def has(self, value: float) -> bool:
@@ -157,7 +157,7 @@ class Figures:
 
 
 def check(tool: str, raw: bytes) -> Parsed | None:
-    """Parses ``raw`` and holds the outcome to what every parser promises; any exception but ParseError is a failure."""
+    """Parses ``raw`` and checks what every parser guarantees; any exception but ParseError is a failure."""
     try:
         parsed = parsers.parse(tool, raw)
     except ParseError as error:

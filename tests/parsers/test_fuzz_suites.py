@@ -1,6 +1,6 @@
 """SPEC CPU, MLPerf and the collectives read anything: numbers that are none, endless brackets, digits of other scripts.
 
-What every parser is held to stands in test_fuzz; here are the places where these formats hold JSON, marks and counts.
+The guarantees of all parsers are in test_fuzz; here are the places where these formats hold JSON, marks and counts.
 """
 
 from __future__ import annotations
@@ -127,11 +127,11 @@ def test_published_tables(reader: object, data: st.DataObject) -> None:
     rows = data.draw(st.lists(st.lists(CELLS, min_size=len(names), max_size=len(names)), max_size=4))
     raw = "\n".join([",".join(names), *(",".join(row) for row in rows)]).encode()
     try:
-        found = reader.read(raw, "int.csv")  # type: ignore[attr-defined]
+        result = reader.read(raw, "int.csv")  # type: ignore[attr-defined]
     except FleetmarkError as error:
         assert "\n" not in str(error)
     else:
-        assert isinstance(found, published.Table)
+        assert isinstance(result, published.Table)
 
 
 @pytest.mark.parametrize("reader", list(COLUMNS), ids=lambda reader: reader.__name__.rpartition(".")[2])

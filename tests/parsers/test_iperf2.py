@@ -32,12 +32,12 @@ def fixture(name: str) -> bytes:
 
 
 def looked_up(parsed: Parsed, key: str) -> float | None:
-    """What the parser made of a manifest key, in the key's own unit."""
+    """The parsed figure for a manifest key, in the key's unit."""
     if key == "rows":
         return float(len({m.subject for m in parsed.measurements}))
     metric, subject, unit = KEYS[key]
-    found = value(parsed, metric, subject=subject)
-    return None if found is None else found * unit
+    result = value(parsed, metric, subject=subject)
+    return None if result is None else result * unit
 
 
 @pytest.mark.parametrize(("path", "row"), corpus.rows("iperf2"))
@@ -102,8 +102,8 @@ def test_rows_without_a_time_are_summed_only_when_the_command_says_they_ran_toge
     assert [value(unknown, "bitrate", subject=f"stream-{n}") for n in (1, 2)] == list(rates)
     assert any("side by side" in note for note in unknown.notes)
     for argv in (("-P", "2"), ("-P2",), ("--parallel=2",), ("--parallel", "2")):
-        known = read("iperf2", name, "iperf", "-c", "h2", *argv, "-y", "C")
-        assert value(known, "bitrate") == sum(rates)
+        together = read("iperf2", name, "iperf", "-c", "h2", *argv, "-y", "C")
+        assert value(together, "bitrate") == sum(rates)
     assert value(read("iperf2", name, "iperf", "-P", "3"), "bitrate") is None
 
 
@@ -229,9 +229,9 @@ def test_what_holds_no_test(raw: bytes, words: str) -> None:
 
 def test_directions_and_units_of_metrics() -> None:
     parsed = read("iperf2", "2.1.8_udp.txt")
-    found = {m.metric: (m.unit, m.better) for m in parsed.measurements}
-    assert found["bitrate"] == ("B/s", Better.HIGHER)
-    assert found["sent_bitrate"] == ("B/s", Better.NONE)
-    assert found["loss"] == ("1", Better.LOWER)
+    kinds = {m.metric: (m.unit, m.better) for m in parsed.measurements}
+    assert kinds["bitrate"] == ("B/s", Better.HIGHER)
+    assert kinds["sent_bitrate"] == ("B/s", Better.NONE)
+    assert kinds["loss"] == ("1", Better.LOWER)
     rate = find(parsed, "bitrate")
     assert rate is not None and rate.workload == "iperf2"

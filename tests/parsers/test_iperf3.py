@@ -37,19 +37,19 @@ def fixture(name: str) -> bytes:
 
 
 def looked_up(parsed: Parsed, key: str) -> float | None:
-    """What the parser made of a manifest key, in the key's own unit."""
+    """The parsed figure for a manifest key, in the key's unit."""
     if key == "streams":
         (case,) = cases(parsed)
         return float(case.split("-")[1])
     metric, unit = KEYS[key]
-    found = value(parsed, metric)
-    return None if found is None else found * unit
+    result = value(parsed, metric)
+    return None if result is None else result * unit
 
 
 @pytest.mark.parametrize(("path", "row"), corpus.rows("iperf3"))
 def test_corpus(path: Path, row: dict[str, Any]) -> None:
     raw, expected = path.read_bytes(), row["expected"]
-    if expected.get("sum_received_bps", "") is None:  # the test came to nothing, and the file may say why
+    if expected.get("sum_received_bps", "") is None:  # the test failed, and the file may say why
         with pytest.raises(ParseError) as caught:
             parsers.parse("iperf3", raw)
         assert str(caught.value).endswith(f"expected a finished test, got {expected.get('error', 'no data moved')!r}")
@@ -58,7 +58,7 @@ def test_corpus(path: Path, row: dict[str, Any]) -> None:
     for key, figure in expected.items():
         if key not in NOT_MEASURED:
             assert looked_up(parsed, key) == pytest.approx(figure, rel=1e-12), key
-    assert bool(parsed.invalid) == ("event" in expected)  # the one stream there is ends before its end
+    assert bool(parsed.invalid) == ("event" in expected)  # the only stream is truncated
     assert len(set(identities(parsed))) == len(parsed.measurements)
 
 
@@ -232,10 +232,10 @@ def test_what_holds_no_test(raw: bytes, words: str) -> None:
 
 def test_directions_and_units_of_metrics() -> None:
     parsed = read("iperf3", "3.12_udp_bidir.txt")
-    found = {m.metric: (m.unit, m.better) for m in parsed.measurements}
-    assert found["bitrate"] == found["reverse_bitrate"] == ("B/s", Better.HIGHER)
-    assert found["sent_bitrate"] == ("B/s", Better.NONE)
-    assert found["loss"] == ("1", Better.LOWER)
-    assert found["jitter"] == ("s", Better.LOWER)
+    kinds = {m.metric: (m.unit, m.better) for m in parsed.measurements}
+    assert kinds["bitrate"] == kinds["reverse_bitrate"] == ("B/s", Better.HIGHER)
+    assert kinds["sent_bitrate"] == ("B/s", Better.NONE)
+    assert kinds["loss"] == ("1", Better.LOWER)
+    assert kinds["jitter"] == ("s", Better.LOWER)
     rate = find(parsed, "bitrate")
     assert rate is not None and rate.workload == "iperf3"

@@ -48,8 +48,8 @@ def test_corpus(path: Path, row: Mapping[str, Any]) -> None:
             assert len({m.labels["stride"] for m in parsed.measurements}) == printed
             continue
         metric, labels, factor = KEYS[key]
-        found = value(parsed, metric, **labels)
-        assert found == (None if printed is None else pytest.approx(printed * factor, rel=1e-12)), key
+        figure = value(parsed, metric, **labels)
+        assert figure == (None if printed is None else pytest.approx(printed * factor, rel=1e-12)), key
     assert parsed.invalid is None
 
 

@@ -46,13 +46,13 @@ def fixture(name: str) -> str:
 
 
 def ns(parsed: Parsed, metric: str, **labels: str) -> float | None:
-    found = value(parsed, metric, **labels)
-    return None if found is None else round(found / NS, 6)
+    seconds = value(parsed, metric, **labels)
+    return None if seconds is None else round(seconds / NS, 6)
 
 
 def mb(parsed: Parsed, metric: str, **labels: str) -> float | None:
-    found = value(parsed, metric, **labels)
-    return None if found is None else round(found / MB, 6)
+    rate = value(parsed, metric, **labels)
+    return None if rate is None else round(rate / MB, 6)
 
 
 def arrows(parsed: Parsed, metric: str, **labels: str) -> dict[str, float]:
@@ -86,8 +86,8 @@ def test_corpus(path: Path, row: Mapping[str, Any]) -> None:
                 labels: Mapping[str, str] = {"from": pair[2], "to": pair[3]}
             else:
                 metric, labels, factor = KEYS[key]
-            found = value(parsed, metric + (suffix if factor == NS else ""), **labels)
-            assert found == pytest.approx(expected * factor, rel=1e-12), key
+            figure = value(parsed, metric + (suffix if factor == NS else ""), **labels)
+            assert figure == pytest.approx(expected * factor, rel=1e-12), key
     assert parsed.version == row["tool_version"].removeprefix("v")
     assert parsed.invalid == (TRUNCATED if "truncated" in path.name else None)
     assert len(set(identities(parsed))) == len(parsed.measurements)
@@ -195,7 +195,7 @@ def test_latencies_measured_at_random_are_other_metrics() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "suffix"),
+    ("message", "suffix"),
     [
         ("Measuring idle latencies (in ns)...", ""),
         ("Measuring idle latencies for sequential access (in ns)...", ""),
@@ -217,8 +217,10 @@ def test_latencies_measured_at_random_are_other_metrics() -> None:
         ),
     ],
 )
-def test_how_memory_was_visited(said: str, suffix: str) -> None:
-    text = f"Intel(R) Memory Latency Checker - v3.9\n{said}\n\t\tNuma node\nNuma node\t     0\t\n       0\t  91.2\t\n"
+def test_how_memory_was_visited(message: str, suffix: str) -> None:
+    text = (
+        f"Intel(R) Memory Latency Checker - v3.9\n{message}\n\t\tNuma node\nNuma node\t     0\t\n       0\t  91.2\t\n"
+    )
     parsed = parse(text.encode())
     assert {m.metric for m in parsed.measurements} == {f"idle_latency{suffix}", f"local_latency{suffix}"}
     assert parsed.notes == {"": (), "_random": (RANDOM,), "_prefetched": (PREFETCHED,)}[suffix]
@@ -370,17 +372,17 @@ def test_transport_damage_that_loses_nothing(change: Callable[[str], str]) -> No
 
 
 def test_every_place_where_a_text_may_end() -> None:
-    """No figure is made of a number that was cut, and none is lost that stands whole."""
+    """A truncated number gives no figure, and no complete figure is lost."""
     for name in ("v3.1_sockets.txt", "v3.10_cxl.txt", "v3.7_modes.txt"):
         text = fixture(name)
-        whole = parse(text.encode()).measurements
-        values = {(m.metric, *sorted(m.labels.items()), m.value) for m in whole if not m.metric.startswith("local")}
-        seen = 0
+        complete = parse(text.encode()).measurements
+        values = {(m.metric, *sorted(m.labels.items()), m.value) for m in complete if not m.metric.startswith("local")}
+        most = 0
         for end in range(len(text)):
             try:
                 parsed = parse(text[:end].encode())
             except ParseError:
-                assert seen == 0
+                assert most == 0
                 continue
             cut = {
                 (m.metric, *sorted(m.labels.items()), m.value)
@@ -388,9 +390,9 @@ def test_every_place_where_a_text_may_end() -> None:
                 if not m.metric.startswith("local")
             }
             assert cut <= values, text[:end].splitlines()[-1]
-            assert len(cut) >= seen
-            seen = len(cut)
-        assert seen == len(values)
+            assert len(cut) >= most
+            most = len(cut)
+        assert most == len(values)
 
 
 def test_text_that_ends_inside_a_row() -> None:
@@ -452,13 +454,13 @@ def test_a_process_killed_inside_a_row() -> None:
 )  # fmt: skip
 def test_damage_that_costs_a_figure_is_told(old: str, new: str, note: str) -> None:
     text = fixture("v3.1_sockets.txt")
-    whole = parse(text.encode())
+    complete = parse(text.encode())
     assert text.count(old) == 1
     parsed = parse(text.replace(old, new).encode())
     assert any(n.startswith(note) for n in parsed.notes), parsed.notes
-    assert 0 < len(parsed.measurements) < len(whole.measurements)
+    assert 0 < len(parsed.measurements) < len(complete.measurements)
     # the lowest of what is left is another headline; all else is as it was
-    assert all(m in whole.measurements for m in parsed.measurements if m.metric != "local_latency")
+    assert all(m in complete.measurements for m in parsed.measurements if m.metric != "local_latency")
 
 
 def test_a_matrix_whose_title_is_lost_is_not_taken_for_another() -> None:

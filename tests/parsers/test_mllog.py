@@ -46,11 +46,11 @@ class _Endless(io.RawIOBase):
 
     def __init__(self, start: bytes, filler: bytes, size: int, end: bytes) -> None:
         self._parts = [start, end]
-        self._filler, self._left, self.asked = filler * (1 + (1 << 16) // len(filler)), size, 0
+        self._filler, self._left, self.reads = filler * (1 + (1 << 16) // len(filler)), size, 0
 
     def read(self, size: int = -1) -> bytes:
         assert 0 < size <= 1 << 20, "the file is not to be read whole"
-        self.asked += 1
+        self.reads += 1
         if len(self._parts) == 2:
             return self._parts.pop(0)
         if self._left > 0:
@@ -70,8 +70,8 @@ class _Endless(io.RawIOBase):
     ids=["records", "one line", "text", "letters"],
 )
 def test_memory_does_not_grow_with_the_log(filler: bytes) -> None:
-    whole = raw("v6.0_singlestream_detail.txt")
-    file = _Endless(whole[: whole.index(b":::MLLOG", 9000)], filler, 20_000_000, b"\n" + whole)
+    log = raw("v6.0_singlestream_detail.txt")
+    file = _Endless(log[: log.index(b":::MLLOG", 9000)], filler, 20_000_000, b"\n" + log)
     tracemalloc.start()
     try:
         parsed = parsers.parse_file("mlperf_inference", file)  # type: ignore[arg-type]
@@ -96,8 +96,8 @@ def test_records_are_read_whatever_stands_around_them() -> None:
         (4, {"value": 1, "key": "d"}),
     ]
     assert lines.open_end
-    wanted = [record["key"] for _, record in entries(Lines(io.BytesIO(text)), re.compile(rb"b"))]
-    assert wanted == ["b", "d"]  # the key that does not stand first is decoded to be known
+    keys = [record["key"] for _, record in entries(Lines(io.BytesIO(text)), re.compile(rb"b"))]
+    assert keys == ["b", "d"]  # a record whose key is not first has to be decoded
     assert [len(line) for line in Lines(io.BytesIO(b"x" * (LONGEST + 5) + b"\ny"))] == [LONGEST, 1]
 
 

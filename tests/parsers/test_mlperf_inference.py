@@ -51,9 +51,9 @@ def raw(name: str) -> bytes:
 
 
 def first(parsed: Parsed, metric: str, **labels: str) -> float:
-    found = value(parsed, metric, **labels)
-    assert found is not None, metric
-    return found
+    figure = value(parsed, metric, **labels)
+    assert figure is not None, metric
+    return figure
 
 
 @pytest.mark.parametrize(("path", "row"), corpus.rows("mlperf_inference"))
@@ -109,10 +109,10 @@ def test_summary_and_detail_of_a_run_agree(name: str, case: str, invalid: bool) 
     assert (summary.version, detail.version) == (None, "6.0.17")
     assert summary.invalid == detail.invalid
     assert (summary.invalid is not None) == invalid
-    told = {(m.metric, *m.labels.values()): m for m in detail.measurements}
+    details = {(m.metric, *m.labels.values()): m for m in detail.measurements}
     for m in summary.measurements:
         if m.metric not in ("tps_without_overhead",):
-            other = told[m.metric, *m.labels.values()]
+            other = details[m.metric, *m.labels.values()]
             assert m.value == pytest.approx(other.value, rel=1e-4, abs=0.006 if m.unit == "1/s" else 1e-12)
             assert (m.unit, m.better) == (other.unit, other.better)
 

@@ -58,8 +58,8 @@ def error(text: str | bytes) -> str:
     return str(raised.value)
 
 
-def curve(found: Parsed, metric: str) -> list[tuple[dict[str, str], float]]:
-    return [(dict(m.labels), m.value) for m in found.measurements if m.metric == f"{metric}_at"]
+def curve(result: Parsed, metric: str) -> list[tuple[dict[str, str], float]]:
+    return [(dict(m.labels), m.value) for m in result.measurements if m.metric == f"{metric}_at"]
 
 
 # The corpus
@@ -79,50 +79,50 @@ FILES = {
 
 @pytest.mark.parametrize(("path", "row"), corpus.rows(TOOL))
 def test_corpus(path: Path, row: Mapping[str, Any]) -> None:
-    expected, found = row["expected"], parse(path.read_bytes())
+    expected, result = row["expected"], parse(path.read_bytes())
     case, metric, evaluations, seed, batch = FILES[path.name]
     assert expected.get("benchmark", case) == case
-    assert cases(found) == {case}
-    assert found.standing is Standing.UNVERIFIED
-    assert len(set(identities(found))) == len(found.measurements)
+    assert cases(result) == {case}
+    assert result.standing is Standing.UNVERIFIED
+    assert len(set(identities(result))) == len(result.measurements)
     if expected["status"] == "success":
         seconds = (expected["run_stop_ms"] - expected["run_start_ms"]) / 1000
-        assert value(found, "time_to_train") == seconds
+        assert value(result, "time_to_train") == seconds
         assert seconds / 60 == pytest.approx(expected["minutes"], abs=0.0005)
-        assert found.invalid is None
-        assert DERIVED in found.notes
+        assert result.invalid is None
+        assert DERIVED in result.notes
     else:
-        assert value(found, "time_to_train") is None
-        assert found.invalid is not None
-        assert found.invalid.startswith("run_stop says aborted: no time to train (best eval_accuracy 0.")
+        assert value(result, "time_to_train") is None
+        assert result.invalid is not None
+        assert result.invalid.startswith("run_stop says aborted: no time to train (best eval_accuracy 0.")
     if "eval_accuracy" in expected:
-        assert value(found, metric) == expected["eval_accuracy"]
-    assert len(curve(found, metric)) == evaluations
-    assert curve(found, metric)[-1][1] == value(found, metric)
-    assert (value(found, "seed"), value(found, "global_batch_size")) == (seed, batch)
+        assert value(result, metric) == expected["eval_accuracy"]
+    assert len(curve(result, metric)) == evaluations
+    assert curve(result, metric)[-1][1] == value(result, metric)
+    assert (value(result, "seed"), value(result, "global_batch_size")) == (seed, batch)
     platform = expected.get("submission_platform")
-    assert any("submission_platform was not filled in" in n for n in found.notes) is (platform is not None)
+    assert any("submission_platform was not filled in" in n for n in result.notes) is (platform is not None)
     if platform:
-        assert f"submission_platform was not filled in: {platform!r}" in found.notes
+        assert f"submission_platform was not filled in: {platform!r}" in result.notes
 
 
 @pytest.mark.parametrize(
     ("path", "row"), [p for p in corpus.rows(TOOL) if p.id == "mlperf_training/v4.0_tpu_v5p-1024_gpt3.txt"]
 )
 def test_corpus_counts_tokens(path: Path, row: Mapping[str, Any]) -> None:
-    found = parse(path.read_bytes())
-    assert value(found, "tokens_to_train") == 24 * 50_331_648
-    assert curve(found, "eval_loss")[0] == ({"tokens": "50331648"}, 2.7481878214839246)
+    result = parse(path.read_bytes())
+    assert value(result, "tokens_to_train") == 24 * 50_331_648
+    assert curve(result, "eval_loss")[0] == ({"tokens": "50331648"}, 2.7481878214839246)
 
 
 # Our own
 
 
 def test_a_loss_with_what_srun_and_nccl_print_around_it() -> None:
-    found = read(TOOL, "llama2_70b_lora_srun.txt")
-    assert (found.tool, found.version, found.invalid, found.standing) == (TOOL, None, None, Standing.UNVERIFIED)
-    assert found.notes == (DERIVED, "eval_accuracy of llama2_70b_lora is a loss: lower is better")
-    assert {m.metric: (m.value, m.unit, m.better) for m in found.measurements if not m.metric.endswith("_at")} == {
+    result = read(TOOL, "llama2_70b_lora_srun.txt")
+    assert (result.tool, result.version, result.invalid, result.standing) == (TOOL, None, None, Standing.UNVERIFIED)
+    assert result.notes == (DERIVED, "eval_accuracy of llama2_70b_lora is a loss: lower is better")
+    assert {m.metric: (m.value, m.unit, m.better) for m in result.measurements if not m.metric.endswith("_at")} == {
         "time_to_train": (1054.503, "s", Better.LOWER),
         "samples_to_train": (2688, "1", Better.NONE),
         "eval_loss": (0.92375, "1", Better.LOWER),
@@ -131,35 +131,35 @@ def test_a_loss_with_what_srun_and_nccl_print_around_it() -> None:
         "global_batch_size": (8, "1", Better.NONE),
         "target": (0.925, "1", Better.NONE),
     }
-    assert curve(found, "eval_loss") == [
+    assert curve(result, "eval_loss") == [
         ({"samples": "1536"}, 0.9432),
         ({"samples": "1920"}, 0.9361),
         ({"samples": "2304"}, 0.9289),
         ({"samples": "2688"}, 0.92375),
     ]
-    assert {m.better for m in found.measurements if m.metric == "eval_loss_at"} == {Better.LOWER}
-    assert cases(found) == {"llama2_70b_lora"}
+    assert {m.better for m in result.measurements if m.metric == "eval_loss_at"} == {Better.LOWER}
+    assert cases(result) == {"llama2_70b_lora"}
 
 
 def test_an_aborted_run_has_its_evaluations_and_no_time() -> None:
-    found = read(TOOL, "bert_aborted.txt")
-    assert found.invalid == (
+    result = read(TOOL, "bert_aborted.txt")
+    assert result.invalid == (
         "run_stop says aborted: no time to train (best eval_accuracy 0.7161 against the rules' target of 0.72)"
     )
-    assert found.notes == (
+    assert result.notes == (
         "submission_platform was not filled in: '2xSUBMISSION_PLATFORM_PLACEHOLDER'",
         "submission_org says 'NVIDIA', the system's description 'Example Labs'",
     )
-    assert {m.metric for m in found.measurements} == {
+    assert {m.metric for m in result.measurements} == {
         "eval_accuracy",
         "eval_accuracy_at",
         "throughput",
         "seed",
         "global_batch_size",
     }
-    assert value(found, "eval_accuracy") == 0.7158  # the last, not the best
-    assert value(found, "throughput") == 25002.5
-    assert curve(found, "eval_accuracy")[0] == ({"samples": "152064"}, 0.3125)
+    assert value(result, "eval_accuracy") == 0.7158  # the last, not the best
+    assert value(result, "throughput") == 25002.5
+    assert curve(result, "eval_accuracy")[0] == ({"samples": "152064"}, 0.3125)
 
 
 def test_a_run_that_was_cut_off_says_how_far_it_came() -> None:
@@ -170,23 +170,23 @@ def test_a_run_that_was_cut_off_says_how_far_it_came() -> None:
 
 
 def test_v06_lines_in_seconds() -> None:
-    found = read(TOOL, "maskrcnn_v0.6.txt")
-    assert (found.invalid, found.notes) == (None, (DERIVED,))
-    assert value(found, "time_to_train") == 7843.625
-    assert value(found, "eval_accuracy", of="BBOX") == 0.37875
-    assert value(found, "eval_accuracy", of="SEGM") == 0.3425
-    assert value(found, "epochs_to_train") == 13
-    assert curve(found, "eval_accuracy")[0] == ({"of": "BBOX", "epoch": "11"}, 0.3725)
-    assert len(curve(found, "eval_accuracy")) == 6
+    result = read(TOOL, "maskrcnn_v0.6.txt")
+    assert (result.invalid, result.notes) == (None, (DERIVED,))
+    assert value(result, "time_to_train") == 7843.625
+    assert value(result, "eval_accuracy", of="BBOX") == 0.37875
+    assert value(result, "eval_accuracy", of="SEGM") == 0.3425
+    assert value(result, "epochs_to_train") == 13
+    assert curve(result, "eval_accuracy")[0] == ({"of": "BBOX", "epoch": "11"}, 0.3725)
+    assert len(curve(result, "eval_accuracy")) == 6
 
 
 def test_v05_lines_each_printed_twice() -> None:
-    found = read(TOOL, "ncf_v0.5.txt")
-    assert (found.version, found.invalid, found.notes) == ("0.5.0", None, (DERIVED,))
-    assert cases(found) == {"ncf"}
-    assert value(found, "time_to_train") == 61.5
-    assert (value(found, "target"), value(found, "seed")) == (0.635, 0)
-    assert curve(found, "eval_accuracy") == [
+    result = read(TOOL, "ncf_v0.5.txt")
+    assert (result.version, result.invalid, result.notes) == ("0.5.0", None, (DERIVED,))
+    assert cases(result) == {"ncf"}
+    assert value(result, "time_to_train") == 61.5
+    assert (value(result, "target"), value(result, "seed")) == (0.635, 0)
+    assert curve(result, "eval_accuracy") == [
         ({"epoch": "0"}, 0.5875),
         ({"epoch": "1"}, 0.62375),
         ({"epoch": "2"}, 0.636875),
@@ -194,44 +194,44 @@ def test_v05_lines_each_printed_twice() -> None:
 
 
 def test_checkpoints_evaluated_later_in_any_order() -> None:
-    found = read(TOOL, "stable_diffusion_checkpoints.txt")
-    assert found.invalid is None
-    assert found.notes == (DERIVED, "3 values of seed are printed: the first is kept")
+    result = read(TOOL, "stable_diffusion_checkpoints.txt")
+    assert result.invalid is None
+    assert result.notes == (DERIVED, "3 values of seed are printed: the first is kept")
     # 1,536,000 samples are not good enough by either; 2,048,000 are the first that are.
-    assert value(found, "samples_to_train") == 2_048_000
-    assert (value(found, "eval_fid"), value(found, "eval_clip")) == (86.75, 0.1575)
-    fid, clip = find(found, "eval_fid"), find(found, "eval_clip")
+    assert value(result, "samples_to_train") == 2_048_000
+    assert (value(result, "eval_fid"), value(result, "eval_clip")) == (86.75, 0.1575)
+    fid, clip = find(result, "eval_fid"), find(result, "eval_clip")
     assert fid and clip and (fid.better, clip.better) == (Better.LOWER, Better.HIGHER)
-    assert value(found, "time_to_train") == 1004.25
-    assert len(curve(found, "eval_fid")) == len(curve(found, "eval_clip")) == 3
-    assert value(found, "seed") == 1000
+    assert value(result, "time_to_train") == 1004.25
+    assert len(curve(result, "eval_fid")) == len(curve(result, "eval_clip")) == 3
+    assert value(result, "seed") == 1000
 
 
 def test_several_runs_in_one_file() -> None:
-    found = read(TOOL, "resnet_three_runs.txt")
-    assert found.invalid is None
-    assert found.notes == (
+    result = read(TOOL, "resnet_three_runs.txt")
+    assert result.invalid is None
+    assert result.notes == (
         f"runs 0, 2: {DERIVED}",
         "run 1: run_stop says aborted: no time to train (best eval_accuracy 0.75875 against the rules' target of 0.759)",
     )
-    assert [value(found, "time_to_train", run=r) for r in "012"] == [1800.25, None, 1760.75]
-    assert [value(found, "eval_accuracy", run=r) for r in "012"] == [0.75925, 0.75875, 0.7595]
-    assert [value(found, "seed", run=r) for r in "012"] == [11, 12, 13]
-    assert [value(found, "throughput", run=r) for r in "012"] == [28500.25, 28501.25, 28502.25]
-    assert value(found, "eval_accuracy_at", run="1", epoch="4") == 0.1725
-    assert len(set(identities(found))) == len(found.measurements)
+    assert [value(result, "time_to_train", run=r) for r in "012"] == [1800.25, None, 1760.75]
+    assert [value(result, "eval_accuracy", run=r) for r in "012"] == [0.75925, 0.75875, 0.7595]
+    assert [value(result, "seed", run=r) for r in "012"] == [11, 12, 13]
+    assert [value(result, "throughput", run=r) for r in "012"] == [28500.25, 28501.25, 28502.25]
+    assert value(result, "eval_accuracy_at", run="1", epoch="4") == 0.1725
+    assert len(set(identities(result))) == len(result.measurements)
 
 
 def test_ranks_that_all_log() -> None:
-    found = read(TOOL, "gpt3_ranks.txt")
-    assert found.notes[-1] == "3 ranks print run_start, up to 0.002 s apart: the first counts"
-    assert value(found, "time_to_train") == 900.5
-    assert curve(found, "eval_loss") == [
+    result = read(TOOL, "gpt3_ranks.txt")
+    assert result.notes[-1] == "3 ranks print run_start, up to 0.002 s apart: the first counts"
+    assert value(result, "time_to_train") == 900.5
+    assert curve(result, "eval_loss") == [
         ({"tokens": "50331648"}, 2.74875),
         ({"tokens": "100663296"}, 2.7125),
         ({"tokens": "150994944"}, 2.68875),
     ]
-    assert value(found, "tokens_to_train") == 150_994_944
+    assert value(result, "tokens_to_train") == 150_994_944
 
 
 # Quirks, one by one
@@ -239,29 +239,29 @@ def test_ranks_that_all_log() -> None:
 
 @pytest.mark.parametrize("name", sorted({*load("mlperf_training").scores["olympic_mean"].runs} - {"stable_diffusion"}))
 def test_the_direction_of_every_benchmark_is_known(name: str) -> None:
-    found = parsed(log(evaluation(1, 0.5, epoch_num=1), benchmark=name))
-    (last,) = [m for m in found.measurements if m.metric in ("eval_accuracy", "eval_loss", "eval_error")]
+    result = parsed(log(evaluation(1, 0.5, epoch_num=1), benchmark=name))
+    (last,) = [m for m in result.measurements if m.metric in ("eval_accuracy", "eval_loss", "eval_error")]
     losses = {"gpt3", "llama2_70b_lora", "llama31_405b", "llama31_8b", "flux1", "gpt_oss_20b", "deepseekv3_671b"}
     metric = (
         "eval_loss" if name in losses else "eval_error" if name in ("rnnt", "cosmoflow", "oc20") else "eval_accuracy"
     )
     assert (last.metric, last.better) == (metric, Better.HIGHER if metric == "eval_accuracy" else Better.LOWER)
-    assert any("lower is better" in n for n in found.notes) is (metric != "eval_accuracy")
+    assert any("lower is better" in n for n in result.notes) is (metric != "eval_accuracy")
 
 
 def test_an_unknown_benchmark_has_no_direction() -> None:
-    found = parsed(log(evaluation(1, 4.5, samples_count=64), benchmark="telepathy_9t"))
-    last = find(found, "eval_accuracy")
+    result = parsed(log(evaluation(1, 4.5, samples_count=64), benchmark="telepathy_9t"))
+    last = find(result, "eval_accuracy")
     assert last is not None and (last.case, last.better) == ("telepathy_9t", Better.NONE)
-    assert "whether a higher or a lower eval_accuracy of telepathy_9t is better is not known" in found.notes
+    assert "whether a higher or a lower eval_accuracy of telepathy_9t is better is not known" in result.notes
 
 
 @pytest.mark.parametrize("name", [None, "", "two words", "x" * 65, "\ud800"])
 def test_no_name_of_a_benchmark(name: str | None) -> None:
-    found = parsed(log(evaluation(1, 0.5, epoch_num=1), benchmark=name))
-    assert cases(found) == {"training"}
-    assert any("submission_benchmark" in n for n in found.notes)
-    assert all(n.isprintable() for n in found.notes)
+    result = parsed(log(evaluation(1, 0.5, epoch_num=1), benchmark=name))
+    assert cases(result) == {"training"}
+    assert any("submission_benchmark" in n for n in result.notes)
+    assert all(n.isprintable() for n in result.notes)
 
 
 def test_eval_error_is_lower() -> None:
@@ -285,16 +285,16 @@ def test_a_count_that_stands_still() -> None:
     text = log(
         *[evaluation(i, a, epoch_num=1) for i, a in enumerate((0.5, 0.6, 0.7))], evaluation(9, 0.72), benchmark="bert"
     )
-    found = parsed(text)
-    assert curve(found, "eval_accuracy") == [
+    result = parsed(text)
+    assert curve(result, "eval_accuracy") == [
         ({"epoch": "1"}, 0.5),
         ({"epoch": "1", "eval": "2"}, 0.6),
         ({"epoch": "1", "eval": "3"}, 0.7),
         ({"eval": "1"}, 0.72),
     ]
-    assert value(found, "eval_accuracy") == 0.72
-    assert "eval_accuracy: several evaluations at one count, or without any, have the label eval" in found.notes
-    assert len(set(identities(found))) == len(found.measurements)
+    assert value(result, "eval_accuracy") == 0.72
+    assert "eval_accuracy: several evaluations at one count, or without any, have the label eval" in result.notes
+    assert len(set(identities(result))) == len(result.measurements)
 
 
 def test_the_last_evaluation_is_the_one_at_run_stop() -> None:
@@ -302,36 +302,36 @@ def test_the_last_evaluation_is_the_one_at_run_stop() -> None:
     text = log(evaluation(10, 0.3, epoch_num=1), evaluation(99_000, 0.35, epoch_num=3)) + (
         evaluation(50_000, 0.32, epoch_num=2) + evaluation(150_000, 0.36, epoch_num=4)
     )
-    found = parsed(text)
-    assert (value(found, "eval_accuracy"), value(found, "epochs_to_train")) == (0.35, 3)
-    assert len(curve(found, "eval_accuracy")) == 4
+    result = parsed(text)
+    assert (value(result, "eval_accuracy"), value(result, "epochs_to_train")) == (0.35, 3)
+    assert len(curve(result, "eval_accuracy")) == 4
 
 
 def test_a_pair_of_figures() -> None:
-    found = parsed(log(evaluation(1, [0.375, 0.345], epoch_num=1), benchmark="mask"))
-    assert value(found, "eval_accuracy", of="BBOX") == 0.375
-    assert value(found, "eval_accuracy", of="SEGM") == 0.345
+    result = parsed(log(evaluation(1, [0.375, 0.345], epoch_num=1), benchmark="mask"))
+    assert value(result, "eval_accuracy", of="BBOX") == 0.375
+    assert value(result, "eval_accuracy", of="SEGM") == 0.345
 
 
 @pytest.mark.parametrize("figure", ["NaN", "-Infinity", "nan", '"n/a"', "null", "true", "1e999", "[]", "[1, 2, 3]"])
 def test_evaluations_that_are_no_numbers_are_absent(figure: str) -> None:
     text = log(evaluation(1, 0.125, epoch_num=1), evaluation(2, -9.75, epoch_num=2)).replace("-9.75", figure)
-    found = parsed(text)
-    assert curve(found, "eval_accuracy") == [({"epoch": "1"}, 0.125)]
-    assert "line 4: an evaluation that is no number" in found.notes
+    result = parsed(text)
+    assert curve(result, "eval_accuracy") == [({"epoch": "1"}, 0.125)]
+    assert "line 4: an evaluation that is no number" in result.notes
 
 
 def test_a_success_without_any_evaluation() -> None:
-    found = parsed(log())
-    assert value(found, "time_to_train") == 100
-    assert "no evaluation: whether the target was reached cannot be seen" in found.notes
+    result = parsed(log())
+    assert value(result, "time_to_train") == 100
+    assert "no evaluation: whether the target was reached cannot be seen" in result.notes
 
 
 def test_a_success_that_misses_its_target() -> None:
     missed = "run_stop says success, but the best eval_accuracy 0.339 against {} target of 0.34 is not enough"
-    found = parsed(log(evaluation(1, 0.339, epoch_num=1)))
-    assert missed.format("the rules'") in found.notes
-    assert found.invalid is None
+    result = parsed(log(evaluation(1, 0.339, epoch_num=1)))
+    assert missed.format("the rules'") in result.notes
+    assert result.invalid is None
     printed = parsed(log(record(T, "target_accuracy", 0.34), evaluation(1, 0.339, epoch_num=1)))
     assert missed.format("a") in printed.notes
     assert parsed(log(record(T, "target_accuracy", 0.3), evaluation(1, 0.339, epoch_num=1))).notes == (DERIVED,)
@@ -347,9 +347,9 @@ def test_targets_that_changed_hold_from_their_round_on() -> None:
 
 @pytest.mark.parametrize("status", ["aborted", "abort", "fail", "ABORTED "])
 def test_words_for_a_run_that_did_not_converge(status: str) -> None:
-    found = parsed(log(evaluation(1, 0.25, epoch_num=1), status=status))
-    assert value(found, "time_to_train") is None
-    assert found.invalid == (
+    result = parsed(log(evaluation(1, 0.25, epoch_num=1), status=status))
+    assert value(result, "time_to_train") is None
+    assert result.invalid == (
         f"run_stop says {status.strip().lower()}: no time to train (best eval_accuracy 0.25 against the rules' target of 0.34)"
     )
 
@@ -364,23 +364,25 @@ def test_the_reason_is_told() -> None:
 
 
 def test_no_status_is_no_success() -> None:
-    found = parsed(log(evaluation(1, 0.25, epoch_num=1), status=None))
-    assert value(found, "time_to_train") is None
-    assert found.invalid is not None and found.invalid.startswith("run_stop does not say success: no time to train")
+    result = parsed(log(evaluation(1, 0.25, epoch_num=1), status=None))
+    assert value(result, "time_to_train") is None
+    assert result.invalid is not None and result.invalid.startswith("run_stop does not say success: no time to train")
 
 
 def test_no_status_where_the_printed_target_was_reached() -> None:
     lines = (record(T, "target_accuracy", 0.25), evaluation(1, 0.25, epoch_num=1))
-    found = parsed(log(*lines, status=None))
-    assert value(found, "time_to_train") == 100
-    assert found.notes[:2] == (DERIVED, "run_stop does not say success; the target that the log prints was reached")
+    result = parsed(log(*lines, status=None))
+    assert value(result, "time_to_train") == 100
+    assert result.notes[:2] == (DERIVED, "run_stop does not say success; the target that the log prints was reached")
 
 
 def test_ranks_that_contradict_one_another() -> None:
     text = log(evaluation(1, 0.35, epoch_num=1)) + record(T + 100_001, "run_stop", status="aborted")
-    found = parsed(text)
-    assert value(found, "time_to_train") is None
-    assert found.invalid is not None and found.invalid.startswith("run_stop says success and aborted: no time to train")
+    result = parsed(text)
+    assert value(result, "time_to_train") is None
+    assert result.invalid is not None and result.invalid.startswith(
+        "run_stop says success and aborted: no time to train"
+    )
 
 
 def test_an_aborted_run_without_any_evaluation() -> None:
@@ -421,9 +423,9 @@ def test_time_s_and_trailing_commas() -> None:
         ':::MLLOG {"metadata": {"epoch_num": 4, }, "value": 0.5, "key": "eval_accuracy", "time_s": 1593354440.0}\n'
         ':::MLLOG {"metadata": {"status": "success", }, "value": null, "key": "run_stop", "time_s": 1593354446.75}\n'
     )
-    found = parsed(text)
-    assert value(found, "time_to_train") == 22.25
-    assert curve(found, "eval_accuracy") == [({"epoch": "4"}, 0.5)]
+    result = parsed(text)
+    assert value(result, "time_to_train") == 22.25
+    assert curve(result, "eval_accuracy") == [({"epoch": "4"}, 0.5)]
 
 
 def test_throughput_is_the_middle_of_those_printed() -> None:
@@ -448,19 +450,19 @@ def test_facts_that_contradict_one_another() -> None:
         + record(T, "submission_org", "Alpha")
     )
     batches = record(T, "global_batch_size", 8) + record(T, "global_batch_size", 16)
-    found = parsed(orgs + batches + record(T, "submission_benchmark", "ssd") + log())
-    assert "submission_org says 'Alpha' and 'Beta'" in found.notes
-    assert "2 values of global_batch_size are printed: the first is kept" in found.notes
-    assert "submission_benchmark says 'ssd' and 'retinanet': the first counts" in found.notes
-    assert value(found, "global_batch_size") == 8
+    result = parsed(orgs + batches + record(T, "submission_benchmark", "ssd") + log())
+    assert "submission_org says 'Alpha' and 'Beta'" in result.notes
+    assert "2 values of global_batch_size are printed: the first is kept" in result.notes
+    assert "submission_benchmark says 'ssd' and 'retinanet': the first counts" in result.notes
+    assert value(result, "global_batch_size") == 8
 
 
 @pytest.mark.parametrize(
     "unfilled", ["SUBMISSION_ORG_PLACEHOLDER", "reference_implementation", "N/A", "", "your_platform"]
 )
 def test_what_was_not_filled_in(unfilled: str) -> None:
-    found = parsed(record(T, "submission_platform", unfilled) + log())
-    assert f"submission_platform was not filled in: {unfilled!r}" in found.notes
+    result = parsed(record(T, "submission_platform", unfilled) + log())
+    assert f"submission_platform was not filled in: {unfilled!r}" in result.notes
     assert not any("not filled in" in n for n in parsed(record(T, "submission_platform", "8xDGXH100") + log()).notes)
 
 
@@ -469,8 +471,8 @@ def test_what_was_not_filled_in(unfilled: str) -> None:
 )
 def test_who_submitted(submitter: str, noted: bool) -> None:
     system = ":::SYSJSON " + json.dumps({"submitter": submitter, "division": "closed"}) + "\n"
-    found = parsed(system + record(T, "submission_org", "Alpha") + log())
-    assert any("system's description" in n for n in found.notes) is noted
+    result = parsed(system + record(T, "submission_org", "Alpha") + log())
+    assert any("system's description" in n for n in result.notes) is noted
 
 
 # Several runs
@@ -492,32 +494,32 @@ def test_a_log_that_is_there_twice_is_one_run() -> None:
 
 def test_a_run_that_was_cut_among_others_is_left_out() -> None:
     cut = log(evaluation(1, 0.2, epoch_num=1), length=None)
-    found = parsed(cut + later(log(evaluation(1, 0.35, epoch_num=1)), 10_000))
-    assert [dict(m.labels) for m in find_all(found, "time_to_train", run="1")] == [{"run": "1"}]
-    assert {m.labels["run"] for m in found.measurements} == {"1"}
-    assert found.notes[0] == (
+    result = parsed(cut + later(log(evaluation(1, 0.35, epoch_num=1)), 10_000))
+    assert [dict(m.labels) for m in find_all(result, "time_to_train", run="1")] == [{"run": "1"}]
+    assert {m.labels["run"] for m in result.measurements} == {"1"}
+    assert result.notes[0] == (
         "run 0: left out: expected a run_stop: the run that began on line 2 did not end; it came to epoch 1, eval_accuracy 0.2"
     )
 
 
 def test_a_log_that_is_cut_after_a_run_that_ended() -> None:
-    whole = log(evaluation(1, 0.35, epoch_num=1), record(T + 2, "tracked_stats", {"throughput": 5.5}))
-    assert parsed(whole + later(whole, 10_000)).invalid is None
-    within = parsed(whole + later(log(evaluation(1, 0.2, epoch_num=1), length=None), 10_000))
+    complete = log(evaluation(1, 0.35, epoch_num=1), record(T + 2, "tracked_stats", {"throughput": 5.5}))
+    assert parsed(complete + later(complete, 10_000)).invalid is None
+    within = parsed(complete + later(log(evaluation(1, 0.2, epoch_num=1), length=None), 10_000))
     assert (within.invalid or "").startswith("the output is cut: expected a run_stop: the run that began on line ")
     assert value(within, "time_to_train", run="0") is not None
-    n = whole.count("\n") + 1
-    before = parsed(whole + record(T + 50_000, "init_start"))
+    n = complete.count("\n") + 1
+    before = parsed(complete + record(T + 50_000, "init_start"))
     assert before.invalid == f"the output is cut: the run that sets itself up on line {n} has no run_start"
-    stopped = parsed(whole + later(log(evaluation(1, 0.35, epoch_num=1)), 10_000))
+    stopped = parsed(complete + later(log(evaluation(1, 0.35, epoch_num=1)), 10_000))
     assert stopped.invalid == "the output is cut: the last run has no throughput, and others have"
 
 
 def test_runs_none_of_which_converged() -> None:
     text = log(evaluation(1, 0.2, epoch_num=1), status="aborted")
-    found = parsed(text + later(text.replace("0.2", "0.3"), 200_000))
-    assert found.invalid is not None and "best eval_accuracy 0.2 against" in found.invalid
-    assert [value(found, "eval_accuracy", run=r) for r in "01"] == [0.2, 0.3]
+    result = parsed(text + later(text.replace("0.2", "0.3"), 200_000))
+    assert result.invalid is not None and "best eval_accuracy 0.2 against" in result.invalid
+    assert [value(result, "eval_accuracy", run=r) for r in "01"] == [0.2, 0.3]
 
 
 def test_runs_none_of_which_ended_make_the_first_ones_error() -> None:
@@ -533,8 +535,8 @@ def test_runs_that_overlap() -> None:
 
 def test_a_later_run_without_a_name_is_of_the_same_benchmark() -> None:
     text = log(evaluation(1, 0.8, epoch_num=1), benchmark=None)
-    found = parsed(log(benchmark="unet3d") + later(text, 300_000))
-    assert cases(found) == {"unet3d"}
+    result = parsed(log(benchmark="unet3d") + later(text, 300_000))
+    assert cases(result) == {"unet3d"}
     assert cases(parsed(log(benchmark="unet3d") + later(log(benchmark="ssd"), 300_000))) == {"unet3d", "ssd"}
 
 
@@ -546,9 +548,9 @@ def test_minigo_v06_prints_its_own_result() -> None:
         ':::MLL 1560828319.233 eval_accuracy: {"metadata": {"epoch_num": 19}, "value": 0.51}',
         ':::MLL 1560828319.234 eval_result: {"metadata": {"iteration": 19, "timestamp": 1725.875}, "value": null}',
     ]
-    found = parsed("\n".join(lines) + "\n")
-    assert value(found, "time_to_train") == 1725.875
-    assert found.notes == ("time_to_train is what eval_result says",)
+    result = parsed("\n".join(lines) + "\n")
+    assert value(result, "time_to_train") == 1725.875
+    assert result.notes == ("time_to_train is what eval_result says",)
     assert "did not end" in error("\n".join(lines[:4]) + "\n")
 
 
@@ -627,9 +629,9 @@ def test_records_that_cannot_be_read_are_noted() -> None:
     lines = WHOLE.splitlines(keepends=True)
     place = next(i for i, x in enumerate(lines) if '"epoch_num": 2' in x)
     lines[place] = lines[place][:150] + "\n"
-    found = parsed("".join(lines))
-    assert len(curve(found, "eval_accuracy")) == 3
-    assert f"line {place + 1}: eval_accuracy that cannot be read, left out" in found.notes
+    result = parsed("".join(lines))
+    assert len(curve(result, "eval_accuracy")) == 3
+    assert f"line {place + 1}: eval_accuracy that cannot be read, left out" in result.notes
     lines[-1] = lines[-1][:150] + "NCCL WARN\n"
     assert f"; the one on line {len(lines)} cannot be read, got " in error("".join(lines))
 
@@ -711,7 +713,7 @@ def test_a_line_many_times_ends_soon(line: str) -> None:
 
 def test_many_runs_make_few_notes() -> None:
     text = "".join(later(log(evaluation(1, 0.01 * n, epoch_num=1), status="aborted"), n * 1_000_000) for n in range(40))
-    found = parsed(text)
-    assert len(found.notes) == 21
-    assert found.notes[-1] == "and 20 more notes"
-    assert len(set(identities(found))) == len(found.measurements)
+    result = parsed(text)
+    assert len(result.notes) == 21
+    assert result.notes[-1] == "and 20 more notes"
+    assert len(set(identities(result))) == len(result.measurements)

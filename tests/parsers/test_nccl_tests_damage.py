@@ -80,8 +80,8 @@ def test_other_texts_without_results(text: str, message: str) -> None:
 
 @pytest.mark.parametrize("name", ["mscclpp_in_place_then_out.txt", "nccom_gib.txt", "hccl_all_reduce.txt"])
 def test_output_of_the_variants_is_sent_on(name: str) -> None:
-    said = error((FIXTURES / "nccl_variants" / name).read_text())
-    assert "(use nccl_variants for mscclpp-test, nccom-test and hccl_test)" in said
+    message = error((FIXTURES / "nccl_variants" / name).read_text())
+    assert "(use nccl_variants for mscclpp-test, nccom-test and hccl_test)" in message
 
 
 # ---- damage
@@ -89,16 +89,20 @@ def test_output_of_the_variants_is_sent_on(name: str) -> None:
 
 def damaged() -> list[tuple[str, str]]:
     texts = {name: raw(name) for name in ("2.17.6_two_tests_messages.txt", "2.8_five_tests_one_failed.txt")}
-    made = [(f"{name} cut at {at}", text[:at]) for name, text in texts.items() for at in range(0, len(text), 97)]
+    texts_by_damage = [
+        (f"{name} cut at {at}", text[:at]) for name, text in texts.items() for at in range(0, len(text), 97)
+    ]
     for name, text in texts.items():
         lines = text.splitlines(keepends=True)
-        made += [(f"{name} without line {n}", "".join(lines[:n] + lines[n + 1 :])) for n in range(len(lines))]
-        made += [(f"{name} from line {n}", "".join(lines[n:])) for n in range(len(lines))]
-    return made
+        texts_by_damage += [
+            (f"{name} without line {n}", "".join(lines[:n] + lines[n + 1 :])) for n in range(len(lines))
+        ]
+        texts_by_damage += [(f"{name} from line {n}", "".join(lines[n:])) for n in range(len(lines))]
+    return texts_by_damage
 
 
 def test_damage_invents_nothing() -> None:
-    whole = {
+    undamaged = {
         (m.metric, m.value)
         for name in ("2.17.6_two_tests_messages.txt", "2.8_five_tests_one_failed.txt")
         for part in (raw(name), *raw(name).split("Running: "))
@@ -107,15 +111,15 @@ def test_damage_invents_nothing() -> None:
     survived = 0
     for what, text in damaged():
         try:
-            made = parsed(text)
+            result = parsed(text)
         except ParseError:
             continue
         survived += 1
         # A shorter table has another peak, and a shorter device list fewer ranks.
         invented = {
             (m.metric, m.value)
-            for m in made.measurements
-            if m.metric not in ("peak_busbw", "ranks", "nodes") and (m.metric, m.value) not in whole
+            for m in result.measurements
+            if m.metric not in ("peak_busbw", "ranks", "nodes") and (m.metric, m.value) not in undamaged
         }
         assert not invented, what
     assert survived > 100

@@ -38,122 +38,122 @@ def of_size(row: Mapping[str, Any], what: str) -> tuple[str, float | None]:
 
 @pytest.mark.parametrize(("path", "row"), corpus.rows(TOOL))
 def test_corpus(path: Path, row: Mapping[str, Any]) -> None:
-    made, expected = parse(path.read_bytes()), row["expected"]
-    assert made.invalid is None
+    result, expected = parse(path.read_bytes()), row["expected"]
+    assert result.invalid is None
     if path.name.startswith("mscclpp"):
         assert set(expected) == {"1073741824.in_place_busbw_GBps", "1073741824.out_of_place_busbw_GBps"}
-        assert values_at(made, "busbw", place="in") == [110.41e9]
-        assert values_at(made, "busbw", place="out") == []
-        assert cases(made) == {"mscclpp-all_reduce"}
+        assert values_at(result, "busbw", place="in") == [110.41e9]
+        assert values_at(result, "busbw", place="out") == []
+        assert cases(result) == {"mscclpp-all_reduce"}
     elif path.name.startswith("trainium"):
         size, rate = of_size(expected, "busbw_GiBps")
-        assert value(made, "busbw", size=size, type="fp32") == rate * GIB  # type: ignore[operator]
-        assert value(made, "avg_busbw") == expected["avg_busbw_GiBps"] * GIB
-        assert cases(made) == {"nccom-all_reduce"}
-        assert "nccom: GB/s is 2**30 B/s, as its guide says" in made.notes
+        assert value(result, "busbw", size=size, type="fp32") == rate * GIB  # type: ignore[operator]
+        assert value(result, "avg_busbw") == expected["avg_busbw_GiBps"] * GIB
+        assert cases(result) == {"nccom-all_reduce"}
+        assert "nccom: GB/s is 2**30 B/s, as its guide says" in result.notes
     else:
         assert expected["64.check_result"] == "success"
         size, time = of_size(expected, "aveg_time_us")
-        assert value(made, "time", size=size) == pytest.approx(time * 1e-6)  # type: ignore[operator]
-        assert value(made, "algbw", size=size) == pytest.approx(of_size(expected, "alg_bandwidth_GBps")[1] * 1e9)  # type: ignore[operator]
-        assert (cases(made), made.notes) == ({"hccl"}, ())
+        assert value(result, "time", size=size) == pytest.approx(time * 1e-6)  # type: ignore[operator]
+        assert value(result, "algbw", size=size) == pytest.approx(of_size(expected, "alg_bandwidth_GBps")[1] * 1e9)  # type: ignore[operator]
+        assert (cases(result), result.notes) == ({"hccl"}, ())
 
 
-def values_at(made: Any, metric: str, **labels: str) -> list[float]:
+def values_at(result: Any, metric: str, **labels: str) -> list[float]:
     return [
         m.value
-        for m in made.measurements
+        for m in result.measurements
         if m.metric == metric and labels.items() <= m.labels.items() and "size" in m.labels
     ]
 
 
 def test_mscclpp_halves_are_told_apart() -> None:
-    made = read(TOOL, "mscclpp_in_place_then_out.txt")
-    assert (made.tool, made.invalid) == (TOOL, None)
-    reduced = [m for m in made.measurements if m.case == "mscclpp-all_reduce" and m.metric == "busbw"]
+    result = read(TOOL, "mscclpp_in_place_then_out.txt")
+    assert (result.tool, result.invalid) == (TOOL, None)
+    reduced = [m for m in result.measurements if m.case == "mscclpp-all_reduce" and m.metric == "busbw"]
     assert [dict(m.labels) for m in reduced] == [
         {"size": str(1 << k), "kernel": "3", "place": "in"} for k in (20, 21, 22)
     ]
     assert reduced[0].value == pytest.approx(105.51e9)
-    swapped = [m for m in made.measurements if m.case == "mscclpp-alltoall" and m.metric == "busbw"]
+    swapped = [m for m in result.measurements if m.case == "mscclpp-alltoall" and m.metric == "busbw"]
     assert {m.labels["place"] for m in swapped} == {"out"}
-    assert value(made, "peak_busbw", case="mscclpp-alltoall") == pytest.approx(83.45e9)
-    assert value(made, "peak_busbw", case="mscclpp-all_reduce", place="in") == pytest.approx(170.11e9)
-    assert value(made, "ranks", case="mscclpp-alltoall") == 8
-    assert not [note for note in made.notes if ", but " in note or "end" in note.split()]
+    assert value(result, "peak_busbw", case="mscclpp-alltoall") == pytest.approx(83.45e9)
+    assert value(result, "peak_busbw", case="mscclpp-all_reduce", place="in") == pytest.approx(170.11e9)
+    assert value(result, "ranks", case="mscclpp-alltoall") == 8
+    assert not [note for note in result.notes if ", but " in note or "end" in note.split()]
 
 
 def test_mscclpp_without_check_and_with_a_name() -> None:
     text = raw("mscclpp_in_place_then_out.txt").split("# minBytes")[1]
     text = "# minBytes" + re.sub(r" +0$", "", text, flags=re.M).replace("validation: 1", "validation: 0")
-    made = parse(text.encode(), ["mpirun", "-np", "8", "./build/test/mscclpp-test/allreduce_test_perf", "-b", "1m"])
-    assert cases(made) == {"mscclpp-all_reduce"}
-    assert len(values(made, "peak_busbw")) == 0
-    assert value(made, "busbw", size="1048576", kernel="3", place="in") == pytest.approx(105.51e9)
-    assert "mscclpp-all_reduce: the results were not checked (validation off)" in made.notes
+    result = parse(text.encode(), ["mpirun", "-np", "8", "./build/test/mscclpp-test/allreduce_test_perf", "-b", "1m"])
+    assert cases(result) == {"mscclpp-all_reduce"}
+    assert len(values(result, "peak_busbw")) == 0
+    assert value(result, "busbw", size="1048576", kernel="3", place="in") == pytest.approx(105.51e9)
+    assert "mscclpp-all_reduce: the results were not checked (validation off)" in result.notes
 
 
 def test_mscclpp_wrong_data() -> None:
     text = raw("mscclpp_in_place_then_out.txt").replace("105.51      0", "105.51     17")
-    made = parse(text.encode())
-    assert cases(made) == {"mscclpp-alltoall"}
-    assert any("left out: wrong data: #wrong is 17 at size 1048576" in note for note in made.notes)
+    result = parse(text.encode())
+    assert cases(result) == {"mscclpp-alltoall"}
+    assert any("left out: wrong data: #wrong is 17 at size 1048576" in note for note in result.notes)
 
 
 def test_mscclpp_records() -> None:
-    made = read(TOOL, "mscclpp_records.jsonl")
-    assert cases(made) == {"mscclpp-all_reduce", "mscclpp-all_gather"}
-    assert value(made, "busbw", size="8192", kernel="2") == pytest.approx(2.12958e9)
-    assert value(made, "time", size="8192", kernel="4") == pytest.approx(5.918273e-6)
-    assert value(made, "ranks", case="mscclpp-all_gather") == 8
-    assert len(identities(made)) == len(set(identities(made)))
+    result = read(TOOL, "mscclpp_records.jsonl")
+    assert cases(result) == {"mscclpp-all_reduce", "mscclpp-all_gather"}
+    assert value(result, "busbw", size="8192", kernel="2") == pytest.approx(2.12958e9)
+    assert value(result, "time", size="8192", kernel="4") == pytest.approx(5.918273e-6)
+    assert value(result, "ranks", case="mscclpp-all_gather") == 8
+    assert len(identities(result)) == len(set(identities(result)))
 
 
 def test_nccom_in_powers_of_two() -> None:
-    made = read(TOOL, "nccom_gib.txt")
-    assert cases(made) == {"nccom-all_gather"}  # from the command line above the table
-    assert value(made, "algbw", size="4194304", type="fp32") == 56.12 * GIB
-    assert value(made, "busbw", size="4194304", type="fp32") == 54.37 * GIB
-    assert value(made, "avg_busbw") == 18.9674 * GIB
-    assert value(made, "time", size="65536", type="fp32") == pytest.approx(23.73e-6)
-    assert made.notes == ("nccom-all_gather: GB/s is 2**30 B/s, as its guide says",)
+    result = read(TOOL, "nccom_gib.txt")
+    assert cases(result) == {"nccom-all_gather"}  # from the command line above the table
+    assert value(result, "algbw", size="4194304", type="fp32") == 56.12 * GIB
+    assert value(result, "busbw", size="4194304", type="fp32") == 54.37 * GIB
+    assert value(result, "avg_busbw") == 18.9674 * GIB
+    assert value(result, "time", size="65536", type="fp32") == pytest.approx(23.73e-6)
+    assert result.notes == ("nccom-all_gather: GB/s is 2**30 B/s, as its guide says",)
 
 
 def test_nccom_in_powers_of_ten() -> None:
-    made = read(TOOL, "nccom_percentiles.txt")
-    assert value(made, "busbw", size="4194304", type="fp32") == 58.38e9
-    assert value(made, "time_p50", size="4194304", type="fp32") == pytest.approx(76.56e-6)
-    p99 = find(made, "time_p99", size="4194304", type="fp32")
+    result = read(TOOL, "nccom_percentiles.txt")
+    assert value(result, "busbw", size="4194304", type="fp32") == 58.38e9
+    assert value(result, "time_p50", size="4194304", type="fp32") == pytest.approx(76.56e-6)
+    p99 = find(result, "time_p99", size="4194304", type="fp32")
     assert p99 is not None
     assert (p99.unit, p99.better) == ("s", Better.LOWER)
-    assert made.notes == ("nccom: GB/s is 1e9 B/s, as its sizes and times say",)
+    assert result.notes == ("nccom: GB/s is 1e9 B/s, as its sizes and times say",)
 
 
 def test_nccom_figures_are_held_against_one_another() -> None:
-    made = parse(raw("nccom_gib.txt").replace("54.37", "64.37").encode())
-    assert "nccom-all_gather: busbw at size 4194304 is 64.37 GB/s, but algbw x 0.9688 is 54.3663 GB/s" in made.notes
-    assert any("Avg bus bandwidth 18.9674 GB/s disagrees with its own rows" in note for note in made.notes)
+    result = parse(raw("nccom_gib.txt").replace("54.37", "64.37").encode())
+    assert "nccom-all_gather: busbw at size 4194304 is 64.37 GB/s, but algbw x 0.9688 is 54.3663 GB/s" in result.notes
+    assert any("Avg bus bandwidth 18.9674 GB/s disagrees with its own rows" in note for note in result.notes)
 
 
 def test_nccom_command_names_the_collective() -> None:
-    made = parse(raw("nccom_percentiles.txt").encode(), ["nccom-test", "-r", "32", "-b", "1kb", "allg"])
-    assert cases(made) == {"nccom-all_gather"}
+    result = parse(raw("nccom_percentiles.txt").encode(), ["nccom-test", "-r", "32", "-b", "1kb", "allg"])
+    assert cases(result) == {"nccom-all_gather"}
 
 
 def test_nccom_report() -> None:
-    made = read(TOOL, "nccom_report.json")
+    result = read(TOOL, "nccom_report.json")
     report = json.loads(raw("nccom_report.json"))["results"]
-    assert value(made, "busbw", size="65536", type="fp32") == pytest.approx(report[1]["busbw(GB/s)"] * 1e9)
-    assert value(made, "time", size="1024", type="fp32") == pytest.approx(7.21e-6)
-    assert "avg_busbw" not in {m.metric for m in made.measurements}
+    assert value(result, "busbw", size="65536", type="fp32") == pytest.approx(report[1]["busbw(GB/s)"] * 1e9)
+    assert value(result, "time", size="1024", type="fp32") == pytest.approx(7.21e-6)
+    assert "avg_busbw" not in {m.metric for m in result.measurements}
 
 
 def test_nccom_cut_and_failed() -> None:
     text = raw("nccom_gib.txt")
-    made = parse(text[: text.index("54.37") + 4].encode())  # 54.3 may have lost a digit
-    assert value(made, "time", size="4194304", type="fp32") is None
-    assert "nccom-all_gather: line 5: a row that is cut or has other text in it is left out" in made.notes
-    assert "nccom-all_gather: the test did not come to its end" in made.notes
+    result = parse(text[: text.index("54.37") + 4].encode())  # 54.3 may have lost a digit
+    assert value(result, "time", size="4194304", type="fp32") is None
+    assert "nccom-all_gather: line 5: a row that is cut or has other text in it is left out" in result.notes
+    assert "nccom-all_gather: the test did not come to its end" in result.notes
     failed = parse(text.replace("Avg bus", "1 errors found - test failed\nAvg bus").encode())
     assert failed.invalid == "nccom-all_gather: ended with: 1 errors found - test failed"
     assert error(raw("nccom_failed.txt")) == (
@@ -162,22 +162,22 @@ def test_nccom_cut_and_failed() -> None:
 
 
 def test_hccl_has_algorithm_bandwidth_only() -> None:
-    made = read(TOOL, "hccl_all_reduce.txt")
-    assert (cases(made), made.notes, made.invalid) == ({"hccl-all_reduce"}, (), None)
-    assert {m.metric for m in made.measurements} == {"time", "algbw"}
-    assert value(made, "algbw", size="16384") == pytest.approx(0.22428e9)
-    assert value(made, "time", size="16384") == pytest.approx(73.05e-6)
+    result = read(TOOL, "hccl_all_reduce.txt")
+    assert (cases(result), result.notes, result.invalid) == ({"hccl-all_reduce"}, (), None)
+    assert {m.metric for m in result.measurements} == {"time", "algbw"}
+    assert value(result, "algbw", size="16384") == pytest.approx(0.22428e9)
+    assert value(result, "time", size="16384") == pytest.approx(73.05e-6)
 
 
 def test_hccl_failed_check_makes_it_invalid() -> None:
-    made = read(TOOL, "hccl_failed.txt")  # whose columns stand in another order
-    assert made.invalid == "hccl: wrong data: check_result is failed at size 16384"
-    assert value(made, "algbw", size="8192") == pytest.approx(0.11486e9)
+    result = read(TOOL, "hccl_failed.txt")  # with columns in another order
+    assert result.invalid == "hccl: wrong data: check_result is failed at size 16384"
+    assert value(result, "algbw", size="8192") == pytest.approx(0.11486e9)
 
 
 def test_hccl_unchecked_and_cut() -> None:
-    made = parse(raw("hccl_all_reduce.txt").replace("success", "NULL").encode())
-    assert made.notes == ("hccl-all_reduce: the results were not checked (validation off)",)
+    result = parse(raw("hccl_all_reduce.txt").replace("success", "NULL").encode())
+    assert result.notes == ("hccl-all_reduce: the results were not checked (validation off)",)
     cut = parse(raw("hccl_all_reduce.txt").rstrip()[:-3].encode())
     assert value(cut, "time", size="32768") is None
     assert "hccl-all_reduce: line 6: a row that is cut or has other text in it is left out" in cut.notes
@@ -185,8 +185,8 @@ def test_hccl_unchecked_and_cut() -> None:
 
 def test_hccl_repeated_sizes_stay_distinct() -> None:
     text = raw("hccl_all_reduce.txt").rstrip() + "\n32768 | 75.90 | 0.43173 | success\n"
-    made = parse(text.encode())
-    assert value(made, "time", size="32768", cycle="2") == pytest.approx(75.9e-6)
+    result = parse(text.encode())
+    assert value(result, "time", size="32768", cycle="2") == pytest.approx(75.9e-6)
 
 
 @pytest.mark.parametrize("name", ["mscclpp_in_place_then_out.txt", "nccom_gib.txt", "hccl_all_reduce.txt"])
@@ -197,8 +197,8 @@ def test_launchers_marks(name: str, mark: str) -> None:
 
 
 def test_several_tools_in_one_text() -> None:
-    made = parse((raw("nccom_gib.txt") + raw("hccl_all_reduce.txt") + raw("mscclpp_in_place_then_out.txt")).encode())
-    assert cases(made) == {"nccom-all_gather", "hccl-all_reduce", "mscclpp-all_reduce", "mscclpp-alltoall"}
+    result = parse((raw("nccom_gib.txt") + raw("hccl_all_reduce.txt") + raw("mscclpp_in_place_then_out.txt")).encode())
+    assert cases(result) == {"nccom-all_gather", "hccl-all_reduce", "mscclpp-all_reduce", "mscclpp-alltoall"}
 
 
 @pytest.mark.parametrize(
@@ -231,19 +231,19 @@ def test_damage_invents_nothing() -> None:
     survived = 0
     for name in ("mscclpp_in_place_then_out.txt", "nccom_gib.txt", "nccom_percentiles.txt", "hccl_all_reduce.txt"):
         text = raw(name)
-        whole = {(m.metric, m.value) for m in read(TOOL, name).measurements}
+        undamaged = {(m.metric, m.value) for m in read(TOOL, name).measurements}
         # Where too little is left to tell what nccom-test means by GB/s, its guide is believed.
-        whole |= {(metric, found / 1e9 * GIB) for metric, found in whole if name == "nccom_percentiles.txt"}
+        undamaged |= {(metric, figures / 1e9 * GIB) for metric, figures in undamaged if name == "nccom_percentiles.txt"}
         lines = text.splitlines(keepends=True)
         pieces = [text[:end] for end in range(0, len(text), 13)]
         pieces += ["".join(lines[:n] + lines[n + 1 :]) for n in range(len(lines))]
         for piece in pieces:
             try:
-                made = parse(piece.encode())
+                result = parse(piece.encode())
             except ParseError:
                 continue
             survived += 1
-            assert len(identities(made)) == len(set(identities(made)))
-            found = {(m.metric, m.value) for m in made.measurements}
-            assert {f for f in found - whole if f[0] not in ("peak_busbw", "ranks")} == set(), piece
+            assert len(identities(result)) == len(set(identities(result)))
+            figures = {(m.metric, m.value) for m in result.measurements}
+            assert {f for f in figures - undamaged if f[0] not in ("peak_busbw", "ranks")} == set(), piece
     assert survived > 100

@@ -25,39 +25,39 @@ def raw(name: str) -> str:
     return (FIXTURES / TOOL / name).read_text()
 
 
-def notes(made: Parsed) -> list[str]:
-    return [note for note in made.notes if "derived from the device list" not in note]
+def notes(result: Parsed) -> list[str]:
+    return [note for note in result.notes if "derived from the device list" not in note]
 
 
 @pytest.mark.parametrize(("path", "row"), corpus.rows(TOOL))
 def test_corpus(path: Path, row: Mapping[str, Any]) -> None:
-    made = parse(path.read_bytes())
-    assert cases(made) == {"all_reduce"}
-    for key, wanted in row["expected"].items():
+    result = parse(path.read_bytes())
+    assert cases(result) == {"all_reduce"}
+    for key, printed in row["expected"].items():
         if match := re.fullmatch(r"([0-9]+)\.(oop|ip)_busbw_GBps", key):
             place = {"oop": "out", "ip": "in"}[match[2]]
-            assert value(made, "busbw", size=match[1], **POINT | {"place": place}) == pytest.approx(wanted * 1e9)
+            assert value(result, "busbw", size=match[1], **POINT | {"place": place}) == pytest.approx(printed * 1e9)
         elif key == "rows":
-            assert len([m for m in made.measurements if m.metric == "busbw"]) == 2 * wanted
+            assert len([m for m in result.measurements if m.metric == "busbw"]) == 2 * printed
         else:
             assert key == "avg_busbw_GBps"
-            assert value(made, "avg_busbw") == (None if wanted is None else pytest.approx(wanted * 1e9))
+            assert value(result, "avg_busbw") == (None if printed is None else pytest.approx(printed * 1e9))
     if path.name == "mi300x8_allreduce_truncated.txt":
-        assert (made.version, value(made, "ranks")) == ("develop:83d38d9", 8)
-        assert "all_reduce: the test did not come to its end" in made.notes
+        assert (result.version, value(result, "ranks")) == ("develop:83d38d9", 8)
+        assert "all_reduce: the test did not come to its end" in result.notes
     else:
-        assert notes(made) == [
+        assert notes(result) == [
             "all_reduce: line 1: no heading; columns read as those of nccl-tests 2.13 and later",
             "all_reduce: Avg bus bandwidth is of more rows than the text holds",
         ]
 
 
 def test_version_lines_without_number_signs() -> None:
-    made = read(TOOL, "2025_all_reduce.txt")
-    assert made.version == "develop:4e1a9c2 (RCCL 2.26.6-develop:77ab01c)"
-    assert (made.tool, cases(made), made.invalid, notes(made)) == (TOOL, {"all_reduce"}, None, [])
-    assert {m.workload for m in made.measurements} == {TOOL}
-    assert len([m for m in made.measurements if m.metric == "busbw"]) == 8
+    result = read(TOOL, "2025_all_reduce.txt")
+    assert result.version == "develop:4e1a9c2 (RCCL 2.26.6-develop:77ab01c)"
+    assert (result.tool, cases(result), result.invalid, notes(result)) == (TOOL, {"all_reduce"}, None, [])
+    assert {m.workload for m in result.measurements} == {TOOL}
+    assert len([m for m in result.measurements if m.metric == "busbw"]) == 8
     unknown = parse(raw("2025_all_reduce.txt").replace("develop:4e1a9c2", "Unknown").encode())
     assert unknown.version == "RCCL 2.26.6-develop:77ab01c"
 
@@ -70,21 +70,21 @@ def test_the_same_reader_as_nccl_tests() -> None:
 
 
 def test_asterisks_mark_errors_beyond_the_threshold() -> None:
-    made = read(TOOL, "2020_asterisk.txt")
-    assert made.invalid == "all_reduce: wrong data: 1 out-of-bounds results, first at size 524288"
+    result = read(TOOL, "2020_asterisk.txt")
+    assert result.invalid == "all_reduce: wrong data: 1 out-of-bounds results, first at size 524288"
     without_verdict = re.sub(r"# Out of bounds.*\n", "", raw("2020_asterisk.txt"))
     assert parse(without_verdict.encode()).invalid == "all_reduce: wrong data: #wrong is 2e+00* at size 524288"
 
 
 def test_in_place_only_with_algorithms() -> None:
-    made = read(TOOL, "2026_in_place_algo_cycles.txt")
-    assert made.version == "2.17.9-1c0ffee (RCCL 2.27.7)"
-    assert {m.labels.get("place") for m in made.measurements if "size" in m.labels} == {"in"}
+    result = read(TOOL, "2026_in_place_algo_cycles.txt")
+    assert result.version == "2.17.9-1c0ffee (RCCL 2.27.7)"
+    assert {m.labels.get("place") for m in result.measurements if "size" in m.labels} == {"in"}
     row = next(line for line in raw("2026_in_place_algo_cycles.txt").splitlines() if "LL128" in line).split()
-    assert value(made, "busbw", size="4194304", type="float", place="in") == pytest.approx(float(row[7]) * 1e9)
-    assert value(made, "peak_busbw", place="in") == pytest.approx(161.13e9)
-    assert value(made, "peak_busbw") is None
-    assert notes(made) == []
+    assert value(result, "busbw", size="4194304", type="float", place="in") == pytest.approx(float(row[7]) * 1e9)
+    assert value(result, "peak_busbw", place="in") == pytest.approx(161.13e9)
+    assert value(result, "peak_busbw") is None
+    assert notes(result) == []
 
 
 def test_stamps_stand_before_the_algorithms() -> None:
@@ -98,25 +98,27 @@ def test_event_times_have_a_column_of_their_own() -> None:
     text = re.sub(
         r"(sum +-1 +[0-9.]+)( +.* 0 +[0-9.]+)( +[0-9.]+ +[0-9.]+ +0)$", r"\1   11.25\2   12.50\3", text, flags=re.M
     )
-    made = parse(text.encode())
-    assert value(made, "hip_event_time", size="1048576", **POINT) == pytest.approx(11.25e-6)
-    assert value(made, "hip_event_time", size="1048576", **POINT | {"place": "in"}) == pytest.approx(12.5e-6)
-    assert find(made, "busbw", size="1048576", **POINT) == find(
+    result = parse(text.encode())
+    assert value(result, "hip_event_time", size="1048576", **POINT) == pytest.approx(11.25e-6)
+    assert value(result, "hip_event_time", size="1048576", **POINT | {"place": "in"}) == pytest.approx(12.5e-6)
+    assert find(result, "busbw", size="1048576", **POINT) == find(
         read(TOOL, "2025_all_reduce.txt"), "busbw", size="1048576", **POINT
     )
 
 
 def test_records_in_json() -> None:
-    made = read(TOOL, "2025_records.json")
+    result = read(TOOL, "2025_records.json")
     records = json.loads(raw("2025_records.json"))
-    assert (cases(made), value(made, "ranks"), value(made, "nodes")) == ({"all_reduce"}, 4, 2)
-    assert value(made, "time", size="1048576", **POINT) == pytest.approx(records[0]["time"] * 1e-6)
+    assert (cases(result), value(result, "ranks"), value(result, "nodes")) == ({"all_reduce"}, 4, 2)
+    assert value(result, "time", size="1048576", **POINT) == pytest.approx(records[0]["time"] * 1e-6)
     last = {"size": "2097152", "cycle": "2"} | POINT | {"place": "in"}
-    assert value(made, "busbw", **last) == pytest.approx(records[-1]["busBw"] * 1e9)
-    assert len(identities(made)) == len(set(identities(made)))
-    assert made.notes == ("all_reduce: sizes are measured several times; from the second on they have the label cycle",)
+    assert value(result, "busbw", **last) == pytest.approx(records[-1]["busBw"] * 1e9)
+    assert len(identities(result)) == len(set(identities(result)))
+    assert result.notes == (
+        "all_reduce: sizes are measured several times; from the second on they have the label cycle",
+    )
     lines = "\n".join(json.dumps(record) for record in records)  # as they were written up to 2025
-    assert parse(lines.encode()).measurements == made.measurements
+    assert parse(lines.encode()).measurements == result.measurements
 
 
 def test_wrong_data_in_records() -> None:
@@ -127,28 +129,28 @@ def test_wrong_data_in_records() -> None:
 
 
 def test_csv_whose_rows_are_wider_than_its_heading() -> None:
-    made = read(TOOL, "2025_records.csv")
-    assert (cases(made), value(made, "ranks"), value(made, "nodes")) == ({"reduce_scatter"}, 4, 2)
+    result = read(TOOL, "2025_records.csv")
+    assert (cases(result), value(result, "ranks"), value(result, "nodes")) == ({"reduce_scatter"}, 4, 2)
     row = raw("2025_records.csv").splitlines()[1].split(",")
-    assert value(made, "time", size="1048576", **POINT) == pytest.approx(float(row[10]) * 1e-6)
-    assert value(made, "algbw", size="1048576", **POINT) == pytest.approx(float(row[11]) * 1e9)
-    assert value(made, "busbw", size="1048576", **POINT) == pytest.approx(float(row[12]) * 1e9)
-    assert made.notes == ()
+    assert value(result, "time", size="1048576", **POINT) == pytest.approx(float(row[10]) * 1e-6)
+    assert value(result, "algbw", size="1048576", **POINT) == pytest.approx(float(row[11]) * 1e9)
+    assert value(result, "busbw", size="1048576", **POINT) == pytest.approx(float(row[12]) * 1e9)
+    assert result.notes == ()
 
 
 def test_csv_with_spaces_and_without_mpi() -> None:
-    made = read(TOOL, "2024_records_spaced.csv")
-    assert (cases(made), value(made, "ranks"), value(made, "nodes")) == ({"all_reduce"}, 2, None)
-    assert value(made, "busbw", size="1048576", **POINT) == pytest.approx(30.18763e9)
+    result = read(TOOL, "2024_records_spaced.csv")
+    assert (cases(result), value(result, "ranks"), value(result, "nodes")) == ({"all_reduce"}, 2, None)
+    assert value(result, "busbw", size="1048576", **POINT) == pytest.approx(30.18763e9)
     wrong = raw("2024_records_spaced.csv").replace('"0"\n', '"9"\n', 1)
     assert parse(wrong.encode()).invalid == "all_reduce: wrong data: #wrong is 9 at size 1048576"
 
 
 def test_csv_that_is_cut() -> None:
     text = raw("2025_records.csv").rsplit(",", 2)[0]
-    made = parse(text.encode())
-    assert value(made, "time", size="2097152", **POINT | {"place": "in"}) is None
-    assert value(made, "time", size="2097152", **POINT) is not None
+    result = parse(text.encode())
+    assert value(result, "time", size="2097152", **POINT | {"place": "in"}) is None
+    assert value(result, "time", size="2097152", **POINT) is not None
 
 
 @pytest.mark.parametrize(

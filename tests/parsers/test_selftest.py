@@ -10,9 +10,9 @@ from parsers import parse
 
 def test_this_machines_uptime() -> None:
     before = Path("/proc/uptime").read_bytes()
-    (found,) = parse("selftest", before).measurements
-    assert (found.metric, found.unit) == ("uptime", "s")
-    assert f"{found.value:.2f}" == before.split()[0].decode()
+    (uptime,) = parse("selftest", before).measurements
+    assert (uptime.metric, uptime.unit) == ("uptime", "s")
+    assert f"{uptime.value:.2f}" == before.split()[0].decode()
 
 
 @pytest.mark.parametrize("raw", [b"", b"up 3 days", b"1.5", b"1.5 2.5\n1.5 2.5\n", b"\xff\x00", b"-1.0 2.0"])

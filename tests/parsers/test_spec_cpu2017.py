@@ -90,8 +90,8 @@ def test_the_same_result_in_three_formats() -> None:
 
 def test_every_metric_has_its_unit_and_direction() -> None:
     parsed = read(TOOL, "intrate_power.txt")
-    found = {m.metric.removeprefix("base_").removeprefix("peak_"): (m.unit, m.better) for m in parsed.measurements}
-    assert found == {
+    kinds = {m.metric.removeprefix("base_").removeprefix("peak_"): (m.unit, m.better) for m in parsed.measurements}
+    assert kinds == {
         "ratio": ("1", Better.HIGHER),
         "time": ("s", Better.LOWER),
         "run_ratio": ("1", Better.HIGHER),
@@ -398,7 +398,7 @@ def test_two_results_in_one_text_are_kept_apart() -> None:
     assert score(parsed, "SPECspeed2017_int", "peak") == 11.0
     assert parsed.notes[0] == "2 results in one text"
     assert parsed.standing is Standing.ESTIMATE
-    # The banner of the second report stands between the two, and is not the first one's.
+    # The banner between the two belongs to the second report, not to the first.
     assert sum(note.startswith("from line 1: INVALID RUN") for note in parsed.notes) == 0
     csv = parse((fixture("intrate_reportable.csv") + fixture("fpspeed_estimate.csv")).encode())
     assert score(csv, "SPECspeed2017_fp") == 142.312302
@@ -458,8 +458,8 @@ def test_text_that_ends_inside_the_score() -> None:
     cut = parse(text[: text.index("base                122") + len("base                12")].encode())
     assert find(cut, "base_score") is None
     assert any("the text ends inside the base score" in note for note in cut.notes)
-    whole = parse(text[: text.index("base                122") + len("base                122")].encode())
-    assert score(whole, "SPECrate2017_int") == 122
+    complete = parse(text[: text.index("base                122") + len("base                122")].encode())
+    assert score(complete, "SPECrate2017_int") == 122
 
 
 def test_csv_that_ends_inside_a_row() -> None:
@@ -490,8 +490,8 @@ def test_raw_results_with_unknown_flags_are_an_estimate() -> None:
 @pytest.mark.parametrize("name", ["intrate_reportable.txt", "intrate_reportable.csv", "intrate_reportable.rsf"])
 def test_lines_that_are_lost_cost_only_what_they_held(name: str) -> None:
     lines = fixture(name).splitlines(keepends=True)
-    whole = parse("".join(lines).encode())
-    figures = {m.value for m in whole.measurements}
+    complete = parse("".join(lines).encode())
+    figures = {m.value for m in complete.measurements}
     for drop in range(len(lines)):
         parsed = parse("".join(lines[:drop] + lines[drop + 1 :]).encode())
         assert {m.value for m in parsed.measurements} <= figures

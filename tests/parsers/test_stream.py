@@ -39,9 +39,9 @@ RATES = {"copy": 18514.5e6, "scale": 18333.8e6, "add": 23043.7e6, "triad": 23314
 
 
 def values(parsed: Parsed) -> dict[str, float]:
-    made = {m.metric: m.value for m in parsed.measurements}
-    assert len(made) == len(parsed.measurements)
-    return made
+    by_metric = {m.metric: m.value for m in parsed.measurements}
+    assert len(by_metric) == len(parsed.measurements)
+    return by_metric
 
 
 def rates(parsed: Parsed) -> dict[str, float]:
@@ -60,11 +60,11 @@ def test_corpus(path: Path, row: Mapping[str, Any]) -> None:
             parse(path.read_bytes())
         return
     parsed = parse(path.read_bytes())
-    found = values(parsed)
+    figures = values(parsed)
     for key, value in expected.items():
         if key.endswith("_MBps"):
             metric = key.removesuffix("_MBps").removesuffix("_best")
-            assert found[metric] == pytest.approx(value * 1e6, rel=1e-12)
+            assert figures[metric] == pytest.approx(value * 1e6, rel=1e-12)
     assert {m.case for m in parsed.measurements} == {f"{expected['threads']}t"}
     assert parsed.version == "5.10"
     truncated = path.name in ("rdk_arm_6t_double_rule.txt", "oci_icelake_72t.txt")

@@ -21,7 +21,7 @@ def test_numbered_counts_as_editors_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("printed", "expected"),
     [
         (1, 1.0),
         (2.5, 2.5),
@@ -41,21 +41,21 @@ def test_numbered_counts_as_editors_do() -> None:
         ([1], None),
     ],
 )
-def test_number(given: object, expected: float | None) -> None:
-    assert number(given) == expected
+def test_number(printed: object, expected: float | None) -> None:
+    assert number(printed) == expected
 
 
 def test_json_between_other_text() -> None:
-    found = find_json('note: {not json}\n{"a": 1,\n "b": [{"c": 2}]}\nbetween {"d": 3} after\n')
-    assert [(d.value, d.line, d.end) for d in found.documents] == [({"a": 1, "b": [{"c": 2}]}, 2, 3), ({"d": 3}, 4, 4)]
-    assert numbered(found.around) == [(1, "note: {not json}"), (2, ""), (3, ""), (4, "between  after"), (5, "")]
-    assert found.broken == ()
+    scan = find_json('note: {not json}\n{"a": 1,\n "b": [{"c": 2}]}\nbetween {"d": 3} after\n')
+    assert [(d.value, d.line, d.end) for d in scan.documents] == [({"a": 1, "b": [{"c": 2}]}, 2, 3), ({"d": 3}, 4, 4)]
+    assert numbered(scan.around) == [(1, "note: {not json}"), (2, ""), (3, ""), (4, "between  after"), (5, "")]
+    assert scan.broken == ()
 
 
 def test_broken_json_hides_no_whole_one() -> None:
-    found = find_json('{"a": {"inner": 1},\n "cut": \n{"b": 2}\n')
-    assert [d.value for d in found.documents] == [{"b": 2}]
-    assert [(b.line, b.at) for b in found.broken] == [(1, 4)]
+    scan = find_json('{"a": {"inner": 1},\n "cut": \n{"b": 2}\n')
+    assert [d.value for d in scan.documents] == [{"b": 2}]
+    assert [(b.line, b.at) for b in scan.broken] == [(1, 4)]
     assert find_json('{"a": [1, 2').broken[0].line == 1
 
 

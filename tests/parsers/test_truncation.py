@@ -1,6 +1,6 @@
 """Real output cut anywhere is refused, or invalid, or has lost nothing: no figure goes missing in silence.
 
-Where the text alone cannot tell (no end marker, and nothing in it says how much must come) the file stands in UNSEEN,
+Where the text alone does not show it (no end marker, no expected length) the file is listed in UNSEEN,
 with the lines behind which a cut goes unseen and the reason. With the command that made it, fewer of them are left.
 """
 
@@ -129,14 +129,14 @@ def test_no_cut_loses_a_figure_in_silence(tool: str, path: Path, command: Sequen
     raw = path.read_bytes()
     losses = lost_figures(tool, raw, command, places(raw))
     key = f"{tool}/{path.name}" + (" with its command" if command else "")
-    known = UNSEEN.get(key)
-    if known is None:
+    entry = UNSEEN.get(key)
+    if entry is None:
         assert not losses, "\n".join(map(str, losses[:5]))
         return
-    rest = [loss for loss in losses if loss.line not in known.lines or not (loss.at_line_end or known.inside)]
+    rest = [loss for loss in losses if loss.line not in entry.lines or not (loss.at_line_end or entry.inside)]
     assert not rest, "\n".join(map(str, rest[:5]))
-    seen = {loss.line for loss in losses}
-    assert known.lines <= seen, f"{known.why}: no longer so of lines {sorted(known.lines - seen)}"
+    losing = {loss.line for loss in losses}
+    assert entry.lines <= losing, f"{entry.why}: no longer so of lines {sorted(entry.lines - losing)}"
 
 
 def test_a_self_tests_line() -> None:

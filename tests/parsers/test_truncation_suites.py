@@ -22,27 +22,27 @@ COMMANDS: dict[str, Sequence[str]] = {
     "mscclpp_records.jsonl": ("allgather_test_perf", "-e", "1M", "-f", "2"),
     "2025_records.csv": ("reduce_scatter_perf", "-e", "2M", "-f", "2"),
 }
-# Cuts that nobody can see, by the lines they fall on. In each of these files several results stand one behind the
-# other, each whole by itself; a text that ends between two of them is that of fewer.
+# Cuts that cannot be detected, by their lines. In each of these files several results follow one
+# another, each complete by itself; a text that ends between two of them is that of fewer.
 BETWEEN_TESTS: dict[str, tuple[tuple[int, int], ...]] = {
     "2.17.6_two_tests_messages.txt": ((31, 36),),
     "2.8_five_tests_one_failed.txt": ((19, 21), (39, 41), (59, 61)),
     "allreduce_2.17.8_h100x8_five_tests.log": ((31, 36), (66, 71), (101, 106), (136, 141)),
     "v100x12_five_collectives_FAILED_2020.txt": ((107, 109), (161, 163), (215, 217)),
     "mscclpp_in_place_then_out.txt": ((23, 25),),
-    # Behind run_stop (line 15) a throughput may follow, or not: of one run alone nobody knows.
+    # Behind run_stop (line 15) a throughput may follow, or not: with one run that is unknown.
     "resnet_three_runs.txt": ((15, 19), (32, 35)),
 }
 
 
 def outputs() -> list[object]:
     """One pytest parameter for each fixture and each file of the corpus: the tool and the path."""
-    made: list[object] = []
+    params: list[object] = []
     for tool in SUITES:
         ours = [p for p in sorted((FIXTURES / tool).glob("*")) if p.suffix != ".md"]
         more = [p.values[0] for p in corpus.rows(tool) if isinstance(p.values[0], Path) and p.values[0].is_file()]
-        made += [pytest.param(tool, path, id=f"{tool}-{path.name}") for path in (*ours, *more)]
-    return made
+        params += [pytest.param(tool, path, id=f"{tool}-{path.name}") for path in (*ours, *more)]
+    return params
 
 
 def places(raw: bytes) -> list[int]:
@@ -62,11 +62,11 @@ def test_output_that_is_cut(tool: str, path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(BETWEEN_TESTS))
 def test_what_is_called_invisible_is_so(name: str) -> None:
-    found = [path for tool in SUITES for path in (FIXTURES / tool).glob(name)]
-    found += [p.values[0] for tool in SUITES for p in corpus.rows(tool) if Path(p.values[0]).name == name]
-    if not found:
+    paths = [path for tool in SUITES for path in (FIXTURES / tool).glob(name)]
+    paths += [p.values[0] for tool in SUITES for p in corpus.rows(tool) if Path(p.values[0]).name == name]
+    if not paths:
         pytest.skip("corpus absent")
-    path, raw = Path(found[0]), Path(found[0]).read_bytes()
+    path, raw = Path(paths[0]), Path(paths[0]).read_bytes()
     tool = path.parent.name
     ends = [0, *(n for n, byte in enumerate(raw, 1) if byte == 0x0A)]
     for first, _ in BETWEEN_TESTS[name]:

@@ -59,7 +59,7 @@ def _parsed(tool: str, raw: bytes, command: Sequence[str]) -> Parsed | None:
 
 
 def _figures(parsed: Parsed) -> Counter[tuple[object, ...]]:
-    """Every figure with all that names it; a measurement may stand several times, as a repeat."""
+    """Every figure with its full identity; a measurement may occur several times, as a repeat."""
     return Counter(
         (m.workload, m.case, m.metric, m.subject, *sorted(m.labels.items()), m.unit, m.better, m.value)
         for m in parsed.measurements

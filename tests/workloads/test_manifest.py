@@ -1,4 +1,4 @@
-"""Manifests and suites: what ships is sound, and what a user gets wrong is said in one sentence."""
+"""Manifests and suites: the shipped ones are valid, and a user's mistake gives one sentence."""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ def test_our_suites_load(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "made"),
+    ("kind", "value", "expected"),
     [
         ({"type": "int"}, "3", 3),
         ({"type": "int", "many": True}, "1,2, 4", [1, 2, 4]),
@@ -41,12 +41,12 @@ def test_our_suites_load(name: str) -> None:
         ({"type": "str", "choices": ["a", "b"]}, "b", "b"),
     ],
 )
-def test_values_take_their_parameters_type(kind: dict[str, Any], given: Any, made: Any) -> None:
-    assert Parameter(about="", default=0, **kind).coerce(given, "here") == made
+def test_values_take_their_parameters_type(kind: dict[str, Any], value: Any, expected: Any) -> None:
+    assert Parameter(about="", default=0, **kind).coerce(value, "here") == expected
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "words"),
+    ("kind", "value", "words"),
     [
         ({"type": "int"}, "three", "is not a whole number"),
         ({"type": "int"}, "1,2", "is not a whole number"),
@@ -59,9 +59,9 @@ def test_values_take_their_parameters_type(kind: dict[str, Any], given: Any, mad
         ({"type": "int"}, [1, 2], "not a list"),
     ],
 )
-def test_bad_values_are_refused_by_name(kind: dict[str, Any], given: Any, words: str) -> None:
+def test_bad_values_are_refused_by_name(kind: dict[str, Any], value: Any, words: str) -> None:
     with pytest.raises(FleetmarkError, match=words):
-        Parameter(about="", default=0, **kind).coerce(given, "--set: w.p")
+        Parameter(about="", default=0, **kind).coerce(value, "--set: w.p")
 
 
 def test_unknown_names_get_a_suggestion() -> None:

@@ -39,8 +39,8 @@ def sha256(file: Path) -> str:
 
 
 def planned(tmp_path: Path, settings: Mapping[str, Any] = HERE, **facts: Any) -> HostPlan:
-    made = plan(suite(tmp_path, "  mlc:\n"), {"mlc": settings}, repeats=1, **{"cpu": INTEL, **facts})
-    return made.hosts["h1"]
+    schedule = plan(suite(tmp_path, "  mlc:\n"), {"mlc": settings}, repeats=1, **{"cpu": INTEL, **facts})
+    return schedule.hosts["h1"]
 
 
 def refused(tmp_path: Path, **settings: Any) -> str:
@@ -53,21 +53,21 @@ def refused(tmp_path: Path, **settings: Any) -> str:
 def test_a_tarball_whose_checksum_is_missing_or_different_is_refused_with_both_sums(
     tmp_path: Path, archive: Path
 ) -> None:
-    found = sha256(archive)
+    digest = sha256(archive)
     missing = refused(tmp_path, tarball=str(archive))
     assert "mlc needs mlc.sha256" in missing
-    assert found in missing
+    assert digest in missing
     other = refused(tmp_path, tarball=str(archive), sha256="0" * 64)
-    assert found in other
+    assert digest in other
     assert "not " + "0" * 64 in other
     assert "mlc.sha256" in refused(tmp_path, tarball="https://example.org/mlc_v3.11b.tgz")
-    assert "is not a file on this machine" in refused(tmp_path, tarball=str(tmp_path / "absent.tgz"), sha256=found)
-    settings_of(load_suite(suite(tmp_path, "  mlc:\n")), {"mlc": {"tarball": str(archive), "sha256": found.upper()}})
+    assert "is not a file on this machine" in refused(tmp_path, tarball=str(tmp_path / "absent.tgz"), sha256=digest)
+    settings_of(load_suite(suite(tmp_path, "  mlc:\n")), {"mlc": {"tarball": str(archive), "sha256": digest.upper()}})
 
 
 def test_settings_that_mean_nothing_are_refused(tmp_path: Path, archive: Path) -> None:
-    given = {"tarball": str(archive), "sha256": sha256(archive)}
-    assert "not both" in refused(tmp_path, **given, **HERE)
+    settings = {"tarball": str(archive), "sha256": sha256(archive)}
+    assert "not both" in refused(tmp_path, **settings, **HERE)
     assert "whole path" in refused(tmp_path, path="mlc")
     assert "-b256m, not -b 256m" in refused(tmp_path, **HERE, extra="-b 256m")
     assert "mlc.modes" in refused(tmp_path, **HERE, extra="-X --max_bandwidth")
@@ -86,10 +86,10 @@ def test_settings_that_mean_nothing_are_refused(tmp_path: Path, archive: Path) -
 def test_hosts_that_mlc_is_not_for_are_skipped_with_what_to_use_instead(
     tmp_path: Path, facts: Mapping[str, Any], words: str
 ) -> None:
-    made = planned(tmp_path, **facts)
-    assert (made.steps, made.deploy) == ([], [])
-    assert made.skipped["mlc"].startswith("needs ")
-    assert words in made.skipped["mlc"]
+    host = planned(tmp_path, **facts)
+    assert (host.steps, host.deploy) == ([], [])
+    assert host.skipped["mlc"].startswith("needs ")
+    assert words in host.skipped["mlc"]
 
 
 def test_without_mlc_the_host_is_skipped_and_the_next_step_is_said(tmp_path: Path) -> None:
@@ -117,11 +117,11 @@ def test_each_mode_is_a_case_and_its_command_is_what_the_parser_understands(tmp_
 
 
 def test_another_tarball_is_another_deployment(tmp_path: Path, archive: Path) -> None:
-    given = {"tarball": str(archive), "sha256": sha256(archive)}
-    first = planned(tmp_path, given).deploy[0].provides
-    assert first == planned(tmp_path, {**given, "sha256": given["sha256"].upper()}).deploy[0].provides
+    settings = {"tarball": str(archive), "sha256": sha256(archive)}
+    first = planned(tmp_path, settings).deploy[0].provides
+    assert first == planned(tmp_path, {**settings, "sha256": settings["sha256"].upper()}).deploy[0].provides
     tarball.make(archive, ["mlc"])
-    assert first != planned(tmp_path, {**given, "sha256": sha256(archive)}).deploy[0].provides
+    assert first != planned(tmp_path, {**settings, "sha256": sha256(archive)}).deploy[0].provides
     assert first != planned(tmp_path).deploy[0].provides
 
 
@@ -135,9 +135,9 @@ def test_every_metric_of_the_parser_stands_in_the_manifest(tmp_path: Path) -> No
             head = f"Intel(R) Memory Latency Checker - v3.11b\nCommand line parameters: --{mode}{extra} \n"
             head += "*** Unable to modify prefetchers\n*** So, enabling random access\n" if control == "random" else ""
             for m in parse((head + text).encode()).measurements:
-                known = manifest.metrics[m.metric]
-                assert (known.unit, known.better) == (m.unit, m.better)
-                assert (known.class_ or manifest.class_) == ("mem-latency" if m.unit == "s" else "mem-bw")
+                metric = manifest.metrics[m.metric]
+                assert (metric.unit, metric.better) == (m.unit, m.better)
+                assert (metric.class_ or manifest.class_) == ("mem-latency" if m.unit == "s" else "mem-bw")
     latencies = [n for n, m in manifest.metrics.items() if m.unit == "s"]
     plain = [n for n in latencies if not n.endswith(("_random", "_prefetched"))]
     assert set(latencies) == {n + s for n in plain for s in ("", "_random", "_prefetched")}
@@ -199,15 +199,15 @@ def test_what_is_no_mlc_leaves_nothing_that_looks_deployed(
 
 
 def test_a_program_of_the_hosts_own_is_used_where_it_lies(tmp_path: Path) -> None:
-    own, dest = tmp_path / "mlc", tmp_path / "tools"
-    absent = unpack(dest, None, str(own))
+    program, dest = tmp_path / "mlc", tmp_path / "tools"
+    absent = unpack(dest, None, str(program))
     assert absent.returncode == 1
-    assert f"mlc.path: {own} is no program" in absent.stderr
-    own.write_bytes(tarball.standin())
-    assert "is no program" in unpack(dest, None, str(own)).stderr
-    own.chmod(0o755)
-    assert unpack(dest, None, str(own)).returncode == 0
-    assert (dest / "mlc").resolve() == own
+    assert f"mlc.path: {program} is no program" in absent.stderr
+    program.write_bytes(tarball.standin())
+    assert "is no program" in unpack(dest, None, str(program)).stderr
+    program.chmod(0o755)
+    assert unpack(dest, None, str(program)).returncode == 0
+    assert (dest / "mlc").resolve() == program
 
 
 # --- run.py, which a SIGTERM reaches together with MLC
@@ -248,13 +248,13 @@ def test_a_program_that_cannot_be_started_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "printed"),
     [
         ("trap 'echo tidy; exit 0' INT; echo begun; while :; do sleep 0.05; done", "tidy\n"),
         ("trap '' INT; echo begun; while :; do sleep 0.05; done", ""),
     ],
 )
-def test_mlc_is_ended_by_sigint_and_within_the_agents_patience(tmp_path: Path, script: str, said: str) -> None:
+def test_mlc_is_ended_by_sigint_and_within_the_agents_patience(tmp_path: Path, script: str, printed: str) -> None:
     ran = run(tmp_path, script)
     assert ran.stdout
     assert ran.stdout.readline() == "begun\n"
@@ -262,7 +262,7 @@ def test_mlc_is_ended_by_sigint_and_within_the_agents_patience(tmp_path: Path, s
     began = time.monotonic()
     assert ran.wait(10) == 143
     assert time.monotonic() - began < 2.5
-    assert ran.stdout.read() == said
+    assert ran.stdout.read() == printed
     ran.communicate()
 
 

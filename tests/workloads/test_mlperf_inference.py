@@ -41,48 +41,48 @@ SERVER = Cpu(
 OFFICIAL = {"command": "make run", "logs": "/srv/mlperf"}
 
 
-def planned(tmp_path: Path, given: Mapping[str, Any] | None = None, **more: Any) -> HostPlan:
+def planned(tmp_path: Path, settings: Mapping[str, Any] | None = None, **more: Any) -> HostPlan:
     facts = {"cpu": SERVER, "numa": (NumaNode(id=0), NumaNode(id=1)), **more}
-    return plan(suite(tmp_path, "  mlperf_inference:\n"), {"mlperf_inference": given or {}}, repeats=1, **facts).hosts[
-        "h1"
-    ]
+    return plan(
+        suite(tmp_path, "  mlperf_inference:\n"), {"mlperf_inference": settings or {}}, repeats=1, **facts
+    ).hosts["h1"]
 
 
-def steps(tmp_path: Path, given: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Step]:
-    made = planned(tmp_path, given, **more)
-    assert not made.skipped, made.skipped
-    return {step.case: step for step in made.steps}
+def steps(tmp_path: Path, settings: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Step]:
+    planned_host = planned(tmp_path, settings, **more)
+    assert not planned_host.skipped, planned_host.skipped
+    return {step.case: step for step in planned_host.steps}
 
 
 def module(name: str) -> ModuleType:
     spec = spec_from_file_location(name, FILES / f"{name}.py")
     assert spec
     assert spec.loader
-    made = module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return made
+    result = module_from_spec(spec)
+    spec.loader.exec_module(result)
+    return result
 
 
 def test_the_manifest_names_the_role_that_it_deploys() -> None:
     """What hosts keep from an older Fleetmark must not be taken for this one's: put the digest below into the manifest."""
     parts = [p for p in sorted(ROLE.rglob("*")) if p.is_file() and "__pycache__" not in p.parts]
-    found = hashlib.sha256(b"".join(p.name.encode() + b"\0" + p.read_bytes() for p in parts)).hexdigest()[:8]
+    digest = hashlib.sha256(b"".join(p.name.encode() + b"\0" + p.read_bytes() for p in parts)).hexdigest()[:8]
     named = re.search(r"mlperf_inference-\{\{ digest\('([0-9a-f]{8})'", (HERE / "mlperf_inference.yml").read_text())
     assert named
-    assert named[1] == found
+    assert named[1] == digest
 
 
 # ------------------------------------------------------------ cases
 
 
 def test_all_cores_are_shared_out_among_an_instance_for_each_socket(tmp_path: Path) -> None:
-    made = steps(tmp_path)
-    assert set(made) == {"resnet50-SingleStream-60s", "resnet50-Offline-60s", "resnet50-Server-60s"}
-    words = made["resnet50-Offline-60s"].argv
+    by_case = steps(tmp_path)
+    assert set(by_case) == {"resnet50-SingleStream-60s", "resnet50-Offline-60s", "resnet50-Server-60s"}
+    words = by_case["resnet50-Offline-60s"].argv
     assert {"--instances=2", "--threads=32", "--batch=8", f"--cache-bytes={128 << 20}", "--devices=0"} <= set(words)
-    assert words[:2] == ("/usr/bin/python3", made["resnet50-Offline-60s"].argv[1])
+    assert words[:2] == ("/usr/bin/python3", by_case["resnet50-Offline-60s"].argv[1])
     assert words[1].startswith("/var/tmp/fleetmark-0/tools/mlperf_inference-")
-    assert made["resnet50-Offline-60s"].output == "mlperf_log_summary.txt"
+    assert by_case["resnet50-Offline-60s"].output == "mlperf_log_summary.txt"
 
 
 def test_a_vm_that_calls_every_cpu_a_socket_gets_one_instance(tmp_path: Path) -> None:
@@ -93,34 +93,34 @@ def test_a_vm_that_calls_every_cpu_a_socket_gets_one_instance(tmp_path: Path) ->
 
 
 def test_a_run_as_long_as_the_rules_want_bears_no_time_in_its_name(tmp_path: Path) -> None:
-    given = {"duration": "10m", "models": "resnet50,bert-large", "scenarios": "Offline,MultiStream"}
-    assert set(steps(tmp_path, given)) == {
+    settings = {"duration": "10m", "models": "resnet50,bert-large", "scenarios": "Offline,MultiStream"}
+    assert set(steps(tmp_path, settings)) == {
         f"{m}-{s}" for m in ("resnet50", "bert-large") for s in ("Offline", "MultiStream")
     }
-    assert "--duration=600.0" in steps(tmp_path, given)["resnet50-Offline"].argv
+    assert "--duration=600.0" in steps(tmp_path, settings)["resnet50-Offline"].argv
     assert set(steps(tmp_path, {"duration": 7.5, "scenarios": "Offline"})) == {"resnet50-Offline-7.5s"}
 
 
 def test_a_limit_and_a_rate_reach_the_server_scenario_only(tmp_path: Path) -> None:
-    made = steps(tmp_path, {"server_qps": 40, "latency_limit": 0.05})
-    with_rate = [case for case, step in made.items() if any(w.startswith("--server-qps") for w in step.argv)]
+    by_case = steps(tmp_path, {"server_qps": 40, "latency_limit": 0.05})
+    with_rate = [case for case, step in by_case.items() if any(w.startswith("--server-qps") for w in step.argv)]
     assert with_rate == ["resnet50-Server-60s"]
-    assert {"--server-qps=40.0", "--latency-limit=0.05"} <= set(made["resnet50-Server-60s"].argv)
+    assert {"--server-qps=40.0", "--latency-limit=0.05"} <= set(by_case["resnet50-Server-60s"].argv)
 
 
 def test_gpus_take_an_instance_each_where_a_provider_for_them_is_named(tmp_path: Path) -> None:
     gpus = tuple(Gpu(index=i, name="H100", vendor="nvidia") for i in range(4))
-    given = {"provider": "CUDAExecutionProvider", "packages": "onnxruntime-gpu==1.23.2"}
-    words = steps(tmp_path, given, gpus=gpus)["resnet50-Offline-60s"].argv
+    settings = {"provider": "CUDAExecutionProvider", "packages": "onnxruntime-gpu==1.23.2"}
+    words = steps(tmp_path, settings, gpus=gpus)["resnet50-Offline-60s"].argv
     assert {"--instances=4", "--threads=16", "--devices=4", "--provider=CUDAExecutionProvider"} <= set(words)
 
 
 def test_an_official_command_takes_the_place_of_the_built_in_scenarios_unless_they_are_asked_for(
     tmp_path: Path,
 ) -> None:
-    made = steps(tmp_path, {**OFFICIAL, "command_env": ["A=1", "B=x, y"], "names": "resnet-offline,bert-offline"})
-    assert set(made) == {"resnet-offline", "bert-offline"}
-    step = made["bert-offline"]
+    by_case = steps(tmp_path, {**OFFICIAL, "command_env": ["A=1", "B=x, y"], "names": "resnet-offline,bert-offline"})
+    assert set(by_case) == {"resnet-offline", "bert-offline"}
+    step = by_case["bert-offline"]
     assert step.argv[1].endswith("/official.py")
     assert step.argv[2:] == ("/srv/mlperf", "make run", "A=1\nB=x, y")
     assert step.env["FLEETMARK_CASE"] == "bert-offline"
@@ -130,8 +130,8 @@ def test_an_official_command_takes_the_place_of_the_built_in_scenarios_unless_th
 
 
 def test_what_is_deployed_goes_by_all_that_shapes_it(tmp_path: Path) -> None:
-    def provides(given: Mapping[str, Any] | None = None, **more: Any) -> str:
-        return planned(tmp_path, given, **more).deploy[0].provides
+    def provides(settings: Mapping[str, Any] | None = None, **more: Any) -> str:
+        return planned(tmp_path, settings, **more).deploy[0].provides
 
     variants: list[tuple[dict[str, Any], dict[str, Any]]] = [
         ({}, {}),
@@ -141,7 +141,7 @@ def test_what_is_deployed_goes_by_all_that_shapes_it(tmp_path: Path) -> None:
         ({"python": "/opt/python/bin/python3", "python_version": "3.12"}, {}),
         (OFFICIAL, {}),
     ]
-    assert len({provides(given, **more) for given, more in variants}) == len(variants)
+    assert len({provides(settings, **more) for settings, more in variants}) == len(variants)
     assert provides({"duration": 5}) == provides()
 
 
@@ -149,7 +149,7 @@ def test_what_is_deployed_goes_by_all_that_shapes_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("settings", "words"),
     [
         ({"command": "x"}, "needs mlperf_inference.logs"),
         ({"command": "x", "logs": "logs"}, "whole path"),
@@ -159,9 +159,9 @@ def test_what_is_deployed_goes_by_all_that_shapes_it(tmp_path: Path) -> None:
         ({"scenarios": "Interactive"}, "is none of SingleStream"),
     ],
 )
-def test_mistakes_are_told_before_any_host_is_touched(tmp_path: Path, given: Mapping[str, Any], words: str) -> None:
+def test_mistakes_are_told_before_any_host_is_touched(tmp_path: Path, settings: Mapping[str, Any], words: str) -> None:
     with pytest.raises(FleetmarkError, match=words):
-        settings_of(load_suite(suite(tmp_path, "  mlperf_inference:\n")), {"mlperf_inference": given})
+        settings_of(load_suite(suite(tmp_path, "  mlperf_inference:\n")), {"mlperf_inference": settings})
 
 
 @pytest.mark.parametrize(
@@ -185,9 +185,9 @@ def test_a_host_that_cannot_is_skipped_and_told_why(tmp_path: Path, facts: Mappi
 def test_own_wheels_or_another_python_serve_hosts_that_pypi_does_not(tmp_path: Path) -> None:
     arm = Cpu(arch="aarch64", cores=64)
     assert steps(tmp_path, {"wheels": "/srv/wheels"}, cpu=arm)
-    given = {"python": "/usr/bin/python3.11", "python_version": "3.11"}
-    made = steps(tmp_path, given, python_version="3.6.8", python="/usr/libexec/platform-python")
-    assert {step.argv[0] for step in made.values()} == {"/usr/bin/python3.11"}
+    settings = {"python": "/usr/bin/python3.11", "python_version": "3.11"}
+    by_case = steps(tmp_path, settings, python_version="3.6.8", python="/usr/libexec/platform-python")
+    assert {step.argv[0] for step in by_case.values()} == {"/usr/bin/python3.11"}
 
 
 def test_bert_wants_the_memory_of_bert(tmp_path: Path) -> None:
@@ -212,7 +212,7 @@ def wheel(folder: Path, name: str, version: str = "1.0", text: str = "") -> Path
 
 
 def pack(archive: Path, *words: str, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
-    """pack.py with no index to reach, whatever this machine's pip knows."""
+    """pack.py without a reachable index, for any pip configuration of this machine."""
     env = {k: v for k, v in os.environ.items() if not k.startswith("PIP_")}
     env |= {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": "http://127.0.0.1:9/simple", "HOME": str(archive.parent)}
     return subprocess.run(
@@ -245,9 +245,10 @@ def test_packages_come_out_of_a_folder_of_wheels_and_are_packed_once(tmp_path: P
 def test_a_missing_wheel_is_named_with_the_python_and_cpu_it_is_for(tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
     wheel(wheels, "first")
-    said = last(pack(tmp_path / "a.tar.gz", "3.14", "aarch64", str(wheels), "first==1.0", "second==2.0"))
+    message = last(pack(tmp_path / "a.tar.gz", "3.14", "aarch64", str(wheels), "first==1.0", "second==2.0"))
     assert (
-        said == f"mlperf_inference.wheels: {wheels} has no second==2.0 for Python 3.14 on aarch64: put that wheel there"
+        message
+        == f"mlperf_inference.wheels: {wheels} has no second==2.0 for Python 3.14 on aarch64: put that wheel there"
     )
     assert not (tmp_path / "a.tar.gz").exists()
     none = last(pack(tmp_path / "a.tar.gz", "3.11", "x86_64", str(tmp_path / "nowhere"), "first"))
@@ -255,24 +256,24 @@ def test_a_missing_wheel_is_named_with_the_python_and_cpu_it_is_for(tmp_path: Pa
 
 
 def test_without_an_index_the_user_is_told_what_to_download_elsewhere(tmp_path: Path) -> None:
-    said = last(pack(tmp_path / "a.tar.gz", "3.11", "x86_64", "", "first==1.0"))
-    assert "pip reaches no package index" in said
-    assert "pip download -d wheels --no-deps" in said
-    assert "--python-version 3.11 --platform=manylinux_2_28_x86_64" in said
-    assert said.endswith("first==1.0, and set mlperf_inference.wheels to that folder")
+    message = last(pack(tmp_path / "a.tar.gz", "3.11", "x86_64", "", "first==1.0"))
+    assert "pip reaches no package index" in message
+    assert "pip download -d wheels --no-deps" in message
+    assert "--python-version 3.11 --platform=manylinux_2_28_x86_64" in message
+    assert message.endswith("first==1.0, and set mlperf_inference.wheels to that folder")
 
 
 def test_a_python_without_pip_says_so(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)
-    said = last(pack(tmp_path / "a.tar.gz", "3.11", "x86_64", "", "first", python=str(tmp_path / "bare/bin/python")))
-    assert "has no pip" in said
-    assert "ensurepip" in said
+    message = last(pack(tmp_path / "a.tar.gz", "3.11", "x86_64", "", "first", python=str(tmp_path / "bare/bin/python")))
+    assert "has no pip" in message
+    assert "ensurepip" in message
 
 
 def test_what_the_user_names_takes_the_place_of_ours() -> None:
     pins = ["mlcommons-loadgen==6.0.17", "onnxruntime==1.23.2", "typing-extensions==4.16.0"]
-    own = ["onnxruntime-gpu==1.24", "Typing_Extensions>=5", "nvidia-cudnn-cu12[x]~=9.0"]
-    assert module("pack").settled(pins + own) == [pins[0], *own]
+    named = ["onnxruntime-gpu==1.24", "Typing_Extensions>=5", "nvidia-cudnn-cu12[x]~=9.0"]
+    assert module("pack").settled(pins + named) == [pins[0], *named]
 
 
 # ------------------------------------------------------------ the harness onto the host
@@ -282,9 +283,9 @@ def install(
     dest: Path, python: str = f"{sys.version_info[0]}.{sys.version_info[1]}"
 ) -> subprocess.CompletedProcess[str]:
     files = {"harness.py": "h", "engine.py": "é"}
-    given = base64.b64encode(json.dumps(files).encode()).decode()
+    encoded = base64.b64encode(json.dumps(files).encode()).decode()
     return subprocess.run(
-        [sys.executable, str(FILES / "install.py"), str(dest), python], input=given, capture_output=True, text=True
+        [sys.executable, str(FILES / "install.py"), str(dest), python], input=encoded, capture_output=True, text=True
     )
 
 
@@ -374,14 +375,14 @@ def test_new_logs_are_brought_together_and_old_ones_left(
         environment="A=one two\nnonsense",
     )
     assert done.returncode == 0, done.stderr
-    made = {p.name: p.read_bytes() for p in (tmp_path / "scratch").iterdir()}
-    assert set(made) == {"mlperf_log_summary.txt", "1-mlperf_log_detail.txt.gz", "1-accuracy.txt"}
+    contents = {p.name: p.read_bytes() for p in (tmp_path / "scratch").iterdir()}
+    assert set(contents) == {"mlperf_log_summary.txt", "1-mlperf_log_detail.txt.gz", "1-accuracy.txt"}
     logs = tmp_path / "logs"
-    assert made["mlperf_log_summary.txt"].decode() == (
+    assert contents["mlperf_log_summary.txt"].decode() == (
         f"# {logs}/a/mlperf_log_summary.txt\nA=one two\n\n# {logs}/b/mlperf_log_summary.txt\nB\n\n"
         f"# {logs}/b/accuracy.txt\naccuracy=76.1%\n\n"
     )
-    assert gzip.decompress(made["1-mlperf_log_detail.txt.gz"]) == b"detail\n"
+    assert gzip.decompress(contents["1-mlperf_log_detail.txt.gz"]) == b"detail\n"
     assert f"left out, a compliance test: {logs}/b/TEST01/mlperf_log_summary.txt" in done.stdout
 
 
@@ -420,16 +421,16 @@ def placement(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
         (here / "topology" / "physical_package_id").write_text(f"{core // 4}\n")
         (here / "topology" / "thread_siblings_list").write_text(f"{core},{core + 8}\n")
         (here / f"node{core // 4}").mkdir()
-    made = module("placement")
-    monkeypatch.setattr(made, "CPUS", tmp_path)
+    loaded = module("placement")
+    monkeypatch.setattr(loaded, "CPUS", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(16)))
-    return made
+    return loaded
 
 
 def test_an_instance_for_each_socket_stays_on_it(placement: ModuleType) -> None:
-    sets, said = placement.place(2, 4)
+    sets, note = placement.place(2, 4)
     assert sets == [{0, 1, 2, 3, 8, 9, 10, 11}, {4, 5, 6, 7, 12, 13, 14, 15}]
-    assert said == "2 x 4 of 8 cores"
+    assert note == "2 x 4 of 8 cores"
 
 
 def test_fewer_threads_than_cores_lie_side_by_side(placement: ModuleType) -> None:
@@ -438,9 +439,9 @@ def test_fewer_threads_than_cores_lie_side_by_side(placement: ModuleType) -> Non
 
 
 def test_more_threads_than_cores_are_not_pinned_and_it_says_so(placement: ModuleType) -> None:
-    sets, said = placement.place(2, 8)
+    sets, note = placement.place(2, 8)
     assert sets == [set(range(16))] * 2
-    assert said == "not pinned: 2 x 8 threads are more than the 8 cores"
+    assert note == "not pinned: 2 x 8 threads are more than the 8 cores"
 
 
 def test_a_container_gets_only_what_it_may_use(placement: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

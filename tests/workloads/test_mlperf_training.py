@@ -31,30 +31,30 @@ STANDIN = Path(__file__).parents[1] / "standins" / "mlperf_training" / "train.py
 TRAIN = f"exec {sys.executable} {STANDIN}"
 
 
-def planned(tmp_path: Path, given: Mapping[str, Any], **facts: Any) -> HostPlan:
+def planned(tmp_path: Path, settings: Mapping[str, Any], **facts: Any) -> HostPlan:
     text = suite(tmp_path, "  mlperf_training:\n")
-    return plan(text, {"mlperf_training": given}, repeats=3, **{"hostname": "gpu7", **facts}).hosts["h1"]
+    return plan(text, {"mlperf_training": settings}, repeats=3, **{"hostname": "gpu7", **facts}).hosts["h1"]
 
 
-def steps(tmp_path: Path, **given: Any) -> list[Step]:
-    made = planned(tmp_path, {"command": "./run_and_time.sh", **given})
-    assert not made.skipped, made.skipped
-    return made.steps
+def steps(tmp_path: Path, **settings: Any) -> list[Step]:
+    planned_host = planned(tmp_path, {"command": "./run_and_time.sh", **settings})
+    assert not planned_host.skipped, planned_host.skipped
+    return planned_host.steps
 
 
 def test_the_manifest_names_the_program_that_it_deploys() -> None:
     """What hosts keep from an older Fleetmark must not be taken for this one's: put the digest below into the manifest."""
-    found = hashlib.sha256(PROGRAM.read_bytes()).hexdigest()[:8]
+    digest = hashlib.sha256(PROGRAM.read_bytes()).hexdigest()[:8]
     named = re.search(r"mlperf_training-\{\{ digest\('([0-9a-f]{8})'", (HERE / "mlperf_training.yml").read_text())
     assert named
-    assert named[1] == found
+    assert named[1] == digest
 
 
 def test_without_a_command_a_host_is_skipped_and_told_what_to_type(tmp_path: Path) -> None:
-    made = planned(tmp_path, {})
-    assert not made.steps
-    assert not made.deploy
-    why = made.skipped["mlperf_training"]
+    planned_host = planned(tmp_path, {})
+    assert not planned_host.steps
+    assert not planned_host.deploy
+    why = planned_host.skipped["mlperf_training"]
     assert why.startswith("needs mlperf_training.command: the shell command on the host that runs one training")
     assert "--set 'mlperf_training.command=cd /srv/retinanet && ./run_and_time.sh'" in why
 
@@ -65,15 +65,15 @@ def test_a_folder_of_logs_that_is_no_whole_path_is_refused_at_once(tmp_path: Pat
 
 
 def test_every_benchmark_is_a_case_and_every_repeat_knows_its_number(tmp_path: Path) -> None:
-    made = steps(tmp_path, benchmark="retinanet,bert,bert", logs="/srv/$FLEETMARK_CASE/logs")
-    assert [(s.case, s.env["FLEETMARK_REPEAT"]) for s in made if s.case == "bert"] == [
+    trainings = steps(tmp_path, benchmark="retinanet,bert,bert", logs="/srv/$FLEETMARK_CASE/logs")
+    assert [(s.case, s.env["FLEETMARK_REPEAT"]) for s in trainings if s.case == "bert"] == [
         ("bert", "0"),
         ("bert", "1"),
         ("bert", "2"),
     ]
-    assert len(made) == 6
-    assert {s.env["FLEETMARK_CASE"] for s in made if s.case == "retinanet"} == {"retinanet"}
-    step = made[0]
+    assert len(trainings) == 6
+    assert {s.env["FLEETMARK_CASE"] for s in trainings if s.case == "retinanet"} == {"retinanet"}
+    step = trainings[0]
     assert step.argv[0] == "/usr/bin/python3"
     assert step.argv[1].startswith("/var/tmp/fleetmark-0/tools/mlperf_training-")
     assert step.argv[2:] == ("--command=./run_and_time.sh", "--logs=/srv/$FLEETMARK_CASE/logs")
@@ -95,8 +95,8 @@ def test_seeds_and_environment_reach_the_program(tmp_path: Path) -> None:
 def test_metrics_are_those_of_the_parser_and_the_score_is_of_the_headline() -> None:
     manifest = load("mlperf_training")
     for m in parse(STANDIN.with_name("retinanet.txt").read_bytes()).measurements:
-        known = manifest.metrics[m.metric.removesuffix("_at")]
-        assert (known.unit, known.better) == (m.unit, m.better), m.metric
+        metric = manifest.metrics[m.metric.removesuffix("_at")]
+        assert (metric.unit, metric.better) == (m.unit, m.better), m.metric
     score = manifest.scores["olympic_mean"]
     assert (score.metric, score.mean) == ("time_to_train", "olympic")
     assert manifest.metrics[score.metric].headline
@@ -106,8 +106,8 @@ def test_the_page_names_how_often_each_benchmark_has_to_run() -> None:
     """By the same table that the olympic mean goes by."""
     page = (PLAYBOOKS.parent / "docs" / "workloads" / "mlperf_training.md").read_text()
     rows = dict(re.findall(r"^\| (\d+) \| (`.*`) \|$", page, re.MULTILINE))
-    told = {name: int(runs) for runs, names in rows.items() for name in re.findall(r"`(\w+)`", names)}
-    assert told == load("mlperf_training").scores["olympic_mean"].runs
+    printed = {name: int(runs) for runs, names in rows.items() for name in re.findall(r"`(\w+)`", names)}
+    assert printed == load("mlperf_training").scores["olympic_mean"].runs
 
 
 def test_the_program_keeps_to_the_python_found_on_hosts() -> None:
@@ -231,7 +231,7 @@ def test_it_ends_as_the_command_did_and_keeps_the_log_and_its_last_line(host: Ho
 
 
 def test_a_training_that_is_told_to_end_leaves_its_log(host: Host) -> None:
-    """As at the timeout: the whole process group is told, and 3 seconds later there is no pardon."""
+    """As at the timeout: the process group gets SIGTERM, and SIGKILL 3 seconds later."""
     log = host.logs / "a.txt"
     words = host.words(str(host.logs), f"trap '' TERM; {TRAIN.removeprefix('exec ')} {log} evals=2 then=hang")
     env = {**os.environ, "FLEETMARK_REPEAT": "0"}
@@ -256,10 +256,10 @@ def test_many_files_and_large_ones_stay_on_the_host(host: Host) -> None:
     )
     done = host.run(str(host.logs), command)
     assert done.returncode == 0, done.stderr
-    made = host.collected()
+    collected = host.collected()
     assert host.times() == [2]
-    assert made["1-zzz.txt.gz"].startswith(b":::MLLOG")  # logs come first
-    assert len(made) == 1 + 99
+    assert collected["1-zzz.txt.gz"].startswith(b":::MLLOG")  # logs come first
+    assert len(collected) == 1 + 99
     assert f"not brought back whole: {host.logs}/big.txt" in done.stdout
 
 

@@ -146,8 +146,8 @@ def test_hosts_of_one_gpu_meet_over_the_network(tmp_path: Path) -> None:
 
 def test_what_changes_the_programs_changes_their_folder(tmp_path: Path) -> None:
     def folder(host: dict[str, Any] | None = None, **settings: Any) -> str:
-        (made,) = one(tmp_path, facts=host, **{"nodes": ["1"], **settings}).deploy
-        return made.provides
+        (deployment,) = one(tmp_path, facts=host, **{"nodes": ["1"], **settings}).deploy
+        return deployment.provides
 
     usual = folder()
     assert folder() == usual
@@ -260,9 +260,9 @@ def test_rccl_is_the_same_with_what_amd_calls_it(tmp_path: Path) -> None:
         "tools": {"make": "/usr/bin/make"},
     }
     plan = one(tmp_path, "rccl_tests", facts=host | {"root": False})
-    (made,) = plan.deploy
-    assert made.provides.startswith("rccl_tests-")
-    assert made.params["library"] == "rccl"
+    (deployment,) = plan.deploy
+    assert deployment.provides.startswith("rccl_tests-")
+    assert deployment.params["library"] == "rccl"
     assert plan.steps[0].argv[1:3] == ("-g", "8")
     lacking = one(tmp_path, "rccl_tests", facts=host | {"software": {"rccl": "1.0"}})
     assert lacking.skipped["rccl_tests"].startswith("needs hipcc (install ROCm on this host)")

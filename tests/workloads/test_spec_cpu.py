@@ -37,16 +37,16 @@ COMPILERS = {"gcc": "/usr/bin/gcc", "g++": "/usr/bin/g++", "gfortran": "/usr/bin
 
 def suite(tmp_path: Path, release: int = 2017, **settings: Any) -> Any:
     file = tmp_path / "mine.yml"
-    told = {"set": {"tree": "/opt/cpu", **settings}}
-    file.write_text(yaml.safe_dump({"about": "x", "repeats": 1, "workloads": {f"spec_cpu{release}": told}}))
+    workload = {"set": {"tree": "/opt/cpu", **settings}}
+    file.write_text(yaml.safe_dump({"about": "x", "repeats": 1, "workloads": {f"spec_cpu{release}": workload}}))
     return load_suite(str(file))
 
 
 def plan(tmp_path: Path, release: int = 2017, about: Facts | None = None, **settings: Any) -> HostPlan:
     about = about or facts(tools=COMPILERS)
-    made = make_plan([(Host("h1", "10.0.0.1", "10.0.0.1"), about)], suite(tmp_path, release, **settings), {},
+    schedule = make_plan([(Host("h1", "10.0.0.1", "10.0.0.1"), about)], suite(tmp_path, release, **settings), {},
                      campaign="c", seed=1, repeats=None)  # fmt: skip
-    return made.hosts["h1"]
+    return schedule.hosts["h1"]
 
 
 def benchmarks(release: int, name: str) -> list[str]:
@@ -60,9 +60,9 @@ def benchmarks(release: int, name: str) -> list[str]:
 @pytest.mark.parametrize("release", [2017, 2026])
 def test_scores_are_means_over_whole_suites(release: int) -> None:
     manifest = workloads.load(f"spec_cpu{release}")
-    own = {name: score for name, score in manifest.scores.items() if str(release) in name}
-    assert len(own) == 8
-    for name, score in own.items():
+    scores = {name: score for name, score in manifest.scores.items() if str(release) in name}
+    assert len(scores) == 8
+    for name, score in scores.items():
         kind, tune = re.fullmatch(rf"SPEC(\w+){release}_(\w+)_(?:base|peak)", name), name.rpartition("_")[2]
         assert kind
         assert list(score.cases) == benchmarks(release, kind[2] + kind[1])
@@ -92,8 +92,8 @@ def test_suites_have_the_sizes_that_spec_names_and_nothing_in_common() -> None:
 def test_benchmarks_are_those_of_published_results(file: str, release: int, name: str) -> None:
     if not (CORPUS / file).exists():
         pytest.skip("no corpus here")
-    found = re.findall(r"^([0-9]{3}\.\w+_[rs])[ ,]", (CORPUS / file).read_text(errors="replace"), re.MULTILINE)
-    assert list(dict.fromkeys(found)) == benchmarks(release, name)
+    names = re.findall(r"^([0-9]{3}\.\w+_[rs])[ ,]", (CORPUS / file).read_text(errors="replace"), re.MULTILINE)
+    assert list(dict.fromkeys(names)) == benchmarks(release, name)
 
 
 # -- plans
@@ -143,40 +143,40 @@ def test_memory_is_asked_for_by_copy(tmp_path: Path) -> None:
     assert (
         "needs 16.0 GB of memory for speed runs" in plan(tmp_path, about=tiny, suites="fpspeed").skipped["spec_cpu2017"]
     )
-    said = plan(tmp_path, 2026, facts(tools=COMPILERS, memory=32 * GiB), suites="fpspeed").skipped["spec_cpu2026"]
-    assert "needs 64.0 GB of memory for speed runs" in said
+    reason = plan(tmp_path, 2026, facts(tools=COMPILERS, memory=32 * GiB), suites="fpspeed").skipped["spec_cpu2026"]
+    assert "needs 64.0 GB of memory for speed runs" in reason
 
 
 def test_disk_is_asked_for_before_anything_is_installed(tmp_path: Path) -> None:
     iso = tmp_path / "cpu.iso"
     iso.write_bytes(b"medium")
-    given: dict[str, Any] = {"tree": "", "iso": str(iso), "sha256": hashlib.sha256(b"medium").hexdigest()}
+    settings: dict[str, Any] = {"tree": "", "iso": str(iso), "sha256": hashlib.sha256(b"medium").hexdigest()}
     room = {"tools": COMPILERS, "work_free": 40 * 10**9}
     assert (
         "needs 48.0 GB of free disk at /var/tmp/fleetmark-0"
-        in plan(tmp_path, about=facts(**room), **given).skipped["spec_cpu2017"]
+        in plan(tmp_path, about=facts(**room), **settings).skipped["spec_cpu2017"]
     )
-    installed = facts(**room, cached=(f"spec_cpu/{given['sha256'][:12]}/complete",))
-    assert plan(tmp_path, about=installed, **given).steps
-    assert plan(tmp_path, about=facts(**room), disk="30GB", **given).steps
+    installed = facts(**room, cached=(f"spec_cpu/{settings['sha256'][:12]}/complete",))
+    assert plan(tmp_path, about=installed, **settings).steps
+    assert plan(tmp_path, about=facts(**room), disk="30GB", **settings).steps
 
 
 def test_an_ordinary_user_needs_a_tool_that_unpacks_and_compilers_that_are_there(tmp_path: Path) -> None:
     iso = tmp_path / "cpu.iso"
     iso.write_bytes(b"medium")
-    given: dict[str, Any] = {"tree": "", "iso": str(iso), "sha256": hashlib.sha256(b"medium").hexdigest()}
+    settings: dict[str, Any] = {"tree": "", "iso": str(iso), "sha256": hashlib.sha256(b"medium").hexdigest()}
     bare = {k: v for k, v in COMPILERS.items() if k != "bsdtar"}
     user = facts(root=False, tools=bare)
     assert (
         "needs bsdtar, xorriso or 7z to unpack the medium"
-        in plan(tmp_path, about=user, **given).skipped["spec_cpu2017"]
+        in plan(tmp_path, about=user, **settings).skipped["spec_cpu2017"]
     )
     assert plan(tmp_path, about=user).steps, "a tree needs none"
-    assert plan(tmp_path, about=facts(root=True, tools=bare), **given).steps, "root may mount"
+    assert plan(tmp_path, about=facts(root=True, tools=bare), **settings).steps, "root may mount"
     no_fortran = facts(root=False, tools={"gcc": "/usr/bin/gcc", "g++": "/usr/bin/g++"})
-    said = plan(tmp_path, about=no_fortran).skipped["spec_cpu2017"]
+    reason = plan(tmp_path, about=no_fortran).skipped["spec_cpu2017"]
     assert (
-        said
+        reason
         == "needs gcc g++ gfortran: sudo apt-get install gcc g++ gfortran, or let Fleetmark do it as root (--become)"
     )
     assert plan(tmp_path, about=no_fortran, cc="clang", cxx="clang++", fc="flang").steps
@@ -225,10 +225,11 @@ def test_what_changes_the_programs_makes_another_deployment(tmp_path: Path) -> N
 def test_mistakes_are_refused_before_any_host_is_touched(tmp_path: Path, settings: dict[str, Any], words: str) -> None:
     iso = tmp_path / "cpu.iso"
     iso.write_bytes(b"medium")
-    known = {"ISO": str(iso), "SUM": hashlib.sha256(b"medium").hexdigest()}
-    settings = {k: known.get(v, v) if isinstance(v, str) else v for k, v in settings.items()}
+    replacements = {"ISO": str(iso), "SUM": hashlib.sha256(b"medium").hexdigest()}
+    settings = {k: replacements.get(v, v) if isinstance(v, str) else v for k, v in settings.items()}
     with pytest.raises(
-        FleetmarkError, match=words.replace("SUM;", known["SUM"] + ";").replace("has SUM", "has " + known["SUM"])
+        FleetmarkError,
+        match=words.replace("SUM;", replacements["SUM"] + ";").replace("has SUM", "has " + replacements["SUM"]),
     ):
         settings_of(suite(tmp_path, **settings), {})
 
@@ -250,13 +251,17 @@ def config(tmp_path: Path, release: int, gcc: int, arch: str = "x86_64", **setti
     manifest = workloads.load(f"spec_cpu{release}")
     params = {"release": release, "cc": "gcc", "cxx": "g++", "fc": "gfortran", "base_flags": "-O3", "peak_flags": "-Ofast",
               "huge_pages": False, "threads": 6, **settings}  # fmt: skip
-    known = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
+    variables = yaml.safe_load((ROLE / "defaults" / "main.yml").read_text())
     if release == 2026:
         tasks = yaml.safe_load((PLAYBOOKS / "roles" / "spec_cpu2026" / "tasks" / "deploy.yml").read_text())
-        known |= tasks[0]["vars"]
-    values = {**known, "fm_params": params, "fm_seen": {"gcc": gcc, "arch": arch, "compiler": f"gcc {gcc}", "cpus": 2}}
+        variables |= tasks[0]["vars"]
+    values = {
+        **variables,
+        "fm_params": params,
+        "fm_seen": {"gcc": gcc, "arch": arch, "compiler": f"gcc {gcc}", "cpus": 2},
+    }
     environment = jinja2.Environment(trim_blocks=True, undefined=jinja2.StrictUndefined)
-    values["fm_sections"] = environment.from_string(known["fm_sections"]).render(values)
+    values["fm_sections"] = environment.from_string(variables["fm_sections"]).render(values)
     text = environment.from_string((ROLE / "templates" / "config.cfg.j2").read_text()).render(values)
     file = tmp_path / f"{release}-{gcc}.cfg"
     file.write_text(text)
@@ -264,9 +269,9 @@ def config(tmp_path: Path, release: int, gcc: int, arch: str = "x86_64", **setti
     return Config(file, {*sections, *SUITES, *(b for s in SUITES for b in manifest.parameters[s].default)})
 
 
-def flags(made: Config, benchmark: str, tune: str = "base") -> dict[str, str]:
+def flags(parsed: Config, benchmark: str, tune: str = "base") -> dict[str, str]:
     release = 2017 if benchmark[0] in "56" else 2026
-    return made.of(benchmark, tune, [s for s in SUITES if benchmark in benchmarks(release, s)])
+    return parsed.of(benchmark, tune, [s for s in SUITES if benchmark in benchmarks(release, s)])
 
 
 def test_2017_gets_what_each_gcc_needs(tmp_path: Path) -> None:
@@ -291,21 +296,21 @@ def test_2017_gets_what_each_gcc_needs(tmp_path: Path) -> None:
 def test_base_has_the_same_optimisation_throughout_a_suite(tmp_path: Path) -> None:
     """SPEC's rule: in base only portability flags may differ from benchmark to benchmark."""
     for release in (2017, 2026):
-        made = config(tmp_path, release, 14)
+        parsed = config(tmp_path, release, 14)
         for name in SUITES:
-            every = [flags(made, b) for b in benchmarks(release, name)]
+            every = [flags(parsed, b) for b in benchmarks(release, name)]
             assert len({tuple((k, v) for k, v in sorted(f.items()) if "PORTABILITY" not in k) for f in every}) == 1, (
                 name
             )
             assert all(f["OPTIMIZE"] == "-O3" for f in every)
-    assert flags(made, "777.zstd_r", "peak")["OPTIMIZE"] == "-Ofast"
+    assert flags(parsed, "777.zstd_r", "peak")["OPTIMIZE"] == "-Ofast"
 
 
 def test_threads_only_in_speed_runs(tmp_path: Path) -> None:
-    made = config(tmp_path, 2017, 12)
-    assert "-fopenmp" in flags(made, "619.lbm_s")["EXTRA_OPTIMIZE"]
-    assert "EXTRA_OPTIMIZE" not in flags(made, "519.lbm_r")
-    assert flags(made, "627.cam4_s")["preENV_OMP_STACKSIZE"] == "120M"
+    parsed = config(tmp_path, 2017, 12)
+    assert "-fopenmp" in flags(parsed, "619.lbm_s")["EXTRA_OPTIMIZE"]
+    assert "EXTRA_OPTIMIZE" not in flags(parsed, "519.lbm_r")
+    assert flags(parsed, "627.cam4_s")["preENV_OMP_STACKSIZE"] == "120M"
     new = config(tmp_path, 2026, 14)
     assert new.of("800.pot3d_s", "base", ["fpspeed", "doconcurrent"])["EXTRA_FOPTIMIZE"] == "-ftree-parallelize-loops=6"
     assert new.of("801.xz_s", "base", ["intspeed", "cxxthreads"])["EXTRA_OPTIMIZE"] == "-pthread"
@@ -314,8 +319,8 @@ def test_threads_only_in_speed_runs(tmp_path: Path) -> None:
 
 
 def test_huge_pages_are_asked_for_in_the_config_alone(tmp_path: Path) -> None:
-    made = config(tmp_path, 2017, 12, huge_pages=True)
-    assert made.sections[0][2]["preENV_GLIBC_TUNABLES"] == "glibc.malloc.hugetlb=1"
+    parsed = config(tmp_path, 2017, 12, huge_pages=True)
+    assert parsed.sections[0][2]["preENV_GLIBC_TUNABLES"] == "glibc.malloc.hugetlb=1"
     assert "GLIBC" not in config(tmp_path, 2017, 12).text
 
 
@@ -450,9 +455,9 @@ def test_the_compiler_says_which_gcc_it_is(tmp_path: Path) -> None:
         )
         (tmp_path / name).chmod(0o755)
     path = f"{tmp_path}:{os.environ['PATH']}"
-    seen = {c: yaml.safe_load(look("", c, c, c, path=path).stdout) for c in ("gcc", "clang", "odd")}
-    assert {c: s["gcc"] for c, s in seen.items()} == {"gcc": 13, "clang": 0, "odd": 0}
-    assert seen["gcc"]["compiler"] == "gcc 1"
+    reports = {c: yaml.safe_load(look("", c, c, c, path=path).stdout) for c in ("gcc", "clang", "odd")}
+    assert {c: s["gcc"] for c, s in reports.items()} == {"gcc": 13, "clang": 0, "odd": 0}
+    assert reports["gcc"]["compiler"] == "gcc 1"
     missing = look("", "gcc", "no-such-compiler -m64", "gcc", path=path)
     assert "no no-such-compiler on this host" in missing.stderr
 
@@ -493,12 +498,12 @@ def test_copies_are_bound_by_what_is_there(tmp_path: Path) -> None:
         folder.mkdir()
         for tool in (*usual, *tools):
             (folder / tool).symlink_to(shutil.which(tool) or pytest.skip(f"no {tool} here"))
-        said = wrapper(folder, "bindings", two, "0-1", PATH=str(folder))
-        binds = re.findall(r"^   (bind\d+) = (\d+)$", said, re.MULTILINE)
+        printed = wrapper(folder, "bindings", two, "0-1", PATH=str(folder))
+        binds = re.findall(r"^   (bind\d+) = (\d+)$", printed, re.MULTILINE)
         if name:
-            assert re.search(rf"submit = {name}.*\$BIND \$command$", said, re.MULTILINE)
+            assert re.search(rf"submit = {name}.*\$BIND \$command$", printed, re.MULTILINE)
             assert binds == [("bind0", "0"), ("bind1", "1")]
-            asked = wrapper(folder, "bindings", {}, "0-1", PATH=str(folder), BIND="1,0,4-5")
-            assert re.findall(r"bind\d+ = (\d+)", asked) == ["1", "0", "4", "5"]
+            bound = wrapper(folder, "bindings", {}, "0-1", PATH=str(folder), BIND="1,0,4-5")
+            assert re.findall(r"bind\d+ = (\d+)", bound) == ["1", "0", "4", "5"]
         else:
-            assert said == "", "copies run unbound rather than not at all"
+            assert printed == "", "copies run unbound rather than not at all"

@@ -1,4 +1,4 @@
-"""A host's document of facts at the door: whatever it is, facts or one sentence; bounds, sizes, control characters."""
+"""Checks of a host's document of facts: any input gives facts or one sentence; bounds, sizes, control characters."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ def facts(doc: Any) -> Facts:
 def refused(doc: Any) -> str:
     with pytest.raises(FleetmarkError) as error:
         facts(doc)
-    said = str(error.value)
-    assert said.isprintable() and len(said) < 400 and "gather them again" in said
-    return said
+    message = str(error.value)
+    assert message.isprintable() and len(message) < 400 and "gather them again" in message
+    return message
 
 
 def answered(command: str, out: str) -> dict[str, Any]:
@@ -52,11 +52,11 @@ def answered(command: str, out: str) -> dict[str, Any]:
 
 def total(doc: Any) -> None:
     try:
-        found = facts(doc)
+        result = facts(doc)
     except FleetmarkError as error:
         assert str(error).isprintable()
     else:
-        assert Facts.model_validate_json(found.model_dump_json()) == found
+        assert Facts.model_validate_json(result.model_dump_json()) == result
 
 
 @given(JSON)
@@ -196,22 +196,22 @@ def test_figures_that_cannot_be_are_unknown_and_noted() -> None:
             ]
         }
     )
-    found = facts(doc)
-    (nic,) = (nic for nic in found.nics if nic.name == "eth0")
+    result = facts(doc)
+    (nic,) = (nic for nic in result.nics if nic.name == "eth0")
     assert (nic.mtu, nic.numa_node, nic.state) == (None, None, "up")
-    assert [(disk.name, disk.size) for disk in found.disks] == [("sdz", 10**17), ("sdy", None)]
-    assert "The interface eth0: what the host says of mtu, numa_node cannot be, and is left out." in found.notes
+    assert [(disk.name, disk.size) for disk in result.disks] == [("sdz", 10**17), ("sdy", None)]
+    assert "The interface eth0: what the host says of mtu, numa_node cannot be, and is left out." in result.notes
 
 
 def test_control_characters_do_not_pass() -> None:
     doc = document(hostname="web\x1b]0;pwned\x07\n1\u202e", user="ro\tot", nics=["eth\x00\x9b0"])
     doc["files"]["/sys/class/dmi/id/sys_vendor"] = "Ac\x1b[31mme\r\nInc\u200b"
     doc["uname"]["release"] = "6.1\ud800"
-    found = facts(doc)
-    assert (found.hostname, found.user, found.vendor) == ("web]0;pwned 1", "ro ot", "Ac[31mme  Inc")
-    assert (found.nics[0].name, found.kernel) == ("eth0", "6.1")
-    assert all(note.isprintable() for note in found.notes)
-    assert Facts.model_validate_json(found.model_dump_json()) == found
+    result = facts(doc)
+    assert (result.hostname, result.user, result.vendor) == ("web]0;pwned 1", "ro ot", "Ac[31mme  Inc")
+    assert (result.nics[0].name, result.kernel) == ("eth0", "6.1")
+    assert all(note.isprintable() for note in result.notes)
+    assert Facts.model_validate_json(result.model_dump_json()) == result
 
 
 @pytest.mark.parametrize(

@@ -29,15 +29,15 @@ def nested(**fields: str) -> bytes:
 
 
 def test_nested_json_of_lscpu() -> None:
-    said = parse("lscpu", nested(**{"Core(s) per socket": "16", "Socket(s)": "2", "Thread(s) per core": "2"}))
-    assert (said["model"], said["cores"], said["sockets"]) == ("M", 32, 2)
-    (l3,) = said["caches"]
+    parsed = parse("lscpu", nested(**{"Core(s) per socket": "16", "Socket(s)": "2", "Thread(s) per core": "2"}))
+    assert (parsed["model"], parsed["cores"], parsed["sockets"]) == ("M", 32, 2)
+    (l3,) = parsed["caches"]
     assert (l3["size"], l3["instances"], l3["total"]) == (32 << 20, 2, 64 << 20)
-    assert said["vulnerabilities"] == {"Mds": "Not affected"}
+    assert parsed["vulnerabilities"] == {"Mds": "Not affected"}
 
 
 def test_mixed_cores_are_summed() -> None:
-    said = parse(
+    parsed = parse(
         "lscpu",
         text(
             *("Architecture: aarch64", "CPU(s): 6", "On-line CPU(s) list: 0-5", "Vendor ID: ARM"),
@@ -46,26 +46,26 @@ def test_mixed_cores_are_summed() -> None:
             *("Core(s) per socket: 2", "Socket(s): 1", "CPU max MHz: 1800.0000"),
         ),
     )
-    assert (said["model"], said["cores"], said["sockets"]) == ("Cortex-A53 + Cortex-A72", 6, 1)
-    assert said["max_hz"] == 1.8e9
+    assert (parsed["model"], parsed["cores"], parsed["sockets"]) == ("Cortex-A53 + Cortex-A72", 6, 1)
+    assert parsed["max_hz"] == 1.8e9
 
 
 def test_arm_guest_with_clusters_and_no_name() -> None:
-    said = parse(
+    parsed = parse(
         "lscpu",
         text(
             *("Architecture: aarch64", "CPU(s): 8", "Vendor ID: 0x41", "Model name: -", "Thread(s) per core: 1"),
             *("Core(s) per cluster: 4", "Socket(s): -", "Cluster(s): 2"),
         ),
     )
-    assert said["cores"] == 8
-    assert "model" not in said
-    assert "sockets" not in said
+    assert parsed["cores"] == 8
+    assert "model" not in parsed
+    assert "sockets" not in parsed
 
 
 def test_old_lscpu_gives_one_cache_and_no_count() -> None:
-    said = parse("lscpu", text("Architecture: x86_64", "CPU(s): 8", "L1d cache: 32K", "L3 cache: 33792K"))
-    assert [(c["size"], c["instances"]) for c in said["caches"]] == [(32 << 10, None), (33 << 20, None)]
+    parsed = parse("lscpu", text("Architecture: x86_64", "CPU(s): 8", "L1d cache: 32K", "L3 cache: 33792K"))
+    assert [(c["size"], c["instances"]) for c in parsed["caches"]] == [(32 << 10, None), (33 << 20, None)]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_old_dmidecode_says_mhz_and_clock_speed() -> None:
 
 
 def test_flash_is_no_memory() -> None:
-    said = parse(
+    parsed = parse(
         "dmidecode",
         text(
             *("Handle 0x0001, DMI type 16, 23 bytes", "Physical Memory Array", "\tUse: Flash Memory", ""),
@@ -103,20 +103,20 @@ def test_flash_is_no_memory() -> None:
             *("Handle 0x0004, DMI type 17, 34 bytes", "Memory Device", "\tArray Handle: 0x0002", "\tSize: 16 GB"),
         ),
     )
-    assert [slot["size"] for slot in said["memory"]] == [16 << 30]
+    assert [slot["size"] for slot in parsed["memory"]] == [16 << 30]
 
 
 DISK = {"name": "sda", "kname": "sda", "maj:min": "8:0", "type": "disk", "size": "1000204886016", "rota": "1"}
 
 
 def in_use(**fields: Any) -> tuple[str, ...]:
-    said = parse("lsblk", json.dumps({"blockdevices": [DISK | fields]}).encode())
-    return tuple(said["disks"][0]["in_use"])
+    parsed = parse("lsblk", json.dumps({"blockdevices": [DISK | fields]}).encode())
+    return tuple(parsed["disks"][0]["in_use"])
 
 
 def test_a_blank_disk_is_free_with_numbers_as_text() -> None:
-    said = parse("lsblk", json.dumps({"blockdevices": [DISK]}).encode())
-    (disk,) = said["disks"]
+    parsed = parse("lsblk", json.dumps({"blockdevices": [DISK]}).encode())
+    (disk,) = parsed["disks"]
     assert (disk["in_use"], disk["size"], disk["rotational"]) == ((), 1000204886016, True)
 
 
@@ -146,7 +146,7 @@ def test_memory_disks_and_optical_drives_are_no_disks() -> None:
 
 
 def test_downgraded_link_with_remarks() -> None:
-    said = parse(
+    parsed = parse(
         "lspci",
         text(
             "10000:e1:00.0 Non-Volatile memory controller: Some Company: NVMe SSD (rev 01) (prog-if 02 [NVM Express])",
@@ -154,13 +154,13 @@ def test_downgraded_link_with_remarks() -> None:
             "\t\tLnkSta:\tSpeed 8GT/s (downgraded), Width x2 (strange)",
         ),
     )
-    (ssd,) = said["functions"]
+    (ssd,) = parsed["functions"]
     assert (ssd["address"], ssd["name"]) == ("10000:e1:00.0", "Some Company: NVMe SSD")
     assert (ssd["speed"], ssd["max_speed"], ssd["width"], ssd["max_width"]) == (8.0, 32.0, 2, 4)
 
 
 @pytest.mark.parametrize(
-    "said",
+    "parsed",
     [
         "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",
         "Failed to initialize NVML: Driver/library version mismatch",
@@ -168,14 +168,14 @@ def test_downgraded_link_with_remarks() -> None:
         "",
     ],
 )
-def test_nvidia_smi_in_words(said: str) -> None:
+def test_nvidia_smi_in_words(parsed: str) -> None:
     with pytest.raises(ParseError) as refused:
-        parse("nvidia_smi", said.encode())
-    assert refused.value.got == said
+        parse("nvidia_smi", parsed.encode())
+    assert refused.value.got == parsed
 
 
 def test_old_xml_names_of_nvidia_smi() -> None:
-    said = parse(
+    parsed = parse(
         "nvidia_smi",
         b"<?xml version='1.0'?><!DOCTYPE nvidia_smi_log SYSTEM 'nvsmi_device_v11.dtd'><nvidia_smi_log>"
         b"<driver_version>470.57.02</driver_version><gpu id='00000000:3B:00.0'><product_name>Tesla T4</product_name>"
@@ -183,7 +183,7 @@ def test_old_xml_names_of_nvidia_smi() -> None:
         b"</power_readings><clocks_throttle_reasons><clocks_throttle_reason_hw_thermal_slowdown>Active"
         b"</clocks_throttle_reason_hw_thermal_slowdown></clocks_throttle_reasons></gpu></nvidia_smi_log>\nWARNING: x",
     )
-    (gpu,) = said["gpus"]
+    (gpu,) = parsed["gpus"]
     assert (gpu["memory"], gpu["power_limit"], gpu["slowdown"]) == (15109 << 20, 70.0, ("hw_thermal_slowdown",))
     assert "ecc_uncorrected" not in gpu
 
@@ -191,9 +191,9 @@ def test_old_xml_names_of_nvidia_smi() -> None:
 def test_rocm_smi_whatever_its_capitals() -> None:
     for series in ("Card series", "Card Series"):
         cards = {"card0": {series: "AMD Instinct MI300X", "VRAM Total Memory (B)": "205822885888"}}
-        said = parse("rocm_smi", json.dumps(cards | {"system": {"Driver version": "6.7.0"}}).encode())
-        assert said["gpus"] == [{"index": 0, "name": "AMD Instinct MI300X", "memory": 205822885888}]
-        assert said["driver"] == "6.7.0"
+        parsed = parse("rocm_smi", json.dumps(cards | {"system": {"Driver version": "6.7.0"}}).encode())
+        assert parsed["gpus"] == [{"index": 0, "name": "AMD Instinct MI300X", "memory": 205822885888}]
+        assert parsed["driver"] == "6.7.0"
 
 
 def test_a_tool_nobody_reads() -> None:
@@ -209,8 +209,8 @@ T4 = (
 
 
 def query(*rows: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = parse("nvidia_smi", text(T4, *rows))["gpus"]
-    return found
+    gpus: list[dict[str, Any]] = parse("nvidia_smi", text(T4, *rows))["gpus"]
+    return gpus
 
 
 def test_columns_of_a_card_that_has_few() -> None:

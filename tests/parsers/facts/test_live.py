@@ -75,10 +75,10 @@ def test_processors(facts: Facts) -> None:
 
 def test_last_level_cache(facts: Facts) -> None:
     # The kernel's word, not getconf's: glibc takes an AMD guest's from a CPUID leaf that describes the whole package.
-    said = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
-    if not said.exists():
+    size = Path("/sys/devices/system/cpu/cpu0/cache/index3/size")
+    if not size.exists():
         pytest.skip("this machine shows no L3")
-    assert int(said.read_text().strip().removesuffix("K")) << 10 in {c.size for c in facts.cpu.caches if c.level == 3}
+    assert int(size.read_text().strip().removesuffix("K")) << 10 in {c.size for c in facts.cpu.caches if c.level == 3}
 
 
 def test_memory(facts: Facts) -> None:
@@ -106,11 +106,11 @@ def test_work_folder(facts: Facts) -> None:
 
 
 def test_work_folder_that_does_not_exist_yet(tmp_path: Path) -> None:
-    said = gather({"probe": [], "work": str(tmp_path / "not/yet")})["statvfs"]
-    assert said["checked"] == str(tmp_path)
-    assert said["total_bytes"] == shutil.disk_usage(tmp_path).total
+    space = gather({"probe": [], "work": str(tmp_path / "not/yet")})["statvfs"]
+    assert space["checked"] == str(tmp_path)
+    assert space["total_bytes"] == shutil.disk_usage(tmp_path).total
     kind = subprocess.run(["findmnt", "-n", "-o", "FSTYPE", "-T", tmp_path], capture_output=True, text=True, check=True)
-    assert said["fstype"] == kind.stdout.strip()
+    assert space["fstype"] == kind.stdout.strip()
 
 
 def test_network(facts: Facts) -> None:
@@ -154,6 +154,6 @@ def test_a_command_that_hangs_does_not_keep_the_others(tmp_path: Path) -> None:
     doc = gather({"probe": [], "work": str(tmp_path), "seconds": 1}, path=f"{tmp_path}:{os.environ['PATH']}")
     assert time.monotonic() - began < 20
     assert doc["commands"]["nvidia_smi"]["err"] == "no answer in time"
-    found = normalise(doc, skew=None, root=False, work_dir=str(tmp_path))
-    assert found.cpu.threads == os.cpu_count()
-    assert any("nvidia-smi gave no answer in time" in note for note in found.notes)
+    result = normalise(doc, skew=None, root=False, work_dir=str(tmp_path))
+    assert result.cpu.threads == os.cpu_count()
+    assert any("nvidia-smi gave no answer in time" in note for note in result.notes)

@@ -113,17 +113,17 @@ def uses(name: str) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("name", ["vm_root.json", "vm_nobody.json", "vm_udev_nobody.json"])
 def test_disks_in_use(name: str) -> None:
-    found = uses(name)
-    assert {disk: found[disk] & use for disk, use in USES.items()} == USES
+    in_use = uses(name)
+    assert {disk: in_use[disk] & use for disk, use in USES.items()} == USES
     sizes = {disk.name: disk.size for disk in facts(name).disks}
     assert sizes == {n: (100 if n.startswith("nvme") else 200) * MIB for n in (*USES, "sdf", "nvme0n1", "nvme1n1")}
 
 
 def test_root_knows_a_blank_disk_from_a_held_one_without_udev() -> None:
-    found = uses("vm_root.json")
-    assert found["nvme0n1"] == set()
-    assert found["nvme1n1"] == {"holds ext4 (nvme1n1)"}
-    assert found["sdf"] == {"claimed (sdf): the kernel refuses an exclusive open"}
+    in_use = uses("vm_root.json")
+    assert in_use["nvme0n1"] == set()
+    assert in_use["nvme1n1"] == {"holds ext4 (nvme1n1)"}
+    assert in_use["sdf"] == {"claimed (sdf): the kernel refuses an exclusive open"}
 
 
 def test_who_cannot_see_calls_no_disk_free() -> None:
@@ -133,17 +133,17 @@ def test_who_cannot_see_calls_no_disk_free() -> None:
 
 
 def test_signatures_as_udev_tells_them() -> None:
-    found = uses("vm_udev_nobody.json")
-    assert {disk: found[disk] & use for disk, use in SIGNATURES.items()} == SIGNATURES
-    assert found["nvme0n1"] == found["sdf"] == set()
+    in_use = uses("vm_udev_nobody.json")
+    assert {disk: in_use[disk] & use for disk, use in SIGNATURES.items()} == SIGNATURES
+    assert in_use["nvme0n1"] == in_use["sdf"] == set()
 
 
 def test_container_sees_no_free_disk() -> None:
     doc = document("vm_udev_nobody.json")
     doc["commands"]["systemd_detect_virt"]["out"] = "docker\n"
-    found = normalise(doc, skew=None, root=True, work_dir="/srv")
-    assert found.virtualisation == "docker"
-    assert all(disk.in_use for disk in found.disks)
+    result = normalise(doc, skew=None, root=True, work_dir="/srv")
+    assert result.virtualisation == "docker"
+    assert all(disk.in_use for disk in result.disks)
 
 
 @pytest.mark.parametrize("gone", ["lsblk", "mountinfo"])
@@ -179,7 +179,7 @@ def test_pcie_links_of_lspci_and_of_sysfs() -> None:
     behind = [link for link in by_lspci.values() if link.kind == "Non-Volatile memory controller"]
     assert [(link.speed, link.width) for link in behind] == [(2.5, 1), (2.5, 1)]
     assert (by_lspci[ROOT_PORT_16].speed, by_lspci[ROOT_PORT_16].width) == (2.5, 1)
-    # Nobody may read capabilities: there the links come from sysfs, and must be the same.
+    # Capabilities are not readable: the links come from sysfs and must be the same.
     assert {link.address: link for link in facts("vm_nobody.json").pcie} == by_lspci
 
 

@@ -52,12 +52,12 @@ def damaged(raw: bytes, seed: int) -> bytes:
 
 def total(tool: str, raw: bytes) -> None:
     try:
-        said = parse(tool, raw)
+        parsed = parse(tool, raw)
     except ParseError as refused:
         assert str(refused).startswith(f"{tool}")
     else:
-        assert said
-        json.dumps(said)
+        assert parsed
+        json.dumps(parsed)
 
 
 @pytest.mark.parametrize("tool", tools())
@@ -116,10 +116,10 @@ def test_damaged_document(data: st.DataObject) -> None:
             holder[path[-1]] = data.draw(VALUES)
     before = copy.deepcopy(doc)
     try:
-        found = normalise(doc, skew=None, root=False, work_dir="/tmp/x")
+        result = normalise(doc, skew=None, root=False, work_dir="/tmp/x")
     except FleetmarkError as refused:
         assert "gather them again" in str(refused)
     else:
-        assert isinstance(found, Facts)
-        assert Facts.model_validate_json(found.model_dump_json()).hostname == found.hostname
+        assert isinstance(result, Facts)
+        assert Facts.model_validate_json(result.model_dump_json()).hostname == result.hostname
     assert repr(doc) == repr(before), "the document was changed"

@@ -55,13 +55,13 @@ def read(*rows: dict[str, Any], name: str = "x.json") -> Table:
     return mlperf.read(json.dumps(rows).encode(), name)
 
 
-def points(found: Table) -> list[tuple[str, str, float, str]]:
-    return [(r.measurement.case, r.measurement.metric, r.measurement.value, r.measurement.unit) for r in found.rows]
+def points(table: Table) -> list[tuple[str, str, float, str]]:
+    return [(r.measurement.case, r.measurement.metric, r.measurement.value, r.measurement.unit) for r in table.rows]
 
 
 def test_a_row_of_inference() -> None:
-    found = read({**CM, "weight_data_types": "{'unet': 'FP8', 'vae': 'fp32'}"})
-    ((name, labels),) = found.machines.items()
+    table = read({**CM, "weight_data_types": "{'unet': 'FP8', 'vae': 'fp32'}"})
+    ((name, labels),) = table.machines.items()
     assert name == "Acme/one-8x v4.1"
     assert {k: labels[k] for k in ("round", "submitter", "division", "availability", "suite", "precision")} == {
         "round": "v4.1",
@@ -72,8 +72,8 @@ def test_a_row_of_inference() -> None:
         "precision": "fp32+fp8",
     }
     assert (labels["accelerators"], labels["gpus"], labels["nodes"], labels["has_power"]) == ("16", "16", "2", "false")
-    (row,) = found.rows
-    assert points(found) == [("resnet50 Offline", "samples_per_second", 100.0, "1/s")]
+    (row,) = table.rows
+    assert points(table) == [("resnet50 Offline", "samples_per_second", 100.0, "1/s")]
     assert (row.class_, row.version, row.standing, row.headline) == ("gpu-offline", "v4.1", None, True)
 
 
@@ -110,9 +110,9 @@ def test_scenarios(scenario: str, unit: str, metric: str, value: float, base: st
 )
 def test_rounds_that_scored_tokens_and_printed_samples(model: str, scenario: str, round_: str, metric: str) -> None:
     unit = "Samples/s" if scenario == "Offline" else "Queries/s"
-    found = read({**CM, "Model": model, "MlperfModel": model, "Scenario": scenario, "version": round_, "Units": unit})
-    assert found.rows[0].measurement.metric == metric
-    assert any("taken as tokens/s" in n for n in found.notes) == (metric == "tokens_per_second")
+    table = read({**CM, "Model": model, "MlperfModel": model, "Scenario": scenario, "version": round_, "Units": unit})
+    assert table.rows[0].measurement.metric == metric
+    assert any("taken as tokens/s" in n for n in table.notes) == (metric == "tokens_per_second")
 
 
 def test_power_describes_and_a_row_of_its_own_needs_no_result() -> None:
@@ -127,7 +127,7 @@ def test_power_describes_and_a_row_of_its_own_needs_no_result() -> None:
 
 
 def test_rows_that_repeat_are_taken_once_and_others_are_left_out_with_their_reason() -> None:
-    found = read(
+    table = read(
         CM,
         {**CM, "SystemType": "datacenter"},
         {**CM, "Result": 0, "Scenario": "Server"},
@@ -135,8 +135,8 @@ def test_rows_that_repeat_are_taken_once_and_others_are_left_out_with_their_reas
         {**CM, "Result": -5, "Model": "bert-99", "MlperfModel": "bert-99"},
         {**CM, "errors": 2, "Model": "bert-99", "MlperfModel": "bert-99"},
     )
-    assert points(found) == [("resnet50 Offline", "samples_per_second", 100.0, "1/s")]
-    assert found.left_out == {
+    assert points(table) == [("resnet50 Offline", "samples_per_second", 100.0, "1/s")]
+    assert table.left_out == {
         "the same row again": 1,
         "samples_per_second: zero": 1,
         "latency: no value": 1,
@@ -146,13 +146,13 @@ def test_rows_that_repeat_are_taken_once_and_others_are_left_out_with_their_reas
 
 
 def test_divisions_and_powered_runs_are_machines_of_their_own() -> None:
-    found = read(CM, {**CM, "Division": "open", "Model": "mobilenet"}, {**CM, "has_power": "True"})
-    assert list(found.machines) == ["Acme/one-8x v4.1", "Acme/one-8x v4.1 open", "Acme/one-8x v4.1 power"]
-    assert [p[0] for p in points(found)] == ["resnet50 Offline", "mobilenet Offline", "resnet50 Offline"]
+    table = read(CM, {**CM, "Division": "open", "Model": "mobilenet"}, {**CM, "has_power": "True"})
+    assert list(table.machines) == ["Acme/one-8x v4.1", "Acme/one-8x v4.1 open", "Acme/one-8x v4.1 power"]
+    assert [p[0] for p in points(table)] == ["resnet50 Offline", "mobilenet Offline", "resnet50 Offline"]
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("printed", "meant"),
     [
         ("Available on-premise", "available"),
         ("cloud", "available"),
@@ -161,8 +161,8 @@ def test_divisions_and_powered_runs_are_machines_of_their_own() -> None:
         ("Research, Development, or Internal (RDI)", "rdi"),
     ],
 )
-def test_availability_in_one_word(said: str, meant: str) -> None:
-    assert next(iter(read({**CM, "Availability": said}).machines.values()))["availability"] == meant
+def test_availability_in_one_word(printed: str, meant: str) -> None:
+    assert next(iter(read({**CM, "Availability": printed}).machines.values()))["availability"] == meant
 
 
 def test_one_name_for_a_benchmark_in_every_form() -> None:
@@ -179,8 +179,8 @@ def test_one_name_for_a_benchmark_in_every_form() -> None:
         "a#": "",
         "Nodes": 1,
     }
-    found = read(summary, {**summary, "UsedModel": "resnet50", "Model": "resnet"})
-    assert [p[0] for p in points(found)] == ["llama3.1-405b Offline", "resnet50 Offline"]
+    table = read(summary, {**summary, "UsedModel": "resnet50", "Model": "resnet"})
+    assert [p[0] for p in points(table)] == ["llama3.1-405b Offline", "resnet50 Offline"]
     header = "round,submitter,division,platform,model,scenario,result,units\n"
     rows = mlperf.read((header + "v5.1,Acme,closed,one-8x,resnet,Offline,5.0,Samples/s\n").encode())
     assert [p[0] for p in points(rows)] == ["resnet50 Offline"]
@@ -204,19 +204,19 @@ def test_what_does_not_come_from_mlcommons_is_unverified(
 
 
 def test_training() -> None:
-    found = read(TRAINING, TRAINING, {**TRAINING, "accelerators_count": 16, "Result": 1.5})
-    assert list(found.machines) == ["Acme/one v3.0 accelerators=8", "Acme/one v3.0 accelerators=16"]
-    (first, _) = found.rows
+    table = read(TRAINING, TRAINING, {**TRAINING, "accelerators_count": 16, "Result": 1.5})
+    assert list(table.machines) == ["Acme/one v3.0 accelerators=8", "Acme/one v3.0 accelerators=16"]
+    (first, _) = table.rows
     m = first.measurement
     assert (m.workload, m.case, m.metric, m.value, m.unit) == ("mlperf_training", "bert", "time_to_train", 150.0, "s")
     assert (m.better, first.class_, first.standing) == (Better.LOWER, "gpu-train", None)
-    labels = found.machines["Acme/one v3.0 accelerators=8"]
+    labels = table.machines["Acme/one v3.0 accelerators=8"]
     assert (labels["availability"], labels["suite"], labels["gpus"]) == ("available", "training", "8")
-    assert found.left_out == {"the same row again": 1}
+    assert table.left_out == {"the same row again": 1}
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "words"),
     [
         (
             [CM, {**CM, "Units": "Bananas/s"}],
@@ -235,10 +235,10 @@ def test_training() -> None:
         ([{**CM, "Result": 0}], "none of its 1 rows has a figure to import: samples_per_second: zero (1)"),
     ],
 )
-def test_what_is_refused(rows: list[dict[str, Any]], said: str) -> None:
+def test_what_is_refused(rows: list[dict[str, Any]], words: str) -> None:
     with pytest.raises(FleetmarkError) as error:
         read(*rows)
-    assert said in str(error.value) and "\n" not in str(error.value)
+    assert words in str(error.value) and "\n" not in str(error.value)
 
 
 @lru_cache(maxsize=2)
@@ -260,9 +260,9 @@ def of_corpus(name: str) -> Table:
     ],
 )
 def test_rounds_of_the_corpus_and_their_rows_in_the_table_of_all_rounds(name: str, rows: int, again: int) -> None:
-    found, every = of_corpus(name), of_corpus("mlperf_inference_all_rounds.csv")
-    assert (found.read, found.left_out.get("the same row again", 0)) == (rows, again)
-    assert {r.standing for r in found.rows} == {None}
+    table, every = of_corpus(name), of_corpus("mlperf_inference_all_rounds.csv")
+    assert (table.read, table.left_out.get("the same row again", 0)) == (rows, again)
+    assert {r.standing for r in table.rows} == {None}
     round_ = name.split("_")[1]
 
     def closed(t: Table) -> set[tuple[str, str, str, float]]:
@@ -272,7 +272,7 @@ def test_rounds_of_the_corpus_and_their_rows_in_the_table_of_all_rounds(name: st
             if r.headline and t.machines[r.machine]["division"] == "closed" and r.version == round_
         }
 
-    assert closed(found) == closed(every) and closed(found)
+    assert closed(table) == closed(every) and closed(table)
 
 
 @absent
@@ -280,21 +280,21 @@ def test_rounds_of_the_corpus_and_their_rows_in_the_table_of_all_rounds(name: st
     ("name", "rows"), [("1.0", 131), ("1.1", 108), ("2.0", 234), ("2.1", 144), ("3.0", 214), ("all", 831)]
 )
 def test_training_of_the_corpus(name: str, rows: int) -> None:
-    found = of_corpus(f"mlperf-training_{name}_cm4mlperf-results.json")
-    assert found.read == len(found.rows) == rows
-    assert {(r.measurement.metric, r.measurement.unit, r.standing) for r in found.rows} == {
+    table = of_corpus(f"mlperf-training_{name}_cm4mlperf-results.json")
+    assert table.read == len(table.rows) == rows
+    assert {(r.measurement.metric, r.measurement.unit, r.standing) for r in table.rows} == {
         ("time_to_train", "s", None)
     }
     raw = json.loads((PUBLISHED / f"mlperf-training_{name}_cm4mlperf-results.json").read_text())
-    assert found.rows[0].measurement.value == pytest.approx(raw[0]["Result"] * 60)
+    assert table.rows[0].measurement.value == pytest.approx(raw[0]["Result"] * 60)
 
 
 @absent
 @pytest.mark.parametrize("name", ["unofficial_v5.0_summary.csv", "unofficial_v5.0_summary_results.json"])
 def test_unofficial_results_are_unverified(name: str) -> None:
-    found = of_corpus(name)
-    assert len(found.rows) == 45
-    assert {r.standing for r in found.rows} == {Standing.UNVERIFIED}
+    table = of_corpus(name)
+    assert len(table.rows) == 45
+    assert {r.standing for r in table.rows} == {Standing.UNVERIFIED}
 
 
 @absent
@@ -307,11 +307,11 @@ def test_both_unofficial_tables_say_the_same() -> None:
 
 @absent
 def test_power_rows_of_v40_have_their_power() -> None:
-    found = of_corpus("inference_v4.0_cm4mlperf-results.json.gz")
-    assert Counter(r.measurement.metric for r in found.rows if not r.headline) == {"energy": 616, "power": 368}
+    table = of_corpus("inference_v4.0_cm4mlperf-results.json.gz")
+    assert Counter(r.measurement.metric for r in table.rows if not r.headline) == {"energy": 616, "power": 368}
     (max_q,) = [
         r.measurement.value
-        for r in found.rows
+        for r in table.rows
         if r.machine == "Dell/XE9680_H100_SXM_80GBx8_TRT_MaxQ v4.0 power"
         and (r.measurement.case, r.measurement.metric) == ("resnet50 Offline", "power")
     ]

@@ -40,33 +40,33 @@ def parquet(rows: list[dict[str, object]]) -> bytes:
         ("JSON", json.dumps(ROWS).encode(), ["row 1", "row 2"]),
         ("JSON lines", b"\n".join(json.dumps(r).encode() for r in ROWS) + b"\n\n", ["line 1", "line 2"]),
         ("Parquet", parquet([dict(r) for r in ROWS]), ["row 1", "row 2"]),
-        ("CSV", gzip.compress(CSV), ["line 2", "line 3"]),
-        ("Parquet", gzip.compress(parquet([dict(r) for r in ROWS])), ["row 1", "row 2"]),
+        ("CSV", gzip.compress(CSV, mtime=0), ["line 2", "line 3"]),
+        ("Parquet", gzip.compress(parquet([dict(r) for r in ROWS]), mtime=0), ["row 1", "row 2"]),
     ],
 )
 def test_every_form_has_the_same_rows(form: str, raw: bytes, places: list[str]) -> None:
-    found = records(raw)
-    assert found.form == form
-    assert list(found.columns) == ["machine", "benchmark", "value", "unit"]
-    assert [dict(cells) for _, cells in found.rows] == ROWS
-    assert [place for place, _ in found.rows] == places
+    result = records(raw)
+    assert result.form == form
+    assert list(result.columns) == ["machine", "benchmark", "value", "unit"]
+    assert [dict(cells) for _, cells in result.rows] == ROWS
+    assert [place for place, _ in result.rows] == places
 
 
 def test_header_cells_lose_tabs_and_the_index_column_its_place() -> None:
-    found = records(b',Hardware Vendor\t,"# Chips "\n0,Dell Inc.,2\n')
-    assert list(found.columns) == ["Hardware Vendor", "# Chips"]
-    assert found.rows[0][1]["Hardware Vendor"] == "Dell Inc."
+    result = records(b',Hardware Vendor\t,"# Chips "\n0,Dell Inc.,2\n')
+    assert list(result.columns) == ["Hardware Vendor", "# Chips"]
+    assert result.rows[0][1]["Hardware Vendor"] == "Dell Inc."
 
 
 def test_types_of_parquet_and_json() -> None:
-    found = records(parquet([{"machine": "h", "value": Decimal("1.50"), "n": 8.0, "on": True, "no": None}]))
-    cells = found.rows[0][1]
+    result = records(parquet([{"machine": "h", "value": Decimal("1.50"), "n": 8.0, "on": True, "no": None}]))
+    cells = result.rows[0][1]
     assert figure(cells["value"]) == (1.5, "")
     assert [words(cells[c]) for c in ("n", "on", "no")] == ["8", "true", ""]
 
 
 @pytest.mark.parametrize(
-    ("cell", "said"),
+    ("cell", "why"),
     [
         (None, "no value"),
         ("  ", "no value"),
@@ -84,17 +84,17 @@ def test_types_of_parquet_and_json() -> None:
         ([1], "not a number"),
     ],
 )
-def test_what_is_no_figure_says_why(cell: object, said: str) -> None:
-    assert figure(cell) == (0.0, said)
+def test_what_is_no_figure_says_why(cell: object, why: str) -> None:
+    assert figure(cell) == (0.0, why)
 
 
 @pytest.mark.parametrize(
-    ("raw", "said"),
+    ("raw", "message"),
     [
         (b"", "empty; there is nothing to import"),
         (b" \n ", "empty"),
-        (gzip.compress(b""), "empty"),
-        (gzip.compress(CSV)[:-12], "gzip data that is damaged or not whole"),
+        (gzip.compress(b"", mtime=0), "empty"),
+        (gzip.compress(CSV, mtime=0)[:-12], "gzip data that is damaged or not whole"),
         (b"\x1f\x8bnot gzip at all", "gzip data that is damaged or not whole"),
         (json.dumps(ROWS).encode()[:-9], "JSON that is damaged or not whole"),
         (b"[" * 100_000, "JSON that is damaged or not whole"),
@@ -110,10 +110,10 @@ def test_what_is_no_figure_says_why(cell: object, said: str) -> None:
         (b"machine,benchmark\n", "CSV with no rows: columns are machine, benchmark"),
     ],
 )
-def test_damaged_files_say_what_is_wrong(raw: bytes, said: str) -> None:
+def test_damaged_files_say_what_is_wrong(raw: bytes, message: str) -> None:
     with pytest.raises(FleetmarkError) as error:
         records(raw)
-    assert said in str(error.value) and "\n" not in str(error.value)
+    assert message in str(error.value) and "\n" not in str(error.value)
 
 
 SAMPLES = (
@@ -135,7 +135,7 @@ def test_nothing_but_one_sentence_comes_of_broken_bytes(sample: bytes, data: st.
     cut = bytes(raw[: data.draw(st.integers(0, len(raw)))])
     for read in (mlperf.read, spec.read, table.read):
         try:
-            found = read(cut, "int.csv")
+            result = read(cut, "int.csv")
         except FleetmarkError:
             continue
-        assert found.rows and all(r.measurement.value > 0 and r.machine in found.machines for r in found.rows)
+        assert result.rows and all(r.measurement.value > 0 and r.machine in result.machines for r in result.rows)

@@ -24,7 +24,7 @@ HEAD = "machine,benchmark,value,unit"
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "base", "made", "of"),
+    ("value", "unit", "base", "expected", "of"),
     [
         ("2", "GB/s", "B/s", 2e9, ""),
         ("2", "MiB/s", "B/s", 2 * 2**20, ""),
@@ -47,11 +47,11 @@ HEAD = "machine,benchmark,value,unit"
         ("40", "1/s", "1/s", 40, ""),
     ],
 )
-def test_units(value: str, unit: str, base: str, made: float, of: str) -> None:
+def test_units(value: str, unit: str, base: str, expected: float, of: str) -> None:
     (row,) = read(HEAD, f"h1,x,{value},{unit}").rows
     m = row.measurement
     assert (m.unit, m.labels.get("of", "")) == (base, of)
-    assert m.value == pytest.approx(made)
+    assert m.value == pytest.approx(expected)
     assert m.better is (Better.LOWER if base in ("s", "J") else Better.HIGHER)
 
 
@@ -61,24 +61,24 @@ def test_an_unknown_unit_names_the_row(unit: str) -> None:
 
 
 def test_everything_that_may_be_said() -> None:
-    found = read(
+    result = read(
         "Machine,Benchmark,Value,Unit,Metric,Better,Class,Repeat,Workload,Standing,gen,site",
         "h1,nginx,10,score,rps,higher,web,0,web,,old,ams",
         "h1,nginx,11,score,rps,higher,web,1,web,,old,",
         "h2,nginx,20,score,rps,higher,web,0,web,estimate,new,fra",
     )
-    assert found.machines == {"h1": {"gen": "old", "site": "ams"}, "h2": {"gen": "new", "site": "fra"}}
-    first = found.rows[0]
+    assert result.machines == {"h1": {"gen": "old", "site": "ams"}, "h2": {"gen": "new", "site": "fra"}}
+    first = result.rows[0]
     m = first.measurement
     assert (m.workload, m.case, m.metric, m.unit, m.better) == ("web", "nginx", "rps", "1", Better.HIGHER)
     assert (first.class_, first.headline, first.place) == ("web", True, "line 2")
-    assert [r.repeat for r in found.rows] == [0, 1, 0]
-    assert [r.standing for r in found.rows] == [None, None, Standing.ESTIMATE]
+    assert [r.repeat for r in result.rows] == [0, 1, 0]
+    assert [r.standing for r in result.rows] == [None, None, Standing.ESTIMATE]
 
 
 def test_defaults() -> None:
-    found = read(HEAD, "h1,x,5,ms", "h1,x,5,ms", "h1,y,5,samples/s")
-    assert [(r.measurement.workload, r.measurement.metric, r.class_, r.repeat) for r in found.rows] == [
+    result = read(HEAD, "h1,x,5,ms", "h1,x,5,ms", "h1,y,5,samples/s")
+    assert [(r.measurement.workload, r.measurement.metric, r.class_, r.repeat) for r in result.rows] == [
         ("table", "time", "other", 0),
         ("table", "time", "other", 1),  # without the column repeat, every row is one
         ("table", "rate", "other", 0),
@@ -86,9 +86,9 @@ def test_defaults() -> None:
 
 
 def test_values_that_are_none_are_counted() -> None:
-    found = read(HEAD, "h1,x,5,ms", "h2,x,0,ms", "h3,x,-1,ms", "h4,x,n/a,ms", "h5,x,,ms", "h6,x,0.0,ms")
-    assert found.left_out == {"zero": 2, "negative": 1, "not a number": 1, "no value": 1}
-    assert list(found.machines) == ["h1"] and found.read == 6
+    result = read(HEAD, "h1,x,5,ms", "h2,x,0,ms", "h3,x,-1,ms", "h4,x,n/a,ms", "h5,x,,ms", "h6,x,0.0,ms")
+    assert result.left_out == {"zero": 2, "negative": 1, "not a number": 1, "no value": 1}
+    assert list(result.machines) == ["h1"] and result.read == 6
 
 
 def test_a_repeat_that_stands_twice() -> None:
@@ -98,7 +98,7 @@ def test_a_repeat_that_stands_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "words"),
     [
         (["machine,benchmark,value", "h,x,1"], "without the column unit: it needs machine, benchmark, value, unit"),
         (["host,bench,value,units", "h,x,1,s"], "'units' may be unit"),
@@ -113,5 +113,5 @@ def test_a_repeat_that_stands_twice() -> None:
         ([HEAD, "h1,x,0,s", "h1,x,nan,s"], "none of its 2 rows has a figure to import: zero (1); not a number (1)"),
     ],
 )
-def test_what_is_refused(lines: list[str], said: str) -> None:
-    assert said in refused(*lines)
+def test_what_is_refused(lines: list[str], words: str) -> None:
+    assert words in refused(*lines)

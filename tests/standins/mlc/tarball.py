@@ -62,5 +62,5 @@ def _by_mode(fixture: str) -> dict[str, str]:
 def _single() -> dict[str, str]:
     """Modes that a whole run does not have."""
     runs = re.split(r"^\[root@.*\./mlc --", (FIXTURES / "v3.7_modes.txt").read_text(), flags=re.MULTILINE)[1:]
-    found = {run.split(None, 1)[0]: run.partition("\n\n")[2].partition("\n")[2] for run in runs}
-    return {mode: found[mode].lstrip("\n") for mode in ("max_bandwidth", "idle_latency")}
+    by_mode = {run.split(None, 1)[0]: run.partition("\n\n")[2].partition("\n")[2] for run in runs}
+    return {mode: by_mode[mode].lstrip("\n") for mode in ("max_bandwidth", "idle_latency")}

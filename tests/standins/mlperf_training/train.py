@@ -1,4 +1,4 @@
-"""Plays a training: replays retinanet.txt, which lies beside it, as a log of now and of the seed in SEED.
+"""A stand-in for a training: replays retinanet.txt beside it as a log with the current time and the seed in SEED.
 
     train.py LOG [stretch=1.5] [evals=2] [then=hang|kill|abort]
 
@@ -18,8 +18,8 @@ MARK = ":::MLLOG "
 
 
 def main(path, *settings):
-    told = dict(word.split("=", 1) for word in settings)
-    stretch, evals = float(told.get("stretch", 1)), int(told.get("evals", 99))
+    options = dict(word.split("=", 1) for word in settings)
+    stretch, evals = float(options.get("stretch", 1)), int(options.get("evals", 99))
     records = [json.loads(line[len(MARK) :]) for line in Path(__file__).with_name("retinanet.txt").open()]
     begin, now = records[0]["time_ms"], time.time() * 1000
     with Path("/dev/stdout" if path == "-" else path).open("a") as out:
@@ -40,11 +40,11 @@ def main(path, *settings):
                 break
         if evals:
             return
-        if told["then"] == "abort":
+        if options["then"] == "abort":
             stop = records[-1]
             stop["metadata"].update(status="aborted", epoch_num=99)
             log(stop)
-        elif told["then"] == "hang":
+        elif options["then"] == "hang":
             out.write("[rank 3] Watchdog caught collective operation timeout\n")
             out.flush()
             time.sleep(1000)

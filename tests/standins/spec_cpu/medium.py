@@ -2,7 +2,7 @@
 
     python tests/standins/spec_cpu/medium.py OUT.iso [2017|2026] ['{"seconds": 0.1, ...}']
 
-What the installed tree does is told by ``standin.json`` in it, overlaid on a host by ``/etc/spec_standin.json``:
+``standin.json`` in the installed tree sets its behaviour; ``/etc/spec_standin.json`` on a host overrides it:
 ``seconds``, what a benchmark takes; ``end``, benchmark to CE, RE, VE or hang (``"502.gcc_r peak": "CE"`` for one tune);
 ``install``: ``fail`` ends the installation half way.
 """
@@ -22,7 +22,7 @@ from typing import Any
 HERE = Path(__file__).parent
 
 
-def make(out: Path, release: int = 2017, told: Mapping[str, Any] | None = None) -> Path:
+def make(out: Path, release: int = 2017, behaviour: Mapping[str, Any] | None = None) -> Path:
     """The medium of ``release`` at ``out``: a tar where its name says so, an ISO image otherwise."""
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
@@ -43,7 +43,7 @@ def make(out: Path, release: int = 2017, told: Mapping[str, Any] | None = None) 
             "suites": suites,
             "seconds": 0.1,
         }
-        (kit / "standin.json").write_text(json.dumps({**about, **(told or {})}))
+        (kit / "standin.json").write_text(json.dumps({**about, **(behaviour or {})}))
         if out.suffix in (".tar", ".tgz", ".xz"):
             with tarfile.open(out, "w") as tar:
                 tar.add(root, arcname=f"cpu{release}")

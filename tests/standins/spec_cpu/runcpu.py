@@ -2,7 +2,7 @@
 """Plays SPEC's runcpu: takes its options, builds with the compilers that the config file names, runs copies through its
 submit command, and leaves log, CSV, text and raw report in the forms that SPEC's tools have.
 
-The "benchmarks" sleep. What they end in is told by standin.json in the tree and /etc/spec_standin.json: see medium.py.
+The "benchmarks" sleep. Their outcome is set by standin.json in the tree and /etc/spec_standin.json: see medium.py.
 """
 # ruff: noqa: T201
 
@@ -48,7 +48,7 @@ def now() -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S")
 
 
-def told() -> dict[str, Any]:
+def behaviour() -> dict[str, Any]:
     doc: dict[str, Any] = json.loads((TOP / "standin.json").read_text())
     more = Path("/etc/spec_standin.json")
     return doc | (json.loads(more.read_text()) if more.exists() else {})
@@ -61,9 +61,9 @@ class Runcpu:
         self.options, self.about = options, about
         self.suites: dict[str, dict[str, str]] = about["suites"]
         names = {name: suite for suite, inside in self.suites.items() for name in inside}
-        known = {*names, *self.suites, "default", "specrate", "specspeed"}
+        sections = {*names, *self.suites, "default", "specrate", "specspeed"}
         if about["release"] >= 2026:
-            known |= {"openmp", "cxxthreads", "doconcurrent"}
+            sections |= {"openmp", "cxxthreads", "doconcurrent"}
         self.chosen: list[str] = []
         suites = set()
         for target in options.targets:
@@ -74,21 +74,21 @@ class Runcpu:
         if len(suites) != 1:
             raise Wrong(f"several suites at once: {', '.join(options.targets)}")
         suite = suites.pop()
-        self.config = Config(Path(options.config), known)
+        self.config = Config(Path(options.config), sections)
         tunes = ["base", "peak"] if options.tune == "all" else [options.tune]
         many = options.copies if suite.endswith("rate") else options.threads
-        whole = list(self.suites[suite])
+        full_suite = list(self.suites[suite])
         self.results = Results(
-            about["release"], about["version"], suite, whole, options.size, many, tunes, options.reportable
+            about["release"], about["version"], suite, full_suite, options.size, many, tunes, options.reportable
         )
         if options.reportable and not (
-            options.size == "ref" and self.chosen == whole and options.iterations in (2, 3) and "base" in tunes
+            options.size == "ref" and self.chosen == full_suite and options.iterations in (2, 3) and "base" in tunes
         ):
             raise Wrong("A reportable run needs a whole suite, the workload ref, 2 or 3 iterations, and base tuning")
         self.root = Path(options.output_root or TOP)
         self.sets = [suite, f"spec{self.results.mode}"] + (["openmp"] if self.results.mode == "speed" else [])
 
-    # The log lies in tmp until the end, as it does where the config file has preENV settings.
+    # The log is in tmp until the end, as it is where the config file has preENV settings.
     def begin(self) -> None:
         self.began = time.time()
         stem = f"CPU{self.results.release}.001"
@@ -125,8 +125,8 @@ class Runcpu:
 
     def fate(self, name: str, tune: str) -> str | None:
         ends = self.about.get("end", {})
-        found: str | None = ends.get(f"{name} {tune}") or ends.get(name)
-        return found
+        fate: str | None = ends.get(f"{name} {tune}") or ends.get(name)
+        return fate
 
     def build(self, name: str, tune: str) -> Path | None:
         """The benchmark's program; None where it does not compile."""
@@ -218,36 +218,36 @@ class Runcpu:
         return text.replace("$BIND", settings[f"bind{numbers[copy % len(numbers)]}"] if numbers else "")
 
     def work(self) -> None:
-        found = self.results
+        results = self.results
         self.say("Compiling Binaries")
-        programs = {(name, tune): self.build(name, tune) for tune in found.tunes for name in self.chosen}
+        programs = {(name, tune): self.build(name, tune) for tune in results.tunes for name in self.chosen}
         if missing := [key for key, program in programs.items() if program is None]:
-            self.say(f"Build errors for {found.suite}: {', '.join(f'{name}({tune}; CE)' for name, tune in missing)}")
-            found.runs |= {key: [("CE", None)] for key in missing}
-            found.errors += [f"Error {name}: Error with make!" for name, _ in missing]
+            self.say(f"Build errors for {results.suite}: {', '.join(f'{name}({tune}; CE)' for name, tune in missing)}")
+            results.runs |= {key: [("CE", None)] for key in missing}
+            results.errors += [f"Error {name}: Error with make!" for name, _ in missing]
             if not self.options.ignore_errors:
                 raise Wrong("Stopping because of build errors: ignore_errors is off")
         self.say("Setting Up Run Directories\nRunning Benchmarks")
-        for size in ("test", "train", "ref") if found.reportable else (found.size,):
-            for iteration in range(self.options.iterations if size == found.size else 1):
+        for size in ("test", "train", "ref") if results.reportable else (results.size,):
+            for iteration in range(self.options.iterations if size == results.size else 1):
                 for (name, tune), program in programs.items():
                     if program is None:
                         continue
                     ended = self.measure(name, tune, program, size, iteration + 1)
-                    if size == found.size:
-                        found.runs.setdefault((name, tune), []).append(ended)
+                    if size == results.size:
+                        results.runs.setdefault((name, tune), []).append(ended)
                     if ended[0] != "S" and not self.options.ignore_errors:
                         raise Wrong("Stopping because of run errors: ignore_errors is off")
         for word, good in (("Success", True), ("Error", False)):
-            names = [name for (name, _), runs in found.runs.items() for status, _ in runs if (status == "S") == good]
+            names = [name for (name, _), runs in results.runs.items() for status, _ in runs if (status == "S") == good]
             if names:
                 self.say(f"{word}: {' '.join(f'{names.count(name)}x{name}' for name in dict.fromkeys(names))}")
-        self.say(f"Producing Raw Reports\n label: {self.config.label}\n  workload: {found.kind} ({found.size})")
-        for suffix, text in (("rsf", found.raw()), ("csv", found.csv()), ("txt", found.text())):
-            file = f"{self.stem}.{found.suite}.{found.kind}.{suffix}"
+        self.say(f"Producing Raw Reports\n label: {self.config.label}\n  workload: {results.kind} ({results.size})")
+        for suffix, text in (("rsf", results.raw()), ("csv", results.csv()), ("txt", results.text())):
+            file = f"{self.stem}.{results.suite}.{results.kind}.{suffix}"
             Path(file).write_text(text)
             self.say(f"    format: {suffix} -> {file}")
-        shutil.copy(self.config.path, f"{self.stem}.{found.suite}.{found.kind}.cfg")
+        shutil.copy(self.config.path, f"{self.stem}.{results.suite}.{results.kind}.cfg")
 
 
 def options_of(argv: list[str]) -> argparse.Namespace:
@@ -269,7 +269,7 @@ def options_of(argv: list[str]) -> argparse.Namespace:
 
 
 def main() -> int:
-    about = told()
+    about = behaviour()
     print(f"SPEC CPU {about['release']}: a stand-in\n\nruncpu v6612", flush=True)
     try:
         runcpu = Runcpu(options_of(sys.argv[1:]), about)

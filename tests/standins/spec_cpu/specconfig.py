@@ -1,4 +1,4 @@
-"""Reads a config file as SPEC's tools do, far enough to notice nonsense. It lies beside the stand-in's runcpu."""
+"""Reads a config file as SPEC's tools do, far enough to detect mistakes. It is beside the stand-in's runcpu."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Wrong(Exception):
 class Config:
     """Sections (who, tune, settings), and what runcpu itself has noted below __HASH__: what it built, and out of what."""
 
-    def __init__(self, path: Path, known: Iterable[str]) -> None:
-        self.path, self.known = path, set(known)
+    def __init__(self, path: Path, sections: Iterable[str]) -> None:
+        self.path, self.names = path, set(sections)
         self.macros: dict[str, str] = {}
         self.sections: list[tuple[set[str], str, dict[str, str]]] = [({"default"}, "default", {})]
         if not path.is_file():
@@ -60,7 +60,7 @@ class Config:
     def _line(self, line: str, number: int) -> None:
         if match := re.fullmatch(r"([\w.,-]+)(?:=(\w+))?(?:=[\w.-]+)?:", line):
             who = set(match[1].split(","))
-            if unknown := who - self.known:
+            if unknown := who - self.names:
                 raise Wrong(f"line {number} of the config file: unknown section specifier '{', '.join(unknown)}'")
             if match[2] not in (None, "default", "base", "peak"):
                 raise Wrong(f"line {number} of the config file: unknown tuning level '{match[2]}'")
@@ -71,14 +71,14 @@ class Config:
             raise Wrong(f"line {number} of the config file makes no sense: '{line}'")
 
     def of(self, benchmark: str, tune: str, sets: Iterable[str]) -> dict[str, str]:
-        """The settings of one benchmark: what is said of it alone comes before its sets, they before the rest."""
-        found: dict[str, str] = {}
+        """The settings of one benchmark: its own have priority over those of its sets, these over the rest."""
+        options: dict[str, str] = {}
         for rank in ({"default"}, set(sets), {benchmark}):
             for level in ("default", tune):
                 for who, its, settings in self.sections:
                     if its == level and who & rank:
-                        found |= settings
-        return found
+                        options |= settings
+        return options
 
     def note(self, benchmark: str, tune: str, opthash: str) -> None:
         self.built[f"{benchmark}={tune}"] = opthash

@@ -1,4 +1,4 @@
-"""Results in the forms of SPEC's reports: CSV, text and raw. It lies beside the stand-in's runcpu."""
+"""Results in the forms of SPEC's reports: CSV, text and raw. It is beside the stand-in's runcpu."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Results:
         return (self.many if self.mode == "rate" else 1) * REFERENCE_S / took
 
     def selected(self, benchmark: str, tune: str) -> int | None:
-        """Which run stands for the benchmark: the median; of two, the slower. None where one failed."""
+        """The selected run of the benchmark: the median; of two, the slower. None where one failed."""
         runs = self.runs.get((benchmark, tune), [])
         times = sorted((took, i) for i, (status, took) in enumerate(runs) if status == "S" and took)
         return times[len(times) // 2][1] if times and len(times) == len(runs) else None
@@ -71,17 +71,17 @@ class Results:
         """Why SPEC would not publish it, in its tools' words."""
         if self.valid:
             return []
-        found = [] if self.reportable else ["'reportable' flag not set during run"]
+        reasons = [] if self.reportable else ["'reportable' flag not set during run"]
         if self.size != "ref":
-            found.append(f"Input set must be 'ref{self.mode}' for a reportable run; this was '{self.size}'")
+            reasons.append(f"Input set must be 'ref{self.mode}' for a reportable run; this was '{self.size}'")
         for tune in self.tunes:
             for name in self.benchmarks:
                 runs = self.runs.get((name, tune), [])
                 bad = [status for status, _ in runs if status != "S"]
                 if len(runs) - len(bad) < 2:
-                    found.append(f"{name} ({tune}) did not have enough runs!")
-                found += [f"Run of {name} ({tune}) was not valid; status is {status}" for status in bad]
-        return found + self.errors
+                    reasons.append(f"{name} ({tune}) did not have enough runs!")
+                reasons += [f"Run of {name} ({tune}) was not valid; status is {status}" for status in bad]
+        return reasons + self.errors
 
     def csv(self) -> str:
         est = "" if self.valid else "Est. "

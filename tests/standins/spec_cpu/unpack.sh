@@ -8,8 +8,8 @@ chmod 755 "$2/bin/runcpu"
 python3 - "$2" <<'EOP'
 import json, os, sys
 tree = sys.argv[1]
-with open(os.path.join(tree, "standin.json")) as told:
-    suites = json.load(told)["suites"]
+with open(os.path.join(tree, "standin.json")) as file:
+    suites = json.load(file)["suites"]
 for names in suites.values():
     for name in names:
         os.makedirs(os.path.join(tree, "benchspec", "CPU", name))

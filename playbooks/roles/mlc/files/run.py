@@ -1,8 +1,8 @@
-"""Runs MLC and leaves the host as it was: run.py MLC OPTION...
+"""Runs MLC and restores the host's state: run.py MLC OPTION...
 
 MLC switches the prefetchers off while it measures, which takes root and the kernel's msr module. Where we are root, the
-module is loaded for the time of the run. Should MLC end without putting the prefetchers back (killed, crashed), that is
-done here: nothing that runs later on this host would be right otherwise.
+module is loaded for the time of the run. If MLC ends without restoring the prefetchers (killed, crashed), that is
+done here: later measurements on this host would be wrong otherwise.
 
 Standard library only, Python 3.6 and later. The exit status is MLC's; 127 where it cannot be started.
 """
@@ -13,11 +13,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-MODULE = Path("/sys/module/msr")  # there while the kernel has the module, loaded or built in
+MODULE = Path("/sys/module/msr")  # exists while the kernel has the module, loaded or built in
 CPUS = Path("/dev/cpu")
 PREFETCHERS = 0x1A4  # MISC_FEATURE_CONTROL: its low bits switch prefetchers of this core off
-PATIENCE_S = 1.5  # for MLC to end by itself; whoever ends us gives us 3 s in all
-AWAITED = {signal.SIGTERM, signal.SIGCHLD}  # held back and taken one at a time, so that none comes half-way
+PATIENCE_S = 1.5  # for MLC to end by itself; the runner kills this process after 3 s
+AWAITED = {signal.SIGTERM, signal.SIGCHLD}  # blocked and taken one at a time
 
 
 def main(argv):
@@ -34,21 +34,21 @@ def main(argv):
     put_back(before)
     if loaded:
         modprobe("-r", "msr")
-    if status < 0:  # said last: the last words are what a report shows
+    if status < 0:  # printed last: a report shows the last line
         say(f"MLC was killed by signal {-status}")
         return 128 - status
     return status
 
 
 def prepare():
-    """In MLC's process: our SIGTERM reaches it too, but it is to end by the SIGINT that people end it with."""
+    """In MLC's process: ignore the SIGTERM that reaches it too; MLC restores its state on SIGINT."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, AWAITED)
 
 
 def follow(mlc):
-    """Its exit status, or the signal that killed it, negative; where we are asked to end, it is ended first."""
+    """MLC's exit status, or the negative signal that killed it; on SIGTERM, MLC is ended first."""
     while mlc.poll() is None:
         if signal.sigwait(AWAITED) == signal.SIGTERM:
             mlc.send_signal(signal.SIGINT)
@@ -62,7 +62,7 @@ def follow(mlc):
 
 
 def modprobe(*words):
-    """Whether it did. It says nothing: without the module MLC itself tells what is amiss."""
+    """Whether it succeeded. Prints nothing: without the module MLC itself prints the error."""
     try:
         return subprocess.call(["modprobe", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0
     except OSError:
@@ -70,14 +70,14 @@ def modprobe(*words):
 
 
 def prefetchers():
-    """The register of every CPU that lets us read it."""
-    found = {}
+    """The register of every CPU where it can be read."""
+    values = {}
     for path in CPUS.glob("[0-9]*/msr"):
         try:
-            found[path] = transfer(path, os.O_RDONLY, lambda file: os.pread(file, 8, PREFETCHERS))
+            values[path] = transfer(path, os.O_RDONLY, lambda file: os.pread(file, 8, PREFETCHERS))
         except OSError:
             continue  # not root, a CPU without it, or a hypervisor that hides it
-    return found
+    return values
 
 
 def put_back(before):

@@ -39,8 +39,8 @@ class Engine:
         self.waiting: queue.SimpleQueue[tuple[Sequence[int], Sequence[int]]] = queue.SimpleQueue()
         self.instances = len(cpus)
         ready = threading.Barrier(self.instances + 1)
-        for i, own in enumerate(cpus):
-            threading.Thread(target=self._guard, args=(i, own, ready), daemon=True).start()
+        for i, cpu_set in enumerate(cpus):
+            threading.Thread(target=self._guard, args=(i, cpu_set, ready), daemon=True).start()
         ready.wait()
 
     def issue(self, ids: Sequence[int], indices: Sequence[int]) -> None:
@@ -50,7 +50,7 @@ class Engine:
             self.waiting.put((ids[at : at + share], indices[at : at + share]))
 
     def flush(self) -> None:
-        """Nothing is held back, so there is nothing to send on."""
+        """Required by LoadGen; no query is delayed, so nothing is pending."""
 
     def seconds(self, count: int) -> float:
         """How long a query of ``count`` samples takes, the first of them onwards."""
@@ -64,14 +64,14 @@ class Engine:
                     over.set()
 
         self.done = done
-        known = len(next(iter(self.samples.values())))
+        size = len(next(iter(self.samples.values())))
         begun = time.perf_counter()
-        self.issue(range(count), [i % known for i in range(count)])
+        self.issue(range(count), [i % size for i in range(count)])
         over.wait()
         return time.perf_counter() - begun
 
     def _guard(self, i: int, cpus: frozenset[int], ready: threading.Barrier) -> None:
-        """A worker that fails ends the process: LoadGen would wait for its answers for ever."""
+        """A worker that fails ends the process, because LoadGen would wait for its answers forever."""
         try:
             self._work(i, cpus, ready)
         except BaseException as error:  # noqa: BLE001
@@ -83,7 +83,7 @@ class Engine:
     def _work(self, i: int, cpus: frozenset[int], ready: threading.Barrier) -> None:
         os.sched_setaffinity(0, cpus)  # of this thread; those that onnxruntime starts inherit it
         session = self._session(i)
-        names = [given.name for given in session.get_inputs()]
+        names = [node.name for node in session.get_inputs()]
         ready.wait()
         while True:
             ids, indices = self.waiting.get()
@@ -93,7 +93,7 @@ class Engine:
             self.done(ids, session.run(None, feed)[0])
 
     def _more(self, ids: Sequence[int], indices: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
-        """What waits already goes along; nothing is waited for."""
+        """Add requests that are already in the queue, without waiting."""
         try:
             while len(ids) < self.batch:
                 more = self.waiting.get_nowait()
@@ -118,10 +118,10 @@ class Engine:
             if hasattr(onnxruntime, "preload_dlls"):
                 onnxruntime.preload_dlls()  # CUDA's libraries, where they came as Python packages
             chosen = (self.provider, {"device_id": str(i % self.devices)})
-        there = onnxruntime.get_available_providers()
-        if self.provider not in there:
-            raise ValueError(f"onnxruntime has no {self.provider} here, it has {', '.join(there)}")
+        available = onnxruntime.get_available_providers()
+        if self.provider not in available:
+            raise ValueError(f"onnxruntime has no {self.provider} here, it has {', '.join(available)}")
         session = onnxruntime.InferenceSession(str(self.model), options, providers=[chosen])
-        if session.get_providers()[0] != self.provider:  # it falls back to the CPU without a word
+        if session.get_providers()[0] != self.provider:  # it falls back to the CPU silently
             raise ValueError(f"{self.provider} does not start on this host: its libraries or its device are missing")
         return session

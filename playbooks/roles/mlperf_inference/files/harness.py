@@ -1,7 +1,7 @@
 """Runs one scenario of MLPerf Inference on this host: the real LoadGen in front of a network with made-up weights.
 
-Settings are those that LoadGen itself brings for the current rules (its own mlperf.conf); a shorter duration than the
-rules want makes a short run, and says so. Leaves LoadGen's logs and harness.json in the current folder.
+Settings are those of LoadGen's own mlperf.conf for the current rules. A shorter duration than the rules require is
+a short run, marked as such. Leaves LoadGen's logs and harness.json in the current folder.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from typing import Any
 
 LOGS = ("mlperf_log_summary.txt", "mlperf_log_detail.txt")
 LARGE = 256 << 10  # a detail log of more bytes is packed
-WARM_S = 3.0  # how long passes run before anything counts, and how long the pace is looked at; less in runs below 12 s
-SPARE = 1.2  # Offline: more samples than the pace asks for, lest a quicker machine ends before its time
+WARM_S = 3.0  # warm-up time, and time to measure the pace; less in runs below 12 s
+SPARE = 1.2  # Offline: more samples than the pace requires, so that a faster phase does not end the run early
 FEWEST_SERVED = 662  # requests: LoadGen's early stopping then allows one to be late
-PROBES, ATTEMPTS, NEAR = 5, 6, 1.04  # Server: short runs, runs at full length, and what is near enough to the best rate
+PROBES, ATTEMPTS, NEAR = 5, 6, 1.04  # Server: short runs, runs at full length, ratio of rates that are close enough
 
 
 class Refusal(Exception):
-    """A run that cannot be made; the message says why and what to do."""
+    """A run is impossible; the message says why and what to do."""
 
 
 class Harness:
-    """One network, ready to be asked."""
+    """One network, ready for queries."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         import networks
@@ -49,7 +49,7 @@ class Harness:
         self.limit_s = options.latency_limit or self.network.limit_s
         path, weights = networks.write(self.network, Path.cwd(), options.seed)
         self.count = self.network.samples
-        if self.network.is_image:  # lest they stay in a cache
+        if self.network.is_image:  # so that they do not stay in a cache
             self.count = max(self.count, -(-2 * options.cache_bytes // self.network.sample_bytes))
         instances = 1 if options.scenario == "SingleStream" else options.instances
         cpus, placed = placement.place(instances, options.threads)
@@ -91,7 +91,7 @@ class Harness:
     def _singlestream(self) -> None:
         settings = self.settings()
         pace = self._pace(1)
-        settings.single_stream_expected_latency_ns = int(pace * 1e9 / 2)  # a hint: LoadGen lays queries out beforehand
+        settings.single_stream_expected_latency_ns = int(pace * 1e9 / 2)  # a hint: LoadGen generates queries in advance
         self._afford(settings.min_query_count * pace, f"at least {settings.min_query_count} requests, one by one")
         self._finish(settings)
 
@@ -122,7 +122,7 @@ class Harness:
             self._finish(settings)
             return
         alone, rate = self._pace(1), self._rate()
-        if alone > self.limit_s:  # the run below says it officially, at no great length
+        if alone > self.limit_s:  # the short run below shows it officially
             say(f"a request alone takes {alone:.4g} s: no rate keeps to {self.limit_s:g} s")
             settings.server_target_qps, settings.min_query_count = rate / 4, 1
             self._finish(settings)
@@ -131,7 +131,7 @@ class Harness:
         self._narrow(settings)
 
     def _probe(self, rate: float) -> float:
-        """The highest rate that kept to the limit in short runs, halving the span up to Offline's."""
+        """The highest rate that met the limit in short runs, by bisection up to Offline's rate."""
         low, high = 0.0, rate
         probes = self.report["probes"] = []
         for _ in range(PROBES):
@@ -142,7 +142,7 @@ class Harness:
             self._afford_requests(settings)
             text = self._start(settings, Path("probe"))
             shutil.rmtree("probe")
-            p99 = found(r"99\.00 percentile latency \(ns\) *: *([0-9]+)", text) / 1e9
+            p99 = figure(r"99\.00 percentile latency \(ns\) *: *([0-9]+)", text) / 1e9
             say(f"probe: {settings.server_target_qps:.6g}/s, 99th percentile {p99:.4g} s")
             probes.append({"qps": settings.server_target_qps, "p99_s": p99})
             if p99 <= self.limit_s:
@@ -173,7 +173,7 @@ class Harness:
             settings.server_target_qps = (low + high) / 2 if low else high * (1 - back)
             back = min(2 * back, 0.5)
 
-    # -- how fast it is, roughly
+    # -- rough speed
 
     def _pace(self, count: int) -> float:
         """Seconds that a query of ``count`` samples takes, the median of a few."""
@@ -198,7 +198,7 @@ class Harness:
         self._afford(settings.min_query_count / qps, f"at least {settings.min_query_count} requests at {qps:.3g}/s")
 
     def _afford(self, seconds: float, what: str) -> None:
-        """Refuse now what would be ended at the timeout."""
+        """Refuse a run that would exceed the timeout."""
         left = self.ends - time.monotonic()
         needed = max(seconds, self.options.duration)
         if needed > left:
@@ -210,7 +210,7 @@ class Harness:
     # -- LoadGen
 
     def rules(self, scenario: str) -> Any:
-        """What LoadGen's own configuration says for this network."""
+        """The values of LoadGen's own configuration for this network."""
         import mlperf_loadgen as loadgen
 
         settings = loadgen.TestSettings()
@@ -220,7 +220,7 @@ class Harness:
         return settings
 
     def settings(self) -> Any:
-        """The rules, as far as the duration lets us keep them."""
+        """The rules' settings, as far as the duration permits."""
         settings = self.rules(self.options.scenario)
         settings.performance_sample_count_override = self.count
         if 1000 * self.options.duration < settings.min_duration_ms and self.options.scenario == "Offline":
@@ -230,7 +230,7 @@ class Harness:
         return settings
 
     def _finish(self, settings: Any, keep: bool = True) -> bool:
-        """A run that may count: its logs stay if it is valid, or ``keep`` says so. Whether LoadGen found it valid."""
+        """A run that may count: its logs are kept if it is valid or ``keep``. Returns whether it is valid."""
         text = self._start(settings, Path("run"))
         valid = re.search(r"Result is *: *VALID", text) is not None
         at = f" at {settings.server_target_qps:.6g}/s" if self.options.scenario == "Server" else ""
@@ -263,7 +263,7 @@ class Harness:
             complete([answer(one, answers.ctypes.data + i * size, size) for i, one in enumerate(ids)])
 
         self.engine.done = done
-        nothing = lambda indices: None  # noqa: E731  # all samples are in memory already, as the rules want them
+        nothing = lambda indices: None  # noqa: E731  # all samples are in memory already, as the rules require
         library = loadgen.ConstructQSL(self.count, self.count, nothing, nothing)
         tested = loadgen.ConstructFastSUT(self.engine.issue, self.engine.flush)
         loadgen.StartTestWithLogSettings(tested, library, settings, logs)
@@ -272,7 +272,7 @@ class Harness:
         return (folder / LOGS[0]).read_text()
 
 
-def found(pattern: str, text: str) -> float:
+def figure(pattern: str, text: str) -> float:
     match = re.search(pattern, text)
     if match is None:
         raise Refusal(f"LoadGen's summary has no {pattern}")
@@ -280,11 +280,11 @@ def found(pattern: str, text: str) -> float:
 
 
 def versions(*names: str) -> dict[str, str]:
-    there = {}
+    result = {}
     for name in names:
         with contextlib.suppress(PackageNotFoundError):
-            there[name] = version(name)
-    return there
+            result[name] = version(name)
+    return result
 
 
 def say(text: str) -> None:

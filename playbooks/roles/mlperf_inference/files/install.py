@@ -1,8 +1,8 @@
 """Puts the harness into a folder on a host, and LoadGen's Python packages beside it: install.py DEST PYTHON
 
 DEST/packages.tar.gz is unpacked and tried, where it is there. Standard input holds the harness's files: base64 of JSON,
-name to text. harness.py comes last: where it lies, all else is whole. The last line of standard error says what is
-wrong and what to do. Python 3.6 and later, so that an older one is told what is wanted.
+name to text. harness.py comes last: where it exists, the rest is complete. The last line of standard error says what is
+wrong and what to do. Python 3.6 and later, so that an old Python gets that message.
 """
 
 import base64
@@ -26,8 +26,8 @@ def unpack(dest, archive):
     env = dict(os.environ, PYTHONPATH=os.path.join(part, "py"), PYTHONNOUSERSITE="1")
     tried = subprocess.run([sys.executable, "-c", WANTED], env=env, stderr=subprocess.PIPE, check=False)
     if tried.returncode:
-        said = tried.stderr.decode(errors="replace").strip() or "killed by signal %d" % -tried.returncode
-        sys.exit("the packages do not work with %s on this host: %s" % (sys.executable, said.splitlines()[-1]))
+        errors = tried.stderr.decode(errors="replace").strip() or "killed by signal %d" % -tried.returncode
+        sys.exit("the packages do not work with %s on this host: %s" % (sys.executable, errors.splitlines()[-1]))
     os.rename(part, folder)
     os.unlink(archive)
 

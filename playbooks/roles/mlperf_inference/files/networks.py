@@ -18,7 +18,7 @@ from onnx import TensorProto, helper
 
 OPSET, IR = 17, 8  # what every onnxruntime of recent years reads
 PAGE = 4096  # weights begin on pages, so that onnxruntime can map them
-PIECE = 1 << 22  # weights made and written at a time
+PIECE = 1 << 22  # weights generated and written at a time
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Network:
 
 
 class Graph:
-    """An ONNX graph in the making. Its weights go to a file as they are made: large ones then need little memory."""
+    """An ONNX graph under construction. Weights are written to a file as they are generated, to save memory."""
 
     def __init__(self, name: str, weights: BinaryIO, location: str, seed: int) -> None:
         self.name, self.weights, self.location = name, weights, location
@@ -56,9 +56,9 @@ class Graph:
         self.outputs.append(helper.make_tensor_value_info(name, kind, ["batch", *shape]))
 
     def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        made = f"n{len(self.nodes)}"
-        self.nodes.append(helper.make_node(operator, list(inputs), [made], **attributes))
-        return made
+        name = f"n{len(self.nodes)}"
+        self.nodes.append(helper.make_node(operator, list(inputs), [name], **attributes))
+        return name
 
     def constant(self, value: Any, kind: int) -> str:
         array = np.asarray(value)
@@ -144,11 +144,11 @@ def _small(g: Graph) -> None:
 
 def _images(*shape: int) -> Callable[[int, int], dict[str, Any]]:
     def make(count: int, seed: int) -> dict[str, Any]:
-        made = np.empty((count, *shape), np.float32)
+        images = np.empty((count, *shape), np.float32)
         rng = np.random.default_rng(seed)
-        for image in made:
+        for image in images:
             rng.standard_normal(dtype=np.float32, out=image)
-        return {"image": made}
+        return {"image": images}
 
     return make
 
@@ -175,7 +175,7 @@ def _bert(layers: int, width: int) -> Callable[[Graph], None]:
         )
         number = TensorProto.FLOAT
         by_head = g.constant([0, 0, heads, 64], TensorProto.INT64)
-        whole = g.constant([0, 0, width], TensorProto.INT64)
+        full_shape = g.constant([0, 0, width], TensorProto.INT64)
         half, one, root = (g.constant(v, number) for v in (0.5, 1.0, 2.0**0.5))
         scale = g.constant(64.0**-0.5, number)
 
@@ -198,7 +198,7 @@ def _bert(layers: int, width: int) -> Callable[[Graph], None]:
             scores = g.node("Mul", g.node("MatMul", query, key), scale)
             weights = g.node("Softmax", g.node("Add", scores, hidden), axis=-1)
             y = g.node("Transpose", g.node("MatMul", weights, value), perm=[0, 2, 1, 3])
-            y = _linear(g, g.node("Reshape", y, whole), width, width)
+            y = _linear(g, g.node("Reshape", y, full_shape), width, width)
             x = _layer_norm(g, g.node("Add", y, x), width)
             y = _linear(g, x, width, inner)
             gelu = g.node("Add", g.node("Erf", g.node("Div", y, root)), one)
@@ -235,16 +235,16 @@ NETWORKS = {
 
 
 def write(network: Network, folder: Path, seed: int) -> tuple[Path, int]:
-    """The network as an ONNX file in ``folder``, and how many weights it has; made once, whole or not at all."""
+    """The network as an ONNX file in ``folder``, and its number of weights; written once, atomically."""
     stem = f"{network.name}-{seed}"
-    path, said = folder / f"{stem}.onnx", folder / f"{stem}.count"
-    if path.exists() and said.exists():
-        return path, int(said.read_text())
+    path, count_file = folder / f"{stem}.onnx", folder / f"{stem}.count"
+    if path.exists() and count_file.exists():
+        return path, int(count_file.read_text())
     weights = folder / f"{stem}.weights"
     with weights.open("wb") as out:
         graph = Graph(network.name, out, weights.name, seed)
         network.build(graph)
-    said.write_text(str(graph.count))
+    count_file.write_text(str(graph.count))
     part = path.with_suffix(".part")
     onnx.save_model(graph.model(), str(part))
     os.replace(part, path)

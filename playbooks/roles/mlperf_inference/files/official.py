@@ -1,10 +1,11 @@
-"""Runs the user's own MLPerf command and brings together what LoadGen wrote meanwhile below a folder:
+"""Runs the user's own MLPerf command and collects the logs that LoadGen wrote meanwhile below a folder:
 
     official.py LOGS COMMAND [ENVIRONMENT]
 
-ENVIRONMENT holds lines of NAME=VALUE. Logs that lay there before and did not change are left alone. Leaves in the
-current folder mlperf_log_summary.txt (every new one, each after a line that names it, and every new accuracy.txt),
-N-mlperf_log_detail.txt.gz and N-accuracy.txt. Ends as the command did. Python 3.6 and later, standard library only.
+ENVIRONMENT holds lines of NAME=VALUE. Older logs that did not change are ignored. Leaves in the current folder
+mlperf_log_summary.txt (every new one, each after a line that names it, and every new accuracy.txt),
+N-mlperf_log_detail.txt.gz and N-accuracy.txt. Exits with the command's status. Python 3.6 and later, standard library
+only.
 """
 
 import glob
@@ -16,19 +17,19 @@ import subprocess
 import sys
 
 SUMMARY, DETAIL, ACCURACY = "mlperf_log_summary.txt", "mlperf_log_detail.txt", "accuracy.txt"
-# Folders of compliance tests, whose logs are no scores.
+# Folders of compliance tests, whose logs are not scores.
 COMPLIANCE = re.compile(r"TEST0[1-9].*|compliance", re.IGNORECASE)
 
 
 def logs_below(folder):
-    """Every log there, with what tells whether it was written anew: time, size, inode."""
-    found = {}
+    """Every log there, with time, size and inode, which change when it is written again."""
+    logs = {}
     for here, _, names in os.walk(folder):
         for name in {SUMMARY, DETAIL, ACCURACY}.intersection(names):
             path = os.path.join(here, name)
             about = os.stat(path)
-            found[path] = (about.st_mtime_ns, about.st_size, about.st_ino)
-    return found
+            logs[path] = (about.st_mtime_ns, about.st_size, about.st_ino)
+    return logs
 
 
 def run(command, environment):
@@ -45,28 +46,28 @@ def copy(path, out):
 
 
 def gather(new, folder):
-    """Bring the new logs here; gives what has to be said of them."""
-    said = []
+    """Copy the new logs here; returns one line for each."""
+    report = []
     summaries, scores = ([path for path in new if os.path.basename(path) == n] for n in (SUMMARY, ACCURACY))
     for path in list(summaries):
         if any(COMPLIANCE.fullmatch(part) for part in os.path.relpath(path, folder).split(os.sep)[:-1]):
             summaries.remove(path)
-            said.append("left out, a compliance test: " + path)
+            report.append("left out, a compliance test: " + path)
     with open(SUMMARY, "wb") as out:
         for path in summaries + scores:
             out.write(b"# " + os.fsencode(path) + b"\n")
             copy(path, out)
             out.write(b"\n")
     for number, path in enumerate(summaries, 1):
-        said.append("%d: %s" % (number, path))
+        report.append("%d: %s" % (number, path))
         detail = os.path.join(os.path.dirname(path), DETAIL)
         if detail in new:
             with gzip.open("%d-%s.gz" % (number, DETAIL), "wb") as packed:
                 copy(detail, packed)
     for number, path in enumerate(scores, 1):
-        said.append("accuracy %d: %s" % (number, path))
+        report.append("accuracy %d: %s" % (number, path))
         shutil.copyfile(path, "%d-%s" % (number, ACCURACY))
-    return said
+    return report
 
 
 def main(logs, command, environment=""):
@@ -77,10 +78,10 @@ def main(logs, command, environment=""):
     status = run(command, environment)
     try:
         new = sorted(path for path, state in logs_below(folder).items() if before.get(path) != state)
-        said = gather(new, folder)
+        report = gather(new, folder)
     except OSError as error:
         sys.exit("the logs below %s could not be brought together: %s" % (folder, error))
-    sys.stdout.write("".join(line + "\n" for line in said))
+    sys.stdout.write("".join(line + "\n" for line in report))
     if os.path.getsize(SUMMARY):
         return status
     os.unlink(SUMMARY)

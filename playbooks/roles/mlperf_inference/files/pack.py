@@ -1,10 +1,10 @@
-"""Python packages for a host's Python and CPU as one archive, made where fleetmark runs, for hosts that reach no index:
+"""Packs Python packages for a host's Python and CPU on the controller, for hosts that reach no index:
 
     pack.py ARCHIVE PYTHON ARCH WHEELS REQUIREMENT...
 
 WHEELS is a folder to take them from instead of the package index, or empty. Of several REQUIREMENTs for one package the
-last counts; any onnxruntime-NAME takes the place of onnxruntime. Prints the archive's SHA-256. What was packed once is
-kept. The last line of standard error says what is wrong and what to do.
+last counts; any onnxruntime-NAME takes the place of onnxruntime. Prints the archive's SHA-256. An existing
+archive is used again. The last line of standard error says what is wrong and what to do.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def settled(requirements: list[str]) -> list[str]:
 
 
 class Failure(Exception):
-    """What is wrong and what to do, in one sentence."""
+    """A failure; the message is one sentence: what is wrong and what to do."""
 
 
 def pack(archive: Path, python: str, arch: str, wheels: str, requirements: list[str]) -> None:
-    """Make ``archive``, whole or not at all."""
+    """Write ``archive`` atomically."""
     folder = Path(wheels).expanduser() if wheels else None
     if folder and not folder.is_dir():
         raise Failure(f"mlperf_inference.wheels: there is no folder {folder} on the machine that runs fleetmark")
@@ -49,8 +49,8 @@ def pack(archive: Path, python: str, arch: str, wheels: str, requirements: list[
             f"install fleetmark into a virtual environment that has it"
         )
     archive.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".pack-") as made:
-        target, part = Path(made) / "packages", Path(made) / "archive"
+    with tempfile.TemporaryDirectory(dir=archive.parent, prefix=".pack-") as scratch:
+        target, part = Path(scratch) / "packages", Path(scratch) / "archive"
         _install(target, python, arch, folder, requirements)
         with part.open("wb") as out, gzip.GzipFile(fileobj=out, mode="wb", compresslevel=4, mtime=0) as packed:
             with tarfile.open(fileobj=packed, mode="w|") as tar:
@@ -64,19 +64,19 @@ def _install(target: Path, python: str, arch: str, folder: Path | None, requirem
     if folder:
         words += ["--no-index", f"--find-links={folder}"]
     install = ["install", "--quiet", "--no-compile", "--retries=1", f"--target={target}"]
-    asked = [sys.executable, "-m", "pip", *install, *words, *requirements]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "pip", *install, *words, *requirements]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return
     sys.stderr.write(done.stdout + done.stderr)
-    said = done.stderr
-    errors = [line for line in said.splitlines() if line.startswith("ERROR")]
-    lacking = LACKING.search(said)
+    errors_text = done.stderr
+    errors = [line for line in errors_text.splitlines() if line.startswith("ERROR")]
+    lacking = LACKING.search(errors_text)
     if folder and lacking:
         raise Failure(
             f"mlperf_inference.wheels: {folder} has no {lacking[1]} for Python {python} on {arch}: put that wheel there"
         )
-    if UNREACHABLE.search(said):
+    if UNREACHABLE.search(errors_text):
         raise Failure(
             f"pip reaches no package index from the machine that runs fleetmark: where it does, run pip download "
             f"-d wheels {' '.join(words)} {' '.join(requirements)}, and set mlperf_inference.wheels to that folder"
@@ -90,7 +90,7 @@ def _install(target: Path, python: str, arch: str, folder: Path | None, requirem
 
 
 def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """The same archive whoever makes it."""
+    """Removes owner and time, so that the archive is reproducible."""
     entry.uid = entry.gid = entry.mtime = 0
     entry.uname = entry.gname = ""
     return entry
@@ -102,13 +102,13 @@ def main(archive: str, python: str, arch: str, wheels: str, *requirements: str) 
         if not path.exists():
             pack(path, python, arch, wheels, settled(list(requirements)))
         with path.open("rb") as packed:
-            found = hashlib.sha256()
+            digest = hashlib.sha256()
             while piece := packed.read(1 << 20):
-                found.update(piece)
+                digest.update(piece)
     except (Failure, OSError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    sys.stdout.write(found.hexdigest() + "\n")
+    sys.stdout.write(digest.hexdigest() + "\n")
     return 0
 
 

@@ -1,13 +1,13 @@
-"""Runs the user's own training and brings together the logs that it writes meanwhile below a folder:
+"""Runs the user's own training and collects the logs that it writes meanwhile below a folder:
 
     training.py --command=SHELL [--logs=FOLDER] [--env=LINES] [--seeds=A,B,...]
 
 LINES are NAME=VALUE. The seed at the place that FLEETMARK_REPEAT says becomes SEED. FOLDER may name variables ($NAME).
-Without FOLDER the command's own output is the log, and it takes this program's place.
+Without FOLDER the command's own output is the log, and the command replaces this program.
 
-What lay below FOLDER before is left alone; of a log that grew, only what was added counts. Leaves in ./collected
+Older files below FOLDER are ignored; of a log that grew, only the added part counts. Leaves in ./collected
 mllog.txt.gz (the MLPerf lines of all new logs, each log after a line that names it and before its own last line), and
-every new text file as N-NAME.gz. Ends as the command did. Python 3.6 and later, standard library only.
+every new text file as N-NAME.gz. Exits with the command's status. Python 3.6 and later, standard library only.
 """
 
 import argparse
@@ -24,22 +24,22 @@ import zlib
 OUT, MLLOG = "collected", "mllog.txt.gz"
 MARK = re.compile(rb":::(?:ML|SYSJSON)")
 GZIP = b"\x1f\x8b"
-SPAN = 4096  # bytes at both ends of a file that tell whether it is still the same
+SPAN = 4096  # bytes at both ends of a file, compared to see whether it is still the same
 LONGEST = 1 << 20  # bytes of a line, which is cut there
-MOST_FILES, MOST_BYTES = 100, 256 << 20  # that come back whole
-GRACE_S = 1.0  # for the command once it was told to end; whoever tells us waits 3 s, and logs are collected in the rest
+MOST_FILES, MOST_BYTES = 100, 256 << 20  # limits of collected files
+GRACE_S = 1.0  # for the command after SIGTERM; the runner waits 3 s, and logs are collected in the rest
 UNREADABLE = (OSError, EOFError, zlib.error)
 
 
-class ToldToEndError(Exception):
-    """Somebody wants the training to end: it took too long."""
+class TerminatedError(Exception):
+    """SIGTERM: the training took too long."""
 
 
 # ------------------------------------------------------------ the command
 
 
 def environment(lines, seeds):
-    """What the command finds in its environment."""
+    """The command's environment."""
     env = dict(os.environ)
     for line in filter(None, lines.splitlines()):
         name, equals, value = line.partition("=")
@@ -50,24 +50,24 @@ def environment(lines, seeds):
     if len(seeds) > repeat:
         env["SEED"] = seeds[repeat]
     elif seeds:
-        said = "mlperf_training.seeds names %d seeds, and this is run %d: give as many seeds as there are repeats"
-        sys.exit(said % (len(seeds), repeat + 1))
+        message = "mlperf_training.seeds names %d seeds, and this is run %d: give as many seeds as there are repeats"
+        sys.exit(message % (len(seeds), repeat + 1))
     return env
 
 
 def run(command, env):
     """The command's exit status; 128 and the signal's number for one that was killed, as shells have it."""
 
-    def told(*_):
+    def on_sigterm(*_):
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise ToldToEndError
+        raise TerminatedError
 
     sys.stdout.flush()
     child = subprocess.Popen(["/bin/sh", "-c", command], env=env)
     try:
-        signal.signal(signal.SIGTERM, told)
+        signal.signal(signal.SIGTERM, on_sigterm)
         status = child.wait()
-    except ToldToEndError:  # so was the command, which is of the same process group
+    except TerminatedError:  # the command has got it too, as it is in the same process group
         try:
             status = child.wait(GRACE_S)
         except subprocess.TimeoutExpired:
@@ -81,8 +81,8 @@ def run(command, env):
 
 
 def files_below(folder):
-    """Every file there once, by what tells files apart whatever they are called: path and size."""
-    found = {}
+    """Path and size of every file there, by device and inode, so that each counts once."""
+    files = {}
     for here, folders, names in os.walk(folder):
         folders.sort()
         for path in [os.path.join(here, name) for name in sorted(names)]:
@@ -90,9 +90,9 @@ def files_below(folder):
                 about = os.stat(path)
             except OSError:
                 continue  # a link to nothing, or gone meanwhile
-            if stat.S_ISREG(about.st_mode):  # whoever opens a pipe hangs
-                found.setdefault((about.st_dev, about.st_ino), (path, about.st_size))
-    return found
+            if stat.S_ISREG(about.st_mode):  # opening a pipe would hang
+                files.setdefault((about.st_dev, about.st_ino), (path, about.st_size))
+    return files
 
 
 def ends(path, size):
@@ -107,20 +107,20 @@ def ends(path, size):
 
 
 def remember(folder):
-    """The files there now, as ``written`` wants them."""
+    """The files there now, in the form that ``written`` takes."""
     return {inode: (size, ends(path, size)) for inode, (path, size) in files_below(folder).items()}
 
 
 def written(folder, before):
     """Paths of files that are new, were written anew or grew, with the place where the new begins; in order of path."""
-    found = []
+    result = []
     for inode, (path, size) in files_below(folder).items():
         old_size, old_ends = before.get(inode, (0, b""))
         grew = size >= old_size and ends(path, old_size) == old_ends
         start = old_size if grew else 0
         if size > start:
-            found.append((path, start))
-    return sorted(found)
+            result.append((path, start))
+    return sorted(result)
 
 
 # ------------------------------------------------------------ what they hold
@@ -160,11 +160,11 @@ def pack(path, start, target):
         packed = source.peek(2).startswith(GZIP)
         with open(target + ".part", "wb") if packed else gzip.open(target + ".part", "wb", 6) as out:
             shutil.copyfileobj(source, out)
-    os.rename(target + ".part", target)  # what is collected is whole, whenever we are killed
+    os.rename(target + ".part", target)  # a collected file is complete even if this process is killed
 
 
 def collect(new):
-    """Bring new files together in OUT. Gives whether there are MLPerf lines, and which files cannot be read."""
+    """Collect new files in OUT. Returns whether there are MLPerf lines, and the files that cannot be read."""
     os.makedirs(OUT)
     mllog = os.path.join(OUT, MLLOG)
     bad, texts = [], []
@@ -189,22 +189,22 @@ def collect(new):
 
 
 def bring(texts):
-    """Pack text files, logs first, as far as there is room. Gives what is to be said of them."""
-    said = []
+    """Pack text files, logs first, within the limits. Returns one line for each."""
+    report = []
     room = MOST_BYTES
     for number, (_, path, start) in enumerate(texts, 1):
         try:
             size = os.path.getsize(path) - start
             if number > MOST_FILES or size > room:
-                said.append("not brought back whole: " + path)
+                report.append("not brought back whole: " + path)
                 continue
             room -= size
             name = re.sub(r"[^\w.+-]", "_", os.path.basename(path), flags=re.ASCII)[-100:]
             pack(path, start, os.path.join(OUT, "%d-%s%s" % (number, name, "" if name.endswith(".gz") else ".gz")))
-            said.append("%d: %s" % (number, path))
+            report.append("%d: %s" % (number, path))
         except OSError as error:
-            said.append("not brought back, %s: %s" % (error.strerror, path))
-    return said
+            report.append("not brought back, %s: %s" % (error.strerror, path))
+    return report
 
 
 def why_none(folder, bad):
@@ -222,15 +222,15 @@ def main(words):
     parser.add_argument("--command", required=True)
     for name in ("--logs", "--env", "--seeds"):
         parser.add_argument(name, default="")
-    given = parser.parse_args(words)
-    env = environment(given.env, given.seeds.split(",") if given.seeds else [])
-    if not given.logs:
-        os.execve("/bin/sh", ["/bin/sh", "-c", given.command], env)
+    options = parser.parse_args(words)
+    env = environment(options.env, options.seeds.split(",") if options.seeds else [])
+    if not options.logs:
+        os.execve("/bin/sh", ["/bin/sh", "-c", options.command], env)
     os.environ.update(env)
-    folder = os.path.expandvars(os.path.expanduser(given.logs))
+    folder = os.path.expandvars(os.path.expanduser(options.logs))
     shutil.rmtree(OUT, ignore_errors=True)
     before = remember(folder)
-    status = run(given.command, env)
+    status = run(options.command, env)
     try:
         some, bad = collect(written(folder, before))
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Whether a report of SPEC CPU was read to its end: what SPEC's tools always print, and where it is missing.
+"""Whether a report of SPEC CPU is complete: the lines that SPEC's tools always print.
 
 CSV and text end their tables with a score for base and one for peak, be it ``Not Run``. Raw results have the score
 first, and a status as the last key of every run. runcpu's log says that it finished.
@@ -13,7 +13,7 @@ from parsers.spec_cpu.model import TUNES, Report, Score
 
 
 def cut(report: Report, agrees: Callable[[Score], bool]) -> str | None:
-    """Where ``report`` shows that its text ends too early; None where it is whole, or cannot be told from a whole one.
+    """Where ``report`` shows that its text is truncated; None where it is complete or looks complete.
 
     ``agrees``: whether a score is the mean of its rows.
     """
@@ -45,7 +45,7 @@ def _raw(report: Report, agrees: Callable[[Score], bool]) -> Iterator[str]:
         yield f"line {report.unreadable[-1]} begins a run that has no status"
     for score in report.scores:
         if score.value is not None and not agrees(score):
-            yield f"the rows do not give the {score.tune} score {score.said}"
+            yield f"the rows do not give the {score.tune} score {score.printed}"
     rows = Counter((run.benchmark, run.tune) for run in report.runs)
     if len(set(rows.values())) > 1 and not any(run.status == "NR" for run in report.runs):
         fewest = min(rows, key=lambda place: rows[place])
