@@ -120,8 +120,8 @@ def say(drive: Drive, host: str, *lines: bytes | dict[str, Any]) -> None:
     """Whatever a host says over a connection of its own, heard to its end; its link is lost then."""
     run = drive.runs[host]
     before = cast(Wire, run.channel).orders
-    said = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
-    run.reach = Says(host, b"".join(line + b"\n" for line in said))
+    encoded = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+    run.reach = Says(host, b"".join(line + b"\n" for line in encoded))
     listen(run, drive.archive, drive.heard, -1.0, lambda: False)
     cast(Wire, run.channel).orders[:0] = before
     drain(drive)

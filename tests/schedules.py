@@ -40,9 +40,11 @@ def facts(**more: Any) -> Facts:
     return Facts(**{**usual, **more})
 
 
-def plan(suite: str, given: Any = None, hosts: int = 1, seed: int = 1, repeats: int | None = None, **more: Any) -> Plan:
+def plan(
+    suite: str, settings: Any = None, hosts: int = 1, seed: int = 1, repeats: int | None = None, **more: Any
+) -> Plan:
     named = [(Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), facts(**more)) for n in range(1, hosts + 1)]
-    return make_plan(named, load_suite(suite), given or {}, campaign="c", seed=seed, repeats=repeats)
+    return make_plan(named, load_suite(suite), settings or {}, campaign="c", seed=seed, repeats=repeats)
 
 
 def suite(tmp_path: Path, text: str) -> str:

@@ -46,14 +46,14 @@ def planned(
     """``count`` hosts whose NCCL is 2.21, but for those in ``versions``; all call themselves ``hostname``."""
     able = []
     for n in range(1, count + 1):
-        made = resolve(
+        resolved = resolve(
             MANIFEST,
             {"nodes": [str(nodes)]},
             facts(software={"nccl": (versions or {}).get(n, "2.21")}, hostname=hostname),
             "c",
         )
-        assert isinstance(made, Resolved)
-        able.append((Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), made))
+        assert isinstance(resolved, Resolved)
+        able.append((Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), resolved))
     plans = {host.name: HostPlan(host.name) for host, _ in able}
     exchanges = plan_gangs(MANIFEST, able, plans, Choice(), 2, 1, set())
     return plans, exchanges

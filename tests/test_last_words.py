@@ -10,7 +10,7 @@ RULE = "-" * 74
 
 
 @pytest.mark.parametrize(
-    ("said", "quoted"),
+    ("output", "quoted"),
     [
         ("one\ntwo\n", "two"),
         ("", "it said nothing"),
@@ -19,5 +19,5 @@ RULE = "-" * 74
         ("usage:\n----\n", "----"),
     ],
 )  # fmt: skip
-def test_a_launchers_explanations_are_not_its_last_words(said: str, quoted: str) -> None:
-    assert _last_words(said) == quoted
+def test_a_launchers_explanations_are_not_its_last_words(output: str, quoted: str) -> None:
+    assert _last_words(output) == quoted

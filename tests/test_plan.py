@@ -46,16 +46,16 @@ def test_fio_never_takes_more_than_its_share_of_the_free_disk(tmp_path: Path) ->
 
 
 def test_buffered_fio_wants_twice_the_memory(tmp_path: Path) -> None:
-    given = {"fio": {"direct": "no"}}
-    steps = plan(suite(tmp_path, "  fio:\n"), given, work_free=10_000 * GiB).hosts["h1"].steps
+    settings = {"fio": {"direct": "no"}}
+    steps = plan(suite(tmp_path, "  fio:\n"), settings, work_free=10_000 * GiB).hosts["h1"].steps
     assert {int(options(s)["size"]) for s in steps} == {128 * GiB}
 
 
 def test_a_full_disk_skips_fio_and_says_what_to_do(tmp_path: Path) -> None:
-    made = plan(suite(tmp_path, "  fio:\n"), work_free=100 << 20).hosts["h1"]
-    assert not made.steps
-    assert made.skipped["fio"].startswith("needs more free disk")
-    assert "--work-dir" in made.skipped["fio"]
+    result = plan(suite(tmp_path, "  fio:\n"), work_free=100 << 20).hosts["h1"]
+    assert not result.steps
+    assert result.skipped["fio"].startswith("needs more free disk")
+    assert "--work-dir" in result.skipped["fio"]
 
 
 def test_a_raw_device_needs_its_confirmation(tmp_path: Path) -> None:
@@ -110,9 +110,9 @@ def test_settings_for_a_workload_that_the_suite_does_not_run_are_refused(tmp_pat
 
 
 def test_one_host_measures_its_loopback(tmp_path: Path) -> None:
-    made = plan(suite(tmp_path, "  iperf3:\n"))
-    assert not made.exchanges
-    step = made.hosts["h1"].steps[0]
+    result = plan(suite(tmp_path, "  iperf3:\n"))
+    assert not result.exchanges
+    step = result.hosts["h1"].steps[0]
     assert step.argv[:3] == ("iperf3", "-c", "127.0.0.1")
     assert step.serve
     assert step.subject == "lo"
@@ -120,12 +120,12 @@ def test_one_host_measures_its_loopback(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("hosts", [2, 4, 5])
 def test_pairs_meet_in_both_directions_with_their_peers_addresses(tmp_path: Path, hosts: int) -> None:
-    made = plan(suite(tmp_path, "  iperf3: {repeats: 2}\n"), {"iperf3": {"streams": "1"}}, hosts=hosts)
-    clients = [s for h in made.hosts.values() for s in h.steps if not s.serves]
+    result = plan(suite(tmp_path, "  iperf3: {repeats: 2}\n"), {"iperf3": {"streams": "1"}}, hosts=hosts)
+    clients = [s for h in result.hosts.values() for s in h.steps if not s.serves]
     assert len(clients) == hosts * (hosts - 1) * 2 * 2  # ordered pairs, tcp-1 and udp, two repeats
-    for e in made.exchanges:
-        client = next(s for s in made.hosts[e.client].steps if s.id == e.client_step)
-        server = next(s for s in made.hosts[e.server].steps if s.id == e.server_step)
+    for e in result.exchanges:
+        client = next(s for s in result.hosts[e.client].steps if s.id == e.client_step)
+        server = next(s for s in result.hosts[e.server].steps if s.id == e.server_step)
         assert (client.subject, client.case, client.repeat) == (server.subject, server.case, server.repeat)
         assert client.argv[2] == f"10.0.0.{e.server[1:]}"
         assert client.gate
@@ -135,9 +135,9 @@ def test_pairs_meet_in_both_directions_with_their_peers_addresses(tmp_path: Path
 
 def test_a_schedule_of_pairs_can_always_go_on(tmp_path: Path) -> None:
     """Played out: whenever some host still has steps, some pair stands at its front on both sides."""
-    made = plan(suite(tmp_path, "  iperf3: {repeats: 2}\n"), hosts=7)
-    ahead = {h: [s.id for s in p.steps] for h, p in made.hosts.items()}
-    left = set(made.exchanges)
+    result = plan(suite(tmp_path, "  iperf3: {repeats: 2}\n"), hosts=7)
+    ahead = {h: [s.id for s in p.steps] for h, p in result.hosts.items()}
+    left = set(result.exchanges)
     while left:
         now = [e for e in left if ahead[e.client][0] == e.client_step and ahead[e.server][0] == e.server_step]
         assert now
@@ -150,8 +150,8 @@ def test_a_schedule_of_pairs_can_always_go_on(tmp_path: Path) -> None:
 
 
 def test_many_hosts_meet_in_a_sample_of_rounds(tmp_path: Path) -> None:
-    made = plan(suite(tmp_path, "  iperf3: {repeats: 1}\n"), hosts=20)
-    met = {(e.client, e.server) for e in made.exchanges}
+    result = plan(suite(tmp_path, "  iperf3: {repeats: 1}\n"), hosts=20)
+    met = {(e.client, e.server) for e in result.exchanges}
     assert len(met) == 20 * 4
     everyone = plan(suite(tmp_path, "  iperf3: {repeats: 1}\n"), {"iperf3": {"pairs": "all"}}, hosts=20)
     assert len({(e.client, e.server) for e in everyone.exchanges}) == 20 * 19

@@ -45,7 +45,7 @@ class Fleet:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
         self.away: set[str] = set()
-        self.asked: list[str] = []
+        self.checked: list[str] = []
         self.root = root
         (root / "s.yml").write_text(SUITE)
         hosts = [Host(n, f"10.0.0.{n[1:]}", f"10.1.0.{n[1:]}", labels={"gen": "x"}) for n in NAMES]
@@ -54,7 +54,7 @@ class Fleet:
         monkeypatch.setattr(campaign, "_drive", self.drive)
 
     def check(self, hosts: Sequence[Host], *_: Any, **__: Any) -> list[Checked]:
-        self.asked += [h.name for h in hosts]
+        self.checked += [h.name for h in hosts]
         return [
             Checked(h, reason="no route to host")
             if h.name in self.away
@@ -71,7 +71,7 @@ class Fleet:
         return campaign.run(options, Console(file=io.StringIO()))[0]
 
     def resume(self, archive: Archive) -> None:
-        self.asked.clear()
+        self.checked.clear()
         try:
             campaign.resume(archive, campaign.Options(suite=""), Console(file=io.StringIO()))
         finally:
@@ -170,7 +170,7 @@ def test_a_damaged_job_is_planned_again_byte_for_byte(fleet: Fleet, how: str, na
     assert jobs(archive) != before
     fleet.resume(archive)
     assert jobs(archive) == before
-    assert sorted(fleet.asked) == list(NAMES), "all of them still owe everything"
+    assert sorted(fleet.checked) == list(NAMES), "all of them still owe everything"
 
 
 def test_what_would_be_planned_otherwise_is_refused_in_one_sentence(fleet: Fleet) -> None:
@@ -213,18 +213,18 @@ def test_a_campaign_that_cannot_go_on_says_what_is_wrong(fleet: Fleet, field: st
 
 def meet(archive: Archive) -> list[str]:
     """Work through all lists as hosts do, each in order; the pairs that met."""
-    asked = planned.asked_of(archive)
-    lists = {n: [s for s in j["steps"] if s["gate"]] for n, j in planned.jobs(archive, asked).items()}
+    request = planned.request_of(archive)
+    lists = {n: [s for s in j["steps"] if s["gate"]] for n, j in planned.jobs(archive, request).items()}
     at = dict.fromkeys(lists, 0)
-    partner = {(e.server, e.server_step): (e.client, e.client_step) for e in asked.exchanges}
+    partner = {(e.server, e.server_step): (e.client, e.client_step) for e in request.exchanges}
     met = []
     moved = True
     while moved:
         moved = False
         for server, steps in lists.items():
             here = steps[at[server]]["id"] if at[server] < len(steps) else None
-            client, wanted = partner.get((server, here or ""), ("", ""))
-            if client and at[client] < len(lists[client]) and lists[client][at[client]]["id"] == wanted:
+            client, client_step = partner.get((server, here or ""), ("", ""))
+            if client and at[client] < len(lists[client]) and lists[client][at[client]]["id"] == client_step:
                 met.append(lists[client][at[client]]["subject"])
                 at[server] += 1
                 at[client] += 1
@@ -244,7 +244,7 @@ def test_hosts_that_were_away_join_behind_what_is_planned(fleet: Fleet, away: se
     fleet.away = set()
     fleet.resume(archive)
     after = {n: json.loads(text) for n, text in jobs(archive).items()}
-    assert set(after) == set(NAMES) and set(fleet.asked) == set(NAMES)
+    assert set(after) == set(NAMES) and set(fleet.checked) == set(NAMES)
     for name, job in before.items():
         assert after[name]["steps"][: len(job["steps"])] == job["steps"]
     alone = {n: sorted(s["case"] for s in j["steps"] if s["subject"] == "host") for n, j in after.items()}

@@ -31,15 +31,15 @@ class ParseError(FleetmarkError):
     def __init__(self, tool: str, expected: str, *, line: int | None = None, got: str | None = None) -> None:
         self.tool, self.expected, self.line, self.got = tool, expected, line, got
         where = f" line {line}" if line is not None else ""
-        found = f", got {_clip(got)!r}" if got is not None else ""
-        super().__init__(f"{tool}{where}: expected {expected}{found}")
+        received = f", got {_clip(got)!r}" if got is not None else ""
+        super().__init__(f"{tool}{where}: expected {expected}{received}")
 
 
 def _clip(text: str, width: int = 120) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def suggest(word: str, known: Mapping[str, Any] | list[str]) -> str:
+def suggest(word: str, candidates: Mapping[str, Any] | list[str]) -> str:
     """`` (did you mean X?)`` where one of ``known`` is near ``word``, else nothing."""
-    near = difflib.get_close_matches(word, list(known), 1)
+    near = difflib.get_close_matches(word, list(candidates), 1)
     return f" (did you mean {near[0]}?)" if near else ""

@@ -18,7 +18,7 @@ class Better(StrEnum):
     NONE = "none"
 
     @property
-    def told(self) -> str:
+    def phrase(self) -> str:
         """``higher is better``; empty for what only describes."""
         return {Better.HIGHER: message("higher is better"), Better.LOWER: message("lower is better")}.get(self, "")
 

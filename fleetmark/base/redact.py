@@ -54,22 +54,22 @@ def conceal(settings: Settings) -> tuple[dict[str, dict[str, Any]], dict[str, st
     A setting whose name says that it is secret is told by ``workload.parameter`` there. Raises FleetmarkError for one
     URL with credentials of two kinds, which would be told apart no more.
     """
-    kept: dict[str, dict[str, Any]] = {}
+    concealed: dict[str, dict[str, Any]] = {}
     secrets: dict[str, str] = {}
     for workload, values in settings.items():
-        kept[workload] = {}
+        concealed[workload] = {}
         for name, value in values.items():
             if _SECRET_NAME.search(name) and value not in ("", None, MARK):
-                kept[workload][name] = MARK
+                concealed[workload][name] = MARK
                 secrets[f"{workload}.{name}"] = str(value)
                 continue
-            kept[workload][name] = redacted(value)
+            concealed[workload][name] = redacted(value)
             for real in value if isinstance(value, list | tuple) else [value]:
                 if not isinstance(real, str) or (shown := redact(real)) == real:
                     continue
                 if secrets.setdefault(shown, real) != real:
                     raise FleetmarkError(f"{workload}.{name}: {shown} is given twice with different credentials")
-    return kept, secrets
+    return concealed, secrets
 
 
 def access(secrets: Mapping[str, str]) -> dict[str, dict[str, str]]:

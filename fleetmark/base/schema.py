@@ -72,8 +72,14 @@ def row(measurement: Measurement, rest: Mapping[str, Any]) -> dict[str, Any]:
     Raises TypeError for a column that is missing and for one that there is not.
     """
     m = measurement
-    own = {"workload": m.workload, "case": m.case, "metric": m.metric, "subject": m.subject, "labels": packed(m.labels)}
-    return checked({**own, "value": float(m.value), "unit": m.unit, "better": m.better.value, **rest})
+    columns = {
+        "workload": m.workload,
+        "case": m.case,
+        "metric": m.metric,
+        "subject": m.subject,
+        "labels": packed(m.labels),
+    }
+    return checked({**columns, "value": float(m.value), "unit": m.unit, "better": m.better.value, **rest})
 
 
 def checked(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,13 +37,13 @@ class Terminal(Console):
         return super().status(Text(status) if isinstance(status, str) else status, **more)
 
     def print(self, *objects: Any, **more: Any) -> None:
-        """As rich does it, but a line that is ``whole`` is not cut at the terminal's width."""
+        """As rich does it, but a line that is ``unwrapped`` is not cut at the terminal's width."""
         # Alone, since rich joins texts into one that may be broken.
         parts = [Group(o) if isinstance(o, Text) and o.no_wrap else o for o in objects]
         super().print(*parts, **{"crop": False, **more})
 
 
-def whole(text: str, style: str = "") -> Text:
+def unwrapped(text: str, style: str = "") -> Text:
     """A line that only the terminal breaks, so that a command in it can be copied and pasted."""
     return Text(text, style=style, no_wrap=True, overflow="ignore")
 

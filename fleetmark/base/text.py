@@ -16,9 +16,9 @@ class Message(str):
     values: Mapping[str, Any]
 
     def __new__(cls, template: str, values: Mapping[str, Any]) -> Message:
-        made = super().__new__(cls, template.format_map(values) if values else template)
-        made.template, made.values = template, values
-        return made
+        text = super().__new__(cls, template.format_map(values) if values else template)
+        text.template, text.values = template, values
+        return text
 
     def __getnewargs__(self) -> tuple[str, Mapping[str, Any]]:  # type: ignore[override]  # copies are made by it
         return self.template, self.values
@@ -43,10 +43,10 @@ def count(number: int, noun: str, plural: str = "") -> Message:
 
 def joined(parts: Iterable[str | None], between: str = ", ") -> str:
     """The ``parts`` that there are, with ``between`` between them; those that are sentences stay so."""
-    there = [part for part in parts if part]
-    if len(there) < 2:
-        return there[0] if there else ""
-    values = {f"part{n}": part for n, part in enumerate(there)}
+    present = [part for part in parts if part]
+    if len(present) < 2:
+        return present[0] if present else ""
+    values = {f"part{n}": part for n, part in enumerate(present)}
     return Message("{between}".join(f"{{{name}}}" for name in values), values | {"between": between})
 
 

@@ -101,15 +101,15 @@ class Adaptive:
             return
         widths = [self._width(series, counting) for series in _deciding(case)]
         warm = counting[: max((start for _, start, _ in widths), default=0)]
-        known = [width for width, _, _ in widths if width is not None]
+        half_widths = [width for width, _, _ in widths if width is not None]
         enough = (
-            len(known) == len(widths) > 0
-            and max(known) <= self.until.ci
+            len(half_widths) == len(widths) > 0
+            and max(half_widths) <= self.until.ci
             and min(n for _, _, n in widths) >= min(self.until.least, self.until.most)
         )
         if enough or capped or hopeless:
             self.done.add(key)
-            yield Settled(len(case.ended), max(known, default=None), tuple(warm), enough)
+            yield Settled(len(case.ended), max(half_widths, default=None), tuple(warm), enough)
 
     def _width(self, series: dict[int, float], counting: list[int]) -> tuple[float | None, int, int]:
         """Half-width after the warm-up, how long that was, and how many values are left."""
@@ -124,8 +124,8 @@ def _deciding(case: _Case) -> list[dict[int, float]]:
     for (name, metric, labels), series in case.values.items():
         point = curve_point(labels)
         by_metric[name, metric].append((point[1] if point else 0.0, series))
-    found = []
+    deciding = []
     for points in by_metric.values():
         largest = max(size for size, _ in points)
-        found += [series for size, series in points if len(points) < CURVE or size == largest]
-    return found
+        deciding += [series for size, series in points if len(points) < CURVE or size == largest]
+    return deciding

@@ -12,11 +12,11 @@ from fleetmark.campaign.schedule import Settings, secrets_of
 from workloads import load, load_suite
 
 
-def credentials_again(suite: str, settings: Settings, given: Settings) -> dict[str, str]:
+def credentials_again(suite: str, settings: Settings, overrides: Settings) -> dict[str, str]:
     """What ``redact.conceal`` left out of a campaign's ``settings``: from its suite, where that is a file that still
     has it, and from ``given``, the settings of --resume. Raises FleetmarkError where one of these is anything else.
     """
-    typed = {workload: load(workload).check_settings(values, "--set") for workload, values in given.items()}
+    typed = {workload: load(workload).check_settings(values, "--set") for workload, values in overrides.items()}
     shown, secrets = conceal(typed)
     for workload, values in shown.items():
         for name, value in values.items():
@@ -36,14 +36,14 @@ def credentials_again(suite: str, settings: Settings, given: Settings) -> dict[s
 
 def refuse_without(credentials: Mapping[str, str], variables: Mapping[str, Mapping[str, Any]], campaign: str) -> None:
     """Raises FleetmarkError where a host (``variables``, by its name) needs a tool that credentials are wanted for."""
-    for host, known in variables.items():
-        for item in known["fm_deploy"]:
+    for host, host_variables in variables.items():
+        for item in host_variables["fm_deploy"]:
             for name, value in item["params"].items():
                 setting = f"{item['workload']}.{name}"
-                wanted = [v for v in (value if isinstance(value, list) else [value]) if lacks_credentials(v)]
-                if setting not in credentials and any(v not in credentials for v in wanted):
+                incomplete = [v for v in (value if isinstance(value, list) else [value]) if lacks_credentials(v)]
+                if setting not in credentials and any(v not in credentials for v in incomplete):
                     raise FleetmarkError(
                         f"{host} needs {item['workload']}, and the credentials of {setting} are not kept: "
                         f"give them again in place of {MARK}: fleetmark run --resume {campaign} --set {setting}="
-                        f"'{','.join(wanted)}'"
+                        f"'{','.join(incomplete)}'"
                     )

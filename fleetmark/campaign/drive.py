@@ -403,7 +403,7 @@ class Drive:
         if server and client and all(comes):
             if client.waiting == exchange.client_step and self._all_ready(exchange):
                 self._order(client, "go", exchange.client_step)
-            elif client.waiting == exchange.client_step and self._all_there(exchange):
+            elif client.waiting == exchange.client_step and self._all_waiting(exchange):
                 for e in self.exchanges[exchange.client, exchange.client_step]:
                     if self.runs[e.server].waiting == e.server_step:
                         self._order(self.runs[e.server], "go", e.server_step)
@@ -425,7 +425,7 @@ class Drive:
         every = self.exchanges[exchange.client, exchange.client_step]
         return all(e.server in self.runs and self.runs[e.server].ready == e.server_step for e in every)
 
-    def _all_there(self, exchange: Exchange) -> bool:
+    def _all_waiting(self, exchange: Exchange) -> bool:
         """Whether all others stand at it: one that is held early would wait for those who come late."""
         every = self.exchanges[exchange.client, exchange.client_step]
         runs = [(self.runs.get(e.server), e.server_step) for e in every]

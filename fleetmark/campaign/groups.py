@@ -25,7 +25,7 @@ def plan_gangs(
     choice: Choice,
     times: int,
     seed: int,
-    seen: set[str],
+    case_names: set[str],
 ) -> list[Exchange]:
     """Every group's cases in randomised complete blocks, the first host of a group leading.
 
@@ -35,10 +35,10 @@ def plan_gangs(
     """
     if all(case.nodes == 1 for case in manifest.cases):
         return []
-    of_host = {h.name: _cases((h, r), choice, len(able), seen) for h, r in able}
-    wanted = {nodes_of(*c) for cases in of_host.values() for c in cases} - {1}
+    of_host = {h.name: _cases((h, r), choice, len(able), case_names) for h, r in able}
+    sizes = {nodes_of(*c) for cases in of_host.values() for c in cases} - {1}
     exchanges: list[Exchange] = []
-    for size in sorted(wanted):
+    for size in sorted(sizes):
         cases_of_size = {name: [c for c in cases if nodes_of(*c) == size] for name, cases in of_host.items()}
         for cut in _groups(able, size):
             # One that cannot start the others (no launcher there) may still take part.
@@ -67,8 +67,8 @@ def plan_gangs(
     return exchanges
 
 
-def _cases(host: Able, choice: Choice, hosts: int, seen: set[str]) -> list[Any]:
-    return cases_of(host[1], choice, seen, hosts=hosts)
+def _cases(host: Able, choice: Choice, hosts: int, case_names: set[str]) -> list[Any]:
+    return cases_of(host[1], choice, case_names, hosts=hosts)
 
 
 def _groups(able: Sequence[Able], size: int) -> list[Sequence[Able]]:

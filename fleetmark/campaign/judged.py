@@ -37,10 +37,10 @@ class Judged:
         """The outcome of the step whose raw files lie in ``folder``."""
         key = self._spool.key(folder)  # before they are read: what changes meanwhile is read again
         try:
-            kept = _OUTCOME.validate_python(self._spool.get(key))
-            for row in kept.rows:
+            cached = _OUTCOME.validate_python(self._spool.get(key))
+            for row in cached.rows:
                 schema.checked(row)
-            return kept
+            return cached
         except (ValidationError, TypeError):
             outcome = judge(self._archive, folder)
         self._spool.put(key, {f.name: getattr(outcome, f.name) for f in fields(outcome)})

@@ -48,11 +48,11 @@ def launch(
             "fm_secrets": _write(private / "secrets.json", json.dumps(access(credentials))),
             "fm_git_credentials": _write(private / "git-credentials", git_credentials(credentials)),
         }
-        known = {}
+        host_variables = {}
         for number, (name, job) in enumerate(jobs.items()):
             file = _write(private / f"job{number}.json", json.dumps(job))
-            known[name] = {**variables[name], **secrets, "fm_job": file}
-        ours = {"fleetmark_run": {"hosts": _untemplated(known)}}
+            host_variables[name] = {**variables[name], **secrets, "fm_job": file}
+        ours = {"fleetmark_run": {"hosts": _untemplated(host_variables)}}
         hosts = _write(private / "fleetmark.yml", json.dumps(ours))
         done = ansible_runner.run(
             private_data_dir=str(private),
@@ -69,8 +69,10 @@ def launch(
         )
         if done.status in ("successful", "canceled") or done.stats:
             return None
-        said = [line.strip() for line in done.stdout.read().splitlines() if line.strip()]
-        return redact(next((line for line in said if "ERROR" in line), said[-1] if said else f"ansible: {done.status}"))
+        lines = [line.strip() for line in done.stdout.read().splitlines() if line.strip()]
+        return redact(
+            next((line for line in lines if "ERROR" in line), lines[-1] if lines else f"ansible: {done.status}")
+        )
 
 
 @contextlib.contextmanager

@@ -86,19 +86,19 @@ def _why_broken(archive: Archive, folder: Path, step: Mapping[str, Any], result:
     code = result.rc
     if code == 0:
         return ""
-    said = archive.tail(folder, "stderr", _LAST_WORDS).strip()
-    said = said or archive.tail(folder, "stdout", _LAST_WORDS).strip()
+    output = archive.tail(folder, "stderr", _LAST_WORDS).strip()
+    output = output or archive.tail(folder, "stdout", _LAST_WORDS).strip()
     how = "no exit status was recorded" if code is None else f"exit status {code}"
     how = f"killed by signal {-code}" if code is not None and code < 0 else how
-    return f"{how}: {_last_words(said.decode(errors='replace'))[:200]}"
+    return f"{how}: {_last_words(output.decode(errors='replace'))[:200]}"
 
 
-def _last_words(said: str) -> str:
+def _last_words(text: str) -> str:
     """The last line; of a launcher (mpirun) that explains itself between rules the last one outside them."""
     plain: list[str] = []
     framed: list[str] = []
     inside = False
-    for line in filter(None, map(str.strip, said.splitlines())):
+    for line in filter(None, map(str.strip, text.splitlines())):
         if len(line) > 20 and set(line) == {"-"}:
             inside = not inside
         else:
@@ -186,11 +186,11 @@ def counted(
 
 def _uncounted(archive: Archive) -> dict[tuple[Any, ...], str]:
     """Blocks (host, workload, subject, repeat) that others' work disturbed, and with their case those of a warm-up."""
-    found: dict[tuple[Any, ...], str] = {}
+    uncounted: dict[tuple[Any, ...], str] = {}
     for e in archive.journal():
         if e["e"] == "rejected":
-            found[e["host"], e["workload"], e["subject"], e["repeat"]] = "disturbed"
+            uncounted[e["host"], e["workload"], e["subject"], e["repeat"]] = "disturbed"
         elif e["e"] in ("enough", "unstable"):
             for repeat in e["warm_up"]:
-                found[e["host"], e["workload"], e["subject"], repeat, e["case"]] = "warm-up"
-    return found
+                uncounted[e["host"], e["workload"], e["subject"], repeat, e["case"]] = "warm-up"
+    return uncounted

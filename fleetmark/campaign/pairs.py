@@ -25,13 +25,13 @@ def rounds(hosts: Sequence[str]) -> list[Round]:
     if len(hosts) < 2:
         return []
     ring: list[str | None] = [*hosts] if len(hosts) % 2 == 0 else [*hosts, None]
-    made = []
+    result = []
     for _ in range(len(ring) - 1):
         half = len(ring) // 2
         met = zip(ring[:half], reversed(ring[half:]), strict=True)
-        made.append(tuple((a, b) for a, b in met if a is not None and b is not None))
+        result.append(tuple((a, b) for a, b in met if a is not None and b is not None))
         ring = [ring[0], ring[-1], *ring[1:-1]]
-    return made
+    return result
 
 
 def sample_rounds(every: Sequence[Round], count: int, seed: int) -> list[Round]:
@@ -48,7 +48,7 @@ def plan_pairs(
     choice: Choice,
     times: int,
     seed: int,
-    seen: set[str],
+    case_names: set[str],
     new: Set[str],
 ) -> list[Exchange]:
     """Rounds of disjoint pairs; in a pair every repeat runs every case in both directions, in an order of its own.
@@ -56,12 +56,12 @@ def plan_pairs(
     Pairs of which no host is ``new`` were planned before.
     """
     by_name = {host.name: (host, resolved) for host, resolved in able}
-    wanted = str(able[0][1].context["pairs"])
+    mode = str(able[0][1].context["pairs"])
     every = rounds(sorted(by_name))
-    if wanted == "auto":
+    if mode == "auto":
         chosen = every if len(by_name) <= 8 else sample_rounds(every, 4, seed)
     else:
-        chosen = every if wanted == "all" else sample_rounds(every, int(wanted), seed)
+        chosen = every if mode == "all" else sample_rounds(every, int(mode), seed)
     exchanges = []
     for pairs in chosen:
         for a, b in pairs:
@@ -71,7 +71,9 @@ def plan_pairs(
             work = [
                 (client, server, case, context)
                 for client, server in ((a, b), (b, a))
-                for case, context in cases_of(by_name[client][1], choice, seen, peer=by_name[server][0].peer_address)
+                for case, context in cases_of(
+                    by_name[client][1], choice, case_names, peer=by_name[server][0].peer_address
+                )
             ]
             for repeat in range(times):
                 for client, server, case, context in rng.sample(work, len(work)):

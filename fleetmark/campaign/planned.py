@@ -31,7 +31,7 @@ class _Host(BaseModel):
     labels: dict[str, str] = {}
 
 
-class Asked(BaseModel):
+class Request(BaseModel):
     """``campaign.json``, as far as a campaign goes on by it.
 
     ``planned``: the hosts in the order in which they were planned, those that joined later group by group; ``jobs``:
@@ -63,10 +63,10 @@ class Asked(BaseModel):
         return self.until.most if self.until else self.repeats
 
 
-def asked_of(archive: Archive) -> Asked:
+def request_of(archive: Archive) -> Request:
     """What was asked for. Raises FleetmarkError where campaign.json lacks what it takes to go on."""
     try:
-        return Asked.model_validate(archive.campaign())
+        return Request.model_validate(archive.campaign())
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"]))[:80]
@@ -76,14 +76,14 @@ def asked_of(archive: Archive) -> Asked:
         ) from error
 
 
-def job_text(asked: Mapping[str, Any], plan: HostPlan, facts: Facts) -> str:
+def job_text(campaign: Mapping[str, Any], plan: HostPlan, facts: Facts) -> str:
     """One host's job as it travels there, and as ``jobs/HOST.json`` keeps it."""
     return json.dumps(
         {
             "schema": 1,
-            "campaign": asked["id"],
-            "owner": asked["owner"],
-            "created": asked["created"],
+            "campaign": campaign["id"],
+            "owner": campaign["owner"],
+            "created": campaign["created"],
             "host": plan.host,
             "work": facts.work_dir,
             "interval_s": 1.0,
@@ -99,68 +99,70 @@ def digest(job: str | bytes) -> str:
     return hashlib.sha256(job.encode() if isinstance(job, str) else job).hexdigest()
 
 
-def jobs(archive: Archive, asked: Asked) -> dict[str, dict[str, Any]]:
+def jobs(archive: Archive, request: Request) -> dict[str, dict[str, Any]]:
     """The job of every host that was planned; one that is missing or damaged is planned again, and kept.
 
     Raises FleetmarkError where it does not come out as it was: a step may not run under another's name.
     """
-    found: dict[str, dict[str, Any]] = {}
+    loaded: dict[str, dict[str, Any]] = {}
     broken: dict[str, str] = {}
-    names = [h.name for h in asked.hosts]
+    names = [h.name for h in request.hosts]
     for name in names:
-        if asked.planned is not None and name not in asked.jobs:
+        if request.planned is not None and name not in request.jobs:
             continue  # a job that lies there all the same is of a join that was cut short
         try:
             raw, job = archive.job_text(name), archive.job(name)
-            if raw and job and asked.jobs.get(name) in (None, digest(raw)):  # an earlier version kept no digests
-                found[name] = job
+            if raw and job and request.jobs.get(name) in (None, digest(raw)):  # an earlier version kept no digests
+                loaded[name] = job
             elif raw is not None:
                 broken[name] = "is damaged"
-            elif asked.planned is not None or archive.facts_of(name):
+            elif request.planned is not None or archive.facts_of(name):
                 broken[name] = "is missing"
         except FleetmarkError:
             broken[name] = "is damaged"
     if broken:
-        plan = _planned_again(archive, asked, broken)
+        plan = _planned_again(archive, request, broken)
         for name in broken:
             facts = archive.facts_of(name)
             assert facts  # it was planned by them
-            text = job_text(asked.model_dump(), plan.hosts[name], facts)
-            if digest(text) != asked.jobs[name]:
+            text = job_text(request.model_dump(), plan.hosts[name], facts)
+            if digest(text) != request.jobs[name]:
                 raise _not_the_same(archive, broken)
             archive.save_job(name, text)
-            found[name] = json.loads(text)
-    return {name: found[name] for name in names if name in found}
+            loaded[name] = json.loads(text)
+    return {name: loaded[name] for name in names if name in loaded}
 
 
-def _planned_again(archive: Archive, asked: Asked, broken: Mapping[str, str]) -> Plan:
+def _planned_again(archive: Archive, request: Request, broken: Mapping[str, str]) -> Plan:
     """The plan of all hosts, by what is on record alone."""
-    if asked.planned is None or asked.suite_as_read is None:
+    if request.planned is None or request.suite_as_read is None:
         raise FleetmarkError(
-            f"{_first(archive, broken)}, and an earlier version kept too little to plan it again; {_WAY}"
+            f"{_first(archive, broken)}, and an earlier version kept too little to plan it again; {_REMEDY}"
         )
     plan = None
     able: list[tuple[Host, Facts]] = []
-    for group in asked.planned:
-        able += [(host, _facts(archive, host.name, broken)) for host in _hosts(asked, group)]
+    for group in request.planned:
+        able += [(host, _facts(archive, host.name, broken)) for host in _hosts(request, group)]
         try:
             plan = make_plan(
                 able,
-                asked.suite_as_read,
-                asked.settings,
-                campaign=asked.id,
-                seed=asked.seed,
-                repeats=asked.rounds,
+                request.suite_as_read,
+                request.settings,
+                campaign=request.id,
+                seed=request.seed,
+                repeats=request.rounds,
                 onto=plan,
             )
         except FleetmarkError as error:
-            raise FleetmarkError(f"{_first(archive, broken)}, and cannot be planned again: {error}; {_WAY}") from error
+            raise FleetmarkError(
+                f"{_first(archive, broken)}, and cannot be planned again: {error}; {_REMEDY}"
+            ) from error
     if plan is None or not broken.keys() <= plan.hosts.keys():
         raise _not_the_same(archive, broken)
     return plan
 
 
-_WAY = "restore the file, or begin a new campaign; what was measured is read by `fleetmark report`"
+_REMEDY = "restore the file, or begin a new campaign; what was measured is read by `fleetmark report`"
 
 
 def _first(archive: Archive, broken: Mapping[str, str]) -> str:
@@ -171,7 +173,7 @@ def _first(archive: Archive, broken: Mapping[str, str]) -> str:
 def _not_the_same(archive: Archive, broken: Mapping[str, str]) -> FleetmarkError:
     return FleetmarkError(
         f"{_first(archive, broken)}, and Fleetmark would plan it otherwise today (a manifest or a file of the campaign "
-        f"has changed since); {_WAY}"
+        f"has changed since); {_REMEDY}"
     )
 
 
@@ -179,45 +181,45 @@ def _facts(archive: Archive, host: str, broken: Mapping[str, str]) -> Facts:
     try:
         facts = archive.facts_of(host)
     except FleetmarkError as error:
-        raise FleetmarkError(f"{_first(archive, broken)}, and cannot be planned again: {error}; {_WAY}") from error
+        raise FleetmarkError(f"{_first(archive, broken)}, and cannot be planned again: {error}; {_REMEDY}") from error
     if facts is None:
-        raise FleetmarkError(f"{_first(archive, broken)}, and the facts of {host} are missing as well; {_WAY}")
+        raise FleetmarkError(f"{_first(archive, broken)}, and the facts of {host} are missing as well; {_REMEDY}")
     return facts
 
 
-def _hosts(asked: Asked, names: Sequence[str]) -> list[Host]:
+def _hosts(request: Request, names: Sequence[str]) -> list[Host]:
     """Hosts as far as a plan knows them."""
-    known = {h.name: h for h in asked.hosts}
+    by_name = {h.name: h for h in request.hosts}
     return [
         Host(h.name, h.address or h.name, h.peer or h.address or h.name, labels=h.labels)
         for name in names
-        if (h := known.get(name))
+        if (h := by_name.get(name))
     ]
 
 
 def join(
     archive: Archive,
-    asked: Asked,
+    request: Request,
     on_record: Mapping[str, dict[str, Any]],
     suite: Suite,
     new: Sequence[tuple[Host, Facts, Mapping[str, Any]]],
-) -> tuple[Asked, Plan]:
+) -> tuple[Request, Plan]:
     """Plan hosts that were away: what each runs alone, and their pairs with all others, behind the steps that exist.
 
     ``on_record``: the jobs there are. The campaign knows of them when its campaign.json is replaced, which is the last
     thing done: a controller that dies before leaves jobs that do not match it, which are then planned again.
     """
-    before = [name for group in asked.planned or [list(on_record)] for name in group]
-    able = [(host, _facts(archive, host.name, {})) for host in _hosts(asked, before)]
+    before = [name for group in request.planned or [list(on_record)] for name in group]
+    able = [(host, _facts(archive, host.name, {})) for host in _hosts(request, before)]
     plans = {name: _plan_of(job) for name, job in on_record.items()}
     plan = make_plan(
         [*able, *((host, facts) for host, facts, _ in new)],
         suite,
-        asked.settings,
-        campaign=asked.id,
-        seed=asked.seed,
-        repeats=asked.rounds,
-        onto=Plan(plans, tuple(asked.exchanges), asked.settings),
+        request.settings,
+        campaign=request.id,
+        seed=request.seed,
+        repeats=request.rounds,
+        onto=Plan(plans, tuple(request.exchanges), request.settings),
     )
     doc = archive.campaign()
     facts_of = {host.name: facts for host, facts in able} | {host.name: facts for host, facts, _ in new}
@@ -225,17 +227,17 @@ def join(
     for host, facts, raw in new:
         archive.save_facts(host.name, facts, raw)
     for name, text in texts.items():
-        if asked.jobs.get(name) != digest(text):
+        if request.jobs.get(name) != digest(text):
             archive.save_job(name, text)
     peers = {host.name: {"address": host.address, "peer": host.peer_address} for host, _, _ in new}
     doc |= {
-        "planned": [*(asked.planned or [before]), [host.name for host, _, _ in new]],
+        "planned": [*(request.planned or [before]), [host.name for host, _, _ in new]],
         "jobs": {name: digest(text) for name, text in texts.items()},
         "exchanges": [asdict(e) for e in plan.exchanges],
         "hosts": [{**h, **peers.get(h["name"], {})} for h in doc["hosts"]],
     }
     archive.save_campaign(doc)
-    return asked_of(archive), plan
+    return request_of(archive), plan
 
 
 def _plan_of(job: Mapping[str, Any]) -> HostPlan:

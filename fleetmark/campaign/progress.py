@@ -126,9 +126,9 @@ class Progress:
         if status is not Status.PASSED:
             self.say(host, f"{workload} {case} {status.value}: {reason}")
         if cell.done == cell.total:
-            self._said_all(host, workload, cell)
+            self._say_counts(host, workload, cell)
 
-    def _said_all(self, host: str, workload: str, cell: Cell) -> None:
+    def _say_counts(self, host: str, workload: str, cell: Cell) -> None:
         counts = ", ".join(f"{n} {s.value}" for s, n in cell.ended.items())
         self.say(host, f"{workload}: {counts}")
 
@@ -148,7 +148,7 @@ class Progress:
         cell.total -= runs
         self.served(host, expect_s)
         if cell.done == cell.total:
-            self._said_all(host, workload, cell)
+            self._say_counts(host, workload, cell)
 
     def trouble(self, host: str, state: str) -> None:
         """What is wrong with a host; empty when it is well again."""
@@ -189,9 +189,9 @@ class Progress:
 
 def duration(seconds: float) -> str:
     """``75`` as ``1m15s``, the way people say it."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02d}s"
-    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+    total = round(seconds)
+    if total < 60:
+        return f"{total}s"
+    if total < 3600:
+        return f"{total // 60}m{total % 60:02d}s"
+    return f"{total // 3600}h{total % 3600 // 60:02d}m"

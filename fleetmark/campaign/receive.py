@@ -17,8 +17,8 @@ from fleetmark.record.archive import Archive
 from fleetmark.record.replies import MAX_FILE, MAX_PART, MAX_RESULT_BYTES, MAX_STEP, Ended, NoReply, Part, Result, read
 from fleetmark.record.steps import Step
 
-_OWN_FILES = ("result.json", "stdout", "stderr", "server.stdout", "server.stderr")
-_MOST_FILES = 1000 + len(_OWN_FILES)
+_RUNNER_FILES = ("result.json", "stdout", "stderr", "server.stdout", "server.stderr")
+_MOST_FILES = 1000 + len(_RUNNER_FILES)
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class Receiver:
         return self._arriving
 
     def _next_file(self, now: _Arriving, name: str) -> None:
-        if not _is_kept(self._steps[now.step], name):
+        if not _is_expected(self._steps[now.step], name):
             raise NoReply(f"step {now.step} left a file {name[:80]!r}, which it was not asked for")
         if name in now.sizes or len(now.sizes) >= _MOST_FILES:
             raise NoReply(f"the files of step {now.step} come in no order, or are too many")
@@ -107,9 +107,9 @@ class Receiver:
         now.name, now.sizes[name] = name, 0
 
 
-def _is_kept(step: Step, name: str) -> bool:
+def _is_expected(step: Step, name: str) -> bool:
     """Whether a step may leave a file of that name: the runner's own, or one that the step's patterns name."""
-    if name in _OWN_FILES:
+    if name in _RUNNER_FILES:
         return True
     if "/" in name or name.startswith(".") or name == "step.json" or not name.isprintable() or not name.isascii():
         return False

@@ -63,14 +63,16 @@ def is_present(provides: str, facts: Facts) -> bool:
 def _how_to_get(provides: str, packages: Mapping[str, Sequence[str]], facts: Facts) -> str:
     install = {"debian": "apt-get install", "rhel": "dnf install", "suse": "zypper install", "alpine": "apk add"}
     family = facts.os_family or ""
-    wanted = " ".join(packages.get(family, ())) or provides
-    manual = f"sudo {install[family]} {wanted}" if family in install else f"install {wanted}"
-    return f"{wanted}: {manual}, or let Fleetmark do it as root (--become)"
+    needed = " ".join(packages.get(family, ())) or provides
+    manual = f"sudo {install[family]} {needed}" if family in install else f"install {needed}"
+    return f"{needed}: {manual}, or let Fleetmark do it as root (--become)"
 
 
-def cases_of(resolved: Resolved, choice: Choice, seen: set[str], **more: Any) -> list[tuple[Case, dict[str, Any]]]:
+def cases_of(
+    resolved: Resolved, choice: Choice, case_names: set[str], **more: Any
+) -> list[tuple[Case, dict[str, Any]]]:
     """The workload's cases on this host that the suite chose, each with the context its command is worked out in."""
-    found = []
+    chosen = []
     for case in resolved.manifest.cases:
         where = f"{resolved.manifest.name}: cases"
         axes = {k: evaluate(v, resolved.context, where) for k, v in case.foreach.items()}
@@ -79,10 +81,10 @@ def cases_of(resolved: Resolved, choice: Choice, seen: set[str], **more: Any) ->
             if not evaluate(case.when, context, where):
                 continue
             context["case"] = str(evaluate(case.name, context, where))
-            seen.add(context["case"])
+            case_names.add(context["case"])
             if not choice.cases or any(fnmatch.fnmatch(context["case"], p) for p in choice.cases):
-                found.append((case, context))
-    return found
+                chosen.append((case, context))
+    return chosen
 
 
 def nodes_of(case: Case, context: Mapping[str, Any]) -> int:

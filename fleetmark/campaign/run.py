@@ -31,7 +31,7 @@ from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.judged import Judged
 from fleetmark.campaign.launch import launch
 from fleetmark.campaign.outcome import Outcome, rebuild
-from fleetmark.campaign.planned import Asked, asked_of, digest, job_text
+from fleetmark.campaign.planned import Request, digest, job_text, request_of
 from fleetmark.campaign.progress import Cell, Progress
 from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import Settings, make_plan, probes, secrets_of
@@ -79,15 +79,15 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
         name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{suite.name}-{secrets.token_hex(2)}"
         able = {c.host.name: c for c in checked if c.facts}
         repeats = options.until.most if options.until else options.repeats
-        known = [(c.host, c.facts) for c in able.values() if c.facts]
-        plan = make_plan(known, suite, settings, campaign=name, seed=seed, repeats=repeats)
-        asked = _campaign(options, name, seed, hosts, plan, suite)
-        jobs = {host.name: job_text(asked, plan.hosts[host.name], facts) for host, facts in known}
-        asked |= {"planned": [list(jobs)], "jobs": {host: digest(text) for host, text in jobs.items()}}
-        of_facts = {host.name: facts_document(facts, able[host.name].raw or {}) for host, facts in known}
+        answered = [(c.host, c.facts) for c in able.values() if c.facts]
+        plan = make_plan(answered, suite, settings, campaign=name, seed=seed, repeats=repeats)
+        campaign = _campaign(options, name, seed, hosts, plan, suite)
+        jobs = {host.name: job_text(campaign, plan.hosts[host.name], facts) for host, facts in answered}
+        campaign |= {"planned": [list(jobs)], "jobs": {host: digest(text) for host, text in jobs.items()}}
+        of_facts = {host.name: facts_document(facts, able[host.name].raw or {}) for host, facts in answered}
         documents = {host: Planned(of_facts[host], text) for host, text in jobs.items()}
-        archive = Archive.create(options.root, name, asked, documents).writable()
-        _note_known(archive, checked, plan)
+        archive = Archive.create(options.root, name, campaign, documents).writable()
+        _note_early_outcomes(archive, checked, plan)
         interrupted = _drive(archive, options, console, checked, credentials)
     finally:
         _hang_up(checked)
@@ -100,37 +100,37 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
     A job or a raw file that is damaged is had again; hosts that were away when the others were planned join.
     """
     archive.writable()
-    asked = asked_of(archive)
-    credentials = credentials_again(asked.suite, asked.settings, options.settings or {})
+    request = request_of(archive)
+    credentials = credentials_again(request.suite, request.settings, options.settings or {})
     options = replace(
         options,
-        suite=asked.suite,
-        inventory=options.inventory or tuple(asked.inventory),
-        limit=asked.limit,
-        become=asked.become,
-        work_dir=asked.work_dir,
-        until=asked.until,
+        suite=request.suite,
+        inventory=options.inventory or tuple(request.inventory),
+        limit=request.limit,
+        become=request.become,
+        work_dir=request.work_dir,
+        until=request.until,
     )
     _set_aside_lost(archive)
-    jobs = planned.jobs(archive, asked)
-    _note_joined(archive, asked)
-    owed = owed_steps(archive, jobs, asked.exchanges)
-    away = {h.name for h in asked.hosts} - jobs.keys()
+    jobs = planned.jobs(archive, request)
+    _note_joined(archive, request)
+    owed = owed_steps(archive, jobs, request.exchanges)
+    away = {h.name for h in request.hosts} - jobs.keys()
     hosts = _hosts(options)
     checked = _check([h for h in hosts if owed.get(h.name) or h.name in away], options, console)
     try:
         new = [(c.host, c.facts, c.raw or {}) for c in checked if c.facts and c.host.name in away]
         if new:
-            suite = asked.suite_as_read or load_suite(asked.suite)
-            asked, plan = planned.join(archive, asked, jobs, suite, new)
-            _note_joined(archive, asked)
-            jobs = planned.jobs(archive, asked)
-            owed = owed_steps(archive, jobs, asked.exchanges)
-            asked_already = {c.host.name for c in checked}
-            checked += _check([h for h in hosts if owed.get(h.name) and h.name not in asked_already], options, console)
-            _note_known(archive, [c for c in checked if c.host.name in away], plan)
+            suite = request.suite_as_read or load_suite(request.suite)
+            request, plan = planned.join(archive, request, jobs, suite, new)
+            _note_joined(archive, request)
+            jobs = planned.jobs(archive, request)
+            owed = owed_steps(archive, jobs, request.exchanges)
+            checked_names = {c.host.name for c in checked}
+            checked += _check([h for h in hosts if owed.get(h.name) and h.name not in checked_names], options, console)
+            _note_early_outcomes(archive, [c for c in checked if c.host.name in away], plan)
         else:
-            _note_known(archive, [c for c in checked if c.host.name in away], Plan({}, (), asked.settings))
+            _note_early_outcomes(archive, [c for c in checked if c.host.name in away], Plan({}, (), request.settings))
         for name in sorted(owed.keys() - {h.name for h in hosts}):
             _note_lost(archive, jobs[name], owed[name], "it is in the inventory no longer")
         archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
@@ -154,10 +154,10 @@ def _set_aside_lost(archive: Archive) -> None:
         archive.set_aside(folder)
 
 
-def _note_joined(archive: Archive, asked: Asked) -> None:
+def _note_joined(archive: Archive, request: Request) -> None:
     """Say once of hosts that were away when the campaign was planned that it has them now."""
     noted = {host for e in archive.journal() if e["e"] == "joined" for host in e["hosts"]}
-    if late := [host for group in (asked.planned or [])[1:] for host in group if host not in noted]:
+    if late := [host for group in (request.planned or [])[1:] for host in group if host not in noted]:
         archive.note("joined", hosts=late)
 
 
@@ -280,7 +280,7 @@ def _command(options: Options, seed: int) -> list[str]:
     return words
 
 
-def _note_known(archive: Archive, checked: Sequence[Checked], plan: Plan) -> None:
+def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], plan: Plan) -> None:
     """Outcomes that are known before anything runs: unreachable hosts, and what hosts cannot run."""
     nothing: dict[str, Any] = {"case": "*", "repeat": 0, "subject": "host"}
     for c in checked:
@@ -302,12 +302,12 @@ def _drive(
     archive: Archive, options: Options, console: Console, checked: Sequence[Checked], credentials: Mapping[str, str]
 ) -> bool:
     """Launch and follow whatever is owed, to the end or an interruption (then True); the measurements are written."""
-    asked = asked_of(archive)
-    on_record = planned.jobs(archive, asked)
+    request = request_of(archive)
+    on_record = planned.jobs(archive, request)
     with Judged(archive) as judged:
-        interrupted = _follow(archive, options, console, checked, credentials, asked, on_record, judged)
+        interrupted = _follow(archive, options, console, checked, credentials, request, on_record, judged)
         archive.write_measurements(rebuild(archive, lambda folder, _: judged.outcome(folder)))
-        away = [h for h in asked.hosts if h.name not in on_record]  # each may join; what it would run nobody knows yet
+        away = [h for h in request.hosts if h.name not in on_record]  # each may join, and owes a number not known yet
         owed = sum(map(len, owed_steps(archive, on_record, ()).values())) + len(away)
         archive.note("ended", owed=owed)
         if not owed:
@@ -321,14 +321,14 @@ def _follow(
     console: Console,
     checked: Sequence[Checked],
     credentials: Mapping[str, str],
-    asked: Asked,
+    request: Request,
     on_record: Mapping[str, Mapping[str, Any]],
     judged: Judged,
 ) -> bool:
     """Launch and follow whatever is owed of the jobs ``on_record``; whether the user interrupted it."""
-    owed = owed_steps(archive, on_record, asked.exchanges)
+    owed = owed_steps(archive, on_record, request.exchanges)
     runs, variables, jobs = [], {}, {}
-    with Progress(console, asked.workloads, f"campaign {archive.id}") as progress:
+    with Progress(console, request.workloads, f"campaign {archive.id}") as progress:
         for c in checked:
             name = c.host.name
             job = on_record.get(name)
@@ -368,7 +368,7 @@ def _follow(
         if options.until:
             cpus = {c.host.name: c.facts.cpu.threads or 1 for c in checked if c.facts}
             adaptive = Adaptive(options.until, cpus)
-        drive = Drive(archive, runs, asked.exchanges, progress, options.patience_s, adaptive, judged.outcome)
+        drive = Drive(archive, runs, request.exchanges, progress, options.patience_s, adaptive, judged.outcome)
         drive.replay(archive)
         interrupted = False
         try:
@@ -406,14 +406,14 @@ def _variables(
     host: Host, already_root: bool, facts: Facts, job: Mapping[str, Any], steps: Sequence[Step]
 ) -> dict[str, Any]:
     """What the playbook needs to know of a host beside what the user's inventory says."""
-    wanted = {s.workload for s in steps}
-    made = {
-        "fm_deploy": [d for d in job["deploy"] if d["workload"] in wanted and not is_present(d["provides"], facts)],
+    workloads = {s.workload for s in steps}
+    variables = {
+        "fm_deploy": [d for d in job["deploy"] if d["workload"] in workloads and not is_present(d["provides"], facts)],
         "fm_work": facts.work_dir,
         "fm_os_family": facts.os_family or "",
         "fm_python": facts.python,
         "fm_become": host.become and not already_root,  # for root, Ansible would ask for a sudo that nobody needs
     }
     if host.connection == "local":
-        made["ansible_connection"] = "local"
-    return made
+        variables["ansible_connection"] = "local"
+    return variables

@@ -23,21 +23,21 @@ from workloads.template import evaluate
 Settings = Mapping[str, Mapping[str, Any]]  # workload -> parameter -> value, as typed on the command line
 
 
-def settings_of(suite: Suite, given: Settings) -> dict[str, dict[str, Any]]:
+def settings_of(suite: Suite, overrides: Settings) -> dict[str, dict[str, Any]]:
     """Suite settings overlaid with the command line's, typed, without credentials: a plan needs none, and all of it is
     kept. Raises FleetmarkError before any host is touched.
     """
-    return _settings(suite, given)[0]
+    return _settings(suite, overrides)[0]
 
 
-def secrets_of(suite: Suite, given: Settings) -> dict[str, str]:
+def secrets_of(suite: Suite, overrides: Settings) -> dict[str, str]:
     """The credentials that ``settings_of`` leaves out: a redacted value to the real one (``redact.conceal``)."""
-    return _settings(suite, given)[1]
+    return _settings(suite, overrides)[1]
 
 
-def _settings(suite: Suite, given: Settings) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+def _settings(suite: Suite, overrides: Settings) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     chosen = suite.chosen()
-    for name in given:
+    for name in overrides:
         if name not in chosen:
             load(name)  # an unknown workload is the likelier mistake
             raise FleetmarkError(f"--set {name}.…: suite {suite.name} does not run {name}; it runs {', '.join(chosen)}")
@@ -45,11 +45,11 @@ def _settings(suite: Suite, given: Settings) -> tuple[dict[str, dict[str, Any]],
     for name, choice in chosen.items():
         manifest = load(name)
         merged[name] = manifest.check_settings(choice.set, f"suite {suite.name}")
-        merged[name] |= manifest.check_settings(given.get(name, {}), "--set")
-    kept, secrets = conceal(merged)
-    for name, settings in kept.items():
+        merged[name] |= manifest.check_settings(overrides.get(name, {}), "--set")
+    concealed, secrets = conceal(merged)
+    for name, settings in concealed.items():
         _refuse_early(load(name), settings)
-    return kept, secrets
+    return concealed, secrets
 
 
 def _refuse_early(manifest: Manifest, settings: Mapping[str, Any]) -> None:
@@ -62,12 +62,12 @@ def _refuse_early(manifest: Manifest, settings: Mapping[str, Any]) -> None:
 
 def probes() -> list[str]:
     """Every command whose presence some workload asks about, for the facts to look up."""
-    found: set[str] = set()
+    commands: set[str] = set()
     for manifest in map(load, names()):
-        found.update(manifest.probes)
+        commands.update(manifest.probes)
         if manifest.deploy and "{" not in manifest.deploy.provides and "/" not in manifest.deploy.provides:
-            found.add(manifest.deploy.provides)
-    return sorted(found)
+            commands.add(manifest.deploy.provides)
+    return sorted(commands)
 
 
 def make_plan(
@@ -91,26 +91,26 @@ def make_plan(
     plans = {host.name: _continued(before.get(host.name)) or HostPlan(host.name) for host, _ in hosts}
     new = {host.name for host, _ in hosts if host.name not in before}
     exchanges: list[Exchange] = list(onto.exchanges) if onto else []
-    seen: dict[str, set[str]] = {name: set() for name in merged}
+    case_names: dict[str, set[str]] = {name: set() for name in merged}
     ready = _ready(hosts, merged, plans, new, campaign)
     for name, able in ready.items():
         choice, manifest = suite.chosen()[name], load(name)
         times = repeats or choice.repeats or suite.repeats
         if manifest.scope == "pair" and len(able) > 1:
-            exchanges += plan_pairs(manifest, able, plans, choice, times, seed, seen[name], new)
+            exchanges += plan_pairs(manifest, able, plans, choice, times, seed, case_names[name], new)
         else:
             for host, resolved in able:
                 if host.name not in new:
                     continue
                 context = {"peer": "127.0.0.1", "hosts": len(able)}
-                cases = [c for c in cases_of(resolved, choice, seen[name], **context) if nodes_of(*c) == 1]
+                cases = [c for c in cases_of(resolved, choice, case_names[name], **context) if nodes_of(*c) == 1]
                 _plan_host(manifest, cases, plans[host.name], times, f"{seed}/{host.name}/{name}")
             if not onto:
-                exchanges += plan_gangs(manifest, able, plans, choice, times, seed, seen[name])
+                exchanges += plan_gangs(manifest, able, plans, choice, times, seed, case_names[name])
         for plan in plans.values():
             _mark_last(plan.steps, name)
     if not onto:
-        _all_match(suite, seen)
+        _all_match(suite, case_names)
     return Plan(plans, tuple(exchanges), merged)
 
 
@@ -131,13 +131,13 @@ def _ready(
     return ready
 
 
-def _all_match(suite: Suite, seen: Mapping[str, set[str]]) -> None:
+def _all_match(suite: Suite, case_names: Mapping[str, set[str]]) -> None:
     """Raises FleetmarkError for a pattern of the suite that no case answers to."""
     for name, choice in suite.chosen().items():
         for pattern in choice.cases:
-            if seen[name] and not fnmatch.filter(seen[name], pattern):
-                known = ", ".join(sorted(seen[name]))
-                raise FleetmarkError(f"suite {suite.name}: {name}: no case matches {pattern!r}; there are {known}")
+            if case_names[name] and not fnmatch.filter(case_names[name], pattern):
+                listed = ", ".join(sorted(case_names[name]))
+                raise FleetmarkError(f"suite {suite.name}: {name}: no case matches {pattern!r}; there are {listed}")
 
 
 def _continued(plan: HostPlan | None) -> HostPlan | None:

@@ -17,7 +17,7 @@ import typer
 from fleetmark import __version__
 from fleetmark.base.errors import CannotKeep, FleetmarkError, LeftOut
 from fleetmark.base.measurement import Status
-from fleetmark.base.terminal import Terminal, guard, whole
+from fleetmark.base.terminal import Terminal, guard, unwrapped
 from fleetmark.cli import plan as cli_plan
 from fleetmark.cli import profile as cli_profile
 from fleetmark.cli import reports as cli_reports
@@ -113,9 +113,11 @@ def run(
         "--limit": limit,
         "-b": become or None,
     }
-    given = [name for name, value in {**fixed, "--work-dir": work_dir}.items() if value is not None]
-    if resume and given:
-        raise FleetmarkError(f"{given[0]} with --resume: a campaign goes on as planned; begin a new one for changes")
+    overrides = [name for name, value in {**fixed, "--work-dir": work_dir}.items() if value is not None]
+    if resume and overrides:
+        raise FleetmarkError(
+            f"{overrides[0]} with --resume: a campaign goes on as planned; begin a new one for changes"
+        )
     options = campaign.Options(
         suite=suite or "quick",
         inventory=tuple(inventory or ()),
@@ -170,14 +172,14 @@ def _load_reports() -> None:
 
 def _settings(words: Sequence[str]) -> dict[str, dict[str, str]]:
     """``fio.size=4GiB`` and its like, by workload; what they mean is for the manifests to say."""
-    found: dict[str, dict[str, str]] = {}
+    settings: dict[str, dict[str, str]] = {}
     for word in words:
         name, equals, value = word.partition("=")
         workload, dot, parameter = name.partition(".")
         if not (equals and dot and workload and parameter):
             raise FleetmarkError(f"--set {word}: write it as workload.parameter=value, such as --set fio.size=4GiB")
-        found.setdefault(workload, {})[parameter] = value
-    return found
+        settings.setdefault(workload, {})[parameter] = value
+    return settings
 
 
 def _exit_status(statuses: Sequence[str], strict: bool) -> int:
@@ -229,11 +231,11 @@ def predict(
     """
     from fleetmark.verbs import predict as predicting
 
-    found = predicting.predict(root, machine, tuple(target or ()), baseline, family, level)
+    predictions = predicting.predict(root, machine, tuple(target or ()), baseline, family, level)
     if as_ is Format.JSON:
-        typer.echo(json.dumps([f.as_json() for f in found], indent=1))
+        typer.echo(json.dumps([f.as_json() for f in predictions], indent=1))
     else:
-        for part in predicting.table(found):
+        for part in predicting.table(predictions):
             Terminal().print(part)
 
 
@@ -264,11 +266,11 @@ def reference_list(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
     """
     from fleetmark.verbs import reference
 
-    found = reference.listed(root)
+    pinned = reference.listed(root)
     if as_ is Format.JSON:
-        typer.echo(json.dumps(found, indent=1))
+        typer.echo(json.dumps(pinned, indent=1))
     else:
-        Terminal().print(reference.table(found))
+        Terminal().print(reference.table(pinned))
 
 
 @app.command()
@@ -291,13 +293,13 @@ def hosts(
 
     console = Terminal(stderr=as_ is Format.JSON)
     with interruptible("nothing was changed anywhere"):
-        asked = (tuple(inventory or ()), limit, suite, _settings(set_ or []), become)
-        found = survey.survey(*asked, work_dir or WORK_DIR, connect_timeout, console)
+        query = (tuple(inventory or ()), limit, suite, _settings(set_ or []), become)
+        entries = survey.survey(*query, work_dir or WORK_DIR, connect_timeout, console)
     if as_ is Format.JSON:
-        typer.echo(json.dumps([entry.as_json() for entry in found], indent=1))
+        typer.echo(json.dumps([entry.as_json() for entry in entries], indent=1))
     else:
-        console.print(survey.table(found, console.width))
-    raise typer.Exit(OK if all(entry.facts for entry in found) else SOME_FAILED)
+        console.print(survey.table(entries, console.width))
+    raise typer.Exit(OK if all(entry.facts for entry in entries) else SOME_FAILED)
 
 
 @app.command()
@@ -311,12 +313,12 @@ def workloads(
     import workloads as shelf
     from fleetmark.verbs import catalogue
 
-    found = [shelf.load(name)] if name else [shelf.load(n) for n in shelf.names()]
+    manifests = [shelf.load(name)] if name else [shelf.load(n) for n in shelf.names()]
     if as_ is Format.JSON:
-        docs = [m.model_dump(mode="json", by_alias=True) for m in found]
+        docs = [m.model_dump(mode="json", by_alias=True) for m in manifests]
         typer.echo(json.dumps(docs[0] if name else docs, indent=1))
         return
-    for part in catalogue.one(found[0]) if name else catalogue.overview(found):
+    for part in catalogue.one(manifests[0]) if name else catalogue.overview(manifests):
         Terminal().print(part)
 
 
@@ -329,13 +331,13 @@ def campaigns(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
     from fleetmark.record import campaigns as on_record
     from fleetmark.verbs import catalogue
 
-    found = [catalogue.campaign_line(a) for a in on_record.campaigns(root)]
+    lines = [catalogue.campaign_line(a) for a in on_record.campaigns(root)]
     if as_ is Format.JSON:
-        typer.echo(json.dumps(found, indent=1))
-    elif found:
-        Terminal().print(catalogue.campaign_table(found))
+        typer.echo(json.dumps(lines, indent=1))
+    elif lines:
+        Terminal().print(catalogue.campaign_table(lines))
     else:
-        Terminal().print(whole(f"no campaigns under {root}; `fleetmark run` makes one, --results looks elsewhere"))
+        Terminal().print(unwrapped(f"no campaigns under {root}; `fleetmark run` makes one, --results looks elsewhere"))
 
 
 @app.command()
@@ -371,10 +373,10 @@ def main() -> None:
     try:
         app()
     except (FleetmarkError, PermissionError) as error:
-        told = str(error)
+        sentence = str(error)
         if isinstance(error, PermissionError) and error.filename:
-            told = f"{error.filename}: permission denied; choose another place, or become a user who may"
-        Terminal(stderr=True).print(f"fleetmark: {told}", style="bold", soft_wrap=True)
+            sentence = f"{error.filename}: permission denied; choose another place, or become a user who may"
+        Terminal(stderr=True).print(f"fleetmark: {sentence}", style="bold", soft_wrap=True)
         sys.exit(SOME_FAILED if isinstance(error, CannotKeep) else USAGE)
     except BrokenPipeError:  # `fleetmark … | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -62,13 +62,13 @@ def solve(
         documents = reporting.asked({"html": html, "xlsx": xlsx}, lang, templates, date)
         question = planning.question(file, workbook, root)
         answer = planning.answer(question, planning.Effort(gap, seconds, draws, seed), progress)
-        made = planning.Made(documents.date)
+        provenance = planning.Made(documents.date)
         if as_ is Format.JSON:
-            typer.echo(planning.as_json(answer, made))
+            typer.echo(planning.as_json(answer, provenance))
         else:
             for part in planning.show(answer):
                 Terminal().print(part)
-        planning.write(answer, documents, made, progress)
+        planning.write(answer, documents, provenance, progress)
     raise typer.Exit(OK if answer.plan else SOME_FAILED)
 
 

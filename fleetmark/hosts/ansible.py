@@ -41,10 +41,10 @@ class Listed:
 
     def groups_of(self, host: str) -> tuple[str, ...]:
         """Every group that holds ``host``, by itself or through a child, sorted; but ``all`` and ``ungrouped``."""
-        found = {name for name, (hosts, _) in self.groups.items() if host in hosts}
-        while grown := {n for n, (_, children) in self.groups.items() if n not in found and found & set(children)}:
-            found |= grown
-        return tuple(sorted(found - {"all", "ungrouped"}))
+        holding = {name for name, (hosts, _) in self.groups.items() if host in hosts}
+        while grown := {n for n, (_, children) in self.groups.items() if n not in holding and holding & set(children)}:
+            holding |= grown
+        return tuple(sorted(holding - {"all", "ungrouped"}))
 
 
 def list_inventory(sources: Sequence[str], limit: str | None) -> tuple[Listed, Mapping[str, Any]]:
@@ -54,11 +54,11 @@ def list_inventory(sources: Sequence[str], limit: str | None) -> tuple[Listed, M
     """
     words = ["inventory", "--list", *(w for s in sources for w in ("-i", s)), *(["--limit", limit] if limit else [])]
     with ThreadPoolExecutor(1) as beside:
-        asked = beside.submit(settings)
+        setting_lookup = beside.submit(settings)
         done = _ansible(words)
         if done.returncode:
             raise FleetmarkError(f"{', '.join(sources)}: {_last_words(done.stderr)}")
-        return _listed(json.loads(done.stdout), _warnings(done.stderr)), asked.result()
+        return _listed(json.loads(done.stdout), _warnings(done.stderr)), setting_lookup.result()
 
 
 def settings() -> Mapping[str, Any]:
@@ -73,32 +73,32 @@ def settings() -> Mapping[str, Any]:
     done = _ansible(["config", "dump", "--only-changed", "--format", "json", "-t", "all"])
     if done.returncode:
         raise FleetmarkError(f"ansible.cfg: {_last_words(done.stderr)}")
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for entry in json.loads(done.stdout):
         if "name" in entry:
-            found[entry["name"]] = entry["value"]
+            values[entry["name"]] = entry["value"]
         for plugin in entry.get("CONNECTION_PLUGINS", ()):
-            found |= {option["name"]: option["value"] for option in plugin.get("ssh", ())}
-    return found
+            values |= {option["name"]: option["value"] for option in plugin.get("ssh", ())}
+    return values
 
 
 def template(
     sources: Sequence[str], limit: str | None, names: Iterable[str]
 ) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, str]]:
     """Variables as Ansible sees them when it runs (templates, vault): host to values, and host to why it could not."""
-    wanted = ", ".join(f"{json.dumps(n)}: {n} if {n} is defined else none" for n in names)
+    expressions = ", ".join(f"{json.dumps(n)}: {n} if {n} is defined else none" for n in names)
     words = ["adhoc", "all", *(w for s in sources for w in ("-i", s)), *(["--limit", limit] if limit else [])]
-    words += ["-m", "ansible.builtin.debug", "-a", json.dumps({"msg": f"{{{{ {{{wanted}}} }}}}"})]
+    words += ["-m", "ansible.builtin.debug", "-a", json.dumps({"msg": f"{{{{ {{{expressions}}} }}}}"})]
     # The debug action speaks to no host, but Ansible loads the connection plugin before it knows that.
     done = _ansible([*words, "-e", '{"ansible_connection": "local"}', "--forks", "16"])
     values: dict[str, Mapping[str, Any]] = {}
     failed: dict[str, str] = {}
     for match in re.finditer(r"^(.+?) \| ([A-Z]+)!? => (?=\{)", done.stdout, re.MULTILINE):
-        said, _ = json.JSONDecoder().raw_decode(done.stdout, match.end())
+        reply, _ = json.JSONDecoder().raw_decode(done.stdout, match.end())
         if match[2] == "SUCCESS":
-            values[match[1]] = said["msg"]
+            values[match[1]] = reply["msg"]
         else:
-            failed[match[1]] = " ".join(str(said.get("msg")).split())
+            failed[match[1]] = " ".join(str(reply.get("msg")).split())
     if not values and not failed:
         raise FleetmarkError(f"{', '.join(sources)}: {_last_words(done.stderr)}")
     return values, failed
@@ -116,19 +116,19 @@ def complaint(source: str, warnings: Sequence[str]) -> str | None:
     end = next((n for n, w in enumerate(warnings) if _squeezed(w).startswith(verdict)), None)
     if end is None:
         return None
-    said: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for warning in reversed(warnings[:end]):
         if warning.startswith("Unable to parse"):  # what comes before is about another source
             break
         match = re.match(r"(?:\* )?Failed to parse (?:inventory|\S+) with '?(\w+)'? plugin: (.*)", warning)
         if match and "no root 'plugin' key" not in match[2]:
-            said.setdefault(match[1], match[2])
+            reasons.setdefault(match[1], match[2])
     if Path(path).suffix in (".yml", ".yaml", ".json"):
         order = ["auto", "yaml"]
     else:
         order = ["script" if os.access(path, os.X_OK) else "ini"]
-    words = next((said[plugin] for plugin in order if plugin in said), None) or next(
-        iter(said.values()), "no plugin reads it"
+    words = next((reasons[plugin] for plugin in order if plugin in reasons), None) or next(
+        iter(reasons.values()), "no plugin reads it"
     )
     line, words = _line_and_words(path, words)
     return f"{source}{line and f' line {line}'}: Ansible cannot read it: {words}"
@@ -136,14 +136,14 @@ def complaint(source: str, warnings: Sequence[str]) -> str | None:
 
 def sentences(warnings: Sequence[str]) -> list[str]:
     """The warnings a person needs: one for each source left out, in place of a complaint from every plugin."""
-    said = []
+    texts = []
     for warning in warnings:
         if unread := re.match(r"Unable to parse (.+) as an inventory source", warning):
             if not Path(unread[1]).is_dir():  # a directory's own line adds nothing to those of its files
-                said.append(complaint(unread[1], warnings) or warning)
+                texts.append(complaint(unread[1], warnings) or warning)
         elif not re.match(r"(\* )?Failed to parse|No inventory was parsed", warning):
-            said.append(_python_words(warning))
-    return said
+            texts.append(_python_words(warning))
+    return texts
 
 
 def _python_words(text: str) -> str:
@@ -186,14 +186,14 @@ def _listed(doc: Mapping[str, Any], warnings: tuple[str, ...]) -> Listed:
     }
     hosts: dict[str, Mapping[str, Any]] = {}
     waiting = ["all"]
-    seen = set()
+    visited = set()
     while waiting:  # depth first, which is the order people wrote
         name = waiting.pop(0)
-        if name in seen:
+        if name in visited:
             continue
-        seen.add(name)
-        own, children = groups.get(name, ((), ()))
-        hosts |= {host: _plain(variables.get(host, {})) for host in own if host not in hosts}
+        visited.add(name)
+        members, children = groups.get(name, ((), ()))
+        hosts |= {host: _plain(variables.get(host, {})) for host in members if host not in hosts}
         waiting = [*children, *waiting]
     return Listed(hosts, groups, warnings)
 

@@ -131,11 +131,11 @@ def this_machine() -> Host:
 
 def _nothing(sources: Sequence[str], limit: str | None, listed: Listed) -> str:
     where = ", ".join(sources)
-    whole = list_inventory(sources, None)[0] if limit else listed
-    if limit and whole.hosts:
-        groups = sorted(set(whole.groups) - {"all", "ungrouped"})
-        there = f"hosts {_some(list(whole.hosts))}" + (f"; groups {_some(groups)}" if groups else "")
-        return f"--limit {limit} matches no host in {where}, which has {there}"
+    unlimited = list_inventory(sources, None)[0] if limit else listed
+    if limit and unlimited.hosts:
+        groups = sorted(set(unlimited.groups) - {"all", "ungrouped"})
+        present = f"hosts {_some(list(unlimited.hosts))}" + (f"; groups {_some(groups)}" if groups else "")
+        return f"--limit {limit} matches no host in {where}, which has {present}"
     return f"{where}: no hosts in this inventory{''.join(f'; {s}' for s in sentences(listed.warnings))}"
 
 
@@ -168,53 +168,53 @@ def _needs_ansible(value: Any) -> bool:
 def _host(
     name: str, variables: Mapping[str, Any], defaults: Mapping[str, Any], groups: tuple[str, ...], failed: str | None
 ) -> Host:
-    said = dict(defaults)
+    options = dict(defaults)
     for key, names in _NAMES.items():
-        given = [variables[n] for n in names if variables.get(n) is not None]
-        if given:
-            said[key] = given[-1]
-    address = str(said.get("address", name))
-    connection = str(said.get("connection", "ssh")).removeprefix("ansible.builtin.")
-    python = str(said.get("python", "auto"))
+        values = [variables[n] for n in names if variables.get(n) is not None]
+        if values:
+            options[key] = values[-1]
+    address = str(options.get("address", name))
+    connection = str(options.get("connection", "ssh")).removeprefix("ansible.builtin.")
+    python = str(options.get("python", "auto"))
     return Host(
         name=name,
         address=address,
         peer_address=str(variables.get(PEER_ADDRESS, address)),
         connection="local" if connection == "local" else "ssh",
-        port=_port(name, said.get("port")),
-        user=_text(said.get("user")),
-        key_file=_text(said.get("key_file")),
-        ssh_args=_ssh_args(name, said),
-        password=_text(said.get("password")),
-        become=_true(said.get("become")),
-        become_password=_text(said.get("become_password")),
+        port=_port(name, options.get("port")),
+        user=_text(options.get("user")),
+        key_file=_text(options.get("key_file")),
+        ssh_args=_ssh_args(name, options),
+        password=_text(options.get("password")),
+        become=_true(options.get("become")),
+        become_password=_text(options.get("become_password")),
         python=None if python.startswith("auto") else python,
         groups=groups,
         labels=_labels(name, variables),
-        unusable=failed or _unusable(connection, said),
+        unusable=failed or _unusable(connection, options),
     )
 
 
-def _unusable(connection: str, said: Mapping[str, Any]) -> str | None:
+def _unusable(connection: str, options: Mapping[str, Any]) -> str | None:
     if connection not in _SSH | {"local"}:
         return f"ansible_connection is {connection}; Fleetmark reaches hosts by ssh or local"
-    if not _true(said.get("become")):
+    if not _true(options.get("become")):
         return None
-    if (method := said.get("become_method", "sudo")) not in ("sudo", "ansible.builtin.sudo"):
+    if (method := options.get("become_method", "sudo")) not in ("sudo", "ansible.builtin.sudo"):
         return f"ansible_become_method is {method}; Fleetmark becomes root by sudo"
-    if (user := said.get("become_user", "root")) != "root":
+    if (user := options.get("become_user", "root")) != "root":
         return f"ansible_become_user is {user}; Fleetmark becomes root or nobody"
     return None
 
 
-def _ssh_args(name: str, said: Mapping[str, Any]) -> tuple[str, ...]:
+def _ssh_args(name: str, options: Mapping[str, Any]) -> tuple[str, ...]:
     """In the order in which Ansible passes them: of a repeated option OpenSSH takes the first."""
-    args = _split(name, said.get("ssh_args"))
-    if "host_key_checking" in said and not _true(said["host_key_checking"]):
+    args = _split(name, options.get("ssh_args"))
+    if "host_key_checking" in options and not _true(options["host_key_checking"]):
         args += ["-o", "StrictHostKeyChecking=no"]
-    if "timeout" in said:
-        args += ["-o", f"ConnectTimeout={said['timeout']}"]
-    return (*args, *_split(name, said.get("ssh_common_args")), *_split(name, said.get("ssh_extra_args")))
+    if "timeout" in options:
+        args += ["-o", f"ConnectTimeout={options['timeout']}"]
+    return (*args, *_split(name, options.get("ssh_common_args")), *_split(name, options.get("ssh_extra_args")))
 
 
 def _split(name: str, words: Any) -> list[str]:
@@ -234,10 +234,10 @@ def _port(name: str, value: Any) -> int | None:
 
 
 def _labels(name: str, variables: Mapping[str, Any]) -> Mapping[str, str]:
-    given = variables.get(LABELS, {})
-    if not isinstance(given, dict):
-        raise FleetmarkError(f"{name}: {LABELS} is {given!r}; write a mapping, such as {{rack: r12, role: db}}")
-    labels = {str(k): _label(name, f"{LABELS}.{k}", v) for k, v in given.items()}
+    raw = variables.get(LABELS, {})
+    if not isinstance(raw, dict):
+        raise FleetmarkError(f"{name}: {LABELS} is {raw!r}; write a mapping, such as {{rack: r12, role: db}}")
+    labels = {str(k): _label(name, f"{LABELS}.{k}", v) for k, v in raw.items()}
     if variables.get(GENERATION) is not None:
         labels["gen"] = _label(name, GENERATION, variables[GENERATION])
     return labels

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from fleetmark.base.terminal import whole
+from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import count
 from fleetmark.hosts.ssh.target import UnknownKey, scans
 
@@ -20,4 +20,4 @@ def unknown_keys(unknown: Sequence[UnknownKey]) -> list[RenderableType]:
     how = f"\n{count(len(unknown), 'host key')} to add: log in to {host} once with ssh and compare the fingerprint."
     if commands := scans(unknown):
         how += " Or at once, which believes whoever answers now: only where you trust the network between."
-    return [Text(how), *(whole(f"  {command}", "cyan") for command in commands)]
+    return [Text(how), *(unwrapped(f"  {command}", "cyan") for command in commands)]

@@ -93,16 +93,16 @@ class Channel(ABC):
         Raises TimeoutError when none came in ``timeout`` seconds (it may be read for later), Flood for a line of more
         than ``most`` bytes, LinkLost.
         """
-        seen = 0
+        searched = 0
         deadline = _deadline(timeout)
         while True:
-            end = self._out.find(b"\n", seen)
+            end = self._out.find(b"\n", searched)
             if end >= 0 or self._ended:
                 line = bytes(self._out[: end + 1 or None])
                 del self._out[: len(line)]
                 return line
-            seen = len(self._out)
-            if seen > most:
+            searched = len(self._out)
+            if searched > most:
                 raise Flood(f"{self.host}: sent a line of more than {most >> 10} KiB")
             if not self._fill(_left(deadline)):
                 raise TimeoutError(f"{self.host}: nothing said for {timeout:g} s")
@@ -138,11 +138,11 @@ class Channel(ABC):
         """
         asks, starts = f"{mark}?".encode(), f"{mark}!".encode()
         deadline = _deadline(SUDO_TIMEOUT_S)
-        asked = 0
+        prompts = 0
         while starts not in self._err:
-            if self._err.count(asks) > asked:
-                asked += 1
-                if asked > 1:
+            if self._err.count(asks) > prompts:
+                prompts += 1
+                if prompts > 1:
                     raise ReachError(f"{self.host}: sudo does not take the password; check ansible_become_password")
                 self.write(f"{password}\n".encode())
                 continue
@@ -297,8 +297,8 @@ def _sudo(argv: Sequence[str], mark: str, *, ask: bool) -> list[str]:
     return ["sudo", "-H", *how, "--", "/bin/sh", "-c", 'printf %s "$0" >&2; exec "$@"', f"{mark}!", *argv]
 
 
-def _sudo_refused(said: str) -> str:
-    words = [line.strip() for line in said.splitlines() if line.strip()]
+def _sudo_refused(stderr: str) -> str:
+    words = [line.strip() for line in stderr.splitlines() if line.strip()]
     if any("password is required" in w for w in words):
         return "sudo needs a password; set ansible_become_password, or allow sudo without one there"
     if any("not found" in w for w in words):

@@ -383,7 +383,7 @@ def _units(of: pd.DataFrame) -> str:
     """The unit of a benchmark; several are named, and so is one with several directions: neither can be compared."""
     if of["better"].nunique() == 1:
         return _joined(of["unit"])
-    return _joined(of["unit"] + " (" + of["better"].map(lambda b: Better(b).told) + ")")
+    return _joined(of["unit"] + " (" + of["better"].map(lambda b: Better(b).phrase) + ")")
 
 
 def _joined(values: pd.Series) -> str:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark.base.facts import Facts
-from fleetmark.base.terminal import whole
+from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import count
 from fleetmark.base.units import human
 from fleetmark.campaign.resolve import is_present
@@ -99,16 +99,16 @@ def table(entries: Sequence[Entry], width: int) -> RenderableType:
     if silent:
         do = "does" if len(silent) == 1 else "do"
         parts.append(Text(f"\n{len(silent)} of {count(len(entries), 'host')} {do} not answer:", style="bold red"))
-        parts += [whole(f"  {e.host.name}: {_reason(e)}") for e in silent]
+        parts += [unwrapped(f"  {e.host.name}: {_reason(e)}") for e in silent]
         parts += unknown_keys([e.unknown_key for e in silent if e.unknown_key])
     skipped = _by_name((f"{workload} {why}", e) for e in entries for workload, why in e.skipped.items())
     if skipped:
         parts.append(Text("\nwould be skipped:", style="bold"))
-        parts += [whole(f"  {line}") for line in skipped]
+        parts += [unwrapped(f"  {line}") for line in skipped]
     refused = [line for e in entries for line in e.refused]
     if refused:
         parts.append(Text("\nwould be refused:", style="bold"))
-        parts += [whole(f"  {line}") for line in refused]
+        parts += [unwrapped(f"  {line}") for line in refused]
     notes = _by_name((note, e) for e in entries if e.facts for note in e.facts.notes)
     if notes:
         parts.append(Text("\nnotes:", style="bold"))

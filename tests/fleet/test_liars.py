@@ -124,12 +124,12 @@ def test_a_servers_words_are_never_orders_of_its_client(fleet: Fleet, tmp_path: 
     with liars(fleet, {"h1": ("follow", EVIL_SERVER)}, inventory):
         done = fleetmark(tmp_path, "run", "-i", str(inventory), "--limit", "h1,h2", "--suite", str(suite), rc=1)
     for host in ("h1", "h2"):
-        there = fleet.exec(
+        listing = fleet.exec(
             host,
             ["sh", "-c", "ls /PWNED /etc/profile.d/evil.sh; find /var/tmp/fleetmark-0 -name '*evil*'"],
             check=False,
         )
-        assert there.stdout == ""
+        assert listing.stdout == ""
     ((status, reason),) = of(tmp_path, "h2")
     assert status == "lost" and "h1" in reason
     assert "\x1b" not in done.stdout

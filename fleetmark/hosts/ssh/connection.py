@@ -150,7 +150,7 @@ class _Wire:
 
     sock: socket.socket
     proxy: subprocess.Popen[bytes] | None = None
-    said: IO[bytes] | None = None  # the proxy's stderr
+    stderr: IO[bytes] | None = None  # the proxy's stderr
 
     def hang_up(self) -> None:
         with contextlib.suppress(OSError):  # it may be gone already
@@ -158,20 +158,20 @@ class _Wire:
 
     def close(self) -> None:
         self.sock.close()
-        if self.proxy and self.said:
+        if self.proxy and self.stderr:
             try:
                 self.proxy.wait(1.0)
             except subprocess.TimeoutExpired:
                 self.proxy.terminate()
                 self.proxy.wait()
-            self.said.close()
+            self.stderr.close()
 
     def complaint(self) -> str:
         """What the proxy said on stderr, in one line."""
-        if not self.said:
+        if not self.stderr:
             return ""
-        self.said.seek(0)
-        lines = [line.strip() for line in self.said.read().decode(errors="replace").splitlines()]
+        self.stderr.seek(0)
+        lines = [line.strip() for line in self.stderr.read().decode(errors="replace").splitlines()]
         return "; ".join(line for line in lines if line)[-300:]
 
 
@@ -181,10 +181,10 @@ def _link(host: Host, target: Target, timeout: float) -> _Link:
         deadline = time.monotonic() + timeout
         wire = _proxied(target) if target.proxy else _dialled(host, target, timeout)
         try:
-            known = known_keys(target)
-            transport = _handshake(host, target, wire, known, deadline, timeout)
+            keys = known_keys(target)
+            transport = _handshake(host, target, wire, keys, deadline, timeout)
             try:
-                trusted = _check_key(host, target, known, transport.get_remote_server_key())
+                trusted = _check_key(host, target, keys, transport.get_remote_server_key())
                 authenticate(host, target, transport, password=host.password if trusted else None)
             except BaseException:
                 transport.close()
@@ -206,14 +206,14 @@ def _door(through: str) -> threading.Semaphore:
 def _dialled(host: Host, target: Target, timeout: float) -> _Wire:
     """A TCP connection; several addresses of one name share the time."""
     try:
-        found = socket.getaddrinfo(target.hostname, target.port, target.family, socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(target.hostname, target.port, target.family, socket.SOCK_STREAM)
     except OSError as error:
         why = f"its name {target.hostname} does not resolve ({error.strerror})"
         raise ReachError(f"{host.name}: {why}; check ansible_host or the SSH configuration") from None
     deadline = time.monotonic() + timeout
     refused: OSError | None = None
-    for number, (family, kind, protocol, _, address) in enumerate(found):
-        patience = max(0.1, (deadline - time.monotonic()) / (len(found) - number))
+    for number, (family, kind, protocol, _, address) in enumerate(addresses):
+        patience = max(0.1, (deadline - time.monotonic()) / (len(addresses) - number))
         try:
             try:
                 sock = _call(family, kind, protocol, address, patience)
@@ -249,25 +249,25 @@ def _notice_death(sock: socket.socket) -> None:
     """Have the kernel notice a dead peer: its probes, unlike SSH's own, wake no process on a host that measures."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    wanted = {"TCP_KEEPIDLE": QUIET_S, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": DEAD_AFTER_S * 1000}
-    for name, value in wanted.items():
+    options = {"TCP_KEEPIDLE": QUIET_S, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": DEAD_AFTER_S * 1000}
+    for name, value in options.items():
         if hasattr(socket, name):  # not every system has them all
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _proxied(target: Target) -> _Wire:
     ours, theirs = socket.socketpair()
-    said = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the wire
+    stderr = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the wire
     with theirs:
         # In a session of its own: without a terminal, nothing in there can stop to ask a question.
         proxy = subprocess.Popen(
             ["/bin/sh", "-c", target.proxy or ""],
             stdin=theirs.fileno(),
             stdout=theirs.fileno(),
-            stderr=said,
+            stderr=stderr,
             start_new_session=True,
         )
-    return _Wire(ours, proxy, said)
+    return _Wire(ours, proxy, stderr)
 
 
 def _watch(transport: paramiko.Transport) -> None:
@@ -283,12 +283,12 @@ def _watch(transport: paramiko.Transport) -> None:
 
 
 def _handshake(
-    host: Host, target: Target, wire: _Wire, known: Sequence[KnownKey], deadline: float, timeout: float
+    host: Host, target: Target, wire: _Wire, keys: Sequence[KnownKey], deadline: float, timeout: float
 ) -> paramiko.Transport:
     transport = paramiko.Transport(wire.sock)
     transport.banner_timeout = transport.handshake_timeout = timeout + 5  # the deadline below speaks first
     transport.auth_timeout = AUTH_TIMEOUT_S
-    _prefer(transport, [key.type for key in known if not key.marker])
+    _prefer(transport, [key.type for key in keys if not key.marker])
     done = threading.Event()
     transport.start_client(event=done)
     done.wait(max(0.1, deadline - time.monotonic()))
@@ -311,9 +311,9 @@ def _handshake(
 def _prefer(transport: paramiko.Transport, types: Sequence[str]) -> None:
     """Ask first for the kinds of host key that known_hosts has: a server shows only one."""
     options = transport.get_security_options()
-    wanted = {"rsa-sha2-512", "rsa-sha2-256", *types} if "ssh-rsa" in types else set(types)
-    first = [kind for kind in options.key_types if kind in wanted]
-    options.key_types = (*first, *(kind for kind in options.key_types if kind not in wanted))
+    preferred = {"rsa-sha2-512", "rsa-sha2-256", *types} if "ssh-rsa" in types else set(types)
+    first = [kind for kind in options.key_types if kind in preferred]
+    options.key_types = (*first, *(kind for kind in options.key_types if kind not in preferred))
 
 
 def _check_key(host: Host, target: Target, known: Sequence[KnownKey], key: paramiko.PKey) -> bool:

@@ -112,16 +112,16 @@ def resolve(host: Host) -> Target:
     if done.returncode:
         words = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
         raise ReachError(f"{host.name}: ssh refuses its configuration: {words[-1]}")
-    said: dict[str, list[str]] = {}
+    settings: dict[str, list[str]] = {}
     for line in done.stdout.splitlines():
         key, _, value = line.partition(" ")
-        said.setdefault(key, []).append(value)
-    return _target(host, said)
+        settings.setdefault(key, []).append(value)
+    return _target(host, settings)
 
 
-def _target(host: Host, said: Mapping[str, Sequence[str]]) -> Target:
+def _target(host: Host, settings: Mapping[str, Sequence[str]]) -> Target:
     def one(key: str, default: str = "") -> str:
-        value = said.get(key, (default,))[0]
+        value = settings.get(key, (default,))[0]
         return default if value == "none" else value
 
     hostname, port, user = one("hostname", host.address), int(one("port", "22")), one("user")
@@ -137,14 +137,16 @@ def _target(host: Host, said: Mapping[str, Sequence[str]]) -> Target:
         family={"inet": socket.AF_INET, "inet6": socket.AF_INET6}.get(one("addressfamily"), socket.AF_UNSPEC),
         key_name=alias or bracketed,
         key_names=(alias,) if alias else tuple(dict.fromkeys((bracketed, hostname.lower()))),
-        known_hosts=tuple(_files(said, ("userknownhostsfile", "globalknownhostsfile"))),
+        known_hosts=tuple(_files(settings, ("userknownhostsfile", "globalknownhostsfile"))),
         strict={"accept-new": "accept-new", "no": "no", "off": "no", "false": "no"}.get(
             one("stricthostkeychecking"), "yes"
         ),
         hash_known_hosts=one("hashknownhosts") == "yes",
-        identities=tuple(Path(_expand(f, tokens)).expanduser() for f in said.get("identityfile", ()) if f != "none"),
+        identities=tuple(
+            Path(_expand(f, tokens)).expanduser() for f in settings.get("identityfile", ()) if f != "none"
+        ),
         identities_only=one("identitiesonly") == "yes",
-        agent=_agent(said.get("identityagent", ["SSH_AUTH_SOCK"])[0], tokens),
+        agent=_agent(settings.get("identityagent", ["SSH_AUTH_SOCK"])[0], tokens),
         proxy=_jump(host, jump, hostname, port, timeout) if jump else _expand(command, tokens) or None,
         through=jump or command,
         timeout=float(timeout) if timeout else None,
@@ -167,8 +169,8 @@ def _jump(host: Host, jump: str, hostname: str, port: int, timeout: str) -> str:
 
 
 def _config_file(args: Sequence[str]) -> list[str]:
-    found = [args[n + 1] for n, word in enumerate(args[:-1]) if word == "-F"]
-    return (found + [word[2:] for word in args if word.startswith("-F") and len(word) > 2])[:1]
+    files = [args[n + 1] for n, word in enumerate(args[:-1]) if word == "-F"]
+    return (files + [word[2:] for word in args if word.startswith("-F") and len(word) > 2])[:1]
 
 
 def _tokens(hostname: str, original: str, port: int, user: str, alias: str) -> Mapping[str, str]:
@@ -200,10 +202,10 @@ def _agent(setting: str, tokens: Mapping[str, str]) -> str | None:
     return str(Path(os.path.expandvars(_expand(setting, tokens))).expanduser())
 
 
-def _files(said: Mapping[str, Sequence[str]], keys: Iterable[str]) -> Iterable[Path]:
+def _files(settings: Mapping[str, Sequence[str]], keys: Iterable[str]) -> Iterable[Path]:
     for key in keys:
         # ssh -G separates files by blanks and quotes none: a file begins where a path does.
-        for file in re.split(r" (?=[/~])", said.get(key, ("",))[0]):
+        for file in re.split(r" (?=[/~])", settings.get(key, ("",))[0]):
             if file and file != "none":
                 yield Path(file).expanduser()
 
@@ -215,8 +217,8 @@ def known_keys(target: Target) -> list[KnownKey]:
     """
     files = [file for file in target.known_hosts if file.is_file()]
     for name in target.key_names:
-        if found := [key for file in files for key in _look_up(name, file)]:
-            return found
+        if keys := [key for file in files for key in _look_up(name, file)]:
+            return keys
     return []
 
 
