@@ -209,7 +209,7 @@ def test_a_campaign_keeps_its_memory_while_it_owes_anything(
 
     request = SimpleNamespace(hosts=[SimpleNamespace(name="h1")], exchanges=())
     monkeypatch.setattr(campaign, "request_of", lambda _: request)
-    monkeypatch.setattr(campaign.planned, "jobs", lambda *_: {"h1": {"steps": [step for step, _ in listed]}})
+    monkeypatch.setattr(campaign.scheduled, "jobs", lambda *_: {"h1": {"steps": [step for step, _ in listed]}})
     monkeypatch.setattr(campaign, "_follow", follow)
     options = campaign.Options(suite="s.yml")
     assert campaign._drive(archive, options, Console(file=io.StringIO()), [], {})

@@ -1,4 +1,4 @@
-"""Credentials are known by where they stand, and a plan is made without them."""
+"""Credentials are recognised by where they stand, and a schedule is made without them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.redact import access, conceal, git_credentials, lacks_credentials, redact
 from fleetmark.campaign.credentials import credentials_again, refuse_without
 from fleetmark.campaign.run import Options, _command
-from fleetmark.campaign.schedule import make_plan, secrets_of, settings_of
+from fleetmark.campaign.schedule import make_schedule, secrets_of, settings_of
 from fleetmark.hosts.inventory import Host
 from tests.schedules import facts
 from workloads import load_suite
@@ -76,18 +76,18 @@ def test_settings_are_parted_from_their_secrets() -> None:
         conceal({"a": {"x": "http://a:1@h", "y": "http://b:2@h"}})
 
 
-def test_a_plan_holds_none() -> None:
+def test_a_schedule_holds_none() -> None:
     suite = load_suite("quick")
     assert settings_of(suite, SETTINGS)["stream"]["source"] == SHOWN
     assert secrets_of(suite, SETTINGS) == {SHOWN: URL}
-    plan = make_plan([(Host("h", "h", "h"), facts())], suite, SETTINGS, campaign="c", seed=1, repeats=1)
-    deployed = {d.workload: d for d in plan.hosts["h"].deploy}["stream"]
+    schedule = make_schedule([(Host("h", "h", "h"), facts())], suite, SETTINGS, campaign="c", seed=1, repeats=1)
+    deployed = {d.workload: d for d in schedule.hosts["h"].deploy}["stream"]
     assert deployed.params["source"] == SHOWN
-    assert "jane" not in repr(plan)
-    assert "c0ffee" not in repr(plan)
+    assert "jane" not in repr(schedule)
+    assert "c0ffee" not in repr(schedule)
     # The tool's folder tells nothing of the password either: its name is a hash that others could try words on.
     other = {"stream": {**SETTINGS["stream"], "source": URL.replace("pa%2Fss", "word")}}
-    again = make_plan([(Host("h", "h", "h"), facts())], suite, other, campaign="c", seed=1, repeats=1)
+    again = make_schedule([(Host("h", "h", "h"), facts())], suite, other, campaign="c", seed=1, repeats=1)
     assert {d.workload: d for d in again.hosts["h"].deploy}["stream"].dest == deployed.dest
     assert f"stream.source={SHOWN}" in _command(Options("quick", settings=SETTINGS), 1)
 
@@ -95,7 +95,7 @@ def test_a_plan_holds_none() -> None:
 def test_a_command_that_would_show_them_is_refused() -> None:
     suite = {"lmbench": {"path": "https://u:p@h"}}
     with pytest.raises(FleetmarkError, match="everybody on the host would see"):
-        make_plan(
+        make_schedule(
             [(Host("h", "h", "h"), facts(tools={"gcc": "/usr/bin/gcc"}))],
             load_suite("quick"), suite, campaign="c", seed=1, repeats=1,
         )  # fmt: skip
@@ -120,9 +120,9 @@ def test_a_suite_that_has_them_is_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("overrides", "words"),
     [
-        ({"stream": {"ntimes": "30"}}, "stream.ntimes with --resume: a campaign goes on as planned"),
-        ({"stream": {"cc": "clang"}}, "stream.cc with --resume: a campaign goes on as planned"),
-        ({"fio": {"size": "1g"}}, "fio.size with --resume: a campaign goes on as planned"),
+        ({"stream": {"ntimes": "30"}}, "stream.ntimes with --resume: a campaign goes on as scheduled"),
+        ({"stream": {"cc": "clang"}}, "stream.cc with --resume: a campaign goes on as scheduled"),
+        ({"fio": {"size": "1g"}}, "fio.size with --resume: a campaign goes on as scheduled"),
         ({"stream": {"source": "https://u:secret@other.test/x.c"}}, "it was https://***@files.test"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Credentials of a campaign that goes on: its record holds none, so they are given again, or the suite has them."""
+"""Credentials of a resumed campaign. Its record holds none: they come from the command line again, or the suite."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from workloads import load, load_suite
 
 
 def credentials_again(suite: str, settings: Settings, overrides: Settings) -> dict[str, str]:
-    """What ``redact.conceal`` left out of a campaign's ``settings``: from its suite, where that is a file that still
-    has it, and from ``given``, the settings of --resume. Raises FleetmarkError where one of these is anything else.
+    """The credentials that ``redact.conceal`` left out of a campaign's ``settings``: from its suite, where that file
+    still has them, and from ``overrides``, the settings of --resume. Raises FleetmarkError for any other override.
     """
     typed = {workload: load(workload).check_settings(values, "--set") for workload, values in overrides.items()}
     shown, secrets = conceal(typed)
@@ -23,19 +23,19 @@ def credentials_again(suite: str, settings: Settings, overrides: Settings) -> di
             before = settings.get(workload, {}).get(name)
             if not lacks_credentials(before):
                 raise FleetmarkError(
-                    f"--set {workload}.{name} with --resume: a campaign goes on as planned, and only credentials are "
+                    f"--set {workload}.{name} with --resume: a campaign goes on as scheduled, and only credentials are "
                     "given again; begin a new one for changes"
                 )
             if value != before:
                 raise FleetmarkError(f"--set {workload}.{name} with --resume: it was {before}, and this is {value}")
     of_suite: dict[str, str] = {}
-    with contextlib.suppress(FleetmarkError):  # the suite is gone or another by now: then they are asked for
+    with contextlib.suppress(FleetmarkError):  # the suite is gone or changed: the user is asked for them
         of_suite = secrets_of(load_suite(suite), {})
     return {**of_suite, **secrets}
 
 
 def refuse_without(credentials: Mapping[str, str], variables: Mapping[str, Mapping[str, Any]], campaign: str) -> None:
-    """Raises FleetmarkError where a host (``variables``, by its name) needs a tool that credentials are wanted for."""
+    """Raises FleetmarkError where a host needs a tool whose credentials are missing (``variables``: by host)."""
     for host, host_variables in variables.items():
         for item in host_variables["fm_deploy"]:
             for name, value in item["params"].items():

@@ -9,7 +9,7 @@ from typing import Any
 
 from fleetmark.campaign.resolve import Resolved, cases_of, make_step, nodes_of
 from fleetmark.hosts.inventory import Host
-from fleetmark.record.steps import Exchange, HostPlan, Refusal, Step
+from fleetmark.record.steps import Exchange, HostSchedule, Refusal, Step
 from workloads import Choice, Manifest
 from workloads.template import evaluate
 
@@ -18,10 +18,10 @@ Able = tuple[Host, Resolved]
 _NODE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?", re.ASCII)
 
 
-def plan_gangs(
+def schedule_gangs(
     manifest: Manifest,
     able: Sequence[Able],
-    plans: Mapping[str, HostPlan],
+    schedules: Mapping[str, HostSchedule],
     choice: Choice,
     times: int,
     seed: int,
@@ -43,7 +43,7 @@ def plan_gangs(
         for cut in _groups(able, size):
             # One that cannot start the others (no launcher there) may still take part.
             group = sorted(cut, key=lambda able: not cases_of_size[able[0].name])
-            lead = plans[group[0][0].name]
+            lead = schedules[group[0][0].name]
             cases = cases_of_size[lead.host]
             if why := _why_not(manifest, group, size):
                 lead.refused += [Refusal(manifest.name, context["case"], why) for _, context in cases]
@@ -63,7 +63,7 @@ def plan_gangs(
                         members=tuple(h.name for h, _ in group),
                     )
                     lead.steps.append(step)
-                    exchanges += [_hold(step, lead.host, plans[h.name]) for h, _ in group[1:]]
+                    exchanges += [_hold(step, lead.host, schedules[h.name]) for h, _ in group[1:]]
     return exchanges
 
 
@@ -97,10 +97,10 @@ def _why_not(manifest: Manifest, group: Sequence[Able], size: int) -> str:
     return ""
 
 
-def _hold(step: Step, lead: str, plan: HostPlan) -> Exchange:
+def _hold(step: Step, lead: str, schedule: HostSchedule) -> Exchange:
     """A step that keeps one more host free while ``step`` runs, and what belongs together."""
     held = Step(
-        id=f"{len(plan.steps):05d}",
+        id=f"{len(schedule.steps):05d}",
         workload=step.workload,
         case=step.case,
         repeat=step.repeat,
@@ -113,5 +113,5 @@ def _hold(step: Step, lead: str, plan: HostPlan) -> Exchange:
         ends=False,
         subject=f"{step.subject} of {lead}",
     )
-    plan.steps.append(held)
-    return Exchange(plan.host, held.id, lead, step.id)
+    schedule.steps.append(held)
+    return Exchange(schedule.host, held.id, lead, step.id)

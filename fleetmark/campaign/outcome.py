@@ -154,11 +154,11 @@ def _power(summary: Mapping[str, Extremes]) -> Measurement | None:
     return None
 
 
-def _subject(planned: str, parsed: str) -> str:
-    """What was measured: the parser's word within the plan's (a stream of a pair, say)."""
-    if parsed == "host" or planned == "host":
-        return planned if parsed == "host" else parsed
-    return f"{planned} {parsed}"
+def _subject(scheduled: str, parsed: str) -> str:
+    """What was measured: the parser's subject within the schedule's (a stream of a pair, for example)."""
+    if parsed == "host" or scheduled == "host":
+        return scheduled if parsed == "host" else parsed
+    return f"{scheduled} {parsed}"
 
 
 def rebuild(

@@ -9,7 +9,7 @@ from typing import Any
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.campaign.resolve import Resolved, cases_of, make_step, words
 from fleetmark.hosts.inventory import Host
-from fleetmark.record.steps import Exchange, HostPlan, Step
+from fleetmark.record.steps import Exchange, HostSchedule, Step
 from workloads import Choice, Manifest
 from workloads.manifest import Case
 from workloads.template import evaluate
@@ -41,10 +41,10 @@ def sample_rounds(every: Sequence[Round], count: int, seed: int) -> list[Round]:
     return random.Random(f"{seed}/rounds").sample(list(every), count)
 
 
-def plan_pairs(
+def schedule_pairs(
     manifest: Manifest,
     able: Sequence[tuple[Host, Resolved]],
-    plans: Mapping[str, HostPlan],
+    schedules: Mapping[str, HostSchedule],
     choice: Choice,
     times: int,
     seed: int,
@@ -53,7 +53,7 @@ def plan_pairs(
 ) -> list[Exchange]:
     """Rounds of disjoint pairs; in a pair every repeat runs every case in both directions, in an order of its own.
 
-    Pairs of which no host is ``new`` were planned before.
+    Pairs of which no host is ``new`` were scheduled before.
     """
     by_name = {host.name: (host, resolved) for host, resolved in able}
     mode = str(able[0][1].context["pairs"])
@@ -80,7 +80,8 @@ def plan_pairs(
                     # What the server runs is worked out on its own facts and paths: a peer's could be anything.
                     axes = {name: context[name] for name in case.foreach}
                     serving = {**context, **by_name[server][1].context, **axes}
-                    exchanges.append(_exchange(manifest, case, context, serving, plans[client], plans[server], repeat))
+                    pair = schedules[client], schedules[server]
+                    exchanges.append(_exchange(manifest, case, context, serving, *pair, repeat))
     return exchanges
 
 
@@ -89,8 +90,8 @@ def _exchange(
     case: Case,
     context: Mapping[str, Any],
     serving_context: Mapping[str, Any],
-    client: HostPlan,
-    server: HostPlan,
+    client: HostSchedule,
+    server: HostSchedule,
     repeat: int,
 ) -> Exchange:
     if case.serve is None:

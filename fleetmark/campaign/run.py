@@ -1,4 +1,4 @@
-"""A campaign from beginning to end: check the hosts, plan, archive, launch, follow; and what is left after a cut."""
+"""A campaign from beginning to end: check the hosts, schedule, archive, launch, follow; resume an interrupted one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
 from fleetmark.base.redact import conceal
 from fleetmark.base.text import count
-from fleetmark.campaign import planned
+from fleetmark.campaign import scheduled
 from fleetmark.campaign.adaptive import Adaptive, Until
 from fleetmark.campaign.credentials import credentials_again, refuse_without
 from fleetmark.campaign.drive import Drive, about, fields_of
@@ -31,17 +31,17 @@ from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.judged import Judged
 from fleetmark.campaign.launch import launch
 from fleetmark.campaign.outcome import Outcome, rebuild
-from fleetmark.campaign.planned import Request, digest, job_text, request_of
 from fleetmark.campaign.progress import Cell, Progress
 from fleetmark.campaign.resolve import is_present
-from fleetmark.campaign.schedule import Settings, make_plan, probes, secrets_of
+from fleetmark.campaign.schedule import Settings, make_schedule, probes, secrets_of
+from fleetmark.campaign.scheduled import Request, digest, job_text, request_of
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.inventory import Host, load_inventory
 from fleetmark.hosts.keys import unknown_keys
 from fleetmark.hosts.preflight import WORK_DIR, Checked, check_hosts
 from fleetmark.record.archive import Archive, safe_name, utc
-from fleetmark.record.documents import KEY, Planned, facts_document, key_of
-from fleetmark.record.steps import Exchange, Plan, Step
+from fleetmark.record.documents import KEY, Scheduled, facts_document, key_of
+from fleetmark.record.steps import Exchange, Schedule, Step
 from workloads import Suite, load_suite
 from workloads.manifest import files as manifest_files
 
@@ -80,14 +80,14 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
         able = {c.host.name: c for c in checked if c.facts}
         repeats = options.until.most if options.until else options.repeats
         answered = [(c.host, c.facts) for c in able.values() if c.facts]
-        plan = make_plan(answered, suite, settings, campaign=name, seed=seed, repeats=repeats)
-        campaign = _campaign(options, name, seed, hosts, plan, suite)
-        jobs = {host.name: job_text(campaign, plan.hosts[host.name], facts) for host, facts in answered}
+        schedule = make_schedule(answered, suite, settings, campaign=name, seed=seed, repeats=repeats)
+        campaign = _campaign(options, name, seed, hosts, schedule, suite)
+        jobs = {host.name: job_text(campaign, schedule.hosts[host.name], facts) for host, facts in answered}
         campaign |= {"planned": [list(jobs)], "jobs": {host: digest(text) for host, text in jobs.items()}}
         of_facts = {host.name: facts_document(facts, able[host.name].raw or {}) for host, facts in answered}
-        documents = {host: Planned(of_facts[host], text) for host, text in jobs.items()}
+        documents = {host: Scheduled(of_facts[host], text) for host, text in jobs.items()}
         archive = Archive.create(options.root, name, campaign, documents).writable()
-        _note_early_outcomes(archive, checked, plan)
+        _note_early_outcomes(archive, checked, schedule)
         interrupted = _drive(archive, options, console, checked, credentials)
     finally:
         _hang_up(checked)
@@ -97,7 +97,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
 def resume(archive: Archive, options: Options, console: Console) -> bool:
     """Go on with a campaign: collect what hosts finished meanwhile, follow what runs, start what is owed.
 
-    A job or a raw file that is damaged is had again; hosts that were away when the others were planned join.
+    A damaged job is made again, a damaged step runs again; hosts that were away when the others were scheduled join.
     """
     archive.writable()
     request = request_of(archive)
@@ -112,7 +112,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
         until=request.until,
     )
     _set_aside_lost(archive)
-    jobs = planned.jobs(archive, request)
+    jobs = scheduled.jobs(archive, request)
     _note_joined(archive, request)
     owed = owed_steps(archive, jobs, request.exchanges)
     away = {h.name for h in request.hosts} - jobs.keys()
@@ -122,15 +122,15 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
         new = [(c.host, c.facts, c.raw or {}) for c in checked if c.facts and c.host.name in away]
         if new:
             suite = request.suite_as_read or load_suite(request.suite)
-            request, plan = planned.join(archive, request, jobs, suite, new)
+            request, schedule = scheduled.join(archive, request, jobs, suite, new)
             _note_joined(archive, request)
-            jobs = planned.jobs(archive, request)
+            jobs = scheduled.jobs(archive, request)
             owed = owed_steps(archive, jobs, request.exchanges)
             checked_names = {c.host.name for c in checked}
             checked += _check([h for h in hosts if owed.get(h.name) and h.name not in checked_names], options, console)
-            _note_early_outcomes(archive, [c for c in checked if c.host.name in away], plan)
         else:
-            _note_early_outcomes(archive, [c for c in checked if c.host.name in away], Plan({}, (), request.settings))
+            schedule = Schedule({}, (), request.settings)
+        _note_early_outcomes(archive, [c for c in checked if c.host.name in away], schedule)
         for name in sorted(owed.keys() - {h.name for h in hosts}):
             _note_lost(archive, jobs[name], owed[name], "it is in the inventory no longer")
         archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
@@ -155,9 +155,9 @@ def _set_aside_lost(archive: Archive) -> None:
 
 
 def _note_joined(archive: Archive, request: Request) -> None:
-    """Say once of hosts that were away when the campaign was planned that it has them now."""
+    """Note once which hosts joined that were away when the campaign was scheduled."""
     noted = {host for e in archive.journal() if e["e"] == "joined" for host in e["hosts"]}
-    if late := [host for group in (request.planned or [])[1:] for host in group if host not in noted]:
+    if late := [host for group in (request.scheduled or [])[1:] for host in group if host not in noted]:
         archive.note("joined", hosts=late)
 
 
@@ -204,19 +204,19 @@ def _hang_up(checked: Sequence[Checked]) -> None:
 
 
 def _campaign(
-    options: Options, name: str, seed: int, hosts: Sequence[Host], plan: Plan, suite: Suite
+    options: Options, name: str, seed: int, hosts: Sequence[Host], schedule: Schedule, suite: Suite
 ) -> dict[str, Any]:
     """What was asked for, as ``campaign.json`` keeps it: enough to understand it, and to ask for it again."""
     inventory = [str(Path(i).resolve()) if Path(i).exists() else i for i in options.inventory]
-    manifests = {path.stem: _digest(path) for w in plan.settings for path in manifest_files(w)}
+    manifests = {path.stem: _digest(path) for w in schedule.settings for path in manifest_files(w)}
     return {
         "id": name,
         "created": utc(),
         "suite": str(Path(options.suite).resolve()) if Path(options.suite).is_file() else options.suite,
         # Without its settings: they are in "settings", where credentials are left out.
         "suite_as_read": suite.model_dump(mode="json", exclude={"workloads": {"__all__": {"set"}}}),
-        "workloads": list(plan.settings),
-        "settings": plan.settings,
+        "workloads": list(schedule.settings),
+        "settings": schedule.settings,
         "repeats": options.repeats,
         "until": asdict(options.until) if options.until else None,
         "seed": seed,
@@ -236,7 +236,7 @@ def _campaign(
             }
             for h in hosts
         ],
-        "exchanges": [asdict(e) for e in plan.exchanges],
+        "exchanges": [asdict(e) for e in schedule.exchanges],
         "versions": {
             "fleetmark": __version__,
             "python": platform.python_version(),
@@ -280,20 +280,20 @@ def _command(options: Options, seed: int) -> list[str]:
     return words
 
 
-def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], plan: Plan) -> None:
+def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule: Schedule) -> None:
     """Outcomes that are known before anything runs: unreachable hosts, and what hosts cannot run."""
     nothing: dict[str, Any] = {"case": "*", "repeat": 0, "subject": "host"}
     for c in checked:
         name = c.host.name
         if not c.facts:
             archive.note("unreachable", host=name, reason=c.reason)
-            for workload in plan.settings:
+            for workload in schedule.settings:
                 lost = fields_of(Outcome(Status.LOST, f"unreachable: {c.reason}"))
                 archive.note("outcome", host=name, workload=workload, **nothing, **lost)
             continue
-        for workload, why in plan.hosts[name].skipped.items():
+        for workload, why in schedule.hosts[name].skipped.items():
             archive.note("outcome", host=name, workload=workload, **nothing, **fields_of(Outcome(Status.SKIPPED, why)))
-        for no in plan.hosts[name].refused:
+        for no in schedule.hosts[name].refused:
             failed = fields_of(Outcome(Status.FAILED, no.reason))
             archive.note("outcome", host=name, workload=no.workload, **{**nothing, "case": no.case}, **failed)
 
@@ -303,7 +303,7 @@ def _drive(
 ) -> bool:
     """Launch and follow whatever is owed, to the end or an interruption (then True); the measurements are written."""
     request = request_of(archive)
-    on_record = planned.jobs(archive, request)
+    on_record = scheduled.jobs(archive, request)
     with Judged(archive) as judged:
         interrupted = _follow(archive, options, console, checked, credentials, request, on_record, judged)
         archive.write_measurements(rebuild(archive, lambda folder, _: judged.outcome(folder)))

@@ -116,7 +116,7 @@ def run(
     overrides = [name for name, value in {**fixed, "--work-dir": work_dir}.items() if value is not None]
     if resume and overrides:
         raise FleetmarkError(
-            f"{overrides[0]} with --resume: a campaign goes on as planned; begin a new one for changes"
+            f"{overrides[0]} with --resume: a campaign goes on as scheduled; begin a new one for changes"
         )
     options = campaign.Options(
         suite=suite or "quick",

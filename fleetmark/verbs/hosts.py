@@ -17,7 +17,7 @@ from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import count
 from fleetmark.base.units import human
 from fleetmark.campaign.resolve import is_present
-from fleetmark.campaign.schedule import Settings, make_plan, probes, settings_of
+from fleetmark.campaign.schedule import Settings, make_schedule, probes, settings_of
 from fleetmark.hosts.inventory import Host, load_inventory
 from fleetmark.hosts.keys import unknown_keys
 from fleetmark.hosts.preflight import check_hosts
@@ -64,7 +64,7 @@ def survey(
     timeout_s: float,
     console: Console,
 ) -> list[Entry]:
-    """Ask every host; plan the suite on those that answered, running nothing."""
+    """Ask every host; schedule the suite on those that answered, running nothing."""
     suite = load_suite(suite_name)
     settings_of(suite, settings)  # bad settings are refused before any host is asked
     found = load_inventory(list(inventory), limit)
@@ -75,15 +75,17 @@ def survey(
         if c.reach:
             c.reach.close()
     able = [(c.host, c.facts) for c in checked if c.facts]
-    plan = make_plan(able, suite, settings, campaign="survey", seed=0, repeats=None)
+    schedule = make_schedule(able, suite, settings, campaign="survey", seed=0, repeats=None)
     return [
         Entry(
             c.host,
             c.facts,
             c.reason,
-            dict(plan.hosts[c.host.name].skipped) if c.facts else {},
-            tuple(f"{no.workload} {no.case} {no.reason}" for no in plan.hosts[c.host.name].refused) if c.facts else (),
-            tuple(d.workload for d in plan.hosts[c.host.name].deploy if not is_present(d.provides, c.facts))
+            dict(schedule.hosts[c.host.name].skipped) if c.facts else {},
+            tuple(f"{no.workload} {no.case} {no.reason}" for no in schedule.hosts[c.host.name].refused)
+            if c.facts
+            else (),
+            tuple(d.workload for d in schedule.hosts[c.host.name].deploy if not is_present(d.provides, c.facts))
             if c.facts
             else (),
             c.unknown_key,

@@ -1,7 +1,7 @@
-"""The plan of a campaign on record: its jobs, planned again where one is damaged, and joined by hosts that come later.
+"""The schedule of a campaign on record: its jobs, made again where one is damaged, and the hosts that join later.
 
-A plan follows from campaign.json and the facts alone, so it can be made again; campaign.json holds the SHA-256 of every
-job, which says whether it came out the same.
+A schedule follows from campaign.json and the facts alone, so it can be computed again. campaign.json holds the SHA-256
+of every job, which shows whether the result is the same.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.campaign.adaptive import Until
-from fleetmark.campaign.schedule import make_plan
+from fleetmark.campaign.schedule import make_schedule
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.archive import Archive, safe_name
-from fleetmark.record.steps import Deployment, Exchange, HostPlan, Plan, Refusal, Step
+from fleetmark.record.steps import Deployment, Exchange, HostSchedule, Refusal, Schedule, Step
 from workloads import Suite
 
 
@@ -32,10 +32,11 @@ class _Host(BaseModel):
 
 
 class Request(BaseModel):
-    """``campaign.json``, as far as a campaign goes on by it.
+    """The fields of ``campaign.json`` that are needed to resume a campaign.
 
-    ``planned``: the hosts in the order in which they were planned, those that joined later group by group; ``jobs``:
-    the SHA-256 of each one's job; ``suite_as_read``: what the suite's file held. An earlier version kept none of them.
+    ``scheduled`` (``planned`` in the file): the hosts in the order in which they were scheduled, later ones group by
+    group; ``jobs``: the SHA-256 of each host's job; ``suite_as_read``: the content of the suite's file. An earlier
+    version stored none of these.
     """
 
     id: str
@@ -53,18 +54,18 @@ class Request(BaseModel):
     work_dir: str
     hosts: list[_Host]
     exchanges: list[Exchange]
-    planned: list[list[str]] | None = None
+    scheduled: list[list[str]] | None = Field(default=None, alias="planned")
     jobs: dict[str, str] = {}
     suite_as_read: Suite | None = None
 
     @property
     def rounds(self) -> int | None:
-        """How often each case is planned, where the command line says so."""
+        """How often each case is scheduled, where the command line sets it."""
         return self.until.most if self.until else self.repeats
 
 
 def request_of(archive: Archive) -> Request:
-    """What was asked for. Raises FleetmarkError where campaign.json lacks what it takes to go on."""
+    """What the campaign was started with. Raises FleetmarkError where campaign.json lacks a field needed to resume."""
     try:
         return Request.model_validate(archive.campaign())
     except ValidationError as error:
@@ -76,21 +77,21 @@ def request_of(archive: Archive) -> Request:
         ) from error
 
 
-def job_text(campaign: Mapping[str, Any], plan: HostPlan, facts: Facts) -> str:
-    """One host's job as it travels there, and as ``jobs/HOST.json`` keeps it."""
+def job_text(campaign: Mapping[str, Any], schedule: HostSchedule, facts: Facts) -> str:
+    """One host's job as it is sent there and stored in ``jobs/HOST.json``."""
     return json.dumps(
         {
             "schema": 1,
             "campaign": campaign["id"],
             "owner": campaign["owner"],
             "created": campaign["created"],
-            "host": plan.host,
+            "host": schedule.host,
             "work": facts.work_dir,
             "interval_s": 1.0,
-            "steps": [asdict(s) for s in plan.steps],
-            "deploy": [asdict(d) for d in plan.deploy],
-            "skipped": plan.skipped,
-            "refused": [asdict(no) for no in plan.refused],
+            "steps": [asdict(s) for s in schedule.steps],
+            "deploy": [asdict(d) for d in schedule.deploy],
+            "skipped": schedule.skipped,
+            "refused": [asdict(no) for no in schedule.refused],
         }
     )
 
@@ -100,32 +101,32 @@ def digest(job: str | bytes) -> str:
 
 
 def jobs(archive: Archive, request: Request) -> dict[str, dict[str, Any]]:
-    """The job of every host that was planned; one that is missing or damaged is planned again, and kept.
+    """The job of every scheduled host; one that is missing or damaged is made again, and stored.
 
-    Raises FleetmarkError where it does not come out as it was: a step may not run under another's name.
+    Raises FleetmarkError where the new job differs from the old one: a step may not run under another's name.
     """
     loaded: dict[str, dict[str, Any]] = {}
     broken: dict[str, str] = {}
     names = [h.name for h in request.hosts]
     for name in names:
-        if request.planned is not None and name not in request.jobs:
-            continue  # a job that lies there all the same is of a join that was cut short
+        if request.scheduled is not None and name not in request.jobs:
+            continue  # a job file of such a host comes from a join that did not finish
         try:
             raw, job = archive.job_text(name), archive.job(name)
             if raw and job and request.jobs.get(name) in (None, digest(raw)):  # an earlier version kept no digests
                 loaded[name] = job
             elif raw is not None:
                 broken[name] = "is damaged"
-            elif request.planned is not None or archive.facts_of(name):
+            elif request.scheduled is not None or archive.facts_of(name):
                 broken[name] = "is missing"
         except FleetmarkError:
             broken[name] = "is damaged"
     if broken:
-        plan = _planned_again(archive, request, broken)
+        schedule = _schedule_again(archive, request, broken)
         for name in broken:
             facts = archive.facts_of(name)
-            assert facts  # it was planned by them
-            text = job_text(request.model_dump(), plan.hosts[name], facts)
+            assert facts  # the schedule was made from them
+            text = job_text(request.model_dump(), schedule.hosts[name], facts)
             if digest(text) != request.jobs[name]:
                 raise _not_the_same(archive, broken)
             archive.save_job(name, text)
@@ -133,33 +134,31 @@ def jobs(archive: Archive, request: Request) -> dict[str, dict[str, Any]]:
     return {name: loaded[name] for name in names if name in loaded}
 
 
-def _planned_again(archive: Archive, request: Request, broken: Mapping[str, str]) -> Plan:
-    """The plan of all hosts, by what is on record alone."""
-    if request.planned is None or request.suite_as_read is None:
+def _schedule_again(archive: Archive, request: Request, broken: Mapping[str, str]) -> Schedule:
+    """The schedule of all hosts, from the record alone."""
+    if request.scheduled is None or request.suite_as_read is None:
         raise FleetmarkError(
-            f"{_first(archive, broken)}, and an earlier version kept too little to plan it again; {_REMEDY}"
+            f"{_first(archive, broken)}, and an earlier version kept too little to make it again; {_REMEDY}"
         )
-    plan = None
+    schedule = None
     able: list[tuple[Host, Facts]] = []
-    for group in request.planned:
+    for group in request.scheduled:
         able += [(host, _facts(archive, host.name, broken)) for host in _hosts(request, group)]
         try:
-            plan = make_plan(
+            schedule = make_schedule(
                 able,
                 request.suite_as_read,
                 request.settings,
                 campaign=request.id,
                 seed=request.seed,
                 repeats=request.rounds,
-                onto=plan,
+                onto=schedule,
             )
         except FleetmarkError as error:
-            raise FleetmarkError(
-                f"{_first(archive, broken)}, and cannot be planned again: {error}; {_REMEDY}"
-            ) from error
-    if plan is None or not broken.keys() <= plan.hosts.keys():
+            raise FleetmarkError(f"{_first(archive, broken)}, and cannot be made again: {error}; {_REMEDY}") from error
+    if schedule is None or not broken.keys() <= schedule.hosts.keys():
         raise _not_the_same(archive, broken)
-    return plan
+    return schedule
 
 
 _REMEDY = "restore the file, or begin a new campaign; what was measured is read by `fleetmark report`"
@@ -172,7 +171,7 @@ def _first(archive: Archive, broken: Mapping[str, str]) -> str:
 
 def _not_the_same(archive: Archive, broken: Mapping[str, str]) -> FleetmarkError:
     return FleetmarkError(
-        f"{_first(archive, broken)}, and Fleetmark would plan it otherwise today (a manifest or a file of the campaign "
+        f"{_first(archive, broken)}, and today's schedule differs from it (a manifest or a file of the campaign "
         f"has changed since); {_REMEDY}"
     )
 
@@ -181,14 +180,14 @@ def _facts(archive: Archive, host: str, broken: Mapping[str, str]) -> Facts:
     try:
         facts = archive.facts_of(host)
     except FleetmarkError as error:
-        raise FleetmarkError(f"{_first(archive, broken)}, and cannot be planned again: {error}; {_REMEDY}") from error
+        raise FleetmarkError(f"{_first(archive, broken)}, and cannot be made again: {error}; {_REMEDY}") from error
     if facts is None:
         raise FleetmarkError(f"{_first(archive, broken)}, and the facts of {host} are missing as well; {_REMEDY}")
     return facts
 
 
 def _hosts(request: Request, names: Sequence[str]) -> list[Host]:
-    """Hosts as far as a plan knows them."""
+    """The hosts with what a schedule needs of them."""
     by_name = {h.name: h for h in request.hosts}
     return [
         Host(h.name, h.address or h.name, h.peer or h.address or h.name, labels=h.labels)
@@ -203,27 +202,27 @@ def join(
     on_record: Mapping[str, dict[str, Any]],
     suite: Suite,
     new: Sequence[tuple[Host, Facts, Mapping[str, Any]]],
-) -> tuple[Request, Plan]:
-    """Plan hosts that were away: what each runs alone, and their pairs with all others, behind the steps that exist.
+) -> tuple[Request, Schedule]:
+    """Schedule hosts that were away: what each runs alone and its pairs with all others, behind the existing steps.
 
-    ``on_record``: the jobs there are. The campaign knows of them when its campaign.json is replaced, which is the last
-    thing done: a controller that dies before leaves jobs that do not match it, which are then planned again.
+    ``on_record``: the existing jobs. campaign.json is replaced last: a controller that dies before leaves jobs that do
+    not match it, and these are made again.
     """
-    before = [name for group in request.planned or [list(on_record)] for name in group]
+    before = [name for group in request.scheduled or [list(on_record)] for name in group]
     able = [(host, _facts(archive, host.name, {})) for host in _hosts(request, before)]
-    plans = {name: _plan_of(job) for name, job in on_record.items()}
-    plan = make_plan(
+    schedules = {name: _schedule_of(job) for name, job in on_record.items()}
+    schedule = make_schedule(
         [*able, *((host, facts) for host, facts, _ in new)],
         suite,
         request.settings,
         campaign=request.id,
         seed=request.seed,
         repeats=request.rounds,
-        onto=Plan(plans, tuple(request.exchanges), request.settings),
+        onto=Schedule(schedules, tuple(request.exchanges), request.settings),
     )
     doc = archive.campaign()
     facts_of = {host.name: facts for host, facts in able} | {host.name: facts for host, facts, _ in new}
-    texts = {name: job_text(doc, of, facts_of[name]) for name, of in plan.hosts.items()}
+    texts = {name: job_text(doc, of, facts_of[name]) for name, of in schedule.hosts.items()}
     for host, facts, raw in new:
         archive.save_facts(host.name, facts, raw)
     for name, text in texts.items():
@@ -231,18 +230,18 @@ def join(
             archive.save_job(name, text)
     peers = {host.name: {"address": host.address, "peer": host.peer_address} for host, _, _ in new}
     doc |= {
-        "planned": [*(request.planned or [before]), [host.name for host, _, _ in new]],
+        "planned": [*(request.scheduled or [before]), [host.name for host, _, _ in new]],
         "jobs": {name: digest(text) for name, text in texts.items()},
-        "exchanges": [asdict(e) for e in plan.exchanges],
+        "exchanges": [asdict(e) for e in schedule.exchanges],
         "hosts": [{**h, **peers.get(h["name"], {})} for h in doc["hosts"]],
     }
     archive.save_campaign(doc)
-    return request_of(archive), plan
+    return request_of(archive), schedule
 
 
-def _plan_of(job: Mapping[str, Any]) -> HostPlan:
-    """What a host does, of its job."""
-    return HostPlan(
+def _schedule_of(job: Mapping[str, Any]) -> HostSchedule:
+    """A host's schedule, read from its job."""
+    return HostSchedule(
         job["host"],
         [Step.from_json(step) for step in job["steps"]],
         [Deployment(**d) for d in job["deploy"]],

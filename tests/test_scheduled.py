@@ -1,4 +1,4 @@
-"""A campaign is written whole or not at all, is planned again where a job is damaged, and is joined by hosts that were away."""
+"""A campaign is written in one piece or not at all; a damaged job is made again; hosts that were away join later."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.campaign import planned
 from fleetmark.campaign import run as campaign
+from fleetmark.campaign import scheduled
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.preflight import Checked
 from fleetmark.record import archive as archives
@@ -149,7 +149,7 @@ def test_archives_are_for_their_owner_alone_and_documents_as_the_umask_says(flee
     assert stat.S_IMODE(page.stat().st_mode) == 0o644
 
 
-# --- planned again ---------------------------------------------------------------------------------------------------
+# --- made again ------------------------------------------------------------------------------------------------------
 
 CUT: dict[str, Callable[[Path], object]] = {
     "missing": lambda file: file.unlink(),
@@ -162,7 +162,7 @@ CUT: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("how", CUT)
 @pytest.mark.parametrize("names", [("h2",), NAMES])
-def test_a_damaged_job_is_planned_again_byte_for_byte(fleet: Fleet, how: str, names: Sequence[str]) -> None:
+def test_a_damaged_job_is_made_again_byte_for_byte(fleet: Fleet, how: str, names: Sequence[str]) -> None:
     archive = fleet.run()
     before = jobs(archive)
     for name in names:
@@ -173,14 +173,12 @@ def test_a_damaged_job_is_planned_again_byte_for_byte(fleet: Fleet, how: str, na
     assert sorted(fleet.checked) == list(NAMES), "all of them still owe everything"
 
 
-def test_what_would_be_planned_otherwise_is_refused_in_one_sentence(fleet: Fleet) -> None:
+def test_a_job_that_comes_out_otherwise_is_refused_in_one_sentence(fleet: Fleet) -> None:
     archive = fleet.run()
     (archive.path / "jobs" / "h2.json").unlink()
     file = archive.path / "campaign.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "seed": 8}))
-    with pytest.raises(
-        FleetmarkError, match=r"jobs/h2.json is missing, and Fleetmark would plan it otherwise"
-    ) as error:
+    with pytest.raises(FleetmarkError, match=r"jobs/h2.json is missing, and today's schedule differs from it") as error:
         fleet.resume(archive)
     assert "\n" not in str(error.value)
     (archive.path / "facts" / "h2.json").unlink()
@@ -213,8 +211,8 @@ def test_a_campaign_that_cannot_go_on_says_what_is_wrong(fleet: Fleet, field: st
 
 def meet(archive: Archive) -> list[str]:
     """Work through all lists as hosts do, each in order; the pairs that met."""
-    request = planned.request_of(archive)
-    lists = {n: [s for s in j["steps"] if s["gate"]] for n, j in planned.jobs(archive, request).items()}
+    request = scheduled.request_of(archive)
+    lists = {n: [s for s in j["steps"] if s["gate"]] for n, j in scheduled.jobs(archive, request).items()}
     at = dict.fromkeys(lists, 0)
     partner = {(e.server, e.server_step): (e.client, e.client_step) for e in request.exchanges}
     met = []
@@ -234,7 +232,7 @@ def meet(archive: Archive) -> list[str]:
 
 
 @pytest.mark.parametrize("away", [{"h3"}, {"h1", "h4"}, {"h2", "h3", "h4"}, set(NAMES)])
-def test_hosts_that_were_away_join_behind_what_is_planned(fleet: Fleet, away: set[str]) -> None:
+def test_hosts_that_were_away_join_behind_what_is_scheduled(fleet: Fleet, away: set[str]) -> None:
     fleet.away = away
     archive = fleet.run()
     before = {n: json.loads(text) for n, text in jobs(archive).items()} if away != set(NAMES) else {}
@@ -258,7 +256,7 @@ def test_hosts_that_were_away_join_behind_what_is_planned(fleet: Fleet, away: se
     for name in NAMES:
         (archive.path / "jobs" / f"{name}.json").unlink()
     fleet.resume(archive)
-    assert jobs(archive) == text, "what joined is planned again too"
+    assert jobs(archive) == text, "the jobs of joined hosts are made again too"
     assert json.loads((archive.path / "campaign.json").read_text())["planned"] == [
         [n for n in NAMES if n not in away],
         [n for n in NAMES if n in away],
