@@ -1,4 +1,4 @@
-"""Repeats until they suffice: what the drive is told after each of them."""
+"""Adaptive repeats: what the drive gets after each repeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: what is wrong is one sentence on stderr, JSON is nothing but JSON."""
+"""The command line: an error is one sentence on stderr, JSON output is nothing but JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The floors of the house: nothing imports what stands above it or a test module, no imports go round, within functions included."""
+"""The layers of the packages: no module imports a higher layer or a test module, and no imports form a circle."""
 
 from __future__ import annotations
 

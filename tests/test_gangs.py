@@ -1,4 +1,4 @@
-"""Cases that several hosts run together: who takes part, in which order, and what a mixed or a lost host does to them."""
+"""Cases that several hosts run together: who takes part, in which order, and what a mixed or lost host changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inventories as people have them, read through the installed Ansible."""
+"""Inventories in all usual forms, read through the installed Ansible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging is total: whatever bytes lie in an archive, a step has a status and a reason, and `--resume` runs it again."""
+"""Judging is total: whatever bytes an archive holds, a step has a status and a reason, and `--resume` runs it again."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_the_controllers_excuse_goes_before_what_the_host_says(tmp_path: Path, e
 
 def test_what_ended_by_itself_has_no_excuse(tmp_path: Path) -> None:
     archive, folder = recorded(tmp_path, {**RESULT, "rc": 3}, excuse="never mind")
-    assert judge(archive, folder).reason.startswith("exit status 3: it said nothing")
+    assert judge(archive, folder).reason.startswith("exit status 3: it printed nothing")
 
 
 def test_an_output_that_no_parser_may_hold_is_failed_with_both_sizes(tmp_path: Path) -> None:

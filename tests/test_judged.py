@@ -1,4 +1,4 @@
-"""Raw files are parsed once in a campaign, and its measurements are those that parsing all of them again would give."""
+"""Raw files are parsed once in a campaign, and its measurements equal those of parsing all of them again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ RESULT = {"ended": "exit", "rc": 0, "started": 1.7e9, "wall_s": 1.25, "left_out"
 
 
 def outputs() -> list[Path]:
-    """Every third output that we have of tools with a manifest."""
+    """Every third recorded output of the tools that have a manifest."""
     return [f for t in TOOLS for f in sorted((FIXTURES / t).iterdir()) if f.is_file() and f.suffix != ".md"][::3]
 
 

@@ -1,4 +1,4 @@
-"""What is quoted of a command that failed."""
+"""The line that is quoted of a command that failed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RULE = "-" * 74
     ("output", "quoted"),
     [
         ("one\ntwo\n", "two"),
-        ("", "it said nothing"),
+        ("", "it printed nothing"),
         (f"Host key verification failed.\n{RULE}\nORTE was unable to start.\n\n  * firewalls).\n{RULE}\n", "Host key verification failed."),
         (f"{RULE}\nThere are not enough slots.\nAsk for fewer.\n{RULE}\n", "There are not enough slots."),
         ("usage:\n----\n", "----"),

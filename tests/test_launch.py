@@ -1,4 +1,4 @@
-"""What a host answers when its job is started, before Ansible sees it; and what Ansible is told of hosts."""
+"""The answer of a host to the start of its job, before Ansible uses it; and what Ansible learns of hosts."""
 
 from __future__ import annotations
 

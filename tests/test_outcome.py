@@ -1,4 +1,4 @@
-"""What a step's telemetry says beside its tool: the power drawn, from the best source there is."""
+"""A step's telemetry beside its tool: the power, from the best source available."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``pip install .`` into an empty environment, not editable: everything travels, and it works anywhere on the disk."""
+"""``pip install .`` into an empty environment, not editable: all files are installed, and it works from any folder."""
 
 from __future__ import annotations
 

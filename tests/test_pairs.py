@@ -1,4 +1,4 @@
-"""Rounds of pairs: everyone meets everyone, nobody is in two places."""
+"""Rounds of pairs: every host meets every other, and none is in two pairs of a round."""
 
 from itertools import chain, combinations
 

@@ -41,7 +41,7 @@ NAMES = ("h1", "h2", "h3", "h4")
 
 
 class Fleet:
-    """Hosts that say what they are, or are away, and never run anything."""
+    """Hosts that report their facts, or are away, and never run anything."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
         self.away: set[str] = set()
@@ -91,7 +91,7 @@ def jobs(archive: Archive) -> dict[str, bytes]:
 
 
 def test_a_controller_killed_while_it_plans_leaves_no_half_campaign(fleet: Fleet, tmp_path: Path) -> None:
-    """Killed at each of its writes in turn, until it gets through."""
+    """The controller is killed at each of its writes in turn, until it succeeds."""
     real = archives.replace
     for dies_at in range(40):
         child = os.fork()
@@ -210,7 +210,7 @@ def test_a_campaign_that_cannot_go_on_says_what_is_wrong(fleet: Fleet, field: st
 
 
 def meet(archive: Archive) -> list[str]:
-    """Work through all lists as hosts do, each in order; the pairs that met."""
+    """Work through all lists as hosts do, each in order. Returns the pairs that met."""
     request = scheduled.request_of(archive)
     lists = {n: [s for s in j["steps"] if s["gate"]] for n, j in scheduled.jobs(archive, request).items()}
     at = dict.fromkeys(lists, 0)

@@ -37,7 +37,7 @@ def telemetry() -> ModuleType:
 
 
 class Host:
-    """A /proc and /sys of our own making."""
+    """A made-up /proc and /sys."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -103,7 +103,7 @@ def test_foreign_is_unknown_rather_than_zero(telemetry: ModuleType, host: Host) 
 
 
 def test_own_work_is_not_foreign(telemetry: ModuleType, host: Host) -> None:
-    """What this process itself burns during the step is charged to it, not to others."""
+    """The CPU time of this process during the step counts as its own, not as foreign."""
     burnt = 0.0
 
     def change() -> None:
@@ -262,7 +262,7 @@ def test_interval_stretches_when_sampling_is_dear(
 
 
 def test_real_host(telemetry: ModuleType) -> None:
-    """A step that burns CPU, and a stranger that burns more, on this machine."""
+    """A step that uses CPU time, and another process that uses more, on this machine."""
     burn = "import time\nwhile time.process_time() < {}: pass"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     sampler = telemetry.Sampler(interval=0.25)

@@ -1,4 +1,4 @@
-"""Nothing from outside acts on a terminal: whatever names, reasons and files hold, only our own styles are escape sequences."""
+"""Text from outside never acts on a terminal: the only escape sequences in the output are Fleetmark's own styles."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the user stands: files whose names and contents are hostile."""
+    """The current folder: files with hostile names and contents."""
     here = tmp_path_factory.mktemp("here")
     (here / f"out{NASTY.replace('/', '')}.txt").write_text(f"Function {NASTY}\n")
     name = f"h{NASTY}".replace("[", "(")  # a bracket begins a range of hosts

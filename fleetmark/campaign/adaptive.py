@@ -1,4 +1,4 @@
-"""Repeats until they suffice: which cases are done, which blocks were disturbed, and what never settled."""
+"""Repeats each case until its interval is narrow enough: which cases are done, disturbed, or never settle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHECK_EVERY = 5  # repeats: looking more often would cost coverage
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """What was asked: the half-width of the median's interval (a part of it), and how few and how many repeats."""
+    """When to stop: the relative half-width of the median's interval, and the fewest and most repeats."""
 
     ci: float
     least: int
@@ -27,9 +27,9 @@ class Until:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A case that gets no more repeats on this host: its interval is narrow ``enough``, or will not become so.
+    """A case that gets no more repeats on this host: its interval is narrow ``enough``, or the limit is reached.
 
-    ``repeats`` were run, those in ``warm_up`` do not count; ``half_width`` is None where there is no interval.
+    ``repeats``: how many ran; those in ``warm_up`` do not count. ``half_width`` is None where there is no interval.
     """
 
     repeats: int
@@ -56,7 +56,7 @@ class _Case:
 
 
 class Adaptive:
-    """Hears every outcome and says what follows from it."""
+    """Decides after every outcome which repeats are still needed."""
 
     def __init__(self, until: Until, cpus: dict[str, int]) -> None:
         self.until, self.cpus = until, cpus
@@ -65,7 +65,7 @@ class Adaptive:
         self.done: set[tuple[str, str, str, str]] = set()
 
     def remember(self, journal: Iterable[Mapping[str, Any]]) -> None:
-        """What an earlier run of the campaign decided stays decided."""
+        """Take over the decisions that an earlier run of the campaign journaled."""
         for e in journal:
             if e["e"] == "rejected":
                 self.rejected.add((e["host"], e["workload"], e["subject"], e["repeat"]))
@@ -73,7 +73,7 @@ class Adaptive:
                 self.done.add((e["host"], e["workload"], e["case"], e["subject"]))
 
     def heard(self, host: str, step: Step, outcome: Outcome) -> Iterator[Settled | Rejected]:
-        """What the end of ``step`` changes: a block rejected, a case that is done or will not settle."""
+        """What follows from the end of ``step``: rejected blocks, and a case that is done or does not settle."""
         key = (host, step.workload, step.case, step.subject)
         case = self.cases[key]
         case.ended.add(step.repeat)

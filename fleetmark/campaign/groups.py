@@ -1,4 +1,4 @@
-"""Cases that several hosts run together (MPI): which hosts, in which order, and who waits for whom meanwhile. Pure."""
+"""Schedules cases that several hosts run together (MPI): which hosts, in which order, who waits for whom. Pure."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def schedule_gangs(
     seed: int,
     case_names: set[str],
 ) -> list[Exchange]:
-    """Every group's cases in randomised complete blocks, the first host of a group leading.
+    """Schedule every group's cases in randomised complete blocks; the first host of a group leads.
 
-    Groups are cut from the inventory's order; where it does not divide, the last one overlaps the one before, so that
-    every host takes part. The first that has the case leads, the other hosts' steps hold them free. They appear in all
-    lists in one order, so nobody waits for somebody who waits for them.
+    Groups follow the inventory's order. Where the number of hosts does not divide, the last group overlaps the one
+    before, so that every host takes part. The first host that has the case leads; steps without a command keep the
+    other hosts free. The steps have one order on all hosts, so no two hosts wait for each other.
     """
     if all(case.nodes == 1 for case in manifest.cases):
         return []
@@ -41,7 +41,7 @@ def schedule_gangs(
     for size in sorted(sizes):
         cases_of_size = {name: [c for c in cases if nodes_of(*c) == size] for name, cases in of_host.items()}
         for cut in _groups(able, size):
-            # One that cannot start the others (no launcher there) may still take part.
+            # A host without a launcher cannot lead, but can take part.
             group = sorted(cut, key=lambda able: not cases_of_size[able[0].name])
             lead = schedules[group[0][0].name]
             cases = cases_of_size[lead.host]
@@ -83,7 +83,7 @@ def _why_not(manifest: Manifest, group: Sequence[Able], size: int) -> str:
     if len(group) < size:
         able = ", ".join(h.name for h, _ in group)
         return f"refused: {size} hosts are asked for and {len(group)} can run it ({able})"
-    for host, resolved in group:  # the lead's launcher is told of the others by what they call themselves
+    for host, resolved in group:  # the lead's launcher addresses the others by these names
         if not _NODE.fullmatch(resolved.context["facts"].hostname):
             return f"refused: {host.name} calls itself {resolved.context['facts'].hostname!r}, which is no host's name"
     for alike in manifest.alike:
@@ -98,7 +98,7 @@ def _why_not(manifest: Manifest, group: Sequence[Able], size: int) -> str:
 
 
 def _hold(step: Step, lead: str, schedule: HostSchedule) -> Exchange:
-    """A step that keeps one more host free while ``step`` runs, and what belongs together."""
+    """Schedule a step that keeps one more host free while ``step`` runs. Returns the exchange of the two."""
     held = Step(
         id=f"{len(schedule.steps):05d}",
         workload=step.workload,

@@ -1,4 +1,4 @@
-"""Which hosts meet when, and what they do then: rounds of disjoint pairs, so that no host is in two at once. Pure."""
+"""Schedules pairs of hosts: rounds of disjoint pairs, so that no host is in two at once, and their steps. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Round = tuple[tuple[str, str], ...]
 
 
 def rounds(hosts: Sequence[str]) -> list[Round]:
-    """Every pair of ``hosts`` exactly once by the circle method: N - 1 rounds for an even number, N for an odd one.
+    """Every pair of ``hosts`` exactly once, by the circle method: N - 1 rounds for an even number, N for an odd one.
 
     Each round's pairs share no host (Kirkman's round-robin tournament).
     """
@@ -51,7 +51,7 @@ def schedule_pairs(
     case_names: set[str],
     new: Set[str],
 ) -> list[Exchange]:
-    """Rounds of disjoint pairs; in a pair every repeat runs every case in both directions, in an order of its own.
+    """Schedule rounds of disjoint pairs. In a pair every repeat runs every case in both directions, in random order.
 
     Pairs of which no host is ``new`` were scheduled before.
     """
@@ -77,7 +77,7 @@ def schedule_pairs(
             ]
             for repeat in range(times):
                 for client, server, case, context in rng.sample(work, len(work)):
-                    # What the server runs is worked out on its own facts and paths: a peer's could be anything.
+                    # The server's command follows from its own facts and paths, never from those of its peer.
                     axes = {name: context[name] for name in case.foreach}
                     serving = {**context, **by_name[server][1].context, **axes}
                     pair = schedules[client], schedules[server]

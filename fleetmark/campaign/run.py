@@ -48,7 +48,7 @@ from workloads.manifest import files as manifest_files
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line asked for."""
+    """The options of ``fleetmark run``."""
 
     suite: str
     inventory: tuple[str, ...] = ()
@@ -65,9 +65,9 @@ class Options:
 
 
 def run(options: Options, console: Console) -> tuple[Archive, bool]:
-    """A new campaign, driven to its end, and whether the user interrupted it (what was finished is kept).
+    """Run a new campaign to its end. Returns it, and whether the user interrupted it (finished steps are stored).
 
-    Raises FleetmarkError before any host is touched when what was asked makes no sense.
+    Raises FleetmarkError before any host is touched where the options make no sense.
     """
     suite = load_suite(options.suite)
     settings = options.settings or {}
@@ -95,7 +95,7 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
 
 
 def resume(archive: Archive, options: Options, console: Console) -> bool:
-    """Go on with a campaign: collect what hosts finished meanwhile, follow what runs, start what is owed.
+    """Resume a campaign: collect what hosts finished meanwhile, follow what runs, start the steps still owed.
 
     A damaged job is made again, a damaged step runs again; hosts that were away when the others were scheduled join.
     """
@@ -140,7 +140,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
 
 
 def _set_aside_lost(archive: Archive) -> None:
-    """Steps that left nothing to judge make room for their next run; the journal knows that they are owed again."""
+    """Move lost and damaged steps aside, so that they can run again, and journal that they are owed."""
     journaled = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
     for folder, step in list(archive.steps()):
         try:
@@ -164,7 +164,7 @@ def _note_joined(archive: Archive, request: Request) -> None:
 def owed_steps(
     archive: Archive, jobs: Mapping[str, Mapping[str, Any]], exchanges: Sequence[Exchange]
 ) -> dict[str, set[str]]:
-    """Host to the ids of the steps still to be had from it. A server's step is owed as long as its client's is."""
+    """Host to the ids of its steps that are still owed. A server's step is owed as long as its client's is."""
     last = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
     settled = {key for key, status in last.items() if status != Status.LOST}
     ended = ("enough", "unstable")
@@ -206,7 +206,7 @@ def _hang_up(checked: Sequence[Checked]) -> None:
 def _campaign(
     options: Options, name: str, seed: int, hosts: Sequence[Host], schedule: Schedule, suite: Suite
 ) -> dict[str, Any]:
-    """What was asked for, as ``campaign.json`` keeps it: enough to understand it, and to ask for it again."""
+    """The content of ``campaign.json``: enough to understand the campaign, and to run the same again."""
     inventory = [str(Path(i).resolve()) if Path(i).exists() else i for i in options.inventory]
     manifests = {path.stem: _digest(path) for w in schedule.settings for path in manifest_files(w)}
     return {
@@ -259,7 +259,7 @@ def _digest(path: Path) -> str:
 
 
 def _command(options: Options, seed: int) -> list[str]:
-    """The command line that asks for the same again, seed included."""
+    """The command line that runs the same again, with the same seed."""
     words = ["fleetmark", "run"]
     for source in options.inventory:
         words += ["-i", source]
@@ -281,7 +281,7 @@ def _command(options: Options, seed: int) -> list[str]:
 
 
 def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule: Schedule) -> None:
-    """Outcomes that are known before anything runs: unreachable hosts, and what hosts cannot run."""
+    """Journal the outcomes that are known before anything runs: unreachable hosts, and what hosts cannot run."""
     nothing: dict[str, Any] = {"case": "*", "repeat": 0, "subject": "host"}
     for c in checked:
         name = c.host.name
@@ -301,7 +301,7 @@ def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule:
 def _drive(
     archive: Archive, options: Options, console: Console, checked: Sequence[Checked], credentials: Mapping[str, str]
 ) -> bool:
-    """Launch and follow whatever is owed, to the end or an interruption (then True); the measurements are written."""
+    """Launch and follow all owed steps and write the measurements. Returns whether the user interrupted it."""
     request = request_of(archive)
     on_record = scheduled.jobs(archive, request)
     with Judged(archive) as judged:
@@ -325,7 +325,7 @@ def _follow(
     on_record: Mapping[str, Mapping[str, Any]],
     judged: Judged,
 ) -> bool:
-    """Launch and follow whatever is owed of the jobs ``on_record``; whether the user interrupted it."""
+    """Launch and follow all owed steps of the jobs ``on_record``. Returns whether the user interrupted it."""
     owed = owed_steps(archive, on_record, request.exchanges)
     runs, variables, jobs = [], {}, {}
     with Progress(console, request.workloads, f"campaign {archive.id}") as progress:
@@ -345,7 +345,7 @@ def _follow(
             for no in job.get("refused", ()):
                 progress.say(name, f"{no['workload']} {no['case']} {no['reason']}")
             if steps:
-                # The host's name too: a machine that goes by two is refused as busy rather than mixed up.
+                # The host's name is in the path: a machine with two names is refused as busy, never mixed up.
                 folder = f"{c.facts.work_dir}/jobs/{archive.id}/{safe_name(name)}"
                 pending = {s.id for s in steps}
                 settled = frozenset(s["id"] for s in job["steps"]) - pending
@@ -387,7 +387,7 @@ def _follow(
 
 
 def _note_lost(archive: Archive, job: Mapping[str, Any], owed: set[str], why: str) -> None:
-    """What is still owed by a host that cannot be asked for it."""
+    """Journal the owed steps of a host that cannot be reached as lost."""
     for step in job["steps"]:
         if step["id"] in owed and not step["serves"]:
             lost = fields_of(Outcome(Status.LOST, why))
@@ -405,7 +405,7 @@ def _cells(steps: Sequence[Step], skipped: Mapping[str, str]) -> dict[str, Cell]
 def _variables(
     host: Host, already_root: bool, facts: Facts, job: Mapping[str, Any], steps: Sequence[Step]
 ) -> dict[str, Any]:
-    """What the playbook needs to know of a host beside what the user's inventory says."""
+    """The playbook's variables of a host, beside those of the user's inventory."""
     workloads = {s.workload for s in steps}
     variables = {
         "fm_deploy": [d for d in job["deploy"] if d["workload"] in workloads and not is_present(d["provides"], facts)],

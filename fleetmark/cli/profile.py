@@ -21,7 +21,7 @@ def profile(
         list[str] | None, typer.Option(help="What more would give, and costs: mem=1.2@800, or cpu=2,mem=1.5@4000.")
     ] = None,
     machine: Annotated[
-        list[str] | None, typer.Option("--machine", "-m", help="Foretell these machines by their rates: gen=turin.")
+        list[str] | None, typer.Option("--machine", "-m", help="Predict these machines by their rates: gen=turin.")
     ] = None,
     baseline: Annotated[
         str | None, typer.Option("--baseline", "-b", help="Say what one of --machine is worth in these: gen=icelake.")

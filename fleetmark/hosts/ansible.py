@@ -1,4 +1,4 @@
-"""Asks the Ansible beside this Python what it makes of an inventory, its own settings, and values it must template."""
+"""Runs the Ansible of this Python to read inventories, Ansible's settings, and values that it must template."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
 
-# What these say must be plain words, and whole: no colours, no log file that would hold passwords.
+# Ansible's output is parsed, so it has no colours and is complete; a log file could hold passwords, so there is none.
 _QUIET = {
     "ANSIBLE_NOCOLOR": "1",
     "ANSIBLE_FORCE_COLOR": "0",
@@ -32,7 +32,7 @@ _CONFIGS = ("ansible.cfg", "~/.ansible.cfg", "/etc/ansible/ansible.cfg")  # wher
 class Listed:
     """What ``ansible-inventory --list`` printed: ``hosts`` maps a name, in inventory order, to its variables.
 
-    ``groups`` maps a group to its own hosts and child groups; ``warnings`` are whole sentences.
+    ``groups`` maps a group to its hosts and child groups; ``warnings`` are complete sentences.
     """
 
     hosts: Mapping[str, Mapping[str, Any]]
@@ -40,7 +40,7 @@ class Listed:
     warnings: tuple[str, ...]
 
     def groups_of(self, host: str) -> tuple[str, ...]:
-        """Every group that holds ``host``, by itself or through a child, sorted; but ``all`` and ``ungrouped``."""
+        """Every group that holds ``host``, directly or through a child, sorted; without ``all`` and ``ungrouped``."""
         holding = {name for name, (hosts, _) in self.groups.items() if host in hosts}
         while grown := {n for n, (_, children) in self.groups.items() if n not in holding and holding & set(children)}:
             holding |= grown
@@ -48,9 +48,9 @@ class Listed:
 
 
 def list_inventory(sources: Sequence[str], limit: str | None) -> tuple[Listed, Mapping[str, Any]]:
-    """The inventory, and the settings of ansible.cfg and ``ANSIBLE_*`` that say how hosts are reached (``settings``).
+    """The inventory, and the settings of ansible.cfg and ``ANSIBLE_*`` for reaching hosts (``settings``).
 
-    Raises FleetmarkError with Ansible's own words where it refuses.
+    Raises FleetmarkError with Ansible's error message where it fails.
     """
     words = ["inventory", "--list", *(w for s in sources for w in ("-i", s)), *(["--limit", limit] if limit else [])]
     with ThreadPoolExecutor(1) as beside:
@@ -62,9 +62,9 @@ def list_inventory(sources: Sequence[str], limit: str | None) -> tuple[Listed, M
 
 
 def settings() -> Mapping[str, Any]:
-    """Ansible settings that somebody set, by name: those of its ssh plugin in small letters, others in capitals.
+    """Ansible settings that the user changed, by name: those of the ssh plugin in lower case, others in upper case.
 
-    Empty where there is neither an ansible.cfg nor an ``ANSIBLE_*`` variable, which is told without starting Ansible.
+    Empty where there is neither an ansible.cfg nor an ``ANSIBLE_*`` variable; Ansible is not started then.
     """
     if not any(k.startswith("ANSIBLE_") for k in os.environ) and not any(
         Path(p).expanduser().exists() for p in _CONFIGS
@@ -85,11 +85,11 @@ def settings() -> Mapping[str, Any]:
 def template(
     sources: Sequence[str], limit: str | None, names: Iterable[str]
 ) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, str]]:
-    """Variables as Ansible sees them when it runs (templates, vault): host to values, and host to why it could not."""
+    """Variables as Ansible evaluates them (templates, vault): host to values, and host to the reason of a failure."""
     expressions = ", ".join(f"{json.dumps(n)}: {n} if {n} is defined else none" for n in names)
     words = ["adhoc", "all", *(w for s in sources for w in ("-i", s)), *(["--limit", limit] if limit else [])]
     words += ["-m", "ansible.builtin.debug", "-a", json.dumps({"msg": f"{{{{ {{{expressions}}} }}}}"})]
-    # The debug action speaks to no host, but Ansible loads the connection plugin before it knows that.
+    # The debug action connects to no host, but Ansible loads the connection plugin before it knows that.
     done = _ansible([*words, "-e", '{"ansible_connection": "local"}', "--forks", "16"])
     values: dict[str, Mapping[str, Any]] = {}
     failed: dict[str, str] = {}
@@ -105,10 +105,10 @@ def template(
 
 
 def complaint(source: str, warnings: Sequence[str]) -> str | None:
-    """``SOURCE line N: why Ansible could not read it``, the line where it is known; None where it could.
+    """``SOURCE line N: why Ansible cannot read it``, with the line where it is known; None where Ansible can.
 
-    Ansible itself only warns, and goes on with no host. Each of its inventory plugins complains in turn; the one that
-    fits the file is believed.
+    Ansible only warns, and goes on without hosts. Each of its inventory plugins prints a complaint; the one of the
+    plugin that fits the file counts.
     """
     path = str(Path(source).expanduser().resolve())
     # Before 2.19 warnings were wrapped, in the middle of paths too.
@@ -135,7 +135,7 @@ def complaint(source: str, warnings: Sequence[str]) -> str | None:
 
 
 def sentences(warnings: Sequence[str]) -> list[str]:
-    """The warnings a person needs: one for each source left out, in place of a complaint from every plugin."""
+    """The warnings for the user: one for each unreadable source, in place of a complaint from every plugin."""
     texts = []
     for warning in warnings:
         if unread := re.match(r"Unable to parse (.+) as an inventory source", warning):
@@ -147,7 +147,7 @@ def sentences(warnings: Sequence[str]) -> list[str]:
 
 
 def _python_words(text: str) -> str:
-    """Python's name for a type as people know it: ``int``, where Ansible prints a class of its own."""
+    """``text`` with plain names of Python's types: ``int``, where Ansible prints a class of its own."""
     return re.sub(r"<class '[\w.]*?(?:_AnsibleTagged)?(\w+)'>", lambda m: m[1].lower(), text)
 
 
@@ -167,7 +167,7 @@ def _line_and_words(path: str, words: str) -> tuple[str, str]:
         return origin[1], words
     if before := re.match(r"(\d+): (.*)", words):  # Ansible before 2.19
         return before[1], before[2]
-    wrong = re.search(r"got: (\S+)$|'([^']+)'", words)  # 2.19's INI reader keeps the line to itself
+    wrong = re.search(r"got: (\S+)$|'([^']+)'", words)  # the INI reader of 2.19 does not name the line
     if wrong and Path(path).is_file():
         word = rf"(^|[\s\[=]){re.escape(wrong[1] or wrong[2])}($|[\s\]])"
         lines = Path(path).read_text(errors="replace").splitlines()
@@ -199,7 +199,7 @@ def _listed(doc: Mapping[str, Any], warnings: tuple[str, ...]) -> Listed:
 
 
 def _plain(value: Any) -> Any:
-    """``value`` without the wrapper that marks what a dynamic inventory said as not to be templated."""
+    """``value`` without the wrapper that marks values of a dynamic inventory as not to be templated."""
     if isinstance(value, dict):
         if set(value) == {"__ansible_unsafe"}:
             return value["__ansible_unsafe"]
@@ -208,7 +208,7 @@ def _plain(value: Any) -> Any:
 
 
 def utf8_locale() -> Mapping[str, str]:
-    """What the environment lacks for Ansible to start, which it refuses to where the locale is not a UTF-8 one."""
+    """The variables that Ansible needs to start: it refuses a locale that is not UTF-8."""
     names = ("LC_ALL", "LC_CTYPE", "LANG")  # the first that is set counts: locale(7)
     chosen = next((value for name in names if (value := os.environ.get(name))), "")
     return {} if re.search(r"utf-?8", chosen, re.IGNORECASE) else {"LC_ALL": "C.UTF-8"}
@@ -235,4 +235,4 @@ def _warnings(stderr: str) -> tuple[str, ...]:
 def _last_words(stderr: str) -> str:
     """Ansible's own error, in one line."""
     errors = re.split(r"^\s*(?:\[ERROR\]:|ERROR!)", stderr, flags=re.MULTILINE)
-    return " ".join(re.split(r"\n\s*\n", errors[-1].strip())[0].split()) or "ansible said nothing"
+    return " ".join(re.split(r"\n\s*\n", errors[-1].strip())[0].split()) or "ansible printed no error"

@@ -1,4 +1,4 @@
-"""Which hosts there are: Ansible inventories as people have them, read by Ansible itself, as typed hosts."""
+"""Reads Ansible inventories, by Ansible itself, as typed hosts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "become_method": ("ansible_become_method",),
     "become_password": ("ansible_sudo_pass", "ansible_become_pass", "ansible_become_password"),
 }
-# The same settings where ansible.cfg or ANSIBLE_* says them for all hosts.
+# The same settings where ansible.cfg or ANSIBLE_* sets them for all hosts.
 _SETTINGS: Mapping[str, str] = {
     "port": "port",
     "user": "remote_user",
@@ -60,10 +60,10 @@ _SSH = frozenset({"ssh", "smart", "paramiko", "paramiko_ssh"})
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One server, and all that reaching it takes.
+    """One server, and how it is reached.
 
-    ``address`` is where SSH goes (a name of the user's SSH configuration will do), ``peer_address`` where other hosts
-    find it. ``ssh_args`` are options of OpenSSH's command line. ``unusable`` says why Fleetmark cannot work with it.
+    ``address`` is for SSH (it may be a name of the user's SSH configuration), ``peer_address`` for other hosts.
+    ``ssh_args`` are options of OpenSSH's command line. ``unusable`` is the reason why Fleetmark cannot use it.
     """
 
     name: str
@@ -88,10 +88,9 @@ def load_inventory(
     limit: str | None = None,
     warn: Callable[[str], None] = _log.warning,
 ) -> list[Host]:
-    """The hosts of these Ansible inventories (file, directory, script or ``h1,h2,``), in order; none: this machine.
-
-    ansible.cfg, ``ANSIBLE_*``, group_vars and vaults count as they do for Ansible, run from the current folder.
-    ``warn`` hears what Ansible only warns about.
+    """The hosts of these Ansible inventories (file, directory, script or ``h1,h2,``), in order; without any, this
+    machine. ansible.cfg, ``ANSIBLE_*``, group_vars and vaults apply as for Ansible in the current folder. ``warn`` gets
+    Ansible's warnings.
 
     Raises FleetmarkError for an inventory that is missing, malformed or empty, and for a limit that leaves nothing.
     """
@@ -107,7 +106,7 @@ def load_inventory(
             )
     listed, settings = list_inventory(sources, limit)
     for source in sources:
-        # Of a directory Ansible takes what it can read: what it cannot is a warning.
+        # In a directory Ansible skips unreadable files with a warning.
         if Path(source).expanduser().is_file() and (why := complaint(source, listed.warnings)):
             raise FleetmarkError(why)
     if not listed.hosts:
@@ -125,7 +124,7 @@ def load_inventory(
 
 
 def this_machine() -> Host:
-    """The machine this runs on, reached without SSH."""
+    """The machine that Fleetmark runs on, reached without SSH."""
     return Host(socket.gethostname(), "localhost", "localhost", connection="local")
 
 
@@ -146,7 +145,7 @@ def _some(names: Sequence[str], most: int = 12) -> str:
 def _templated(
     sources: Sequence[str], limit: str | None, hosts: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, str]]:
-    """The hosts' variables, those that matter here worked out by Ansible where they are templates or vaulted."""
+    """The hosts' variables. Ansible evaluates those that are used here and are templates or vaulted."""
     ours = [name for names in _NAMES.values() for name in names] + [GENERATION, LABELS, PEER_ADDRESS]
     open_names = [n for n in ours if any(_needs_ansible(v.get(n)) for v in hosts.values())]
     if not open_names:
@@ -208,7 +207,7 @@ def _unusable(connection: str, options: Mapping[str, Any]) -> str | None:
 
 
 def _ssh_args(name: str, options: Mapping[str, Any]) -> tuple[str, ...]:
-    """In the order in which Ansible passes them: of a repeated option OpenSSH takes the first."""
+    """SSH arguments in Ansible's order: OpenSSH uses the first of a repeated option."""
     args = _split(name, options.get("ssh_args"))
     if "host_key_checking" in options and not _true(options["host_key_checking"]):
         args += ["-o", "StrictHostKeyChecking=no"]
@@ -256,12 +255,12 @@ def _text(value: Any) -> str | None:
 
 
 def _true(value: Any) -> bool:
-    """Ansible's idea of yes."""
+    """Whether Ansible takes ``value`` for true."""
     return value is True or str(value).strip().lower() in ("yes", "true", "on", "y", "t", "1", "1.0")
 
 
 def _password_file(path: str | None) -> str | None:
-    """Ansible's password files: a script prints the password, any other file holds it."""
+    """The password of one of Ansible's password files: a script prints it, any other file holds it."""
     if not path:
         return None
     try:

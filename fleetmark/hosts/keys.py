@@ -1,4 +1,4 @@
-"""What a person types when host keys are unknown: one command for all of them."""
+"""Shows the command that adds all unknown host keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fleetmark.hosts.ssh.target import UnknownKey, scans
 
 
 def unknown_keys(unknown: Sequence[UnknownKey]) -> list[RenderableType]:
-    """What adds the keys of all these hosts at once, and when not to; nothing where there are none."""
+    """The command that adds the keys of all these hosts, and when not to use it; nothing where there are none."""
     if not unknown:
         return []
     host = "the host" if len(unknown) == 1 else "each host"

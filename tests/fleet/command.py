@@ -1,4 +1,4 @@
-"""``fleetmark run`` as its users type it, against the tests' own fleet, and what stands on record afterwards."""
+"""``fleetmark run`` as users type it, against the tests' fleet, and its record afterwards."""
 
 from __future__ import annotations
 

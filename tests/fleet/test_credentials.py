@@ -1,4 +1,4 @@
-"""Credentials of a download reach the server they are for, and no record, screen, command line or host; a kill changes nothing."""
+"""Credentials of a download reach only their server: no record, screen, command line or host has them, even after a kill."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEAKS = [w.encode() for w in (NAME, PASSWORD, "S3cr3t%2Fof%25tests", TOKEN)]
 
 
 class Server:
-    """A server that hands out a stream.c to those who log in and bring a token; ``hold`` lets nobody have it yet."""
+    """A server with a stream.c for clients with a log-in and a token; ``hold`` delays its answers."""
 
     def __init__(self) -> None:
         # The kernels take size and passes from the command line; the official stream.c has them compiled in.
@@ -73,7 +73,7 @@ def server() -> Iterator[Server]:
 
 
 class Watch:
-    """Looks at every command line on this machine, those of the fleet's hosts included, for what must not be there."""
+    """Watches all command lines on this machine, those of the fleet's hosts included, for credentials."""
 
     def __init__(self) -> None:
         self.exposed: set[str] = set()
@@ -144,7 +144,7 @@ class Here:
         return files
 
     def on_hosts(self) -> str:
-        """What the hosts have of it on disk."""
+        """The files with credentials on the hosts' disks."""
         word = NAME  # beside every other
         script = f"grep -rlE '{word}|{TOKEN}|S3cr3t' /var/tmp /tmp /root/.ansible /var/log 2>/dev/null; true"
         return "".join(self.fleet.exec(h, ["sh", "-c", script]).stdout for h in self.fleet.names)

@@ -1,4 +1,4 @@
-"""What becomes of a campaign's record over real SSH: hosts that come later, jobs and results that are damaged, a full disk."""
+"""A campaign's record over real SSH: hosts that join later, damaged jobs and results, a full disk."""
 
 from __future__ import annotations
 

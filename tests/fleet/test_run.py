@@ -1,4 +1,4 @@
-"""Whole campaigns over real SSH: a fleet measures, breaks, is interrupted and resumed; every command is the user's own."""
+"""Complete campaigns over real SSH: a fleet measures, fails, is interrupted and resumed; every command is a user's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SPEC CPU over real SSH, with a medium that is none: installed, built with the hosts' gcc, run, broken and resumed."""
+"""SPEC CPU over real SSH, with a stand-in for the medium: installed, built with the hosts' gcc, run, broken and resumed."""
 
 from __future__ import annotations
 

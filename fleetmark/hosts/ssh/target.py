@@ -1,4 +1,4 @@
-"""Where an SSH connection goes and what it must be checked against, as the user's own OpenSSH resolves and knows it."""
+"""The target of an SSH connection and the host keys to check, both from the user's OpenSSH."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from fleetmark.hosts.reach import ReachError
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One host after OpenSSH's configuration had its say (ssh_config(5) names the settings).
+    """One host with OpenSSH's configuration applied (ssh_config(5) names the settings).
 
     ``strict`` is ``yes``, ``accept-new`` or ``no``. ``proxy`` is a shell command whose standard streams are the
-    connection, ``through`` names it for people. ``timeout`` is ConnectTimeout in seconds, where it is set.
+    connection, ``through`` its name in messages. ``timeout`` is ConnectTimeout in seconds, where it is set.
     """
 
     hostname: str
@@ -54,11 +54,11 @@ class KnownKey:
 
 
 class UnknownKey(ReachError):
-    """A host whose key no known_hosts has. ``why`` says so without the host's name and without what to do."""
+    """A host whose key is in no known_hosts. ``why`` is the reason without the host's name and the remedy."""
 
     def __init__(self, host: str, why: str, target: Target, file: Path) -> None:
         self.why = why
-        # ssh-keyscan finds no way through a bastion, and would write down another name than the alias.
+        # ssh-keyscan cannot go through a bastion, and writes the host's name, not its alias.
         name = target.hostname.lower()
         plain = not target.proxy and target.key_name in (name, f"[{name}]:{target.port}")
         self.scan = Scan(target.port, file, target.hash_known_hosts, target.hostname) if plain else None
@@ -68,7 +68,7 @@ class UnknownKey(ReachError):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """How ssh-keyscan is asked for the key of one host."""
+    """The arguments of ssh-keyscan for one host."""
 
     port: int
     file: Path
@@ -76,14 +76,14 @@ class Scan:
     hostname: str
 
     def command(self, *more: Scan) -> str:
-        """The command line that adds its key to ``file``, and those of ``more``, which differ in their name only."""
+        """The command line that adds its key to ``file``, and those of ``more``, which differ only in their names."""
         words = ["ssh-keyscan", *(["-H"] if self.hashed else []), "-p", str(self.port)]
         names = dict.fromkeys(scan.hostname for scan in (self, *more))
         return f"{shlex.join([*words, *names])} >> {shlex.quote(str(self.file))}"
 
 
 def scans(unknown: Iterable[UnknownKey]) -> list[str]:
-    """As few command lines as add all their keys: one for each port and file."""
+    """The command lines that add all their keys: one for each port and file."""
     alike: dict[tuple[int, Path, bool], list[Scan]] = {}
     for scan in (u.scan for u in unknown if u.scan):
         alike.setdefault((scan.port, scan.file, scan.hashed), []).append(scan)
@@ -154,7 +154,7 @@ def _target(host: Host, settings: Mapping[str, Sequence[str]]) -> Target:
 
 
 def _jump(host: Host, jump: str, hostname: str, port: int, timeout: str) -> str:
-    """ProxyJump as ssh does it: another ssh, which reads the same configuration for the jump host.
+    """ProxyJump as in ssh: another ssh, which reads the same configuration for the jump host.
 
     Options of the command line other than -F do not reach jump hosts: ssh(1), -J.
     """
@@ -211,9 +211,9 @@ def _files(settings: Mapping[str, Sequence[str]], keys: Iterable[str]) -> Iterab
 
 
 def known_keys(target: Target) -> list[KnownKey]:
-    """The keys that known_hosts holds for this host, found by ssh-keygen: hashed names, patterns and markers count.
+    """The keys of this host in known_hosts, looked up by ssh-keygen with hashed names, patterns and markers.
 
-    A host on another port is looked for without the port too, where it is not known with it, as ssh does.
+    A host on another port that is not known with its port is looked up without it too, as in ssh.
     """
     files = [file for file in target.known_hosts if file.is_file()]
     for name in target.key_names:
@@ -232,4 +232,4 @@ def _look_up(name: str, file: Path) -> Iterable[KnownKey]:
         try:
             yield KnownKey(marker, words[1], base64.b64decode(words[2], validate=True), file)
         except binascii.Error:
-            continue  # ssh too passes over a line it cannot read
+            continue  # ssh skips an unreadable line too
