@@ -1,13 +1,11 @@
-"""The command line: every verb reads its words, calls the room that does the work, and shows what came of it."""
+"""The command line: every verb reads its arguments, calls the package that does the work, and shows the result."""
 
 from __future__ import annotations
 
 import importlib
 import json
-import os
 import sys
 import threading
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +15,7 @@ import typer
 from fleetmark import __version__
 from fleetmark.base.errors import CannotKeep, FleetmarkError, LeftOut
 from fleetmark.base.measurement import Status
+from fleetmark.base.runtime import discard_stdout, print_warnings, use_system_allocator
 from fleetmark.base.terminal import Terminal, guard, unwrapped
 from fleetmark.cli import plan as cli_plan
 from fleetmark.cli import profile as cli_profile
@@ -24,7 +23,7 @@ from fleetmark.cli import reports as cli_reports
 from fleetmark.cli.common import INTERRUPTED, OK, ROOT, SOME_FAILED, USAGE, AsFormat, Format, Root, interruptible
 
 app = typer.Typer(
-    help="Characterise servers: run the field's benchmarks over a fleet and read what they say.",
+    help="Characterise servers: run the field's benchmarks over a fleet and read their results.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -59,15 +58,7 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
     if version:
         typer.echo(f"fleetmark {__version__}")
         raise typer.Exit(OK)
-    usual = warnings.showwarning
-
-    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        if issubclass(category, LeftOut):
-            typer.echo(f"fleetmark: {message}", err=True)
-        else:
-            usual(message, category, *where, **more)
-
-    warnings.showwarning = show
+    print_warnings(LeftOut, lambda sentence: typer.echo(f"fleetmark: {sentence}", err=True))
 
 
 @app.command()
@@ -149,7 +140,7 @@ def run(
 
 
 def _until(text: str, least: int | None, most: int) -> Any:
-    """``2%`` or ``0.02`` as what repeats go on until."""
+    """``2%`` or ``0.02`` as the limit of the repeats."""
     from fleetmark.campaign.adaptive import Until
 
     try:
@@ -164,14 +155,14 @@ def _until(text: str, least: int | None, most: int) -> Any:
 
 
 def _load_reports() -> None:
-    """Load what the end of a run needs while the hosts are at work; not on the machine being measured."""
+    """Load the modules that the end of a run needs while the hosts work; never on a machine that is measured."""
     for module in ("fleetmark.verbs.report", "reports.html", "reports.campaign.terminal"):
         importlib.import_module(module)
     importlib.import_module("reports.kit.charts").warm()
 
 
 def _settings(words: Sequence[str]) -> dict[str, dict[str, str]]:
-    """``fio.size=4GiB`` and its like, by workload; what they mean is for the manifests to say."""
+    """Settings such as ``fio.size=4GiB``, by workload; the manifests check the values."""
     settings: dict[str, dict[str, str]] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -367,8 +358,7 @@ def main() -> None:
     """The program: FleetmarkError, and a file or folder that may not be touched, end in one sentence and status 2; 1
     where it is the results that cannot be kept.
     """
-    # Arrow's own pool gives memory back page by page: a quarter of the time of a large report.
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    use_system_allocator()
     guard()
     try:
         app()
@@ -379,5 +369,5 @@ def main() -> None:
         Terminal(stderr=True).print(f"fleetmark: {sentence}", style="bold", soft_wrap=True)
         sys.exit(SOME_FAILED if isinstance(error, CannotKeep) else USAGE)
     except BrokenPipeError:  # `fleetmark … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_stdout()
         sys.exit(OK)
