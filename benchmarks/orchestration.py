@@ -6,7 +6,7 @@ and beside it the CPU seconds that the controller's own processes took.
 
 raw        one ssh process a host, all at once, the six commands in one trip
 raw-trips  one ssh process a host and command, all hosts at once, over one multiplexed connection each
-fleetmark  fleetmark run --suite selftest: facts, plan, six steps detached with telemetry, archive, parse, table, page
+fleetmark  fleetmark run --suite selftest: facts, schedule, six steps detached with telemetry, archive, parse, table, page
 naive      ansible-playbook with one task per command, facts gathered, forks at the number of hosts
 naive-5    the same with nothing configured (5 forks)
 """

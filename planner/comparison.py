@@ -136,7 +136,7 @@ def _candidate(
             str(t): message(
                 "its unit is {unit}, {better}: nothing to share out per {per}",
                 unit=unit,
-                better=Better(better).told,
+                better=Better(better).phrase,
                 per=word(per),
             )
             for t, unit, better in zip(known.index, known["unit"], known["better"], strict=True)
@@ -201,7 +201,7 @@ def _clashes(a: Side, b: Side) -> dict[str, str]:
                     "units clash: {one} on the baseline, {other} on the candidate", one=units[0], other=units[1]
                 )
             case "directions":
-                one, other = (Better(way).told or way for way in ways)
+                one, other = (Better(way).phrase or way for way in ways)
                 found[str(title)] = message(
                     "directions clash: {one} on the baseline, {other} on the candidate", one=one, other=other
                 )

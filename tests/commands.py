@@ -1,4 +1,4 @@
-"""``fleetmark`` in this process, over the campaigns in a folder: what it prints, and the sentence it refuses with."""
+"""``fleetmark`` in this process, over the campaigns in a folder: its output, and the sentence of its error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Drives of campaigns whose hosts are only what they say: lines over a connection that is not there."""
+"""Drives of campaigns with simulated hosts: lines over a connection that does not exist."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fleetmark.record.steps import Exchange, Step
 
 
 class Wire(Channel):
-    """A channel that gives what it was filled with, and remembers what was written."""
+    """A channel with fixed output that records what is written to it."""
 
     def __init__(self, host: str, says: bytes = b"") -> None:
         super().__init__(host)
@@ -111,17 +111,17 @@ def drain(drive: Drive) -> None:
 
 
 def tell(drive: Drive, host: str, what: str = "event", **doc: Any) -> None:
-    """A word of a host that keeps the rules, or of Ansible about it."""
+    """Pass on an event of a host that keeps the protocol, or of Ansible about it."""
     drive.heard.put((host, what, replies.read_event(json.dumps(doc).encode()) if what == "event" else doc))
     drain(drive)
 
 
 def say(drive: Drive, host: str, *lines: bytes | dict[str, Any]) -> None:
-    """Whatever a host says over a connection of its own, heard to its end; its link is lost then."""
+    """Pass on any lines of a host over a connection of its own, which is lost at their end."""
     run = drive.runs[host]
     before = cast(Wire, run.channel).orders
-    said = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
-    run.reach = Says(host, b"".join(line + b"\n" for line in said))
+    encoded = [line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines]
+    run.reach = Says(host, b"".join(line + b"\n" for line in encoded))
     listen(run, drive.archive, drive.heard, -1.0, lambda: False)
     cast(Wire, run.channel).orders[:0] = before
     drain(drive)

@@ -1,4 +1,4 @@
-"""What a campaign will run, without hosts: the facts of one that is made up, suites as text, the plan they give."""
+"""Schedules without hosts: made-up facts, suites as text, and the schedule that follows from them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from fleetmark.base.facts import Cache, Cpu, Disk, Facts
-from fleetmark.campaign.schedule import make_plan
+from fleetmark.campaign.schedule import make_schedule
 from fleetmark.hosts.inventory import Host
-from fleetmark.record.steps import Plan
+from fleetmark.record.steps import Schedule
 from workloads import load_suite
 
 GiB = 1 << 30
@@ -40,9 +40,11 @@ def facts(**more: Any) -> Facts:
     return Facts(**{**usual, **more})
 
 
-def plan(suite: str, given: Any = None, hosts: int = 1, seed: int = 1, repeats: int | None = None, **more: Any) -> Plan:
+def schedule(
+    suite: str, settings: Any = None, hosts: int = 1, seed: int = 1, repeats: int | None = None, **more: Any
+) -> Schedule:
     named = [(Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), facts(**more)) for n in range(1, hosts + 1)]
-    return make_plan(named, load_suite(suite), given or {}, campaign="c", seed=seed, repeats=repeats)
+    return make_schedule(named, load_suite(suite), settings or {}, campaign="c", seed=seed, repeats=repeats)
 
 
 def suite(tmp_path: Path, text: str) -> str:

@@ -1,4 +1,4 @@
-"""Repeats until they suffice: what the drive is told after each of them."""
+"""Adaptive repeats: what the drive gets after each repeat."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from fleetmark.record.steps import Step
 
 
 def step(repeat: int, case: str = "c", subject: str = "host") -> Step:
-    made = Step(f"{repeat:05d}", "w", case, repeat, argv=("x",), env={}, expect_s=1, timeout_s=1)
-    return replace(made, subject=subject)
+    measuring = Step(f"{repeat:05d}", "w", case, repeat, argv=("x",), env={}, expect_s=1, timeout_s=1)
+    return replace(measuring, subject=subject)
 
 
 def outcome(value: float, foreign: float = 0.0, case: str = "c", headline: bool = True, **labels: str) -> Outcome:

@@ -1,4 +1,4 @@
-"""The command line as a user meets it: what is wrong is one sentence on stderr, JSON is nothing but JSON."""
+"""The command line: an error is one sentence on stderr, JSON output is nothing but JSON."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def fleetmark(*words: str | Path, cwd: Path, **env: str) -> subprocess.Completed
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "sentence"),
     [
         (["run", "--suite", "quik"], "did you mean quick"),
         (["run", "--suite", "none.yml"], "none.yml: No such file"),
@@ -36,7 +36,7 @@ def fleetmark(*words: str | Path, cwd: Path, **env: str) -> subprocess.Completed
         (["run", "--set", "stream.source=https://x/stream.c"], "stream.source_sha256"),
         (["run", "-i", "absent.ini"], "absent.ini"),
         (["run", "--resume", "last"], "no campaign 'last'"),
-        (["run", "--resume", "last", "--seed", "1"], "--seed with --resume: a campaign goes on as planned"),
+        (["run", "--resume", "last", "--seed", "1"], "--seed with --resume: a campaign goes on as scheduled"),
         (["run", "--resume", "last", "--suite", "quick"], "--suite with --resume"),
         (["run", "--set", "stream.source=stream.c"], "is not a file on this machine, nor a URL"),
         (["workloads", "strem"], "did you mean stream"),
@@ -47,10 +47,10 @@ def fleetmark(*words: str | Path, cwd: Path, **env: str) -> subprocess.Completed
         (["hosts", "--suite", "nope"], "no suite 'nope'"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_sentence(tmp_path: Path, words: list[str], said: str) -> None:
+def test_what_makes_no_sense_is_refused_in_one_sentence(tmp_path: Path, words: list[str], sentence: str) -> None:
     done = fleetmark(*words, cwd=tmp_path)
     assert done.returncode == USAGE
-    assert said in done.stderr
+    assert sentence in done.stderr
     assert done.stderr.count("\n") == 1
     assert done.stdout == ""
     assert not list(tmp_path.iterdir()), "nothing is begun"
@@ -110,9 +110,9 @@ def test_parsing_from_anywhere(tmp_path: Path) -> None:
     (tmp_path / "down").write_text("no idea\n")
     done = fleetmark("parse", "selftest", "up", "--format", "json", cwd=tmp_path)
     assert done.returncode == OK
-    (found,) = json.loads(done.stdout)
+    (row,) = json.loads(done.stdout)
     keys = ("workload", "case", "subject", "metric", "value", "unit", "better", "labels")
-    assert [found[k] for k in keys] == ["selftest", "uptime", "host", "uptime", 12.5, "s", "none", {}]
+    assert [row[k] for k in keys] == ["selftest", "uptime", "host", "uptime", 12.5, "s", "none", {}]
     both = fleetmark("parse", "selftest", "down", "up", "--format", "json", cwd=tmp_path)
     assert both.returncode == SOME_FAILED
     assert "down: selftest line 1: expected one line of /proc/uptime" in both.stderr

@@ -1,4 +1,4 @@
-"""The drive's bookkeeping, with hosts that are only a queue: what real ones do too rarely to wait for."""
+"""The drive's state, with hosts that are only a queue: events that are rare on real hosts."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_a_host_that_hangs_in_its_kernel_is_given_up(drive: Drive) -> None:
 
 
 def test_what_a_server_says_of_its_end_reaches_no_other_host(drive: Drive) -> None:
-    """An order once carried the reason of the server's result, and with it any further orders."""
+    """Regression: an order contained the reason of the server's result, which could hold further orders."""
     tell(drive, "h1", e="wait", step="00000")
     evil = "boo\ngo /etc/profile.d/evil.sh ;touch /PWNED"
     say(drive, "h2", *parts("00000", {"result.json": result(ended="error", reason=evil)}))
@@ -151,7 +151,7 @@ def test_one_host_that_talks_nonsense_costs_only_itself(drive: Drive, lines: lis
     assert drive.runs["h1"].phase == "over"
     assert drive.runs["h2"].phase == "running"
     ((status, reason),) = outcomes(drive, "h1")
-    assert status == "lost" and reason.startswith("h1 sent what is no reply (") and len(reason) < 400
+    assert status == "lost" and reason.startswith("h1 sent an invalid reply (") and len(reason) < 400
     assert not list(drive.archive.path.glob("raw/**/.part*"))
 
 
@@ -169,13 +169,13 @@ def test_one_host_that_talks_nonsense_costs_only_itself(drive: Drive, lines: lis
 def test_a_launch_that_answers_nonsense_costs_only_its_host(drive: Drive, answer: dict[str, Any]) -> None:
     drive.runs["h1"].phase = "launching"
     tell(drive, "h1", "launched", **answer)
-    assert outcomes(drive, "h1")[0][1].startswith("h1 sent what is no reply (")
+    assert outcomes(drive, "h1")[0][1].startswith("h1 sent an invalid reply (")
     assert drive.runs["h2"].phase == "running"
 
 
 def test_over_before_the_end_has_a_reason(drive: Drive) -> None:
     say(drive, "h1", {"e": "over", "remaining": 0})
-    assert outcomes(drive, "h1") == [("lost", "its agent says that all is done, and has not sent all")]
+    assert outcomes(drive, "h1") == [("lost", "its agent reports the end of its job, and has not sent all steps")]
     assert "clean" not in orders(drive, "h1"), "what it has may still be had by hand"
 
 
@@ -185,7 +185,7 @@ def test_a_work_folder_that_was_removed_is_named(drive: Drive) -> None:
 
 
 def later(drive: Drive, seconds: float) -> None:
-    """The drive looks for stuck hosts that much later."""
+    """Move all deadlines of the drive ``seconds`` into the past, and let it look for stuck hosts."""
     for run in drive.runs.values():
         run.waiting_since -= seconds
         if run.deadline is not None:
@@ -194,7 +194,7 @@ def later(drive: Drive, seconds: float) -> None:
 
 
 def test_a_host_that_says_nothing_after_it_was_let_go_is_given_up(drive: Drive) -> None:
-    """The line that said it waits was lost, or its agent lies: a deadline stands over every wait."""
+    """The host's line that it waits was lost, or its agent lies: every wait has a deadline."""
     tell(drive, "h2", e="wait", step="00000")
     tell(drive, "h1", e="wait", step="00000")
     assert orders(drive, "h2") == ["go 00000"]
@@ -239,7 +239,7 @@ def test_the_table_says_what_a_host_waits_for(drive: Drive) -> None:
 
 
 def test_words_said_again_buy_no_time_and_print_nothing(drive: Drive, capsys: pytest.CaptureFixture[str]) -> None:
-    """A host that repeats itself for ever is given up all the same."""
+    """A host that repeats itself endlessly is lost too."""
     tell(drive, "h1", e="begin", step="00000")
     tell(drive, "h2", e="wait", step="00000")
     tell(drive, "h2", e="begin", step="00000")
@@ -272,5 +272,5 @@ def test_a_host_that_takes_no_orders_holds_up_nobody(drive: Drive, monkeypatch: 
     monkeypatch.setattr(drive.runs["h2"].channel, "write", stalls)
     tell(drive, "h1", e="wait", step="00000")
     tell(drive, "h2", e="wait", step="00000")
-    assert (drive.runs["h2"].phase, drive.runs["h2"].why) == ("over", "it takes no orders")
+    assert (drive.runs["h2"].phase, drive.runs["h2"].why) == ("over", "it does not read orders")
     assert orders(drive, "h1") == ["skip 00000"]

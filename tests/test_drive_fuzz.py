@@ -1,4 +1,4 @@
-"""Any reply of a host, in any order: the campaign goes on, and what other hosts are ordered does not depend on it."""
+"""Any reply of a host, in any order: the campaign goes on, and orders to other hosts do not depend on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The floors of the house: nothing imports what stands above it or a test module, no imports go round, within functions included."""
+"""The layers of the packages: no module imports a higher layer or a test module, and no imports form a circle."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def room(file: Path) -> str:
     return "/".join(file.parts[:2]) if file.parts[0] == "fleetmark" and len(file.parts) > 2 else file.parts[0]
 
 
-def imported(text: str, known: dict[str, Path]) -> Iterator[tuple[int, str]]:
+def imported(text: str, paths: dict[str, Path]) -> Iterator[tuple[int, str]]:
     """The line of each import anywhere in ``text``, and the module of ours that it names."""
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Import):
@@ -45,20 +45,20 @@ def imported(text: str, known: dict[str, Path]) -> Iterator[tuple[int, str]]:
             continue
         for module, name in named:
             inner = f"{module}.{name}"
-            if inner in known or module in known:
-                yield node.lineno, inner if inner in known else module
+            if inner in paths or module in paths:
+                yield node.lineno, inner if inner in paths else module
 
 
-def faults(texts: dict[str, str], known: dict[str, Path]) -> list[str]:
+def faults(texts: dict[str, str], paths: dict[str, Path]) -> list[str]:
     """What stands against the floors: imports that point up, and a circle if there is one."""
     up, graph = [], {}
     for module, text in texts.items():
-        lines = [(line, other) for line, other in imported(text, known) if other != module]
+        lines = [(line, other) for line, other in imported(text, paths) if other != module]
         graph[module] = {other for _, other in lines}
         for line, other in lines:
-            above, here = room(known[other]), room(known[module])
+            above, here = room(paths[other]), room(paths[module])
             if HEIGHT[above] > HEIGHT[here]:
-                up.append(f"{known[module]}:{line} imports {other}: {above} stands above {here}")
+                up.append(f"{paths[module]}:{line} imports {other}: {above} stands above {here}")
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
@@ -66,53 +66,53 @@ def faults(texts: dict[str, str], known: dict[str, Path]) -> list[str]:
     return up
 
 
-def borrowed(module: str, text: str, known: dict[str, Path]) -> list[str]:
+def borrowed(module: str, text: str, paths: dict[str, Path]) -> list[str]:
     """The imports of ``module`` that name a test module."""
     return [
-        f"{known[module]}:{line} imports {other}: a helper belongs into a module of its own"
-        for line, other in imported(text, known)
-        if known[other].name.startswith("test_")
+        f"{paths[module]}:{line} imports {other}: a helper belongs into a module of its own"
+        for line, other in imported(text, paths)
+        if paths[other].name.startswith("test_")
     ]
 
 
 def test_nothing_points_up_and_nothing_goes_round() -> None:
-    known = modules()
-    assert len(known) > 150
-    assert {room(p) for p in known.values()} == set(HEIGHT)
-    assert faults({m: (HOUSE / p).read_text("utf-8") for m, p in known.items()}, known) == []
+    paths = modules()
+    assert len(paths) > 150
+    assert {room(p) for p in paths.values()} == set(HEIGHT)
+    assert faults({m: (HOUSE / p).read_text("utf-8") for m, p in paths.items()}, paths) == []
 
 
 def test_a_fault_is_seen_wherever_the_import_stands() -> None:
-    known = {
+    paths = {
         f"fleetmark.{m}": Path("fleetmark", *m.split(".")).with_suffix(".py") for m in ("base.a", "base.b", "cli.c")
     }
-    texts = dict.fromkeys(known, "")
-    assert faults(texts, known) == []
+    texts = dict.fromkeys(paths, "")
+    assert faults(texts, paths) == []
     texts["fleetmark.base.a"] = "def later():\n    from fleetmark.cli import c\n"
-    (up,) = faults(texts, known)
+    (up,) = faults(texts, paths)
     assert up == "fleetmark/base/a.py:2 imports fleetmark.cli.c: fleetmark/cli stands above fleetmark/base"
     texts["fleetmark.base.a"] = "import fleetmark.base.b\n"
     texts["fleetmark.base.b"] = "def later():\n    from fleetmark.base.a import name\n"
-    (circle,) = faults(texts, known)
+    (circle,) = faults(texts, paths)
     assert circle.startswith("imports go round: ") and "fleetmark.base.a" in circle and "fleetmark.base.b" in circle
 
 
 def test_no_helper_is_imported_from_a_test_module() -> None:
-    known = modules(OUTSIDE)
-    assert {file.parts[0] for file in known.values()} == set(OUTSIDE)
-    assert [fault for m, p in known.items() for fault in borrowed(m, (HOUSE / p).read_text("utf-8"), known)] == []
+    paths = modules(OUTSIDE)
+    assert {file.parts[0] for file in paths.values()} == set(OUTSIDE)
+    assert [fault for m, p in paths.items() for fault in borrowed(m, (HOUSE / p).read_text("utf-8"), paths)] == []
 
 
 def test_a_borrowed_helper_is_seen_however_it_is_imported() -> None:
-    known = {m: Path(*m.split(".")).with_suffix(".py") for m in ("tests.a", "tests.test_b", "tests.c.test_d")}
-    assert borrowed("tests.a", "import tests.a\nfrom tests.a import test_of\n", known) == []
+    paths = {m: Path(*m.split(".")).with_suffix(".py") for m in ("tests.a", "tests.test_b", "tests.c.test_d")}
+    assert borrowed("tests.a", "import tests.a\nfrom tests.a import test_of\n", paths) == []
     for text in (
         "from tests.test_b import name",
         "from tests import test_b",
         "import tests.test_b as b",
         "def later():\n    from tests.c.test_d import name",
     ):
-        (fault,) = borrowed("tests.a", text, known)
+        (fault,) = borrowed("tests.a", text, paths)
         assert re.match(r"tests/a\.py:[12] imports tests\.(test_b|c\.test_d): ", fault)
 
 

@@ -1,4 +1,4 @@
-"""Cases that several hosts run together: who takes part, in which order, and what a mixed or a lost host does to them."""
+"""Cases that several hosts run together: who takes part, in which order, and what a mixed or lost host changes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from fleetmark.campaign.drive import Drive
-from fleetmark.campaign.groups import plan_gangs
+from fleetmark.campaign.groups import schedule_gangs
 from fleetmark.campaign.resolve import Resolved, resolve
 from fleetmark.hosts.inventory import Host
-from fleetmark.record.steps import Exchange, HostPlan
+from fleetmark.record.steps import Exchange, HostSchedule
 from tests.drives import make_drive, orders, step, tell
 from tests.schedules import facts
 from workloads import Choice, Manifest
@@ -40,33 +40,33 @@ MANIFEST = Manifest.model_validate(
 )
 
 
-def planned(
+def scheduled(
     count: int, nodes: Any = "all", versions: dict[int, str] | None = None, hostname: str = "n"
-) -> tuple[dict[str, HostPlan], list[Exchange]]:
+) -> tuple[dict[str, HostSchedule], list[Exchange]]:
     """``count`` hosts whose NCCL is 2.21, but for those in ``versions``; all call themselves ``hostname``."""
     able = []
     for n in range(1, count + 1):
-        made = resolve(
+        resolved = resolve(
             MANIFEST,
             {"nodes": [str(nodes)]},
             facts(software={"nccl": (versions or {}).get(n, "2.21")}, hostname=hostname),
             "c",
         )
-        assert isinstance(made, Resolved)
-        able.append((Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), made))
-    plans = {host.name: HostPlan(host.name) for host, _ in able}
-    exchanges = plan_gangs(MANIFEST, able, plans, Choice(), 2, 1, set())
-    return plans, exchanges
+        assert isinstance(resolved, Resolved)
+        able.append((Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), resolved))
+    schedules = {host.name: HostSchedule(host.name) for host, _ in able}
+    exchanges = schedule_gangs(MANIFEST, able, schedules, Choice(), 2, 1, set())
+    return schedules, exchanges
 
 
 def test_one_host_leads_and_the_others_are_held() -> None:
-    plans, exchanges = planned(3)
-    lead = plans["h1"].steps
+    schedules, exchanges = scheduled(3)
+    lead = schedules["h1"].steps
     assert sorted({s.case for s in lead}) == ["max-3n", "sum-3n"]
     assert len(lead) == 4 and all(s.members == ("h1", "h2", "h3") and s.subject == "3 nodes" for s in lead)
     assert lead[0].argv[2] == "10.0.0.1,10.0.0.2,10.0.0.3"
     for name in ("h2", "h3"):
-        held = plans[name].steps
+        held = schedules[name].steps
         assert [(s.case, s.repeat) for s in held] == [(s.case, s.repeat) for s in lead]
         assert all(s.serves and s.argv == () and s.timeout_s > lead[0].timeout_s for s in held)
     assert len(exchanges) == 8
@@ -74,45 +74,45 @@ def test_one_host_leads_and_the_others_are_held() -> None:
 
 @pytest.mark.parametrize("hostname", ["n1,n[2-9]", "n1 --jobid=7", "-x", "", "n" * 300])
 def test_a_name_that_would_be_more_than_one_node_is_refused(hostname: str) -> None:
-    plans, exchanges = planned(2, hostname=hostname)
+    schedules, exchanges = scheduled(2, hostname=hostname)
     assert not exchanges
-    assert "which is no host's name" in plans["h1"].refused[0].reason
+    assert "which is no host's name" in schedules["h1"].refused[0].reason
 
 
 def test_groups_cover_every_host() -> None:
-    plans, _ = planned(5, nodes=2)
-    groups = {s.members for p in plans.values() for s in p.steps if s.members}
+    schedules, _ = scheduled(5, nodes=2)
+    groups = {s.members for p in schedules.values() for s in p.steps if s.members}
     assert groups == {("h1", "h2"), ("h3", "h4"), ("h4", "h5")}
-    assert len({(s.case, s.repeat, s.subject) for s in plans["h4"].steps}) == len(plans["h4"].steps)
+    assert len({(s.case, s.repeat, s.subject) for s in schedules["h4"].steps}) == len(schedules["h4"].steps)
 
 
 def test_steps_stand_in_one_order_on_all_hosts() -> None:
     """Otherwise two hosts could wait for each other for ever."""
-    plans, exchanges = planned(5, nodes=3)
+    schedules, exchanges = scheduled(5, nodes=3)
     rank = {(e.client, e.client_step): n for n, e in enumerate(exchanges)}
     server = {(e.server, e.server_step): rank[e.client, e.client_step] for e in exchanges}
-    for plan in plans.values():
-        ranks = [rank.get((plan.host, s.id), server.get((plan.host, s.id), -1)) for s in plan.steps]
+    for schedule in schedules.values():
+        ranks = [rank.get((schedule.host, s.id), server.get((schedule.host, s.id), -1)) for s in schedule.steps]
         assert ranks == sorted(ranks) and -1 not in ranks
 
 
 def test_mixed_versions_are_refused_with_the_list() -> None:
-    plans, exchanges = planned(4, versions={3: "2.19.3"})
-    assert not exchanges and not any(p.steps for p in plans.values())
-    assert [(r.case, r.reason) for r in plans["h1"].refused] == [
+    schedules, exchanges = scheduled(4, versions={3: "2.19.3"})
+    assert not exchanges and not any(p.steps for p in schedules.values())
+    assert [(r.case, r.reason) for r in schedules["h1"].refused] == [
         (f"{op}-4n", "refused: NCCL differs among the nodes: 2.19.3 on h3; 2.21 on h1, h2, h4") for op in ("sum", "max")
     ]
 
 
 def test_a_group_that_is_alike_runs_beside_one_that_is_not() -> None:
-    plans, _ = planned(4, nodes=2, versions={3: "2.19.3"})
-    assert plans["h1"].steps and not plans["h1"].refused
-    assert plans["h3"].refused and not plans["h3"].steps
+    schedules, _ = scheduled(4, nodes=2, versions={3: "2.19.3"})
+    assert schedules["h1"].steps and not schedules["h1"].refused
+    assert schedules["h3"].refused and not schedules["h3"].steps
 
 
 def test_more_nodes_than_there_are() -> None:
-    plans, _ = planned(2, nodes=8)
-    assert plans["h1"].refused[0].reason == "refused: 8 hosts are asked for and 2 can run it (h1, h2)"
+    schedules, _ = scheduled(2, nodes=8)
+    assert schedules["h1"].refused[0].reason == "refused: 8 hosts are asked for and 2 can run it (h1, h2)"
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Inventories as people have them, read through the installed Ansible."""
+"""Inventories in all usual forms, read through the installed Ansible."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_limit_that_matches_in_part_warns() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "sentence"),
     [
         ("hosts.ini", "[web]\nh1\nh2 foo\n", r"hosts\.ini line 3: .*key=value.* foo"),
         ("hosts", "[web]\nh1\n\n[web:vars]\nnonsense\n", r"hosts line 5: .*key=value.* nonsense"),
@@ -175,8 +175,8 @@ def test_limit_that_matches_in_part_warns() -> None:
         ("hosts.yml", "plugin: nowhere.nothing.cloud\n", r"hosts\.yml: .*unknown plugin 'nowhere\.nothing\.cloud'"),
     ],
 )
-def test_malformed(name: str, text: str, said: str) -> None:
-    with pytest.raises(FleetmarkError, match=said) as caught:
+def test_malformed(name: str, text: str, sentence: str) -> None:
+    with pytest.raises(FleetmarkError, match=sentence) as caught:
         load_inventory([write(name, text)])
     assert "\n" not in str(caught.value)
 
@@ -297,7 +297,7 @@ def test_a_locale_that_ansible_refuses(locale: str, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "sentence"),
     [
         ("h1 fleetmark_labels=r12", r"h1: fleetmark_labels is 'r12'; write a mapping"),
         ("h1 fleetmark_labels=\"{'rack': ['a']}\"", r"h1: fleetmark_labels\.rack is \['a'\]; a label is one word"),
@@ -305,6 +305,6 @@ def test_a_locale_that_ansible_refuses(locale: str, monkeypatch: pytest.MonkeyPa
         ('h1 ansible_ssh_common_args="-o \'x"', r"h1: its SSH arguments .* do not parse"),
     ],
 )
-def test_values_that_mean_nothing(line: str, said: str) -> None:
-    with pytest.raises(FleetmarkError, match=said):
+def test_values_that_mean_nothing(line: str, sentence: str) -> None:
+    with pytest.raises(FleetmarkError, match=sentence):
         load_inventory([write("hosts.ini", line)])

@@ -1,4 +1,4 @@
-"""Judging is total: whatever bytes lie in an archive, a step has a status and a reason, and `--resume` runs it again."""
+"""Judging is total: whatever bytes an archive holds, a step has a status and a reason, and `--resume` runs it again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def step(workload: str = "fio", output: str = "fio.json") -> dict[str, Any]:
     return asdict(Step("00000", workload, "c", 0, ("true",), {}, 1.0, 5.0, output=output))
 
 
-def kept(root: Path, result: Any = RESULT, **more: Any) -> tuple[Archive, Path]:
+def recorded(root: Path, result: Any = RESULT, **more: Any) -> tuple[Archive, Path]:
     archive = Archive.create(root, "c1", {"hosts": [{"name": "h1", "labels": {}}], "created": CREATED}).writable()
     return archive, save_step(archive, "h1", {**step(), **more}, {"result.json": json.dumps(result).encode()})
 
@@ -57,7 +57,7 @@ NASTY = st.sampled_from(
 @given(step_json=ANYTHING | st.none(), result_json=ANYTHING | st.none(), output=ANYTHING | st.none())
 def test_any_bytes_give_a_status(tmp_path: Path, step_json: Any, result_json: Any, output: Any) -> None:
     shutil.rmtree(tmp_path / "c1", ignore_errors=True)
-    archive, folder = kept(tmp_path)
+    archive, folder = recorded(tmp_path)
     for name, data in (("step.json", step_json), ("result.json", result_json), ("fio.json", output)):
         if data is not None:
             (folder / name).write_bytes(data)
@@ -74,7 +74,7 @@ def test_any_bytes_give_a_status(tmp_path: Path, step_json: Any, result_json: An
 @given(changes=st.dictionaries(FIELDS, NASTY, max_size=3), tool=st.sampled_from(parsers.tools()), output=ANYTHING)
 def test_any_field_of_another_kind_gives_a_status(tmp_path: Path, changes: Any, tool: str, output: bytes) -> None:
     shutil.rmtree(tmp_path / "c1", ignore_errors=True)
-    archive, folder = kept(tmp_path)
+    archive, folder = recorded(tmp_path)
     (folder / "step.json").write_text(json.dumps({"host": "h1", **step(), **changes}))
     (folder / "result.json").write_text(json.dumps({**RESULT, **changes}))
     (folder / "fio.json").write_bytes(output)
@@ -109,7 +109,7 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 @pytest.mark.parametrize("name", ["result.json", "step.json"])
 @pytest.mark.parametrize("how", DAMAGE)
 def test_what_is_damaged_is_lost_and_says_which_file(tmp_path: Path, name: str, how: str) -> None:
-    archive, folder = kept(tmp_path)
+    archive, folder = recorded(tmp_path)
     archive.note("outcome", **{k: {**step(), "host": "h1"}[k] for k in ("host", "workload", "case", "repeat", "subject")},
         status="passed", reason="")  # fmt: skip
     DAMAGE[how](folder / name)
@@ -128,7 +128,7 @@ def test_what_is_damaged_is_lost_and_says_which_file(tmp_path: Path, name: str, 
 
 
 def test_a_damaged_step_that_had_passed_is_owed_again_without_parsing_first(tmp_path: Path) -> None:
-    archive, folder = kept(tmp_path)
+    archive, folder = recorded(tmp_path)
     archive.note("outcome", host="h1", workload="fio", case="c", repeat=0, subject="host", status="passed", reason="")
     (folder / "result.json").write_bytes(b"")
     campaign._set_aside_lost(archive)
@@ -139,7 +139,7 @@ def test_a_damaged_step_that_had_passed_is_owed_again_without_parsing_first(tmp_
 
 def test_of_a_step_whose_own_file_is_damaged_the_job_tells_the_rest(tmp_path: Path) -> None:
     long = "x" * 300  # of which the folder's name has a part only
-    archive, folder = kept(tmp_path, case=long, subject="h1>h2")
+    archive, folder = recorded(tmp_path, case=long, subject="h1>h2")
     (folder / "step.json").write_bytes(b"\0")
     job = {**step(), "case": long, "subject": "h1>h2"}
     archive.save_job("h1", json.dumps({"host": "h1", "steps": [job], "deploy": [], "skipped": {}}))
@@ -149,7 +149,7 @@ def test_of_a_step_whose_own_file_is_damaged_the_job_tells_the_rest(tmp_path: Pa
 
 @pytest.mark.parametrize("ended", ["lost", "error", "cancelled"])
 def test_the_controllers_excuse_goes_before_what_the_host_says(tmp_path: Path, ended: str) -> None:
-    archive, folder = kept(
+    archive, folder = recorded(
         tmp_path, {**RESULT, "ended": ended, "rc": None, "reason": "code 7"}, excuse="its peer is gone"
     )
     assert judge(archive, folder).reason.startswith("its peer is gone")
@@ -157,12 +157,12 @@ def test_the_controllers_excuse_goes_before_what_the_host_says(tmp_path: Path, e
 
 
 def test_what_ended_by_itself_has_no_excuse(tmp_path: Path) -> None:
-    archive, folder = kept(tmp_path, {**RESULT, "rc": 3}, excuse="never mind")
-    assert judge(archive, folder).reason.startswith("exit status 3: it said nothing")
+    archive, folder = recorded(tmp_path, {**RESULT, "rc": 3}, excuse="never mind")
+    assert judge(archive, folder).reason.startswith("exit status 3: it printed nothing")
 
 
 def test_an_output_that_no_parser_may_hold_is_failed_with_both_sizes(tmp_path: Path) -> None:
-    archive, folder = kept(tmp_path)
+    archive, folder = recorded(tmp_path)
     with (folder / "fio.json").open("wb") as out:
         out.truncate((300 << 20) + 1)
     outcome = judge(archive, folder)
@@ -173,7 +173,7 @@ def test_an_output_that_no_parser_may_hold_is_failed_with_both_sizes(tmp_path: P
 
 
 def test_a_link_out_of_the_archive_is_not_followed(tmp_path: Path) -> None:
-    archive, folder = kept(tmp_path)
+    archive, folder = recorded(tmp_path)
     (tmp_path / "secret").write_text("password")
     (folder / "fio.json").symlink_to(tmp_path / "secret")
     outcome = judge(archive, folder)

@@ -1,4 +1,4 @@
-"""Raw files are parsed once in a campaign, and its measurements are those that parsing all of them again would give."""
+"""Raw files are parsed once in a campaign, and its measurements equal those of parsing all of them again."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ RESULT = {"ended": "exit", "rc": 0, "started": 1.7e9, "wall_s": 1.25, "left_out"
 
 
 def outputs() -> list[Path]:
-    """Every third output that we have of tools with a manifest."""
+    """Every third recorded output of the tools that have a manifest."""
     return [f for t in TOOLS for f in sorted((FIXTURES / t).iterdir()) if f.is_file() and f.suffix != ".md"][::3]
 
 
 @pytest.fixture
 def archive(tmp_path: Path) -> Iterator[Archive]:
     about = {"hosts": [{"name": "h1", "labels": {}}], "created": "2026-11-01T00:00:00Z"}
-    made = Archive.create(tmp_path, "c1", about).writable()
-    yield made
-    made.close()
+    campaign_archive = Archive.create(tmp_path, "c1", about).writable()
+    yield campaign_archive
+    campaign_archive.close()
 
 
 @pytest.fixture
@@ -99,9 +99,9 @@ def test_measurements_of_the_memory_are_those_of_all_raw_files(archive: Archive,
     archive.note("rejected", host="h1", workload="fio", subject="host", repeat=1, reason="noise")
     assert set(parsed.values()) == {1} and len(parsed) == len(folders)
     with Judged(archive) as judged:
-        kept = measurements(archive, judged)
+        rows = measurements(archive, judged)
     assert set(parsed.values()) == {1}
-    assert kept == measurements(archive)
+    assert rows == measurements(archive)
     assert set(parsed.values()) == {2}, "without the memory all are parsed again"
     rows = list(rebuild(archive))
     assert len(rows) > 500 and len({r["workload"] for r in rows}) == len(TOOLS)
@@ -130,12 +130,12 @@ def test_what_is_damaged_in_the_memory_is_parsed_again(archive: Archive, parsed:
     file = archive.path / NAME
     file.write_bytes(DAMAGE[how](file.read_bytes()))
     with Judged(archive) as judged:
-        kept = measurements(archive, judged)
+        rows = measurements(archive, judged)
         again = sum(n == 2 for n in parsed.values())
         assert 0 < again <= len(folders) and (how != "cut" or again < len(folders))
-        assert kept == measurements(archive, judged), "and is found from then on"
+        assert rows == measurements(archive, judged), "and is found from then on"
     assert sum(n == 2 for n in parsed.values()) == again and max(parsed.values()) == 2
-    assert kept == measurements(archive)
+    assert rows == measurements(archive)
 
 
 def test_steps_whose_raw_files_changed_alone_are_parsed_again(archive: Archive, parsed: Counter[str]) -> None:
@@ -146,9 +146,9 @@ def test_steps_whose_raw_files_changed_alone_are_parsed_again(archive: Archive, 
     step, output = steps()[::-1][2]
     keep(archive, step, output.replace(b"1", b"2"))
     with Judged(archive) as judged:
-        kept = measurements(archive, judged)
+        rows = measurements(archive, judged)
     assert {str(Path(f).parent) for f, n in parsed.items() if n == 2} == {str(changed), str(redone)}
-    assert kept == measurements(archive)
+    assert rows == measurements(archive)
 
 
 def test_other_parsers_and_another_name_of_the_campaign_parse_again(
@@ -185,8 +185,8 @@ def test_without_a_place_for_the_memory_all_is_as_before(
     with Judged(archive) as judged:
         for folder in folders:
             judged.outcome(folder)
-        kept = list(rebuild(archive, lambda folder, _: judged.outcome(folder)))
-    assert kept == list(rebuild(archive)) and (tmp_path / "other").read_text() == "mine"
+        rows = list(rebuild(archive, lambda folder, _: judged.outcome(folder)))
+    assert rows == list(rebuild(archive)) and (tmp_path / "other").read_text() == "mine"
 
 
 def full(*_: object) -> int:
@@ -200,16 +200,16 @@ def test_a_campaign_keeps_its_memory_while_it_owes_anything(
     listed = steps()
     of_controller = [listed[: len(listed) // 2], listed[len(listed) // 2 :]]
 
-    def follow(archive: Archive, *given: Any) -> bool:
-        judged = given[-1]
+    def follow(archive: Archive, *arguments: Any) -> bool:
+        judged = arguments[-1]
         for step, output in of_controller.pop(0):
             outcome = judged.outcome(keep(archive, step, output))
             archive.note("outcome", **{k: {"host": "h1", **step}[k] for k in KEY}, **fields_of(outcome))
         return bool(of_controller)
 
-    asked = SimpleNamespace(hosts=[SimpleNamespace(name="h1")], exchanges=())
-    monkeypatch.setattr(campaign, "asked_of", lambda _: asked)
-    monkeypatch.setattr(campaign.planned, "jobs", lambda *_: {"h1": {"steps": [step for step, _ in listed]}})
+    request = SimpleNamespace(hosts=[SimpleNamespace(name="h1")], exchanges=())
+    monkeypatch.setattr(campaign, "request_of", lambda _: request)
+    monkeypatch.setattr(campaign.scheduled, "jobs", lambda *_: {"h1": {"steps": [step for step, _ in listed]}})
     monkeypatch.setattr(campaign, "_follow", follow)
     options = campaign.Options(suite="s.yml")
     assert campaign._drive(archive, options, Console(file=io.StringIO()), [], {})
@@ -218,5 +218,5 @@ def test_a_campaign_keeps_its_memory_while_it_owes_anything(
     assert not campaign._drive(archive, options, Console(file=io.StringIO()), [], {})
     assert not memory.exists()
     assert len(parsed) == len(listed) and set(parsed.values()) == {1}
-    kept = (archive.path / "measurements.parquet").read_bytes()
-    assert kept == measurements(archive)
+    stored = (archive.path / "measurements.parquet").read_bytes()
+    assert stored == measurements(archive)

@@ -1,4 +1,4 @@
-"""What a host answers when its job is started, before Ansible sees it; and what Ansible is told of hosts."""
+"""The answer of a host to the start of its job, before Ansible uses it; and what Ansible learns of hosts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ spec.loader.exec_module(plugin)
 
 
 @pytest.mark.parametrize(
-    ("said", "answer"),
+    ("reply", "answer"),
     [
         ({"state": "started", "dir": "/x"}, {"state": "started"}),
         (
@@ -35,8 +35,8 @@ spec.loader.exec_module(plugin)
         ({"state": ["started"]}, {}),
     ],
 )
-def test_only_what_is_known_by_name_and_form_reaches_ansible(said: Any, answer: Any) -> None:
-    assert plugin.answer_in(f"motd\nFLEETMARK{json.dumps(said)}\n") == answer
+def test_only_what_is_known_by_name_and_form_reaches_ansible(reply: Any, answer: Any) -> None:
+    assert plugin.answer_in(f"motd\nFLEETMARK{json.dumps(reply)}\n") == answer
 
 
 @pytest.mark.parametrize(

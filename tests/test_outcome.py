@@ -1,4 +1,4 @@
-"""What a step's telemetry says beside its tool: the power drawn, from the best source there is."""
+"""A step's telemetry beside its tool: the power, from the best source available."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ RAPL = {"power_w:package-0": drew(180.0), "power_w:package-1": drew(170.0), "pow
     ],
 )
 def test_the_best_source_counts(summary: dict[str, Extremes], watts: float, source: str) -> None:
-    found = _power(summary)
-    assert found and (found.value, found.unit, dict(found.labels)) == (watts, "W", {"source": source})
+    power = _power(summary)
+    assert power and (power.value, power.unit, dict(power.labels)) == (watts, "W", {"source": source})
 
 
 def test_no_sensor_no_power() -> None:

@@ -1,4 +1,4 @@
-"""``pip install .`` into an empty environment, not editable: everything travels, and it works anywhere on the disk."""
+"""``pip install .`` into an empty environment, not editable: all files are installed, and it works from any folder."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ ROOT = Path(__file__).parents[1]
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("package")
     source = place / "source"  # a copy, so that building leaves nothing in the tree
-    kept = shutil.ignore_patterns(".git", ".venv", "*.egg-info", "__pycache__", ".*_cache", "tests", "benchmarks")
-    shutil.copytree(ROOT, source, ignore=kept)
+    left_out = shutil.ignore_patterns(".git", ".venv", "*.egg-info", "__pycache__", ".*_cache", "tests", "benchmarks")
+    shutil.copytree(ROOT, source, ignore=left_out)
     subprocess.run([sys.executable, "-m", "venv", place / "venv"], check=True)
     pip = [place / "venv/bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", source]
     done = subprocess.run(pip, capture_output=True, text=True)

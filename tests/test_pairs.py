@@ -1,4 +1,4 @@
-"""Rounds of pairs: everyone meets everyone, nobody is in two places."""
+"""Rounds of pairs: every host meets every other, and none is in two pairs of a round."""
 
 from itertools import chain, combinations
 
@@ -10,12 +10,12 @@ from fleetmark.campaign.pairs import rounds, sample_rounds
 @pytest.mark.parametrize("count", range(2, 34))
 def test_every_pair_meets_once_and_no_round_uses_a_host_twice(count: int) -> None:
     hosts = [f"h{n}" for n in range(count)]
-    made = rounds(hosts)
-    assert len(made) == (count - 1 if count % 2 == 0 else count)
-    for pairs in made:
+    all_rounds = rounds(hosts)
+    assert len(all_rounds) == (count - 1 if count % 2 == 0 else count)
+    for pairs in all_rounds:
         met = list(chain.from_iterable(pairs))
         assert len(met) == len(set(met))
-    everyone = [frozenset(p) for pairs in made for p in pairs]
+    everyone = [frozenset(p) for pairs in all_rounds for p in pairs]
     assert sorted(map(sorted, everyone)) == sorted(map(sorted, combinations(hosts, 2)))
 
 

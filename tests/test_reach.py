@@ -1,4 +1,4 @@
-"""Running things on this machine; and where SSH would go, as OpenSSH's client resolves it. No host is reached."""
+"""Commands on this machine, and the targets of SSH as OpenSSH's client resolves them. No host is reached."""
 
 from __future__ import annotations
 

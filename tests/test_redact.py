@@ -1,4 +1,4 @@
-"""Credentials are known by where they stand, and a plan is made without them."""
+"""Credentials are recognised by where they stand, and a schedule is made without them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.redact import access, conceal, git_credentials, lacks_credentials, redact
 from fleetmark.campaign.credentials import credentials_again, refuse_without
 from fleetmark.campaign.run import Options, _command
-from fleetmark.campaign.schedule import make_plan, secrets_of, settings_of
+from fleetmark.campaign.schedule import make_schedule, secrets_of, settings_of
 from fleetmark.hosts.inventory import Host
 from tests.schedules import facts
 from workloads import load_suite
 
 URL = "https://jane:pa%2Fss@files.test:8443/stream.c?v=2&X-Amz-Signature=c0ffee#top"
 SHOWN = "https://***@files.test:8443/stream.c?v=2&X-Amz-Signature=***#top"
-GIVEN = {"stream": {"source": URL, "source_sha256": "0" * 64}}
+SETTINGS = {"stream": {"source": URL, "source_sha256": "0" * 64}}
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ def test_no_password_of_a_url_is_left(name: str, password: str, scheme: str) -> 
 
 
 def test_settings_are_parted_from_their_secrets() -> None:
-    kept, secrets = conceal({"a": {"source": URL, "urls": ["http://x@h", "b"], "hub_token": "abc", "tokens": 3}})
-    assert kept == {"a": {"source": SHOWN, "urls": ["http://***@h", "b"], "hub_token": "***", "tokens": 3}}
+    concealed, secrets = conceal({"a": {"source": URL, "urls": ["http://x@h", "b"], "hub_token": "abc", "tokens": 3}})
+    assert concealed == {"a": {"source": SHOWN, "urls": ["http://***@h", "b"], "hub_token": "***", "tokens": 3}}
     assert secrets == {SHOWN: URL, "http://***@h": "http://x@h", "a.hub_token": "abc"}
-    assert conceal(kept) == (kept, {})
+    assert conceal(concealed) == (concealed, {})
     url = "https://files.test:8443/stream.c?v=2&X-Amz-Signature=c0ffee#top"
     assert access(secrets)[SHOWN] == {"url": url, "username": "jane", "password": "pa/ss"}
     assert git_credentials(secrets) == "https://jane:pa%2Fss@files.test:8443\nhttp://x@h\n"
@@ -76,26 +76,26 @@ def test_settings_are_parted_from_their_secrets() -> None:
         conceal({"a": {"x": "http://a:1@h", "y": "http://b:2@h"}})
 
 
-def test_a_plan_holds_none() -> None:
+def test_a_schedule_holds_none() -> None:
     suite = load_suite("quick")
-    assert settings_of(suite, GIVEN)["stream"]["source"] == SHOWN
-    assert secrets_of(suite, GIVEN) == {SHOWN: URL}
-    plan = make_plan([(Host("h", "h", "h"), facts())], suite, GIVEN, campaign="c", seed=1, repeats=1)
-    deployed = {d.workload: d for d in plan.hosts["h"].deploy}["stream"]
+    assert settings_of(suite, SETTINGS)["stream"]["source"] == SHOWN
+    assert secrets_of(suite, SETTINGS) == {SHOWN: URL}
+    schedule = make_schedule([(Host("h", "h", "h"), facts())], suite, SETTINGS, campaign="c", seed=1, repeats=1)
+    deployed = {d.workload: d for d in schedule.hosts["h"].deploy}["stream"]
     assert deployed.params["source"] == SHOWN
-    assert "jane" not in repr(plan)
-    assert "c0ffee" not in repr(plan)
+    assert "jane" not in repr(schedule)
+    assert "c0ffee" not in repr(schedule)
     # The tool's folder tells nothing of the password either: its name is a hash that others could try words on.
-    other = {"stream": {**GIVEN["stream"], "source": URL.replace("pa%2Fss", "word")}}
-    again = make_plan([(Host("h", "h", "h"), facts())], suite, other, campaign="c", seed=1, repeats=1)
+    other = {"stream": {**SETTINGS["stream"], "source": URL.replace("pa%2Fss", "word")}}
+    again = make_schedule([(Host("h", "h", "h"), facts())], suite, other, campaign="c", seed=1, repeats=1)
     assert {d.workload: d for d in again.hosts["h"].deploy}["stream"].dest == deployed.dest
-    assert f"stream.source={SHOWN}" in _command(Options("quick", settings=GIVEN), 1)
+    assert f"stream.source={SHOWN}" in _command(Options("quick", settings=SETTINGS), 1)
 
 
 def test_a_command_that_would_show_them_is_refused() -> None:
     suite = {"lmbench": {"path": "https://u:p@h"}}
     with pytest.raises(FleetmarkError, match="everybody on the host would see"):
-        make_plan(
+        make_schedule(
             [(Host("h", "h", "h"), facts(tools={"gcc": "/usr/bin/gcc"}))],
             load_suite("quick"), suite, campaign="c", seed=1, repeats=1,
         )  # fmt: skip
@@ -103,42 +103,42 @@ def test_a_command_that_would_show_them_is_refused() -> None:
 
 # --- a campaign that goes on -----------------------------------------------------------------------------------------
 
-ASKED: dict[str, Any] = {"suite": "quick", "settings": {"stream": {"source": SHOWN, "ntimes": 20}}}
+RECORDED: dict[str, Any] = {"suite": "quick", "settings": {"stream": {"source": SHOWN, "ntimes": 20}}}
 
 
 def test_they_are_given_again() -> None:
-    assert credentials_again(**ASKED, given={"stream": {"source": URL}}) == {SHOWN: URL}
-    assert credentials_again(**ASKED, given={}) == {}
+    assert credentials_again(**RECORDED, overrides={"stream": {"source": URL}}) == {SHOWN: URL}
+    assert credentials_again(**RECORDED, overrides={}) == {}
 
 
 def test_a_suite_that_has_them_is_asked(tmp_path: Path) -> None:
     suite = tmp_path / "s.yml"
-    suite.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": {"stream": {"set": GIVEN["stream"]}}}))
-    assert credentials_again(**{**ASKED, "suite": str(suite)}, given={}) == {SHOWN: URL}
+    suite.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": {"stream": {"set": SETTINGS["stream"]}}}))
+    assert credentials_again(**{**RECORDED, "suite": str(suite)}, overrides={}) == {SHOWN: URL}
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("overrides", "words"),
     [
-        ({"stream": {"ntimes": "30"}}, "stream.ntimes with --resume: a campaign goes on as planned"),
-        ({"stream": {"cc": "clang"}}, "stream.cc with --resume: a campaign goes on as planned"),
-        ({"fio": {"size": "1g"}}, "fio.size with --resume: a campaign goes on as planned"),
+        ({"stream": {"ntimes": "30"}}, "stream.ntimes with --resume: a campaign goes on as scheduled"),
+        ({"stream": {"cc": "clang"}}, "stream.cc with --resume: a campaign goes on as scheduled"),
+        ({"fio": {"size": "1g"}}, "fio.size with --resume: a campaign goes on as scheduled"),
         ({"stream": {"source": "https://u:secret@other.test/x.c"}}, "it was https://***@files.test"),
     ],
 )
-def test_nothing_else_changes(given: Any, words: str) -> None:
+def test_nothing_else_changes(overrides: Any, words: str) -> None:
     with pytest.raises(FleetmarkError) as refused:
-        credentials_again(**ASKED, given=given)
+        credentials_again(**RECORDED, overrides=overrides)
     assert words in str(refused.value)
     assert "secret" not in str(refused.value)
 
 
 def test_where_they_are_wanted_and_absent_a_sentence_says_so() -> None:
-    wanted = {"h1": {"fm_deploy": [{"workload": "stream", "params": {"source": SHOWN, "ntimes": 3, "l": ["a"]}}]}}
-    refuse_without({SHOWN: URL}, wanted, "c")
+    variables = {"h1": {"fm_deploy": [{"workload": "stream", "params": {"source": SHOWN, "ntimes": 3, "l": ["a"]}}]}}
+    refuse_without({SHOWN: URL}, variables, "c")
     refuse_without({}, {"h1": {"fm_deploy": []}}, "c")
     with pytest.raises(FleetmarkError) as refused:
-        refuse_without({}, wanted, "results/c")
+        refuse_without({}, variables, "results/c")
     assert f"fleetmark run --resume results/c --set stream.source='{SHOWN}'" in str(refused.value)
 
 
@@ -191,5 +191,5 @@ def test_git_fetches_by_a_file_of_credentials(tmp_path: Path) -> None:
     assert refused.returncode == 1
     assert done.returncode == 0, done.stderr
     archive = Path(done.stdout.splitlines()[0])
-    with tarfile.open(archive) as made:
-        assert "a.c" in made.getnames()
+    with tarfile.open(archive) as contents:
+        assert "a.c" in contents.getnames()

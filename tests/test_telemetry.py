@@ -37,7 +37,7 @@ def telemetry() -> ModuleType:
 
 
 class Host:
-    """A /proc and /sys of our own making."""
+    """A made-up /proc and /sys."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -61,14 +61,16 @@ def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
 
 
-def watch(telemetry: ModuleType, host: Host, change: Any, own: float | None = 0.0, wall: float = 0.6) -> dict[str, Any]:
+def watch(
+    telemetry: ModuleType, host: Host, change: Any, own_cpu_s: float | None = 0.0, wall: float = 0.6
+) -> dict[str, Any]:
     """The result of a step of ``wall`` seconds, in the middle of which ``change`` happens."""
     sampler = telemetry.Sampler(interval=0.2, root=str(host.root))
     sampler.start()
     time.sleep(wall / 2)
     change()
     time.sleep(wall / 2)
-    result = sampler.stop(step_cpu_s=own)
+    result = sampler.stop(step_cpu_s=own_cpu_s)
     json.dumps(result, allow_nan=False)
     lengths = {len(column) for column in result["samples"].values()}
     assert lengths == {len(result["samples"]["t"])}
@@ -81,7 +83,7 @@ def test_shares_and_foreign_cores(telemetry: ModuleType, host: Host) -> None:
     def change() -> None:
         host.cpu(user=1060, nice=20, system=530, idle=8080, irq=17, steal=13)  # 60 10 30 80 10 10, 200 in all
 
-    result = watch(telemetry, host, change, own=0.25)
+    result = watch(telemetry, host, change, own_cpu_s=0.25)
     mean = {name: column["mean"] for name, column in result["summary"].items()}
     assert mean["cpu_busy"] == pytest.approx(100 / 200)
     assert mean["cpu_user"] == pytest.approx(70 / 200)
@@ -95,13 +97,13 @@ def test_shares_and_foreign_cores(telemetry: ModuleType, host: Host) -> None:
 
 def test_foreign_is_unknown_rather_than_zero(telemetry: ModuleType, host: Host) -> None:
     busier = {"user": 100}
-    assert watch(telemetry, host, lambda: host.cpu(**busier), own=None)["foreign_cores"] is None
-    assert watch(telemetry, host, lambda: host.cpu(user=200), own=0.0, wall=0.1)["foreign_cores"] is None
-    assert watch(telemetry, host, lambda: host.cpu(user=300), own=0.0)["foreign_cores"] is not None
+    assert watch(telemetry, host, lambda: host.cpu(**busier), own_cpu_s=None)["foreign_cores"] is None
+    assert watch(telemetry, host, lambda: host.cpu(user=200), own_cpu_s=0.0, wall=0.1)["foreign_cores"] is None
+    assert watch(telemetry, host, lambda: host.cpu(user=300), own_cpu_s=0.0)["foreign_cores"] is not None
 
 
 def test_own_work_is_not_foreign(telemetry: ModuleType, host: Host) -> None:
-    """What this process itself burns during the step is charged to it, not to others."""
+    """The CPU time of this process during the step counts as its own, not as foreign."""
     burnt = 0.0
 
     def change() -> None:
@@ -217,7 +219,7 @@ def test_hung_sensor_does_not_hold_the_step(telemetry: ModuleType, host: Host, m
     host.put("sys/class/hwmon/hwmon0/name", "coretemp")
     os.mkfifo(host.root / "sys/class/hwmon/hwmon0/temp1_input")  # an open for reading waits for a writer
     began = time.monotonic()
-    result = watch(telemetry, host, lambda: host.cpu(user=50), own=0.0)
+    result = watch(telemetry, host, lambda: host.cpu(user=50), own_cpu_s=0.0)
     assert time.monotonic() - began < 5
     assert result["foreign_cores"] > 0
 
@@ -260,7 +262,7 @@ def test_interval_stretches_when_sampling_is_dear(
 
 
 def test_real_host(telemetry: ModuleType) -> None:
-    """A step that burns CPU, and a stranger that burns more, on this machine."""
+    """A step that uses CPU time, and another process that uses more, on this machine."""
     burn = "import time\nwhile time.process_time() < {}: pass"
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     sampler = telemetry.Sampler(interval=0.25)
@@ -272,13 +274,15 @@ def test_real_host(telemetry: ModuleType) -> None:
     result = sampler.stop(step_cpu_s=usage.ru_utime + usage.ru_stime)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert status == 0
-    own = usage.ru_utime + usage.ru_stime
-    strange = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime - own
+    own_cpu_s = usage.ru_utime + usage.ru_stime
+    strange = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime - own_cpu_s
     assert strange > 0.5
     # At least the stranger is foreign, and there cannot be more foreign CPUs than CPUs.
     least = strange / result["wall_s"] - result["foreign_error_cores"]
     assert least <= result["foreign_cores"] <= (os.cpu_count() or 1)
-    assert result["summary"]["cpu_busy"]["mean"] * result["wall_s"] * (os.cpu_count() or 1) >= (own + strange) * 0.8
+    assert (
+        result["summary"]["cpu_busy"]["mean"] * result["wall_s"] * (os.cpu_count() or 1) >= (own_cpu_s + strange) * 0.8
+    )
     assert result["samples"]["t"] == sorted(result["samples"]["t"])
     assert abs(result["started"] + result["wall_s"] - time.time()) < 30
 

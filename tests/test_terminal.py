@@ -1,4 +1,4 @@
-"""Nothing from outside acts on a terminal: whatever names, reasons and files hold, only our own styles are escape sequences."""
+"""Text from outside never acts on a terminal: the only escape sequences in the output are Fleetmark's own styles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLEETMARK = Path(sys.executable).with_name("fleetmark")
 # Colour, a window's title, an 8-bit CSI, erasing, a bell, a right-to-left override, an isolate, DEL, markup of rich.
 NASTY = "\x1b[31mred\x1b]0;owned\x07\x9b2J\r\x08\u202egnol\u2066\x7f[bold]x[/nothing]"
 ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-OWN = re.compile(r"\x1b\[(\?25[lh]|2K|1A|[0-9;]*m)|\r")  # rich's: styles, and a spinner that goes again
+RICH_ESCAPES = re.compile(r"\x1b\[(\?25[lh]|2K|1A|[0-9;]*m)|\r")  # rich's: styles, and a spinner that goes again
 
 
 @given(st.text(alphabet=st.characters()))
@@ -97,7 +97,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the user stands: files whose names and contents are hostile."""
+    """The current folder: files with hostile names and contents."""
     here = tmp_path_factory.mktemp("here")
     (here / f"out{NASTY.replace('/', '')}.txt").write_text(f"Function {NASTY}\n")
     name = f"h{NASTY}".replace("[", "(")  # a bracket begins a range of hosts
@@ -144,11 +144,11 @@ def test_no_verb_passes_on_what_acts(verb: str, colour: bool, root: Path, here: 
     env = {**os.environ, "FLEETMARK_RESULTS": str(root), "COLUMNS": "80", "PYTHONUTF8": "1"}
     env |= {"FORCE_COLOR": "1", "TERM": "xterm"} if colour else {"NO_COLOR": "1"}
     done = subprocess.run([FLEETMARK, *words], capture_output=True, cwd=here, env=env, timeout=120)
-    said = done.stdout + done.stderr
-    text = said.decode()
+    output = done.stdout + done.stderr
+    text = output.decode()
     assert "Traceback" not in text, text
     assert text
-    left = OWN.sub("", text) if colour else text
+    left = RICH_ESCAPES.sub("", text) if colour else text
     assert not ACTING.search(left), repr(left)
     if "as JSON" in verb:
         json.loads(done.stdout)

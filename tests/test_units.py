@@ -1,4 +1,4 @@
-"""Sizes and times as people write them, and figures as people read them."""
+"""Sizes and times as users type them, and figures as users read them."""
 
 import pytest
 

@@ -1,1 +1,1 @@
-"""What everything else stands on: errors, measurements, facts, units, sentences; imports nothing else of Fleetmark."""
+"""The base of all other packages: errors, measurements, facts, units, sentences. Imports nothing else of Fleetmark."""

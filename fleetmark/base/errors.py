@@ -1,4 +1,4 @@
-"""Errors that end in one clear sentence, and what such sentences share."""
+"""Errors whose message is one clear sentence, and helpers for such sentences."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from typing import Any
 
 
 class FleetmarkError(Exception):
-    """Something the user can mend. The message is one clear sentence: what, where, what to do."""
+    """An error that the user can fix. The message is one clear sentence: what, where, what to do."""
 
 
 class CannotKeep(FleetmarkError):
-    """What a campaign brings cannot be written: the disk is full, or the place is not ours. Nobody's wrong use."""
+    """A campaign's results cannot be written: the disk is full, or the folder is not writable. No usage error."""
 
 
 class LeftOut(UserWarning):
-    """Something on record that is damaged, so that others are worked with: what and why, in one sentence."""
+    """Warns of a damaged part of the record that is left out: what and why, in one sentence."""
 
 
 def leave_out(what: str, why: FleetmarkError) -> None:
-    """Warn that ``what`` is left out; the command line shows it."""
+    """Warn that ``what`` is left out. The command line prints the warning."""
     warnings.warn(LeftOut(f"{what} is left out: {why}"), stacklevel=2)
 
 
 class ParseError(FleetmarkError):
-    """Output that holds no measurement: names the tool, the line and what was expected there."""
+    """Output without a measurement. Names the tool, the line and what was expected there."""
 
     def __init__(self, tool: str, expected: str, *, line: int | None = None, got: str | None = None) -> None:
         self.tool, self.expected, self.line, self.got = tool, expected, line, got
         where = f" line {line}" if line is not None else ""
-        found = f", got {_clip(got)!r}" if got is not None else ""
-        super().__init__(f"{tool}{where}: expected {expected}{found}")
+        received = f", got {_clip(got)!r}" if got is not None else ""
+        super().__init__(f"{tool}{where}: expected {expected}{received}")
 
 
 def _clip(text: str, width: int = 120) -> str:
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def suggest(word: str, known: Mapping[str, Any] | list[str]) -> str:
-    """`` (did you mean X?)`` where one of ``known`` is near ``word``, else nothing."""
-    near = difflib.get_close_matches(word, list(known), 1)
+def suggest(word: str, candidates: Mapping[str, Any] | list[str]) -> str:
+    """`` (did you mean X?)`` where one of ``candidates`` is close to ``word``, else an empty string."""
+    near = difflib.get_close_matches(word, list(candidates), 1)
     return f" (did you mean {near[0]}?)" if near else ""

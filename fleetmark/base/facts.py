@@ -1,7 +1,7 @@
-"""What is known about a host, normalised: the typed form of ``facts/HOST.json``.
+"""The normalised facts of a host: the typed form of ``facts/HOST.json``.
 
-Sizes are bytes, clocks Hz, link speeds B/s, transfer rates of memory MT/s. ``None`` means the host would not say;
-nothing is guessed. A host is not believed beyond what can be: there is a case for each NUMA node or GPU that it claims.
+Sizes are bytes, clocks Hz, link speeds B/s, transfer rates of memory MT/s. ``None`` means that the host does not report
+a value; nothing is guessed. Values have upper bounds, since each NUMA node or GPU of a host becomes a case.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Moment = Annotated[float, Field(ge=0, le=4e9, allow_inf_nan=False)]  # Unix seco
 
 
 def printable(text: str) -> str:
-    """``text`` without control characters, and others that print nothing or turn text round; as one line."""
+    """``text`` as one line, without control characters and others that print nothing or reverse text."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else " " if c.isspace() else "" for c in text)
@@ -73,12 +73,12 @@ class Cpu(_Fact):
 
     @property
     def llc_bytes(self) -> int | None:
-        """The summed size of all last-level cache instances, as STREAM's rule wants it."""
+        """The summed size of all last-level cache instances, which STREAM's rule is about."""
         return sum(c.size * c.instances for c in self._last) or None
 
     @property
     def llc_instance(self) -> int | None:
-        """The size of one last-level cache, which is what a single thread can fill."""
+        """The size of one last-level cache, which a single thread can fill."""
         return max((c.size for c in self._last), default=None)
 
     @property
@@ -107,9 +107,9 @@ class Dimm(_Fact):
 
 
 class PcieLink(_Fact):
-    """A PCIe function that has a link: what it could do (``max_*``) and what it does. Speeds in GT/s.
+    """A PCIe function that has a link: its limits (``max_*``) and its current state. Speeds in GT/s.
 
-    What saves power while idle (GPUs) may show a lower ``speed`` than at work; ``width`` does not change.
+    A GPU that saves power while idle may show a lower ``speed`` than under load; ``width`` does not change.
     """
 
     address: str
@@ -122,9 +122,9 @@ class PcieLink(_Fact):
 
 
 class Disk(_Fact):
-    """A whole block device. ``in_use`` says how (mounted at, swap, part of md/lvm, holds ext4), empty when not.
+    """A block device, not a partition. ``in_use`` lists its uses (mounted at, swap, part of md/lvm, holds ext4).
 
-    Where the host cannot tell, ``in_use`` says that: only a disk known to be blank and free has it empty.
+    ``in_use`` is empty only for a disk that is certainly blank and free. Where the host cannot tell, it says so.
     """
 
     name: str
@@ -137,7 +137,7 @@ class Disk(_Fact):
 
 
 class Nic(_Fact):
-    """A network interface other than loopback. ``speed`` in B/s where the driver tells."""
+    """A network interface other than loopback. ``speed`` in B/s where the driver reports it."""
 
     name: str
     driver: str | None = None

@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, and read without following a link out of their folder."""
+"""Files: written completely or not at all, and read without following a link out of their folder."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from typing import Any, BinaryIO
 
 from fleetmark.base.errors import FleetmarkError
 
-PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700  # of archives: what hosts run and say is for its owner alone
+PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700  # of archives: only the owner may read what hosts run and print
 
 
 def replace(path: Path, data: bytes | str, *, private: bool = False) -> None:
-    """``path``, or the file that it is a link to, holds all of ``data`` or what it held before.
+    """Replace ``path``, or the file that it links to, atomically: it holds all of ``data``, or its old content.
 
-    A ``private`` one is for its owner alone; others are as the umask says, and keep the mode that they have. Raises
-    OSError, also for a device or a pipe, which would be replaced.
+    Only the owner can read a ``private`` file. Others follow the umask; an existing file keeps its mode.
+    Raises OSError, also for a device or a pipe, since renaming would replace it.
     """
     raw = data.encode() if isinstance(data, str) else data
     file = path.resolve()
@@ -42,7 +42,7 @@ def replace(path: Path, data: bytes | str, *, private: bool = False) -> None:
 
 
 def write_atomic(path: Path, data: bytes | str) -> None:
-    """As ``replace``, for a document that the user asked for by name. Raises FleetmarkError where it cannot be."""
+    """As ``replace``, for a document that the user named. Raises FleetmarkError where it cannot be written."""
     try:
         replace(path, data)
     except OSError as error:
@@ -50,7 +50,7 @@ def write_atomic(path: Path, data: bytes | str) -> None:
 
 
 def open_inside(file: Path, root: Path) -> BinaryIO:
-    """``file`` to read from. Raises OSError where it is no plain file, or a link on its way leads out of ``root``."""
+    """Open ``file`` for reading. Raises OSError where it is no plain file, or a link in its path leaves ``root``."""
     real = Path(os.path.realpath(file))
     if not real.is_relative_to(os.path.realpath(root)):
         raise OSError(errno.ELOOP, "a link leads out of the campaign")
@@ -71,7 +71,7 @@ def read_inside(file: Path, root: Path, most: int | None = None) -> bytes:
 
 
 def decode_json(raw: bytes | str) -> Any:
-    """``raw`` as JSON. Raises ValueError for all that is none, nested too deeply included."""
+    """``raw`` as JSON. Raises ValueError for anything else, also for JSON that is nested too deeply."""
     try:
         return json.loads(raw)
     except RecursionError as error:

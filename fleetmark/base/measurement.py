@@ -1,4 +1,4 @@
-"""Measurements: a number with its unit and direction, how a run ended, and what a figure's owners would call it."""
+"""Measurements: a number with its unit and direction, the status of a run, and the standing of a figure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Better(StrEnum):
     NONE = "none"
 
     @property
-    def told(self) -> str:
+    def phrase(self) -> str:
         """``higher is better``; empty for what only describes."""
         return {Better.HIGHER: message("higher is better"), Better.LOWER: message("lower is better")}.get(self, "")
 
@@ -32,24 +32,24 @@ class Centre(StrEnum):
 
 
 class Status(StrEnum):
-    """How a (host, workload, case, repeat) ended. There is no other way to end."""
+    """How a (host, workload, case, repeat) ended. Every run has one of these."""
 
     PASSED = "passed"
     FAILED = "failed"
     INVALID = "invalid"  # it ran, but broke its own rules
     SKIPPED = "skipped"  # never started, for a reason known beforehand
-    LOST = "lost"  # nobody knows: the host or the link went away
+    LOST = "lost"  # the end is unknown: the host or the link failed
 
 
 class Standing(StrEnum):
-    """What those who own a benchmark would call the figure, where it is not a result by their rules."""
+    """What the owners of a benchmark call a figure that is not a result by their rules."""
 
     ESTIMATE = "estimate"  # SPEC: not a compliant, reportable run
     UNVERIFIED = "unverified"  # MLPerf: not from a table that MLCommons published
 
     @property
     def footnote(self) -> str:
-        """What has to stand wherever such a figure is shown."""
+        """The footnote that every such figure needs."""
         return {
             Standing.ESTIMATE: message(
                 "estimate: not a compliant reportable run; not comparable with published SPEC results."
@@ -89,11 +89,11 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What one output of one tool says.
+    """The content of one output of one tool.
 
     ``invalid`` is set when the tool ran but broke its own rules (STREAM that did not validate): the measurements are
-    kept, and never scored. ``notes`` are what a careful reader would want to know: truncation, a headline that
-    disagrees with its rows. ``standing`` is set where the benchmark's owners would not call it a result.
+    stored, and never scored. ``notes`` name oddities, such as truncation or a headline that disagrees with its rows.
+    ``standing`` is set where the benchmark's owners do not call it a result.
     """
 
     tool: str

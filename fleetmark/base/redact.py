@@ -1,4 +1,4 @@
-"""Credentials stay out of what is kept and shown: those in URLs, and settings whose name says that they are secret."""
+"""Keeps credentials out of files and output: those in URLs, and settings whose name marks them as secret."""
 
 from __future__ import annotations
 
@@ -42,38 +42,38 @@ def redacted(value: Any) -> Any:
 
 
 def lacks_credentials(value: Any) -> bool:
-    """Whether something was left out of a setting, or of a word of a command."""
+    """Whether credentials were left out of a setting, or of a word of a command."""
     if isinstance(value, list | tuple):
         return any(map(lacks_credentials, value))
     return isinstance(value, str) and bool(_LEFT_OUT.search(value))
 
 
 def conceal(settings: Settings) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
-    """Settings as they may be kept, and what was left out of them: the redacted value to the real one.
+    """Settings without credentials, and the credentials: the redacted value to the real one.
 
-    A setting whose name says that it is secret is told by ``workload.parameter`` there. Raises FleetmarkError for one
-    URL with credentials of two kinds, which would be told apart no more.
+    A setting whose name marks it as secret has ``workload.parameter`` as its key there. Raises FleetmarkError for one
+    URL with two different credentials, since both redact to the same text.
     """
-    kept: dict[str, dict[str, Any]] = {}
+    concealed: dict[str, dict[str, Any]] = {}
     secrets: dict[str, str] = {}
     for workload, values in settings.items():
-        kept[workload] = {}
+        concealed[workload] = {}
         for name, value in values.items():
             if _SECRET_NAME.search(name) and value not in ("", None, MARK):
-                kept[workload][name] = MARK
+                concealed[workload][name] = MARK
                 secrets[f"{workload}.{name}"] = str(value)
                 continue
-            kept[workload][name] = redacted(value)
+            concealed[workload][name] = redacted(value)
             for real in value if isinstance(value, list | tuple) else [value]:
                 if not isinstance(real, str) or (shown := redact(real)) == real:
                     continue
                 if secrets.setdefault(shown, real) != real:
                     raise FleetmarkError(f"{workload}.{name}: {shown} is given twice with different credentials")
-    return kept, secrets
+    return concealed, secrets
 
 
 def access(secrets: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    """The same for a role that fetches: ``url`` without userinfo, ``username``, ``password``; else ``value``."""
+    """Credentials for a role that downloads: ``url`` without userinfo, ``username``, ``password``; else ``value``."""
     return {shown: _parts(real) if "://" in real else {"value": real} for shown, real in secrets.items()}
 
 
@@ -90,7 +90,7 @@ def _parts(url: str) -> dict[str, str]:
 
 
 def git_credentials(secrets: Mapping[str, str]) -> str:
-    """Those of HTTP servers, as ``git credential-store`` reads them: a URL with its userinfo a line."""
+    """Credentials of HTTP servers in the format of ``git credential-store``: a URL with its userinfo on each line."""
     lines = []
     for real in secrets.values():
         if real.startswith(("http://", "https://")) and "@" in (parts := urlsplit(real)).netloc:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from fleetmark.base.measurement import Measurement
 
-if TYPE_CHECKING:  # they take a third of a second to load, which `fleetmark --help` does without
+if TYPE_CHECKING:  # they take a third of a second to load, and `fleetmark --help` needs neither
     import pandas as pd
     import pyarrow as pa
 
 
 class Role(Enum):
-    """What a column is to its measurement."""
+    """The role of a column in a measurement."""
 
     KEY = "key"  # tells one metric from all others
     ABOUT = "about"  # holds for the metric, wherever and whenever it was measured
@@ -25,7 +25,7 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column. ``default`` stands where a file of an earlier version lacks it; without one nothing goes without."""
+    """One column. ``default`` fills it in files of an earlier version; a column without one is required."""
 
     name: str
     type: type[str | int | float | bool]
@@ -68,17 +68,23 @@ PANDAS: Mapping[str, Any] = {
 
 
 def row(measurement: Measurement, rest: Mapping[str, Any]) -> dict[str, Any]:
-    """``measurement`` as a row; ``rest``: the columns that it does not have itself, and those that it has otherwise.
+    """``measurement`` as a row; ``rest``: the columns that it lacks, and those to replace.
 
-    Raises TypeError for a column that is missing and for one that there is not.
+    Raises TypeError for a missing column and for an unknown one.
     """
     m = measurement
-    own = {"workload": m.workload, "case": m.case, "metric": m.metric, "subject": m.subject, "labels": packed(m.labels)}
-    return checked({**own, "value": float(m.value), "unit": m.unit, "better": m.better.value, **rest})
+    columns = {
+        "workload": m.workload,
+        "case": m.case,
+        "metric": m.metric,
+        "subject": m.subject,
+        "labels": packed(m.labels),
+    }
+    return checked({**columns, "value": float(m.value), "unit": m.unit, "better": m.better.value, **rest})
 
 
 def checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """``values`` as a row, in the columns' order. Raises TypeError where they are other columns, or of other types."""
+    """``values`` as a row, in the columns' order. Raises TypeError for wrong columns or wrong types."""
     if missing := [name for name in NAMES if name not in values]:
         raise TypeError(f"a row of a measurement lacks {', '.join(missing)}")
     if unknown := sorted(values.keys() - set(NAMES)):
@@ -95,7 +101,7 @@ def packed(labels: Mapping[str, str]) -> str:
 
 
 def arrow() -> pa.Schema:
-    """The columns as Parquet has them."""
+    """The columns as a schema of Arrow and Parquet."""
     import pyarrow as pa
 
     types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
@@ -111,7 +117,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def frame(rows: Iterable[Mapping[str, Any]] = ()) -> pd.DataFrame:
-    """``rows`` as a frame; without any, one that is empty and has every column in its type."""
+    """``rows`` as a frame. An empty frame has all columns, with their types."""
     import pandas as pd
 
     listed = [checked(r) for r in rows]

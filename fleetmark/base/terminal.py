@@ -1,4 +1,4 @@
-"""The one way to a terminal: what comes from outside is shown there, never obeyed, and no credentials."""
+"""All output to a terminal passes here: text from outside is shown and never acts, and credentials are redacted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Terminal(Console):
         )
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """All that is printed passes here, the cells of a table one by one: before lines are broken, and after."""
+        """Clean every renderable, each cell of a table included, before lines are broken and after."""
         if isinstance(renderable, str):
             renderable = shown(renderable)
         elif isinstance(renderable, Text) and shown(renderable.plain) != renderable.plain:
@@ -33,23 +33,23 @@ class Terminal(Console):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
     def status(self, status: RenderableType, **more: Any) -> Status:
-        """As rich does it, but a string is no markup."""
+        """As in rich, but a string is no markup."""
         return super().status(Text(status) if isinstance(status, str) else status, **more)
 
     def print(self, *objects: Any, **more: Any) -> None:
-        """As rich does it, but a line that is ``whole`` is not cut at the terminal's width."""
-        # Alone, since rich joins texts into one that may be broken.
+        """As in rich, but an ``unwrapped`` line is not cut at the terminal's width."""
+        # Each in a group of its own, since rich joins texts into one that it may wrap.
         parts = [Group(o) if isinstance(o, Text) and o.no_wrap else o for o in objects]
         super().print(*parts, **{"crop": False, **more})
 
 
-def whole(text: str, style: str = "") -> Text:
-    """A line that only the terminal breaks, so that a command in it can be copied and pasted."""
+def unwrapped(text: str, style: str = "") -> Text:
+    """A line that Fleetmark never wraps, so that a command in it can be copied and pasted."""
     return Text(text, style=style, no_wrap=True, overflow="ignore")
 
 
 def shown(text: str) -> str:
-    """``text`` as a terminal may have it."""
+    """``text`` without credentials and acting characters."""
     return visible(redact(text))
 
 
@@ -64,16 +64,16 @@ def _shown_in_style(text: Text) -> Text:
 
 
 def guard() -> None:
-    """From here on all that this program writes is shown: what its libraries warn of and how it was misused, too."""
+    """Clean all that this process writes from now on, warnings of libraries and usage errors included."""
     sys.stdout, sys.stderr = _Guarded(sys.stdout), _Guarded(sys.stderr)
 
 
 class _Guarded:
-    """A text stream that shows what is written to it."""
+    """A text stream that cleans what is written to it."""
 
     def __init__(self, stream: TextIO) -> None:
         self.rich_proxied_file = _unguarded(stream)
-        # A character that the terminal's encoding lacks is no reason to end.
+        # A character that the terminal's encoding lacks must not end the program.
         self.rich_proxied_file.reconfigure(errors="backslashreplace")  # type: ignore[attr-defined]
 
     def write(self, text: str) -> int:
@@ -81,13 +81,13 @@ class _Guarded:
         return len(text)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "buffer":  # click would write to it past us
+        if name == "buffer":  # click would write to it directly
             raise AttributeError(name)
         return getattr(self.rich_proxied_file, name)
 
 
 def _unguarded(stream: Any) -> TextIO:
-    """The stream behind a guard, for a console that has shown its text already; rich names it so in its own proxies."""
+    """The stream behind a guard, for a console that cleans its text itself. The attribute's name is that of rich."""
     while inner := getattr(stream, "rich_proxied_file", None):
         stream = inner
     return stream  # type: ignore[no-any-return]

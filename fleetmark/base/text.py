@@ -1,4 +1,4 @@
-"""Sentences that remember how they were made, so that a report can say them in another language."""
+"""Sentences that keep their template and values, so that a report can translate them."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 class Message(str):
     """An English sentence; ``template`` is its fixed text with ``{name}`` for each of ``values``.
 
-    It is a string in every way; only ``reports.kit.language`` looks at how it was made.
+    It is an ordinary string; only ``reports.kit.language`` uses the template.
     """
 
     template: str
     values: Mapping[str, Any]
 
     def __new__(cls, template: str, values: Mapping[str, Any]) -> Message:
-        made = super().__new__(cls, template.format_map(values) if values else template)
-        made.template, made.values = template, values
-        return made
+        text = super().__new__(cls, template.format_map(values) if values else template)
+        text.template, text.values = template, values
+        return text
 
-    def __getnewargs__(self) -> tuple[str, Mapping[str, Any]]:  # type: ignore[override]  # copies are made by it
+    def __getnewargs__(self) -> tuple[str, Mapping[str, Any]]:  # type: ignore[override]  # for copy and pickle
         return self.template, self.values
 
 
 def message(template: str, **values: Any) -> Message:
-    """``message("{n} hosts", n=3)``: fixed text, which the catalogue of each language has, and what varies in it.
+    """``message("{n} hosts", n=3)``: a template, which the catalogue of each language translates, and its values.
 
-    The template must be a literal: a test collects them from the source. Values may be sentences themselves.
+    The template must be a literal: a test collects them from the source. Values may be messages themselves.
     """
     return Message(template, values)
 
@@ -35,23 +35,23 @@ def message(template: str, **values: Any) -> Message:
 def count(number: int, noun: str, plural: str = "") -> Message:
     """``1 host``, ``6 hosts``, ``25,500 runs``; ``plural`` where it is not the noun with an s.
 
-    The nouns must be literals too. A language has both forms, and may say them alike.
+    The nouns must be literals too. A catalogue has both forms; they may be equal.
     """
     form = noun if number == 1 else plural or f"{noun}s"
     return Message(f"{{n}} {form}", {"n": f"{number:,}"})
 
 
 def joined(parts: Iterable[str | None], between: str = ", ") -> str:
-    """The ``parts`` that there are, with ``between`` between them; those that are sentences stay so."""
-    there = [part for part in parts if part]
-    if len(there) < 2:
-        return there[0] if there else ""
-    values = {f"part{n}": part for n, part in enumerate(there)}
+    """The ``parts`` that are not empty, joined by ``between``; messages stay translatable."""
+    present = [part for part in parts if part]
+    if len(present) < 2:
+        return present[0] if present else ""
+    values = {f"part{n}": part for n, part in enumerate(present)}
     return Message("{between}".join(f"{{{name}}}" for name in values), values | {"between": between})
 
 
 def changed(text: str, change: Callable[[str], str]) -> str:
-    """``text`` with what varies in it changed, however deep; a text that is no sentence is changed as a whole."""
+    """A message with ``change`` applied to its values, nested ones included; any other text is changed completely."""
     if not isinstance(text, Message):
         return change(text)
     return Message(text.template, {k: changed(v, change) if isinstance(v, str) else v for k, v in text.values.items()})

@@ -1,4 +1,4 @@
-"""Units: base units in, the units people read out; and sizes and times as people write them."""
+"""Units: base units to display units, and the sizes and times that users type."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Scale:
 
 
 def scale_for(value: float, unit: str, *, bits: bool = False) -> Scale:
-    """The display scale in which ``value`` (in base ``unit``) reads as one to three digits before the point.
+    """The display scale in which ``value`` (in base ``unit``) has one to three digits before the point.
 
-    ``bits`` shows a rate in bit/s, as network people do. A column of figures takes the scale of its median.
+    ``bits`` shows a rate in bit/s, as is usual for networks. A column of figures takes the scale of its median.
     """
     size = abs(value)
     if unit == "B/s" and bits:
@@ -54,7 +54,7 @@ def human(value: float, unit: str, *, bits: bool = False, digits: int = 3) -> st
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """``value`` to ``digits`` significant digits, never in exponent form for what people read every day."""
+    """``value`` to ``digits`` significant digits; in exponent form only if very large or very small."""
     if value == 0:
         return "0"
     if abs(value) >= 10**7 or abs(value) < 1e-4:

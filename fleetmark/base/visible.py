@@ -1,4 +1,4 @@
-"""Text from outside made visible: characters that act on a terminal or reorder a line become ones that only show."""
+"""Makes text from outside visible: replaces characters that act on a terminal or reorder a line by printable ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _ACTING = re.compile(
 
 
 def visible(text: str) -> str:
-    """``text`` with every such character shown: ESC as ``␛``, one without a picture as ``<U+202E>``."""
+    """``text`` with every such character replaced: ESC by ``␛``, one without a picture by ``<U+202E>``."""
     return _ACTING.sub(_picture, text)
 
 

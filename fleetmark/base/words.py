@@ -1,11 +1,11 @@
-"""The house's own words where they stand as values in a sentence, so that they can be said in another language."""
+"""Translatable words of Fleetmark that appear as values in sentences."""
 
 from __future__ import annotations
 
 from fleetmark.base.text import Message, joined, message
 
 _WORDS: dict[str, Message] = {
-    # how a run ended (fleetmark.base.measurement.Status), or why a value that passed is none to use
+    # how a run ended (fleetmark.base.measurement.Status), or why a value that passed cannot be used
     "passed": message("passed"),
     "failed": message("failed"),
     "invalid": message("invalid"),
@@ -15,7 +15,7 @@ _WORDS: dict[str, Message] = {
     # what the owners of a benchmark call a figure (Standing)
     "estimate": message("estimate"),
     "unverified": message("unverified"),
-    # what an interval allows to be said (planner.ratio.Verdict)
+    # what follows from an interval (planner.ratio.Verdict)
     "better": message("better"),
     "worse": message("worse"),
     "same": message("same"),
@@ -31,12 +31,12 @@ _WORDS: dict[str, Message] = {
     "gpu": message("gpu"),
     "watt": message("watt"),
     "money": message("money"),
-    # the one class that is no benchmark's (planner.comparison.WORK_MIX)
+    # the class that belongs to no benchmark (planner.comparison.WORK_MIX)
     "work mix": message("work mix"),
 }
 
 
 def word(value: str) -> str:
-    """A word of ours as a sentence, several with commas between them as well; any other text as it stands."""
+    """``value`` as a message where it is one of these words, or several with commas; any other text unchanged."""
     parts = value.split(", ")
     return joined(_WORDS.get(part, part) for part in parts) if any(part in _WORDS for part in parts) else value

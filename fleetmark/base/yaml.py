@@ -1,4 +1,4 @@
-"""YAML files as keys and values, with every fault in one sentence."""
+"""Reads YAML files as keys and values; every error is one sentence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fleetmark.base.errors import FleetmarkError
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that stands twice, of which PyYAML would keep the last."""
+    """Refuses a repeated key; PyYAML would keep the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode)]

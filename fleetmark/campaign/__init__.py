@@ -1,1 +1,1 @@
-"""A campaign: what will run where, starting it, following it, and judging what ended."""
+"""A campaign: scheduling it, starting it, following it, and judging its steps."""

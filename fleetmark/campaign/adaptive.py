@@ -1,4 +1,4 @@
-"""Repeats until they suffice: which cases are done, which blocks were disturbed, and what never settled."""
+"""Repeats each case until its interval is narrow enough: which cases are done, disturbed, or never settle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHECK_EVERY = 5  # repeats: looking more often would cost coverage
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """What was asked: the half-width of the median's interval (a part of it), and how few and how many repeats."""
+    """When to stop: the relative half-width of the median's interval, and the fewest and most repeats."""
 
     ci: float
     least: int
@@ -27,9 +27,9 @@ class Until:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A case that gets no more repeats on this host: its interval is narrow ``enough``, or will not become so.
+    """A case that gets no more repeats on this host: its interval is narrow ``enough``, or the limit is reached.
 
-    ``repeats`` were run, those in ``warm_up`` do not count; ``half_width`` is None where there is no interval.
+    ``repeats``: how many ran; those in ``warm_up`` do not count. ``half_width`` is None where there is no interval.
     """
 
     repeats: int
@@ -56,7 +56,7 @@ class _Case:
 
 
 class Adaptive:
-    """Hears every outcome and says what follows from it."""
+    """Decides after every outcome which repeats are still needed."""
 
     def __init__(self, until: Until, cpus: dict[str, int]) -> None:
         self.until, self.cpus = until, cpus
@@ -65,7 +65,7 @@ class Adaptive:
         self.done: set[tuple[str, str, str, str]] = set()
 
     def remember(self, journal: Iterable[Mapping[str, Any]]) -> None:
-        """What an earlier run of the campaign decided stays decided."""
+        """Take over the decisions that an earlier run of the campaign journaled."""
         for e in journal:
             if e["e"] == "rejected":
                 self.rejected.add((e["host"], e["workload"], e["subject"], e["repeat"]))
@@ -73,7 +73,7 @@ class Adaptive:
                 self.done.add((e["host"], e["workload"], e["case"], e["subject"]))
 
     def heard(self, host: str, step: Step, outcome: Outcome) -> Iterator[Settled | Rejected]:
-        """What the end of ``step`` changes: a block rejected, a case that is done or will not settle."""
+        """What follows from the end of ``step``: rejected blocks, and a case that is done or does not settle."""
         key = (host, step.workload, step.case, step.subject)
         case = self.cases[key]
         case.ended.add(step.repeat)
@@ -101,15 +101,15 @@ class Adaptive:
             return
         widths = [self._width(series, counting) for series in _deciding(case)]
         warm = counting[: max((start for _, start, _ in widths), default=0)]
-        known = [width for width, _, _ in widths if width is not None]
+        half_widths = [width for width, _, _ in widths if width is not None]
         enough = (
-            len(known) == len(widths) > 0
-            and max(known) <= self.until.ci
+            len(half_widths) == len(widths) > 0
+            and max(half_widths) <= self.until.ci
             and min(n for _, _, n in widths) >= min(self.until.least, self.until.most)
         )
         if enough or capped or hopeless:
             self.done.add(key)
-            yield Settled(len(case.ended), max(known, default=None), tuple(warm), enough)
+            yield Settled(len(case.ended), max(half_widths, default=None), tuple(warm), enough)
 
     def _width(self, series: dict[int, float], counting: list[int]) -> tuple[float | None, int, int]:
         """Half-width after the warm-up, how long that was, and how many values are left."""
@@ -124,8 +124,8 @@ def _deciding(case: _Case) -> list[dict[int, float]]:
     for (name, metric, labels), series in case.values.items():
         point = curve_point(labels)
         by_metric[name, metric].append((point[1] if point else 0.0, series))
-    found = []
+    deciding = []
     for points in by_metric.values():
         largest = max(size for size, _ in points)
-        found += [series for size, series in points if len(points) < CURVE or size == largest]
-    return found
+        deciding += [series for size, series in points if len(points) < CURVE or size == largest]
+    return deciding

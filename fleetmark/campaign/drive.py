@@ -1,8 +1,8 @@
-"""Drives a campaign's jobs: hears what hosts reply, keeps it, pairs them up, and knows when each is done or lost.
+"""Drives a campaign's jobs: receives the hosts' replies, stores them, pairs hosts up, and tells when each is over.
 
-One thread listens to each host over one idle connection, and all goes through one queue to the main thread, which alone
-changes state and the archive. A host that breaks the rules is lost, and the others go on. What is ordered of a host is
-a word and the id of one of its own steps: no text of one host ever reaches another. Nothing here polls a host.
+One thread per host listens on one idle connection. All replies go through one queue to the main thread, which alone
+changes state and the archive. A host that breaks the protocol is lost; the others go on. An order to a host is a word
+and the id of one of its own steps: no text of one host ever reaches another. No host is polled.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fleetmark.record.steps import Exchange, Step
 
 STOP_S = 20.0
 LOOK_S = 30.0
-ORDER_S = 5.0  # in which a host takes an order of some 50 bytes, or none ever
+ORDER_S = 5.0  # in which a host reads an order of some 50 bytes
 
 Order = Literal["go", "skip", "fail", "cancel", "drop"]
 
@@ -66,9 +66,9 @@ class Drive:
     # ------------------------------------------------------------ from outside
 
     def launch(self, work: Callable[[Callable[[str, str, Mapping[str, Any]], None]], str | None]) -> None:
-        """Run ``work`` (Ansible) beside the following; what it reports is heard like what hosts tell.
+        """Run ``work`` (Ansible) in a thread of its own; its reports go through the same queue as the hosts' replies.
 
-        The program does not end before it, but nobody waits for Ansible to put its things away.
+        The program does not exit before the thread ends, but ``run`` does not wait for Ansible's cleanup.
         """
 
         def beside() -> None:
@@ -81,29 +81,29 @@ class Drive:
         threading.Thread(target=beside).start()
 
     def follow(self, host: str) -> None:
-        """Begin to follow a host whose job is there."""
+        """Start to follow a host whose job is started."""
         self.runs[host].phase = "running"
-        self.runs[host].expect(STUCK_S, "its agent's first word")
+        self.runs[host].expect(STUCK_S, "its agent's first message")
 
         def beside() -> None:
             try:
                 listen(self.runs[host], self.archive, self.heard, self.patience_s, lambda: self.leaving)
             finally:
-                self.heard.put((host, "gone", "nobody follows it any more"))  # heard only if all is not over
+                self.heard.put((host, "gone", "its listener ended"))  # without effect once the host is over
 
         threading.Thread(target=beside, daemon=True).start()
 
     def run(self) -> None:
-        """Until every host is over. KeyboardInterrupt passes through: ``stop`` comes next."""
+        """Handle replies until every host is over. Lets KeyboardInterrupt through; the caller then calls ``stop``."""
         while any(r.phase != "over" for r in self.runs.values()):
             self._hear()
 
     def stop(self) -> None:
-        """Ask every host to end its job cleanly, and keep what it finished meanwhile."""
+        """Order every host to end its job cleanly, and store what it finishes meanwhile."""
         self.leaving = True
         for run in self.runs.values():
             if run.phase == "running":
-                self._write(run, order="stop")  # one that is being launched hears it as soon as it is followed
+                self._write(run, order="stop")  # a host that is being launched gets the order when its listener starts
         deadline = time.monotonic() + STOP_S
         while any(r.phase != "over" for r in self.runs.values()) and time.monotonic() < deadline:
             self._hear(1.0)
@@ -115,8 +115,8 @@ class Drive:
     # ------------------------------------------------------------ ordering
 
     def _order(self, run: Run, word: Order, step: str) -> None:
-        """Order a host about one of its own steps. Should the link be down, it asks again later: every order repeats
-        harmlessly.
+        """Send an order about one of the host's own steps. An order can be lost with the link: the host asks again, and
+        a repeated order does no harm.
         """
         run.may_leave(step)
         self._write(run, order=word, step=step)
@@ -126,26 +126,26 @@ class Drive:
             try:
                 run.channel.write(order(**words), ORDER_S)
             except Stalled:  # one host must not hold up the others
-                self._over(run, "it takes no orders")
+                self._over(run, "it does not read orders")
             except ReachError:
                 pass  # the link is down: it asks again
 
     def _excuse(self, run: Run, word: Order, step: str, why: str) -> None:
-        """Order that a step does not run, or ends. The host is not told why; the archive is, when the step comes."""
+        """Order that a step does not run, or ends. The reason goes into the archive with the step, not to the host."""
         run.excuses.setdefault(step, why)
         self._order(run, word, step)
 
     # ------------------------------------------------------------ hearing
 
     def _notice_stuck(self) -> None:
-        """A host whose disk or kernel hangs keeps its connection and says nothing; so may one whose agent lies."""
+        """End hosts that are overdue: one whose disk or kernel hangs keeps its connection and sends nothing."""
         self.looked = now = time.monotonic()
         left = [run for run in self.runs.values() if run.phase != "over"]
         for run in left:
             if run.overdue(now):
                 self._over(run, f"stuck: {run.expected} is overdue")
             elif run.phase == "launching" and now - self.launch_heard > 2 * TASK_TIMEOUT_S:
-                self._over(run, f"its job was not started: Ansible said nothing for {2 * TASK_TIMEOUT_S:g} s")
+                self._over(run, f"its job was not started: Ansible reported nothing for {2 * TASK_TIMEOUT_S:g} s")
         if all(run.only_waits() and now - run.waiting_since > STUCK_S for run in left):
             for run in left:
                 where = run.steps[run.waiting or ""].title
@@ -192,12 +192,12 @@ class Drive:
             case "gone":
                 self._over(run, f"stopped answering: {details.removeprefix(f'{run.host}: ')}")
             case "no reply":
-                self._over(run, f"{run.host} sent what is no reply ({details})")
+                self._over(run, f"{run.host} sent an invalid reply ({details})")
             case "broken":
                 raise details
 
     def _back(self, run: Run) -> None:
-        """A host answers again; what is not needed may have been said while it did not hear."""
+        """A host answers again. Orders to drop steps may have been lost meanwhile, so they are sent again."""
         run.back()
         self.progress.trouble(run.host, "")
         for step in sorted(run.dropped & set(run.steps)):
@@ -206,14 +206,14 @@ class Drive:
     def _launch_over(self, error: str | None) -> None:
         for run in self.runs.values():
             if run.phase == "launching":
-                self._over(run, f"its job was not started: {error or 'Ansible did not say why'}")
+                self._over(run, f"its job was not started: {error or 'Ansible gave no reason'}")
 
     def _answered(self, run: Run, details: Mapping[str, Any]) -> None:
-        """What a host's agent, or Ansible in its place, answered to the start of its job."""
+        """Handle the answer of a host's agent, or of Ansible in its place, to the start of its job."""
         try:
             answer = replies.read_launch(details)
         except replies.NoReply as error:
-            self._over(run, f"{run.host} sent what is no reply ({error})")
+            self._over(run, f"{run.host} sent an invalid reply ({error})")
             return
         if answer.state == "busy":
             holder = answer.holder or replies.Holder()
@@ -247,7 +247,7 @@ class Drive:
     def _on_event(self, run: Run, event: replies.Event) -> None:
         match event:
             case replies.Waits(step=number) if number in run.dropped or number not in run.pending:
-                self._order(run, "drop", number)  # it did not hear; or it is not owed
+                self._order(run, "drop", number)  # the order was lost, or the step is not owed
             case replies.Waits(step=number):
                 self._stands(run, run.steps[number])
             case replies.Begins(step=number) if number in run.pending:
@@ -263,7 +263,7 @@ class Drive:
                 self._ended_all(run, remaining)
 
     def _stands(self, run: Run, step: Step) -> None:
-        """A host waits at the gate of a step, for hosts that have deadlines of their own."""
+        """A host waits at the gate of a step for other hosts, which have deadlines of their own."""
         run.stands_at(step)
         others = [o for e in self.exchanges.get((run.host, step.id), ()) for o in (e.server, e.client) if o != run.host]
         if not step.serves:
@@ -277,13 +277,13 @@ class Drive:
         elif remaining:
             self._over(run, run.why or "its runner ended early (killed, or the host restarted)")
         elif run.pending:
-            self._over(run, "its agent says that all is done, and has not sent all")
+            self._over(run, "its agent reports the end of its job, and has not sent all steps")
         else:
             self._write(run, order="clean")
             self._over(run, "")
 
     def _on_step(self, run: Run, number: str, part: Path, result: replies.Result) -> None:
-        """A finished step's files are here, in ``part``."""
+        """Store a finished step, whose files are in ``part``, and judge it."""
         run.expect(STUCK_S, "its next step")
         if number not in run.pending:  # dropped while it ran
             shutil.rmtree(part, ignore_errors=True)
@@ -305,7 +305,7 @@ class Drive:
                 self._order(self.runs[exchange.server], "cancel", exchange.server_step)
 
     def _adapt(self, adaptive: Adaptive, run: Run, step: Step, outcome: Outcome) -> None:
-        """Repeats that suffice are the last; a disturbed block does not count, and is kept with its reason."""
+        """Drop the repeats that are not needed any more; journal disturbed blocks with their reasons."""
         where: dict[str, Any] = {"workload": step.workload, "case": step.case, "subject": step.subject}
         for event in adaptive.heard(run.host, step, outcome):
             match event:
@@ -327,13 +327,13 @@ class Drive:
                     self._drop(run, more)
 
     def replay(self, archive: Archive) -> None:
-        """Let ``adaptive`` hear what an earlier run of this campaign heard, in the order in which it happened."""
+        """Give ``adaptive`` the outcomes of an earlier run of this campaign, in the order of their time."""
         if not self.adaptive:
             return
         self.adaptive.remember(archive.journal())
         done = [(self.outcome_of(folder).started, folder, doc) for folder, doc in archive.steps() if not doc["serves"]]
         for started, folder, doc in sorted(done, key=lambda item: item[0]):
-            if started and (run := self.runs.get(doc["host"])):  # a damaged one does not say when it ran
+            if started and (run := self.runs.get(doc["host"])):  # a damaged step has no time
                 self._adapt(self.adaptive, run, Step.from_json(doc), self.outcome_of(folder))
 
     def _drop(self, run: Run, steps: Sequence[Step]) -> None:
@@ -351,7 +351,7 @@ class Drive:
             self.progress.enough(run.host, steps[0].workload, len(steps), sum(s.expect_s for s in steps))
 
     def _ended(self, run: Run, step: Step, outcome: Outcome) -> None:
-        """A step's outcome, journaled and shown."""
+        """Journal and show a step's outcome."""
         run.pending.discard(step.id)
         run.waiting = None
         if step.serves:
@@ -364,7 +364,7 @@ class Drive:
             self.archive.note("outcome", host=run.host, sync=sync, **about(step), **fields_of(outcome))
 
     def _over(self, run: Run, why: str) -> None:
-        """Nothing more will come from this host: what it still owed is lost, and its peers need not wait."""
+        """End a host's part: the steps it still owes are lost, and its peers do not wait for it."""
         if run.phase == "over":
             return
         run.phase, run.why = "over", why
@@ -394,7 +394,7 @@ class Drive:
             self._meet(exchange)
 
     def _meet(self, exchange: Exchange) -> None:
-        """Let those begin together who stand at it; send one away whose others will not come, or went."""
+        """Start an exchange once all its hosts wait at it; cancel it where one of them will not come."""
         server, client = self.runs.get(exchange.server), self.runs.get(exchange.client)
         comes = [
             run is not None and run.phase != "over" and step in run.pending
@@ -403,11 +403,11 @@ class Drive:
         if server and client and all(comes):
             if client.waiting == exchange.client_step and self._all_ready(exchange):
                 self._order(client, "go", exchange.client_step)
-            elif client.waiting == exchange.client_step and self._all_there(exchange):
+            elif client.waiting == exchange.client_step and self._all_waiting(exchange):
                 for e in self.exchanges[exchange.client, exchange.client_step]:
                     if self.runs[e.server].waiting == e.server_step:
                         self._order(self.runs[e.server], "go", e.server_step)
-        elif server and comes[0]:  # its client will not come; it ends, or does not begin
+        elif server and comes[0]:  # its client will not come
             self._order(server, "cancel", exchange.server_step)
         elif client and comes[1] and not comes[0]:
             step = client.steps[exchange.client_step]
@@ -418,15 +418,15 @@ class Drive:
                     self._excuse(client, "fail", step.id, f"its {what} {exchange.server} cannot take part: {cannot}")
                 else:
                     self._excuse(client, "skip", step.id, f"its {what} {exchange.server} is not there: {why}")
-            elif step.members and server and server.phase == "over":  # or it would wait for that node till its timeout
+            elif step.members and server and server.phase == "over":  # else it waits for that node until its timeout
                 self._excuse(client, "cancel", step.id, f"its node {exchange.server} was lost: {why}")
 
     def _all_ready(self, exchange: Exchange) -> bool:
         every = self.exchanges[exchange.client, exchange.client_step]
         return all(e.server in self.runs and self.runs[e.server].ready == e.server_step for e in every)
 
-    def _all_there(self, exchange: Exchange) -> bool:
-        """Whether all others stand at it: one that is held early would wait for those who come late."""
+    def _all_waiting(self, exchange: Exchange) -> bool:
+        """Whether all servers of the step wait at it. One that starts early would wait for the late ones."""
         every = self.exchanges[exchange.client, exchange.client_step]
         runs = [(self.runs.get(e.server), e.server_step) for e in every]
         return all(run is not None and step in (run.waiting, run.ready) for run, step in runs)
@@ -439,7 +439,7 @@ class Drive:
 
 
 def about_case(step: Step) -> tuple[str, str, str]:
-    """What a step has in common with its repeats."""
+    """What identifies a case: all its repeats share it."""
     return step.workload, step.case, step.subject
 
 
@@ -449,7 +449,7 @@ def about(step: Step) -> dict[str, Any]:
 
 
 def fields_of(outcome: Outcome) -> dict[str, Any]:
-    """An outcome as the journal keeps it."""
+    """An outcome as the journal stores it."""
     return {
         "status": outcome.status.value,
         "reason": outcome.reason,

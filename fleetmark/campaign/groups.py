@@ -1,4 +1,4 @@
-"""Cases that several hosts run together (MPI): which hosts, in which order, and who waits for whom meanwhile. Pure."""
+"""Schedules cases that several hosts run together (MPI): which hosts, in which order, who waits for whom. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from fleetmark.campaign.resolve import Resolved, cases_of, make_step, nodes_of
 from fleetmark.hosts.inventory import Host
-from fleetmark.record.steps import Exchange, HostPlan, Refusal, Step
+from fleetmark.record.steps import Exchange, HostSchedule, Refusal, Step
 from workloads import Choice, Manifest
 from workloads.template import evaluate
 
@@ -18,32 +18,32 @@ Able = tuple[Host, Resolved]
 _NODE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?", re.ASCII)
 
 
-def plan_gangs(
+def schedule_gangs(
     manifest: Manifest,
     able: Sequence[Able],
-    plans: Mapping[str, HostPlan],
+    schedules: Mapping[str, HostSchedule],
     choice: Choice,
     times: int,
     seed: int,
-    seen: set[str],
+    case_names: set[str],
 ) -> list[Exchange]:
-    """Every group's cases in randomised complete blocks, the first host of a group leading.
+    """Schedule every group's cases in randomised complete blocks; the first host of a group leads.
 
-    Groups are cut from the inventory's order; where it does not divide, the last one overlaps the one before, so that
-    every host takes part. The first that has the case leads, the other hosts' steps hold them free. They appear in all
-    lists in one order, so nobody waits for somebody who waits for them.
+    Groups follow the inventory's order. Where the number of hosts does not divide, the last group overlaps the one
+    before, so that every host takes part. The first host that has the case leads; steps without a command keep the
+    other hosts free. The steps have one order on all hosts, so no two hosts wait for each other.
     """
     if all(case.nodes == 1 for case in manifest.cases):
         return []
-    of_host = {h.name: _cases((h, r), choice, len(able), seen) for h, r in able}
-    wanted = {nodes_of(*c) for cases in of_host.values() for c in cases} - {1}
+    of_host = {h.name: _cases((h, r), choice, len(able), case_names) for h, r in able}
+    sizes = {nodes_of(*c) for cases in of_host.values() for c in cases} - {1}
     exchanges: list[Exchange] = []
-    for size in sorted(wanted):
+    for size in sorted(sizes):
         cases_of_size = {name: [c for c in cases if nodes_of(*c) == size] for name, cases in of_host.items()}
         for cut in _groups(able, size):
-            # One that cannot start the others (no launcher there) may still take part.
+            # A host without a launcher cannot lead, but can take part.
             group = sorted(cut, key=lambda able: not cases_of_size[able[0].name])
-            lead = plans[group[0][0].name]
+            lead = schedules[group[0][0].name]
             cases = cases_of_size[lead.host]
             if why := _why_not(manifest, group, size):
                 lead.refused += [Refusal(manifest.name, context["case"], why) for _, context in cases]
@@ -63,12 +63,12 @@ def plan_gangs(
                         members=tuple(h.name for h, _ in group),
                     )
                     lead.steps.append(step)
-                    exchanges += [_hold(step, lead.host, plans[h.name]) for h, _ in group[1:]]
+                    exchanges += [_hold(step, lead.host, schedules[h.name]) for h, _ in group[1:]]
     return exchanges
 
 
-def _cases(host: Able, choice: Choice, hosts: int, seen: set[str]) -> list[Any]:
-    return cases_of(host[1], choice, seen, hosts=hosts)
+def _cases(host: Able, choice: Choice, hosts: int, case_names: set[str]) -> list[Any]:
+    return cases_of(host[1], choice, case_names, hosts=hosts)
 
 
 def _groups(able: Sequence[Able], size: int) -> list[Sequence[Able]]:
@@ -83,7 +83,7 @@ def _why_not(manifest: Manifest, group: Sequence[Able], size: int) -> str:
     if len(group) < size:
         able = ", ".join(h.name for h, _ in group)
         return f"refused: {size} hosts are asked for and {len(group)} can run it ({able})"
-    for host, resolved in group:  # the lead's launcher is told of the others by what they call themselves
+    for host, resolved in group:  # the lead's launcher addresses the others by these names
         if not _NODE.fullmatch(resolved.context["facts"].hostname):
             return f"refused: {host.name} calls itself {resolved.context['facts'].hostname!r}, which is no host's name"
     for alike in manifest.alike:
@@ -97,10 +97,10 @@ def _why_not(manifest: Manifest, group: Sequence[Able], size: int) -> str:
     return ""
 
 
-def _hold(step: Step, lead: str, plan: HostPlan) -> Exchange:
-    """A step that keeps one more host free while ``step`` runs, and what belongs together."""
+def _hold(step: Step, lead: str, schedule: HostSchedule) -> Exchange:
+    """Schedule a step that keeps one more host free while ``step`` runs. Returns the exchange of the two."""
     held = Step(
-        id=f"{len(plan.steps):05d}",
+        id=f"{len(schedule.steps):05d}",
         workload=step.workload,
         case=step.case,
         repeat=step.repeat,
@@ -113,5 +113,5 @@ def _hold(step: Step, lead: str, plan: HostPlan) -> Exchange:
         ends=False,
         subject=f"{step.subject} of {lead}",
     )
-    plan.steps.append(held)
-    return Exchange(plan.host, held.id, lead, step.id)
+    schedule.steps.append(held)
+    return Exchange(schedule.host, held.id, lead, step.id)

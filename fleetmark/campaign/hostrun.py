@@ -1,7 +1,7 @@
-"""One host's part in a campaign while it is driven: where it stands, and by when its next word is due.
+"""The state of one host while a campaign runs, and the deadline of its next message.
 
-Every wait for a host has a deadline, which the host can put off only a finite number of times: each step sets it once
-when it may leave its gate, once when it begins and once when it has come; files put it off by what a step may have.
+Every wait for a host has a deadline, which the host can extend only a finite number of times: each step sets it once
+when it may leave its gate, once when it begins and once when it has arrived; files extend it up to a step's size limit.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from fleetmark.hosts.reach import Channel, Reach
 from fleetmark.record.replies import MAX_STEP
 from fleetmark.record.steps import Step
 
-STUCK_S = 120.0  # after which the next word of a host is overdue; past its timeout where a step runs
-SLOWEST = 32 << 10  # B/s at which files arrive on the slowest link that is waited for
-MOST_UNHEARD = 64  # replies of one host that wait to be heard: more, and the host waits
+STUCK_S = 120.0  # after which the next message of a host is overdue; where a step runs, after its timeout
+SLOWEST = 32 << 10  # B/s, the slowest link on which files arrive in time
+MOST_UNHEARD = 64  # queued replies of one host; beyond that the host has to wait
 
 
 @dataclass(slots=True)
 class Run:
-    """Changed by the main thread alone, but for what ``listen`` does with ``channel``, ``arrived`` and ``room``."""
+    """Only the main thread changes it, except ``channel``, ``arrived`` and ``room``, which ``listen`` changes."""
 
     host: str
     reach: Reach
@@ -69,7 +69,7 @@ class Run:
             self.expect(STUCK_S, f"the beginning of {self.steps[step_id].title}")
 
     def begins(self, step: Step) -> bool:
-        """It runs ``step``; whether it says so for the first time."""
+        """The host runs ``step``. Returns whether this is its first message about it."""
         self.waiting = None
         if step.id in self._begun:
             return False
@@ -78,28 +78,28 @@ class Run:
         return True
 
     def finishes(self, why: str) -> None:
-        """Its runner ends, for ``why`` where not all is done."""
+        """Its runner ends; ``why`` is the reason where steps are left."""
         self.why = why
         if not self._finished:
             self._finished = True
-            self.expect(STUCK_S, "its agent's last word")
+            self.expect(STUCK_S, "its agent's last message")
 
     def silent(self) -> None:
-        """Its connection is gone."""
+        """Its connection is lost."""
         self.silent_since = self.silent_since or time.monotonic()
 
     def back(self) -> None:
-        """It is connected again: the time between does not count."""
+        """It is connected again. The time without a connection extends the deadline."""
         if self.silent_since is not None and self.deadline is not None:
             self.deadline += time.monotonic() - self.silent_since
         self.silent_since = None
 
     def overdue(self, now: float) -> bool:
-        """Whether what is expected of it should have come before ``now`` (monotonic)."""
+        """Whether the deadline has passed at ``now`` (monotonic)."""
         if self.phase != "running" or self.silent_since is not None or self.deadline is None:
             return False
         return now > self.deadline + min(self.arrived - self._arrived_before, MAX_STEP) / SLOWEST
 
     def only_waits(self) -> bool:
-        """Whether it stands at a gate, and all that can end this is another host."""
+        """Whether it waits at a gate without a deadline: only another host can release it."""
         return self.phase == "running" and self.silent_since is None and self.deadline is None and bool(self.waiting)

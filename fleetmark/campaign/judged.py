@@ -1,4 +1,4 @@
-"""Outcomes of a campaign's steps, each judged once: what an earlier controller judged is not parsed again."""
+"""A cache on disk of the outcomes of a campaign's steps: what an earlier controller judged is not parsed again."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OUTCOME = TypeAdapter(Outcome)
 
 
 class Judged:
-    """``outcome`` is ``judge`` with a memory on disk, which lasts until ``forget``."""
+    """``outcome`` is ``judge`` with a cache on disk, which ``forget`` removes."""
 
     def __init__(self, archive: Archive) -> None:
         self._archive, self._spool = archive, Spool(archive, _code())
@@ -35,25 +35,25 @@ class Judged:
 
     def outcome(self, folder: Path) -> Outcome:
         """The outcome of the step whose raw files lie in ``folder``."""
-        key = self._spool.key(folder)  # before they are read: what changes meanwhile is read again
+        key = self._spool.key(folder)  # taken before the files are read: files that change meanwhile are read again
         try:
-            kept = _OUTCOME.validate_python(self._spool.get(key))
-            for row in kept.rows:
+            cached = _OUTCOME.validate_python(self._spool.get(key))
+            for row in cached.rows:
                 schema.checked(row)
-            return kept
+            return cached
         except (ValidationError, TypeError):
             outcome = judge(self._archive, folder)
         self._spool.put(key, {f.name: getattr(outcome, f.name) for f in fields(outcome)})
         return outcome
 
     def forget(self) -> None:
-        """The measurements are written and nothing is owed: the memory is not needed any more."""
+        """Remove the cache: the measurements are written and no step is owed."""
         self._spool.remove()
 
 
 @cache
 def _code() -> str:
-    """SHA-256 of the code and manifests that make outcomes of raw files: other versions may see other things there."""
+    """SHA-256 of the code and manifests that turn raw files into outcomes: other versions may read them differently."""
     digest = hashlib.sha256()
     for package in (fleetmark, parsers, workloads):
         root = Path(str(package.__file__)).parent

@@ -1,4 +1,4 @@
-"""Ansible's part of a run: deploy what hosts lack and start their jobs, telling what happens as it happens."""
+"""Ansible's part of a run: deploys what hosts lack, starts their jobs, and reports each event as it happens."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def launch(
     on_event: OnEvent,
     cancelled: Callable[[], bool],
 ) -> str | None:
-    """Run the playbook on the hosts of ``jobs``; ``variables`` (host to variables) add to what ``inventory`` says.
-    ``credentials``: what ``redact.conceal`` left out; Ansible finds it in files that only this user can read.
+    """Run the playbook on the hosts of ``jobs``; ``variables`` (host to variables) add to those of ``inventory``.
+    ``credentials``: what ``redact.conceal`` left out; Ansible reads it from files that only this user can read.
 
-    ``on_event`` hears ``deploying`` {workload}, ``launched`` {state, dir, failed_workloads, ...}, ``refused`` {error}
-    and ``unreachable`` {error}. Returns Ansible's own words when the playbook as a whole could not run.
+    ``on_event`` gets ``deploying`` {workload}, ``launched`` {state, dir, failed_workloads, ...}, ``refused`` {error}
+    and ``unreachable`` {error}. Returns Ansible's error message when the playbook could not run at all.
     """
     import ansible_runner
 
@@ -48,11 +48,11 @@ def launch(
             "fm_secrets": _write(private / "secrets.json", json.dumps(access(credentials))),
             "fm_git_credentials": _write(private / "git-credentials", git_credentials(credentials)),
         }
-        known = {}
+        host_variables = {}
         for number, (name, job) in enumerate(jobs.items()):
             file = _write(private / f"job{number}.json", json.dumps(job))
-            known[name] = {**variables[name], **secrets, "fm_job": file}
-        ours = {"fleetmark_run": {"hosts": _untemplated(known)}}
+            host_variables[name] = {**variables[name], **secrets, "fm_job": file}
+        ours = {"fleetmark_run": {"hosts": _untemplated(host_variables)}}
         hosts = _write(private / "fleetmark.yml", json.dumps(ours))
         done = ansible_runner.run(
             private_data_dir=str(private),
@@ -69,13 +69,15 @@ def launch(
         )
         if done.status in ("successful", "canceled") or done.stats:
             return None
-        said = [line.strip() for line in done.stdout.read().splitlines() if line.strip()]
-        return redact(next((line for line in said if "ERROR" in line), said[-1] if said else f"ansible: {done.status}"))
+        lines = [line.strip() for line in done.stdout.read().splitlines() if line.strip()]
+        return redact(
+            next((line for line in lines if "ERROR" in line), lines[-1] if lines else f"ansible: {done.status}")
+        )
 
 
 @contextlib.contextmanager
 def _private_folder() -> Iterator[Path]:
-    """A folder that only this user can look into, locked while this process lives; those of dead ones go."""
+    """A folder that only this user can read, locked while this process lives. Removes those of dead processes."""
     _remove_stale()
     private = Path(tempfile.mkdtemp(prefix=_FOLDER))
     lock = os.open(private, os.O_RDONLY)
@@ -88,9 +90,9 @@ def _private_folder() -> Iterator[Path]:
 
 
 def _remove_stale() -> None:
-    """Folders of this user whose controller was killed: they hold jobs, and may hold credentials."""
+    """Remove this user's folders whose controller was killed: they hold jobs, and may hold credentials."""
     for folder in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
-        with contextlib.suppress(OSError):  # somebody else's, locked by a controller that lives, or gone meanwhile
+        with contextlib.suppress(OSError):  # another user's, locked by a live controller, or removed meanwhile
             about = folder.lstat()
             if about.st_uid != os.geteuid() or time.time() - about.st_mtime < _YOUNG_S:
                 continue
@@ -109,10 +111,10 @@ def _write(path: Path, text: str) -> str:
 
 
 def _keep_no_environment(status: Mapping[str, Any], runner_config: Any) -> None:
-    """Let ansible-runner write the file that holds the whole environment (tokens, keys) to nobody.
+    """Keep ansible-runner's file with the complete environment (tokens, keys) off the disk.
 
-    Ansible needs that environment, since inventories look things up in it; on disk it would stay after a kill. There is
-    no setting for it, so the file is a pipe by the time it is opened, and what comes out of the pipe is dropped.
+    Ansible needs that environment, since inventories read it; on disk it would remain after a kill. ansible-runner has
+    no setting for it, so the file is replaced by a pipe before it is opened, and the pipe's content is dropped.
     """
     if status["status"] != "starting":
         return
@@ -130,8 +132,8 @@ def _drain(pipe: Path) -> None:
 
 
 def _untemplated(value: Any) -> Any:
-    """``value`` for an inventory in JSON, with every text marked as no template: some are what hosts say of themselves,
-    and Ansible would evaluate them.
+    """``value`` for an inventory in JSON, with every string marked as no template. Some strings come from hosts, and
+    Ansible would evaluate them.
     """
     if isinstance(value, Mapping):
         return {key: _untemplated(item) for key, item in value.items()}
@@ -141,7 +143,7 @@ def _untemplated(value: Any) -> Any:
 
 
 def _environment() -> dict[str, str]:
-    """The Ansible beside this Python, one connection per host, dead links noticed; what the user set for SSH stands."""
+    """For the Ansible of this Python: one connection per host, dead links noticed. The user's SSH settings win."""
     theirs = settings()
     # ansible-runner switches host key checking off where nobody switched it on.
     checking = os.environ.get("ANSIBLE_HOST_KEY_CHECKING") or str(theirs.get("host_key_checking", True))
@@ -161,7 +163,7 @@ def _environment() -> dict[str, str]:
 
 
 def _hear(event: Mapping[str, Any], on_event: OnEvent) -> bool:
-    """One of Ansible's events as one of ours; the others are of no interest. False: the runner need not keep it."""
+    """Translate one of Ansible's events; most are ignored. Returns False where the runner need not store it."""
     data = event.get("event_data", {})
     host, kind, action = data.get("host"), event.get("event"), data.get("task_action")
     result = data.get("res") or {}
@@ -180,7 +182,7 @@ def _hear(event: Mapping[str, Any], on_event: OnEvent) -> bool:
 
 
 def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``fleetmark_job`` returned, without what Ansible adds to every result."""
+    """The result of ``fleetmark_job`` without the keys that Ansible adds to every result."""
     return {key: result[key] for key in ("state", "error", "holder", "failed_workloads") if result.get(key) is not None}
 
 

@@ -1,4 +1,4 @@
-"""Listens to one host over one idle connection: checks every reply, takes its files, and passes the rest on."""
+"""Listens to one host over one idle connection: checks every reply, receives its files, and passes on the rest."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from fleetmark.record import replies
 from fleetmark.record.archive import Archive
 
 RETRY_S = 3.0
-GREETING_S = 30.0  # in which a host takes the list of steps that are here already
-STEADY_S = 10.0  # a link that holds so long is well again
+GREETING_S = 30.0  # in which a host reads the list of steps that are here already
+STEADY_S = 10.0  # a link that lasts so long counts as restored
 
 Heard = queue.SimpleQueue[tuple[str, str, Any]]  # host, what, details
 
 
 def order(**words: Any) -> bytes:
-    """An order to a host as it travels: a word and the id of one of its own steps, never a text."""
+    """An order to a host as it is sent: a word and the id of one of its own steps, never a text."""
     return json.dumps(words).encode() + b"\n"
 
 
 def listen(run: Run, archive: Archive, heard: Heard, patience_s: float, leaving: Callable[[], bool]) -> None:
-    """Follow the host's job to its end, over as many connections as it takes; for a thread of its own.
+    """Follow the host's job to its end and reconnect as often as needed; runs in a thread of its own.
 
     ``heard`` gets ``event``, ``step`` (its id, the folder with its files, its result), ``silent`` and ``back`` (the
-    link), and at last ``gone``, ``no reply`` (it broke the rules) or ``broken`` (an error of ours), each with details.
+    link), and at last ``gone``, ``no reply`` (it broke the protocol) or ``broken`` (an error here), each with details.
     """
     silent_since = None
     while True:
@@ -75,12 +75,12 @@ def listen(run: Run, archive: Archive, heard: Heard, patience_s: float, leaving:
 
 def _events(channel: Channel) -> Iterator[replies.Event]:
     for line in channel.lines(most=replies.MAX_LINE):
-        if line.startswith(b"{"):  # a login script may talk too
+        if line.startswith(b"{"):  # a login script may print lines too
             yield replies.read_event(line)
 
 
 def _pass_on(run: Run, receiver: Receiver, event: replies.Event, heard: Heard) -> None:
-    """One event; the parts of files go to disk at once, and a host that talks faster than it is heard has to wait."""
+    """Handle one event. Parts of files go to disk at once; a host that sends faster than the queue empties waits."""
     if isinstance(event, replies.Part):
         run.arrived += receiver.take(event)
         return

@@ -17,14 +17,14 @@ from fleetmark.record.archive import Archive, safe_name, utc
 from fleetmark.record.replies import Extremes, Result
 from workloads import Manifest, load
 
-_LAST_WORDS = 64 << 10  # bytes of a log, from its end, in which a tool's last words are looked for
+_LAST_WORDS = 64 << 10  # bytes at the end of a log in which the tool's last line is looked for
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A step's end. ``rows`` are those of ``base.schema``; what did not pass keeps its rows, marked.
+    """How a step ended. ``rows`` are those of ``base.schema``; a step that did not pass has rows too, marked.
 
-    ``foreign_cores`` were kept busy by others on the host, ``stolen_cores`` by others beside a virtual one.
+    ``foreign_cores``: cores kept busy by other processes of the host; ``stolen_cores``: by other virtual machines.
     """
 
     status: Status
@@ -38,9 +38,9 @@ class Outcome:
 
 
 def judge(archive: Archive, folder: Path) -> Outcome:
-    """The outcome of the step whose raw files lie in ``folder``, whatever bytes they are.
+    """The outcome of the step whose raw files are in ``folder``, whatever bytes they hold.
 
-    Where step.json or result.json is damaged nobody knows how it ended: it is lost, and ``--resume`` runs it again.
+    A step whose step.json or result.json is damaged is lost, and ``--resume`` runs it again.
     """
     try:
         step, result = archive.step(folder), archive.result(folder)
@@ -64,11 +64,11 @@ def judge(archive: Archive, folder: Path) -> Outcome:
         with raw:
             parsed = parsers.parse_file(manifest.tool, raw, step["argv"])
     except FleetmarkError as error:
-        if result.ended == "error":  # it never began: there is nothing to read
+        if result.ended == "error":  # the command did not start: there is no output
             return Outcome(Status.FAILED, broken, **times)
         return Outcome(Status.FAILED, f"{broken}; {error}" if broken else str(error), **times)
     status, reason = Status.PASSED, ""
-    if parsed.invalid and result.ended == "exit":  # it says so itself, and may say it by its exit status too
+    if parsed.invalid and result.ended == "exit":  # the tool reports this itself, perhaps by its exit status too
         status, reason = Status.INVALID, f"{parsed.invalid} ({broken})" if broken else parsed.invalid
     elif broken:
         status, reason = Status.FAILED, broken
@@ -78,7 +78,7 @@ def judge(archive: Archive, folder: Path) -> Outcome:
 
 
 def _why_broken(archive: Archive, folder: Path, step: Mapping[str, Any], result: Result) -> str:
-    """Why a run that did not end well did not: by what ended it, or in its own last words; empty for one that did."""
+    """Why a run failed: what ended it, or the last line of its output. Empty for a run that ended well."""
     if result.ended in ("lost", "error", "cancelled") and step["excuse"]:
         return str(step["excuse"])
     if result.ended != "exit":
@@ -86,24 +86,24 @@ def _why_broken(archive: Archive, folder: Path, step: Mapping[str, Any], result:
     code = result.rc
     if code == 0:
         return ""
-    said = archive.tail(folder, "stderr", _LAST_WORDS).strip()
-    said = said or archive.tail(folder, "stdout", _LAST_WORDS).strip()
+    output = archive.tail(folder, "stderr", _LAST_WORDS).strip()
+    output = output or archive.tail(folder, "stdout", _LAST_WORDS).strip()
     how = "no exit status was recorded" if code is None else f"exit status {code}"
     how = f"killed by signal {-code}" if code is not None and code < 0 else how
-    return f"{how}: {_last_words(said.decode(errors='replace'))[:200]}"
+    return f"{how}: {_last_words(output.decode(errors='replace'))[:200]}"
 
 
-def _last_words(said: str) -> str:
-    """The last line; of a launcher (mpirun) that explains itself between rules the last one outside them."""
+def _last_words(text: str) -> str:
+    """The last line. A launcher (mpirun) prints explanations between rules: then the last line outside them."""
     plain: list[str] = []
     framed: list[str] = []
     inside = False
-    for line in filter(None, map(str.strip, said.splitlines())):
+    for line in filter(None, map(str.strip, text.splitlines())):
         if len(line) > 20 and set(line) == {"-"}:
             inside = not inside
         else:
             (framed if inside else plain).append(line)
-    return (plain[-1:] or framed[:1] or ["it said nothing"])[0]
+    return (plain[-1:] or framed[:1] or ["it printed nothing"])[0]
 
 
 def _rows(
@@ -143,8 +143,8 @@ def _rows(
 
 
 def _power(summary: Mapping[str, Extremes]) -> Measurement | None:
-    """What the host drew during the run, on average: by a meter of the whole server, else of the platform, else RAPL's
-    sum of packages and memory, which leaves out all else. The source is a label: different ones do not compare.
+    """The mean power of the host during the run: from a meter of the server, else of the platform, else RAPL's sum of
+    packages and memory, which covers nothing else. The source is a label: figures of different sources do not compare.
     """
     means = {name.removeprefix("power_w:"): s.mean for name, s in summary.items() if name.startswith("power_w:")}
     rapl = [watts for name, watts in means.items() if name.startswith("package")]
@@ -155,19 +155,19 @@ def _power(summary: Mapping[str, Extremes]) -> Measurement | None:
     return None
 
 
-def _subject(planned: str, parsed: str) -> str:
-    """What was measured: the parser's word within the plan's (a stream of a pair, say)."""
-    if parsed == "host" or planned == "host":
-        return planned if parsed == "host" else parsed
-    return f"{planned} {parsed}"
+def _subject(scheduled: str, parsed: str) -> str:
+    """What was measured: the parser's subject within the schedule's (a stream of a pair, for example)."""
+    if parsed == "host" or scheduled == "host":
+        return scheduled if parsed == "host" else parsed
+    return f"{scheduled} {parsed}"
 
 
 def rebuild(
     archive: Archive, outcome_of: Callable[[Path, Mapping[str, Any]], Outcome] | None = None
 ) -> Iterator[Mapping[str, Any]]:
-    """Every row of the campaign, step by step: what the parsers say today of what was measured then.
+    """Every row of the campaign, step by step, parsed again from the raw files.
 
-    ``outcome_of``: of a step's folder and what it was to its outcome; ``judge`` without it.
+    ``outcome_of`` maps a step's folder and description to its outcome; ``judge`` where it is not given.
     """
     uncounted = _uncounted(archive)
     for folder, step in archive.steps():
@@ -179,19 +179,19 @@ def rebuild(
 def counted(
     rows: Sequence[Mapping[str, Any]], step: Mapping[str, Any], uncounted: Mapping[tuple[Any, ...], str]
 ) -> list[Mapping[str, Any]]:
-    """Rows of ``step`` with the word for why they are not scored, where they passed and do not count."""
+    """Rows of ``step``. Those that passed and do not count have the reason as their status."""
     block = (step["host"], step["workload"], step["subject"], step["repeat"])
     word = uncounted.get(block) or uncounted.get((*block, step["case"]))
     return [{**row, "status": word} if word and row["status"] == Status.PASSED else row for row in rows]
 
 
 def _uncounted(archive: Archive) -> dict[tuple[Any, ...], str]:
-    """Blocks (host, workload, subject, repeat) that others' work disturbed, and with their case those of a warm-up."""
-    found: dict[tuple[Any, ...], str] = {}
+    """Disturbed blocks (host, workload, subject, repeat), and those of a warm-up, which have their case as well."""
+    uncounted: dict[tuple[Any, ...], str] = {}
     for e in archive.journal():
         if e["e"] == "rejected":
-            found[e["host"], e["workload"], e["subject"], e["repeat"]] = "disturbed"
+            uncounted[e["host"], e["workload"], e["subject"], e["repeat"]] = "disturbed"
         elif e["e"] in ("enough", "unstable"):
             for repeat in e["warm_up"]:
-                found[e["host"], e["workload"], e["subject"], repeat, e["case"]] = "warm-up"
-    return found
+                uncounted[e["host"], e["workload"], e["subject"], repeat, e["case"]] = "warm-up"
+    return uncounted

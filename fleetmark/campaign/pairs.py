@@ -1,4 +1,4 @@
-"""Which hosts meet when, and what they do then: rounds of disjoint pairs, so that no host is in two at once. Pure."""
+"""Schedules pairs of hosts: rounds of disjoint pairs, so that no host is in two at once, and their steps. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.campaign.resolve import Resolved, cases_of, make_step, words
 from fleetmark.hosts.inventory import Host
-from fleetmark.record.steps import Exchange, HostPlan, Step
+from fleetmark.record.steps import Exchange, HostSchedule, Step
 from workloads import Choice, Manifest
 from workloads.manifest import Case
 from workloads.template import evaluate
@@ -18,20 +18,20 @@ Round = tuple[tuple[str, str], ...]
 
 
 def rounds(hosts: Sequence[str]) -> list[Round]:
-    """Every pair of ``hosts`` exactly once by the circle method: N - 1 rounds for an even number, N for an odd one.
+    """Every pair of ``hosts`` exactly once, by the circle method: N - 1 rounds for an even number, N for an odd one.
 
     Each round's pairs share no host (Kirkman's round-robin tournament).
     """
     if len(hosts) < 2:
         return []
     ring: list[str | None] = [*hosts] if len(hosts) % 2 == 0 else [*hosts, None]
-    made = []
+    result = []
     for _ in range(len(ring) - 1):
         half = len(ring) // 2
         met = zip(ring[:half], reversed(ring[half:]), strict=True)
-        made.append(tuple((a, b) for a, b in met if a is not None and b is not None))
+        result.append(tuple((a, b) for a, b in met if a is not None and b is not None))
         ring = [ring[0], ring[-1], *ring[1:-1]]
-    return made
+    return result
 
 
 def sample_rounds(every: Sequence[Round], count: int, seed: int) -> list[Round]:
@@ -41,27 +41,27 @@ def sample_rounds(every: Sequence[Round], count: int, seed: int) -> list[Round]:
     return random.Random(f"{seed}/rounds").sample(list(every), count)
 
 
-def plan_pairs(
+def schedule_pairs(
     manifest: Manifest,
     able: Sequence[tuple[Host, Resolved]],
-    plans: Mapping[str, HostPlan],
+    schedules: Mapping[str, HostSchedule],
     choice: Choice,
     times: int,
     seed: int,
-    seen: set[str],
+    case_names: set[str],
     new: Set[str],
 ) -> list[Exchange]:
-    """Rounds of disjoint pairs; in a pair every repeat runs every case in both directions, in an order of its own.
+    """Schedule rounds of disjoint pairs. In a pair every repeat runs every case in both directions, in random order.
 
-    Pairs of which no host is ``new`` were planned before.
+    Pairs of which no host is ``new`` were scheduled before.
     """
     by_name = {host.name: (host, resolved) for host, resolved in able}
-    wanted = str(able[0][1].context["pairs"])
+    mode = str(able[0][1].context["pairs"])
     every = rounds(sorted(by_name))
-    if wanted == "auto":
+    if mode == "auto":
         chosen = every if len(by_name) <= 8 else sample_rounds(every, 4, seed)
     else:
-        chosen = every if wanted == "all" else sample_rounds(every, int(wanted), seed)
+        chosen = every if mode == "all" else sample_rounds(every, int(mode), seed)
     exchanges = []
     for pairs in chosen:
         for a, b in pairs:
@@ -71,14 +71,17 @@ def plan_pairs(
             work = [
                 (client, server, case, context)
                 for client, server in ((a, b), (b, a))
-                for case, context in cases_of(by_name[client][1], choice, seen, peer=by_name[server][0].peer_address)
+                for case, context in cases_of(
+                    by_name[client][1], choice, case_names, peer=by_name[server][0].peer_address
+                )
             ]
             for repeat in range(times):
                 for client, server, case, context in rng.sample(work, len(work)):
-                    # What the server runs is worked out on its own facts and paths: a peer's could be anything.
+                    # The server's command follows from its own facts and paths, never from those of its peer.
                     axes = {name: context[name] for name in case.foreach}
                     serving = {**context, **by_name[server][1].context, **axes}
-                    exchanges.append(_exchange(manifest, case, context, serving, plans[client], plans[server], repeat))
+                    pair = schedules[client], schedules[server]
+                    exchanges.append(_exchange(manifest, case, context, serving, *pair, repeat))
     return exchanges
 
 
@@ -87,8 +90,8 @@ def _exchange(
     case: Case,
     context: Mapping[str, Any],
     serving_context: Mapping[str, Any],
-    client: HostPlan,
-    server: HostPlan,
+    client: HostSchedule,
+    server: HostSchedule,
     repeat: int,
 ) -> Exchange:
     if case.serve is None:

@@ -1,4 +1,4 @@
-"""What a person sees while a campaign runs: a live table on a terminal, plain lines anywhere else."""
+"""The progress of a running campaign: a live table on a terminal, plain lines anywhere else."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Cell:
 
 @dataclass(slots=True)
 class Row:
-    """One host: its cells, what is wrong with it, and how much work it has left."""
+    """One host: its cells, its trouble, and the work it has left."""
 
     cells: dict[str, Cell]
     left_s: float = 0.0
@@ -63,7 +63,7 @@ class Row:
 
 
 class Progress:
-    """The state of a campaign, host by workload, and its display, which ``console`` decides. A context manager."""
+    """The state of a campaign, host by workload, and its display on ``console``. A context manager."""
 
     def __init__(self, console: Console, workloads: list[str], title: str) -> None:
         self.console, self.workloads, self.title = console, workloads, title
@@ -83,9 +83,9 @@ class Progress:
             self._live.stop()
 
     def say(self, host: str, text: str) -> None:
-        """One plain line, where there is no live table to show it."""
+        """Print one plain line, where there is no live table."""
         if not self._live:
-            line = " ".join(f"{host}: {text}".split())  # what a host says cannot begin a line that is not its own
+            line = " ".join(f"{host}: {text}".split())  # no text of a host can begin a line of its own
             self.console.print(Text(f"{time.strftime('%H:%M:%S')} {line}"), soft_wrap=True)
 
     def add(self, host: str, cells: dict[str, Cell], left_s: float) -> None:
@@ -109,11 +109,11 @@ class Progress:
         row.step_began, row.step_expect = time.monotonic(), expect_s
 
     def waiting(self, host: str, workload: str, others: str) -> None:
-        """A host stands at the gate of a run that needs ``others``."""
+        """A host waits at the gate of a run that needs ``others``."""
         self.rows[host].cells[workload].doing = f"waits for {others}"
 
     def served(self, host: str, expect_s: float) -> None:
-        """A host was the other end of somebody's measurement for that long."""
+        """A host served another host's measurement for ``expect_s`` seconds."""
         self.rows[host].left_s = max(0.0, self.rows[host].left_s - expect_s)
 
     def ended(self, host: str, workload: str, case: str, status: Status, reason: str, expect_s: float) -> None:
@@ -126,14 +126,14 @@ class Progress:
         if status is not Status.PASSED:
             self.say(host, f"{workload} {case} {status.value}: {reason}")
         if cell.done == cell.total:
-            self._said_all(host, workload, cell)
+            self._say_counts(host, workload, cell)
 
-    def _said_all(self, host: str, workload: str, cell: Cell) -> None:
+    def _say_counts(self, host: str, workload: str, cell: Cell) -> None:
         counts = ", ".join(f"{n} {s.value}" for s, n in cell.ended.items())
         self.say(host, f"{workload}: {counts}")
 
     def dropped(self, host: str, workloads: Counter[str], expect_s: float, status: Status, why: str) -> None:
-        """Runs that ended together without running, workload to how many; said once. ``expect_s``: their time."""
+        """Runs that ended together without starting: workload to their number. ``expect_s``: their time."""
         self.rows[host].left_s = max(0.0, self.rows[host].left_s - expect_s)
         for workload, runs in workloads.items():
             cell = self.rows[host].cells[workload]
@@ -148,10 +148,10 @@ class Progress:
         cell.total -= runs
         self.served(host, expect_s)
         if cell.done == cell.total:
-            self._said_all(host, workload, cell)
+            self._say_counts(host, workload, cell)
 
     def trouble(self, host: str, state: str) -> None:
-        """What is wrong with a host; empty when it is well again."""
+        """Set a host's trouble; empty when it is over."""
         was, self.rows[host].state = self.rows[host].state, state
         if was != state:
             self.say(host, state or "answers again")
@@ -188,10 +188,10 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """``75`` as ``1m15s``, the way people say it."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02d}s"
-    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+    """``75`` as ``1m15s``."""
+    total = round(seconds)
+    if total < 60:
+        return f"{total}s"
+    if total < 3600:
+        return f"{total // 60}m{total % 60:02d}s"
+    return f"{total // 3600}h{total % 3600 // 60:02d}m"

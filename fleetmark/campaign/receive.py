@@ -1,4 +1,4 @@
-"""Takes the files of finished steps off one host's channel, part by part and within bounds, into the archive."""
+"""Receives the files of finished steps from one host, part by part and within limits, into the archive."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from fleetmark.record.archive import Archive
 from fleetmark.record.replies import MAX_FILE, MAX_PART, MAX_RESULT_BYTES, MAX_STEP, Ended, NoReply, Part, Result, read
 from fleetmark.record.steps import Step
 
-_OWN_FILES = ("result.json", "stdout", "stderr", "server.stdout", "server.stderr")
-_MOST_FILES = 1000 + len(_OWN_FILES)
+_RUNNER_FILES = ("result.json", "stdout", "stderr", "server.stdout", "server.stderr")
+_MOST_FILES = 1000 + len(_RUNNER_FILES)
 
 
 @dataclass(slots=True)
 class _Arriving:
-    """The step whose files are arriving now. ``sizes``: name to bytes so far; the last file is still open."""
+    """The step whose files are arriving. ``sizes``: name to bytes so far; the last file is still open."""
 
     step: str
     folder: Path
@@ -35,17 +35,17 @@ class _Arriving:
 class Receiver:
     """One host's steps as they arrive over one connection. For one thread; memory is bounded by one part.
 
-    Raises NoReply for what breaks the agent's rules, CannotKeep where the archive cannot be written.
+    Raises NoReply where the host breaks the protocol, CannotKeep where the archive cannot be written.
     """
 
     def __init__(self, archive: Archive, host: str, steps: Mapping[str, Step], have: Iterable[str] = ()) -> None:
-        """``have``: steps that are here already, and do not come again."""
+        """``have``: steps that are here already, and are not sent again."""
         self._archive, self._host, self._steps = archive, host, steps
         self._have = set(have)
         self._arriving: _Arriving | None = None
 
     def take(self, part: Part) -> int:
-        """The next bytes of a file of a step; how many they are."""
+        """Store the next bytes of a file of a step. Returns how many they are."""
         data = _unpacked(part.data)
         if self._arriving and self._arriving.step != part.step:
             raise NoReply(f"files of step {part.step} before the end of step {self._arriving.step}")
@@ -64,7 +64,7 @@ class Receiver:
         return len(data)
 
     def end(self, ended: Ended) -> tuple[Path, Result]:
-        """All files of a step have come: the folder that holds them, for ``Archive.save_step``, and its result."""
+        """All files of a step have arrived. Returns their folder, for ``Archive.save_step``, and its result."""
         now = self._arriving
         if now is None or now.step != ended.step or now.sizes != ended.files:
             raise NoReply(f"step {ended.step} ends without all of its files")
@@ -80,7 +80,7 @@ class Receiver:
         return now.folder, result
 
     def forget(self) -> None:
-        """Drop what has come of a step that did not end: the connection did."""
+        """Remove the files of a step that was cut off by the end of the connection."""
         if self._arriving:
             if self._arriving.file:
                 with contextlib.suppress(OSError):
@@ -97,19 +97,19 @@ class Receiver:
         return self._arriving
 
     def _next_file(self, now: _Arriving, name: str) -> None:
-        if not _is_kept(self._steps[now.step], name):
-            raise NoReply(f"step {now.step} left a file {name[:80]!r}, which it was not asked for")
+        if not _is_expected(self._steps[now.step], name):
+            raise NoReply(f"step {now.step} left a file {name[:80]!r}, which none of its patterns names")
         if name in now.sizes or len(now.sizes) >= _MOST_FILES:
-            raise NoReply(f"the files of step {now.step} come in no order, or are too many")
+            raise NoReply(f"the files of step {now.step} are out of order, or too many")
         with self._archive.keeping(now.folder):
             _close(now)
             now.file = self._archive.new_file(now.folder, name)
         now.name, now.sizes[name] = name, 0
 
 
-def _is_kept(step: Step, name: str) -> bool:
+def _is_expected(step: Step, name: str) -> bool:
     """Whether a step may leave a file of that name: the runner's own, or one that the step's patterns name."""
-    if name in _OWN_FILES:
+    if name in _RUNNER_FILES:
         return True
     if "/" in name or name.startswith(".") or name == "step.json" or not name.isprintable() or not name.isascii():
         return False
@@ -117,7 +117,7 @@ def _is_kept(step: Step, name: str) -> bool:
 
 
 def _unpacked(data: str) -> bytes:
-    """The bytes of a part. A stream that unpacks to more than ``MAX_PART`` is never unpacked further."""
+    """The bytes of a part. Unpacking stops beyond ``MAX_PART`` bytes."""
     try:
         packed = base64.b64decode(data, validate=True)
         stream = zlib.decompressobj()
@@ -130,7 +130,7 @@ def _unpacked(data: str) -> bytes:
 
 
 def _close(now: _Arriving) -> None:
-    """Have the file that was arriving on disk."""
+    """Sync and close the file that was arriving."""
     if now.file:
         now.file.flush()
         os.fsync(now.file.fileno())

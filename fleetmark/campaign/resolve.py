@@ -1,4 +1,4 @@
-"""A workload on one host: its parameters, needs, cases and commands, worked out against the host's facts. Pure."""
+"""Resolves a workload on one host: its parameters, needs, cases and commands, from the host's facts. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from workloads.template import evaluate
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A workload with its parameters worked out on one host."""
+    """A workload with its parameters resolved on one host."""
 
     manifest: Manifest
     context: Mapping[str, Any]
@@ -63,14 +63,19 @@ def is_present(provides: str, facts: Facts) -> bool:
 def _how_to_get(provides: str, packages: Mapping[str, Sequence[str]], facts: Facts) -> str:
     install = {"debian": "apt-get install", "rhel": "dnf install", "suse": "zypper install", "alpine": "apk add"}
     family = facts.os_family or ""
-    wanted = " ".join(packages.get(family, ())) or provides
-    manual = f"sudo {install[family]} {wanted}" if family in install else f"install {wanted}"
-    return f"{wanted}: {manual}, or let Fleetmark do it as root (--become)"
+    needed = " ".join(packages.get(family, ())) or provides
+    manual = f"sudo {install[family]} {needed}" if family in install else f"install {needed}"
+    return f"{needed}: {manual}, or let Fleetmark do it as root (--become)"
 
 
-def cases_of(resolved: Resolved, choice: Choice, seen: set[str], **more: Any) -> list[tuple[Case, dict[str, Any]]]:
-    """The workload's cases on this host that the suite chose, each with the context its command is worked out in."""
-    found = []
+def cases_of(
+    resolved: Resolved, choice: Choice, case_names: set[str], **more: Any
+) -> list[tuple[Case, dict[str, Any]]]:
+    """The workload's cases on this host that the suite chose, each with the context of its command.
+
+    Adds the names of all its cases to ``case_names``.
+    """
+    chosen = []
     for case in resolved.manifest.cases:
         where = f"{resolved.manifest.name}: cases"
         axes = {k: evaluate(v, resolved.context, where) for k, v in case.foreach.items()}
@@ -79,10 +84,10 @@ def cases_of(resolved: Resolved, choice: Choice, seen: set[str], **more: Any) ->
             if not evaluate(case.when, context, where):
                 continue
             context["case"] = str(evaluate(case.name, context, where))
-            seen.add(context["case"])
+            case_names.add(context["case"])
             if not choice.cases or any(fnmatch.fnmatch(context["case"], p) for p in choice.cases):
-                found.append((case, context))
-    return found
+                chosen.append((case, context))
+    return chosen
 
 
 def nodes_of(case: Case, context: Mapping[str, Any]) -> int:
@@ -118,7 +123,7 @@ def make_step(case: Case, context: Mapping[str, Any], manifest: Manifest, **more
 
 
 def words(parts: Sequence[Any], context: Mapping[str, Any], where: str) -> tuple[str, ...]:
-    """An argument vector; a part whose expression comes to nothing is left out, a list gives as many words."""
+    """An argument vector. A part that evaluates to nothing is left out; a list becomes several words."""
     values = [evaluate(p, context, where) for p in parts]
     flat = [word for v in values for word in (v if isinstance(v, list) else [v])]
     return tuple(str(word) for word in flat if word is not None and word != "")

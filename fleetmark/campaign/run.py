@@ -1,4 +1,4 @@
-"""A campaign from beginning to end: check the hosts, plan, archive, launch, follow; and what is left after a cut."""
+"""A campaign from beginning to end: check the hosts, schedule, archive, launch, follow; resume an interrupted one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
 from fleetmark.base.redact import conceal
 from fleetmark.base.text import count
-from fleetmark.campaign import planned
+from fleetmark.campaign import scheduled
 from fleetmark.campaign.adaptive import Adaptive, Until
 from fleetmark.campaign.credentials import credentials_again, refuse_without
 from fleetmark.campaign.drive import Drive, about, fields_of
@@ -31,24 +31,24 @@ from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.judged import Judged
 from fleetmark.campaign.launch import launch
 from fleetmark.campaign.outcome import Outcome, rebuild
-from fleetmark.campaign.planned import Asked, asked_of, digest, job_text
 from fleetmark.campaign.progress import Cell, Progress
 from fleetmark.campaign.resolve import is_present
-from fleetmark.campaign.schedule import Settings, make_plan, probes, secrets_of
+from fleetmark.campaign.schedule import Settings, make_schedule, probes, secrets_of
+from fleetmark.campaign.scheduled import Request, digest, job_text, request_of
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.inventory import Host, load_inventory
 from fleetmark.hosts.keys import unknown_keys
 from fleetmark.hosts.preflight import WORK_DIR, Checked, check_hosts
 from fleetmark.record.archive import Archive, safe_name, utc
-from fleetmark.record.documents import KEY, Planned, facts_document, key_of
-from fleetmark.record.steps import Exchange, Plan, Step
+from fleetmark.record.documents import KEY, Scheduled, facts_document, key_of
+from fleetmark.record.steps import Exchange, Schedule, Step
 from workloads import Suite, load_suite
 from workloads.manifest import files as manifest_files
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line asked for."""
+    """The options of ``fleetmark run``."""
 
     suite: str
     inventory: tuple[str, ...] = ()
@@ -65,9 +65,9 @@ class Options:
 
 
 def run(options: Options, console: Console) -> tuple[Archive, bool]:
-    """A new campaign, driven to its end, and whether the user interrupted it (what was finished is kept).
+    """Run a new campaign to its end. Returns it, and whether the user interrupted it (finished steps are stored).
 
-    Raises FleetmarkError before any host is touched when what was asked makes no sense.
+    Raises FleetmarkError before any host is touched where the options make no sense.
     """
     suite = load_suite(options.suite)
     settings = options.settings or {}
@@ -79,15 +79,15 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
         name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{suite.name}-{secrets.token_hex(2)}"
         able = {c.host.name: c for c in checked if c.facts}
         repeats = options.until.most if options.until else options.repeats
-        known = [(c.host, c.facts) for c in able.values() if c.facts]
-        plan = make_plan(known, suite, settings, campaign=name, seed=seed, repeats=repeats)
-        asked = _campaign(options, name, seed, hosts, plan, suite)
-        jobs = {host.name: job_text(asked, plan.hosts[host.name], facts) for host, facts in known}
-        asked |= {"planned": [list(jobs)], "jobs": {host: digest(text) for host, text in jobs.items()}}
-        of_facts = {host.name: facts_document(facts, able[host.name].raw or {}) for host, facts in known}
-        documents = {host: Planned(of_facts[host], text) for host, text in jobs.items()}
-        archive = Archive.create(options.root, name, asked, documents).writable()
-        _note_known(archive, checked, plan)
+        answered = [(c.host, c.facts) for c in able.values() if c.facts]
+        schedule = make_schedule(answered, suite, settings, campaign=name, seed=seed, repeats=repeats)
+        campaign = _campaign(options, name, seed, hosts, schedule, suite)
+        jobs = {host.name: job_text(campaign, schedule.hosts[host.name], facts) for host, facts in answered}
+        campaign |= {"planned": [list(jobs)], "jobs": {host: digest(text) for host, text in jobs.items()}}
+        of_facts = {host.name: facts_document(facts, able[host.name].raw or {}) for host, facts in answered}
+        documents = {host: Scheduled(of_facts[host], text) for host, text in jobs.items()}
+        archive = Archive.create(options.root, name, campaign, documents).writable()
+        _note_early_outcomes(archive, checked, schedule)
         interrupted = _drive(archive, options, console, checked, credentials)
     finally:
         _hang_up(checked)
@@ -95,42 +95,42 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
 
 
 def resume(archive: Archive, options: Options, console: Console) -> bool:
-    """Go on with a campaign: collect what hosts finished meanwhile, follow what runs, start what is owed.
+    """Resume a campaign: collect what hosts finished meanwhile, follow what runs, start the steps still owed.
 
-    A job or a raw file that is damaged is had again; hosts that were away when the others were planned join.
+    A damaged job is made again, a damaged step runs again; hosts that were away when the others were scheduled join.
     """
     archive.writable()
-    asked = asked_of(archive)
-    credentials = credentials_again(asked.suite, asked.settings, options.settings or {})
+    request = request_of(archive)
+    credentials = credentials_again(request.suite, request.settings, options.settings or {})
     options = replace(
         options,
-        suite=asked.suite,
-        inventory=options.inventory or tuple(asked.inventory),
-        limit=asked.limit,
-        become=asked.become,
-        work_dir=asked.work_dir,
-        until=asked.until,
+        suite=request.suite,
+        inventory=options.inventory or tuple(request.inventory),
+        limit=request.limit,
+        become=request.become,
+        work_dir=request.work_dir,
+        until=request.until,
     )
     _set_aside_lost(archive)
-    jobs = planned.jobs(archive, asked)
-    _note_joined(archive, asked)
-    owed = owed_steps(archive, jobs, asked.exchanges)
-    away = {h.name for h in asked.hosts} - jobs.keys()
+    jobs = scheduled.jobs(archive, request)
+    _note_joined(archive, request)
+    owed = owed_steps(archive, jobs, request.exchanges)
+    away = {h.name for h in request.hosts} - jobs.keys()
     hosts = _hosts(options)
     checked = _check([h for h in hosts if owed.get(h.name) or h.name in away], options, console)
     try:
         new = [(c.host, c.facts, c.raw or {}) for c in checked if c.facts and c.host.name in away]
         if new:
-            suite = asked.suite_as_read or load_suite(asked.suite)
-            asked, plan = planned.join(archive, asked, jobs, suite, new)
-            _note_joined(archive, asked)
-            jobs = planned.jobs(archive, asked)
-            owed = owed_steps(archive, jobs, asked.exchanges)
-            asked_already = {c.host.name for c in checked}
-            checked += _check([h for h in hosts if owed.get(h.name) and h.name not in asked_already], options, console)
-            _note_known(archive, [c for c in checked if c.host.name in away], plan)
+            suite = request.suite_as_read or load_suite(request.suite)
+            request, schedule = scheduled.join(archive, request, jobs, suite, new)
+            _note_joined(archive, request)
+            jobs = scheduled.jobs(archive, request)
+            owed = owed_steps(archive, jobs, request.exchanges)
+            checked_names = {c.host.name for c in checked}
+            checked += _check([h for h in hosts if owed.get(h.name) and h.name not in checked_names], options, console)
         else:
-            _note_known(archive, [c for c in checked if c.host.name in away], Plan({}, (), asked.settings))
+            schedule = Schedule({}, (), request.settings)
+        _note_early_outcomes(archive, [c for c in checked if c.host.name in away], schedule)
         for name in sorted(owed.keys() - {h.name for h in hosts}):
             _note_lost(archive, jobs[name], owed[name], "it is in the inventory no longer")
         archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
@@ -140,7 +140,7 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
 
 
 def _set_aside_lost(archive: Archive) -> None:
-    """Steps that left nothing to judge make room for their next run; the journal knows that they are owed again."""
+    """Move lost and damaged steps aside, so that they can run again, and journal that they are owed."""
     journaled = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
     for folder, step in list(archive.steps()):
         try:
@@ -154,17 +154,17 @@ def _set_aside_lost(archive: Archive) -> None:
         archive.set_aside(folder)
 
 
-def _note_joined(archive: Archive, asked: Asked) -> None:
-    """Say once of hosts that were away when the campaign was planned that it has them now."""
+def _note_joined(archive: Archive, request: Request) -> None:
+    """Note once which hosts joined that were away when the campaign was scheduled."""
     noted = {host for e in archive.journal() if e["e"] == "joined" for host in e["hosts"]}
-    if late := [host for group in (asked.planned or [])[1:] for host in group if host not in noted]:
+    if late := [host for group in (request.scheduled or [])[1:] for host in group if host not in noted]:
         archive.note("joined", hosts=late)
 
 
 def owed_steps(
     archive: Archive, jobs: Mapping[str, Mapping[str, Any]], exchanges: Sequence[Exchange]
 ) -> dict[str, set[str]]:
-    """Host to the ids of the steps still to be had from it. A server's step is owed as long as its client's is."""
+    """Host to the ids of its steps that are still owed. A server's step is owed as long as its client's is."""
     last = {key_of(e): e["status"] for e in archive.journal() if e["e"] == "outcome"}
     settled = {key for key, status in last.items() if status != Status.LOST}
     ended = ("enough", "unstable")
@@ -204,19 +204,19 @@ def _hang_up(checked: Sequence[Checked]) -> None:
 
 
 def _campaign(
-    options: Options, name: str, seed: int, hosts: Sequence[Host], plan: Plan, suite: Suite
+    options: Options, name: str, seed: int, hosts: Sequence[Host], schedule: Schedule, suite: Suite
 ) -> dict[str, Any]:
-    """What was asked for, as ``campaign.json`` keeps it: enough to understand it, and to ask for it again."""
+    """The content of ``campaign.json``: enough to understand the campaign, and to run the same again."""
     inventory = [str(Path(i).resolve()) if Path(i).exists() else i for i in options.inventory]
-    manifests = {path.stem: _digest(path) for w in plan.settings for path in manifest_files(w)}
+    manifests = {path.stem: _digest(path) for w in schedule.settings for path in manifest_files(w)}
     return {
         "id": name,
         "created": utc(),
         "suite": str(Path(options.suite).resolve()) if Path(options.suite).is_file() else options.suite,
         # Without its settings: they are in "settings", where credentials are left out.
         "suite_as_read": suite.model_dump(mode="json", exclude={"workloads": {"__all__": {"set"}}}),
-        "workloads": list(plan.settings),
-        "settings": plan.settings,
+        "workloads": list(schedule.settings),
+        "settings": schedule.settings,
         "repeats": options.repeats,
         "until": asdict(options.until) if options.until else None,
         "seed": seed,
@@ -236,7 +236,7 @@ def _campaign(
             }
             for h in hosts
         ],
-        "exchanges": [asdict(e) for e in plan.exchanges],
+        "exchanges": [asdict(e) for e in schedule.exchanges],
         "versions": {
             "fleetmark": __version__,
             "python": platform.python_version(),
@@ -259,7 +259,7 @@ def _digest(path: Path) -> str:
 
 
 def _command(options: Options, seed: int) -> list[str]:
-    """The command line that asks for the same again, seed included."""
+    """The command line that runs the same again, with the same seed."""
     words = ["fleetmark", "run"]
     for source in options.inventory:
         words += ["-i", source]
@@ -280,20 +280,20 @@ def _command(options: Options, seed: int) -> list[str]:
     return words
 
 
-def _note_known(archive: Archive, checked: Sequence[Checked], plan: Plan) -> None:
-    """Outcomes that are known before anything runs: unreachable hosts, and what hosts cannot run."""
+def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule: Schedule) -> None:
+    """Journal the outcomes that are known before anything runs: unreachable hosts, and what hosts cannot run."""
     nothing: dict[str, Any] = {"case": "*", "repeat": 0, "subject": "host"}
     for c in checked:
         name = c.host.name
         if not c.facts:
             archive.note("unreachable", host=name, reason=c.reason)
-            for workload in plan.settings:
+            for workload in schedule.settings:
                 lost = fields_of(Outcome(Status.LOST, f"unreachable: {c.reason}"))
                 archive.note("outcome", host=name, workload=workload, **nothing, **lost)
             continue
-        for workload, why in plan.hosts[name].skipped.items():
+        for workload, why in schedule.hosts[name].skipped.items():
             archive.note("outcome", host=name, workload=workload, **nothing, **fields_of(Outcome(Status.SKIPPED, why)))
-        for no in plan.hosts[name].refused:
+        for no in schedule.hosts[name].refused:
             failed = fields_of(Outcome(Status.FAILED, no.reason))
             archive.note("outcome", host=name, workload=no.workload, **{**nothing, "case": no.case}, **failed)
 
@@ -301,13 +301,13 @@ def _note_known(archive: Archive, checked: Sequence[Checked], plan: Plan) -> Non
 def _drive(
     archive: Archive, options: Options, console: Console, checked: Sequence[Checked], credentials: Mapping[str, str]
 ) -> bool:
-    """Launch and follow whatever is owed, to the end or an interruption (then True); the measurements are written."""
-    asked = asked_of(archive)
-    on_record = planned.jobs(archive, asked)
+    """Launch and follow all owed steps and write the measurements. Returns whether the user interrupted it."""
+    request = request_of(archive)
+    on_record = scheduled.jobs(archive, request)
     with Judged(archive) as judged:
-        interrupted = _follow(archive, options, console, checked, credentials, asked, on_record, judged)
+        interrupted = _follow(archive, options, console, checked, credentials, request, on_record, judged)
         archive.write_measurements(rebuild(archive, lambda folder, _: judged.outcome(folder)))
-        away = [h for h in asked.hosts if h.name not in on_record]  # each may join; what it would run nobody knows yet
+        away = [h for h in request.hosts if h.name not in on_record]  # each may join, and owes a number not known yet
         owed = sum(map(len, owed_steps(archive, on_record, ()).values())) + len(away)
         archive.note("ended", owed=owed)
         if not owed:
@@ -321,14 +321,14 @@ def _follow(
     console: Console,
     checked: Sequence[Checked],
     credentials: Mapping[str, str],
-    asked: Asked,
+    request: Request,
     on_record: Mapping[str, Mapping[str, Any]],
     judged: Judged,
 ) -> bool:
-    """Launch and follow whatever is owed of the jobs ``on_record``; whether the user interrupted it."""
-    owed = owed_steps(archive, on_record, asked.exchanges)
+    """Launch and follow all owed steps of the jobs ``on_record``. Returns whether the user interrupted it."""
+    owed = owed_steps(archive, on_record, request.exchanges)
     runs, variables, jobs = [], {}, {}
-    with Progress(console, asked.workloads, f"campaign {archive.id}") as progress:
+    with Progress(console, request.workloads, f"campaign {archive.id}") as progress:
         for c in checked:
             name = c.host.name
             job = on_record.get(name)
@@ -345,7 +345,7 @@ def _follow(
             for no in job.get("refused", ()):
                 progress.say(name, f"{no['workload']} {no['case']} {no['reason']}")
             if steps:
-                # The host's name too: a machine that goes by two is refused as busy rather than mixed up.
+                # The host's name is in the path: a machine with two names is refused as busy, never mixed up.
                 folder = f"{c.facts.work_dir}/jobs/{archive.id}/{safe_name(name)}"
                 pending = {s.id for s in steps}
                 settled = frozenset(s["id"] for s in job["steps"]) - pending
@@ -368,7 +368,7 @@ def _follow(
         if options.until:
             cpus = {c.host.name: c.facts.cpu.threads or 1 for c in checked if c.facts}
             adaptive = Adaptive(options.until, cpus)
-        drive = Drive(archive, runs, asked.exchanges, progress, options.patience_s, adaptive, judged.outcome)
+        drive = Drive(archive, runs, request.exchanges, progress, options.patience_s, adaptive, judged.outcome)
         drive.replay(archive)
         interrupted = False
         try:
@@ -387,7 +387,7 @@ def _follow(
 
 
 def _note_lost(archive: Archive, job: Mapping[str, Any], owed: set[str], why: str) -> None:
-    """What is still owed by a host that cannot be asked for it."""
+    """Journal the owed steps of a host that cannot be reached as lost."""
     for step in job["steps"]:
         if step["id"] in owed and not step["serves"]:
             lost = fields_of(Outcome(Status.LOST, why))
@@ -405,15 +405,15 @@ def _cells(steps: Sequence[Step], skipped: Mapping[str, str]) -> dict[str, Cell]
 def _variables(
     host: Host, already_root: bool, facts: Facts, job: Mapping[str, Any], steps: Sequence[Step]
 ) -> dict[str, Any]:
-    """What the playbook needs to know of a host beside what the user's inventory says."""
-    wanted = {s.workload for s in steps}
-    made = {
-        "fm_deploy": [d for d in job["deploy"] if d["workload"] in wanted and not is_present(d["provides"], facts)],
+    """The playbook's variables of a host, beside those of the user's inventory."""
+    workloads = {s.workload for s in steps}
+    variables = {
+        "fm_deploy": [d for d in job["deploy"] if d["workload"] in workloads and not is_present(d["provides"], facts)],
         "fm_work": facts.work_dir,
         "fm_os_family": facts.os_family or "",
         "fm_python": facts.python,
         "fm_become": host.become and not already_root,  # for root, Ansible would ask for a sudo that nobody needs
     }
     if host.connection == "local":
-        made["ansible_connection"] = "local"
-    return made
+        variables["ansible_connection"] = "local"
+    return variables

@@ -1,4 +1,4 @@
-"""From suite, settings and facts to every command that will run, on which host, in which order. Touches no host."""
+"""Schedules a suite: from settings and facts to every command, its host and its place in the order. Touches no host."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
 from fleetmark.base.redact import conceal
-from fleetmark.campaign.groups import plan_gangs
-from fleetmark.campaign.pairs import plan_pairs
+from fleetmark.campaign.groups import schedule_gangs
+from fleetmark.campaign.pairs import schedule_pairs
 from fleetmark.campaign.resolve import Resolved, cases_of, make_step, nodes_of, resolve, words
 from fleetmark.hosts.inventory import Host
-from fleetmark.record.steps import Exchange, HostPlan, Plan, Step
+from fleetmark.record.steps import Exchange, HostSchedule, Schedule, Step
 from workloads import Manifest, Suite, load, names
 from workloads.manifest import Case
 from workloads.template import evaluate
@@ -23,21 +23,21 @@ from workloads.template import evaluate
 Settings = Mapping[str, Mapping[str, Any]]  # workload -> parameter -> value, as typed on the command line
 
 
-def settings_of(suite: Suite, given: Settings) -> dict[str, dict[str, Any]]:
-    """Suite settings overlaid with the command line's, typed, without credentials: a plan needs none, and all of it is
-    kept. Raises FleetmarkError before any host is touched.
+def settings_of(suite: Suite, overrides: Settings) -> dict[str, dict[str, Any]]:
+    """Suite settings overlaid with the command line's, typed. They hold no credentials: a schedule needs none, and it
+    is stored. Raises FleetmarkError before any host is touched.
     """
-    return _settings(suite, given)[0]
+    return _settings(suite, overrides)[0]
 
 
-def secrets_of(suite: Suite, given: Settings) -> dict[str, str]:
+def secrets_of(suite: Suite, overrides: Settings) -> dict[str, str]:
     """The credentials that ``settings_of`` leaves out: a redacted value to the real one (``redact.conceal``)."""
-    return _settings(suite, given)[1]
+    return _settings(suite, overrides)[1]
 
 
-def _settings(suite: Suite, given: Settings) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
+def _settings(suite: Suite, overrides: Settings) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     chosen = suite.chosen()
-    for name in given:
+    for name in overrides:
         if name not in chosen:
             load(name)  # an unknown workload is the likelier mistake
             raise FleetmarkError(f"--set {name}.…: suite {suite.name} does not run {name}; it runs {', '.join(chosen)}")
@@ -45,15 +45,15 @@ def _settings(suite: Suite, given: Settings) -> tuple[dict[str, dict[str, Any]],
     for name, choice in chosen.items():
         manifest = load(name)
         merged[name] = manifest.check_settings(choice.set, f"suite {suite.name}")
-        merged[name] |= manifest.check_settings(given.get(name, {}), "--set")
-    kept, secrets = conceal(merged)
-    for name, settings in kept.items():
+        merged[name] |= manifest.check_settings(overrides.get(name, {}), "--set")
+    concealed, secrets = conceal(merged)
+    for name, settings in concealed.items():
         _refuse_early(load(name), settings)
-    return kept, secrets
+    return concealed, secrets
 
 
 def _refuse_early(manifest: Manifest, settings: Mapping[str, Any]) -> None:
-    """Settings that contradict each other whatever the host says."""
+    """Raises FleetmarkError for settings that contradict each other on any host."""
     values = {k: settings.get(k, p.default) for k, p in manifest.parameters.items()}
     for need in manifest.needs:
         if need.refuse and not evaluate(need.that, values, f"{manifest.name}: needs"):
@@ -61,16 +61,16 @@ def _refuse_early(manifest: Manifest, settings: Mapping[str, Any]) -> None:
 
 
 def probes() -> list[str]:
-    """Every command whose presence some workload asks about, for the facts to look up."""
-    found: set[str] = set()
+    """Every command whose presence some workload needs to know; the facts look them up."""
+    commands: set[str] = set()
     for manifest in map(load, names()):
-        found.update(manifest.probes)
+        commands.update(manifest.probes)
         if manifest.deploy and "{" not in manifest.deploy.provides and "/" not in manifest.deploy.provides:
-            found.add(manifest.deploy.provides)
-    return sorted(found)
+            commands.add(manifest.deploy.provides)
+    return sorted(commands)
 
 
-def make_plan(
+def make_schedule(
     hosts: Sequence[tuple[Host, Facts]],
     suite: Suite,
     settings: Settings,
@@ -78,46 +78,50 @@ def make_plan(
     campaign: str,
     seed: int,
     repeats: int | None,
-    onto: Plan | None = None,
-) -> Plan:
+    onto: Schedule | None = None,
+) -> Schedule:
     """Resolve every workload of ``suite`` on every host that answered.
 
-    ``onto``: the plan of those of ``hosts`` that were planned before. It stands: what the others do, alone and in pairs
-    with all, comes behind it; groups that run a case together stay as they were formed.
+    ``onto``: the schedule of those of ``hosts`` that were scheduled before. It does not change. Steps of the other
+    hosts, alone and in pairs with all, come behind it; groups that run a case together stay as they are.
     Raises FleetmarkError when a case pattern of the suite matches no case on any host.
     """
     merged = settings_of(suite, settings)
     before = onto.hosts if onto else {}
-    plans = {host.name: _continued(before.get(host.name)) or HostPlan(host.name) for host, _ in hosts}
+    schedules = {host.name: _continued(before.get(host.name)) or HostSchedule(host.name) for host, _ in hosts}
     new = {host.name for host, _ in hosts if host.name not in before}
     exchanges: list[Exchange] = list(onto.exchanges) if onto else []
-    seen: dict[str, set[str]] = {name: set() for name in merged}
-    ready = _ready(hosts, merged, plans, new, campaign)
+    case_names: dict[str, set[str]] = {name: set() for name in merged}
+    ready = _ready(hosts, merged, schedules, new, campaign)
     for name, able in ready.items():
         choice, manifest = suite.chosen()[name], load(name)
         times = repeats or choice.repeats or suite.repeats
         if manifest.scope == "pair" and len(able) > 1:
-            exchanges += plan_pairs(manifest, able, plans, choice, times, seed, seen[name], new)
+            exchanges += schedule_pairs(manifest, able, schedules, choice, times, seed, case_names[name], new)
         else:
             for host, resolved in able:
                 if host.name not in new:
                     continue
                 context = {"peer": "127.0.0.1", "hosts": len(able)}
-                cases = [c for c in cases_of(resolved, choice, seen[name], **context) if nodes_of(*c) == 1]
-                _plan_host(manifest, cases, plans[host.name], times, f"{seed}/{host.name}/{name}")
+                cases = [c for c in cases_of(resolved, choice, case_names[name], **context) if nodes_of(*c) == 1]
+                _schedule_host(manifest, cases, schedules[host.name], times, f"{seed}/{host.name}/{name}")
             if not onto:
-                exchanges += plan_gangs(manifest, able, plans, choice, times, seed, seen[name])
-        for plan in plans.values():
-            _mark_last(plan.steps, name)
+                exchanges += schedule_gangs(manifest, able, schedules, choice, times, seed, case_names[name])
+        for schedule in schedules.values():
+            _mark_last(schedule.steps, name)
     if not onto:
-        _all_match(suite, seen)
-    return Plan(plans, tuple(exchanges), merged)
+        _all_match(suite, case_names)
+    return Schedule(schedules, tuple(exchanges), merged)
 
 
 def _ready(
-    hosts: Sequence[tuple[Host, Facts]], settings: Settings, plans: Mapping[str, HostPlan], new: Set[str], campaign: str
+    hosts: Sequence[tuple[Host, Facts]],
+    settings: Settings,
+    schedules: Mapping[str, HostSchedule],
+    new: Set[str],
+    campaign: str,
 ) -> dict[str, list[tuple[Host, Resolved]]]:
-    """The hosts that can run each workload; the plans of ``new`` ones say what they lack, or must be given."""
+    """The hosts that can run each workload. Adds to the schedules of ``new`` hosts what is skipped and deployed."""
     ready: dict[str, list[tuple[Host, Resolved]]] = {}
     for name in settings:
         for host, facts in hosts:
@@ -125,28 +129,31 @@ def _ready(
             if not isinstance(resolved, str):
                 ready.setdefault(name, []).append((host, resolved))
             if host.name in new and isinstance(resolved, str):
-                plans[host.name].skipped[name] = resolved
+                schedules[host.name].skipped[name] = resolved
             elif host.name in new and not isinstance(resolved, str) and resolved.deployment:
-                plans[host.name].deploy.append(resolved.deployment)
+                schedules[host.name].deploy.append(resolved.deployment)
     return ready
 
 
-def _all_match(suite: Suite, seen: Mapping[str, set[str]]) -> None:
-    """Raises FleetmarkError for a pattern of the suite that no case answers to."""
+def _all_match(suite: Suite, case_names: Mapping[str, set[str]]) -> None:
+    """Raises FleetmarkError for a pattern of the suite that matches no case."""
     for name, choice in suite.chosen().items():
         for pattern in choice.cases:
-            if seen[name] and not fnmatch.filter(seen[name], pattern):
-                known = ", ".join(sorted(seen[name]))
-                raise FleetmarkError(f"suite {suite.name}: {name}: no case matches {pattern!r}; there are {known}")
+            if case_names[name] and not fnmatch.filter(case_names[name], pattern):
+                listed = ", ".join(sorted(case_names[name]))
+                raise FleetmarkError(f"suite {suite.name}: {name}: no case matches {pattern!r}; there are {listed}")
 
 
-def _continued(plan: HostPlan | None) -> HostPlan | None:
-    """A plan to write more into, the one before left alone."""
-    return plan and replace(plan, steps=list(plan.steps), deploy=list(plan.deploy), skipped=dict(plan.skipped))
+def _continued(schedule: HostSchedule | None) -> HostSchedule | None:
+    """A copy of ``schedule`` that can grow."""
+    if schedule is None:
+        return None
+    steps, deploy = list(schedule.steps), list(schedule.deploy)
+    return replace(schedule, steps=steps, deploy=deploy, skipped=dict(schedule.skipped))
 
 
-def _plan_host(
-    manifest: Manifest, cases: Sequence[tuple[Case, Mapping[str, Any]]], plan: HostPlan, times: int, seed: str
+def _schedule_host(
+    manifest: Manifest, cases: Sequence[tuple[Case, Mapping[str, Any]]], schedule: HostSchedule, times: int, seed: str
 ) -> None:
     """Randomised complete blocks: each repeat runs every case once, in an order of its own."""
     rng = random.Random(seed)
@@ -157,12 +164,12 @@ def _plan_host(
                 where = f"{manifest.name}: serve"
                 port = int(evaluate(case.serve.port, context, where))
                 serve = {"argv": list(words(case.serve.argv, context, where)), "port": port, "ends": case.serve.ends}
-            plan.steps.append(
+            schedule.steps.append(
                 make_step(
                     case,
                     context,
                     manifest,
-                    id=f"{len(plan.steps):05d}",
+                    id=f"{len(schedule.steps):05d}",
                     repeat=repeat,
                     serve=serve,
                     subject="lo" if manifest.scope == "pair" else "host",
@@ -171,7 +178,7 @@ def _plan_host(
 
 
 def _mark_last(steps: list[Step], workload: str) -> None:
-    """After a workload's last step on a host its scratch files go."""
+    """Mark the workload's last step on a host: its scratch files are removed after it."""
     for at in range(len(steps) - 1, -1, -1):
         if steps[at].workload == workload:
             steps[at] = replace(steps[at], last=True)

@@ -1,13 +1,11 @@
-"""The command line: every verb reads its words, calls the room that does the work, and shows what came of it."""
+"""The command line: every verb reads its arguments, calls the package that does the work, and shows the result."""
 
 from __future__ import annotations
 
 import importlib
 import json
-import os
 import sys
 import threading
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,14 +15,15 @@ import typer
 from fleetmark import __version__
 from fleetmark.base.errors import CannotKeep, FleetmarkError, LeftOut
 from fleetmark.base.measurement import Status
-from fleetmark.base.terminal import Terminal, guard, whole
+from fleetmark.base.runtime import discard_stdout, print_warnings, use_system_allocator
+from fleetmark.base.terminal import Terminal, guard, unwrapped
 from fleetmark.cli import plan as cli_plan
 from fleetmark.cli import profile as cli_profile
 from fleetmark.cli import reports as cli_reports
 from fleetmark.cli.common import INTERRUPTED, OK, ROOT, SOME_FAILED, USAGE, AsFormat, Format, Root, interruptible
 
 app = typer.Typer(
-    help="Characterise servers: run the field's benchmarks over a fleet and read what they say.",
+    help="Characterise servers: run the field's benchmarks over a fleet and read their results.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -59,15 +58,7 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
     if version:
         typer.echo(f"fleetmark {__version__}")
         raise typer.Exit(OK)
-    usual = warnings.showwarning
-
-    def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
-        if issubclass(category, LeftOut):
-            typer.echo(f"fleetmark: {message}", err=True)
-        else:
-            usual(message, category, *where, **more)
-
-    warnings.showwarning = show
+    print_warnings(LeftOut, lambda sentence: typer.echo(f"fleetmark: {sentence}", err=True))
 
 
 @app.command()
@@ -113,9 +104,11 @@ def run(
         "--limit": limit,
         "-b": become or None,
     }
-    given = [name for name, value in {**fixed, "--work-dir": work_dir}.items() if value is not None]
-    if resume and given:
-        raise FleetmarkError(f"{given[0]} with --resume: a campaign goes on as planned; begin a new one for changes")
+    overrides = [name for name, value in {**fixed, "--work-dir": work_dir}.items() if value is not None]
+    if resume and overrides:
+        raise FleetmarkError(
+            f"{overrides[0]} with --resume: a campaign goes on as scheduled; begin a new one for changes"
+        )
     options = campaign.Options(
         suite=suite or "quick",
         inventory=tuple(inventory or ()),
@@ -147,7 +140,7 @@ def run(
 
 
 def _until(text: str, least: int | None, most: int) -> Any:
-    """``2%`` or ``0.02`` as what repeats go on until."""
+    """``2%`` or ``0.02`` as the limit of the repeats."""
     from fleetmark.campaign.adaptive import Until
 
     try:
@@ -162,22 +155,22 @@ def _until(text: str, least: int | None, most: int) -> Any:
 
 
 def _load_reports() -> None:
-    """Load what the end of a run needs while the hosts are at work; not on the machine being measured."""
+    """Load the modules that the end of a run needs while the hosts work; never on a machine that is measured."""
     for module in ("fleetmark.verbs.report", "reports.html", "reports.campaign.terminal"):
         importlib.import_module(module)
     importlib.import_module("reports.kit.charts").warm()
 
 
 def _settings(words: Sequence[str]) -> dict[str, dict[str, str]]:
-    """``fio.size=4GiB`` and its like, by workload; what they mean is for the manifests to say."""
-    found: dict[str, dict[str, str]] = {}
+    """Settings such as ``fio.size=4GiB``, by workload; the manifests check the values."""
+    settings: dict[str, dict[str, str]] = {}
     for word in words:
         name, equals, value = word.partition("=")
         workload, dot, parameter = name.partition(".")
         if not (equals and dot and workload and parameter):
             raise FleetmarkError(f"--set {word}: write it as workload.parameter=value, such as --set fio.size=4GiB")
-        found.setdefault(workload, {})[parameter] = value
-    return found
+        settings.setdefault(workload, {})[parameter] = value
+    return settings
 
 
 def _exit_status(statuses: Sequence[str], strict: bool) -> int:
@@ -229,11 +222,11 @@ def predict(
     """
     from fleetmark.verbs import predict as predicting
 
-    found = predicting.predict(root, machine, tuple(target or ()), baseline, family, level)
+    predictions = predicting.predict(root, machine, tuple(target or ()), baseline, family, level)
     if as_ is Format.JSON:
-        typer.echo(json.dumps([f.as_json() for f in found], indent=1))
+        typer.echo(json.dumps([f.as_json() for f in predictions], indent=1))
     else:
-        for part in predicting.table(found):
+        for part in predicting.table(predictions):
             Terminal().print(part)
 
 
@@ -264,11 +257,11 @@ def reference_list(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
     """
     from fleetmark.verbs import reference
 
-    found = reference.listed(root)
+    pinned = reference.listed(root)
     if as_ is Format.JSON:
-        typer.echo(json.dumps(found, indent=1))
+        typer.echo(json.dumps(pinned, indent=1))
     else:
-        Terminal().print(reference.table(found))
+        Terminal().print(reference.table(pinned))
 
 
 @app.command()
@@ -291,13 +284,13 @@ def hosts(
 
     console = Terminal(stderr=as_ is Format.JSON)
     with interruptible("nothing was changed anywhere"):
-        asked = (tuple(inventory or ()), limit, suite, _settings(set_ or []), become)
-        found = survey.survey(*asked, work_dir or WORK_DIR, connect_timeout, console)
+        query = (tuple(inventory or ()), limit, suite, _settings(set_ or []), become)
+        entries = survey.survey(*query, work_dir or WORK_DIR, connect_timeout, console)
     if as_ is Format.JSON:
-        typer.echo(json.dumps([entry.as_json() for entry in found], indent=1))
+        typer.echo(json.dumps([entry.as_json() for entry in entries], indent=1))
     else:
-        console.print(survey.table(found, console.width))
-    raise typer.Exit(OK if all(entry.facts for entry in found) else SOME_FAILED)
+        console.print(survey.table(entries, console.width))
+    raise typer.Exit(OK if all(entry.facts for entry in entries) else SOME_FAILED)
 
 
 @app.command()
@@ -311,12 +304,12 @@ def workloads(
     import workloads as shelf
     from fleetmark.verbs import catalogue
 
-    found = [shelf.load(name)] if name else [shelf.load(n) for n in shelf.names()]
+    manifests = [shelf.load(name)] if name else [shelf.load(n) for n in shelf.names()]
     if as_ is Format.JSON:
-        docs = [m.model_dump(mode="json", by_alias=True) for m in found]
+        docs = [m.model_dump(mode="json", by_alias=True) for m in manifests]
         typer.echo(json.dumps(docs[0] if name else docs, indent=1))
         return
-    for part in catalogue.one(found[0]) if name else catalogue.overview(found):
+    for part in catalogue.one(manifests[0]) if name else catalogue.overview(manifests):
         Terminal().print(part)
 
 
@@ -329,13 +322,13 @@ def campaigns(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
     from fleetmark.record import campaigns as on_record
     from fleetmark.verbs import catalogue
 
-    found = [catalogue.campaign_line(a) for a in on_record.campaigns(root)]
+    lines = [catalogue.campaign_line(a) for a in on_record.campaigns(root)]
     if as_ is Format.JSON:
-        typer.echo(json.dumps(found, indent=1))
-    elif found:
-        Terminal().print(catalogue.campaign_table(found))
+        typer.echo(json.dumps(lines, indent=1))
+    elif lines:
+        Terminal().print(catalogue.campaign_table(lines))
     else:
-        Terminal().print(whole(f"no campaigns under {root}; `fleetmark run` makes one, --results looks elsewhere"))
+        Terminal().print(unwrapped(f"no campaigns under {root}; `fleetmark run` makes one, --results looks elsewhere"))
 
 
 @app.command()
@@ -365,17 +358,16 @@ def main() -> None:
     """The program: FleetmarkError, and a file or folder that may not be touched, end in one sentence and status 2; 1
     where it is the results that cannot be kept.
     """
-    # Arrow's own pool gives memory back page by page: a quarter of the time of a large report.
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
+    use_system_allocator()
     guard()
     try:
         app()
     except (FleetmarkError, PermissionError) as error:
-        told = str(error)
+        sentence = str(error)
         if isinstance(error, PermissionError) and error.filename:
-            told = f"{error.filename}: permission denied; choose another place, or become a user who may"
-        Terminal(stderr=True).print(f"fleetmark: {told}", style="bold", soft_wrap=True)
+            sentence = f"{error.filename}: permission denied; choose another place, or become a user who may"
+        Terminal(stderr=True).print(f"fleetmark: {sentence}", style="bold", soft_wrap=True)
         sys.exit(SOME_FAILED if isinstance(error, CannotKeep) else USAGE)
     except BrokenPipeError:  # `fleetmark … | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        discard_stdout()
         sys.exit(OK)

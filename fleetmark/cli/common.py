@@ -1,10 +1,8 @@
-"""What the verbs of the command line share: exit statuses, the options that several have, and how Ctrl-C ends."""
+"""Shared by the verbs of the command line: exit statuses, common options, and the end by Ctrl-C."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import gc
 import os
 from collections.abc import Iterator
 from enum import StrEnum
@@ -16,7 +14,6 @@ import typer
 from fleetmark.base.terminal import Terminal
 
 OK, SOME_FAILED, USAGE, INTERRUPTED = 0, 1, 2, 3
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 
 
 class Format(StrEnum):
@@ -30,24 +27,8 @@ AsFormat = Annotated[Format, typer.Option("--format", help="json: nothing but JS
 
 
 @contextlib.contextmanager
-def at_one_go() -> Iterator[None]:
-    """For what ends as soon as its document is made: memory freed is kept for the next table, not given back page by
-    page, and nothing looks for cycles among millions of rows. That was a third of the time of large reports.
-    """
-    with contextlib.suppress(AttributeError, OSError):  # only glibc has it
-        libc = ctypes.CDLL(None)
-        libc.mallopt(_TRIM_THRESHOLD, 2**31 - 1)
-        libc.mallopt(_MMAP_THRESHOLD, 2**30)
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
-
-
-@contextlib.contextmanager
 def interruptible(advice: str) -> Iterator[None]:
-    """Ctrl-C where nothing else is waiting for it ends in a sentence and status 3."""
+    """Turn Ctrl-C into a sentence and exit status 3, where nothing else handles it."""
     try:
         yield
     except KeyboardInterrupt:

@@ -33,7 +33,7 @@ app = typer.Typer(
 @app.command()
 def solve(
     file: Annotated[
-        Path | None, typer.Argument(help="The question: a YAML file, or a folder of CSV sheets (docs/planning.md).")
+        Path | None, typer.Argument(help="The demand: a YAML file, or a folder of CSV sheets (docs/planning.md).")
     ] = None,
     workbook: Annotated[Path | None, typer.Option("--from", help="The question as an edited workbook has it.")] = None,
     xlsx: Xlsx = None,

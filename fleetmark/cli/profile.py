@@ -21,7 +21,7 @@ def profile(
         list[str] | None, typer.Option(help="What more would give, and costs: mem=1.2@800, or cpu=2,mem=1.5@4000.")
     ] = None,
     machine: Annotated[
-        list[str] | None, typer.Option("--machine", "-m", help="Foretell these machines by their rates: gen=turin.")
+        list[str] | None, typer.Option("--machine", "-m", help="Predict these machines by their rates: gen=turin.")
     ] = None,
     baseline: Annotated[
         str | None, typer.Option("--baseline", "-b", help="Say what one of --machine is worth in these: gen=icelake.")
@@ -39,14 +39,14 @@ def profile(
 
     if baseline and not machine:
         raise FleetmarkError(f"--baseline {baseline}: against which machines? Name them by --machine gen=turin")
-    wanted = profiling.upgrades(upgrade or ())
-    found = profiling.profile(root, target, resource, select)
-    gains = profiling.gains_of(found, wanted)
-    told = [profiling.foretell(root, found, m, baseline) for m in machine or ()]
+    upgrades = profiling.upgrades(upgrade or ())
+    fitted = profiling.profile(root, target, resource, select)
+    gains = profiling.gains_of(fitted, upgrades)
+    forecasts = [profiling.foretell(root, fitted, m, baseline) for m in machine or ()]
     if save:
-        found = profiling.save(root, save, found)
+        fitted = profiling.save(root, save, fitted)
     if as_ is Format.JSON:
-        typer.echo(profile_terminal.to_json(found, gains, told))
+        typer.echo(profile_terminal.to_json(fitted, gains, forecasts))
     else:
-        for part in profile_terminal.show(found, gains, told):
+        for part in profile_terminal.show(fitted, gains, forecasts):
             Terminal().print(part)

@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
+from fleetmark.base.runtime import keep_memory
 from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import ROOT, Root, at_one_go, interruptible
+from fleetmark.cli.common import ROOT, Root, interruptible
 
 Html = Annotated[Path | None, typer.Option("--html", help="Write one page that needs nothing else.")]
 Pdf = Annotated[Path | None, typer.Option("--pdf", help="Write it for paper.")]
@@ -55,7 +56,7 @@ def report(
     from fleetmark.record.campaigns import find
     from fleetmark.verbs import report as reporting
 
-    with interruptible(_NOTHING), at_one_go():
+    with interruptible(_NOTHING), keep_memory():
         documents = reporting.asked({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
         console = Terminal(stderr=as_ is not ReportFormat.TABLE)
         reporting.campaign(find(root, campaign), as_.value, console, documents)
@@ -99,7 +100,7 @@ def compare(
     from fleetmark.record.compare import Question
     from fleetmark.verbs import report as reporting
 
-    with interruptible(_NOTHING), at_one_go():
+    with interruptible(_NOTHING), keep_memory():
         documents = reporting.asked({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
         question = Question(
             root,

@@ -1,4 +1,4 @@
-"""The files that run on hosts, as they lie here."""
+"""The files that run on hosts, as stored on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks the Ansible beside this Python what it makes of an inventory, its own settings, and values it must template."""
+"""Runs the Ansible of this Python to read inventories, Ansible's settings, and values that it must template."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
 
-# What these say must be plain words, and whole: no colours, no log file that would hold passwords.
+# Ansible's output is parsed, so it has no colours and is complete; a log file could hold passwords, so there is none.
 _QUIET = {
     "ANSIBLE_NOCOLOR": "1",
     "ANSIBLE_FORCE_COLOR": "0",
@@ -32,7 +32,7 @@ _CONFIGS = ("ansible.cfg", "~/.ansible.cfg", "/etc/ansible/ansible.cfg")  # wher
 class Listed:
     """What ``ansible-inventory --list`` printed: ``hosts`` maps a name, in inventory order, to its variables.
 
-    ``groups`` maps a group to its own hosts and child groups; ``warnings`` are whole sentences.
+    ``groups`` maps a group to its hosts and child groups; ``warnings`` are complete sentences.
     """
 
     hosts: Mapping[str, Mapping[str, Any]]
@@ -40,31 +40,31 @@ class Listed:
     warnings: tuple[str, ...]
 
     def groups_of(self, host: str) -> tuple[str, ...]:
-        """Every group that holds ``host``, by itself or through a child, sorted; but ``all`` and ``ungrouped``."""
-        found = {name for name, (hosts, _) in self.groups.items() if host in hosts}
-        while grown := {n for n, (_, children) in self.groups.items() if n not in found and found & set(children)}:
-            found |= grown
-        return tuple(sorted(found - {"all", "ungrouped"}))
+        """Every group that holds ``host``, directly or through a child, sorted; without ``all`` and ``ungrouped``."""
+        holding = {name for name, (hosts, _) in self.groups.items() if host in hosts}
+        while grown := {n for n, (_, children) in self.groups.items() if n not in holding and holding & set(children)}:
+            holding |= grown
+        return tuple(sorted(holding - {"all", "ungrouped"}))
 
 
 def list_inventory(sources: Sequence[str], limit: str | None) -> tuple[Listed, Mapping[str, Any]]:
-    """The inventory, and the settings of ansible.cfg and ``ANSIBLE_*`` that say how hosts are reached (``settings``).
+    """The inventory, and the settings of ansible.cfg and ``ANSIBLE_*`` for reaching hosts (``settings``).
 
-    Raises FleetmarkError with Ansible's own words where it refuses.
+    Raises FleetmarkError with Ansible's error message where it fails.
     """
     words = ["inventory", "--list", *(w for s in sources for w in ("-i", s)), *(["--limit", limit] if limit else [])]
     with ThreadPoolExecutor(1) as beside:
-        asked = beside.submit(settings)
+        setting_lookup = beside.submit(settings)
         done = _ansible(words)
         if done.returncode:
             raise FleetmarkError(f"{', '.join(sources)}: {_last_words(done.stderr)}")
-        return _listed(json.loads(done.stdout), _warnings(done.stderr)), asked.result()
+        return _listed(json.loads(done.stdout), _warnings(done.stderr)), setting_lookup.result()
 
 
 def settings() -> Mapping[str, Any]:
-    """Ansible settings that somebody set, by name: those of its ssh plugin in small letters, others in capitals.
+    """Ansible settings that the user changed, by name: those of the ssh plugin in lower case, others in upper case.
 
-    Empty where there is neither an ansible.cfg nor an ``ANSIBLE_*`` variable, which is told without starting Ansible.
+    Empty where there is neither an ansible.cfg nor an ``ANSIBLE_*`` variable; Ansible is not started then.
     """
     if not any(k.startswith("ANSIBLE_") for k in os.environ) and not any(
         Path(p).expanduser().exists() for p in _CONFIGS
@@ -73,42 +73,42 @@ def settings() -> Mapping[str, Any]:
     done = _ansible(["config", "dump", "--only-changed", "--format", "json", "-t", "all"])
     if done.returncode:
         raise FleetmarkError(f"ansible.cfg: {_last_words(done.stderr)}")
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for entry in json.loads(done.stdout):
         if "name" in entry:
-            found[entry["name"]] = entry["value"]
+            values[entry["name"]] = entry["value"]
         for plugin in entry.get("CONNECTION_PLUGINS", ()):
-            found |= {option["name"]: option["value"] for option in plugin.get("ssh", ())}
-    return found
+            values |= {option["name"]: option["value"] for option in plugin.get("ssh", ())}
+    return values
 
 
 def template(
     sources: Sequence[str], limit: str | None, names: Iterable[str]
 ) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, str]]:
-    """Variables as Ansible sees them when it runs (templates, vault): host to values, and host to why it could not."""
-    wanted = ", ".join(f"{json.dumps(n)}: {n} if {n} is defined else none" for n in names)
+    """Variables as Ansible evaluates them (templates, vault): host to values, and host to the reason of a failure."""
+    expressions = ", ".join(f"{json.dumps(n)}: {n} if {n} is defined else none" for n in names)
     words = ["adhoc", "all", *(w for s in sources for w in ("-i", s)), *(["--limit", limit] if limit else [])]
-    words += ["-m", "ansible.builtin.debug", "-a", json.dumps({"msg": f"{{{{ {{{wanted}}} }}}}"})]
-    # The debug action speaks to no host, but Ansible loads the connection plugin before it knows that.
+    words += ["-m", "ansible.builtin.debug", "-a", json.dumps({"msg": f"{{{{ {{{expressions}}} }}}}"})]
+    # The debug action connects to no host, but Ansible loads the connection plugin before it knows that.
     done = _ansible([*words, "-e", '{"ansible_connection": "local"}', "--forks", "16"])
     values: dict[str, Mapping[str, Any]] = {}
     failed: dict[str, str] = {}
     for match in re.finditer(r"^(.+?) \| ([A-Z]+)!? => (?=\{)", done.stdout, re.MULTILINE):
-        said, _ = json.JSONDecoder().raw_decode(done.stdout, match.end())
+        reply, _ = json.JSONDecoder().raw_decode(done.stdout, match.end())
         if match[2] == "SUCCESS":
-            values[match[1]] = said["msg"]
+            values[match[1]] = reply["msg"]
         else:
-            failed[match[1]] = " ".join(str(said.get("msg")).split())
+            failed[match[1]] = " ".join(str(reply.get("msg")).split())
     if not values and not failed:
         raise FleetmarkError(f"{', '.join(sources)}: {_last_words(done.stderr)}")
     return values, failed
 
 
 def complaint(source: str, warnings: Sequence[str]) -> str | None:
-    """``SOURCE line N: why Ansible could not read it``, the line where it is known; None where it could.
+    """``SOURCE line N: why Ansible cannot read it``, with the line where it is known; None where Ansible can.
 
-    Ansible itself only warns, and goes on with no host. Each of its inventory plugins complains in turn; the one that
-    fits the file is believed.
+    Ansible only warns, and goes on without hosts. Each of its inventory plugins prints a complaint; the one of the
+    plugin that fits the file counts.
     """
     path = str(Path(source).expanduser().resolve())
     # Before 2.19 warnings were wrapped, in the middle of paths too.
@@ -116,38 +116,38 @@ def complaint(source: str, warnings: Sequence[str]) -> str | None:
     end = next((n for n, w in enumerate(warnings) if _squeezed(w).startswith(verdict)), None)
     if end is None:
         return None
-    said: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for warning in reversed(warnings[:end]):
         if warning.startswith("Unable to parse"):  # what comes before is about another source
             break
         match = re.match(r"(?:\* )?Failed to parse (?:inventory|\S+) with '?(\w+)'? plugin: (.*)", warning)
         if match and "no root 'plugin' key" not in match[2]:
-            said.setdefault(match[1], match[2])
+            reasons.setdefault(match[1], match[2])
     if Path(path).suffix in (".yml", ".yaml", ".json"):
         order = ["auto", "yaml"]
     else:
         order = ["script" if os.access(path, os.X_OK) else "ini"]
-    words = next((said[plugin] for plugin in order if plugin in said), None) or next(
-        iter(said.values()), "no plugin reads it"
+    words = next((reasons[plugin] for plugin in order if plugin in reasons), None) or next(
+        iter(reasons.values()), "no plugin reads it"
     )
     line, words = _line_and_words(path, words)
     return f"{source}{line and f' line {line}'}: Ansible cannot read it: {words}"
 
 
 def sentences(warnings: Sequence[str]) -> list[str]:
-    """The warnings a person needs: one for each source left out, in place of a complaint from every plugin."""
-    said = []
+    """The warnings for the user: one for each unreadable source, in place of a complaint from every plugin."""
+    texts = []
     for warning in warnings:
         if unread := re.match(r"Unable to parse (.+) as an inventory source", warning):
             if not Path(unread[1]).is_dir():  # a directory's own line adds nothing to those of its files
-                said.append(complaint(unread[1], warnings) or warning)
+                texts.append(complaint(unread[1], warnings) or warning)
         elif not re.match(r"(\* )?Failed to parse|No inventory was parsed", warning):
-            said.append(_python_words(warning))
-    return said
+            texts.append(_python_words(warning))
+    return texts
 
 
 def _python_words(text: str) -> str:
-    """Python's name for a type as people know it: ``int``, where Ansible prints a class of its own."""
+    """``text`` with plain names of Python's types: ``int``, where Ansible prints a class of its own."""
     return re.sub(r"<class '[\w.]*?(?:_AnsibleTagged)?(\w+)'>", lambda m: m[1].lower(), text)
 
 
@@ -167,7 +167,7 @@ def _line_and_words(path: str, words: str) -> tuple[str, str]:
         return origin[1], words
     if before := re.match(r"(\d+): (.*)", words):  # Ansible before 2.19
         return before[1], before[2]
-    wrong = re.search(r"got: (\S+)$|'([^']+)'", words)  # 2.19's INI reader keeps the line to itself
+    wrong = re.search(r"got: (\S+)$|'([^']+)'", words)  # the INI reader of 2.19 does not name the line
     if wrong and Path(path).is_file():
         word = rf"(^|[\s\[=]){re.escape(wrong[1] or wrong[2])}($|[\s\]])"
         lines = Path(path).read_text(errors="replace").splitlines()
@@ -186,20 +186,20 @@ def _listed(doc: Mapping[str, Any], warnings: tuple[str, ...]) -> Listed:
     }
     hosts: dict[str, Mapping[str, Any]] = {}
     waiting = ["all"]
-    seen = set()
+    visited = set()
     while waiting:  # depth first, which is the order people wrote
         name = waiting.pop(0)
-        if name in seen:
+        if name in visited:
             continue
-        seen.add(name)
-        own, children = groups.get(name, ((), ()))
-        hosts |= {host: _plain(variables.get(host, {})) for host in own if host not in hosts}
+        visited.add(name)
+        members, children = groups.get(name, ((), ()))
+        hosts |= {host: _plain(variables.get(host, {})) for host in members if host not in hosts}
         waiting = [*children, *waiting]
     return Listed(hosts, groups, warnings)
 
 
 def _plain(value: Any) -> Any:
-    """``value`` without the wrapper that marks what a dynamic inventory said as not to be templated."""
+    """``value`` without the wrapper that marks values of a dynamic inventory as not to be templated."""
     if isinstance(value, dict):
         if set(value) == {"__ansible_unsafe"}:
             return value["__ansible_unsafe"]
@@ -208,7 +208,7 @@ def _plain(value: Any) -> Any:
 
 
 def utf8_locale() -> Mapping[str, str]:
-    """What the environment lacks for Ansible to start, which it refuses to where the locale is not a UTF-8 one."""
+    """The variables that Ansible needs to start: it refuses a locale that is not UTF-8."""
     names = ("LC_ALL", "LC_CTYPE", "LANG")  # the first that is set counts: locale(7)
     chosen = next((value for name in names if (value := os.environ.get(name))), "")
     return {} if re.search(r"utf-?8", chosen, re.IGNORECASE) else {"LC_ALL": "C.UTF-8"}
@@ -235,4 +235,4 @@ def _warnings(stderr: str) -> tuple[str, ...]:
 def _last_words(stderr: str) -> str:
     """Ansible's own error, in one line."""
     errors = re.split(r"^\s*(?:\[ERROR\]:|ERROR!)", stderr, flags=re.MULTILINE)
-    return " ".join(re.split(r"\n\s*\n", errors[-1].strip())[0].split()) or "ansible said nothing"
+    return " ".join(re.split(r"\n\s*\n", errors[-1].strip())[0].split()) or "ansible printed no error"

@@ -1,4 +1,4 @@
-"""The way to a host: this machine's own, or SSH."""
+"""Connects to a host: this machine itself, or over SSH."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from fleetmark.hosts.reach import LocalReach, Reach, ReachError
 
 
 def connect(host: Host, timeout_s: float | None = None) -> Reach:
-    """The way to ``host``. Nothing is opened before it is used.
+    """The reach of ``host``. Its connection opens at the first use.
 
-    ``timeout_s`` bounds connecting; without it the user's ConnectTimeout does, or 10 s. Raises ReachError for a host
-    that cannot be used.
+    ``timeout_s`` limits connecting, in seconds; without it the user's ConnectTimeout does, or 10 s. Raises ReachError
+    for a host that cannot be used.
     """
     if host.unusable:
         raise ReachError(f"{host.name}: {host.unusable}")

@@ -1,4 +1,4 @@
-"""Which hosts there are: Ansible inventories as people have them, read by Ansible itself, as typed hosts."""
+"""Reads Ansible inventories, by Ansible itself, as typed hosts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "become_method": ("ansible_become_method",),
     "become_password": ("ansible_sudo_pass", "ansible_become_pass", "ansible_become_password"),
 }
-# The same settings where ansible.cfg or ANSIBLE_* says them for all hosts.
+# The same settings where ansible.cfg or ANSIBLE_* sets them for all hosts.
 _SETTINGS: Mapping[str, str] = {
     "port": "port",
     "user": "remote_user",
@@ -60,10 +60,10 @@ _SSH = frozenset({"ssh", "smart", "paramiko", "paramiko_ssh"})
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One server, and all that reaching it takes.
+    """One server, and how it is reached.
 
-    ``address`` is where SSH goes (a name of the user's SSH configuration will do), ``peer_address`` where other hosts
-    find it. ``ssh_args`` are options of OpenSSH's command line. ``unusable`` says why Fleetmark cannot work with it.
+    ``address`` is for SSH (it may be a name of the user's SSH configuration), ``peer_address`` for other hosts.
+    ``ssh_args`` are options of OpenSSH's command line. ``unusable`` is the reason why Fleetmark cannot use it.
     """
 
     name: str
@@ -88,10 +88,9 @@ def load_inventory(
     limit: str | None = None,
     warn: Callable[[str], None] = _log.warning,
 ) -> list[Host]:
-    """The hosts of these Ansible inventories (file, directory, script or ``h1,h2,``), in order; none: this machine.
-
-    ansible.cfg, ``ANSIBLE_*``, group_vars and vaults count as they do for Ansible, run from the current folder.
-    ``warn`` hears what Ansible only warns about.
+    """The hosts of these Ansible inventories (file, directory, script or ``h1,h2,``), in order; without any, this
+    machine. ansible.cfg, ``ANSIBLE_*``, group_vars and vaults apply as for Ansible in the current folder. ``warn`` gets
+    Ansible's warnings.
 
     Raises FleetmarkError for an inventory that is missing, malformed or empty, and for a limit that leaves nothing.
     """
@@ -107,7 +106,7 @@ def load_inventory(
             )
     listed, settings = list_inventory(sources, limit)
     for source in sources:
-        # Of a directory Ansible takes what it can read: what it cannot is a warning.
+        # In a directory Ansible skips unreadable files with a warning.
         if Path(source).expanduser().is_file() and (why := complaint(source, listed.warnings)):
             raise FleetmarkError(why)
     if not listed.hosts:
@@ -125,17 +124,17 @@ def load_inventory(
 
 
 def this_machine() -> Host:
-    """The machine this runs on, reached without SSH."""
+    """The machine that Fleetmark runs on, reached without SSH."""
     return Host(socket.gethostname(), "localhost", "localhost", connection="local")
 
 
 def _nothing(sources: Sequence[str], limit: str | None, listed: Listed) -> str:
     where = ", ".join(sources)
-    whole = list_inventory(sources, None)[0] if limit else listed
-    if limit and whole.hosts:
-        groups = sorted(set(whole.groups) - {"all", "ungrouped"})
-        there = f"hosts {_some(list(whole.hosts))}" + (f"; groups {_some(groups)}" if groups else "")
-        return f"--limit {limit} matches no host in {where}, which has {there}"
+    unlimited = list_inventory(sources, None)[0] if limit else listed
+    if limit and unlimited.hosts:
+        groups = sorted(set(unlimited.groups) - {"all", "ungrouped"})
+        present = f"hosts {_some(list(unlimited.hosts))}" + (f"; groups {_some(groups)}" if groups else "")
+        return f"--limit {limit} matches no host in {where}, which has {present}"
     return f"{where}: no hosts in this inventory{''.join(f'; {s}' for s in sentences(listed.warnings))}"
 
 
@@ -146,7 +145,7 @@ def _some(names: Sequence[str], most: int = 12) -> str:
 def _templated(
     sources: Sequence[str], limit: str | None, hosts: Mapping[str, Mapping[str, Any]]
 ) -> tuple[Mapping[str, Mapping[str, Any]], Mapping[str, str]]:
-    """The hosts' variables, those that matter here worked out by Ansible where they are templates or vaulted."""
+    """The hosts' variables. Ansible evaluates those that are used here and are templates or vaulted."""
     ours = [name for names in _NAMES.values() for name in names] + [GENERATION, LABELS, PEER_ADDRESS]
     open_names = [n for n in ours if any(_needs_ansible(v.get(n)) for v in hosts.values())]
     if not open_names:
@@ -168,53 +167,53 @@ def _needs_ansible(value: Any) -> bool:
 def _host(
     name: str, variables: Mapping[str, Any], defaults: Mapping[str, Any], groups: tuple[str, ...], failed: str | None
 ) -> Host:
-    said = dict(defaults)
+    options = dict(defaults)
     for key, names in _NAMES.items():
-        given = [variables[n] for n in names if variables.get(n) is not None]
-        if given:
-            said[key] = given[-1]
-    address = str(said.get("address", name))
-    connection = str(said.get("connection", "ssh")).removeprefix("ansible.builtin.")
-    python = str(said.get("python", "auto"))
+        values = [variables[n] for n in names if variables.get(n) is not None]
+        if values:
+            options[key] = values[-1]
+    address = str(options.get("address", name))
+    connection = str(options.get("connection", "ssh")).removeprefix("ansible.builtin.")
+    python = str(options.get("python", "auto"))
     return Host(
         name=name,
         address=address,
         peer_address=str(variables.get(PEER_ADDRESS, address)),
         connection="local" if connection == "local" else "ssh",
-        port=_port(name, said.get("port")),
-        user=_text(said.get("user")),
-        key_file=_text(said.get("key_file")),
-        ssh_args=_ssh_args(name, said),
-        password=_text(said.get("password")),
-        become=_true(said.get("become")),
-        become_password=_text(said.get("become_password")),
+        port=_port(name, options.get("port")),
+        user=_text(options.get("user")),
+        key_file=_text(options.get("key_file")),
+        ssh_args=_ssh_args(name, options),
+        password=_text(options.get("password")),
+        become=_true(options.get("become")),
+        become_password=_text(options.get("become_password")),
         python=None if python.startswith("auto") else python,
         groups=groups,
         labels=_labels(name, variables),
-        unusable=failed or _unusable(connection, said),
+        unusable=failed or _unusable(connection, options),
     )
 
 
-def _unusable(connection: str, said: Mapping[str, Any]) -> str | None:
+def _unusable(connection: str, options: Mapping[str, Any]) -> str | None:
     if connection not in _SSH | {"local"}:
         return f"ansible_connection is {connection}; Fleetmark reaches hosts by ssh or local"
-    if not _true(said.get("become")):
+    if not _true(options.get("become")):
         return None
-    if (method := said.get("become_method", "sudo")) not in ("sudo", "ansible.builtin.sudo"):
+    if (method := options.get("become_method", "sudo")) not in ("sudo", "ansible.builtin.sudo"):
         return f"ansible_become_method is {method}; Fleetmark becomes root by sudo"
-    if (user := said.get("become_user", "root")) != "root":
+    if (user := options.get("become_user", "root")) != "root":
         return f"ansible_become_user is {user}; Fleetmark becomes root or nobody"
     return None
 
 
-def _ssh_args(name: str, said: Mapping[str, Any]) -> tuple[str, ...]:
-    """In the order in which Ansible passes them: of a repeated option OpenSSH takes the first."""
-    args = _split(name, said.get("ssh_args"))
-    if "host_key_checking" in said and not _true(said["host_key_checking"]):
+def _ssh_args(name: str, options: Mapping[str, Any]) -> tuple[str, ...]:
+    """SSH arguments in Ansible's order: OpenSSH uses the first of a repeated option."""
+    args = _split(name, options.get("ssh_args"))
+    if "host_key_checking" in options and not _true(options["host_key_checking"]):
         args += ["-o", "StrictHostKeyChecking=no"]
-    if "timeout" in said:
-        args += ["-o", f"ConnectTimeout={said['timeout']}"]
-    return (*args, *_split(name, said.get("ssh_common_args")), *_split(name, said.get("ssh_extra_args")))
+    if "timeout" in options:
+        args += ["-o", f"ConnectTimeout={options['timeout']}"]
+    return (*args, *_split(name, options.get("ssh_common_args")), *_split(name, options.get("ssh_extra_args")))
 
 
 def _split(name: str, words: Any) -> list[str]:
@@ -234,10 +233,10 @@ def _port(name: str, value: Any) -> int | None:
 
 
 def _labels(name: str, variables: Mapping[str, Any]) -> Mapping[str, str]:
-    given = variables.get(LABELS, {})
-    if not isinstance(given, dict):
-        raise FleetmarkError(f"{name}: {LABELS} is {given!r}; write a mapping, such as {{rack: r12, role: db}}")
-    labels = {str(k): _label(name, f"{LABELS}.{k}", v) for k, v in given.items()}
+    raw = variables.get(LABELS, {})
+    if not isinstance(raw, dict):
+        raise FleetmarkError(f"{name}: {LABELS} is {raw!r}; write a mapping, such as {{rack: r12, role: db}}")
+    labels = {str(k): _label(name, f"{LABELS}.{k}", v) for k, v in raw.items()}
     if variables.get(GENERATION) is not None:
         labels["gen"] = _label(name, GENERATION, variables[GENERATION])
     return labels
@@ -256,12 +255,12 @@ def _text(value: Any) -> str | None:
 
 
 def _true(value: Any) -> bool:
-    """Ansible's idea of yes."""
+    """Whether Ansible takes ``value`` for true."""
     return value is True or str(value).strip().lower() in ("yes", "true", "on", "y", "t", "1", "1.0")
 
 
 def _password_file(path: str | None) -> str | None:
-    """Ansible's password files: a script prints the password, any other file holds it."""
+    """The password of one of Ansible's password files: a script prints it, any other file holds it."""
     if not path:
         return None
     try:

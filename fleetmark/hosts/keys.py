@@ -1,4 +1,4 @@
-"""What a person types when host keys are unknown: one command for all of them."""
+"""Shows the command that adds all unknown host keys."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from rich.console import RenderableType
 from rich.text import Text
 
-from fleetmark.base.terminal import whole
+from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import count
 from fleetmark.hosts.ssh.target import UnknownKey, scans
 
 
 def unknown_keys(unknown: Sequence[UnknownKey]) -> list[RenderableType]:
-    """What adds the keys of all these hosts at once, and when not to; nothing where there are none."""
+    """The command that adds the keys of all these hosts, and when not to use it; nothing where there are none."""
     if not unknown:
         return []
     host = "the host" if len(unknown) == 1 else "each host"
     how = f"\n{count(len(unknown), 'host key')} to add: log in to {host} once with ssh and compare the fingerprint."
     if commands := scans(unknown):
         how += " Or at once, which believes whoever answers now: only where you trust the network between."
-    return [Text(how), *(whole(f"  {command}", "cyan") for command in commands)]
+    return [Text(how), *(unwrapped(f"  {command}", "cyan") for command in commands)]

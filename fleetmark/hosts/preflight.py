@@ -1,10 +1,9 @@
-"""Before anything is installed: which hosts answer, and what they are. A dead host costs its timeout once."""
+"""Before anything is installed: which hosts answer, and their facts. A dead host costs its timeout once."""
 
 from __future__ import annotations
 
 import json
 import re
-import resource
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,6 +12,7 @@ from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
+from fleetmark.base.runtime import raise_open_file_limit
 from fleetmark.hosts.agent import agent_source
 from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import Host
@@ -22,12 +22,12 @@ from parsers.facts import load, normalise
 
 PARALLEL = 64
 FACTS_TIMEOUT_S = 60.0
-WORK_DIR = "/var/tmp"  # fleetmark-UID below it is ours; survives a reboot, which /tmp may not
+WORK_DIR = "/var/tmp"  # Fleetmark uses fleetmark-UID below it; it survives a reboot, which /tmp may not
 
 _PLAIN_PATH = re.compile(r"/[\w./+@:~-]+", re.ASCII)
 
-# The first Python that Fleetmark's agent runs on reads its program from stdin; platform-python is RHEL 8's. An older
-# one leaves stdin alone and ends with 126, then the next is tried: to ask first would cost every host one Python more.
+# The first suitable Python reads the agent's program from stdin; platform-python is RHEL 8's. An older one does not
+# read stdin and ends with 126; then the next is tried. A separate check would start one more Python on every host.
 _FIND_PYTHON = """
 run='import sys
 if sys.version_info < (3, 6): sys.exit(126)
@@ -44,7 +44,7 @@ echo "no Python 3.6 or later" >&2; exit 127
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """One host after the preflight: its facts, or why there are none. ``reach`` stays open for what comes next."""
+    """One host after the preflight: its facts, or the reason why there are none. ``reach`` stays open."""
 
     host: Host
     reach: Reach | None = None
@@ -62,15 +62,14 @@ def check_hosts(
     timeout_s: float = 10.0,
     heard: Callable[[Checked], None] = lambda _: None,
 ) -> list[Checked]:
-    """Facts of every host, in the order given; ``heard`` is called as each answers or gives up."""
+    """Facts of every host, in the order of ``hosts``; ``heard`` is called as each answers or fails."""
 
     def one(host: Host) -> Checked:
         checked = _check(host, probes, work_dir, timeout_s)
         heard(checked)
         return checked
 
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # a host takes three descriptors, a bastion more
+    raise_open_file_limit()
     with ThreadPoolExecutor(max_workers=min(PARALLEL, len(hosts) or 1)) as pool:
         return list(pool.map(one, hosts))
 
@@ -87,8 +86,8 @@ def _check(host: Host, probes: Sequence[str], work_dir: str, timeout_s: float) -
             words = ran.err.decode(errors="replace").strip().splitlines() or [f"exit status {ran.rc}"]
             hint = "; install python3 or set ansible_python_interpreter" if ran.rc == 127 else ""
             raise FleetmarkError(f"{words[-1]}{hint}")
-        doc = load(ran.out.strip().rpartition(b"\n")[2])  # a login script may have talked first
-        for path in (doc["python"], doc["work"]):  # they go into Ansible, which would evaluate what a host makes up
+        doc = load(ran.out.strip().rpartition(b"\n")[2])  # a login script may have printed lines before
+        for path in (doc["python"], doc["work"]):  # they become Ansible variables, which Ansible evaluates
             if not _PLAIN_PATH.fullmatch(path):
                 raise FleetmarkError(f"it names a path that Fleetmark does not trust: {path!r}")
         facts = normalise(doc, skew=doc["time"] - now, root=doc["euid"] == 0, work_dir=doc["work"])

@@ -1,4 +1,4 @@
-"""Running things on a host, here or over SSH, as oneself or as root: one small interface, whatever is behind it."""
+"""Runs commands on a host, here or over SSH, as the user or as root: one small interface for all."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ SUDO_TIMEOUT_S = 30.0  # sudo's own delays after a wrong password, and slow dire
 MAX_OUTPUT = 16 << 20  # bytes of stdout, and of stderr, that a command run to its end may print; facts are 1 MiB
 CHUNK = 1 << 20  # bytes read at once
 _KEEP_ERRORS = 64 * 1024  # bytes of stderr a long-lived process leaves for a later question
-_END_S = 2.0  # what a local process gets to end by itself once nobody listens
+_END_S = 2.0  # for a local process to end after its pipes close
 
 
 class ReachError(FleetmarkError):
-    """A host could not be reached, or not be used as asked. Begins with the host's name."""
+    """A host cannot be reached or used. The message begins with the host's name."""
 
 
 class LinkLost(ReachError):
-    """The connection was there, and went away: the host may be alive, and what runs detached on it goes on."""
+    """An open connection ended: the host may be alive, and its detached processes go on."""
 
 
 class Flood(ReachError):
-    """A host sent more than anything Fleetmark runs there would."""
+    """A host sent more output than any command of Fleetmark prints."""
 
 
 class Stalled(ReachError):
-    """A process on a host does not take what is written to it."""
+    """A process on a host does not read its input."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,34 +58,32 @@ class Channel(ABC):
         self.host = host
         self._out = bytearray()
         self._err = bytearray()
-        self._ended = False  # neither stdout nor stderr will say more
+        self._ended = False  # stdout and stderr are at their ends
 
     @abstractmethod
     def write(self, data: bytes, timeout: float | None = None) -> None:
-        """All of ``data`` to stdin. Raises ReachError when nobody reads it any more, Stalled where a host takes none of
-        it for ``timeout`` seconds.
+        """Write all of ``data`` to stdin. Raises ReachError where the process ended, Stalled where it reads nothing for
+        ``timeout`` seconds.
         """
 
     @abstractmethod
     def end_input(self) -> None:
-        """Nothing more comes on stdin."""
+        """Close stdin."""
 
     @abstractmethod
     def wait(self, timeout: float | None = None) -> int:
-        """The exit status, negative when a signal ended it.
+        """The exit status, negative when a signal ended the process.
 
-        Raises TimeoutError while it runs still, LinkLost when the link went first.
+        Raises TimeoutError while it still runs, LinkLost where the link was lost before.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the process: its pipes close, and no signal is sent over SSH. What it detached lives on."""
+        """Close the process's pipes; no signal is sent over SSH. Its detached children go on."""
 
     @abstractmethod
     def _fill(self, timeout: float | None) -> bool:
-        """Wait until there is more (at most CHUNK) in ``_out`` or ``_err``, or ``_ended`` is set; False when the time
-        is up first.
-        """
+        """Wait for bytes (at most CHUNK) in ``_out`` or ``_err``, or for the end (``_ended``). False on a timeout."""
 
     def readline(self, timeout: float | None = None, most: int = MAX_OUTPUT) -> bytes:
         """The next line of stdout with its newline; empty when the process has ended.
@@ -93,19 +91,19 @@ class Channel(ABC):
         Raises TimeoutError when none came in ``timeout`` seconds (it may be read for later), Flood for a line of more
         than ``most`` bytes, LinkLost.
         """
-        seen = 0
+        searched = 0
         deadline = _deadline(timeout)
         while True:
-            end = self._out.find(b"\n", seen)
+            end = self._out.find(b"\n", searched)
             if end >= 0 or self._ended:
                 line = bytes(self._out[: end + 1 or None])
                 del self._out[: len(line)]
                 return line
-            seen = len(self._out)
-            if seen > most:
+            searched = len(self._out)
+            if searched > most:
                 raise Flood(f"{self.host}: sent a line of more than {most >> 10} KiB")
             if not self._fill(_left(deadline)):
-                raise TimeoutError(f"{self.host}: nothing said for {timeout:g} s")
+                raise TimeoutError(f"{self.host}: no output for {timeout:g} s")
             del self._err[:-_KEEP_ERRORS]
 
     def lines(self, timeout: float | None = None, most: int = MAX_OUTPUT) -> Iterator[bytes]:
@@ -114,7 +112,7 @@ class Channel(ABC):
             yield line
 
     def errors(self) -> str:
-        """What it said on stderr so far, its end where that was long."""
+        """The output on stderr so far, its end where that is long."""
         return self._err.decode(errors="replace").strip()
 
     def read_all(self, deadline: float | None) -> tuple[bytes, bytes]:
@@ -132,17 +130,17 @@ class Channel(ABC):
             raise Flood(f"{self.host}: sent more than {MAX_OUTPUT >> 20} MiB where Fleetmark asked for little")
 
     def become(self, mark: str, password: str | None) -> None:
-        """Get past a sudo that was started by ``_sudo``: until its command runs, with all before that forgotten.
+        """Answer a sudo that was started by ``_sudo`` until its command runs; drop all stderr before that.
 
-        Raises ReachError with sudo's words when it refuses.
+        Raises ReachError with sudo's message where it refuses.
         """
         asks, starts = f"{mark}?".encode(), f"{mark}!".encode()
         deadline = _deadline(SUDO_TIMEOUT_S)
-        asked = 0
+        prompts = 0
         while starts not in self._err:
-            if self._err.count(asks) > asked:
-                asked += 1
-                if asked > 1:
+            if self._err.count(asks) > prompts:
+                prompts += 1
+                if prompts > 1:
                     raise ReachError(f"{self.host}: sudo does not take the password; check ansible_become_password")
                 self.write(f"{password}\n".encode())
                 continue
@@ -155,7 +153,7 @@ class Channel(ABC):
 
 
 class Reach(ABC):
-    """A way to one host. Opens its connection when first used, keeps it, and may be used again after ``close``."""
+    """Runs commands on one host. Opens its connection at the first use, and again after ``close``."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -163,18 +161,18 @@ class Reach(ABC):
     @property
     @abstractmethod
     def is_root(self) -> bool:
-        """Whether it works as root already, so that no sudo is needed."""
+        """Whether the user is root, so that no sudo is needed."""
 
     @abstractmethod
     def close(self) -> None:
-        """Give up the connection; nothing on the host is killed."""
+        """Close the connection; nothing on the host is killed."""
 
     @abstractmethod
     def _start(self, argv: Sequence[str]) -> Channel:
         """A process on the host, with pipes for its standard streams."""
 
     def open(self, argv: Sequence[str], *, sudo: bool = False) -> Channel:
-        """Start a process that lives long, as root with ``sudo``. Raises ReachError."""
+        """Start a long-lived process, as root with ``sudo``. Raises ReachError."""
         if not sudo or self.is_root:
             return self._start(argv)
         mark = f"fleetmark-{secrets.token_hex(8)}"
@@ -187,9 +185,9 @@ class Reach(ABC):
         return channel
 
     def run(self, argv: Sequence[str], stdin: bytes = b"", timeout: float = 60.0, sudo: bool = False) -> Ran:
-        """Run a command to its end, and to the end of its output: what it leaves behind must not hold its pipes.
+        """Run a command to its end, and to the end of its output: a background process of it must not hold its pipes.
 
-        Raises ReachError, also when it takes longer than ``timeout`` seconds, connecting not counted; LinkLost.
+        Raises ReachError, also where it takes longer than ``timeout`` seconds without connecting; LinkLost.
         """
         channel = self.open(argv, sudo=sudo)
         try:
@@ -227,8 +225,8 @@ class LocalReach(Reach):
 class _LocalChannel(Channel):
     def __init__(self, host: str, argv: Sequence[str]) -> None:
         super().__init__(host)
-        # In a process group of its own, a Ctrl-C at the terminal is for us alone to act on; in the same session, sudo
-        # still knows who has given a password at this terminal.
+        # A process group of its own keeps Ctrl-C at the terminal away from it. It stays in the session, so that sudo
+        # remembers a password that was typed at this terminal.
         try:
             self._process = subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, process_group=0
@@ -264,9 +262,9 @@ class _LocalChannel(Channel):
         try:
             self._process.wait(_END_S)
         except subprocess.TimeoutExpired:
-            with contextlib.suppress(PermissionError):  # root's, by sudo: it goes when its pipes do
-                self._process.terminate()  # this process alone, never its group: a job it detached is not ours to end
-        # A pipe is closed when nobody reads it: its number might be another file's by then.
+            with contextlib.suppress(PermissionError):  # a process of root, by sudo: it ends when its pipes close
+                self._process.terminate()  # this process alone, never its group: a detached job goes on
+        # Pipes are closed only while no thread reads them: a closed descriptor's number can be reused.
         if self._reading.acquire(timeout=_END_S):
             for pipe in (self._process.stdout, self._process.stderr):
                 if pipe:
@@ -290,20 +288,20 @@ class _LocalChannel(Channel):
 
 
 def _sudo(argv: Sequence[str], mark: str, *, ask: bool) -> list[str]:
-    """``argv`` as root. On stderr comes MARK? when sudo wants the password and MARK! when the command begins: only so
-    is it known to whom what is written to stdin goes, and whose the exit status is.
+    """``argv`` as root. Stderr shows MARK? when sudo asks for the password and MARK! when the command begins: this
+    tells who reads stdin, and whose the exit status is.
     """
     how = ["-S", "-p", f"{mark}?"] if ask else ["-n"]
     return ["sudo", "-H", *how, "--", "/bin/sh", "-c", 'printf %s "$0" >&2; exec "$@"', f"{mark}!", *argv]
 
 
-def _sudo_refused(said: str) -> str:
-    words = [line.strip() for line in said.splitlines() if line.strip()]
+def _sudo_refused(stderr: str) -> str:
+    words = [line.strip() for line in stderr.splitlines() if line.strip()]
     if any("password is required" in w for w in words):
         return "sudo needs a password; set ansible_become_password, or allow sudo without one there"
     if any("not found" in w for w in words):
         return "there is no sudo there; log in as root, or install it"
-    return f"sudo refuses: {words[-1].removeprefix('sudo: ')}" if words else "sudo ended without a word"
+    return f"sudo refuses: {words[-1].removeprefix('sudo: ')}" if words else "sudo ended without a message"
 
 
 def _feed(channel: Channel, data: bytes) -> None:
@@ -312,7 +310,7 @@ def _feed(channel: Channel, data: bytes) -> None:
             channel.write(data)
         channel.end_input()
     except ReachError:
-        pass  # it ended without reading all of it, as it may: its exit status tells
+        pass  # it may end without reading all input: its exit status shows whether it failed
 
 
 def _short(argv: Sequence[str]) -> str:

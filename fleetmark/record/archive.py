@@ -38,7 +38,7 @@ from fleetmark.record.documents import (
     CampaignHead,
     Job,
     KeptStep,
-    Planned,
+    Scheduled,
     TelemetryPart,
     as_line,
     event_of,
@@ -88,7 +88,7 @@ class Archive:
 
     @classmethod
     def create(
-        cls, root: Path, campaign_id: str, campaign: Mapping[str, Any], hosts: Mapping[str, Planned] | None = None
+        cls, root: Path, campaign_id: str, campaign: Mapping[str, Any], hosts: Mapping[str, Scheduled] | None = None
     ) -> Archive:
         """A new campaign under ``root`` with the facts and jobs of ``hosts``: all of it, by one rename, or nothing.
 
@@ -101,9 +101,9 @@ class Archive:
             draft, lock = make_draft(root, campaign_id)
             try:
                 new = cls(draft)
-                for host, planned in (hosts or {}).items():
-                    new._write(f"facts/{safe_name(host)}.json", planned.facts)
-                    new._write(f"jobs/{safe_name(host)}.json", planned.job)
+                for host, scheduled in (hosts or {}).items():
+                    new._write(f"facts/{safe_name(host)}.json", scheduled.facts)
+                    new._write(f"jobs/{safe_name(host)}.json", scheduled.job)
                 new._write("campaign.json", json.dumps({"schema": SCHEMA, **campaign}, indent=1))
                 if archive.path.exists():
                     raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
@@ -352,7 +352,7 @@ class Archive:
             for kind in ("facts", "jobs"):
                 file = self.path / kind / f"{safe_name(host)}.json"
                 if (self._head(file), self._tail(file, 2).rstrip()[-1:]) != (b"{", b"}"):
-                    raise FleetmarkError(f"{file}: missing, cut or damaged; `fleetmark run --resume` plans a job again")
+                    raise FleetmarkError(f"{file}: missing, cut or damaged; `fleetmark run --resume` makes a job again")
         file = self.path / "measurements.parquet"
         if os.path.lexists(file) and self._tail(file, 4) != b"PAR1":
             raise FleetmarkError(f"{file}: no whole Parquet file; `fleetmark parse` makes it anew from raw")
@@ -384,7 +384,7 @@ class Archive:
 
         Of one whose step.json is damaged, the job says what it was, or else its folder's name does.
         """
-        planned: dict[str, dict[Path, Mapping[str, Any]]] = {}
+        scheduled: dict[str, dict[Path, Mapping[str, Any]]] = {}
         for folder in sorted((self.path / "raw").glob("*/*/*/*")):
             if folder.name.startswith("."):  # half written when a controller died
                 continue
@@ -393,9 +393,9 @@ class Archive:
                 step = self.step(folder)
             except FleetmarkError:
                 host = unquote(folder.relative_to(self.path / "raw").parts[0])
-                if host not in planned:
-                    planned[host] = self._folders(host)
-                step = planned[host].get(folder) or self._by_name(folder)
+                if host not in scheduled:
+                    scheduled[host] = self._folders(host)
+                step = scheduled[host].get(folder) or self._by_name(folder)
             yield folder, step
 
     def _folders(self, host: str) -> dict[Path, Mapping[str, Any]]:

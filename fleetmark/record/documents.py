@@ -55,7 +55,7 @@ class KeptStep(RootModel[Kept]):
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class Scheduled:
     """A host's facts and its job, as the documents that a campaign keeps of them."""
 
     facts: str

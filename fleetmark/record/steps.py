@@ -1,4 +1,4 @@
-"""What a plan is made of: commands on hosts, who meets whom, and what cannot run. Types only."""
+"""What a schedule is made of: commands on hosts, who meets whom, and what cannot run. Types only."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Refusal:
 
 
 @dataclass(slots=True)
-class HostPlan:
+class HostSchedule:
     """What one host will do, what it cannot (workload to reason), and what was refused of the rest."""
 
     host: str
@@ -99,7 +99,7 @@ class HostPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    hosts: Mapping[str, HostPlan]
+class Schedule:
+    hosts: Mapping[str, HostSchedule]
     exchanges: tuple[Exchange, ...]
     settings: Mapping[str, Mapping[str, Any]]  # workload -> what suite and command line set

@@ -13,11 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark.base.facts import Facts
-from fleetmark.base.terminal import whole
+from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import count
 from fleetmark.base.units import human
 from fleetmark.campaign.resolve import is_present
-from fleetmark.campaign.schedule import Settings, make_plan, probes, settings_of
+from fleetmark.campaign.schedule import Settings, make_schedule, probes, settings_of
 from fleetmark.hosts.inventory import Host, load_inventory
 from fleetmark.hosts.keys import unknown_keys
 from fleetmark.hosts.preflight import check_hosts
@@ -64,7 +64,7 @@ def survey(
     timeout_s: float,
     console: Console,
 ) -> list[Entry]:
-    """Ask every host; plan the suite on those that answered, running nothing."""
+    """Ask every host; schedule the suite on those that answered, running nothing."""
     suite = load_suite(suite_name)
     settings_of(suite, settings)  # bad settings are refused before any host is asked
     found = load_inventory(list(inventory), limit)
@@ -75,15 +75,17 @@ def survey(
         if c.reach:
             c.reach.close()
     able = [(c.host, c.facts) for c in checked if c.facts]
-    plan = make_plan(able, suite, settings, campaign="survey", seed=0, repeats=None)
+    schedule = make_schedule(able, suite, settings, campaign="survey", seed=0, repeats=None)
     return [
         Entry(
             c.host,
             c.facts,
             c.reason,
-            dict(plan.hosts[c.host.name].skipped) if c.facts else {},
-            tuple(f"{no.workload} {no.case} {no.reason}" for no in plan.hosts[c.host.name].refused) if c.facts else (),
-            tuple(d.workload for d in plan.hosts[c.host.name].deploy if not is_present(d.provides, c.facts))
+            dict(schedule.hosts[c.host.name].skipped) if c.facts else {},
+            tuple(f"{no.workload} {no.case} {no.reason}" for no in schedule.hosts[c.host.name].refused)
+            if c.facts
+            else (),
+            tuple(d.workload for d in schedule.hosts[c.host.name].deploy if not is_present(d.provides, c.facts))
             if c.facts
             else (),
             c.unknown_key,
@@ -99,16 +101,16 @@ def table(entries: Sequence[Entry], width: int) -> RenderableType:
     if silent:
         do = "does" if len(silent) == 1 else "do"
         parts.append(Text(f"\n{len(silent)} of {count(len(entries), 'host')} {do} not answer:", style="bold red"))
-        parts += [whole(f"  {e.host.name}: {_reason(e)}") for e in silent]
+        parts += [unwrapped(f"  {e.host.name}: {_reason(e)}") for e in silent]
         parts += unknown_keys([e.unknown_key for e in silent if e.unknown_key])
     skipped = _by_name((f"{workload} {why}", e) for e in entries for workload, why in e.skipped.items())
     if skipped:
         parts.append(Text("\nwould be skipped:", style="bold"))
-        parts += [whole(f"  {line}") for line in skipped]
+        parts += [unwrapped(f"  {line}") for line in skipped]
     refused = [line for e in entries for line in e.refused]
     if refused:
         parts.append(Text("\nwould be refused:", style="bold"))
-        parts += [whole(f"  {line}") for line in refused]
+        parts += [unwrapped(f"  {line}") for line in refused]
     notes = _by_name((note, e) for e in entries if e.facts for note in e.facts.notes)
     if notes:
         parts.append(Text("\nnotes:", style="bold"))

@@ -127,7 +127,7 @@ def _clashes(sides: Sequence[Side]) -> Mapping[str, str]:
     for title, of in pd.concat([s.benchmarks for s in sides]).groupby(level=0):
         units, ways = (sorted(set(of[key])) for key in ("unit", "better"))
         if what := at_odds(units, ways):
-            told = units if what == "units" else [Better(way).told or way for way in ways]
+            told = units if what == "units" else [Better(way).phrase or way for way in ways]
             found[str(title)] = f"{what} clash: {', '.join(told)}"
     return found
 

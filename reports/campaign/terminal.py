@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark.base.measurement import Status
-from fleetmark.base.terminal import whole
+from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import count
 from fleetmark.record.figures.summary import METRIC
 from fleetmark.record.results import Results, status_counts
@@ -53,7 +53,7 @@ def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
     shown += [_problem(p) for p in found[:MOST_PROBLEMS]]
     if len(found) > MOST_PROBLEMS:
         shown.append(Text(f"{count(len(found) - MOST_PROBLEMS, 'further cause')}{' on the page' if page else ''}"))
-    shown += [whole(fmt.clean(note)) for note in results.campaign.notes]
+    shown += [unwrapped(fmt.clean(note)) for note in results.campaign.notes]
     shown.append(Text())
     if not results.campaign.finished:
         shown.append(_pair("not finished, go on", resume_command(results)))
@@ -111,9 +111,9 @@ def _problem(problem: Problem) -> RenderableType:
     of = f" of {fmt.clean(', '.join(problem.workloads))}" if problem.workloads else ""
     head = Text("  ").append(str(problem.status), style=_STYLE[problem.status])
     head.append(f" {count(problem.runs, 'run')}{of} on {where}" if problem.runs else f" {where}")
-    reason = whole(f"    {fmt.clean(problem.reason)}")  # it may name a command too
+    reason = unwrapped(f"    {fmt.clean(problem.reason)}")  # it may name a command too
     advice = Padding(Text(f"{problem.advice}:", style="dim"), (0, 0, 0, 4))
-    return Group(head, reason, advice, whole(f"    {fmt.clean(problem.command)}", "cyan"))
+    return Group(head, reason, advice, unwrapped(f"    {fmt.clean(problem.command)}", "cyan"))
 
 
 def _some(names: tuple[str, ...], most: int = 4) -> str:
@@ -127,4 +127,4 @@ def _short(name: str, width: int = 28) -> str:
 
 
 def _pair(name: str, value: str) -> Text:
-    return whole(f"{name}: ", "dim").append(fmt.clean(value), style="not dim")
+    return unwrapped(f"{name}: ", "dim").append(fmt.clean(value), style="not dim")

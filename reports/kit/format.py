@@ -109,7 +109,7 @@ def point(metric: str, subject: str, label_text: str, standing: str) -> str:
 
 def better(value: str) -> str:
     """``higher is better``; empty for what only describes."""
-    return Better(value).told
+    return Better(value).phrase
 
 
 def duration(seconds: float) -> str:

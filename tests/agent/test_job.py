@@ -362,7 +362,7 @@ def test_the_agent_runs_on_python_3_6(tmp_path: Path) -> None:
 
 
 def test_a_mounted_device_is_refused_by_the_kernel(tmp_path: Path) -> None:
-    """The plan never names a device in use; should one be mounted since, the step does not begin."""
+    """The schedule never names a device in use; should one be mounted since, the step does not begin."""
     if os.geteuid() != 0:
         pytest.skip("needs root: makes a loop device")
     image = tmp_path / "disk.img"

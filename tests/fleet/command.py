@@ -1,4 +1,4 @@
-"""``fleetmark run`` as its users type it, against the tests' own fleet, and what stands on record afterwards."""
+"""``fleetmark run`` as users type it, against the tests' fleet, and its record afterwards."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Command:
             start_new_session=True,
         )
 
-    def said(self) -> str:
+    def output(self) -> str:
         return (self.root / "out.txt").read_text()
 
     @property
@@ -68,7 +68,7 @@ class Command:
     def until(self, what: Callable[[], bool], patience: float = 60) -> None:
         deadline = time.monotonic() + patience
         while not what():
-            assert time.monotonic() < deadline, f"not within {patience} s; the command said:\n{self.said()}"
+            assert time.monotonic() < deadline, f"not within {patience} s; the command said:\n{self.output()}"
             time.sleep(0.1)
 
 

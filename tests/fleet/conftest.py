@@ -1,4 +1,4 @@
-"""Four real SSH hosts for a test session, always taken down again; ``fleetmark`` over them; an ordinary user of theirs."""
+"""Four real SSH hosts for a test session, always taken down again; ``fleetmark`` over them; an ordinary user on them."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Fleet:
         return self._call("exec", host, *argv, input=input, check=check)
 
     def cut(self, host: str) -> None:
-        """Pull the host's network cable: what is sent either way vanishes."""
+        """Pull the host's network cable: packets in both directions are lost."""
         self._call("cut", host)
 
     def heal(self, host: str) -> None:
@@ -116,7 +116,7 @@ class Fleet:
         self._call("heal", host)
 
     def off(self, host: str) -> None:
-        """Cut the power: every process dies and no one is told."""
+        """Cut the power: every process dies, and no peer gets a message."""
         self._call("off", host)
 
     def on(self, host: str) -> None:

@@ -1,4 +1,4 @@
-"""Hosts that lie: their Python runs Fleetmark's agent, but what it says is the liar's."""
+"""Hosts that lie: their Python runs Fleetmark's agent with false output."""
 
 from __future__ import annotations
 

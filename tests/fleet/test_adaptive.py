@@ -1,4 +1,4 @@
-"""Repeats until they suffice, over real SSH: what is not needed is dropped on the hosts, and not owed afterwards."""
+"""Adaptive repeats over real SSH: steps that are not needed are dropped on the hosts, and not owed afterwards."""
 
 from __future__ import annotations
 

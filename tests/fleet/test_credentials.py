@@ -1,4 +1,4 @@
-"""Credentials of a download reach the server they are for, and no record, screen, command line or host; a kill changes nothing."""
+"""Credentials of a download reach only their server: no record, screen, command line or host has them, even after a kill."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEAKS = [w.encode() for w in (NAME, PASSWORD, "S3cr3t%2Fof%25tests", TOKEN)]
 
 
 class Server:
-    """A server that hands out a stream.c to those who log in and bring a token; ``hold`` lets nobody have it yet."""
+    """A server with a stream.c for clients with a log-in and a token; ``hold`` delays its answers."""
 
     def __init__(self) -> None:
         # The kernels take size and passes from the command line; the official stream.c has them compiled in.
@@ -35,19 +35,19 @@ class Server:
             source + "\n#define S_(x) #x\n#define S(x) S_(x)\nint main(void)\n{\n"
             '    char *v[] = {"stream", S(STREAM_ARRAY_SIZE), S(NTIMES), 0};\n    return with(3, v);\n}\n'
         ).encode()
-        self.asked, self.hold = threading.Event(), threading.Event()
+        self.requested, self.hold = threading.Event(), threading.Event()
         self.hold.set()
         server = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                wanted = "Basic " + base64.b64encode(f"{NAME}:{PASSWORD}".encode()).decode()
-                if self.headers.get("Authorization") != wanted or f"token={TOKEN}" not in self.path:
+                authorization = "Basic " + base64.b64encode(f"{NAME}:{PASSWORD}".encode()).decode()
+                if self.headers.get("Authorization") != authorization or f"token={TOKEN}" not in self.path:
                     self.send_response(401)
                     self.send_header("WWW-Authenticate", 'Basic realm="x"')
                     self.end_headers()
                     return
-                server.asked.set()
+                server.requested.set()
                 server.hold.wait(60)
                 self.send_response(200)
                 self.end_headers()
@@ -65,18 +65,18 @@ class Server:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    made = Server()
-    yield made
-    made.hold.set()
-    made.http.shutdown()
-    made.http.server_close()
+    server = Server()
+    yield server
+    server.hold.set()
+    server.http.shutdown()
+    server.http.server_close()
 
 
 class Watch:
-    """Looks at every command line on this machine, those of the fleet's hosts included, for what must not be there."""
+    """Watches all command lines on this machine, those of the fleet's hosts included, for credentials."""
 
     def __init__(self) -> None:
-        self.seen: set[str] = set()
+        self.exposed: set[str] = set()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
 
@@ -96,7 +96,7 @@ class Watch:
                 except OSError:
                     continue  # gone meanwhile
                 if any(leak in words for leak in LEAKS):
-                    self.seen.add(words.replace(b"\0", b" ").decode(errors="replace")[:300])
+                    self.exposed.add(words.replace(b"\0", b" ").decode(errors="replace")[:300])
 
 
 class Here:
@@ -137,14 +137,14 @@ class Here:
 
     def holds(self, *folders: str, words: list[bytes] = LEAKS) -> list[str]:
         """The files below ``folders`` that hold, or are named by, one of ``words``."""
-        found = []
+        files = []
         for file in (f for folder in folders for f in (self.root / folder).rglob("*")):
             held = str(file).encode() + (file.read_bytes() if file.is_file() else b"")
-            found += [str(file)] if any(word in held for word in words) else []
-        return found
+            files += [str(file)] if any(word in held for word in words) else []
+        return files
 
     def on_hosts(self) -> str:
-        """What the hosts have of it on disk."""
+        """The files with credentials on the hosts' disks."""
         word = NAME  # beside every other
         script = f"grep -rlE '{word}|{TOKEN}|S3cr3t' /var/tmp /tmp /root/.ansible /var/log 2>/dev/null; true"
         return "".join(self.fleet.exec(h, ["sh", "-c", script]).stdout for h in self.fleet.names)
@@ -164,11 +164,11 @@ def test_credentials_go_to_their_server_and_nowhere_else(here: Here) -> None:
     assert "2 passed of 2 runs" in done.stdout
     assert here.holds("results", "tmp", "cache") == []
     assert not any(leak.decode() in done.stdout + done.stderr for leak in LEAKS)
-    assert watch.seen == set()
+    assert watch.exposed == set()
     assert here.on_hosts() == ""
-    asked = json.loads(next((here.root / "results").glob("*/campaign.json")).read_text())
+    campaign = json.loads(next((here.root / "results").glob("*/campaign.json")).read_text())
     shown = f"http://***@127.0.0.1:{here.server.http.server_port}/stream.c?token=***"
-    assert asked["settings"]["stream"]["source"] == shown
+    assert campaign["settings"]["stream"]["source"] == shown
 
 
 def test_refused_credentials_are_not_repeated(here: Here) -> None:
@@ -203,7 +203,7 @@ def test_a_killed_controller_leaves_no_environment_and_the_credentials_are_given
         stderr=subprocess.DEVNULL,
     )
     try:
-        assert here.server.asked.wait(60), "nobody fetched it"
+        assert here.server.requested.wait(60), "nobody fetched it"
         assert list((here.root / "tmp").glob("fleetmark-ansible-*")), "Ansible's folder is there while it works"
     finally:
         process.send_signal(signal.SIGKILL)

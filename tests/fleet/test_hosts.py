@@ -1,4 +1,4 @@
-"""The fleet itself: hosts are apart from the machine and from one another, and break as real ones do."""
+"""The fleet itself: hosts are isolated from the machine and from one another, and fail as real ones do."""
 
 from __future__ import annotations
 

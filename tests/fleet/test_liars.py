@@ -1,4 +1,4 @@
-"""Real hosts whose agent lies: each costs itself, and nothing of it reaches another host or stays in the way."""
+"""Real hosts whose agent lies: each loses only itself, and nothing of it reaches another host or stays behind."""
 
 from __future__ import annotations
 
@@ -110,7 +110,11 @@ def test_a_lying_agent_costs_its_own_host(
             assert of(tmp_path, host) == {("passed", "")}
     for host, (_, why) in lies.items():
         (outcome,) = {o for o in of(tmp_path, host) if o[0] != "passed"}
-        expected = f"{host} sent what is no reply (" if why else "its agent says that all is done, and has not sent all"
+        expected = (
+            f"{host} sent an invalid reply ("
+            if why
+            else "its agent reports the end of its job, and has not sent all steps"
+        )
         assert outcome[0] == "lost" and outcome[1].startswith(expected) and (why or "") in outcome[1]
     done = fleetmark(tmp_path, "run", "--resume", "last", rc=0)  # honest again
     assert {o["status"] for o in outcomes(tmp_path)} == {"passed"}, done.stdout
@@ -124,12 +128,12 @@ def test_a_servers_words_are_never_orders_of_its_client(fleet: Fleet, tmp_path: 
     with liars(fleet, {"h1": ("follow", EVIL_SERVER)}, inventory):
         done = fleetmark(tmp_path, "run", "-i", str(inventory), "--limit", "h1,h2", "--suite", str(suite), rc=1)
     for host in ("h1", "h2"):
-        there = fleet.exec(
+        listing = fleet.exec(
             host,
             ["sh", "-c", "ls /PWNED /etc/profile.d/evil.sh; find /var/tmp/fleetmark-0 -name '*evil*'"],
             check=False,
         )
-        assert there.stdout == ""
+        assert listing.stdout == ""
     ((status, reason),) = of(tmp_path, "h2")
     assert status == "lost" and "h1" in reason
     assert "\x1b" not in done.stdout

@@ -88,7 +88,7 @@ def suite(command: Command, *, also: str = "", **settings: Any) -> list[str]:
     return ["--suite", str(file)]
 
 
-def given(archive: Path) -> dict[str, str]:
+def tarball_settings(archive: Path) -> dict[str, str]:
     return {"tarball": str(archive), "sha256": hashlib.sha256(archive.read_bytes()).hexdigest()}
 
 
@@ -116,7 +116,7 @@ def loads(fleet: Fleet, host: str) -> list[str]:
 def test_every_mode_as_root_with_msr_loaded_for_the_run_or_there_already(command: Command, archive: Path) -> None:
     fleet = command.fleet
     fleet.exec("h2", ["sh", "-c", ": >/var/log/modprobe"])
-    done = command.run(*suite(command, **given(archive), modes=EVERY))
+    done = command.run(*suite(command, **tarball_settings(archive), modes=EVERY))
     assert done.returncode == 0, done.stdout + done.stderr
     for host in ("h1", "h2", "h4"):
         assert outcomes(command, host) == dict.fromkeys(EVERY, ("passed", ""))
@@ -142,8 +142,8 @@ def test_every_mode_as_root_with_msr_loaded_for_the_run_or_there_already(command
     assert fleet.exec("h1", ["ls", "/sys/module"]).stdout == ""
     assert loads(fleet, "h2") == [], "a module that was there is left alone"
     assert fleet.exec("h2", REGISTER).stdout.strip() == AS_IT_WAS
-    kept = fleet.exec("h2", ["sh", "-c", "ls /var/tmp/fleetmark-0/tools/mlc-*"]).stdout.split()
-    assert kept == ["mlc", "run.py"], "the tarball does not stay"
+    files = fleet.exec("h2", ["sh", "-c", "ls /var/tmp/fleetmark-0/tools/mlc-*"]).stdout.split()
+    assert files == ["mlc", "run.py"], "the tarball does not stay"
 
 
 def test_an_ordinary_user_gets_random_latencies_from_a_tarball_by_url(
@@ -155,7 +155,7 @@ def test_an_ordinary_user_gets_random_latencies_from_a_tarball_by_url(
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), serve) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{server.server_port}/{archive.name}"
-        words = suite(command, tarball=url, sha256=given(archive)["sha256"].upper(), modes=EVERY)
+        words = suite(command, tarball=url, sha256=tarball_settings(archive)["sha256"].upper(), modes=EVERY)
         done = as_ops(ordinary, command, *words, "--limit", "h1")
         server.shutdown()
     assert done.returncode == 0, done.stdout + done.stderr
@@ -173,7 +173,9 @@ def test_mlc_that_breaks_fails_by_name_and_the_prefetchers_are_put_back(command:
     for host, ill in zip(fleet.names, ("hang", "stubborn", "crash", "cut"), strict=True):
         put(fleet, host, "/etc/mlc_standin", ill)
     try:
-        done = command.run(*suite(command, **given(archive), modes=["latency_matrix"], timeout=2, also="selftest"))
+        done = command.run(
+            *suite(command, **tarball_settings(archive), modes=["latency_matrix"], timeout=2, also="selftest")
+        )
     finally:
         become(fleet, "h3", "AuthenticAMD")
     assert done.returncode == 1
@@ -185,9 +187,9 @@ def test_mlc_that_breaks_fails_by_name_and_the_prefetchers_are_put_back(command:
     assert why["h4"][1].startswith("mlc line 7: expected figures under the heading of idle latencies")
     assert all(len(reason.splitlines()) == 1 for _, reason in why.values())
 
-    said = "MLC left the prefetchers of 1 CPUs changed; they are as they were before\n"
+    note = "MLC left the prefetchers of 1 CPUs changed; they are as they were before\n"
     for host in ("h1", "h2", "h3"):
-        assert said in (command.campaign / "raw" / host / "mlc/latency_matrix/0/stderr").read_text()
+        assert note in (command.campaign / "raw" / host / "mlc/latency_matrix/0/stderr").read_text()
     for host in ("h2", "h3"):
         assert fleet.exec(host, REGISTER).stdout.strip() == AS_IT_WAS
     assert loads(fleet, "h1") == ["msr 428", "-r msr"]
@@ -225,7 +227,7 @@ def test_a_host_without_mlc_says_what_it_lacks(command: Command, tmp_path: Path)
 
 def test_a_tarball_without_mlc_fails_by_name(command: Command, tmp_path: Path) -> None:
     other = tarball.make(tmp_path / "mlc_v3.11b.tgz", ["Windows/mlc.exe", "Linux/redist.txt"])
-    done = command.run(*suite(command, **given(other), modes=["idle_latency"]), "--limit", "h1")
+    done = command.run(*suite(command, **tarball_settings(other), modes=["idle_latency"]), "--limit", "h1")
     assert done.returncode == 1
     status, reason = outcomes(command, "h1")["idle_latency"]
     assert status == "failed"
@@ -233,7 +235,7 @@ def test_a_tarball_without_mlc_fails_by_name(command: Command, tmp_path: Path) -
 
 
 def test_a_wrong_checksum_is_refused_before_any_host_is_touched(command: Command, archive: Path) -> None:
-    right = given(archive)["sha256"]
+    right = tarball_settings(archive)["sha256"]
     for sha256, words in (("1" * 64, f"has sha256 {right}, not {'1' * 64}"), ("", f"has sha256 {right}")):
         done = command.run(*suite(command, tarball=str(archive), sha256=sha256))
         assert done.returncode == 2

@@ -76,22 +76,22 @@ def test_all_four_scenarios_are_measured_by_the_real_loadgen(measured: Command) 
 
 def test_what_was_run_is_on_record(measured: Command) -> None:
     folder = raw(measured, "small-Server-2s")
-    told = json.loads((folder / "harness.json").read_text())
-    assert (told["instances"], told["threads"], told["batch"], told["short"]) == (1, 1, 8, True)
-    assert told["versions"]["mlcommons-loadgen"] == "6.0.17"
-    assert [p["qps"] for p in told["probes"]]
-    assert told["attempts"][-1]["qps"] > 0
+    report = json.loads((folder / "harness.json").read_text())
+    assert (report["instances"], report["threads"], report["batch"], report["short"]) == (1, 1, 8, True)
+    assert report["versions"]["mlcommons-loadgen"] == "6.0.17"
+    assert [p["qps"] for p in report["probes"]]
+    assert report["attempts"][-1]["qps"] > 0
     detail = (folder / "mlperf_log_detail.txt").read_text()
     records = {}
     for line in detail.splitlines():
         record = json.loads(line.removeprefix(":::MLLOG "))
         records[record["key"]] = record["value"]
     assert records["effective_test_mode"] == "PerformanceOnly"
-    assert records["effective_performance_sample_count"] == told["samples"]
+    assert records["effective_performance_sample_count"] == report["samples"]
     facts = json.loads((measured.campaign / "facts" / "h1.json").read_text())["facts"]
     caches = [c for c in facts["cpu"]["caches"] if c["type"] != "instruction"]
     largest = sum(c["size"] * c["instances"] for c in caches if c["level"] == max(d["level"] for d in caches))
-    assert told["samples"] * 3 * 64 * 64 * 4 >= 2 * largest
+    assert report["samples"] * 3 * 64 * 64 * 4 >= 2 * largest
     assert records["result_validity"] == "VALID"
 
 
@@ -122,12 +122,12 @@ for name in sys.argv[1:]:
 
 def test_the_networks_are_those_of_the_papers(measured: Command) -> None:
     """Weights and multiplications, as published: 25.6 million and 4.1 billion for ResNet-50 v1.5, 109 million for BERT."""
-    told = measured.fleet.exec(
+    networks = measured.fleet.exec(
         "h1",
         ["sh", "-c", f"cd {TOOLS}/mlperf_inference-*/ && PYTHONPATH=packages/py:. exec python3 - resnet50 bert-base"],
         input=LOOK,
     )
-    resnet, bert = told.stdout.splitlines()
+    resnet, bert = networks.stdout.splitlines()
     running = 2 * 26560  # means and variances, which batch normalisation has besides its 25557032 trained weights
     assert resnet == f"{25557032 + running} 4089184256 (4,) True"
     layer = 4 * 384 * 768**2 + 2 * 384**2 * 768 + 2 * 384 * 768 * 3072

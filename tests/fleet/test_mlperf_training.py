@@ -111,8 +111,8 @@ def test_five_runs_make_an_olympic_mean_that_says_it_is_unverified(command: Comm
     assert seeds["h1"].tolist() == seeds["h2"].tolist() == [11, 12, 13, 14, 15]
     assert set(frame.query("metric == 'epochs_to_train'")["value"]) == {4}
 
-    told = json.loads(report(command, "--format", "json"))
-    means = {m["host"]: m for m in told["measurements"] if m["metric"] == "olympic_mean"}
+    document = json.loads(report(command, "--format", "json"))
+    means = {m["host"]: m for m in document["measurements"] if m["metric"] == "olympic_mean"}
     assert means["h1"]["value"] == pytest.approx((1.00 + 1.03 + 1.10) / 3 * ONE, abs=0.01)
     # The run that gave up is the slowest of h2's, and dropped.
     assert means["h2"]["value"] == pytest.approx((1.00 + 1.03 + 1.40) / 3 * ONE, abs=0.01)
@@ -124,8 +124,8 @@ def test_five_runs_make_an_olympic_mean_that_says_it_is_unverified(command: Comm
 
     files = raw(command, "h1", "retinanet", 3)
     assert {p.name for p in files.glob("*.gz")} == {"mllog.txt.gz", "1-result_3.txt.gz"}
-    whole = command.fleet.exec("h1", ["cat", "/srv/results/retinanet/result_3.txt"]).stdout
-    assert gzip.decompress((files / "1-result_3.txt.gz").read_bytes()).decode() == whole
+    source = command.fleet.exec("h1", ["cat", "/srv/results/retinanet/result_3.txt"]).stdout
+    assert gzip.decompress((files / "1-result_3.txt.gz").read_bytes()).decode() == source
 
 
 def test_every_way_to_end_is_told_with_its_reason(command: Command) -> None:
@@ -187,13 +187,13 @@ def test_a_host_that_dies_keeps_what_it_finished_and_repeats_only_the_rest(comma
     assert running.wait(120) == 1
     assert command.count(host="h1") == {"passed": 3}
     assert command.count(host="h2") == {"passed": 1, "lost": 2}
-    kept = (raw(command, "h2", "dies", 0) / "result.json").read_bytes()
+    before = (raw(command, "h2", "dies", 0) / "result.json").read_bytes()
 
     command.fleet.exec("h2", ["touch", "/srv/power"])
     done = command.run("--resume", "last")
     assert done.returncode == 0, done.stdout + done.stderr
     assert command.count() == {"passed": 6}
-    assert (raw(command, "h2", "dies", 0) / "result.json").read_bytes() == kept
+    assert (raw(command, "h2", "dies", 0) / "result.json").read_bytes() == before
     frame = measured(command).query("host == 'h2'").set_index("repeat")
     assert frame.query("metric == 'seed'")["value"].sort_index().to_dict() == {0: 21, 1: 22, 2: 23}
     # The repeated run adds to the log that the dead one began, which is not taken for its own.

@@ -111,8 +111,8 @@ def test_one_host_two_and_three_by_mpirun(command: Command, suite: Callable[...,
 
     lead = steps(command, "h1")["all_reduce-3n@NCCL_ALGO=Tree"]
     assert lead["members"] == ["h1", "h2", "h3"]
-    given = lead["argv"][lead["argv"].index("env") + 2 :][:3]
-    assert given == ["NCCL_IB_HCA=mlx5_0,mlx5_1", "NCCL_DEBUG=WARN", "NCCL_ALGO=Tree"]
+    environment = lead["argv"][lead["argv"].index("env") + 2 :][:3]
+    assert environment == ["NCCL_IB_HCA=mlx5_0,mlx5_1", "NCCL_DEBUG=WARN", "NCCL_ALGO=Tree"]
     topology = json.loads((command.campaign / "facts" / "h1.json").read_text())["raw"]["commands"]["nvidia_topo"]
     assert "NV18" in topology["out"]
     compiled = sh(command.fleet, "h1", "cat /var/tmp/compiler.log")
@@ -125,13 +125,13 @@ def test_hangs_wrong_data_and_a_rank_that_dies(command: Command, suite: Callable
     text = suite(nodes="2", timeout=6, sweep=["STANDIN_HANG=1", "STANDIN_WRONG=1", "STANDIN_DIE=h2"])
     done = command.run("--suite", text, "--limit", "h1,h2")
     assert done.returncode == 1
-    said = {o["case"].partition("@")[2]: (o["status"], o["reason"]) for o in command.outcomes()}
-    assert said["STANDIN_HANG=1"][0] == "failed"
-    assert said["STANDIN_HANG=1"][1].startswith("no end after 6 s; nccl_tests")
-    assert said["STANDIN_WRONG=1"][0] == "invalid"
-    assert "wrong data" in said["STANDIN_WRONG=1"][1]
-    assert said["STANDIN_DIE=h2"][0] == "failed"
-    assert "h2: Test NCCL failure" in said["STANDIN_DIE=h2"][1]
+    results = {o["case"].partition("@")[2]: (o["status"], o["reason"]) for o in command.outcomes()}
+    assert results["STANDIN_HANG=1"][0] == "failed"
+    assert results["STANDIN_HANG=1"][1].startswith("no end after 6 s; nccl_tests")
+    assert results["STANDIN_WRONG=1"][0] == "invalid"
+    assert "wrong data" in results["STANDIN_WRONG=1"][1]
+    assert results["STANDIN_DIE=h2"][0] == "failed"
+    assert "h2: Test NCCL failure" in results["STANDIN_DIE=h2"][1]
     assert idle(command.fleet, "h1", "h2")
 
 
@@ -145,7 +145,7 @@ def test_a_node_that_loses_power_costs_its_case_alone_and_resume_completes(
     command.until(lambda: "all_reduce_perf" in sh(command.fleet, "h3", "pgrep -fa '[/]all_reduce_perf'"))
     command.fleet.off("h3")
     try:
-        assert running.wait(100) == 1, command.said()
+        assert running.wait(100) == 1, command.output()
         (lost,) = [o for o in command.outcomes() if o["workload"] == "nccl_tests"]
         assert lost["host"] == "h1"
         assert lost["status"] == "lost"
@@ -174,11 +174,11 @@ def test_unlike_hosts_are_refused_and_one_without_a_launcher_is_skipped(
         gpu_server(command.fleet, "h3")
         sh(command.fleet, "h1", hide.format(".hidden", ".hidden", ""))
     assert done.returncode == 1
-    said = {o["host"]: (o["status"], o["reason"]) for o in command.outcomes()}
-    assert said["h1"][0] == "skipped"
-    assert said["h1"][1].startswith("needs mpirun to start processes on several hosts (install Open MPI")
+    results = {o["host"]: (o["status"], o["reason"]) for o in command.outcomes()}
+    assert results["h1"][0] == "skipped"
+    assert results["h1"][1].startswith("needs mpirun to start processes on several hosts (install Open MPI")
     mixed = "refused: NCCL or RCCL differs among the nodes: 2.19.3 on h3; 2.21.5 on h2"
-    assert said["h2"] == ("failed", mixed)
+    assert results["h2"] == ("failed", mixed)
 
 
 def test_rccl_from_git_whose_build_fails_half_way_and_is_done_again(
@@ -271,11 +271,11 @@ def test_what_keeps_a_build_from_succeeding_is_named(
     sent = base64.b64encode(Path(source["source"]).read_bytes()).decode()
     prepare = f"rm -rf /var/tmp/b; mkdir /var/tmp/b; echo {sent} | base64 -d > /var/tmp/b/source.tar; {spoil}"
     fleet.exec("h3", ["sh", "-c", prepare])
-    given = [arguments.get(name, "") for name in ("toolkit_home", "library_home", "mpi_home")]
+    homes = [arguments.get(name, "") for name in ("toolkit_home", "library_home", "mpi_home")]
     try:
         done = fleet.exec(
             "h3",
-            ["sh", "-s", "/var/tmp/b", "nccl", *given, "mpi", arguments.get("make_args", "")],
+            ["sh", "-s", "/var/tmp/b", "nccl", *homes, "mpi", arguments.get("make_args", "")],
             input=(ROLE / "build.sh").read_text(),
             check=False,
         )
@@ -296,9 +296,9 @@ def test_two_hosts_by_srun(command: Command, suite: Callable[..., str]) -> None:
     text = suite(nodes="2", launcher="srun", timeout=6, sweep=["NCCL_ALGO=Tree", "STANDIN_HANG=1"])
     done = command.run("--suite", text, "--limit", "h1,h2")
     assert done.returncode == 1
-    said = {o["case"].partition("@")[2]: (o["status"], o["reason"]) for o in command.outcomes()}
-    assert said["NCCL_ALGO=Tree"] == ("passed", "")
-    assert said["STANDIN_HANG=1"][1].startswith("no end after 6 s")
+    results = {o["case"].partition("@")[2]: (o["status"], o["reason"]) for o in command.outcomes()}
+    assert results["NCCL_ALGO=Tree"] == ("passed", "")
+    assert results["STANDIN_HANG=1"][1].startswith("no end after 6 s")
     frame = pd.read_parquet(command.campaign / "measurements.parquet")
     assert set(frame.query("metric == 'ranks'")["value"]) == {4}
     assert idle(command.fleet, "h1", "h2")

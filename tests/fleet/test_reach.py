@@ -78,8 +78,8 @@ def sshd(fleet: Fleet, host: str, *lines: str) -> Iterator[None]:
 
 def with_config(host: Host, path: Path, text: str) -> Host:
     """``host`` by a configuration of its own, of which ``text`` goes before the fleet's."""
-    own = host.ssh_args[host.ssh_args.index("-F") + 1]
-    path.write_text(f"{text}\nMatch all\nInclude {own}\n")
+    config = host.ssh_args[host.ssh_args.index("-F") + 1]
+    path.write_text(f"{text}\nMatch all\nInclude {config}\n")
     return replace(host, ssh_args=("-F", str(path)))
 
 
@@ -138,8 +138,8 @@ def test_many_at_once_over_one_connection(reach: Reach, fleet: Fleet) -> None:
     with ThreadPoolExecutor(16) as pool:
         ran = list(pool.map(lambda n: reach.run(["sh", "-c", f"sleep 0.2; echo {n}; wc -c"], b"x" * n), range(16)))
     assert [r.out.split() for r in ran] == [[str(n).encode(), str(n).encode()] for n in range(16)]
-    there = fleet.exec("h1", ["sh", "-c", "ls /proc/[0-9]*/exe -l | grep -c sshd"]).stdout
-    assert int(there) <= 3  # the listener, and at most two processes for the one connection
+    count = fleet.exec("h1", ["sh", "-c", "ls /proc/[0-9]*/exe -l | grep -c sshd"]).stdout
+    assert int(count) <= 3  # the listener, and at most two processes for the one connection
 
 
 def test_closed_and_used_again(hosts: dict[str, Host]) -> None:
@@ -206,16 +206,16 @@ def test_one_command_adds_all_unknown_keys(fleet: Fleet, tmp_path: Path) -> None
     words = [Path(sys.executable).with_name("fleetmark"), "hosts", "-i", "hosts.ini", "-s", "selftest"]
     env = {**os.environ, "COLUMNS": "80"}
 
-    def asked() -> subprocess.CompletedProcess[str]:
+    def survey() -> subprocess.CompletedProcess[str]:
         return subprocess.run(words, capture_output=True, text=True, env=env, cwd=tmp_path, timeout=120)
 
-    first = asked()
+    first = survey()
     assert first.returncode == 1
     assert "4 of 4 hosts do not answer" in first.stdout
     [command] = [line for line in first.stdout.splitlines() if "ssh-keyscan" in line]
     assert "trust the network" in " ".join(first.stdout.split())
     subprocess.run(command, shell=True, capture_output=True, check=True)
-    again = asked()
+    again = survey()
     assert again.returncode == 0, again.stdout + again.stderr
 
 
@@ -230,9 +230,9 @@ def wrong_key(fleet: Fleet, file: Path) -> Path:
 def test_changed_key_is_refused(hosts: dict[str, Host], fleet: Fleet, tmp_path: Path) -> None:
     file = wrong_key(fleet, tmp_path / "known_hosts")
     for mode in ("yes", "ask", "accept-new"):
-        said = refused(with_known_hosts(hosts["h1"], file, f"StrictHostKeyChecking={mode}"))
-        assert said.startswith("h1: its host key CHANGED to SHA256:")
-        assert f"ssh-keygen -R '{fleet.address('h1')}' -f {file}" in said
+        sentence = refused(with_known_hosts(hosts["h1"], file, f"StrictHostKeyChecking={mode}"))
+        assert sentence.startswith("h1: its host key CHANGED to SHA256:")
+        assert f"ssh-keygen -R '{fleet.address('h1')}' -f {file}" in sentence
     assert hostname(with_known_hosts(hosts["h1"], file, "StrictHostKeyChecking=no")) == "h1"
 
 
@@ -275,9 +275,9 @@ def test_the_kind_of_key_that_is_known_is_asked_for(hosts: dict[str, Host], flee
             file.write_text(f"{fleet.address('h4')} {key}")
             assert hostname(with_known_hosts(hosts["h4"], file)) == "h4"
         assert hostname(hosts["h4"]) == "h4"  # known by ed25519 only, while rsa is offered first
-    said = refused(with_known_hosts(hosts["h4"], file))  # known by ecdsa, which it has no longer
-    assert "(ssh-ed25519 SHA256:" in said
-    assert "is not known" in said
+    sentence = refused(with_known_hosts(hosts["h4"], file))  # known by ecdsa, which it has no longer
+    assert "(ssh-ed25519 SHA256:" in sentence
+    assert "is not known" in sentence
 
 
 def test_another_port(hosts: dict[str, Host], fleet: Fleet, tmp_path: Path) -> None:
@@ -307,8 +307,8 @@ def test_no_key_at_all(hosts: dict[str, Host], tmp_path: Path, monkeypatch: pyte
 
 
 def _keyless(host: Host, folder: Path) -> tuple[str, ...]:
-    own = Path(host.ssh_args[host.ssh_args.index("-F") + 1])
-    lines = [line for line in own.read_text().splitlines() if "Identit" not in line]
+    config = Path(host.ssh_args[host.ssh_args.index("-F") + 1])
+    lines = [line for line in config.read_text().splitlines() if "Identit" not in line]
     (folder / "keyless").write_text("\n".join(lines) + "\n")
     return ("-F", str(folder / "keyless"))
 
@@ -410,9 +410,9 @@ def test_host_behind_a_jump_is_checked_too(hosts: dict[str, Host], fleet: Fleet,
 
 def test_jump_host_that_refuses(hosts: dict[str, Host], fleet: Fleet) -> None:
     h2 = hosts["h2"]
-    said = refused(replace(h2, ssh_args=(*h2.ssh_args, "-J", "nosuch@h1")))
-    assert said.startswith("h2: no way through nosuch@h1: ")
-    assert "Permission denied" in said
+    sentence = refused(replace(h2, ssh_args=(*h2.ssh_args, "-J", "nosuch@h1")))
+    assert sentence.startswith("h2: no way through nosuch@h1: ")
+    assert "Permission denied" in sentence
     nobody = replace(h2, address=f"{fleet.address('h0')}", port=9, ssh_args=(*h2.ssh_args, "-J", "h1"))
     assert "no way through h1: " in refused(nobody)
     assert "no way through" in refused(replace(h2, ssh_args=(*h2.ssh_args, "-o", "ProxyCommand=echo no >&2; exit 1")))
@@ -487,16 +487,16 @@ def test_sudo_with_password(sudoers: dict[str, Host]) -> None:
 
 
 def test_sudo_refuses(sudoers: dict[str, Host], hosts: dict[str, Host], fleet: Fleet) -> None:
-    def said(host: Host) -> str:
+    def refusal(host: Host) -> str:
         with pytest.raises(ReachError) as caught, connect(host) as reach:
             reach.run(["true"], sudo=True)
         return str(caught.value)
 
-    asked = "h3: sudo needs a password; set ansible_become_password, or allow sudo without one there"
-    assert said(sudoers["asked"]) == asked
+    password_needed = "h3: sudo needs a password; set ansible_become_password, or allow sudo without one there"
+    assert refusal(sudoers["asked"]) == password_needed
     wrong = "h3: sudo does not take the password; check ansible_become_password"
-    assert said(replace(sudoers["asked"], become_password="wrong")) == wrong
-    assert said(sudoers["barred"]).startswith("h3: sudo ")
+    assert refusal(replace(sudoers["asked"], become_password="wrong")) == wrong
+    assert refusal(sudoers["barred"]).startswith("h3: sudo ")
 
 
 def test_root_needs_no_sudo(hosts: dict[str, Host], fleet: Fleet) -> None:
@@ -524,14 +524,14 @@ def test_dead_host_costs_its_timeout_once(hosts: dict[str, Host], fleet: Fleet) 
         reaches = {name: connect(host, 2.0) for name, host in hosts.items()}
         began = time.monotonic()
         with ThreadPoolExecutor(8) as pool:  # two threads ask the dead one
-            asked = {n: pool.submit(r.run, ["hostname"]) for n, r in [*reaches.items(), ("again", reaches["h3"])]}
+            attempts = {n: pool.submit(r.run, ["hostname"]) for n, r in [*reaches.items(), ("again", reaches["h3"])]}
         assert 1.9 < time.monotonic() - began < 3.9
         address = fleet.address("h3")
         for name in ("h3", "again"):
-            error = asked.pop(name).exception()
+            error = attempts.pop(name).exception()
             assert isinstance(error, ReachError)
             assert str(error).startswith(f"h3: {address} port 22 did not answer within 2 s")
-        assert {n: a.result().out for n, a in asked.items()} == {"h1": b"h1\n", "h2": b"h2\n", "h4": b"h4\n"}
+        assert {n: a.result().out for n, a in attempts.items()} == {"h1": b"h1\n", "h2": b"h2\n", "h4": b"h4\n"}
     finally:
         fleet.heal("h3")
     with reaches["h3"] as reach:
@@ -540,9 +540,9 @@ def test_dead_host_costs_its_timeout_once(hosts: dict[str, Host], fleet: Fleet) 
         reach.close()
 
 
-@pytest.mark.parametrize("way", ["direct", "jump"])
-def test_cut_link_is_noticed_and_comes_back(way: str, hosts: dict[str, Host], fleet: Fleet) -> None:
-    host = hosts["h2"] if way == "direct" else replace(hosts["h2"], ssh_args=(*hosts["h2"].ssh_args, "-J", "h1"))
+@pytest.mark.parametrize("route", ["direct", "jump"])
+def test_cut_link_is_noticed_and_comes_back(route: str, hosts: dict[str, Host], fleet: Fleet) -> None:
+    host = hosts["h2"] if route == "direct" else replace(hosts["h2"], ssh_args=(*hosts["h2"].ssh_args, "-J", "h1"))
     reach = connect(host)
     idle = reach.open(["sh", "-c", "echo up; cat"])
     busy = reach.open(["sh", "-c", "while sleep 0.1; do echo tick; done"])

@@ -1,4 +1,4 @@
-"""What becomes of a campaign's record over real SSH: hosts that come later, jobs and results that are damaged, a full disk."""
+"""A campaign's record over real SSH: hosts that join later, damaged jobs and results, a full disk."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ def test_a_full_results_disk_costs_nothing(command: Command, tmp_path: Path) -> 
         with pytest.raises(OSError, match="No space left"), filler.open("wb", buffering=0) as out:
             while True:
                 out.write(b"x" * 4096)
-        assert running.wait(60) == 1, command.said()
+        assert running.wait(60) == 1, command.output()
         (campaign,) = disk.glob("*/campaign.json")
-        said = command.said().replace("\n", "")
-        assert "No space left on device; hosts go on with what they have" in said
-        assert f"fleetmark run --resume {campaign.parent}" in said
-        assert "Traceback" not in said
+        output = command.output().replace("\n", "")
+        assert "No space left on device; hosts go on with what they have" in output
+        assert f"fleetmark run --resume {campaign.parent}" in output
+        assert "Traceback" not in output
         filler.unlink()
         subprocess.run(["mount", "-o", "remount,size=64m", str(disk)], check=True)
         done = command.run("--resume", str(campaign.parent))

@@ -1,4 +1,4 @@
-"""Whole campaigns over real SSH: a fleet measures, breaks, is interrupted and resumed; every command is the user's own."""
+"""Complete campaigns over real SSH: a fleet measures, fails, is interrupted and resumed; every command is a user's."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ def test_four_hosts_measure_everything(command: Command, suite: Callable[[str], 
     page = (command.campaign / "summary.html").read_text()
     assert all(host in page for host in command.fleet.names)
     assert "http" not in "".join(line for line in page.splitlines() if "src=" in line or "<link" in line)
-    asked = json.loads((command.campaign / "campaign.json").read_text())
-    assert asked["seed"] == 5
-    assert asked["command"][-2:] == ["--set", "stream.ntimes=4"]
+    campaign = json.loads((command.campaign / "campaign.json").read_text())
+    assert campaign["seed"] == 5
+    assert campaign["command"][-2:] == ["--set", "stream.ntimes=4"]
 
     for host in command.fleet.names:  # nothing is left but the tools it built
         left = command.fleet.exec(host, ["sh", "-c", "find /var/tmp/fleetmark-0 -type f -not -path '*/tools/*'"])
@@ -122,8 +122,8 @@ def test_a_host_that_dies_in_mid_run_costs_only_what_it_had_not_finished(
     assert all((s == "lost") == ("h3" in pair) for pair, s in pairs.items()), pairs
     lost = next(o for o in command.outcomes() if o["subject"] == "h1>h3")
     assert "h3 is not there" in lost["reason"]
-    assert "h3" in command.said()
-    assert "--resume" in command.said()
+    assert "h3" in command.output()
+    assert "--resume" in command.output()
 
     done = command.run("--resume", "last")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -135,7 +135,7 @@ def test_killing_the_controller_loses_nothing(command: Command, suite: Callable[
     command.until(lambda: command.count()["passed"] >= 6)
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()
-    kept = {(o["host"], o["case"]): o["started"] for o in command.outcomes()}
+    before = {(o["host"], o["case"]): o["started"] for o in command.outcomes()}
     judged = command.campaign / "judged.jsonl"
     assert len(judged.read_bytes().splitlines()) >= 6
     time.sleep(4)  # the hosts go on meanwhile
@@ -144,7 +144,7 @@ def test_killing_the_controller_loses_nothing(command: Command, suite: Callable[
     assert done.returncode == 0, done.stdout + done.stderr
     assert command.count() == {"passed": 40}
     after = {(o["host"], o["case"]): o["started"] for o in command.outcomes()}
-    assert kept.items() <= after.items()
+    assert before.items() <= after.items()
     fresh = [v for v in after.values() if pd.Timestamp(v).timestamp() > began]
     assert len(fresh) < 20, "the hosts should have gone on while nobody listened"
     assert not judged.exists(), "nothing is owed any more"
@@ -159,8 +159,8 @@ def test_ctrl_c_stops_cleanly_and_says_how_to_go_on(command: Command, suite: Cal
     running = command.begin("--suite", suite("  selftest: {set: {commands: 20, seconds: 0.7}}\n"))
     command.until(lambda: command.count()["passed"] >= 4)
     os.kill(running.pid, signal.SIGINT)
-    assert running.wait(40) == 3, command.said()
-    assert f"--resume {command.campaign}" in command.said().replace("\n", "")
+    assert running.wait(40) == 3, command.output()
+    assert f"--resume {command.campaign}" in command.output().replace("\n", "")
     for host in command.fleet.names:
         assert command.fleet.exec(host, ["pgrep", "-f", "runner.p[y]"], check=False).stdout == ""
     finished = command.count()["passed"]
@@ -178,7 +178,7 @@ def test_a_campaign_interrupted_among_its_pairs_is_resumed(command: Command, sui
     command.fleet.off("h4")
     os.kill(running.pid, signal.SIGINT)
     try:
-        assert running.wait(60) == 3, command.said()
+        assert running.wait(60) == 3, command.output()
     finally:
         command.fleet.on("h4")
     done = command.run("--resume", "last", "--patience", "20", timeout=150)
@@ -207,10 +207,10 @@ def test_a_cut_link_heals_and_nothing_is_lost(command: Command, suite: Callable[
     command.until(lambda: command.count(host="h2")["passed"] >= 2)
     command.fleet.cut("h2")
     try:
-        command.until(lambda: "h2: does not answer" in command.said(), patience=40)
+        command.until(lambda: "h2: does not answer" in command.output(), patience=40)
     finally:
         command.fleet.heal("h2")
-    assert running.wait(90) == 0, command.said()
+    assert running.wait(90) == 0, command.output()
     assert command.count() == {"passed": 40}
 
 

@@ -1,4 +1,4 @@
-"""SPEC CPU over real SSH, with a medium that is none: installed, built with the hosts' gcc, run, broken and resumed."""
+"""SPEC CPU over real SSH, with a stand-in for the medium: installed, built with the hosts' gcc, run, broken and resumed."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def suite(command: Command, media: Mapping[int, Path], release: int = 2017, **se
     return ["--suite", str(file)]
 
 
-def tell(fleet: Fleet, host: str, **told: Any) -> None:
-    fleet.exec(host, ["sh", "-c", "cat >/etc/spec_standin.json"], input=json.dumps(told))
+def tell(fleet: Fleet, host: str, **settings: Any) -> None:
+    fleet.exec(host, ["sh", "-c", "cat >/etc/spec_standin.json"], input=json.dumps(settings))
 
 
 def reasons(command: Command, host: str) -> dict[str, tuple[str, str]]:
@@ -94,9 +94,9 @@ def test_without_the_right_medium_no_host_is_touched(command: Command, media: Ma
     assert "spec_cpu2017 needs SPEC's medium, iso=FILE with sha256=SUM, or a tree" in " ".join(absent.stderr.split())
     wrong = command.run(*suite(command, media, sha256="0" * 64))
     assert wrong.returncode == 2
-    said = "".join(wrong.stderr.split())
-    assert "0" * 64 in said
-    assert sha256(media[2017]) in said
+    message = "".join(wrong.stderr.split())
+    assert "0" * 64 in message
+    assert sha256(media[2017]) in message
     assert not list(command.root.glob("*/campaign.json"))
 
 
@@ -120,13 +120,13 @@ def test_a_broken_host_costs_only_itself_and_says_why(command: Command, media: M
     assert {"base_ratio", "peak_ratio", "base_time", "base_copies"} <= set(frame["metric"])
     assert set(frame["standing"]) == {"estimate"}
     assert set(frame.query("metric == 'base_copies'")["value"]) == {2.0}
-    kept = command.campaign / "raw" / "h1" / "spec_cpu2017" / "502.gcc_r" / "0"
-    suffixes = {p.suffix for p in kept.iterdir()}
+    folder = command.campaign / "raw" / "h1" / "spec_cpu2017" / "502.gcc_r" / "0"
+    suffixes = {p.suffix for p in folder.iterdir()}
     assert {".csv", ".txt", ".rsf", ".cfg", ".log"} <= suffixes
-    log = (kept / "CPU2017.001.log").read_text()
+    log = (folder / "CPU2017.001.log").read_text()
     assert "stack size (kbytes, -s) unlimited" in log
     assert "physcpubind=0 " in log or "taskset -c 0 " in log
-    config = (kept / "CPU2017.001.intrate.refrate.cfg").read_text()
+    config = (folder / "CPU2017.001.intrate.refrate.cfg").read_text()
     assert "-fgnu89-inline" in config
     assert "OPTIMIZE = -Ofast" in config
     tree = fleet.exec(
@@ -139,7 +139,7 @@ def test_a_broken_host_costs_only_itself_and_says_why(command: Command, media: M
     (h3,) = {reason for _, reason in reasons(command, "h3").values()}
     assert "could not be deployed: Packages for gcc, g++, gfortran: could not install gfortran" in h3
     h4 = reasons(command, "h4")
-    for benchmark, words_said in (
+    for benchmark, words in (
         (
             "500.perlbench_r",
             "500.perlbench_r base: CE, compile error; 500.perlbench_r peak: CE, compile error; see CPU",
@@ -149,7 +149,7 @@ def test_a_broken_host_costs_only_itself_and_says_why(command: Command, media: M
     ):
         status, reason = h4[benchmark]
         assert status == "failed"
-        assert words_said in reason
+        assert words in reason
     broken = command.campaign / "raw" / "h4" / "spec_cpu2017"
     assert "unrecognized command" in (broken / "500.perlbench_r" / "0" / "500.perlbench_r.base.why").read_text()
 
@@ -168,7 +168,7 @@ def test_what_was_finished_before_the_power_went_is_not_run_again(command: Comma
     command.until(lambda: command.count(host="h1")["passed"] >= 1)
     fleet.off("h1")
     try:
-        assert running.wait(90) == 1, command.said()
+        assert running.wait(90) == 1, command.output()
     finally:
         fleet.on("h1")
     before = {o["case"]: o["started"] for o in command.outcomes() if o["host"] == "h1" and o["status"] == "passed"}
@@ -230,7 +230,7 @@ def test_an_installed_tree_ones_own_config_and_both_editions(command: Command, m
     install = "mkdir -p /opt/spec && cd /opt/spec && base64 -d | tar -x && sh cpu2017/install.sh -f -d /opt/spec/tree"
     fleet.exec("h1", ["sh", "-ec", install], input=tar)
     (command.root / "mine.cfg").write_text(CONFIG)
-    own = {
+    settings = {
         "tree": "/opt/spec/tree",
         "config": str(command.root / "mine.cfg"),
         "benchmarks": "541.leela_r",
@@ -244,14 +244,14 @@ def test_an_installed_tree_ones_own_config_and_both_editions(command: Command, m
         "threads": 3,
         "speed_memory": "1GB",
     }
-    both = {"spec_cpu2017": {"set": {"disk": 1, **own}}, "spec_cpu2026": {"set": {"disk": 1, **new}}}
+    both = {"spec_cpu2017": {"set": {"disk": 1, **settings}}, "spec_cpu2026": {"set": {"disk": 1, **new}}}
     (command.root / "both.yml").write_text(json.dumps({"about": "x", "repeats": 2, "workloads": both}))
     done = command.run("--suite", str(command.root / "both.yml"), "--limit", "h1")
     assert done.returncode == 0, done.stdout + done.stderr
     raw = command.campaign / "raw" / "h1"
-    kept = (raw / "spec_cpu2017" / "541.leela_r" / "0" / "CPU2017.001.intrate.test.cfg").read_text()
-    assert kept.startswith(CONFIG), "the user's own config file is used as it is"
-    assert "541.leela_r=base=mine:" in kept
+    config = (raw / "spec_cpu2017" / "541.leela_r" / "0" / "CPU2017.001.intrate.test.cfg").read_text()
+    assert config.startswith(CONFIG), "the user's own config file is used as it is"
+    assert "541.leela_r=base=mine:" in config
     again = (raw / "spec_cpu2017" / "541.leela_r" / "1" / "CPU2017.001.log").read_text()
     assert "Up to date 541.leela_r base mine" in again, "what was built serves the campaign's other repeats"
     frame = pd.read_parquet(command.campaign / "measurements.parquet")

@@ -18,9 +18,9 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cpu, NumaNode
 from fleetmark.campaign.schedule import settings_of
 from fleetmark.hosts.agent import PLAYBOOKS
-from fleetmark.record.steps import HostPlan
+from fleetmark.record.steps import HostSchedule
 from parsers.mlc import parse
-from tests.schedules import GiB, plan, suite
+from tests.schedules import GiB, schedule, suite
 from tests.standins.mlc import tarball
 from workloads import load, load_suite
 
@@ -38,9 +38,9 @@ def sha256(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def planned(tmp_path: Path, settings: Mapping[str, Any] = HERE, **facts: Any) -> HostPlan:
-    schedule = plan(suite(tmp_path, "  mlc:\n"), {"mlc": settings}, repeats=1, **{"cpu": INTEL, **facts})
-    return schedule.hosts["h1"]
+def planned(tmp_path: Path, settings: Mapping[str, Any] = HERE, **facts: Any) -> HostSchedule:
+    of_hosts = schedule(suite(tmp_path, "  mlc:\n"), {"mlc": settings}, repeats=1, **{"cpu": INTEL, **facts})
+    return of_hosts.hosts["h1"]
 
 
 def refused(tmp_path: Path, **settings: Any) -> str:

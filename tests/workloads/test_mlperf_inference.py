@@ -24,8 +24,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cache, Cpu, Gpu, NumaNode
 from fleetmark.campaign.schedule import settings_of
 from fleetmark.hosts.agent import PLAYBOOKS
-from fleetmark.record.steps import HostPlan, Step
-from tests.schedules import GiB, plan, suite
+from fleetmark.record.steps import HostSchedule, Step
+from tests.schedules import GiB, schedule, suite
 from workloads import load_suite
 from workloads.manifest import HERE
 
@@ -41,9 +41,9 @@ SERVER = Cpu(
 OFFICIAL = {"command": "make run", "logs": "/srv/mlperf"}
 
 
-def planned(tmp_path: Path, settings: Mapping[str, Any] | None = None, **more: Any) -> HostPlan:
+def planned(tmp_path: Path, settings: Mapping[str, Any] | None = None, **more: Any) -> HostSchedule:
     facts = {"cpu": SERVER, "numa": (NumaNode(id=0), NumaNode(id=1)), **more}
-    return plan(
+    return schedule(
         suite(tmp_path, "  mlperf_inference:\n"), {"mlperf_inference": settings or {}}, repeats=1, **facts
     ).hosts["h1"]
 

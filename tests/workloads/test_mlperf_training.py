@@ -19,9 +19,9 @@ import pytest
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.campaign.schedule import settings_of
 from fleetmark.hosts.agent import PLAYBOOKS
-from fleetmark.record.steps import HostPlan, Step
+from fleetmark.record.steps import HostSchedule, Step
 from parsers.mlperf_training import parse
-from tests.schedules import plan, suite
+from tests.schedules import schedule, suite
 from workloads import load, load_suite
 from workloads.manifest import HERE
 
@@ -31,9 +31,9 @@ STANDIN = Path(__file__).parents[1] / "standins" / "mlperf_training" / "train.py
 TRAIN = f"exec {sys.executable} {STANDIN}"
 
 
-def planned(tmp_path: Path, settings: Mapping[str, Any], **facts: Any) -> HostPlan:
+def planned(tmp_path: Path, settings: Mapping[str, Any], **facts: Any) -> HostSchedule:
     text = suite(tmp_path, "  mlperf_training:\n")
-    return plan(text, {"mlperf_training": settings}, repeats=3, **{"hostname": "gpu7", **facts}).hosts["h1"]
+    return schedule(text, {"mlperf_training": settings}, repeats=3, **{"hostname": "gpu7", **facts}).hosts["h1"]
 
 
 def steps(tmp_path: Path, **settings: Any) -> list[Step]:

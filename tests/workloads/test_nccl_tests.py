@@ -1,4 +1,4 @@
-"""nccl-tests and rccl-tests before any host is touched: what is refused, what is skipped, which commands are planned."""
+"""nccl-tests and rccl-tests before any host is touched: what is refused, what is skipped, which commands are scheduled."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Gpu
-from fleetmark.campaign.schedule import make_plan, settings_of
+from fleetmark.campaign.schedule import make_schedule, settings_of
 from fleetmark.hosts.inventory import Host
-from fleetmark.record.steps import HostPlan, Plan
+from fleetmark.record.steps import HostSchedule, Schedule
 from tests.schedules import facts
 from workloads import Suite, load_suite
 
@@ -32,21 +32,23 @@ def chosen(folder: Path, workload: str, settings: dict[str, Any]) -> Suite:
     return load_suite(str(file))
 
 
-def planned(folder: Path, *hosts: dict[str, Any], workload: str = "nccl_tests", **settings: Any) -> Plan:
+def planned(folder: Path, *hosts: dict[str, Any], workload: str = "nccl_tests", **settings: Any) -> Schedule:
     """A plan for hosts with two GPUs each and all that is needed, but for what ``hosts`` say otherwise."""
     named = []
     for n, more in enumerate(hosts, 1):
         usual = {"hostname": f"h{n}.lab", "gpus": gpus(2), "software": SOFTWARE, "tools": TOOLS}
         named.append((Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), facts(**{**usual, **more})))
     small = {"collectives": ["all_reduce"], **settings}
-    return make_plan(named, chosen(folder, workload, small), {}, campaign="c1", seed=1, repeats=None)
+    return make_schedule(named, chosen(folder, workload, small), {}, campaign="c1", seed=1, repeats=None)
 
 
-def one(folder: Path, workload: str = "nccl_tests", facts: dict[str, Any] | None = None, **settings: Any) -> HostPlan:
+def one(
+    folder: Path, workload: str = "nccl_tests", facts: dict[str, Any] | None = None, **settings: Any
+) -> HostSchedule:
     return planned(folder, facts or {}, workload=workload, **settings).hosts["h1"]
 
 
-def command(plan: HostPlan, case: str) -> str:
+def command(plan: HostSchedule, case: str) -> str:
     """The planned command as a line, its program without the folder and what follows it."""
     (step,) = [s for s in plan.steps if s.case == case]
     line = shlex.join(step.argv)

@@ -19,10 +19,10 @@ import yaml
 import workloads
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Facts
-from fleetmark.campaign.schedule import make_plan, settings_of
+from fleetmark.campaign.schedule import make_schedule, settings_of
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.inventory import Host
-from fleetmark.record.steps import HostPlan
+from fleetmark.record.steps import HostSchedule
 from tests.corpus import ROOT as CORPUS
 from tests.schedules import GiB, facts
 from tests.standins.spec_cpu import medium
@@ -42,11 +42,11 @@ def suite(tmp_path: Path, release: int = 2017, **settings: Any) -> Any:
     return load_suite(str(file))
 
 
-def plan(tmp_path: Path, release: int = 2017, about: Facts | None = None, **settings: Any) -> HostPlan:
+def plan(tmp_path: Path, release: int = 2017, about: Facts | None = None, **settings: Any) -> HostSchedule:
     about = about or facts(tools=COMPILERS)
-    schedule = make_plan([(Host("h1", "10.0.0.1", "10.0.0.1"), about)], suite(tmp_path, release, **settings), {},
+    scheduled = make_schedule([(Host("h1", "10.0.0.1", "10.0.0.1"), about)], suite(tmp_path, release, **settings), {},
                      campaign="c", seed=1, repeats=None)  # fmt: skip
-    return schedule.hosts["h1"]
+    return scheduled.hosts["h1"]
 
 
 def benchmarks(release: int, name: str) -> list[str]:

@@ -1,1 +1,1 @@
-"""SSH to a host: where the connection goes, logging in, and the connection itself."""
+"""SSH to a host: its target, the log-in, and the connection."""

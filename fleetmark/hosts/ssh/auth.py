@@ -1,4 +1,4 @@
-"""Logging in over SSH with the keys, agents and passwords that OpenSSH would use, in its order."""
+"""Logs in over SSH with the keys, agents and passwords that OpenSSH uses, in its order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fleetmark.hosts.ssh.target import Target
 
 
 def authenticate(host: Host, target: Target, transport: paramiko.Transport, *, password: str | None) -> None:
-    """Log in with what OpenSSH would offer, keys first. Raises ReachError that names what was tried."""
+    """Log in with the keys and password that OpenSSH offers, keys first. Raises ReachError that names all tries."""
     tried: list[str] = []
     try:
         with _keys(target, tried) as keys:
@@ -49,12 +49,12 @@ def authenticate(host: Host, target: Target, transport: paramiko.Transport, *, p
 def _keys(target: Target, tried: list[str]) -> Iterator[Iterator[tuple[str, paramiko.PKey]]]:
     """Keys in OpenSSH's order: the agent's that the configuration names, the agent's others, those in files.
 
-    Files that cannot be used are told in ``tried``.
+    Adds unusable files to ``tried``.
     """
     with contextlib.ExitStack() as stack:
         held: list[paramiko.PKey] = []
         if target.agent:
-            with contextlib.suppress(OSError, paramiko.SSHException):  # no agent there, as ssh takes it
+            with contextlib.suppress(OSError, paramiko.SSHException):  # without an agent, as in ssh
                 agent = _Agent(target.agent)
                 stack.callback(agent.close)
                 held.extend(agent.get_keys())
@@ -80,14 +80,14 @@ def _in_turn(held: list[paramiko.PKey], target: Target, tried: list[str]) -> Ite
 
 
 def _public(file: Path) -> bytes | None:
-    """The public half of a key file, from the .pub beside it."""
+    """The public key of a key file, from the .pub beside it."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return base64.b64decode(Path(f"{file}.pub").read_text().split()[1])
     return None
 
 
 class _Agent(AgentSSH):
-    """The agent at a given socket; paramiko's own looks at $SSH_AUTH_SOCK only."""
+    """The agent at a socket; paramiko's own class uses $SSH_AUTH_SOCK only."""
 
     def __init__(self, path: str) -> None:
         super().__init__()

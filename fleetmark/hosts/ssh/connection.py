@@ -1,4 +1,4 @@
-"""SSH to one host over one paramiko connection, checked against known_hosts, that notices when its peer is gone."""
+"""SSH to one host over one paramiko connection: checked against known_hosts, with detection of a dead peer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import base64
 import contextlib
 import functools
 import hashlib
-import logging
 import select
 import shlex
 import socket
@@ -23,6 +22,7 @@ import fabric
 import paramiko
 from paramiko.buffered_pipe import BufferedPipe
 
+from fleetmark.base.runtime import silence_log
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.reach import CHUNK, Channel, LinkLost, Reach, ReachError, Stalled
 from fleetmark.hosts.ssh.auth import authenticate, words_of
@@ -30,11 +30,11 @@ from fleetmark.hosts.ssh.target import KnownKey, Target, UnknownKey, known_keys,
 
 CONNECT_TIMEOUT_S = 10.0
 AUTH_TIMEOUT_S = 30.0
-DEAD_AFTER_S = 15  # a peer that acknowledges nothing for so long is gone
-QUIET_S = 5  # silence after which it is asked for a sign of life
+DEAD_AFTER_S = 15  # a peer that acknowledges nothing for so long is dead
+QUIET_S = 5  # silence after which a keepalive is sent
 _AT_ONE_JUMP = 8  # handshakes at a time: sshd begins to drop them at 10 (MaxStartups)
 
-logging.getLogger("paramiko").setLevel(logging.CRITICAL)  # what it has to say, we say as errors
+silence_log("paramiko")  # its errors are raised as ReachError
 
 
 class SshReach(Reach):
@@ -50,7 +50,7 @@ class SshReach(Reach):
 
     @functools.cached_property
     def target(self) -> Target:
-        """Where OpenSSH would go. Raises ReachError."""
+        """Where OpenSSH connects to. Raises ReachError."""
         return resolve(self.host)
 
     @property
@@ -84,7 +84,7 @@ class SshReach(Reach):
             if self._connection and self._connection.is_connected:
                 return _transport(self._connection)
             if self._failure and self._attempts != before:
-                raise self._failure  # of the attempt we waited for: a dead host costs its timeout once
+                raise self._failure  # of the attempt that this call waited for: a dead host costs its timeout once
             self._hang_up()
             self._failure = None
             try:
@@ -108,12 +108,12 @@ def _transport(connection: fabric.Connection) -> paramiko.Transport:
     return transport
 
 
-# Where to go and whom to trust is OpenSSH's own word (``ssh -G``), not fabric's reading of its files.
+# Addresses and trust come from OpenSSH itself (``ssh -G``), not from fabric's reading of its files.
 _NO_CONFIG = fabric.Config(ssh_config=paramiko.SSHConfig())
 
 
 class _CheckedClient(paramiko.SSHClient):
-    """What fabric connects with: host keys checked and keys offered as the user's SSH configuration says."""
+    """The client of fabric: checks host keys and offers keys by the user's SSH configuration."""
 
     def __init__(self, host: Host, target: Target, timeout: float) -> None:
         super().__init__()
@@ -132,13 +132,13 @@ class _CheckedClient(paramiko.SSHClient):
 
 @dataclass(slots=True)
 class _Link:
-    """An authenticated connection and what it rests on."""
+    """An authenticated connection and its wire."""
 
     transport: paramiko.Transport
     wire: _Wire
 
     def close(self) -> None:
-        self.wire.hang_up()  # wakes the thread that reads it, which ends by itself
+        self.wire.hang_up()  # wakes the reading thread, which then ends
         self.transport.close()
         self.transport.join(1.0)
         self.wire.close()
@@ -150,7 +150,7 @@ class _Wire:
 
     sock: socket.socket
     proxy: subprocess.Popen[bytes] | None = None
-    said: IO[bytes] | None = None  # the proxy's stderr
+    stderr: IO[bytes] | None = None  # the proxy's stderr
 
     def hang_up(self) -> None:
         with contextlib.suppress(OSError):  # it may be gone already
@@ -158,20 +158,20 @@ class _Wire:
 
     def close(self) -> None:
         self.sock.close()
-        if self.proxy and self.said:
+        if self.proxy and self.stderr:
             try:
                 self.proxy.wait(1.0)
             except subprocess.TimeoutExpired:
                 self.proxy.terminate()
                 self.proxy.wait()
-            self.said.close()
+            self.stderr.close()
 
     def complaint(self) -> str:
-        """What the proxy said on stderr, in one line."""
-        if not self.said:
+        """The proxy's output on stderr, in one line."""
+        if not self.stderr:
             return ""
-        self.said.seek(0)
-        lines = [line.strip() for line in self.said.read().decode(errors="replace").splitlines()]
+        self.stderr.seek(0)
+        lines = [line.strip() for line in self.stderr.read().decode(errors="replace").splitlines()]
         return "; ".join(line for line in lines if line)[-300:]
 
 
@@ -181,10 +181,10 @@ def _link(host: Host, target: Target, timeout: float) -> _Link:
         deadline = time.monotonic() + timeout
         wire = _proxied(target) if target.proxy else _dialled(host, target, timeout)
         try:
-            known = known_keys(target)
-            transport = _handshake(host, target, wire, known, deadline, timeout)
+            keys = known_keys(target)
+            transport = _handshake(host, target, wire, keys, deadline, timeout)
             try:
-                trusted = _check_key(host, target, known, transport.get_remote_server_key())
+                trusted = _check_key(host, target, keys, transport.get_remote_server_key())
                 authenticate(host, target, transport, password=host.password if trusted else None)
             except BaseException:
                 transport.close()
@@ -206,18 +206,18 @@ def _door(through: str) -> threading.Semaphore:
 def _dialled(host: Host, target: Target, timeout: float) -> _Wire:
     """A TCP connection; several addresses of one name share the time."""
     try:
-        found = socket.getaddrinfo(target.hostname, target.port, target.family, socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(target.hostname, target.port, target.family, socket.SOCK_STREAM)
     except OSError as error:
         why = f"its name {target.hostname} does not resolve ({error.strerror})"
         raise ReachError(f"{host.name}: {why}; check ansible_host or the SSH configuration") from None
     deadline = time.monotonic() + timeout
     refused: OSError | None = None
-    for number, (family, kind, protocol, _, address) in enumerate(found):
-        patience = max(0.1, (deadline - time.monotonic()) / (len(found) - number))
+    for number, (family, kind, protocol, _, address) in enumerate(addresses):
+        patience = max(0.1, (deadline - time.monotonic()) / (len(addresses) - number))
         try:
             try:
                 sock = _call(family, kind, protocol, address, patience)
-            except ConnectionResetError:  # passing trouble: a link that just came back, a listener under load
+            except ConnectionResetError:  # a passing error: a link that just came back, a listener under load
                 sock = _call(family, kind, protocol, address, patience)
         except OSError as error:
             refused = error
@@ -246,49 +246,49 @@ def _call(family: int, kind: int, protocol: int, address: Any, timeout: float) -
 
 
 def _notice_death(sock: socket.socket) -> None:
-    """Have the kernel notice a dead peer: its probes, unlike SSH's own, wake no process on a host that measures."""
+    """Let the kernel detect a dead peer: unlike SSH's keepalives, its probes wake no process on a measuring host."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    wanted = {"TCP_KEEPIDLE": QUIET_S, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": DEAD_AFTER_S * 1000}
-    for name, value in wanted.items():
+    options = {"TCP_KEEPIDLE": QUIET_S, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": DEAD_AFTER_S * 1000}
+    for name, value in options.items():
         if hasattr(socket, name):  # not every system has them all
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _proxied(target: Target) -> _Wire:
     ours, theirs = socket.socketpair()
-    said = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the wire
+    stderr = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as the wire
     with theirs:
-        # In a session of its own: without a terminal, nothing in there can stop to ask a question.
+        # A session of its own has no terminal, so that no program in it can prompt the user.
         proxy = subprocess.Popen(
             ["/bin/sh", "-c", target.proxy or ""],
             stdin=theirs.fileno(),
             stdout=theirs.fileno(),
-            stderr=said,
+            stderr=stderr,
             start_new_session=True,
         )
-    return _Wire(ours, proxy, said)
+    return _Wire(ours, proxy, stderr)
 
 
 def _watch(transport: paramiko.Transport) -> None:
-    """End a connection whose far end is silent. Behind a proxy the kernel knows only the way to the proxy."""
+    """Close a connection whose peer is silent. The kernel's probes reach only the proxy."""
     while transport.is_active():
         patience = threading.Timer(DEAD_AFTER_S, transport.close)
         patience.daemon = True
         patience.start()
-        with contextlib.suppress(paramiko.SSHException, EOFError, OSError):  # then it is dead already
+        with contextlib.suppress(paramiko.SSHException, EOFError, OSError):  # the connection is closed already
             transport.global_request("keepalive@openssh.com", wait=True)
         patience.cancel()
         time.sleep(QUIET_S)
 
 
 def _handshake(
-    host: Host, target: Target, wire: _Wire, known: Sequence[KnownKey], deadline: float, timeout: float
+    host: Host, target: Target, wire: _Wire, keys: Sequence[KnownKey], deadline: float, timeout: float
 ) -> paramiko.Transport:
     transport = paramiko.Transport(wire.sock)
-    transport.banner_timeout = transport.handshake_timeout = timeout + 5  # the deadline below speaks first
+    transport.banner_timeout = transport.handshake_timeout = timeout + 5  # the deadline below comes first
     transport.auth_timeout = AUTH_TIMEOUT_S
-    _prefer(transport, [key.type for key in known if not key.marker])
+    _prefer(transport, [key.type for key in keys if not key.marker])
     done = threading.Event()
     transport.start_client(event=done)
     done.wait(max(0.1, deadline - time.monotonic()))
@@ -297,7 +297,7 @@ def _handshake(
     error = transport.get_exception()
     transport.close()
     if target.proxy:
-        time.sleep(0.05 if done.is_set() else 0)  # a proxy that ended has its last words written
+        time.sleep(0.05 if done.is_set() else 0)  # an ended proxy has written its last output
         if words := wire.complaint():
             raise ReachError(f"{host.name}: no way through {target.through}: {words}")
     where = f"{target.hostname} port {target.port}" + (f" (through {target.through})" if target.through else "")
@@ -309,17 +309,17 @@ def _handshake(
 
 
 def _prefer(transport: paramiko.Transport, types: Sequence[str]) -> None:
-    """Ask first for the kinds of host key that known_hosts has: a server shows only one."""
+    """Prefer the kinds of host key that known_hosts has: a server shows only one."""
     options = transport.get_security_options()
-    wanted = {"rsa-sha2-512", "rsa-sha2-256", *types} if "ssh-rsa" in types else set(types)
-    first = [kind for kind in options.key_types if kind in wanted]
-    options.key_types = (*first, *(kind for kind in options.key_types if kind not in wanted))
+    preferred = {"rsa-sha2-512", "rsa-sha2-256", *types} if "ssh-rsa" in types else set(types)
+    first = [kind for kind in options.key_types if kind in preferred]
+    options.key_types = (*first, *(kind for kind in options.key_types if kind not in preferred))
 
 
 def _check_key(host: Host, target: Target, known: Sequence[KnownKey], key: paramiko.PKey) -> bool:
-    """As StrictHostKeyChecking demands; nobody is here to be asked, so ``ask`` is ``yes``. Raises ReachError.
+    """Check a host key by StrictHostKeyChecking; no user can answer, so ``ask`` is ``yes``. Raises ReachError.
 
-    False for a host that goes under a false key with checking off: ssh would not tell it a password, nor do we.
+    False for a host with a wrong key and checking off: it gets no password, as in ssh.
     """
     blob, kind = key.asbytes(), key.get_name()
     print_ = "SHA256:" + base64.b64encode(hashlib.sha256(blob).digest()).decode().rstrip("=")
@@ -356,7 +356,7 @@ def _remember(host: Host, target: Target, file: Path, key: paramiko.PKey) -> Non
 
 
 class _Window(BufferedPipe):  # type: ignore[type-arg]
-    """What arrived and was not read. Paramiko grants a window and does not hold the peer to it."""
+    """The unread input of a channel. Paramiko grants a window, but does not enforce it."""
 
     def feed(self, data: Any) -> None:
         if len(self) > 2 * paramiko.common.DEFAULT_WINDOW_SIZE:
@@ -379,7 +379,7 @@ class _SshChannel(Channel):
             self._session.settimeout(timeout)
             self._session.sendall(data)
         except TimeoutError:  # the host's sshd grants no room
-            raise Stalled(f"{self.host}: took nothing for {timeout:g} s") from None
+            raise Stalled(f"{self.host}: read no input for {timeout:g} s") from None
         except OSError:
             self._if_lost()
             raise ReachError(f"{self.host}: the process ended") from None
@@ -404,7 +404,7 @@ class _SshChannel(Channel):
     def _fill(self, timeout: float | None) -> bool:
         if not self._poll.poll(None if timeout is None else timeout * 1000):
             return False
-        over = self._session.eof_received or self._session.closed  # asked first: data comes before the end
+        over = self._session.eof_received or self._session.closed  # read before the data is: data comes before the end
         if self._session.recv_ready():
             self._out += self._session.recv(CHUNK)
         if self._session.recv_stderr_ready():
@@ -416,7 +416,7 @@ class _SshChannel(Channel):
         return True
 
     def _if_lost(self) -> None:
-        """Raise LinkLost if it is. Channels learn of it a moment before the connection says so."""
+        """Raise LinkLost where the connection is closed. Channels close a moment before it does."""
         self._transport.join(0.2)
         if not self._transport.is_alive():
             error = self._transport.get_exception()

@@ -1,4 +1,4 @@
-"""Where an SSH connection goes and what it must be checked against, as the user's own OpenSSH resolves and knows it."""
+"""The target of an SSH connection and the host keys to check, both from the user's OpenSSH."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from fleetmark.hosts.reach import ReachError
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One host after OpenSSH's configuration had its say (ssh_config(5) names the settings).
+    """One host with OpenSSH's configuration applied (ssh_config(5) names the settings).
 
     ``strict`` is ``yes``, ``accept-new`` or ``no``. ``proxy`` is a shell command whose standard streams are the
-    connection, ``through`` names it for people. ``timeout`` is ConnectTimeout in seconds, where it is set.
+    connection, ``through`` its name in messages. ``timeout`` is ConnectTimeout in seconds, where it is set.
     """
 
     hostname: str
@@ -54,11 +54,11 @@ class KnownKey:
 
 
 class UnknownKey(ReachError):
-    """A host whose key no known_hosts has. ``why`` says so without the host's name and without what to do."""
+    """A host whose key is in no known_hosts. ``why`` is the reason without the host's name and the remedy."""
 
     def __init__(self, host: str, why: str, target: Target, file: Path) -> None:
         self.why = why
-        # ssh-keyscan finds no way through a bastion, and would write down another name than the alias.
+        # ssh-keyscan cannot go through a bastion, and writes the host's name, not its alias.
         name = target.hostname.lower()
         plain = not target.proxy and target.key_name in (name, f"[{name}]:{target.port}")
         self.scan = Scan(target.port, file, target.hash_known_hosts, target.hostname) if plain else None
@@ -68,7 +68,7 @@ class UnknownKey(ReachError):
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """How ssh-keyscan is asked for the key of one host."""
+    """The arguments of ssh-keyscan for one host."""
 
     port: int
     file: Path
@@ -76,14 +76,14 @@ class Scan:
     hostname: str
 
     def command(self, *more: Scan) -> str:
-        """The command line that adds its key to ``file``, and those of ``more``, which differ in their name only."""
+        """The command line that adds its key to ``file``, and those of ``more``, which differ only in their names."""
         words = ["ssh-keyscan", *(["-H"] if self.hashed else []), "-p", str(self.port)]
         names = dict.fromkeys(scan.hostname for scan in (self, *more))
         return f"{shlex.join([*words, *names])} >> {shlex.quote(str(self.file))}"
 
 
 def scans(unknown: Iterable[UnknownKey]) -> list[str]:
-    """As few command lines as add all their keys: one for each port and file."""
+    """The command lines that add all their keys: one for each port and file."""
     alike: dict[tuple[int, Path, bool], list[Scan]] = {}
     for scan in (u.scan for u in unknown if u.scan):
         alike.setdefault((scan.port, scan.file, scan.hashed), []).append(scan)
@@ -112,16 +112,16 @@ def resolve(host: Host) -> Target:
     if done.returncode:
         words = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
         raise ReachError(f"{host.name}: ssh refuses its configuration: {words[-1]}")
-    said: dict[str, list[str]] = {}
+    settings: dict[str, list[str]] = {}
     for line in done.stdout.splitlines():
         key, _, value = line.partition(" ")
-        said.setdefault(key, []).append(value)
-    return _target(host, said)
+        settings.setdefault(key, []).append(value)
+    return _target(host, settings)
 
 
-def _target(host: Host, said: Mapping[str, Sequence[str]]) -> Target:
+def _target(host: Host, settings: Mapping[str, Sequence[str]]) -> Target:
     def one(key: str, default: str = "") -> str:
-        value = said.get(key, (default,))[0]
+        value = settings.get(key, (default,))[0]
         return default if value == "none" else value
 
     hostname, port, user = one("hostname", host.address), int(one("port", "22")), one("user")
@@ -137,14 +137,16 @@ def _target(host: Host, said: Mapping[str, Sequence[str]]) -> Target:
         family={"inet": socket.AF_INET, "inet6": socket.AF_INET6}.get(one("addressfamily"), socket.AF_UNSPEC),
         key_name=alias or bracketed,
         key_names=(alias,) if alias else tuple(dict.fromkeys((bracketed, hostname.lower()))),
-        known_hosts=tuple(_files(said, ("userknownhostsfile", "globalknownhostsfile"))),
+        known_hosts=tuple(_files(settings, ("userknownhostsfile", "globalknownhostsfile"))),
         strict={"accept-new": "accept-new", "no": "no", "off": "no", "false": "no"}.get(
             one("stricthostkeychecking"), "yes"
         ),
         hash_known_hosts=one("hashknownhosts") == "yes",
-        identities=tuple(Path(_expand(f, tokens)).expanduser() for f in said.get("identityfile", ()) if f != "none"),
+        identities=tuple(
+            Path(_expand(f, tokens)).expanduser() for f in settings.get("identityfile", ()) if f != "none"
+        ),
         identities_only=one("identitiesonly") == "yes",
-        agent=_agent(said.get("identityagent", ["SSH_AUTH_SOCK"])[0], tokens),
+        agent=_agent(settings.get("identityagent", ["SSH_AUTH_SOCK"])[0], tokens),
         proxy=_jump(host, jump, hostname, port, timeout) if jump else _expand(command, tokens) or None,
         through=jump or command,
         timeout=float(timeout) if timeout else None,
@@ -152,7 +154,7 @@ def _target(host: Host, said: Mapping[str, Sequence[str]]) -> Target:
 
 
 def _jump(host: Host, jump: str, hostname: str, port: int, timeout: str) -> str:
-    """ProxyJump as ssh does it: another ssh, which reads the same configuration for the jump host.
+    """ProxyJump as in ssh: another ssh, which reads the same configuration for the jump host.
 
     Options of the command line other than -F do not reach jump hosts: ssh(1), -J.
     """
@@ -167,8 +169,8 @@ def _jump(host: Host, jump: str, hostname: str, port: int, timeout: str) -> str:
 
 
 def _config_file(args: Sequence[str]) -> list[str]:
-    found = [args[n + 1] for n, word in enumerate(args[:-1]) if word == "-F"]
-    return (found + [word[2:] for word in args if word.startswith("-F") and len(word) > 2])[:1]
+    files = [args[n + 1] for n, word in enumerate(args[:-1]) if word == "-F"]
+    return (files + [word[2:] for word in args if word.startswith("-F") and len(word) > 2])[:1]
 
 
 def _tokens(hostname: str, original: str, port: int, user: str, alias: str) -> Mapping[str, str]:
@@ -200,23 +202,23 @@ def _agent(setting: str, tokens: Mapping[str, str]) -> str | None:
     return str(Path(os.path.expandvars(_expand(setting, tokens))).expanduser())
 
 
-def _files(said: Mapping[str, Sequence[str]], keys: Iterable[str]) -> Iterable[Path]:
+def _files(settings: Mapping[str, Sequence[str]], keys: Iterable[str]) -> Iterable[Path]:
     for key in keys:
         # ssh -G separates files by blanks and quotes none: a file begins where a path does.
-        for file in re.split(r" (?=[/~])", said.get(key, ("",))[0]):
+        for file in re.split(r" (?=[/~])", settings.get(key, ("",))[0]):
             if file and file != "none":
                 yield Path(file).expanduser()
 
 
 def known_keys(target: Target) -> list[KnownKey]:
-    """The keys that known_hosts holds for this host, found by ssh-keygen: hashed names, patterns and markers count.
+    """The keys of this host in known_hosts, looked up by ssh-keygen with hashed names, patterns and markers.
 
-    A host on another port is looked for without the port too, where it is not known with it, as ssh does.
+    A host on another port that is not known with its port is looked up without it too, as in ssh.
     """
     files = [file for file in target.known_hosts if file.is_file()]
     for name in target.key_names:
-        if found := [key for file in files for key in _look_up(name, file)]:
-            return found
+        if keys := [key for file in files for key in _look_up(name, file)]:
+            return keys
     return []
 
 
@@ -230,4 +232,4 @@ def _look_up(name: str, file: Path) -> Iterable[KnownKey]:
         try:
             yield KnownKey(marker, words[1], base64.b64decode(words[2], validate=True), file)
         except binascii.Error:
-            continue  # ssh too passes over a line it cannot read
+            continue  # ssh skips an unreadable line too

@@ -127,7 +127,7 @@ def _units(of: pd.DataFrame) -> str:
     """The unit of a benchmark; several are named, and so is one with several directions: neither can be compared."""
     if of["better"].nunique() == 1:
         return joined(of["unit"])
-    return joined(of["unit"] + " (" + of["better"].map(lambda b: Better(b).told) + ")")
+    return joined(of["unit"] + " (" + of["better"].map(lambda b: Better(b).phrase) + ")")
 
 
 def joined(values: pd.Series) -> str:

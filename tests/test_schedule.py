@@ -11,7 +11,7 @@ from fleetmark.base.facts import NumaNode
 from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import settings_of
 from fleetmark.record.steps import Step
-from tests.schedules import GiB, facts, plan, suite
+from tests.schedules import GiB, facts, schedule, suite
 from workloads import load_suite
 
 
@@ -20,20 +20,20 @@ def options(step: Step) -> dict[str, str]:
 
 
 def test_stream_arrays_are_at_least_four_times_the_summed_last_level_cache(tmp_path: Path) -> None:
-    (step, *_) = plan(suite(tmp_path, "  stream:\n")).hosts["h1"].steps
+    (step, *_) = schedule(suite(tmp_path, "  stream:\n")).hosts["h1"].steps
     elements = int(step.argv[1])
     assert elements * 8 >= 4 * 4 * (32 << 20)
     assert step.env["OMP_NUM_THREADS"] == "16"
 
 
 def test_a_thread_sweep_is_a_case_for_each_count(tmp_path: Path) -> None:
-    steps = plan(suite(tmp_path, "  stream:\n"), {"stream": {"threads": "1,2,4"}}).hosts["h1"].steps
+    steps = schedule(suite(tmp_path, "  stream:\n"), {"stream": {"threads": "1,2,4"}}).hosts["h1"].steps
     assert {s.case for s in steps} == {"1t", "2t", "4t"}
 
 
 def test_numa_placement_binds_threads_and_memory(tmp_path: Path) -> None:
     numa = (NumaNode(id=0, cpus=tuple(range(8))), NumaNode(id=1, cpus=tuple(range(8, 16))))
-    steps = plan(suite(tmp_path, "  stream:\n"), {"stream": {"numa": "matrix"}}, numa=numa).hosts["h1"].steps
+    steps = schedule(suite(tmp_path, "  stream:\n"), {"stream": {"numa": "matrix"}}, numa=numa).hosts["h1"].steps
     assert {s.case for s in steps} == {"all-cores", "cpu0-mem0", "cpu0-mem1", "cpu1-mem0", "cpu1-mem1"}
     remote = next(s for s in steps if s.case == "cpu0-mem1")
     assert remote.argv[:3] == ("numactl", "--cpunodebind=0", "--membind=1")
@@ -41,21 +41,21 @@ def test_numa_placement_binds_threads_and_memory(tmp_path: Path) -> None:
 
 
 def test_fio_never_takes_more_than_its_share_of_the_free_disk(tmp_path: Path) -> None:
-    for step in plan(suite(tmp_path, "  fio:\n"), work_free=2 * GiB).hosts["h1"].steps:
+    for step in schedule(suite(tmp_path, "  fio:\n"), work_free=2 * GiB).hosts["h1"].steps:
         assert int(options(step)["size"]) <= 0.2 * 2 * GiB
 
 
 def test_buffered_fio_wants_twice_the_memory(tmp_path: Path) -> None:
-    given = {"fio": {"direct": "no"}}
-    steps = plan(suite(tmp_path, "  fio:\n"), given, work_free=10_000 * GiB).hosts["h1"].steps
+    settings = {"fio": {"direct": "no"}}
+    steps = schedule(suite(tmp_path, "  fio:\n"), settings, work_free=10_000 * GiB).hosts["h1"].steps
     assert {int(options(s)["size"]) for s in steps} == {128 * GiB}
 
 
 def test_a_full_disk_skips_fio_and_says_what_to_do(tmp_path: Path) -> None:
-    made = plan(suite(tmp_path, "  fio:\n"), work_free=100 << 20).hosts["h1"]
-    assert not made.steps
-    assert made.skipped["fio"].startswith("needs more free disk")
-    assert "--work-dir" in made.skipped["fio"]
+    result = schedule(suite(tmp_path, "  fio:\n"), work_free=100 << 20).hosts["h1"]
+    assert not result.steps
+    assert result.skipped["fio"].startswith("needs more free disk")
+    assert "--work-dir" in result.skipped["fio"]
 
 
 def test_a_raw_device_needs_its_confirmation(tmp_path: Path) -> None:
@@ -65,43 +65,43 @@ def test_a_raw_device_needs_its_confirmation(tmp_path: Path) -> None:
 
 def test_a_raw_device_in_use_is_never_touched(tmp_path: Path) -> None:
     text = suite(tmp_path, "  fio:\n")
-    used = plan(text, {"fio": {"device": "/dev/nvme0n1", "erase": "yes"}}).hosts["h1"]
+    used = schedule(text, {"fio": {"device": "/dev/nvme0n1", "erase": "yes"}}).hosts["h1"]
     assert (used.steps, used.skipped["fio"]) == ([], "needs /dev/nvme0n1 to be unused: it is mounted at /")
-    absent = plan(text, {"fio": {"device": "/dev/sdz", "erase": "yes"}}).hosts["h1"]
+    absent = schedule(text, {"fio": {"device": "/dev/sdz", "erase": "yes"}}).hosts["h1"]
     assert "no such whole disk" in absent.skipped["fio"]
-    free = plan(text, {"fio": {"device": "/dev/nvme1n1", "erase": "yes"}}).hosts["h1"].steps
+    free = schedule(text, {"fio": {"device": "/dev/nvme1n1", "erase": "yes"}}).hosts["h1"].steps
     assert {options(s)["filename"] for s in free} == {"/dev/nvme1n1"}
     assert {s.exclusive for s in free} == {("/dev/nvme1n1",)}
 
 
 def test_what_is_absent_is_deployed_by_root_and_skipped_otherwise(tmp_path: Path) -> None:
     text = suite(tmp_path, "  fio:\n")
-    as_root = plan(text, tools={}).hosts["h1"]
+    as_root = schedule(text, tools={}).hosts["h1"]
     assert [d.workload for d in as_root.deploy] == ["fio"]
     assert as_root.steps
-    as_user = plan(text, tools={}, root=False).hosts["h1"]
+    as_user = schedule(text, tools={}, root=False).hosts["h1"]
     assert not as_user.steps
     assert as_user.skipped["fio"] == "needs fio: sudo apt-get install fio, or let Fleetmark do it as root (--become)"
-    assert all(is_present(d.provides, facts()) for d in plan(text).hosts["h1"].deploy)
+    assert all(is_present(d.provides, facts()) for d in schedule(text).hosts["h1"].deploy)
 
 
 def test_every_repeat_runs_every_case_in_an_order_of_its_own_that_its_seed_repeats(tmp_path: Path) -> None:
     text = suite(tmp_path, "  fio: {repeats: 4}\n")
-    steps = plan(text, seed=3).hosts["h1"].steps
+    steps = schedule(text, seed=3).hosts["h1"].steps
     blocks = [[s.case for s in steps if s.repeat == r] for r in range(4)]
     assert [s.repeat for s in steps] == sorted(s.repeat for s in steps)
     assert all(sorted(b) == sorted(blocks[0]) for b in blocks)
     assert len({tuple(b) for b in blocks}) > 1
-    assert steps == plan(text, seed=3).hosts["h1"].steps
-    assert steps != plan(text, seed=4).hosts["h1"].steps
+    assert steps == schedule(text, seed=3).hosts["h1"].steps
+    assert steps != schedule(text, seed=4).hosts["h1"].steps
     assert [s.last for s in steps] == [False] * (len(steps) - 1) + [True]
 
 
 def test_cases_can_be_chosen_and_a_pattern_that_matches_none_is_refused(tmp_path: Path) -> None:
-    steps = plan(suite(tmp_path, "  fio: {cases: ['rand*-qd1']}\n")).hosts["h1"].steps
+    steps = schedule(suite(tmp_path, "  fio: {cases: ['rand*-qd1']}\n")).hosts["h1"].steps
     assert {s.case for s in steps} == {"randread-4k-qd1", "randwrite-4k-qd1"}
     with pytest.raises(FleetmarkError, match=r"no case matches 'rnad\*'; there are"):
-        plan(suite(tmp_path, "  fio: {cases: ['rnad*']}\n"))
+        schedule(suite(tmp_path, "  fio: {cases: ['rnad*']}\n"))
 
 
 def test_settings_for_a_workload_that_the_suite_does_not_run_are_refused(tmp_path: Path) -> None:
@@ -110,9 +110,9 @@ def test_settings_for_a_workload_that_the_suite_does_not_run_are_refused(tmp_pat
 
 
 def test_one_host_measures_its_loopback(tmp_path: Path) -> None:
-    made = plan(suite(tmp_path, "  iperf3:\n"))
-    assert not made.exchanges
-    step = made.hosts["h1"].steps[0]
+    result = schedule(suite(tmp_path, "  iperf3:\n"))
+    assert not result.exchanges
+    step = result.hosts["h1"].steps[0]
     assert step.argv[:3] == ("iperf3", "-c", "127.0.0.1")
     assert step.serve
     assert step.subject == "lo"
@@ -120,12 +120,12 @@ def test_one_host_measures_its_loopback(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("hosts", [2, 4, 5])
 def test_pairs_meet_in_both_directions_with_their_peers_addresses(tmp_path: Path, hosts: int) -> None:
-    made = plan(suite(tmp_path, "  iperf3: {repeats: 2}\n"), {"iperf3": {"streams": "1"}}, hosts=hosts)
-    clients = [s for h in made.hosts.values() for s in h.steps if not s.serves]
+    result = schedule(suite(tmp_path, "  iperf3: {repeats: 2}\n"), {"iperf3": {"streams": "1"}}, hosts=hosts)
+    clients = [s for h in result.hosts.values() for s in h.steps if not s.serves]
     assert len(clients) == hosts * (hosts - 1) * 2 * 2  # ordered pairs, tcp-1 and udp, two repeats
-    for e in made.exchanges:
-        client = next(s for s in made.hosts[e.client].steps if s.id == e.client_step)
-        server = next(s for s in made.hosts[e.server].steps if s.id == e.server_step)
+    for e in result.exchanges:
+        client = next(s for s in result.hosts[e.client].steps if s.id == e.client_step)
+        server = next(s for s in result.hosts[e.server].steps if s.id == e.server_step)
         assert (client.subject, client.case, client.repeat) == (server.subject, server.case, server.repeat)
         assert client.argv[2] == f"10.0.0.{e.server[1:]}"
         assert client.gate
@@ -135,9 +135,9 @@ def test_pairs_meet_in_both_directions_with_their_peers_addresses(tmp_path: Path
 
 def test_a_schedule_of_pairs_can_always_go_on(tmp_path: Path) -> None:
     """Played out: whenever some host still has steps, some pair stands at its front on both sides."""
-    made = plan(suite(tmp_path, "  iperf3: {repeats: 2}\n"), hosts=7)
-    ahead = {h: [s.id for s in p.steps] for h, p in made.hosts.items()}
-    left = set(made.exchanges)
+    result = schedule(suite(tmp_path, "  iperf3: {repeats: 2}\n"), hosts=7)
+    ahead = {h: [s.id for s in p.steps] for h, p in result.hosts.items()}
+    left = set(result.exchanges)
     while left:
         now = [e for e in left if ahead[e.client][0] == e.client_step and ahead[e.server][0] == e.server_step]
         assert now
@@ -150,10 +150,10 @@ def test_a_schedule_of_pairs_can_always_go_on(tmp_path: Path) -> None:
 
 
 def test_many_hosts_meet_in_a_sample_of_rounds(tmp_path: Path) -> None:
-    made = plan(suite(tmp_path, "  iperf3: {repeats: 1}\n"), hosts=20)
-    met = {(e.client, e.server) for e in made.exchanges}
+    result = schedule(suite(tmp_path, "  iperf3: {repeats: 1}\n"), hosts=20)
+    met = {(e.client, e.server) for e in result.exchanges}
     assert len(met) == 20 * 4
-    everyone = plan(suite(tmp_path, "  iperf3: {repeats: 1}\n"), {"iperf3": {"pairs": "all"}}, hosts=20)
+    everyone = schedule(suite(tmp_path, "  iperf3: {repeats: 1}\n"), {"iperf3": {"pairs": "all"}}, hosts=20)
     assert len({(e.client, e.server) for e in everyone.exchanges}) == 20 * 19
 
 

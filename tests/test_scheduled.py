@@ -1,4 +1,4 @@
-"""A campaign is written whole or not at all, is planned again where a job is damaged, and is joined by hosts that were away."""
+"""A campaign is written in one piece or not at all; a damaged job is made again; hosts that were away join later."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from typer.testing import CliRunner
 
 from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.campaign import planned
 from fleetmark.campaign import run as campaign
+from fleetmark.campaign import scheduled
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.preflight import Checked
 from fleetmark.record import archive as archives
@@ -41,11 +41,11 @@ NAMES = ("h1", "h2", "h3", "h4")
 
 
 class Fleet:
-    """Hosts that say what they are, or are away, and never run anything."""
+    """Hosts that report their facts, or are away, and never run anything."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
         self.away: set[str] = set()
-        self.asked: list[str] = []
+        self.checked: list[str] = []
         self.root = root
         (root / "s.yml").write_text(SUITE)
         hosts = [Host(n, f"10.0.0.{n[1:]}", f"10.1.0.{n[1:]}", labels={"gen": "x"}) for n in NAMES]
@@ -54,7 +54,7 @@ class Fleet:
         monkeypatch.setattr(campaign, "_drive", self.drive)
 
     def check(self, hosts: Sequence[Host], *_: Any, **__: Any) -> list[Checked]:
-        self.asked += [h.name for h in hosts]
+        self.checked += [h.name for h in hosts]
         return [
             Checked(h, reason="no route to host")
             if h.name in self.away
@@ -71,7 +71,7 @@ class Fleet:
         return campaign.run(options, Console(file=io.StringIO()))[0]
 
     def resume(self, archive: Archive) -> None:
-        self.asked.clear()
+        self.checked.clear()
         try:
             campaign.resume(archive, campaign.Options(suite=""), Console(file=io.StringIO()))
         finally:
@@ -91,7 +91,7 @@ def jobs(archive: Archive) -> dict[str, bytes]:
 
 
 def test_a_controller_killed_while_it_plans_leaves_no_half_campaign(fleet: Fleet, tmp_path: Path) -> None:
-    """Killed at each of its writes in turn, until it gets through."""
+    """The controller is killed at each of its writes in turn, until it succeeds."""
     real = archives.replace
     for dies_at in range(40):
         child = os.fork()
@@ -149,7 +149,7 @@ def test_archives_are_for_their_owner_alone_and_documents_as_the_umask_says(flee
     assert stat.S_IMODE(page.stat().st_mode) == 0o644
 
 
-# --- planned again ---------------------------------------------------------------------------------------------------
+# --- made again ------------------------------------------------------------------------------------------------------
 
 CUT: dict[str, Callable[[Path], object]] = {
     "missing": lambda file: file.unlink(),
@@ -162,7 +162,7 @@ CUT: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("how", CUT)
 @pytest.mark.parametrize("names", [("h2",), NAMES])
-def test_a_damaged_job_is_planned_again_byte_for_byte(fleet: Fleet, how: str, names: Sequence[str]) -> None:
+def test_a_damaged_job_is_made_again_byte_for_byte(fleet: Fleet, how: str, names: Sequence[str]) -> None:
     archive = fleet.run()
     before = jobs(archive)
     for name in names:
@@ -170,17 +170,15 @@ def test_a_damaged_job_is_planned_again_byte_for_byte(fleet: Fleet, how: str, na
     assert jobs(archive) != before
     fleet.resume(archive)
     assert jobs(archive) == before
-    assert sorted(fleet.asked) == list(NAMES), "all of them still owe everything"
+    assert sorted(fleet.checked) == list(NAMES), "all of them still owe everything"
 
 
-def test_what_would_be_planned_otherwise_is_refused_in_one_sentence(fleet: Fleet) -> None:
+def test_a_job_that_comes_out_otherwise_is_refused_in_one_sentence(fleet: Fleet) -> None:
     archive = fleet.run()
     (archive.path / "jobs" / "h2.json").unlink()
     file = archive.path / "campaign.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "seed": 8}))
-    with pytest.raises(
-        FleetmarkError, match=r"jobs/h2.json is missing, and Fleetmark would plan it otherwise"
-    ) as error:
+    with pytest.raises(FleetmarkError, match=r"jobs/h2.json is missing, and today's schedule differs from it") as error:
         fleet.resume(archive)
     assert "\n" not in str(error.value)
     (archive.path / "facts" / "h2.json").unlink()
@@ -212,19 +210,19 @@ def test_a_campaign_that_cannot_go_on_says_what_is_wrong(fleet: Fleet, field: st
 
 
 def meet(archive: Archive) -> list[str]:
-    """Work through all lists as hosts do, each in order; the pairs that met."""
-    asked = planned.asked_of(archive)
-    lists = {n: [s for s in j["steps"] if s["gate"]] for n, j in planned.jobs(archive, asked).items()}
+    """Work through all lists as hosts do, each in order. Returns the pairs that met."""
+    request = scheduled.request_of(archive)
+    lists = {n: [s for s in j["steps"] if s["gate"]] for n, j in scheduled.jobs(archive, request).items()}
     at = dict.fromkeys(lists, 0)
-    partner = {(e.server, e.server_step): (e.client, e.client_step) for e in asked.exchanges}
+    partner = {(e.server, e.server_step): (e.client, e.client_step) for e in request.exchanges}
     met = []
     moved = True
     while moved:
         moved = False
         for server, steps in lists.items():
             here = steps[at[server]]["id"] if at[server] < len(steps) else None
-            client, wanted = partner.get((server, here or ""), ("", ""))
-            if client and at[client] < len(lists[client]) and lists[client][at[client]]["id"] == wanted:
+            client, client_step = partner.get((server, here or ""), ("", ""))
+            if client and at[client] < len(lists[client]) and lists[client][at[client]]["id"] == client_step:
                 met.append(lists[client][at[client]]["subject"])
                 at[server] += 1
                 at[client] += 1
@@ -234,7 +232,7 @@ def meet(archive: Archive) -> list[str]:
 
 
 @pytest.mark.parametrize("away", [{"h3"}, {"h1", "h4"}, {"h2", "h3", "h4"}, set(NAMES)])
-def test_hosts_that_were_away_join_behind_what_is_planned(fleet: Fleet, away: set[str]) -> None:
+def test_hosts_that_were_away_join_behind_what_is_scheduled(fleet: Fleet, away: set[str]) -> None:
     fleet.away = away
     archive = fleet.run()
     before = {n: json.loads(text) for n, text in jobs(archive).items()} if away != set(NAMES) else {}
@@ -244,7 +242,7 @@ def test_hosts_that_were_away_join_behind_what_is_planned(fleet: Fleet, away: se
     fleet.away = set()
     fleet.resume(archive)
     after = {n: json.loads(text) for n, text in jobs(archive).items()}
-    assert set(after) == set(NAMES) and set(fleet.asked) == set(NAMES)
+    assert set(after) == set(NAMES) and set(fleet.checked) == set(NAMES)
     for name, job in before.items():
         assert after[name]["steps"][: len(job["steps"])] == job["steps"]
     alone = {n: sorted(s["case"] for s in j["steps"] if s["subject"] == "host") for n, j in after.items()}
@@ -258,7 +256,7 @@ def test_hosts_that_were_away_join_behind_what_is_planned(fleet: Fleet, away: se
     for name in NAMES:
         (archive.path / "jobs" / f"{name}.json").unlink()
     fleet.resume(archive)
-    assert jobs(archive) == text, "what joined is planned again too"
+    assert jobs(archive) == text, "the jobs of joined hosts are made again too"
     assert json.loads((archive.path / "campaign.json").read_text())["planned"] == [
         [n for n in NAMES if n not in away],
         [n for n in NAMES if n in away],
