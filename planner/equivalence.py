@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import numpy as np
@@ -18,7 +18,8 @@ import pandas as pd
 
 from fleetmark.base.text import message
 from planner import bootstrap
-from planner.ratio import CONFIDENCE, Ratio, against, of_log, paired, welch
+from planner.estimate import Estimate, of_log
+from planner.ratio import Ratio, against, paired, welch
 
 WHOLE = 1 - 1e-9  # of the weight, but for rounding
 LEAST_COVERED = 0.8  # of the weight; below it there is no headline
@@ -55,7 +56,7 @@ class Equivalence:
     highest: float | None
     left_out: Mapping[str, str]
     hosts_out: Mapping[str, str]
-    resampled: tuple[float, float] | None = None  # the ratio's interval by the bootstrap over hosts, where there is one
+    resampled: Estimate | None = None  # the same ratio with the bootstrap's interval over hosts, where there is one
     wanted: Mapping[str, float] = field(default_factory=dict)
 
     @property
@@ -126,10 +127,10 @@ def _over(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], pairing: Pairi
     return welch(x.tolist(), y.tolist(), extra=extra)
 
 
-def _resampled(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], pairing: Pairing) -> tuple[float, float] | None:
+def _resampled(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], pairing: Pairing) -> Estimate | None:
     if pairing is Pairing.SAME_HOSTS:
-        return bootstrap.paired_percentiles((y - x).tolist(), CONFIDENCE)
-    return None if pairing is Pairing.PINNED else bootstrap.percentiles(x.tolist(), y.tolist(), CONFIDENCE)
+        return bootstrap.paired_percentiles((y - x).tolist())
+    return None if pairing is Pairing.PINNED else bootstrap.percentiles(x.tolist(), y.tolist())
 
 
 def _equal_work(
@@ -147,7 +148,7 @@ def _equal_work(
     work = -math.log(hours.sum())
     shift = work - math.log(linear.value)
     lo, hi = (None if end is None else of_log(math.log(end) + shift) for end in (linear.lo, linear.hi))
-    return Ratio(of_log(work), lo, hi, linear.p, linear.hosts, linear.df)
+    return replace(linear, value=of_log(work), lo=lo, hi=hi)
 
 
 def _one(a: pd.Series, b: pd.Series, pairing: Pairing) -> Ratio:

@@ -9,7 +9,8 @@ from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
 from planner.equivalence import LEAST_COVERED
-from planner.ratio import CONFIDENCE, SAME, Ratio
+from planner.estimate import CONFIDENCE
+from planner.ratio import SAME, Ratio
 from reports import sheets
 from reports.campaign import xlsx as campaign_xlsx
 from reports.comparison.model import footnotes, question
@@ -297,8 +298,7 @@ class _Workbook:
         if ratio is None:
             value = begin + words(class_tabs.why(line))
         else:
-            known = ratio.lo is not None and ratio.hi is not None
-            interval = f" ({ratio.lo:,.3f} – {ratio.hi:,.3f})" if known else ""
+            interval = f" ({ratio.lo:,.3f} – {ratio.hi:,.3f})" if ratio.interval else ""
             value = f"{begin}{ratio.value:,.3f}{end}{interval}, {words(word(ratio.verdict))}"
         ends = f'" ("&FIXED({own["lo"]},3)&" – "&FIXED({own["hi"]},3)&")"'
         there = f'FIXED({own["ratio"]},3)&{literal(end)}&IF({own["lo"]}="","",{ends})&", "&{own["verdict"]}'

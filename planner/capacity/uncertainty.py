@@ -22,6 +22,7 @@ from scipy import stats
 from fleetmark.base.errors import FleetmarkError
 from planner.capacity.futures import Draws, Fleet, needed, sample
 from planner.capacity.question import HOURS, Conflict, Margin, Plan, Question
+from planner.estimate import CONFIDENCE, Estimate
 
 Floats = npt.NDArray[np.float64]
 Solve = Callable[..., Plan | Conflict]  # called as solve(question, margin=...)
@@ -37,8 +38,8 @@ class Futures:
     """A plan in ``draws`` simulated futures.
 
     ``shortfall``: the share in which, in some period (with any one failure domain gone where that is asked), no way of
-    sharing the servers in place among the workloads meets all demands; ``lo``, ``hi``: its 95% interval (Wilson), as
-    the draws are finite. ``unshared``: the same if servers stay with the workloads that the plan gives them.
+    sharing the servers in place among the workloads meets all demands, with its 95% interval (Wilson), as the draws are
+    finite. ``unshared``: the same if servers stay with the workloads that the plan gives them.
     ``table``: a row per (workload, period) with ``shortfall`` (short as shared out, in futures that cannot be mended by
     sharing), ``demand_p5`` ``_p50`` ``_p95`` and ``capacity_p5`` ... in the workload's unit (capacity as the plan
     shares it out, in the worst case), ``servers`` that the plan gives it and ``servers_p50`` ``_p90`` ``_p95`` that it
@@ -49,9 +50,7 @@ class Futures:
 
     draws: int
     seed: int
-    shortfall: float
-    lo: float
-    hi: float
+    shortfall: Estimate
     unshared: float
     table: pd.DataFrame
     sizing: pd.DataFrame
@@ -84,11 +83,10 @@ def futures(question: Question, plan: Plan, n: int = 2000, seed: int = 1) -> Fut
             sizing.append({"workload": name, "period": t, "sku": sku} | _quantiles("servers", each, SIZES))
         installed = float(fleet.installed[t].sum())
         whole.append({"period": t, "installed": installed} | _quantiles("needed", np.ceil(total * (1 - 1e-9)), SIZES))
-    share = float(lost.any(axis=1).mean())
-    lo, hi = _wilson(share, n)
+    shortfall = _wilson(float(lost.any(axis=1).mean()), n)
     unshared = float(alone.any(axis=(1, 2)).mean())
     table, alone_, together = (pd.DataFrame(part) for part in (rows, sizing, whole))
-    return Futures(n, seed, share, lo, hi, unshared, table, alone_, together, left_open)
+    return Futures(n, seed, shortfall, unshared, table, alone_, together, left_open)
 
 
 def _quantiles(name: str, values: Floats, levels: Sequence[float]) -> dict[str, float]:
@@ -97,10 +95,10 @@ def _quantiles(name: str, values: Floats, levels: Sequence[float]) -> dict[str, 
     return {f"{name}_p{100 * level:g}": float(v) for level, v in zip(levels, found, strict=True)}
 
 
-def _wilson(share: float, n: int) -> tuple[float, float]:
-    """The 95% score interval of a share of ``n`` draws (Wilson, J. Am. Stat. Assoc. 22, 1927)."""
-    found = stats.binomtest(round(share * n), n).proportion_ci(0.95, method="wilson")
-    return float(found.low), float(found.high)
+def _wilson(share: float, n: int) -> Estimate:
+    """A share of ``n`` draws with its 95% score interval (Wilson, J. Am. Stat. Assoc. 22, 1927)."""
+    interval = stats.binomtest(round(share * n), n).proportion_ci(CONFIDENCE, method="wilson")
+    return Estimate(share, float(interval.low), float(interval.high), n=(n,))
 
 
 def _cheapest(question: Question, workload: str) -> str:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from planner.estimate import Estimate
+
 WIDTH, HEIGHT = 220, 20  # of a row, in px
 _EDGE = 10.0  # px kept free on both sides, for the arrows of what goes further
 _LEAST = 1.05  # the axis reaches at least from 1/1.05 to 1.05: noise must not look like a difference
@@ -13,8 +15,6 @@ _BEYOND = 3.0  # times the outermost ratios; an interval that goes further is cu
 _TICKS = 5  # at most, besides 1
 _SHORT = 4.0  # times its beginning, up to which an axis has ticks at even steps
 _SIZE = 4.0  # half of a mark's height
-
-Ends = tuple[float | None, float | None, float | None]  # ratio, and the ends of its interval; None: there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class Axis:
         return _EDGE + part * (WIDTH - 2 * _EDGE)
 
 
-def axis_of(rows: Iterable[Ends]) -> Axis:
+def axis_of(ratios: Iterable[Estimate]) -> Axis:
     """The axis on which all these ratios can be read; 1 is always on it."""
-    found = [row for row in rows if row[0] is not None]
-    points = [r for r, _, _ in found if r is not None] or [1.0]
-    ends = [e for row in found for e in row[1:] if e is not None]
+    estimates = list(ratios)
+    points = [e.value for e in estimates] or [1.0]
+    ends = [end for e in estimates for end in e.interval or ()]
     room = max(points) / min(points)
     far = max(_BEYOND, room)  # of a wide table, an interval as wide as it is no outlier
     lo = max(min([*ends, *points, 1 / _LEAST]), min(*points, 1.0) / far)
@@ -57,26 +57,25 @@ def scale(axis: Axis) -> str:
     return _svg("".join(parts))
 
 
-def plot(axis: Axis, ends: Ends, colour: str, shape: int, *, headline: bool = False) -> str:
+def plot(axis: Axis, ratio: Estimate | None, colour: str, shape: int, *, headline: bool = False) -> str:
     """One ratio with its interval: ``shape`` tells candidates apart besides ``colour``; a headline is a diamond.
 
     Without an interval the mark is hollow; where the interval leaves the axis, an arrow says so.
     """
     one = axis.at(1.0)
     parts = [f'<path d="M{one:.1f} 0V{HEIGHT}" stroke="currentColor" stroke-opacity=".35" stroke-dasharray="2 2"/>']
-    ratio, lo, hi = ends
-    if ratio is not None and ratio > 0:
+    if ratio is not None and ratio.value > 0:
         middle = HEIGHT / 2
         inner = []
-        if lo is not None and hi is not None:
+        if ratio.interval:
+            lo, hi = ratio.interval
             left, right = axis.at(max(lo, axis.lo)), axis.at(hi)
             inner.append(f'<path d="M{left:.1f} {middle:g}H{right:.1f}" stroke-width="{3 if headline else 1.8}"/>')
             if lo < axis.lo:
                 inner.append(f'<path d="M{left:.1f} {middle:g}l5 -4m-5 4l5 4" stroke-width="1.5" fill="none"/>')
             if hi > axis.hi:
                 inner.append(f'<path d="M{right:.1f} {middle:g}l-5 -4m5 4l-5 4" stroke-width="1.5" fill="none"/>')
-        hollow = lo is None or hi is None
-        inner.append(mark(axis.at(ratio), middle, shape, headline=headline, hollow=hollow))
+        inner.append(mark(axis.at(ratio.value), middle, shape, headline=headline, hollow=ratio.interval is None))
         parts.append(f'<g fill="{colour}" stroke="{colour}">{"".join(inner)}</g>')
     return _svg("".join(parts))
 

@@ -15,7 +15,8 @@ from fleetmark.base.units import human, significant
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Candidate, Comparison
 from planner.equivalence import Equivalence, Pairing
-from planner.ratio import CONFIDENCE, Ratio
+from planner.estimate import CONFIDENCE, Estimate
+from planner.ratio import Ratio
 
 MOST_NAMED = 4  # hosts in a note, of those that a class does without for one reason
 MOST_REASONS = 4
@@ -55,6 +56,13 @@ class Row:
     resampled_lo: float | None = None
     resampled_hi: float | None = None
 
+    @property
+    def estimate(self) -> Estimate | None:
+        """The ratio with its interval; None where there is no ratio."""
+        if self.ratio is None:
+            return None
+        return Estimate(self.ratio, self.lo, self.hi, n=(self.hosts_baseline, self.hosts_candidate))
+
 
 def rows(found: Comparison) -> list[Row]:
     """Every class with its benchmarks, candidate by candidate; then what was not compared, with its reason."""
@@ -84,15 +92,15 @@ def _headline(candidate: Candidate, name: str, e: Equivalence) -> Row:
     if e.ratio:
         if e.covered < 1 - 1e-9:
             parts.append(message("{covered:.0%} of the weight covered", covered=e.covered))
-        if e.ratio.lo is None:
+        if e.ratio.interval is None:
             parts.append(message("within-host only: one host says nothing of its fleet"))
-    lo, hi = e.resampled or (None, None)
+    lo, hi = (e.resampled.lo, e.resampled.hi) if e.resampled else (None, None)
     if e.resampled:
         parts.append(message("{lo} to {hi} by the bootstrap over hosts", lo=figure(lo), hi=figure(hi)))
     if e.work and e.mix_sensitive:
-        parts.append(message("equal work {ratio}, MIX-SENSITIVE", ratio=interval(e.work)))
+        parts.append(message("equal work {ratio}, MIX-SENSITIVE", ratio=with_interval(e.work)))
     elif e.work:
-        parts.append(message("equal work {ratio}", ratio=interval(e.work)))
+        parts.append(message("equal work {ratio}", ratio=with_interval(e.work)))
     if e.hosts_out:
         reasons: dict[str, list[str]] = {}
         for host, why in e.hosts_out.items():
@@ -146,8 +154,8 @@ def _with(row: Row, ratio: Ratio | None) -> Row:
         hi=ratio.hi,
         p=ratio.p,
         verdict=str(ratio.verdict),
-        hosts_baseline=ratio.hosts[0],
-        hosts_candidate=ratio.hosts[1],
+        hosts_baseline=ratio.n[0],
+        hosts_candidate=ratio.n[1],
     )
 
 
@@ -156,16 +164,13 @@ def figure(value: float | None) -> str:
     return "" if value is None else significant(value, 3)
 
 
-def interval(ratio: Ratio) -> str:
-    """``1.83 (95% CI 1.79 to 1.87)``, or the bare figure where one host forbids an interval."""
-    if ratio.lo is None or ratio.hi is None:
+def with_interval(ratio: Estimate) -> str:
+    """``1.83 (95% CI 1.79 to 1.87)``, or the bare figure where one host a side gives no interval."""
+    if ratio.interval is None:
         return figure(ratio.value)
+    lo, hi = map(figure, ratio.interval)
     return message(
-        "{value} ({confidence:.0%} CI {lo} to {hi})",
-        value=figure(ratio.value),
-        confidence=CONFIDENCE,
-        lo=figure(ratio.lo),
-        hi=figure(ratio.hi),
+        "{value} ({confidence:.0%} CI {lo} to {hi})", value=figure(ratio.value), confidence=ratio.level, lo=lo, hi=hi
     )
 
 
@@ -178,17 +183,19 @@ def plus_minus(row: Row) -> str:
     """Half the interval in per cent of the ratio: ``±2.1%``; of a wide one the factor that it reaches either way:
     ``×÷3.4``. Empty where there is none.
     """
-    half = half_width(row)
-    if half is None or row.hi is None or row.ratio is None:
+    half, estimate = half_width(row), row.estimate
+    if half is None or estimate is None or estimate.hi is None:
         return ""
-    return f"±{significant(half * 100, 2)}%" if half < WIDE else f"×÷{significant(row.hi / row.ratio, 2)}"
+    return f"±{significant(half * 100, 2)}%" if half < WIDE else f"×÷{significant(estimate.hi / estimate.value, 2)}"
 
 
 def half_width(row: Row) -> float | None:
     """Half the interval as a part of the ratio; None where there is none."""
-    if row.ratio is None or row.lo is None or row.hi is None:
+    estimate = row.estimate
+    if estimate is None or estimate.interval is None:
         return None
-    return (row.hi - row.lo) / 2 / row.ratio
+    lo, hi = estimate.interval
+    return (hi - lo) / 2 / estimate.value
 
 
 def p_value(row: Row) -> str:

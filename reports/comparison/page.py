@@ -13,6 +13,7 @@ import pandas as pd
 from fleetmark.base.units import significant
 from planner.comparison import WORK_MIX, Comparison
 from planner.equivalence import WHOLE
+from planner.estimate import Estimate
 from planner.ratio import Verdict
 from reports.campaign.view import View
 from reports.comparison import forest
@@ -199,7 +200,7 @@ def _mix(found: Comparison) -> list[tuple[str, str]]:
 def _must_know(found: Comparison, row: Row) -> bool:
     """Whether a headline's note says more than how sure it is: gaps, one host, a mix that decides, hosts left out."""
     e = next(c for c in found.candidates if c.title == row.candidate).classes[row.class_]
-    return bool(e.ratio is None or e.ratio.lo is None or e.covered < WHOLE or e.work or e.hosts_out)
+    return bool(e.ratio is None or e.ratio.interval is None or e.covered < WHOLE or e.work or e.hosts_out)
 
 
 def _notes(heads: Iterable[Line]) -> list[tuple[str, Sequence[str], str]]:
@@ -236,12 +237,12 @@ def _tables(lines: Sequence[Line], marks: Mapping[str, tuple[str, int]], prefix:
 
 
 def _table(name: str, anchor: str, lines: Sequence[Line], marks: Mapping[str, tuple[str, int]]) -> ClassTable:
-    axis = forest.axis_of((line.row.ratio, line.row.lo, line.row.hi) for line in lines)
+    axis = forest.axis_of(line.row.estimate for line in lines if line.row.estimate)
 
     def drawn(line: Line, again: bool = False) -> Line:
         row = line.row
         colour, shape = marks.get(row.candidate, (_GREY, 0))
-        plot = forest.plot(axis, (row.ratio, row.lo, row.hi), colour, shape, headline=not row.benchmark)
+        plot = forest.plot(axis, row.estimate, colour, shape, headline=not row.benchmark)
         return replace(line, again=again, plot=plot)
 
     heads = [drawn(line) for line in lines if not line.row.benchmark]
@@ -277,13 +278,14 @@ def _lines(
 
 
 def _line(found: Comparison, row: Row, shown: fmt.Shown | None, marks: Mapping[str, tuple[str, int]]) -> Line:
-    decimals = _decimals(row.ratio, row.lo, row.hi)
-    interval = "" if row.lo is None or row.hi is None else f"{_fixed(row.lo, decimals)}–{_fixed(row.hi, decimals)}"
+    estimate = row.estimate
+    decimals = _decimals(estimate) if estimate else None
+    ends = (estimate.interval if estimate else None) or ()
     a, b = row.baseline_value, row.candidate_value
     return Line(
         row,
         _fixed(row.ratio, decimals),
-        interval,
+        "–".join(_fixed(end, decimals) for end in ends),
         plus_minus(row),
         p_value(row),
         hosts(found, row),
@@ -314,16 +316,15 @@ def _scales(found: Comparison, rows: Sequence[Row], bits: frozenset[tuple[str, s
     }
 
 
-def _decimals(ratio: float | None, lo: float | None, hi: float | None) -> int | None:
+def _decimals(ratio: Estimate) -> int:
     """Decimals that the interval supports: 2 to 4 significant digits, the last at most half of the half interval."""
-    if ratio is None:
-        return None
-    two = 1 - math.floor(math.log10(ratio))
-    if lo is None or hi is None:
+    two = 1 - math.floor(math.log10(ratio.value))
+    if ratio.interval is None:
         return max(0, two + 1)
+    lo, hi = ratio.interval
     half = (hi - lo) / 2
-    wanted = two + 2 if half == 0 else -math.floor(math.log10(half / 2))
-    return max(0, min(max(wanted, two), two + 2))
+    decimals = two + 2 if half == 0 else -math.floor(math.log10(half / 2))
+    return max(0, min(max(decimals, two), two + 2))
 
 
 def _fixed(value: float | None, decimals: int | None) -> str:

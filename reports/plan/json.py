@@ -95,7 +95,8 @@ def _alternative(a: Alternative) -> dict[str, Any]:
 
 def _futures(found: Futures, q: Question) -> dict[str, Any]:
     frames = {f.name for f in fields(found) if isinstance(getattr(found, f.name), pd.DataFrame)}
-    plain = {f.name: getattr(found, f.name) for f in fields(found) if f.name not in frames}
+    plain: dict[str, Any] = {f.name: getattr(found, f.name) for f in fields(found) if f.name not in frames}
+    plain |= {"shortfall": found.shortfall.value, "lo": found.shortfall.lo, "hi": found.shortfall.hi}
     return plain | {name: _named(getattr(found, name), q) for name in sorted(frames)}
 
 

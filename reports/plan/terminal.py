@@ -156,7 +156,8 @@ def _alternatives(v: PlanView, others: Sequence[Alternative]) -> Iterator[Text]:
 
 def _futures(v: PlanView, found: Futures, tornado: Sequence[Effect]) -> Iterator[RenderableType]:
     yield Text(
-        f"  demand is not met in {found.shortfall:.1%} of them ({found.lo:.1%} to {found.hi:.1%}); "
+        f"  demand is not met in {found.shortfall.value:.1%} of them "
+        f"({found.shortfall.lo:.1%} to {found.shortfall.hi:.1%}); "
         f"asked for: at most {1 - v.question.quantile:.1%}"
     )
     last = found.table[found.table["period"] == len(v.question.periods) - 1]

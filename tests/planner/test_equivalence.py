@@ -114,8 +114,8 @@ def test_a_host_with_a_gap_is_left_out_of_the_class() -> None:
     b.loc["h6", "b"] = np.nan
     found = compare(a, b)
     assert found.hosts_out == {"h6": "has no b"}
-    assert found.ratio and found.ratio.hosts == (4, 3)
-    assert found.each["a"].hosts == (4, 4)
+    assert found.ratio and found.ratio.n == (4, 3)
+    assert found.each["a"].n == (4, 4)
 
 
 def test_a_benchmark_that_most_hosts_lack_is_left_out_instead() -> None:
@@ -123,7 +123,7 @@ def test_a_benchmark_that_most_hosts_lack_is_left_out_instead() -> None:
     b.loc[["h5", "h6", "h7"], "f"] = np.nan
     found = compare(a, b, mix={"a": 0.9, "f": 0.1})
     assert found.left_out == {"f": "missing on 75% of the hosts of a side"}
-    assert found.ratio and found.ratio.hosts == (4, 4)
+    assert found.ratio and found.ratio.n == (4, 4)
 
 
 def test_one_host_a_side_makes_no_claim() -> None:

@@ -9,19 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.ratio import Ratio, Verdict, fieller, paired, welch
+from planner.ratio import Ratio, Verdict, paired, welch
 
 LOGS = st.lists(st.floats(-5, 5), min_size=2, max_size=8)
-
-
-def test_fieller_by_hand() -> None:
-    found = fieller([19, 20, 21], [9, 10, 11])
-    assert (found.value, found.lo, found.hi, found.g) == pytest.approx((2.0, 1.6858, 2.4197, 0.025695), abs=5e-5)
-
-
-def test_fieller_says_when_it_is_unbounded() -> None:
-    found = fieller([19, 20, 21], [-10, 1, 12])
-    assert found.g >= 1 and (found.lo, found.hi) == (-math.inf, math.inf)
 
 
 def test_welch_by_hand() -> None:
@@ -90,4 +80,4 @@ def test_paired_differences_forget_what_hosts_differ_in() -> None:
     ],
 )
 def test_verdicts(lo: float, hi: float, verdict: Verdict) -> None:
-    assert Ratio(1.0, lo, hi, 0.5, (3, 3)).verdict is verdict
+    assert Ratio(1.0, lo, hi, n=(3, 3), p=0.5).verdict is verdict

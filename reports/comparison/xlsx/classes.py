@@ -255,16 +255,14 @@ def _class(grid: Grid, line: Line, v: _Scored, sheet: Sheet, weights: Sheet, sco
     ratios.write(sheet, row, AT, formulas, ratios.worked_out(v.a, v.b, grid.found.pairing, ratio, v.extra))
     for name, formula, value in (("lowest", "MIN", e.lowest), ("highest", "MAX", e.highest)):
         sheet.formula(row, AT[name], f'=IF({no_headline},"",EXP({formula}({delta})))', value if ratio else None, RATIO)
-    sides = (("below", f"{at['ratio']}-{at['lo']}"), ("above", f"{at['hi']}-{at['ratio']}"))
-    known = ratio is not None and ratio.lo is not None and ratio.hi is not None
-    for name, formula in sides:
-        end = None
-        if ratio is not None and ratio.lo is not None and ratio.hi is not None:
-            end = ratio.value - ratio.lo if name == "below" else ratio.hi - ratio.value
-        sheet.formula(row, AT[name], f'=IF({at["lo"]}="",0,{formula})', end if known else 0.0, RATIO)
+    below = above = 0.0
+    if ratio and ratio.interval:
+        below, above = ratio.value - ratio.interval[0], ratio.interval[1] - ratio.value
+    sheet.formula(row, AT["below"], f'=IF({at["lo"]}="",0,{at["ratio"]}-{at["lo"]})', below, RATIO)
+    sheet.formula(row, AT["above"], f'=IF({at["lo"]}="",0,{at["hi"]}-{at["ratio"]})', above, RATIO)
     if e.resampled and not line.equal_work:
-        for name, value in zip(("resampled_lo", "resampled_hi"), e.resampled, strict=True):
-            sheet.number(row, AT[name], value, RATIO, "value")
+        sheet.number(row, AT["resampled_lo"], e.resampled.lo, RATIO, "value")
+        sheet.number(row, AT["resampled_hi"], e.resampled.hi, RATIO, "value")
 
 
 _NOTHING = message("no benchmark on both sides")
