@@ -16,7 +16,7 @@ from fleetmark.base.yaml import read_yaml
 from fleetmark.record import pool
 from fleetmark.record import references as reference
 from fleetmark.record.select import Machine, choose, told_apart
-from planner.comparison import Comparison, Side, comparison
+from planner.comparison import Comparison, Side, compare_sides
 from planner.equivalence import LEAST_MACHINES, Pairing
 
 
@@ -78,7 +78,7 @@ def compare(
     assert found is not None
     _all_matched(only, [found, *sides.values()])
     kinds = None if pinned is not None else kinds_on_record(root, every, only)
-    made = comparison(
+    made = compare_sides(
         found, list(sides.values()), per=per, mix=shares, machines=kinds, weights=weights, pairing=pairing
     )
     turned = {}
@@ -86,7 +86,7 @@ def compare(
         for title, side in sides.items():
             others = [found, *(s for t, s in sides.items() if t != title)]
             with contextlib.suppress(FleetmarkError):  # two candidates may share nothing
-                turned[title] = comparison(side, others, per=per, mix=shares, machines=kinds, pairing=pairing)
+                turned[title] = compare_sides(side, others, per=per, mix=shares, machines=kinds, pairing=pairing)
     return Compared(made, {**first, **selected}, names, turned, {s.title: s for s in (found, *sides.values())})
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from planner.estimate import Estimate
 
 WIDTH, HEIGHT = 220, 20  # of a row, in px
-_EDGE = 10.0  # px kept free on both sides, for the arrows of what goes further
+_EDGE = 10.0  # px left free on both sides, for the arrows of intervals that leave the axis
 _LEAST = 1.05  # the axis reaches at least from 1/1.05 to 1.05: noise must not look like a difference
 _BEYOND = 3.0  # times the outermost ratios; an interval that goes further is cut off, with an arrow
 _TICKS = 5  # at most, besides 1
@@ -25,7 +25,7 @@ class Axis:
     hi: float
 
     def at(self, ratio: float) -> float:
-        """Where ``ratio`` stands, in px from the left; what lies beyond an end stands there."""
+        """The position of ``ratio``, in px from the left; a ratio beyond an end is drawn at that end."""
         part = (math.log(min(max(ratio, self.lo), self.hi)) - math.log(self.lo)) / math.log(self.hi / self.lo)
         return _EDGE + part * (WIDTH - 2 * _EDGE)
 
@@ -36,7 +36,7 @@ def axis_of(ratios: Iterable[Estimate]) -> Axis:
     points = [e.value for e in estimates] or [1.0]
     ends = [end for e in estimates for end in e.interval or ()]
     room = max(points) / min(points)
-    far = max(_BEYOND, room)  # of a wide table, an interval as wide as it is no outlier
+    far = max(_BEYOND, room)  # where the ratios spread widely, an interval as wide is no outlier
     lo = max(min([*ends, *points, 1 / _LEAST]), min(*points, 1.0) / far)
     hi = min(max([*ends, *points, _LEAST]), max(*points, 1.0) * far)
     margin = (hi / lo) ** 0.03
@@ -81,7 +81,7 @@ def plot(axis: Axis, ratio: Estimate | None, colour: str, shape: int, *, headlin
 
 
 def key(colour: str, shape: int) -> str:
-    """A candidate's mark alone, for beside its name."""
+    """A candidate's mark alone, to be put beside its name."""
     return (
         f'<svg class="mark-of" width="11" height="11" viewBox="0 0 11 11" aria-hidden="true">'
         f'<g fill="{colour}" stroke="{colour}">{mark(5.5, 5.5, shape)}</g></svg>'
@@ -89,7 +89,7 @@ def key(colour: str, shape: int) -> str:
 
 
 def mark(x: float, y: float, shape: int, *, headline: bool = False, hollow: bool = False) -> str:
-    """The sign of a ratio at (x, y), in the colours of what it stands in."""
+    """The mark of a ratio at (x, y), in the colours of the enclosing element."""
     size = _SIZE + 2.5 if headline else _SIZE
     fill = ' fill="none" stroke-width="1.6"' if hollow else ""
     if headline:
@@ -102,7 +102,7 @@ def mark(x: float, y: float, shape: int, *, headline: bool = False, hollow: bool
     return f'<path d="M{path}Z"{fill}/>'
 
 
-# A circle, a square, two triangles, a bar; each so large that none looks weightier than another.
+# A circle, a square, two triangles, a bar; sized so that all look equally heavy.
 _SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
     (),
     ((-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)),

@@ -13,8 +13,8 @@ from reports.comparison import forest
 
 def ticks(axis: forest.Axis) -> dict[float, float]:
     """Figure to its place, as drawn."""
-    found = re.findall(r'<text x="([\d.]+)"[^>]*>([^<]+)</text>', forest.scale(axis))
-    return {float(text): float(x) for x, text in found}
+    texts = re.findall(r'<text x="([\d.]+)"[^>]*>([^<]+)</text>', forest.scale(axis))
+    return {float(text): float(x) for x, text in texts}
 
 
 @pytest.mark.parametrize(
@@ -30,11 +30,11 @@ def ticks(axis: forest.Axis) -> dict[float, float]:
 )
 def test_an_axis_has_1_and_a_few_round_ticks(rows: list[tuple[float, float | None, float | None]]) -> None:
     axis = forest.axis_of(Estimate(*row) for row in rows)
-    found = ticks(axis)
-    assert 1.0 in found and 1 <= len(found) <= 6
-    assert found == {r: pytest.approx(axis.at(r), abs=0.06) for r in found}
-    places = list(found.values())
-    assert places == sorted(places) and all(0 < x < forest.WIDTH for x in places)
+    position_of = ticks(axis)
+    assert 1.0 in position_of and 1 <= len(position_of) <= 6
+    assert position_of == {r: pytest.approx(axis.at(r), abs=0.06) for r in position_of}
+    positions = list(position_of.values())
+    assert positions == sorted(positions) and all(0 < x < forest.WIDTH for x in positions)
 
 
 def test_equal_factors_are_equal_distances() -> None:
