@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, stats
+from scipy import optimize
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import count, message
-from planner.ratio import CONFIDENCE, Ratio
+from planner.estimate import CONFIDENCE, Estimate, deviate
+from planner.ratio import Ratio
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,7 +40,7 @@ class Profile:
 
     ``demand``: per unit of work, in the unit of the rate x s. ``errors``: p to the root mean square of the log error on
     machines left out. ``shares``: each resource's part of the time, eps_i = tau_i^p / sum tau^p, at the geometric mean
-    of the machines, ``intervals`` their 95% intervals (bootstrap over machines). ``refused``: why the shares are no
+    of the machines, with its 95% interval (bootstrap over machines). ``refused``: why the shares are no
     attribution, empty where they are; ``throttle``: the resource whose throttling on one machine, to each of
     ``THROTTLES`` of its rate, would settle it best, and the condition number then. ``drawn``: the bootstrap's (p,
     demand), from which intervals of predictions come. ``alike``: the other p that do as well within the noise.
@@ -52,8 +53,7 @@ class Profile:
     demand: Mapping[str, float]
     p: float
     errors: Mapping[float, float]
-    shares: Mapping[str, float]
-    intervals: Mapping[str, tuple[float, float]]
+    shares: Mapping[str, Estimate]
     condition: float
     refused: Sequence[str] = ()
     throttle: tuple[str, float] | None = None
@@ -154,9 +154,9 @@ def fit(rates: Mapping[str, Mapping[str, float]], times: Mapping[str, float], *,
     drawn = _bootstrap(x, y, seed)
     shares = sensitivities(demand, np.ones(len(resources)), p)
     spread = math.sqrt(len(y) / (len(y) - len(resources)))  # a fit is nearer to its own machines than to others
-    ends = _intervals(shares, [sensitivities(d, np.ones(len(resources)), q) for q, d in drawn], spread)
+    estimates = _estimates(shares, [sensitivities(d, np.ones(len(resources)), q) for q, d in drawn], spread, len(y))
     condition = _condition(_design(x, y, p))
-    refused = _refusals(resources, condition, ends)
+    refused = _refusals(resources, condition, estimates)
     return Profile(
         machines,
         resources,
@@ -165,8 +165,7 @@ def fit(rates: Mapping[str, Mapping[str, float]], times: Mapping[str, float], *,
         dict(zip(resources, (demand * scale * unit).tolist(), strict=True)),
         p,
         errors,
-        dict(zip(resources, shares.tolist(), strict=True)),
-        dict(zip(resources, ends, strict=True)),
+        dict(zip(resources, estimates, strict=True)),
         condition,
         refused,
         _throttle(resources, demand, x, y, p) if refused else None,
@@ -268,12 +267,14 @@ def _bootstrap(rates: Floats, times: Floats, seed: int) -> list[tuple[float, Flo
     return made
 
 
-def _intervals(point: Floats, drawn: Sequence[Floats], spread: float) -> list[tuple[float, float]]:
-    """Percentile intervals of shares, widened about the point by ``spread``, within 0 and 1."""
+def _estimates(point: Floats, drawn: Sequence[Floats], spread: float, machines: int) -> list[Estimate]:
+    """Shares with percentile intervals, widened about the point by ``spread``, within 0 and 1."""
     about = point + (np.array(drawn) - point) * spread
     tail = (1 - CONFIDENCE) / 2
     low, high = np.clip(np.quantile(about, [tail, 1 - tail], axis=0), 0, 1)
-    return [(float(a), float(b)) for a, b in zip(low, high, strict=True)]
+    return [
+        Estimate(float(share), float(a), float(b), n=(machines,)) for share, a, b in zip(point, low, high, strict=True)
+    ]
 
 
 def _condition(design: Floats) -> float:
@@ -282,7 +283,7 @@ def _condition(design: Floats) -> float:
     return float(values[0] / values[-1]) if values[-1] > values[0] * 1e-12 else math.inf
 
 
-def _refusals(resources: Sequence[str], condition: float, ends: Sequence[tuple[float, float]]) -> list[str]:
+def _refusals(resources: Sequence[str], condition: float, shares: Sequence[Estimate]) -> list[str]:
     refused: list[str] = []
     if condition > MOST_CONDITION:
         refused.append(
@@ -292,7 +293,8 @@ def _refusals(resources: Sequence[str], condition: float, ends: Sequence[tuple[f
                 most=f"{MOST_CONDITION:.0f}",
             )
         )
-    for name, (low, high) in zip(resources, ends, strict=True):
+    for name, share in zip(resources, shares, strict=True):
+        low, high = share.interval or (0.0, 1.0)
         if high - low > 2 * MOST_SPREAD:
             refused.append(
                 message(
@@ -336,9 +338,9 @@ def _ratio(profile: Profile, before: Floats, after: Floats, extra: float) -> Rat
 
     delta = log(tuple(profile.demand.values()), profile.p)
     drawn = [log(d, p) for p, d in profile.drawn]
-    half = _quantile(profile) * math.sqrt(_variance(profile, delta, drawn) + extra)
-    hosts = (len(profile.machines), len(profile.machines))
-    return Ratio(math.exp(delta), math.exp(delta - half), math.exp(delta + half), None, hosts, float(profile.df))
+    half = deviate(CONFIDENCE, profile.df) * math.sqrt(_variance(profile, delta, drawn) + extra)
+    value, lo, hi = (math.exp(delta + d) for d in (0.0, -half, half))
+    return Ratio(value, lo, hi, df=float(profile.df), n=(len(profile.machines), len(profile.machines)))
 
 
 def _variance(profile: Profile, point: float, drawn: Sequence[float]) -> float:
@@ -346,18 +348,15 @@ def _variance(profile: Profile, point: float, drawn: Sequence[float]) -> float:
     return float(np.mean((np.array(drawn) - point) ** 2)) * len(profile.machines) / profile.df
 
 
-def _quantile(profile: Profile) -> float:
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, profile.df))
-
-
-def predicted(profile: Profile, rates: Mapping[str, float]) -> tuple[float, float]:
-    """Units of work per second of a machine with these ``rates``, and the standard error of its logarithm, with
-    ``profile.df`` degrees of freedom: the bootstrap's spread and the error on machines left out.
+def predicted(profile: Profile, rates: Mapping[str, float]) -> Estimate:
+    """Units of work per second of a machine with these ``rates``. The interval joins the bootstrap's spread and the
+    error on machines left out, as Student's t with ``profile.df`` degrees of freedom.
     """
     x = profile.rates_of(rates)
     log = -math.log(time_of(tuple(profile.demand.values()), x, profile.p))
     drawn = [-math.log(time_of(d, x, p)) for p, d in profile.drawn]
-    return math.exp(log), math.sqrt(_variance(profile, log, drawn) + profile.error**2)
+    se = math.sqrt(_variance(profile, log, drawn) + profile.error**2)
+    return Estimate.of_error(math.exp(log), se, float(profile.df), (len(profile.machines),))
 
 
 def cannot_tell(profile: Profile, rates: Mapping[str, float]) -> str:
@@ -371,8 +370,8 @@ def cannot_tell(profile: Profile, rates: Mapping[str, float]) -> str:
             resources=", ".join(out),
             times=f"{BEYOND:g}",
         )
-    _, se = predicted(profile, rates)
-    half = _quantile(profile) * se
+    rate = predicted(profile, rates)
+    half = math.log((rate.hi or rate.value) / rate.value)
     if half > math.log1p(MOST_ERROR):
         return message(
             "the interval is wider than ±{most} (±{half}, {machines} machines for {resources} resources)",

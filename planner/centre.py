@@ -9,7 +9,7 @@ from functools import lru_cache
 
 import pandas as pd
 
-from planner.ratio import CONFIDENCE
+from planner.estimate import CONFIDENCE
 
 
 class Interval(StrEnum):

@@ -1,4 +1,4 @@
-"""Candidates against a baseline, class by class: what is comparable, what is not and why, and what has to be said."""
+"""Candidates against a baseline, class by class: what is comparable, what is not and why, and the warnings due."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from fleetmark.base.text import count, joined, message
 from fleetmark.base.words import word
 from planner.equivalence import Equivalence, Pairing, compare
 
-CLASH = ("units clash", "directions clash")  # how the reason begins where figures cannot stand side by side
+CLASH = ("units clash", "directions clash")  # how the reason begins where figures cannot be compared at all
 APART = 4  # times one size another, from which on their figures are of different things (one in cache, say)
 RATES = ("B/s", "1/s", "FLOP/s", "1")  # what can be shared out over cores, watts or money; a latency cannot
-WORK_MIX = "work mix"  # the class of a comparison over a mix that the user gave
+WORK_MIX = "work mix"  # the class of a comparison over the user's mix
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Side:
     natural logs, NaN where there is none. ``benchmarks``: a row per title with workload, case, metric, unit, better,
     class, standing, and the sizes that a title without one stands for (smallest, largest). ``shared``: the means
     divided by how much each machine has of what is normalised by (cores, watts); None for whole servers. ``traits``:
-    what a reader must know of where figures are from (round, division, availability), each with its values.
-    ``notes``: what was left out, a sentence each. ``failed``: ``workload case`` of what ran in vain, and how it ended;
-    ``limited``: those of them that were to keep a limit (a latency), and could not.
+    what a reader must know about the figures' origin (round, division, availability), each with its values.
+    ``notes``: what was left out, a sentence each. ``failed``: ``workload case`` whose every run failed, and how it
+    ended; ``limited``: those of them that had a limit (a latency) to meet and did not.
     ``count``: how many values stand behind the means. ``values``: these, where they were asked for and are few, with
     their ``title`` and ``host`` (the place in ``means``), the ``part`` of which they are the values (a host as
     recorded, or a pair of hosts), the ``centre`` that each part belongs to, the ``rule`` of both, and the log of what
@@ -65,7 +65,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What ``fleetmark compare`` found.
+    """The result of ``fleetmark compare``.
 
     ``per``: server, core, gpu, ...; ``benchmarks`` as in Side, of all sides; ``figures``: side's title to benchmark to
     the geometric mean over its machines, in base units, whole servers.
@@ -81,7 +81,7 @@ class Comparison:
     notes: Sequence[str]
 
 
-def comparison(
+def compare_sides(
     baseline: Side,
     candidates: Sequence[Side],
     *,
@@ -99,20 +99,20 @@ def comparison(
     Raises FleetmarkError for a mix that names nothing or does not sum to 1, and where the sides share nothing.
     """
     sides = [baseline, *candidates]
-    known = pd.concat([s.benchmarks for s in sides])
-    joined = known["standing"].groupby(level=0).agg(_words)
-    known = known[~known.index.duplicated()].sort_index()
-    known["standing"] = joined
-    shares = _shares(mix, known, baseline, candidates) if mix else None
-    found = [_candidate(baseline, c, known, per, shares, machines, weights, pairing) for c in candidates]
-    if not any(e.each for c in found for e in c.classes.values()):
-        raise FleetmarkError(_nothing_shared(baseline, candidates, per, found))
+    benchmarks = pd.concat([s.benchmarks for s in sides])
+    standings = benchmarks["standing"].groupby(level=0).agg(_words)
+    benchmarks = benchmarks[~benchmarks.index.duplicated()].sort_index()
+    benchmarks["standing"] = standings
+    shares = _shares(mix, benchmarks, baseline, candidates) if mix else None
+    results = [_candidate(baseline, c, benchmarks, per, shares, machines, weights, pairing) for c in candidates]
+    if not any(e.each for c in results for e in c.classes.values()):
+        raise FleetmarkError(_nothing_shared(baseline, candidates, per, results))
     warnings = [w for c in candidates for w in _warnings(baseline, c, pairing)]
     notes: list[str] = [message("{side}: {note}", side=s.title, note=n) for s in sides for n in s.notes] + [
         n for c in candidates for n in _sizes(baseline, c)[1]
     ]
     figures = {s.title: _figures(s) for s in sides}
-    return Comparison(baseline.title, found, per, pairing, known, figures, list(dict.fromkeys(warnings)), notes)
+    return Comparison(baseline.title, results, per, pairing, benchmarks, figures, list(dict.fromkeys(warnings)), notes)
 
 
 def _figures(side: Side) -> dict[str, float]:
@@ -123,7 +123,7 @@ def _figures(side: Side) -> dict[str, float]:
 def _candidate(
     a: Side,
     b: Side,
-    known: pd.DataFrame,
+    benchmarks: pd.DataFrame,
     per: str,
     shares: Mapping[str, float] | None,
     machines: pd.DataFrame | None,
@@ -139,88 +139,88 @@ def _candidate(
                 better=Better(better).phrase,
                 per=word(per),
             )
-            for t, unit, better in zip(known.index, known["unit"], known["better"], strict=True)
+            for t, unit, better in zip(benchmarks.index, benchmarks["unit"], benchmarks["better"], strict=True)
             if (unit not in RATES or better == Better.LOWER) and t not in excluded
         }
-    left, right = (
+    means_a, means_b = (
         (s.means if s.shared is None else s.shared).drop(columns=list(excluded), errors="ignore") for s in (a, b)
     )
     classes = {}
-    for name in sorted(known["class"].unique()):
-        titles = known.index[known["class"] == name]
-        x, y = (side[[t for t in titles if t in side]] for side in (left, right))
+    for name in sorted(benchmarks["class"].unique()):
+        titles = benchmarks.index[benchmarks["class"] == name]
+        x, y = (side[[t for t in titles if t in side]] for side in (means_a, means_b))
         if (x.empty and y.empty) or not (len(x.columns) or len(y.columns)):
             continue
         pinned = {t: w for t, w in (weights or {}).items() if t in titles} or None
         of_class = None if machines is None else machines.reindex(columns=[t for t in titles if t in machines])
         classes[name] = compare(x, y, weights=pinned, machines=of_class, pairing=pairing)
     if shares:
-        classes[WORK_MIX] = compare(left, right, mix=shares, pairing=pairing)
-    told = {name: replace(e, left_out=_explained(e.left_out, known, a, b)) for name, e in classes.items()}
+        classes[WORK_MIX] = compare(means_a, means_b, mix=shares, pairing=pairing)
+    explained = {name: replace(e, left_out=_explained(e.left_out, benchmarks, a, b)) for name, e in classes.items()}
     standing = pd.concat([s.benchmarks["standing"] for s in (a, b)]).groupby(level=0).agg(_words)
-    return Candidate(b.title, told, excluded, {str(t): str(s) for t, s in standing.items()})
+    return Candidate(b.title, explained, excluded, {str(t): str(s) for t, s in standing.items()})
 
 
 def _words(standings: pd.Series) -> str:
     return ", ".join(sorted({word for text in standings for word in str(text).split(", ") if word}))
 
 
-def _explained(left_out: Mapping[str, str], known: pd.DataFrame, a: Side, b: Side) -> dict[str, str]:
-    """Why a benchmark stands on one side only: where the other ran it in vain, it is not the equal of this one."""
-    made = {}
+def _explained(left_out: Mapping[str, str], benchmarks: pd.DataFrame, a: Side, b: Side) -> dict[str, str]:
+    """Why a benchmark is on one side only: where every run of the other side failed, the sides are not equivalent."""
+    reasons = {}
     for title, why in left_out.items():
-        run = " ".join(str(known.loc[title, key]) for key in ("workload", "case"))
-        vain = []
+        run = " ".join(str(benchmarks.loc[title, key]) for key in ("workload", "case"))
+        failures = []
         for s in (a, b):
             if run in s.failed and run in s.limited:
                 how = word(s.failed[run])
-                vain.append(message("not equivalent: on {side} every run was {how}", side=s.title, how=how))
+                failures.append(message("not equivalent: on {side} every run was {how}", side=s.title, how=how))
             elif run in s.failed:
-                vain.append(message("on {side} every run was {how}", side=s.title, how=word(s.failed[run])))
-        made[title] = joined(vain, "; ") or why
-    return made
+                failures.append(message("on {side} every run was {how}", side=s.title, how=word(s.failed[run])))
+        reasons[title] = joined(failures, "; ") or why
+    return reasons
 
 
-def at_odds(units: Sequence[str], ways: Sequence[str]) -> str:
-    """What keeps figures of a benchmark apart: ``units``, ``directions``, or nothing. A side at odds with itself has
-    several units in one, with commas.
+def at_odds(units: Sequence[str], directions: Sequence[str]) -> str:
+    """Why figures of a benchmark cannot be compared: ``units``, ``directions``, or nothing. A side whose own figures
+    differ has several units in one string, with commas.
     """
     if len(set(units)) > 1 or ", " in units[0]:
         return "units"
-    return "directions" if len(set(ways)) > 1 else ""
+    return "directions" if len(set(directions)) > 1 else ""
 
 
 def _clashes(a: Side, b: Side) -> dict[str, str]:
     """Benchmarks of both sides whose units or directions differ, within a side or between them."""
-    found: dict[str, str] = {}
+    clashes: dict[str, str] = {}
     for title in a.benchmarks.index.intersection(b.benchmarks.index):
-        units, ways = ([str(s.benchmarks.loc[title, key]) for s in (a, b)] for key in ("unit", "better"))
-        match at_odds(units, ways):
+        units, directions = ([str(s.benchmarks.loc[title, key]) for s in (a, b)] for key in ("unit", "better"))
+        match at_odds(units, directions):
             case "units":
-                found[str(title)] = message(
+                clashes[str(title)] = message(
                     "units clash: {one} on the baseline, {other} on the candidate", one=units[0], other=units[1]
                 )
             case "directions":
-                one, other = (Better(way).phrase or way for way in ways)
-                found[str(title)] = message(
+                one, other = (Better(direction).phrase or direction for direction in directions)
+                clashes[str(title)] = message(
                     "directions clash: {one} on the baseline, {other} on the candidate", one=one, other=other
                 )
-    return found
+    return clashes
 
 
 def _warnings(a: Side, b: Side, pairing: Pairing) -> list[str]:
     """What a reader must know before believing a ratio of these sides."""
-    found: list[str] = []
+    warnings: list[str] = []
     for key in sorted({*a.traits, *b.traits}):
-        mine, theirs = (sorted(set(s.traits.get(key, ()))) for s in (a, b))
-        if mine != theirs or len(mine) > 1:
-            left, right = (", ".join(values) or message("none") for values in (mine, theirs))
-            found.append(
+        values_a, values_b = (sorted(set(s.traits.get(key, ()))) for s in (a, b))
+        if values_a != values_b or len(values_a) > 1:
+            text_a, text_b = (", ".join(values) or message("none") for values in (values_a, values_b))
+            warnings.append(
                 message(
                     "{key} differs: {left} ({a}) against {right} ({b})",
                     key=key,
-                    left=left,
-                    right=right,
+                    left=text_a,
+                    right=text_b,
                     a=a.title,
                     b=b.title,
                 )
@@ -228,33 +228,33 @@ def _warnings(a: Side, b: Side, pairing: Pairing) -> list[str]:
     for title in a.benchmarks.index.intersection(b.benchmarks.index):
         standing = [str(s.benchmarks.loc[title, "standing"]) for s in (a, b)]
         if standing[0] != standing[1]:
-            left, right = (word(s) or message("an official result") for s in standing)
-            found.append(
+            text_a, text_b = (word(s) or message("an official result") for s in standing)
+            warnings.append(
                 message(
                     "{title}: {left} ({a}) is set against {right} ({b})",
                     title=title,
-                    left=left,
-                    right=right,
+                    left=text_a,
+                    right=text_b,
                     a=a.title,
                     b=b.title,
                 )
             )
     common = a.means.index.intersection(b.means.index)
-    found += _sizes(a, b)[0]
+    warnings += _sizes(a, b)[0]
     if len(common) and pairing is not Pairing.SAME_HOSTS:
         hosts, some = count(len(common), "host"), ", ".join(common[:3])
-        found.append(
+        warnings.append(
             message("{hosts} is on both sides ({some}): compare it with --paired", hosts=hosts, some=some)
             if len(common) == 1
             else message("{hosts} are on both sides ({some}): compare them with --paired", hosts=hosts, some=some)
         )
-    return found
+    return warnings
 
 
 def _shares(
-    mix: Mapping[str, float], known: pd.DataFrame, baseline: Side, candidates: Sequence[Side]
+    mix: Mapping[str, float], benchmarks: pd.DataFrame, baseline: Side, candidates: Sequence[Side]
 ) -> dict[str, float]:
-    """A mix by title: a class's or a pattern's share goes in equal parts to the benchmarks it stands for."""
+    """A mix by title: the share of a class or a pattern is divided equally among its benchmarks."""
     total = sum(mix.values())
     for name, share in mix.items():
         if not (math.isfinite(share) and share >= 0):
@@ -263,11 +263,11 @@ def _shares(
         raise FleetmarkError(f"the work mix sums to {total:g}, not to 1: its shares are parts of all server-hours")
     shares: dict[str, float] = {}
     for name, share in mix.items():
-        titles = [str(t) for t in known.index if t == name or fnmatch.fnmatchcase(str(t), name)]
-        titles = titles or [str(t) for t in known.index[known["class"] == name]]
+        titles = [str(t) for t in benchmarks.index if t == name or fnmatch.fnmatchcase(str(t), name)]
+        titles = titles or [str(t) for t in benchmarks.index[benchmarks["class"] == name]]
         if not titles:
-            classes = ", ".join(sorted(known["class"].unique()))
-            some = "; ".join(map(str, known.index[:4]))
+            classes = ", ".join(sorted(benchmarks["class"].unique()))
+            some = "; ".join(map(str, benchmarks.index[:4]))
             raise FleetmarkError(
                 f"the work mix names {name!r}, which is not measured; classes are {classes}; benchmarks {some}, …"
             )
@@ -278,8 +278,8 @@ def _shares(
 
 
 def _sizes(a: Side, b: Side) -> tuple[list[str], list[str]]:
-    """Where a thing was measured at other sizes on the two sides: far apart, which is a warning, and less so."""
-    found: dict[tuple[bool, str, str], list[str]] = {}
+    """Benchmarks measured at different sizes on the two sides: warnings where they are far apart, else notes."""
+    differing: dict[tuple[bool, str, str], list[str]] = {}
     of_a, of_b = (
         dict(zip(s.benchmarks.index, s.benchmarks[["smallest", "largest"]].to_numpy(float).tolist(), strict=True))
         for s in (a, b)
@@ -288,32 +288,33 @@ def _sizes(a: Side, b: Side) -> tuple[list[str], list[str]]:
         x, y = of_a[title], of_b[title]
         if x == y or any(map(math.isnan, (*x, *y))):
             continue
-        mine, theirs = ("–".join(f"{size:,.0f}" for size in dict.fromkeys(s)) for s in (x, y))
+        size_a, size_b = ("–".join(f"{size:,.0f}" for size in dict.fromkeys(s)) for s in (x, y))
         far = max(x[1], y[1]) >= APART * min(x[0], y[0])
-        found.setdefault((far, mine, theirs), []).append(str(title))
-    told: dict[bool, list[str]] = {True: [], False: []}
-    for (far, mine, theirs), titles in found.items():
+        differing.setdefault((far, size_a, size_b), []).append(str(title))
+    sentences: dict[bool, list[str]] = {True: [], False: []}
+    for (far, size_a, size_b), titles in differing.items():
         some = "; ".join(titles[:3])
-        told[far].append(
+        sentences[far].append(
             message(
                 "{titles}: size {mine} ({a}) against {theirs} ({b})",
                 titles=message("{some} and {n} more", some=some, n=len(titles) - 3) if len(titles) > 3 else some,
-                mine=mine,
-                theirs=theirs,
+                mine=size_a,
+                theirs=size_b,
                 a=a.title,
                 b=b.title,
             )
         )
-    return sorted(told[True]), sorted(told[False])
+    return sorted(sentences[True]), sorted(sentences[False])
 
 
-def _nothing_shared(a: Side, candidates: Sequence[Side], per: str, found: Sequence[Candidate]) -> str:
-    known = {str(t) for c in candidates for t in c.benchmarks.index}
-    if per != "server" and known & {str(t) for t in a.benchmarks.index}:
-        why = next((w for c in found for w in c.excluded.values()), "none has an amount on both sides")
-        return f"--per {per}: nothing of {'; '.join(sorted(known)[:3])} … can be shared out on both sides: {why}"
-    for title, why in (item for c in found for item in c.excluded.items()):
+def _nothing_shared(a: Side, candidates: Sequence[Side], per: str, results: Sequence[Candidate]) -> str:
+    measured = {str(t) for c in candidates for t in c.benchmarks.index}
+    if per != "server" and measured & {str(t) for t in a.benchmarks.index}:
+        why = next((w for c in results for w in c.excluded.values()), "none has an amount on both sides")
+        return f"--per {per}: nothing of {'; '.join(sorted(measured)[:3])} … can be shared out on both sides: {why}"
+    for title, why in (item for c in results for item in c.excluded.items()):
         return f"{a.title} and {candidates[0].title} share no benchmark that can be compared; {title}: {why}"
-    mine = "; ".join(map(str, a.benchmarks.index[:3]))
-    theirs = "; ".join(str(t) for c in candidates for t in c.benchmarks.index[:3])
-    return f"{a.title} and {candidates[0].title} share no benchmark: the one has {mine}, …; the other {theirs}, …"
+    titles_a = "; ".join(map(str, a.benchmarks.index[:3]))
+    titles_b = "; ".join(str(t) for c in candidates for t in c.benchmarks.index[:3])
+    titles = f"the one has {titles_a}, …; the other {titles_b}, …"
+    return f"{a.title} and {candidates[0].title} share no benchmark: {titles}"

@@ -1,15 +1,15 @@
-"""From host means to "one B is worth so many A": for a benchmark, for a class of them, for a known mix of work.
+"""From host means to "one B is worth so many A": for a benchmark, for a class of them, for a mix of work.
 
 A side is a frame of oriented logarithms of host means: a row per host, a column per benchmark, NaN where a host has no
-figure. Weights say how much of a server's time each benchmark stands for; without them clusters of benchmarks that tell
-the same story count once.
+figure. Weights are the share of a server's time that each benchmark represents; without them a cluster of redundant
+benchmarks counts once.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import numpy as np
@@ -18,17 +18,18 @@ import pandas as pd
 
 from fleetmark.base.text import message
 from planner import bootstrap
-from planner.ratio import CONFIDENCE, Ratio, against, of_log, paired, welch
+from planner.estimate import Estimate, of_log
+from planner.ratio import Ratio, against, paired, welch
 
-WHOLE = 1 - 1e-9  # of the weight, but for rounding
+FULLY_COVERED = 1 - 1e-9  # of the weight, but for rounding
 LEAST_COVERED = 0.8  # of the weight; below it there is no headline
-MIX_SENSITIVE = 0.05  # how far the two headlines may lie apart before that is said
-ALIKE = 0.98  # correlation from which on benchmarks tell the same story
-LEAST_MACHINES = 8  # to tell whether they do
+MIX_SENSITIVE = 0.05  # how far the two headlines may differ before a warning
+ALIKE = 0.98  # correlation from which on benchmarks are redundant
+LEAST_MACHINES = 8  # to tell whether they are
 
 
 class Pairing(Enum):
-    """How the hosts of two sides belong together."""
+    """How the hosts of two sides are related."""
 
     APART = "different hosts"
     SAME_HOSTS = "the same hosts, before and after"
@@ -39,10 +40,10 @@ class Pairing(Enum):
 class Equivalence:
     """One candidate against the baseline for a class of work.
 
-    ``ratio`` is None where too little is covered, ``why`` then says so. ``work`` is the headline for the given mix:
+    ``ratio`` is None where too little is covered, ``why`` then says so. ``work`` is the headline for the mix:
     the ratio of server-hours for the same work. ``each``: benchmark to its own ratio; ``lowest`` and ``highest`` are
     the ends of those in the headline. ``left_out``: benchmark to why it is not in it; ``hosts_out`` likewise.
-    ``wanted``: the weight of each benchmark of either side before any was left out.
+    ``all_weights``: the weight of each benchmark of either side before any was left out.
     """
 
     ratio: Ratio | None
@@ -55,12 +56,12 @@ class Equivalence:
     highest: float | None
     left_out: Mapping[str, str]
     hosts_out: Mapping[str, str]
-    resampled: tuple[float, float] | None = None  # the ratio's interval by the bootstrap over hosts, where there is one
-    wanted: Mapping[str, float] = field(default_factory=dict)
+    resampled: Estimate | None = None  # the same ratio with the bootstrap's interval over hosts, where there is one
+    all_weights: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def mix_sensitive(self) -> bool:
-        """Whether equal-work and geometric headline differ so much that the mix decides."""
+        """Whether equal-work and geometric headline differ by more than MIX_SENSITIVE."""
         return bool(self.ratio and self.work and abs(self.ratio.value / self.work.value - 1) > MIX_SENSITIVE)
 
 
@@ -78,44 +79,44 @@ def compare(
     ``mix``: benchmark to its share of the server-hours on ``a`` (any benchmark of either side; sums to 1).
     ``weights``: pinned weights, instead of those that clusters give; without a second headline.
     ``machines``: a row per kind of machine on record, for telling which benchmarks are redundant.
-    ``pairing``: how the hosts of the two sides belong together.
+    ``pairing``: how the hosts of the two sides are related.
     """
     names = sorted(set(a.columns) | set(b.columns))
     alone: dict[str, str] = {}
     if pairing is Pairing.SAME_HOSTS:
         a, b, alone = _same_hosts(a, b)
-    given = weights if weights is not None else mix
-    wanted = dict(given) if given is not None else _equal_weights(names, a, b, machines)
+    fixed = weights if weights is not None else mix
+    all_weights = dict(fixed) if fixed is not None else _equal_weights(names, a, b, machines)
     both, left_out = _on_both(names, a, b)
     each = {n: _one(a[n], b[n], pairing) for n in both}
-    chosen = [n for n in both if wanted.get(n, 0) > 0]
+    chosen = [n for n in both if all_weights.get(n, 0) > 0]
     chosen, rows_a, rows_b, dropped, hosts_out = _complete(chosen, a, b)
     left_out |= dropped
     hosts_out |= alone
-    covered = sum(wanted[n] for n in chosen) / (sum(wanted.values()) or 1)
+    covered = sum(all_weights[n] for n in chosen) / (sum(all_weights.values()) or 1)
     why = ""
     if not chosen or covered < LEAST_COVERED:
         why = message("no benchmark on both sides")
         if chosen:
             why = message("only {covered:.0%} of the weight is measured on both sides", covered=covered)
-    elif covered < WHOLE and len(both) < 2:
+    elif covered < FULLY_COVERED and len(both) < 2:
         why = message(
             "{covered:.0%} of the weight is in one benchmark: nothing says how far the others may lie from it",
             covered=covered,
         )
     if why:
-        return Equivalence(None, why, None, each, {}, covered, None, None, left_out, hosts_out, wanted=wanted)
-    share = {n: wanted[n] / sum(wanted[m] for m in chosen) for n in chosen}
+        return Equivalence(None, why, None, each, {}, covered, None, None, left_out, hosts_out, all_weights=all_weights)
+    share = {n: all_weights[n] / sum(all_weights[m] for m in chosen) for n in chosen}
     w = np.array([share[n] for n in chosen])
     x, y = rows_a[chosen].to_numpy(float), rows_b[chosen].to_numpy(float)
     delta = y.mean(axis=0) - x.mean(axis=0)
-    known = delta if len(chosen) > 1 else np.log([each[n].value for n in both])
-    unknown = (1 - covered) ** 2 * float(np.var(known, ddof=1)) if covered < WHOLE else 0.0
-    ratio = _over(x @ w, y @ w, pairing, unknown)
-    work = _equal_work(x, y, w, delta, pairing, unknown) if mix is not None else None
+    logs = delta if len(chosen) > 1 else np.log([each[n].value for n in both])
+    extra = (1 - covered) ** 2 * float(np.var(logs, ddof=1)) if covered < FULLY_COVERED else 0.0
+    ratio = _over(x @ w, y @ w, pairing, extra)
+    work = _equal_work(x, y, w, delta, pairing, extra) if mix is not None else None
     lowest, highest = of_log(float(delta.min())), of_log(float(delta.max()))
-    second = None if unknown else _resampled(x @ w, y @ w, pairing)
-    return Equivalence(ratio, "", work, each, share, covered, lowest, highest, left_out, hosts_out, second, wanted)
+    second = None if extra else _resampled(x @ w, y @ w, pairing)
+    return Equivalence(ratio, "", work, each, share, covered, lowest, highest, left_out, hosts_out, second, all_weights)
 
 
 def _over(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], pairing: Pairing, extra: float) -> Ratio:
@@ -126,10 +127,10 @@ def _over(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], pairing: Pairi
     return welch(x.tolist(), y.tolist(), extra=extra)
 
 
-def _resampled(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], pairing: Pairing) -> tuple[float, float] | None:
+def _resampled(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], pairing: Pairing) -> Estimate | None:
     if pairing is Pairing.SAME_HOSTS:
-        return bootstrap.paired_percentiles((y - x).tolist(), CONFIDENCE)
-    return None if pairing is Pairing.PINNED else bootstrap.percentiles(x.tolist(), y.tolist(), CONFIDENCE)
+        return bootstrap.paired_percentiles((y - x).tolist())
+    return None if pairing is Pairing.PINNED else bootstrap.percentiles(x.tolist(), y.tolist())
 
 
 def _equal_work(
@@ -147,7 +148,7 @@ def _equal_work(
     work = -math.log(hours.sum())
     shift = work - math.log(linear.value)
     lo, hi = (None if end is None else of_log(math.log(end) + shift) for end in (linear.lo, linear.hi))
-    return Ratio(of_log(work), lo, hi, linear.p, linear.hosts, linear.df)
+    return replace(linear, value=of_log(work), lo=lo, hi=hi)
 
 
 def _one(a: pd.Series, b: pd.Series, pairing: Pairing) -> Ratio:
@@ -159,8 +160,8 @@ def _same_hosts(a: pd.DataFrame, b: pd.DataFrame) -> tuple[pd.DataFrame, pd.Data
     common, shared = a.index.intersection(b.index), a.columns.intersection(b.columns)
     alone: dict[str, str] = {str(h): message("is on one side only") for h in a.index.symmetric_difference(b.index)}
     x, y = a.loc[common].copy(), b.loc[common].copy()
-    there = x[shared].notna() & y[shared].notna()
-    x[shared], y[shared] = x[shared].where(there), y[shared].where(there)
+    complete = x[shared].notna() & y[shared].notna()
+    x[shared], y[shared] = x[shared].where(complete), y[shared].where(complete)
     return x, y, alone
 
 
@@ -215,8 +216,8 @@ def _equal_weights(
     names: Sequence[str], a: pd.DataFrame, b: pd.DataFrame, machines: pd.DataFrame | None
 ) -> dict[str, float]:
     """Equal weight per cluster, then within."""
-    seen = pd.concat([a, b]) if machines is None else machines
-    groups = clusters(seen.reindex(columns=list(names)), kinds=machines is not None)
+    frame = pd.concat([a, b]) if machines is None else machines
+    groups = clusters(frame.reindex(columns=list(names)), kinds=machines is not None)
     return {name: 1 / len(groups) / len(group) for group in groups for name in group}
 
 
@@ -226,20 +227,20 @@ def pinned_weights(machines: pd.DataFrame, classes: pd.Series, kinds: pd.DataFra
     ``machines``: oriented log means, a row per host; ``classes``: title to class; ``kinds``: a row per kind of
     machine on record, where there are enough of them.
     """
-    made: dict[str, float] = {}
+    weights: dict[str, float] = {}
     for name in sorted(set(classes)):
         titles = [str(t) for t in classes.index[classes == name]]
-        seen = machines if kinds is None else kinds
-        groups = clusters(seen.reindex(columns=titles), kinds=kinds is not None)
-        made |= {title: 1 / len(groups) / len(group) for group in groups for title in group}
-    return made
+        frame = machines if kinds is None else kinds
+        groups = clusters(frame.reindex(columns=titles), kinds=kinds is not None)
+        weights |= {title: 1 / len(groups) / len(group) for group in groups for title in group}
+    return weights
 
 
 def clusters(machines: pd.DataFrame, kinds: bool = True) -> list[list[str]]:
     """Benchmarks (columns) grouped by whether they rank the machines (rows) alike: average linkage on 1 - correlation.
 
-    That takes LEAST_MACHINES rows that have both, of different ``kinds`` of machine (hosts of two generations would
-    make everything look alike); without, only columns that are equal in every row go together.
+    That takes LEAST_MACHINES rows that have both, of different ``kinds`` of machine (with hosts of two generations,
+    everything would seem to correlate); with fewer, only columns that are equal in every row form a cluster.
     """
     names = [str(c) for c in machines.columns]
     if len(names) < 2:
@@ -256,7 +257,7 @@ def clusters(machines: pd.DataFrame, kinds: bool = True) -> list[list[str]]:
 
         tree = linkage(squareform((distance + distance.T) / 2, checks=False), "average")
         keys = [str(number) for number in fcluster(tree, 1 - ALIKE, "distance")]
-    found: dict[str, list[str]] = {}
+    members: dict[str, list[str]] = {}
     for name, key in zip(names, keys, strict=True):
-        found.setdefault(key, []).append(name)
-    return list(found.values())
+        members.setdefault(key, []).append(name)
+    return list(members.values())

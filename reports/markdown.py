@@ -38,7 +38,7 @@ def _written(lines: Iterable[str]) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 
 
-def _comparison(found: Comparison, rows: Sequence[of.Row], _: Language) -> Iterator[str]:
+def _comparison(found: Comparison, rows: Sequence[of.RatioRow], _: Language) -> Iterator[str]:
     yield from (f"**{_line(_(of.question(found)))}**", "")
     for warning in found.warnings:
         yield from (f"> **{_('Warning:')}** {_text(_(warning))}", "")
@@ -61,7 +61,7 @@ def _comparison(found: Comparison, rows: Sequence[of.Row], _: Language) -> Itera
     yield from ("", *(f"- {_text(_(note))}" for note in notes), "")
 
 
-def _headline(row: of.Row, _: Language) -> str:
+def _headline(row: of.RatioRow, _: Language) -> str:
     if row.ratio is None:
         return _("no headline")
     figure = f"{of.figure(row.ratio)} {of.plus_minus(row)}".strip()

@@ -11,7 +11,7 @@ from planner.comparison import Comparison, Side
 from reports.campaign.conditions import Condition, conditions
 from reports.campaign.problems import Problem, problems
 from reports.campaign.view import View, view
-from reports.comparison.model import Row, rows, shortened
+from reports.comparison.model import RatioRow, rows, shortened
 from reports.kit.language import Language
 
 
@@ -31,8 +31,8 @@ class Report:
     campaigns: tuple[CampaignInfo, ...]
     problems: tuple[Problem, ...]
     comparison: Comparison | None = None
-    rows: tuple[Row, ...] = ()
-    turned: Mapping[str, tuple[Comparison, tuple[Row, ...]]] = field(default_factory=dict)
+    rows: tuple[RatioRow, ...] = ()
+    turned: Mapping[str, tuple[Comparison, tuple[RatioRow, ...]]] = field(default_factory=dict)
     language: Language = field(default_factory=Language)
     sides: Mapping[str, Side] = field(default_factory=dict)
     date: str = ""

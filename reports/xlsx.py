@@ -9,14 +9,15 @@ from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
 from planner.equivalence import LEAST_COVERED
-from planner.ratio import CONFIDENCE, SAME, Ratio
+from planner.estimate import CONFIDENCE
+from planner.ratio import SAME, Ratio
 from reports import sheets
 from reports.campaign import xlsx as campaign_xlsx
 from reports.comparison.model import footnotes, question
 from reports.comparison.xlsx import classes as class_tabs
 from reports.comparison.xlsx import hosts as host_tabs
 from reports.comparison.xlsx import ratios
-from reports.comparison.xlsx.classes import Line
+from reports.comparison.xlsx.classes import ClassRow
 from reports.comparison.xlsx.grid import FIRST_ROW, grid
 from reports.comparison.xlsx.method import method
 from reports.comparison.xlsx.sources import LIVE, sources
@@ -165,7 +166,7 @@ class _Workbook:
 
     # ------------------------------------------------------------ what it comes to
 
-    def _classes(self, lines: Sequence[Line]) -> None:
+    def _classes(self, lines: Sequence[ClassRow]) -> None:
         at = class_tabs.AT
         self.weights.top(
             message("Weights of benchmarks in their class"),
@@ -186,7 +187,7 @@ class _Workbook:
             for key, prefix in (("ratio", "E"), ("lo", "E_lo"), ("hi", "E_hi")):
                 self.book.name(f"{prefix}_{name}", self.classes.at(line.row, at[key]))
 
-    def _conversion(self, lines: Sequence[Line]) -> None:
+    def _conversion(self, lines: Sequence[ClassRow]) -> None:
         sheet, at = self.conversion, class_tabs.AT
         sheet.top(
             question(self.found), message("Everything here follows from the other tabs and from the yellow cells.")
@@ -272,7 +273,7 @@ class _Workbook:
         self.facts.top(message("Hosts side by side"), sheets.ALIKE)
         sheets.facts(self.facts, self.report, FIRST_ROW - 1)
 
-    def _readme(self, lines: Sequence[Line]) -> None:
+    def _readme(self, lines: Sequence[ClassRow]) -> None:
         prose = Prose(self.readme, self.readme.top(question(self.found)) - 1)
         prose.heading(message("Answer"))
         for line in lines:
@@ -289,7 +290,7 @@ class _Workbook:
         prose.sentences(footnotes(self.found), "note")
         sheets.provenance(prose, self.report)
 
-    def _answer(self, prose: Prose, line: Line) -> None:
+    def _answer(self, prose: Prose, line: ClassRow) -> None:
         """One candidate and class in a sentence whose numbers are live."""
         own = {name: self.classes.at(line.row, at) for name, at in class_tabs.AT.items()}
         words, ratio = self.book.words, line.ratio
@@ -297,8 +298,7 @@ class _Workbook:
         if ratio is None:
             value = begin + words(class_tabs.why(line))
         else:
-            known = ratio.lo is not None and ratio.hi is not None
-            interval = f" ({ratio.lo:,.3f} – {ratio.hi:,.3f})" if known else ""
+            interval = f" ({ratio.lo:,.3f} – {ratio.hi:,.3f})" if ratio.interval else ""
             value = f"{begin}{ratio.value:,.3f}{end}{interval}, {words(word(ratio.verdict))}"
         ends = f'" ("&FIXED({own["lo"]},3)&" – "&FIXED({own["hi"]},3)&")"'
         there = f'FIXED({own["ratio"]},3)&{literal(end)}&IF({own["lo"]}="","",{ends})&", "&{own["verdict"]}'

@@ -22,14 +22,16 @@ def fleet(
     sides: str = "ab", count: int = 6, noise: float = 0.01, seed: int = 1
 ) -> dict[tuple[str, Bench], list[float]]:
     rng = np.random.default_rng(seed)
-    made = {}
+    measured = {}
     for side in sides:
         for n in range(count):
-            own = rng.normal(0, noise)
+            host_effect = rng.normal(0, noise)
             for bench, value in BASE.items():
                 true = value * (SPEEDUP[side][bench] if bench.better == "higher" else 1 / SPEEDUP[side][bench])
-                made[f"{side}{n}", bench] = [true * math.exp(own + rng.normal(0, noise / 2)) for _ in range(3)]
-    return made
+                measured[f"{side}{n}", bench] = [
+                    true * math.exp(host_effect + rng.normal(0, noise / 2)) for _ in range(3)
+                ]
+    return measured
 
 
 def labels(measured: Mapping[tuple[str, Bench], Any]) -> dict[str, dict[str, str]]:
@@ -37,10 +39,10 @@ def labels(measured: Mapping[tuple[str, Bench], Any]) -> dict[str, dict[str, str
 
 
 def compared(root: Path, *words: str) -> list[dict[str, str]]:
-    given = words or ("--baseline", "gen=old", "--candidate", "gen=new")
-    return list(csv.DictReader(io.StringIO(run(root, "compare", *given, "--format", "csv"))))
+    arguments = words or ("--baseline", "gen=old", "--candidate", "gen=new")
+    return list(csv.DictReader(io.StringIO(run(root, "compare", *arguments, "--format", "csv"))))
 
 
 def of(rows: Sequence[dict[str, str]], class_: str, benchmark: str = "") -> dict[str, str]:
-    (found,) = [r for r in rows if r["class"] == class_ and r["benchmark"] == benchmark]
-    return found
+    (row,) = [r for r in rows if r["class"] == class_ and r["benchmark"] == benchmark]
+    return row

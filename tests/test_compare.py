@@ -1,4 +1,4 @@
-"""``fleetmark compare`` and ``reference`` over what is on record: the figures, what is refused and what is said."""
+"""``fleetmark compare`` and ``reference`` over what is on record: the figures, what is refused and what is reported."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def test_ratios_of_classes_and_benchmarks(root: Path) -> None:
 
 def test_the_other_way_round_is_the_inverse(root: Path) -> None:
     back = compared(root, "--baseline", "gen=new", "--candidate", "gen=old")
-    there = compared(root)
-    for row in there:
+    forth = compared(root)
+    for row in forth:
         mirrored = of(back, row["class"], row["benchmark"])
         assert float(row["ratio"]) * float(mirrored["ratio"]) == pytest.approx(1)
 
@@ -79,8 +79,8 @@ def test_power_of_two_sources_is_said(tmp_path: Path) -> None:
         measured[host, replace(power, labels=frozen({"source": source}))] = [100.0]
     record(tmp_path, "c", hosts, measured)
     words = ("compare", "-b", "gen=old", "-c", "gen=new", "--per", "watt", "--format", "json")
-    said = json.loads(run(tmp_path, *words))["warnings"]
-    assert "power source differs: rapl (gen=old) against meter (gen=new)" in said
+    warnings = json.loads(run(tmp_path, *words))["warnings"]
+    assert "power source differs: rapl (gen=old) against meter (gen=new)" in warnings
 
 
 def test_each_campaign_is_shared_out_by_what_there_was_then(tmp_path: Path) -> None:
@@ -101,15 +101,15 @@ def test_each_campaign_is_shared_out_by_what_there_was_then(tmp_path: Path) -> N
 def test_per_money_names_the_currency(tmp_path: Path) -> None:
     measured = fleet()
     hosts = {
-        h: {**given, "price": "8000" if h[0] == "a" else "12000", "currency": "USD" if h[0] == "a" else "EUR"}
-        for h, given in labels(measured).items()
+        h: {**of_host, "price": "8000" if h[0] == "a" else "12000", "currency": "USD" if h[0] == "a" else "EUR"}
+        for h, of_host in labels(measured).items()
     }
     record(tmp_path, "c1", hosts, measured)
     words = ("-b", "gen=old", "-c", "gen=new", "--per", "money")
     row = of(compared(tmp_path, *words), "disk")
     assert float(row["ratio"]) == pytest.approx(1.0, rel=0.02)
-    said = json.loads(run(tmp_path, "compare", *words, "--format", "json"))["warnings"]
-    assert "currency differs: USD (gen=old) against EUR (gen=new)" in said
+    warnings = json.loads(run(tmp_path, "compare", *words, "--format", "json"))["warnings"]
+    assert "currency differs: USD (gen=old) against EUR (gen=new)" in warnings
 
 
 def test_a_work_mix_has_both_headlines(root: Path) -> None:
@@ -131,10 +131,10 @@ def test_what_did_not_pass_or_is_not_positive_is_left_out_and_said(root: Path) -
     record(root, "c2", {"b0": {"gen": "new"}}, {("b0", TRIAD): [1.0]}, status="invalid")
     record(root, "c3", {"b1": {"gen": "new"}}, {("b1", TRIAD): [0.0]})
     before = of(compared(root, "--baseline", "gen=old", "--candidate", "gen=new,campaign=c1"), "mem-bw")
-    found = json.loads(run(root, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))
-    row = next(r for r in found["rows"] if r["class"] == "mem-bw")
+    result = json.loads(run(root, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))
+    row = next(r for r in result["rows"] if r["class"] == "mem-bw")
     assert row["ratio"] == pytest.approx(float(before["ratio"]))
-    assert sorted(found["notes"]) == [
+    assert sorted(result["notes"]) == [
         "gen=new: stream all-cores: 1 value of triad left out: invalid",
         "gen=new: stream all-cores: 1 value of triad left out: zero or negative",
     ]
@@ -184,11 +184,11 @@ def test_pairs_count_within_a_side_only(tmp_path: Path) -> None:
         return Bench("iperf3", "tcp-1", "bitrate", "B/s", "higher", "net", subject=peer)
 
     measured = {}
-    for here in ("a0", "a1", "a2", "b0", "b1", "b2"):
-        for there in ("a0", "a1", "a2", "b0", "b1", "b2"):
-            if here != there:
-                slow = "a" in here + there
-                measured[here, wire(f"{here}>{there}")] = [(1e9 if slow else 3e9) * (1 + 0.001 * int(here[1]))]
+    for client in ("a0", "a1", "a2", "b0", "b1", "b2"):
+        for server in ("a0", "a1", "a2", "b0", "b1", "b2"):
+            if client != server:
+                slow = "a" in client + server
+                measured[client, wire(f"{client}>{server}")] = [(1e9 if slow else 3e9) * (1 + 0.001 * int(client[1]))]
     record(tmp_path, "c", {h: {"gen": "old" if h[0] == "a" else "new"} for h, _ in measured}, measured)
     row = of(compared(tmp_path), "net", "iperf3 tcp-1 bitrate (pairs)")
     assert float(row["ratio"]) == pytest.approx(3)
@@ -203,15 +203,15 @@ def test_one_host_a_side_makes_no_claim(root: Path) -> None:
 
 def test_the_columns_are_explained_where_there_is_no_page_on_the_method(root: Path) -> None:
     for form in ("table", "md"):
-        asked = ("compare", "--baseline", "gen=old", "--candidate", "gen=new", "--per", "core", "--format", form)
-        told = " ".join(run(root, *asked).split())
-        assert "half the 95% interval over hosts" in told
-        assert "Ratios are per core; the figures beside them are those of whole servers." in told
+        arguments = ("compare", "--baseline", "gen=old", "--candidate", "gen=new", "--per", "core", "--format", form)
+        text = " ".join(run(root, *arguments).split())
+        assert "half the 95% interval over hosts" in text
+        assert "Ratios are per core; the figures beside them are those of whole servers." in text
 
 
 def test_the_best_of_either_side_is_no_host_of_both(root: Path) -> None:
-    asked = ("compare", "--baseline", "gen=old", "--candidate", "gen=new", "--best", "--format", "json")
-    assert json.loads(run(root, *asked))["warnings"] == []
+    arguments = ("compare", "--baseline", "gen=old", "--candidate", "gen=new", "--best", "--format", "json")
+    assert json.loads(run(root, *arguments))["warnings"] == []
 
 
 def test_before_and_after_on_the_same_hosts(tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ def test_every_form_says_the_same(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "sentence"),
     [
         (["-b", "gen=olt", "-c", "gen=new"], r"there are gen=old (6), gen=new (6)"),
         (["-b", "gen=old", "-c", "gen=new", "--per", "cores"], "did you mean core?"),
@@ -275,14 +275,14 @@ def test_every_form_says_the_same(root: Path) -> None:
         (["-b", "gen=old", "-c", "host=a0"], "gen=old and host=a0 both select a0 of c1"),
     ],
 )
-def test_bad_input_is_one_sentence(root: Path, words: list[str], said: str) -> None:
-    assert said in refused(root, "compare", *words)
+def test_bad_input_is_one_sentence(root: Path, words: list[str], sentence: str) -> None:
+    assert sentence in refused(root, "compare", *words)
 
 
 def test_a_mix_in_yaml_with_a_class_twice(root: Path, tmp_path: Path) -> None:
     (tmp_path / "mix.yml").write_text("disk: 0.5\nmem-bw: 0.5\ndisk: 0.5\n")
-    said = refused(root, "compare", "-b", "gen=old", "-c", "gen=new", "--mix", str(tmp_path / "mix.yml"))
-    assert "mix.yml line 3: not YAML: disk stands twice" in said
+    sentence = refused(root, "compare", "-b", "gen=old", "-c", "gen=new", "--mix", str(tmp_path / "mix.yml"))
+    assert "mix.yml line 3: not YAML: disk stands twice" in sentence
 
 
 def test_long_selectors_are_named_by_what_tells_them_apart(root: Path) -> None:
@@ -294,7 +294,7 @@ def test_long_selectors_are_named_by_what_tells_them_apart(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "said"),
+    ("file", "content", "sentence"),
     [
         ("campaign.json", "{}", "schema None is not one this version"),
         ("campaign.json", '{"schema": 9, "hosts": []}', "schema 9 is not one this version"),
@@ -303,19 +303,19 @@ def test_long_selectors_are_named_by_what_tells_them_apart(root: Path) -> None:
         ("measurements.parquet", "PAR1 cut", "no whole Parquet file"),
     ],
 )
-def test_a_damaged_record_is_one_sentence(root: Path, file: str, content: str, said: str) -> None:
+def test_a_damaged_record_is_one_sentence(root: Path, file: str, content: str, sentence: str) -> None:
     (root / "c1" / file).write_text(content)
-    found = refused(root, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "core")
-    assert said in found and str(root / "c1") in found
+    result = refused(root, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "core")
+    assert sentence in result and str(root / "c1") in result
 
 
 def test_what_older_archives_lack(root: Path) -> None:
-    whole = compared(root)
+    before = compared(root)
     path = root / "c1" / "measurements.parquet"
     table = pq.read_table(path)
     labels = pa.array([None] * table.num_rows, pa.string())
     pq.write_table(table.drop_columns(["standing", "labels"]).append_column("labels", labels), path)
-    assert [r["ratio"] for r in compared(root)] == [r["ratio"] for r in whole]
+    assert [r["ratio"] for r in compared(root)] == [r["ratio"] for r in before]
     headline = pa.array([None] * table.num_rows, pa.bool_())
     pq.write_table(table.drop_columns(["headline"]).append_column("headline", headline), path)
     assert "gen=new: nothing is measured" in refused(root, "compare", "-b", "gen=old", "-c", "gen=new")
@@ -323,8 +323,8 @@ def test_what_older_archives_lack(root: Path) -> None:
     assert "gen=new: nothing is measured" in refused(root, "compare", "-b", "gen=old", "-c", "gen=new")
     path.unlink()
     record(root, "c2", {"a0": {"gen": "old"}, "b0": {"gen": "new"}}, {("a0", TRIAD): [1.0], ("b0", TRIAD): [2.0]})
-    found = json.loads(run(root, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))
-    assert "gen=old: c1: nothing measured there" in found["notes"]
+    result = json.loads(run(root, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))
+    assert "gen=old: c1: nothing measured there" in result["notes"]
 
 
 def test_machines_of_one_name_at_two_sites_are_two_hosts(tmp_path: Path) -> None:
@@ -334,8 +334,8 @@ def test_machines_of_one_name_at_two_sites_are_two_hosts(tmp_path: Path) -> None
         record(tmp_path, f"c{site}", hosts, measured, site=site, ids={h: h + site for h in hosts})
     record(tmp_path, "new", {"b": {"gen": "new"}}, {("b", TRIAD): [4e9]})
     assert of(compared(tmp_path), "mem-bw")["hosts_baseline"] == "4"
-    said = refused(tmp_path, "compare", "-b", "campaign=c.ams", "-c", "campaign=c.fra", "--paired")
-    assert "no host in common (node0, node1: other machines of that name)" in said
+    sentence = refused(tmp_path, "compare", "-b", "campaign=c.ams", "-c", "campaign=c.fra", "--paired")
+    assert "no host in common (node0, node1: other machines of that name)" in sentence
 
 
 def test_the_word_of_either_side_stands_in_every_form(tmp_path: Path) -> None:
@@ -359,9 +359,9 @@ def test_sizes_far_apart_and_traits_of_one_side_are_warned_of(tmp_path: Path) ->
     words = ("compare", "--format", "json", "-c", "gen=new")
     run(tmp_path, "reference", "save", "ref", "--from", "gen=old")
     for side, title in (("--baseline", "gen=old"), ("--reference", "ref")):
-        said = " ".join(json.loads(run(tmp_path, *words, side, title))["warnings"])
-        assert "size 1,048,576 (" in said and "against 536,870,912 (gen=new)" in said
-        assert "round differs: v5.1" in said and "against none (gen=new)" in said
+        sentence = " ".join(json.loads(run(tmp_path, *words, side, title))["warnings"])
+        assert "size 1,048,576 (" in sentence and "against 536,870,912 (gen=new)" in sentence
+        assert "round differs: v5.1" in sentence and "against none (gen=new)" in sentence
 
 
 def test_pairs_name_what_is_on_one_side_only_and_do_not_ask_for_pairs(tmp_path: Path) -> None:
@@ -369,9 +369,9 @@ def test_pairs_name_what_is_on_one_side_only_and_do_not_ask_for_pairs(tmp_path: 
     record(tmp_path, "before", labels(before), before)
     record(tmp_path, "after", labels(before), {k: v for k, v in before.items() if k[0] != "a3"})
     words = ("compare", "-b", "campaign=before", "-c", "campaign=after", "--paired", "--format", "json")
-    found = json.loads(run(tmp_path, *words))
-    assert found["warnings"] == []
-    assert {r["note"] for r in found["rows"] if not r["benchmark"]} == {"without a3 (is on one side only)"}
+    result = json.loads(run(tmp_path, *words))
+    assert result["warnings"] == []
+    assert {r["note"] for r in result["rows"] if not r["benchmark"]} == {"without a3 (is on one side only)"}
 
 
 def test_what_failed_without_a_latency_target_just_failed(tmp_path: Path) -> None:
@@ -398,15 +398,15 @@ def test_a_reference_knows_which_benchmarks_are_redundant(tmp_path: Path) -> Non
 
 def test_a_run_of_several_hosts_counts_for_their_side_alone(tmp_path: Path) -> None:
     """Two nodes of one generation together count for it; a run over both generations counts for neither, and is named."""
-    own = Bench("nccl_tests", "all_reduce-2n", "busbw", "B/s", "higher", "collective", members=("a1", "a2"))
-    mixed = replace(own, members=("a1", "b1"))
-    other = replace(own, members=("b1", "b2"))
+    group = Bench("nccl_tests", "all_reduce-2n", "busbw", "B/s", "higher", "collective", members=("a1", "a2"))
+    mixed = replace(group, members=("a1", "b1"))
+    other = replace(group, members=("b1", "b2"))
     hosts = {h: {"gen": h[0]} for h in ("a1", "a2", "b1", "b2")}
-    record(tmp_path, "c1", hosts, {("a1", own): [100e9] * 3, ("b1", other): [200e9] * 3})
+    record(tmp_path, "c1", hosts, {("a1", group): [100e9] * 3, ("b1", other): [200e9] * 3})
     record(tmp_path, "c2", hosts, {("a1", mixed): [1e9] * 3})
-    asked = ("--baseline", "gen=a", "--candidate", "gen=b")
-    assert float(of(compared(tmp_path, *asked), "collective")["ratio"]) == pytest.approx(2)
-    notes = json.loads(run(tmp_path, "compare", *asked, "--format", "json"))["notes"]
+    arguments = ("--baseline", "gen=a", "--candidate", "gen=b")
+    assert float(of(compared(tmp_path, *arguments), "collective")["ratio"]) == pytest.approx(2)
+    notes = json.loads(run(tmp_path, "compare", *arguments, "--format", "json"))["notes"]
     assert [n for n in notes if "shared with hosts of another side" in n] == [
         "gen=a: nccl_tests all_reduce-2n: 3 values of busbw left out: shared with hosts of another side"
     ]
@@ -431,8 +431,8 @@ def test_a_side_of_official_results_and_estimates_is_named(tmp_path: Path) -> No
     hosts = {h: {"gen": h[0]} for h in ("a1", "a2", "b1", "b2")}
     figures = {("a1", official): [5.0], ("a2", MCF): [5.1], ("b1", official): [10.0], ("b2", official): [10.1]}
     record(tmp_path, "c1", hosts, figures)
-    asked = ("compare", "--baseline", "gen=a", "--candidate", "gen=b", "--format", "json")
-    notes = json.loads(run(tmp_path, *asked))["notes"]
+    arguments = ("compare", "--baseline", "gen=a", "--candidate", "gen=b", "--format", "json")
+    notes = json.loads(run(tmp_path, *arguments))["notes"]
     assert [n for n in notes if "official" in n] == [
         "gen=a: spec_cpu2017 505.mcf_r base_ratio: the mean is over official results of some hosts and figures of others"
         " that are none"

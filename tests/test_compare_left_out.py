@@ -14,8 +14,8 @@ from tests.records import GCC, IOPS, MCF, TRIAD, record
 
 
 def test_no_such_record_names_the_folder(tmp_path: Path) -> None:
-    said = refused(tmp_path / "absent", "compare", "-b", "gen=old", "-c", "gen=new")
-    assert said.startswith(f"{tmp_path / 'absent'}: no such folder")
+    sentence = refused(tmp_path / "absent", "compare", "-b", "gen=old", "-c", "gen=new")
+    assert sentence.startswith(f"{tmp_path / 'absent'}: no such folder")
 
 
 def test_hosts_that_lack_a_benchmark_are_named_by_what_they_lack(tmp_path: Path) -> None:
@@ -29,8 +29,8 @@ def test_a_label_that_is_no_number_is_shown(tmp_path: Path) -> None:
     measured = fleet(count=2)
     hosts = {h: {**about, "watts": "300W"} for h, about in labels(measured).items()}
     record(tmp_path, "c1", hosts, measured)
-    said = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "watt")
-    assert "its label watts is 300W, which is no number above 0" in said
+    sentence = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "watt")
+    assert "its label watts is 300W, which is no number above 0" in sentence
 
 
 def test_hosts_that_differ_wildly_fit_every_form(tmp_path: Path) -> None:
@@ -88,5 +88,5 @@ def test_estimates_and_official_results_of_a_host_do_not_mix(tmp_path: Path) -> 
     record(tmp_path, "c", hosts, measured)
     row = of(compared(tmp_path), "cpu-int")
     assert float(row["ratio"]) == pytest.approx(2) and row["standing"] == ""
-    found = json.loads(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))
-    assert "gen=old: 1 figure left out: no official result, where the host has one" in found["notes"]
+    result = json.loads(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))
+    assert "gen=old: 1 figure left out: no official result, where the host has one" in result["notes"]

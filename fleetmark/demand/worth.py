@@ -10,8 +10,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from scipy.stats import norm, t
-
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
@@ -27,7 +25,8 @@ from fleetmark.record.sides import side as side_of
 from fleetmark.record.sides import some
 from planner.capacity import question as capacity
 from planner.comparison import WORK_MIX
-from planner.ratio import CONFIDENCE, Ratio
+from planner.estimate import Estimate
+from planner.ratio import Ratio
 
 _SERVERS = re.compile(r"(.+?)\s+(?:servers?|machines?|hosts?|nodes?)")
 _PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
@@ -159,11 +158,12 @@ class Record:
 
 def _stated(worth: Worth, value: Quantity, unit: str) -> capacity.Worth:
     factor = _factor(value.unit, unit) if value.unit else 1.0
+    estimate = Estimate(value.value, worth.lo, worth.hi, df=worth.df)
     df = worth.df or math.inf
-    if worth.lo is None or worth.hi is None:
+    if estimate.log_error is None:
         return capacity.Worth(value.value * factor, worth.error or 0.0, df, message("given"))
-    source = message("given, 95% interval {lo} to {hi}", lo=f"{worth.lo:g}", hi=f"{worth.hi:g}")
-    return capacity.Worth(value.value * factor, _error(worth.lo, worth.hi, df), df, source)
+    source = message("given, 95% interval {lo} to {hi}", lo=f"{estimate.lo:g}", hi=f"{estimate.hi:g}")
+    return capacity.Worth(value.value * factor, estimate.log_error, df, source)
 
 
 def _factor(written: str, demanded: str) -> float:
@@ -177,15 +177,8 @@ def _factor(written: str, demanded: str) -> float:
     return a[1] / b[1]
 
 
-def _error(lo: float, hi: float, df: float) -> float:
-    """The standard error of the logarithm from a 95% interval."""
-    rank = (1 + CONFIDENCE) / 2
-    deviate = float(norm.ppf(rank)) if math.isinf(df) else float(t.ppf(rank, df))
-    return math.log(hi / lo) / 2 / deviate
-
-
 def _of_ratio(ratio: Ratio, error: float | None, source: str) -> capacity.Worth:
-    if ratio.lo is None or ratio.hi is None:
+    if ratio.log_error is None:
         if error is None:
             raise FleetmarkError(
                 f"{source}: one host a side, so {ratio.value:.3g} has no error; measure another, or give "
@@ -194,9 +187,8 @@ def _of_ratio(ratio: Ratio, error: float | None, source: str) -> capacity.Worth:
         return capacity.Worth(ratio.value, error, math.inf, source)
     if error is not None:
         raise FleetmarkError(f"{source} has its own interval: leave out error")
-    df = ratio.df or math.inf
-    hosts = message("{source}; {a}+{b} hosts", source=source, a=ratio.hosts[0], b=ratio.hosts[1])
-    return capacity.Worth(ratio.value, _error(ratio.lo, ratio.hi, df), df, hosts)
+    hosts = message("{source}; {a}+{b} hosts", source=source, a=ratio.n[0], b=ratio.n[1])
+    return capacity.Worth(ratio.value, ratio.log_error, ratio.df or math.inf, hosts)
 
 
 def _headline(answer: Answer, chosen: Chosen) -> tuple[Ratio, str]:

@@ -17,7 +17,7 @@ from fleetmark.record import references as reference
 from fleetmark.record.machines import machines
 from fleetmark.record.select import Machine, choose, told_apart
 from fleetmark.record.sides import PER, side, sides, some
-from planner.comparison import Comparison, Side, comparison
+from planner.comparison import Comparison, Side, compare_sides
 from planner.equivalence import LEAST_MACHINES, Pairing
 
 
@@ -104,7 +104,7 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
     kinds = None if q.reference is not None else kinds_on_record(q.root, every, q.only)
 
     def against(base: Side, rest: Sequence[Side]) -> Comparison:
-        return comparison(base, rest, per=q.per, mix=mix, machines=kinds, weights=weights, pairing=pairing)
+        return compare_sides(base, rest, per=q.per, mix=mix, machines=kinds, weights=weights, pairing=pairing)
 
     answer = against(first, others)
     turned = {}

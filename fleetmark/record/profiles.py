@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better
@@ -28,7 +27,7 @@ from planner import bottleneck
 from planner.bottleneck import Gain, Profile, Upgrade
 from planner.capacity.question import Worth
 from planner.comparison import Side
-from planner.ratio import CONFIDENCE
+from planner.estimate import Estimate
 
 THROTTLE = "throttle"  # the label of a machine that was slowed down on purpose: it is a machine of its own
 SHELF = Shelf("profile", "checkout-2026", "fleetmark profile … --save NAME", "fit the profile again")
@@ -200,8 +199,8 @@ def save(root: Path, name: str, found: Profiled) -> Profiled:
         "demand": dict(p.demand),
         "p": _text(p.p),
         "errors": [[_text(q), _text(e)] for q, e in p.errors.items()],
-        "shares": dict(p.shares),
-        "intervals": {n: list(ends) for n, ends in p.intervals.items()},
+        "shares": {n: share.value for n, share in p.shares.items()},
+        "intervals": {n: [share.lo, share.hi] for n, share in p.shares.items()},
         "condition": _text(p.condition),
         "refused": list(p.refused),
         "throttle": None if p.throttle is None else [p.throttle[0], _text(p.throttle[1])],
@@ -231,8 +230,10 @@ def _made(doc: Mapping[str, Any]) -> Profiled:
         {n: float(v) for n, v in doc["demand"].items()},
         float(doc["p"]),
         {float(q): float(e) for q, e in doc["errors"]},
-        doc["shares"],
-        {n: (float(a), float(b)) for n, (a, b) in doc["intervals"].items()},
+        {
+            n: Estimate(float(doc["shares"][n]), float(a), float(b), n=(len(machines),))
+            for n, (a, b) in doc["intervals"].items()
+        },
         float(doc["condition"]),
         doc["refused"],
         None if throttle is None else (str(throttle[0]), float(throttle[1])),
@@ -281,22 +282,14 @@ def gains_of(found: Profiled, wanted: Sequence[Upgrade]) -> list[Gain]:
 
 @dataclass(frozen=True, slots=True)
 class Foretold:
-    """What machines would do, by a profile: ``value`` in the profile's unit, or as a multiple of the ``baseline``;
-    ``se``: standard error of its logarithm, ``df`` its degrees of freedom; ``why`` it cannot be told, empty else.
+    """What machines would do, by a profile: ``estimate`` in the profile's unit, or as a multiple of the ``baseline``.
+    Its ``n`` counts the machines whose rates were measured. ``why`` it cannot be told, empty else.
     """
 
     machines: str
     baseline: str | None
-    hosts: int
-    value: float
-    se: float
-    df: float
+    estimate: Estimate
     why: str
-
-    def ends(self) -> tuple[float, float]:
-        """The 95% interval."""
-        half = float(stats.t.ppf((1 + CONFIDENCE) / 2, self.df)) * self.se
-        return self.value * math.exp(-half), self.value * math.exp(half)
 
 
 def foretell(root: Path, found: Profiled, selector: str, baseline: str | None = None) -> Foretold:
@@ -309,17 +302,17 @@ def foretell(root: Path, found: Profiled, selector: str, baseline: str | None = 
     rates, own = _mean(measured, p)
     why = bottleneck.cannot_tell(p, rates)
     if baseline is None:
-        value, se = bottleneck.predicted(p, rates)
-        return Foretold(selector, None, own.hosts, value, *_joined((se, p.df), (own.se, own.hosts - 1)), why)
+        rate = bottleneck.predicted(p, rates)
+        se = _joined((rate.log_error or 0.0, p.df), (own.se, own.hosts - 1))
+        return Foretold(selector, None, Estimate.of_error(rate.value, *se, n=(own.hosts,)), why)
     against = rates_of(root, baseline, found.resources)
     if against.keys() == measured.keys():
-        return Foretold(selector, baseline, own.hosts, 1.0, 0.0, float(p.df), "")
+        return Foretold(selector, baseline, Estimate.of_error(1.0, 0.0, float(p.df), (own.hosts, own.hosts)), "")
     base, theirs = _mean(against, p)
     ratio = bottleneck.equivalence(p, base, rates)
-    assert ratio.hi is not None
-    se = math.log(ratio.hi / ratio.value) / float(stats.t.ppf((1 + CONFIDENCE) / 2, p.df))
-    joined = _joined((se, p.df), (own.se, own.hosts - 1), (theirs.se, theirs.hosts - 1))
-    return Foretold(selector, baseline, own.hosts, ratio.value, *joined, why or bottleneck.cannot_tell(p, base))
+    se = _joined((ratio.log_error or 0.0, p.df), (own.se, own.hosts - 1), (theirs.se, theirs.hosts - 1))
+    estimate = Estimate.of_error(ratio.value, *se, n=(theirs.hosts, own.hosts))
+    return Foretold(selector, baseline, estimate, why or bottleneck.cannot_tell(p, base))
 
 
 def _joined(*errors: tuple[float, int]) -> tuple[float, float]:
@@ -338,7 +331,7 @@ class _Spread:
 def _mean(rates: Mapping[str, Mapping[str, float]], p: Profile) -> tuple[dict[str, float], _Spread]:
     """The geometric mean of machines' rates, and how unsure what the profile makes of it is because they differ."""
     logs = pd.DataFrame(rates).T.map(math.log)
-    told = [math.log(bottleneck.predicted(p, r)[0]) for r in rates.values()]
+    told = [math.log(bottleneck.predicted(p, r).value) for r in rates.values()]
     se = float(np.std(told, ddof=1)) / math.sqrt(len(told)) if len(told) > 1 else 0.0
     return {str(n): math.exp(float(v)) for n, v in logs.mean().items()}, _Spread(len(told), se)
 
@@ -361,6 +354,7 @@ def worth(root: Path, name: str, selector: str, baseline: str | None = None) -> 
         name=f"{found.name}@{found.version}",
         target=found.target,
         machines=selector,
-        n=told.hosts,
+        n=told.estimate.n[-1],
     )
-    return Worth(told.value, told.se, told.df, source)
+    estimate = told.estimate
+    return Worth(estimate.value, estimate.log_error or 0.0, estimate.df or math.inf, source)

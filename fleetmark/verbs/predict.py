@@ -39,7 +39,8 @@ class Foretold:
 
     def ends(self) -> tuple[float | None, float | None]:
         """The interval in base units, the smaller end first."""
-        lo, hi = self.value(self.prediction.lo), self.value(self.prediction.hi)
+        log = self.prediction.log
+        lo, hi = (self.value(log.lo), self.value(log.hi)) if log else (None, None)
         return (hi, lo) if self.better == Better.LOWER else (lo, hi)
 
     def as_json(self) -> dict[str, Any]:
@@ -48,7 +49,7 @@ class Foretold:
             "benchmark": p.target,
             "unit": self.unit,
             "better": self.better,
-            "value": self.value(p.log),
+            "value": self.value(p.log.value if p.log else None),
             "lo": lo,
             "hi": hi,
             "level": p.level,
@@ -104,7 +105,7 @@ def predict(
         baseline="baseline" if base else None,
         level=level,
     )
-    found |= {str(t): Prediction(str(t), None, None, None, level, clash[t]) for t in wanted if t in clash}
+    found |= {str(t): Prediction(str(t), None, level, clash[t]) for t in wanted if t in clash}
     return [Foretold(found[str(t)], *about[str(t)]) for t in wanted]
 
 
@@ -149,9 +150,8 @@ def table(found: Sequence[Foretold]) -> list[RenderableType]:
         p, (lo, hi) = f.prediction, f.ends()
         ratio = _ratio(p.ratio.value, p.ratio.lo, p.ratio.hi) if p.ratio else ""
         ends = f"{human(lo or 0, f.unit)} to {human(hi or 0, f.unit)}"
-        made.add_row(
-            Text(p.target), human(f.value(p.log) or 0, f.unit), ends, Text(ratio), f"{len(p.machines)}/{p.families}"
-        )
+        value = human(f.value(p.log.value if p.log else None) or 0, f.unit)
+        made.add_row(Text(p.target), value, ends, Text(ratio), f"{len(p.machines)}/{p.families}")
     parts: list[RenderableType] = [made] if told else []
     for f in found:
         if f.prediction.log is None:

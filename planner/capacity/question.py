@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from planner.estimate import Estimate
+
 HOURS = 8766.0  # in a year
 KINDS = ("purchase", "energy", "support", "space", "migration", "carbon")
 TRADES = (  # figures of alternatives: present values of purchases and of all other costs; the others at the end
@@ -40,6 +42,11 @@ class Worth:
     se: float = 0.0
     df: float = math.inf
     source: str = "given"
+
+    @property
+    def estimate(self) -> Estimate:
+        """The value with its 95% interval, exp(ln value ± t se)."""
+        return Estimate.of_error(self.value, self.se, self.df)
 
 
 @dataclass(frozen=True, slots=True)

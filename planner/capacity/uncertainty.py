@@ -22,6 +22,7 @@ from scipy import stats
 from fleetmark.base.errors import FleetmarkError
 from planner.capacity.futures import Draws, Fleet, needed, sample
 from planner.capacity.question import HOURS, Conflict, Margin, Plan, Question
+from planner.estimate import CONFIDENCE, Estimate
 
 Floats = npt.NDArray[np.float64]
 Solve = Callable[..., Plan | Conflict]  # called as solve(question, margin=...)
@@ -37,7 +38,7 @@ class Futures:
     """A plan in ``draws`` simulated futures.
 
     ``shortfall``: the share of futures in which, in some period (if the question asks for survival: with any one
-    failure domain gone), no sharing of the servers in place meets all demands. ``lo``, ``hi``: its 95% interval for a
+    failure domain gone), no sharing of the servers in place meets all demands, with its 95% interval for a
     finite number of draws (Wilson). ``unshared``: the same if servers stay with the workloads of the plan.
     ``table``: a row per (workload, period) with ``shortfall`` (short with the plan's shares, in futures that no sharing
     can meet), ``demand_p5`` ``_p50`` ``_p95`` and ``capacity_p5`` ... in the workload's unit (capacity with the plan's
@@ -49,9 +50,7 @@ class Futures:
 
     draws: int
     seed: int
-    shortfall: float
-    lo: float
-    hi: float
+    shortfall: Estimate
     unshared: float
     table: pd.DataFrame
     sizing: pd.DataFrame
@@ -84,11 +83,10 @@ def futures(question: Question, plan: Plan, n: int = 2000, seed: int = 1) -> Fut
             sizing.append({"workload": name, "period": t, "sku": sku} | _quantiles("servers", each, SIZES))
         installed = float(fleet.installed[t].sum())
         periods.append({"period": t, "installed": installed} | _quantiles("needed", np.ceil(total * (1 - 1e-9)), SIZES))
-    share = float(lost.any(axis=1).mean())
-    lo, hi = _wilson(share, n)
+    shortfall = _wilson(float(lost.any(axis=1).mean()), n)
     unshared = float(alone.any(axis=(1, 2)).mean())
     table, alone_, together = (pd.DataFrame(part) for part in (rows, sizing, periods))
-    return Futures(n, seed, share, lo, hi, unshared, table, alone_, together, left_open)
+    return Futures(n, seed, shortfall, unshared, table, alone_, together, left_open)
 
 
 def _quantiles(name: str, values: Floats, levels: Sequence[float]) -> dict[str, float]:
@@ -97,10 +95,10 @@ def _quantiles(name: str, values: Floats, levels: Sequence[float]) -> dict[str, 
     return {f"{name}_p{100 * level:g}": float(v) for level, v in zip(levels, quantiles, strict=True)}
 
 
-def _wilson(share: float, n: int) -> tuple[float, float]:
-    """The 95% score interval of a share of ``n`` draws (Wilson, J. Am. Stat. Assoc. 22, 1927)."""
-    interval = stats.binomtest(round(share * n), n).proportion_ci(0.95, method="wilson")
-    return float(interval.low), float(interval.high)
+def _wilson(share: float, n: int) -> Estimate:
+    """A share of ``n`` draws with its 95% score interval (Wilson, J. Am. Stat. Assoc. 22, 1927)."""
+    interval = stats.binomtest(round(share * n), n).proportion_ci(CONFIDENCE, method="wilson")
+    return Estimate(share, float(interval.low), float(interval.high), n=(n,))
 
 
 def _cheapest(question: Question, workload: str) -> str:

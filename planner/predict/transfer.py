@@ -17,6 +17,7 @@ import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import count
+from planner.estimate import Estimate
 from planner.predict.votes import LEAST_FAMILIES, Codes, Floats, Joined, Vote, join, reach, vote
 from planner.ratio import Ratio
 
@@ -28,8 +29,8 @@ TOGETHER = "all together"  # the vote of all known figures at once
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What the new machine would show on ``target``: natural logs, with an interval in which ``level`` of such
-    machines lie. ``log``, ``lo`` and ``hi`` are None where it cannot be told, and ``why`` then says so.
+    """What the new machine would show on ``target``: ``log`` is its natural logarithm, with an interval in which
+    ``level`` of such machines lie. It is None where it cannot be predicted, and ``why`` says so.
 
     ``ratio`` is against the baseline machine; None without one, or where it lacks the target. ``machines`` are those on
     record that it rests on, of so many ``families``. ``votes``: known figure to its share of the say. ``ignored``:
@@ -37,9 +38,7 @@ class Prediction:
     """
 
     target: str
-    log: float | None
-    lo: float | None
-    hi: float | None
+    log: Estimate | None
     level: float
     why: str = ""
     ratio: Ratio | None = None
@@ -51,9 +50,9 @@ class Prediction:
     @property
     def verdict(self) -> str:
         """The value with its interval, or "cannot tell" and why."""
-        if self.log is None or self.lo is None or self.hi is None:
+        if self.log is None or self.log.interval is None:
             return f"cannot tell: {self.why}"
-        value, lo, hi = (math.exp(v) for v in (self.log, self.lo, self.hi))
+        value, lo, hi = (math.exp(v) for v in (self.log.value, *self.log.interval))
         return f"{value:.4g} ({self.level:.0%} interval {lo:.4g}-{hi:.4g}; {count(len(self.machines), 'machine')})"
 
 
@@ -128,7 +127,7 @@ def leave_family_out(
                 known = {c: float(whole.values[row, i]) for c, i in usable.items()}
                 p = _predict(rest, target, known, own_facts, None, level)
                 truth = float(whole.values[row, whole.columns[target]])
-                numbers = [math.nan if v is None else v for v in (p.log, p.lo, p.hi)]
+                numbers = (p.log.value, p.log.lo, p.log.hi) if p.log else (math.nan,) * 3
                 found.append((machine, families[machine], target, truth, *numbers, p.why))
     return pd.DataFrame(found, columns=["machine", "family", "target", "truth", "log", "lo", "hi", "why"])
 
@@ -166,7 +165,7 @@ def _predict(
     level: float,
 ) -> Prediction:
     def cannot(why: str, ignored: Mapping[str, str] | None = None) -> Prediction:
-        return Prediction(target, None, None, None, level, why, ignored=ignored or {})
+        return Prediction(target, None, level, why, ignored=ignored or {})
 
     if target not in record.columns:
         return cannot(f"no machine on record has {target}")
@@ -231,16 +230,15 @@ def _made(
             why = f"no ratio: the baseline {baseline} has no {target}"
         else:
             value, lo, hi = (math.exp(joined.value - figure + d) for d in (0, -half, half))
-            ratio = Ratio(value, lo, hi, None, (1, 1))
+            ratio = Ratio(value, lo, hi, level, n=(1, 1))
+    machines = [record.machines[i] for i in rows[judged]]
     return Prediction(
         target,
-        joined.value,
-        joined.value - half,
-        joined.value + half,
+        Estimate(joined.value, joined.value - half, joined.value + half, level, n=(len(machines),)),
         level,
         why,
         ratio,
-        machines=[record.machines[i] for i in rows[judged]],
+        machines=machines,
         families=len(np.unique(family[judged])),
         votes={n: float(s) for n, s in zip(names, joined.shares, strict=True)},
         ignored=ignored,

@@ -337,9 +337,9 @@ def _matrices(view: View, _: Language) -> Iterator[Drawn]:
         title = title_of((workload, case, metric, "host", label_text, standing))
         told = joined([message("Values, row to column"), fmt.better(better)])
         note = joined([told, message("blank where nothing passed.")], "; ")
-        ends_said = (_(message("from")), _(message("to")))
+        axis_titles = (_(message("from")), _(message("to")))
         hosts = [n for n in names.values() if n in seen]
-        yield Drawn(title, note, _lazily(charts.matrix, hosts, values, shown.unit, ends_said))
+        yield Drawn(title, note, _lazily(charts.matrix, hosts, values, shown.unit, axis_titles))
 
 
 # --- the hosts meanwhile ---------------------------------------------------------------------------------------------

@@ -6,15 +6,15 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from planner.estimate import Estimate
+
 WIDTH, HEIGHT = 220, 20  # of a row, in px
-_EDGE = 10.0  # px kept free on both sides, for the arrows of what goes further
+_EDGE = 10.0  # px left free on both sides, for the arrows of intervals that leave the axis
 _LEAST = 1.05  # the axis reaches at least from 1/1.05 to 1.05: noise must not look like a difference
 _BEYOND = 3.0  # times the outermost ratios; an interval that goes further is cut off, with an arrow
 _TICKS = 5  # at most, besides 1
 _SHORT = 4.0  # times its beginning, up to which an axis has ticks at even steps
 _SIZE = 4.0  # half of a mark's height
-
-Ends = tuple[float | None, float | None, float | None]  # ratio, and the ends of its interval; None: there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +25,18 @@ class Axis:
     hi: float
 
     def at(self, ratio: float) -> float:
-        """Where ``ratio`` stands, in px from the left; what lies beyond an end stands there."""
+        """The position of ``ratio``, in px from the left; a ratio beyond an end is drawn at that end."""
         part = (math.log(min(max(ratio, self.lo), self.hi)) - math.log(self.lo)) / math.log(self.hi / self.lo)
         return _EDGE + part * (WIDTH - 2 * _EDGE)
 
 
-def axis_of(rows: Iterable[Ends]) -> Axis:
+def axis_of(ratios: Iterable[Estimate]) -> Axis:
     """The axis on which all these ratios can be read; 1 is always on it."""
-    found = [row for row in rows if row[0] is not None]
-    points = [r for r, _, _ in found if r is not None] or [1.0]
-    ends = [e for row in found for e in row[1:] if e is not None]
+    estimates = list(ratios)
+    points = [e.value for e in estimates] or [1.0]
+    ends = [end for e in estimates for end in e.interval or ()]
     room = max(points) / min(points)
-    far = max(_BEYOND, room)  # of a wide table, an interval as wide as it is no outlier
+    far = max(_BEYOND, room)  # where the ratios spread widely, an interval as wide is no outlier
     lo = max(min([*ends, *points, 1 / _LEAST]), min(*points, 1.0) / far)
     hi = min(max([*ends, *points, _LEAST]), max(*points, 1.0) * far)
     margin = (hi / lo) ** 0.03
@@ -57,32 +57,31 @@ def scale(axis: Axis) -> str:
     return _svg("".join(parts))
 
 
-def plot(axis: Axis, ends: Ends, colour: str, shape: int, *, headline: bool = False) -> str:
+def plot(axis: Axis, ratio: Estimate | None, colour: str, shape: int, *, headline: bool = False) -> str:
     """One ratio with its interval: ``shape`` tells candidates apart besides ``colour``; a headline is a diamond.
 
     Without an interval the mark is hollow; where the interval leaves the axis, an arrow says so.
     """
     one = axis.at(1.0)
     parts = [f'<path d="M{one:.1f} 0V{HEIGHT}" stroke="currentColor" stroke-opacity=".35" stroke-dasharray="2 2"/>']
-    ratio, lo, hi = ends
-    if ratio is not None and ratio > 0:
+    if ratio is not None and ratio.value > 0:
         middle = HEIGHT / 2
         inner = []
-        if lo is not None and hi is not None:
+        if ratio.interval:
+            lo, hi = ratio.interval
             left, right = axis.at(max(lo, axis.lo)), axis.at(hi)
             inner.append(f'<path d="M{left:.1f} {middle:g}H{right:.1f}" stroke-width="{3 if headline else 1.8}"/>')
             if lo < axis.lo:
                 inner.append(f'<path d="M{left:.1f} {middle:g}l5 -4m-5 4l5 4" stroke-width="1.5" fill="none"/>')
             if hi > axis.hi:
                 inner.append(f'<path d="M{right:.1f} {middle:g}l-5 -4m5 4l-5 4" stroke-width="1.5" fill="none"/>')
-        hollow = lo is None or hi is None
-        inner.append(mark(axis.at(ratio), middle, shape, headline=headline, hollow=hollow))
+        inner.append(mark(axis.at(ratio.value), middle, shape, headline=headline, hollow=ratio.interval is None))
         parts.append(f'<g fill="{colour}" stroke="{colour}">{"".join(inner)}</g>')
     return _svg("".join(parts))
 
 
 def key(colour: str, shape: int) -> str:
-    """A candidate's mark alone, for beside its name."""
+    """A candidate's mark alone, to be put beside its name."""
     return (
         f'<svg class="mark-of" width="11" height="11" viewBox="0 0 11 11" aria-hidden="true">'
         f'<g fill="{colour}" stroke="{colour}">{mark(5.5, 5.5, shape)}</g></svg>'
@@ -90,7 +89,7 @@ def key(colour: str, shape: int) -> str:
 
 
 def mark(x: float, y: float, shape: int, *, headline: bool = False, hollow: bool = False) -> str:
-    """The sign of a ratio at (x, y), in the colours of what it stands in."""
+    """The mark of a ratio at (x, y), in the colours of the enclosing element."""
     size = _SIZE + 2.5 if headline else _SIZE
     fill = ' fill="none" stroke-width="1.6"' if hollow else ""
     if headline:
@@ -103,7 +102,7 @@ def mark(x: float, y: float, shape: int, *, headline: bool = False, hollow: bool
     return f'<path d="M{path}Z"{fill}/>'
 
 
-# A circle, a square, two triangles, a bar; each so large that none looks weightier than another.
+# A circle, a square, two triangles, a bar; sized so that all look equally heavy.
 _SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
     (),
     ((-0.85, -0.85), (0.85, -0.85), (0.85, 0.85), (-0.85, 0.85)),

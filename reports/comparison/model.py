@@ -1,4 +1,4 @@
-"""A comparison as flat rows, and as CSV and JSON: what every form of it says, said once."""
+"""A comparison as flat rows, and as CSV and JSON: what all forms of the report share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from fleetmark.base.units import human, significant
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Candidate, Comparison
 from planner.equivalence import Equivalence, Pairing
-from planner.ratio import CONFIDENCE, Ratio
+from planner.estimate import CONFIDENCE, Estimate
+from planner.ratio import Ratio
 
 MOST_NAMED = 4  # hosts in a note, of those that a class does without for one reason
 MOST_REASONS = 4
@@ -23,7 +24,7 @@ WIDE = 0.5  # of the ratio: an interval that reaches further is no longer about 
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RatioRow:
     """A line of the comparison: a class's headline (``benchmark`` empty), or a benchmark's own.
 
     ``baseline_value`` and ``candidate_value`` are geometric means in ``unit`` (a base unit); ``ratio`` is oriented
@@ -55,54 +56,62 @@ class Row:
     resampled_lo: float | None = None
     resampled_hi: float | None = None
 
+    @property
+    def estimate(self) -> Estimate | None:
+        """The ratio with its interval; None where there is no ratio."""
+        if self.ratio is None:
+            return None
+        return Estimate(self.ratio, self.lo, self.hi, n=(self.hosts_baseline, self.hosts_candidate))
 
-def rows(found: Comparison) -> list[Row]:
+
+def rows(comparison: Comparison) -> list[RatioRow]:
     """Every class with its benchmarks, candidate by candidate; then what was not compared, with its reason."""
-    return [row for candidate in found.candidates for row in _of(found, candidate)]
+    return [row for candidate in comparison.candidates for row in _of(comparison, candidate)]
 
 
-def _of(found: Comparison, candidate: Candidate) -> Iterator[Row]:
+def _of(comparison: Comparison, candidate: Candidate) -> Iterator[RatioRow]:
+    class_of = comparison.benchmarks["class"].to_dict()
     for name, e in candidate.classes.items():
         yield _headline(candidate, name, e)
         for title, ratio in e.each.items():
-            if name != found.benchmarks.loc[title, "class"]:
+            if name != class_of[title]:
                 continue  # a work mix: its benchmarks stand with their classes
             note = "" if title in e.weights else e.left_out.get(title, message("no weight"))
-            yield _benchmark(found, candidate, title, ratio, e.weights.get(title), note)
+            yield _benchmark(comparison, candidate, title, ratio, e.weights.get(title), note)
         for title, why in e.left_out.items():
-            if title not in e.each and title in found.benchmarks.index and name == found.benchmarks.loc[title, "class"]:
-                yield _benchmark(found, candidate, title, None, None, why)
+            if title not in e.each and name == class_of.get(title):
+                yield _benchmark(comparison, candidate, title, None, None, why)
     for title, why in candidate.excluded.items():
-        row = _benchmark(found, candidate, title, None, None, why)
+        row = _benchmark(comparison, candidate, title, None, None, why)
         if why.startswith(CLASH):  # its values cannot be shown side by side
             row = replace(row, unit="", baseline_value=None, candidate_value=None)
         yield row
 
 
-def _headline(candidate: Candidate, name: str, e: Equivalence) -> Row:
-    parts = [e.why]
+def _headline(candidate: Candidate, name: str, e: Equivalence) -> RatioRow:
+    remarks = [e.why]
     if e.ratio:
         if e.covered < 1 - 1e-9:
-            parts.append(message("{covered:.0%} of the weight covered", covered=e.covered))
-        if e.ratio.lo is None:
-            parts.append(message("within-host only: one host says nothing of its fleet"))
-    lo, hi = e.resampled or (None, None)
+            remarks.append(message("{covered:.0%} of the weight covered", covered=e.covered))
+        if e.ratio.interval is None:
+            remarks.append(message("within-host only: one host says nothing of its fleet"))
+    lo, hi = (e.resampled.lo, e.resampled.hi) if e.resampled else (None, None)
     if e.resampled:
-        parts.append(message("{lo} to {hi} by the bootstrap over hosts", lo=figure(lo), hi=figure(hi)))
+        remarks.append(message("{lo} to {hi} by the bootstrap over hosts", lo=figure(lo), hi=figure(hi)))
     if e.work and e.mix_sensitive:
-        parts.append(message("equal work {ratio}, MIX-SENSITIVE", ratio=interval(e.work)))
+        remarks.append(message("equal work {ratio}, MIX-SENSITIVE", ratio=with_interval(e.work)))
     elif e.work:
-        parts.append(message("equal work {ratio}", ratio=interval(e.work)))
+        remarks.append(message("equal work {ratio}", ratio=with_interval(e.work)))
     if e.hosts_out:
         reasons: dict[str, list[str]] = {}
         for host, why in e.hosts_out.items():
             reasons.setdefault(why, []).append(host)
         names = [_out(joined(_some(hosts, MOST_NAMED)), why) for why, hosts in reasons.items()]
-        parts.append(message("without {hosts}", hosts=joined(_some(names, MOST_REASONS))))
-    note = joined(parts, "; ")
+        remarks.append(message("without {hosts}", hosts=joined(_some(names, MOST_REASONS))))
+    note = joined(remarks, "; ")
     standings = {s for t in e.weights for s in candidate.standing.get(t, "").split(", ") if s}
     standing = ", ".join(sorted(standings))
-    row = Row(candidate.title, name, weight=1.0 if e.ratio else None, lowest=e.lowest, highest=e.highest)
+    row = RatioRow(candidate.title, name, weight=1.0 if e.ratio else None, lowest=e.lowest, highest=e.highest)
     row = replace(row, resampled_lo=lo, resampled_hi=hi)
     return _with(replace(row, standing=standing, note=note, work=e.work.value if e.work else None), e.ratio)
 
@@ -117,11 +126,11 @@ def _some(names: Sequence[str], most: int) -> list[str]:
 
 
 def _benchmark(
-    found: Comparison, candidate: Candidate, title: str, ratio: Ratio | None, weight: float | None, note: str
-) -> Row:
-    about = found.benchmarks.loc[title]
-    a, b = (found.figures[side].get(title) for side in (found.baseline, candidate.title))
-    row = Row(
+    comparison: Comparison, candidate: Candidate, title: str, ratio: Ratio | None, weight: float | None, note: str
+) -> RatioRow:
+    about = comparison.benchmarks.loc[title]
+    a, b = (comparison.figures[side].get(title) for side in (comparison.baseline, candidate.title))
+    row = RatioRow(
         candidate.title,
         str(about["class"]),
         title,
@@ -136,7 +145,7 @@ def _benchmark(
     return _with(row, ratio)
 
 
-def _with(row: Row, ratio: Ratio | None) -> Row:
+def _with(row: RatioRow, ratio: Ratio | None) -> RatioRow:
     if ratio is None:
         return row
     return replace(
@@ -146,8 +155,8 @@ def _with(row: Row, ratio: Ratio | None) -> Row:
         hi=ratio.hi,
         p=ratio.p,
         verdict=str(ratio.verdict),
-        hosts_baseline=ratio.hosts[0],
-        hosts_candidate=ratio.hosts[1],
+        hosts_baseline=ratio.n[0],
+        hosts_candidate=ratio.n[1],
     )
 
 
@@ -156,51 +165,50 @@ def figure(value: float | None) -> str:
     return "" if value is None else significant(value, 3)
 
 
-def interval(ratio: Ratio) -> str:
-    """``1.83 (95% CI 1.79 to 1.87)``, or the bare figure where one host forbids an interval."""
-    if ratio.lo is None or ratio.hi is None:
+def with_interval(ratio: Estimate) -> str:
+    """``1.83 (95% CI 1.79 to 1.87)``, or the bare figure where one host a side gives no interval."""
+    if ratio.interval is None:
         return figure(ratio.value)
+    lo, hi = map(figure, ratio.interval)
     return message(
-        "{value} ({confidence:.0%} CI {lo} to {hi})",
-        value=figure(ratio.value),
-        confidence=CONFIDENCE,
-        lo=figure(ratio.lo),
-        hi=figure(ratio.hi),
+        "{value} ({confidence:.0%} CI {lo} to {hi})", value=figure(ratio.value), confidence=ratio.level, lo=lo, hi=hi
     )
 
 
-def extent(row: Row) -> str:
+def extent(row: RatioRow) -> str:
     """The range of the benchmarks' own ratios behind a headline."""
     return "" if row.lowest == row.highest else f"{figure(row.lowest)}–{figure(row.highest)}"
 
 
-def plus_minus(row: Row) -> str:
+def plus_minus(row: RatioRow) -> str:
     """Half the interval in per cent of the ratio: ``±2.1%``; of a wide one the factor that it reaches either way:
     ``×÷3.4``. Empty where there is none.
     """
-    half = half_width(row)
-    if half is None or row.hi is None or row.ratio is None:
+    half, estimate = half_width(row), row.estimate
+    if half is None or estimate is None or estimate.hi is None:
         return ""
-    return f"±{significant(half * 100, 2)}%" if half < WIDE else f"×÷{significant(row.hi / row.ratio, 2)}"
+    return f"±{significant(half * 100, 2)}%" if half < WIDE else f"×÷{significant(estimate.hi / estimate.value, 2)}"
 
 
-def half_width(row: Row) -> float | None:
+def half_width(row: RatioRow) -> float | None:
     """Half the interval as a part of the ratio; None where there is none."""
-    if row.ratio is None or row.lo is None or row.hi is None:
+    estimate = row.estimate
+    if estimate is None or estimate.interval is None:
         return None
-    return (row.hi - row.lo) / 2 / row.ratio
+    lo, hi = estimate.interval
+    return (hi - lo) / 2 / estimate.value
 
 
-def p_value(row: Row) -> str:
+def p_value(row: RatioRow) -> str:
     """How likely a ratio so far from 1 is where there is no difference."""
     return "" if row.p is None else "<0.001" if row.p < 0.001 else f"{row.p:.3f}"
 
 
-def hosts(found: Comparison, row: Row) -> str:
+def hosts(comparison: Comparison, row: RatioRow) -> str:
     """``6+6``: how many stand behind each side; a pinned reference counts for none."""
     if row.ratio is None:
         return ""
-    pinned = found.pairing is Pairing.PINNED
+    pinned = comparison.pairing is Pairing.PINNED
     return str(row.hosts_candidate) if pinned else f"{row.hosts_baseline}+{row.hosts_candidate}"
 
 
@@ -209,95 +217,100 @@ def value(number: float | None, unit: str) -> str:
     return "" if number is None or not unit else human(number, unit)
 
 
-def named(title: str, row: Row) -> str:
+def named(title: str, row: RatioRow) -> str:
     """A class or a benchmark with the word that its owners want beside its figures."""
     return joined([word(title), word(row.standing)])
 
 
-def footnotes(found: Comparison) -> list[str]:
+def footnotes(comparison: Comparison) -> list[str]:
     """What the owners of benchmarks want said beside such figures."""
-    names = {name for text in found.benchmarks["standing"] for name in str(text).split(", ") if name}
+    names = {name for text in comparison.benchmarks["standing"] for name in str(text).split(", ") if name}
     return [Standing(name).footnote for name in sorted(names)]
 
 
-def shortened(found: Comparison) -> Comparison:
+def shortened(comparison: Comparison) -> Comparison:
     """The same with sides named by what tells them apart; conditions that all share are said once, as a note."""
-    titles = [found.baseline, *(c.title for c in found.candidates)]
+    titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
     terms = {t: [part.strip() for part in t.split(",")] for t in titles}
-    shared = [part for part in terms[found.baseline] if all(part in own for own in terms.values())]
-    short = {t: ",".join(part for part in own if part not in shared) or t for t, own in terms.items()}
+    shared = [part for part in terms[comparison.baseline] if all(part in side_terms for side_terms in terms.values())]
+    short = {t: ",".join(part for part in side_terms if part not in shared) or t for t, side_terms in terms.items()}
     if not shared or len(set(short.values())) < len(titles):
-        return found
+        return comparison
 
-    def told(text: str) -> str:
+    def with_short_names(text: str) -> str:
         for title in sorted(titles, key=len, reverse=True):
             text = text.replace(title, short[title])
         return text
 
     return replace(
-        found,
-        baseline=short[found.baseline],
-        candidates=[replace(c, title=short[c.title]) for c in found.candidates],
-        figures={short[t]: values for t, values in found.figures.items()},
-        warnings=[changed(w, told) for w in found.warnings],
-        notes=[message("all sides: {terms}", terms=",".join(shared)), *(changed(n, told) for n in found.notes)],
+        comparison,
+        baseline=short[comparison.baseline],
+        candidates=[replace(c, title=short[c.title]) for c in comparison.candidates],
+        figures={short[t]: values for t, values in comparison.figures.items()},
+        warnings=[changed(w, with_short_names) for w in comparison.warnings],
+        notes=[
+            message("all sides: {terms}", terms=",".join(shared)),
+            *(changed(n, with_short_names) for n in comparison.notes),
+        ],
     )
 
 
-def how_to_read(found: Comparison) -> list[str]:
+def how_to_read(comparison: Comparison) -> list[str]:
     """What the columns of the tables say, for forms without a page on the method."""
-    told: list[str] = [
+    sentences: list[str] = [
         message(
             "ratio: how many of {baseline} one is worth, of a class with the range of its benchmarks; ±: half the "
             "{confidence:.0%} interval over hosts (×÷: the factor that a wide one reaches either way); n: hosts",
-            baseline=found.baseline,
+            baseline=comparison.baseline,
             confidence=CONFIDENCE,
         )
     ]
-    if found.per != "server":
-        told.append(
-            message("Ratios are per {per}; the figures beside them are those of whole servers.", per=word(found.per))
+    if comparison.per != "server":
+        sentences.append(
+            message(
+                "Ratios are per {per}; the figures beside them are those of whole servers.", per=word(comparison.per)
+            )
         )
-    if found.pairing is Pairing.SAME_HOSTS:
-        told.append(message("Figures are means over all hosts of a side, ratios over those measured on both."))
-    return told
+    if comparison.pairing is Pairing.SAME_HOSTS:
+        sentences.append(message("Figures are means over all hosts of a side, ratios over those measured on both."))
+    return sentences
 
 
-def question(found: Comparison) -> str:
+def question(comparison: Comparison) -> str:
     """What is being asked, in a line."""
-    told = {
-        "baseline": found.baseline,
-        "candidates": " / ".join(c.title for c in found.candidates),
-        "per": word(found.per),
+    values = {
+        "baseline": comparison.baseline,
+        "candidates": " / ".join(c.title for c in comparison.candidates),
+        "per": word(comparison.per),
     }
-    if found.pairing is Pairing.SAME_HOSTS:
+    if comparison.pairing is Pairing.SAME_HOSTS:
         return message(
-            "How many of {baseline} is one of {candidates} worth, per {per}, the same hosts before and after?", **told
+            "How many of {baseline} is one of {candidates} worth, per {per}, the same hosts before and after?", **values
         )
-    return message("How many of {baseline} is one of {candidates} worth, per {per}?", **told)
+    return message("How many of {baseline} is one of {candidates} worth, per {per}?", **values)
 
 
-def to_csv(found: Comparison) -> str:
+def to_csv(comparison: Comparison) -> str:
     """Every row with every digit; a missing value is an empty cell."""
     out = io.StringIO()
-    writer = csv.DictWriter(out, [f.name.rstrip("_") for f in fields(Row)], lineterminator="\n")
+    writer = csv.DictWriter(out, [f.name.rstrip("_") for f in fields(RatioRow)], lineterminator="\n")
     writer.writeheader()
-    for row in rows(found):
+    for row in rows(comparison):
         writer.writerow({k.rstrip("_"): "" if v is None else v for k, v in asdict(row).items()})
     return out.getvalue()
 
 
-def to_json(found: Comparison) -> str:
+def to_json(comparison: Comparison) -> str:
     """Question, rows, warnings and notes; a missing value is null."""
     doc: dict[str, Any] = {
-        "baseline": found.baseline,
-        "candidates": [c.title for c in found.candidates],
-        "per": found.per,
-        "pairing": found.pairing.value,
+        "baseline": comparison.baseline,
+        "candidates": [c.title for c in comparison.candidates],
+        "per": comparison.per,
+        "pairing": comparison.pairing.value,
         "confidence": CONFIDENCE,
-        "rows": [{k.rstrip("_"): v for k, v in asdict(row).items()} for row in rows(found)],
-        "warnings": list(found.warnings),
-        "notes": list(found.notes),
-        "footnotes": footnotes(found),
+        "rows": [{k.rstrip("_"): v for k, v in asdict(row).items()} for row in rows(comparison)],
+        "warnings": list(comparison.warnings),
+        "notes": list(comparison.notes),
+        "footnotes": footnotes(comparison),
     }
     return json.dumps(doc, indent=1, allow_nan=False)

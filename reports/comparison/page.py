@@ -12,30 +12,42 @@ import pandas as pd
 
 from fleetmark.base.units import significant
 from planner.comparison import WORK_MIX, Comparison
-from planner.equivalence import WHOLE
+from planner.equivalence import FULLY_COVERED
+from planner.estimate import Estimate
 from planner.ratio import Verdict
 from reports.campaign.view import View
 from reports.comparison import forest
-from reports.comparison.model import Row, extent, figure, footnotes, half_width, hosts, p_value, plus_minus, question
+from reports.comparison.model import (
+    RatioRow,
+    extent,
+    figure,
+    footnotes,
+    half_width,
+    hosts,
+    p_value,
+    plus_minus,
+    question,
+)
 from reports.kit import charts
 from reports.kit import format as fmt
 from reports.report import Report
 
 SIGNS = {Verdict.BETTER: "▲", Verdict.WORSE: "▼", Verdict.SAME: "=", Verdict.CANNOT_TELL: "?"}
 _GREY = "#8C8C8C"
+Marks = Mapping[str, tuple[str, int]]  # side's title to its colour, as in the charts, and the shape of its mark
 _HUGE = 1e6  # a ratio from which on its digits say nothing
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class RatioLine:
     """A row of a class's table, its figures as they are printed; a class's headline has no ``baseline``.
 
     ``half``: what a column of ± sorts by. ``factor``: what one of ``unit`` is in the base unit ``row.unit``. ``again``:
-    the benchmark's name stands above. ``plot`` is the ratio on its table's axis, ``key`` the candidate's mark; both are
-    SVG.
+    the line above has the same benchmark. ``plot`` is the ratio on its table's axis, ``key`` the candidate's mark; both
+    are SVG.
     """
 
-    row: Row
+    row: RatioRow
     ratio: str
     interval: str
     plus_minus: str
@@ -59,24 +71,24 @@ class ClassTable:
 
     name: str
     anchor: str
-    heads: Sequence[Line]
-    lines: Sequence[Line]
+    heads: Sequence[RatioLine]
+    lines: Sequence[RatioLine]
     axis: str
     left_out: int
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is said of one candidate first. ``of_mix``: the headline for the user's mix; ``least`` and ``most``: the
+    """The summary of one candidate. ``of_mix``: the headline for the user's mix; ``least`` and ``most``: the
     lowest and the highest of the other headlines, None where there is none.
     """
 
     candidate: str
     key: str
-    of_mix: Line | None
-    heads: Sequence[Line]
-    least: Line | None
-    most: Line | None
+    of_mix: RatioLine | None
+    heads: Sequence[RatioLine]
+    least: RatioLine | None
+    most: RatioLine | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +118,12 @@ class Face:
     prefix: str
     baseline: str
     question: str
-    found: Comparison
+    comparison: Comparison
     answers: Sequence[Answer]
-    conversions: Sequence[tuple[str, str, Sequence[Line | None]]]  # candidate, its mark, a cell for each class
+    conversions: Sequence[tuple[str, str, Sequence[RatioLine | None]]]  # candidate, its mark, a cell for each class
     classes: Sequence[str]
     tables: Sequence[ClassTable]
-    notes: Sequence[tuple[str, Sequence[str], str]]  # class, candidates, what is to be known of its headline
+    notes: Sequence[tuple[str, Sequence[str], str]]  # class, candidates, note on its headline
     footnotes: Sequence[str]
     gaps: Sequence[Gap]
     hosts_out: Sequence[HostOut]
@@ -124,12 +136,12 @@ class Face:
 
 
 def faces(report: Report, *, all_sides: bool = True) -> list[Face]:
-    """The comparison as it was asked for, then (``all_sides``) with each other side as the baseline."""
+    """The comparison with the user's baseline, then (``all_sides``) with each other side as the baseline."""
     assert report.comparison is not None
-    seen = [(report.comparison, report.rows), *(report.turned.values() if all_sides else ())]
+    comparisons = [(report.comparison, report.rows), *(report.turned.values() if all_sides else ())]
     marks = _marks(report)
     bits = _bits(report.view)
-    return [_face(number, found, rows, marks, bits) for number, (found, rows) in enumerate(seen)]
+    return [_face(number, comparison, rows, marks, bits) for number, (comparison, rows) in enumerate(comparisons)]
 
 
 def _marks(report: Report) -> dict[str, tuple[str, int]]:
@@ -139,87 +151,95 @@ def _marks(report: Report) -> dict[str, tuple[str, int]]:
 
 def _bits(view: View) -> frozenset[tuple[str, str, str]]:
     """Which (workload, case, metric) people read in bit/s."""
-    found = view.stats.loc[view.stats["bits"].astype(bool), ["workload", "case", "metric"]].drop_duplicates()
-    return frozenset(found.itertuples(index=False, name=None))
+    metrics = view.stats.loc[view.stats["bits"].astype(bool), ["workload", "case", "metric"]].drop_duplicates()
+    return frozenset(metrics.itertuples(index=False, name=None))
 
 
 def _face(
     number: int,
-    found: Comparison,
-    rows: Sequence[Row],
-    marks: Mapping[str, tuple[str, int]],
+    comparison: Comparison,
+    rows: Sequence[RatioRow],
+    marks: Marks,
     bits: frozenset[tuple[str, str, str]],
 ) -> Face:
     prefix = f"b{number}-" if number else ""
-    lines = _lines(found, rows, marks, bits)
+    lines = _lines(comparison, rows, marks, bits)
     heads = {(line.row.candidate, line.row.class_): line for line in lines if not line.row.benchmark}
     classes = list(dict.fromkeys(row.class_ for row in rows if not row.benchmark))
     return Face(
         number,
         prefix,
-        found.baseline,
-        question(found),
-        found,
-        [_answer(c.title, heads, classes, marks) for c in found.candidates],
-        [(c.title, _key(c.title, marks), [heads.get((c.title, name)) for name in classes]) for c in found.candidates],
+        comparison.baseline,
+        question(comparison),
+        comparison,
+        [_answer(c.title, heads, classes, marks) for c in comparison.candidates],
+        [
+            (c.title, _key(c.title, marks), [heads.get((c.title, name)) for name in classes])
+            for c in comparison.candidates
+        ],
         classes,
         _tables(lines, marks, prefix),
-        _notes(line for line in heads.values() if _must_know(found, line.row)),
-        footnotes(found),
+        _notes(line for line in heads.values() if _must_know(comparison, line.row)),
+        footnotes(comparison),
         _gaps(rows),
         [
             HostOut(c.title, name, host, why)
-            for c in found.candidates
+            for c in comparison.candidates
             for name, e in c.classes.items()
             for host, why in e.hosts_out.items()
         ],
-        _mix(found),
+        _mix(comparison),
     )
 
 
 def _answer(
-    candidate: str, heads: Mapping[tuple[str, str], Line], classes: Sequence[str], marks: Mapping[str, tuple[str, int]]
+    candidate: str,
+    heads: Mapping[tuple[str, str], RatioLine],
+    classes: Sequence[str],
+    marks: Marks,
 ) -> Answer:
-    mine = [heads[candidate, name] for name in classes if (candidate, name) in heads]
-    of_mix = next((line for line in mine if line.row.class_ == WORK_MIX), None)
-    known = sorted((line for line in mine if line.ratio and line is not of_mix), key=lambda line: line.row.ratio or 0.0)
-    least, most = (known[0], known[-1]) if known else (None, None)
-    return Answer(candidate, _key(candidate, marks), of_mix, mine, least, most)
+    lines = [heads[candidate, name] for name in classes if (candidate, name) in heads]
+    of_mix = next((line for line in lines if line.row.class_ == WORK_MIX), None)
+    ranked = sorted(
+        (line for line in lines if line.ratio and line is not of_mix), key=lambda line: line.row.ratio or 0.0
+    )
+    least, most = (ranked[0], ranked[-1]) if ranked else (None, None)
+    return Answer(candidate, _key(candidate, marks), of_mix, lines, least, most)
 
 
-def _mix(found: Comparison) -> list[tuple[str, str]]:
-    """The work mix that was given: each class with its share of the server-hours."""
-    wanted = next((c.classes[WORK_MIX].wanted for c in found.candidates if WORK_MIX in c.classes), {})
+def _mix(comparison: Comparison) -> list[tuple[str, str]]:
+    """The user's work mix: each class with its share of the server-hours."""
+    weights = next((c.classes[WORK_MIX].all_weights for c in comparison.candidates if WORK_MIX in c.classes), {})
     shares: dict[str, float] = defaultdict(float)
-    for title, share in wanted.items():
-        shares[str(found.benchmarks.loc[title, "class"])] += share
+    for title, share in weights.items():
+        shares[str(comparison.benchmarks.loc[title, "class"])] += share
     return [(name, fmt.percent(share)) for name, share in shares.items()]
 
 
-def _must_know(found: Comparison, row: Row) -> bool:
-    """Whether a headline's note says more than how sure it is: gaps, one host, a mix that decides, hosts left out."""
-    e = next(c for c in found.candidates if c.title == row.candidate).classes[row.class_]
-    return bool(e.ratio is None or e.ratio.lo is None or e.covered < WHOLE or e.work or e.hosts_out)
+def _must_know(comparison: Comparison, row: RatioRow) -> bool:
+    """Whether a headline's note has more than the bootstrap's interval: gaps, one host, a mix, hosts left out."""
+    e = next(c for c in comparison.candidates if c.title == row.candidate).classes[row.class_]
+    return bool(e.ratio is None or e.ratio.interval is None or e.covered < FULLY_COVERED or e.work or e.hosts_out)
 
 
-def _notes(heads: Iterable[Line]) -> list[tuple[str, Sequence[str], str]]:
-    """What is to be known of headlines, that of several candidates said once."""
-    found: dict[tuple[str, str], list[str]] = defaultdict(list)
+def _notes(heads: Iterable[RatioLine]) -> list[tuple[str, Sequence[str], str]]:
+    """Notes on headlines; the same note on several candidates appears once."""
+    candidates_of: dict[tuple[str, str], list[str]] = defaultdict(list)
     for line in heads:
         if line.row.note:
-            found[line.row.class_, line.row.note].append(line.row.candidate)
-    return [(class_, candidates, note) for (class_, note), candidates in found.items()]
+            candidates_of[line.row.class_, line.row.note].append(line.row.candidate)
+    return [(class_, candidates, note) for (class_, note), candidates in candidates_of.items()]
 
 
-def _gaps(rows: Sequence[Row]) -> list[Gap]:
-    """What has no ratio, reason by reason, the most frequent first."""
-    found: dict[str, list[Row]] = defaultdict(list)
+def _gaps(rows: Sequence[RatioRow]) -> list[Gap]:
+    """Benchmarks without a ratio by reason, the most frequent first."""
+    by_reason: dict[str, list[RatioRow]] = defaultdict(list)
     for row in rows:
         if row.benchmark and row.ratio is None:
-            found[row.note].append(row)
+            by_reason[row.note].append(row)
     gaps = [
-        Gap(why, list(dict.fromkeys(r.candidate for r in mine)), list(dict.fromkeys(r.benchmark for r in mine)))
-        for why, mine in found.items()
+        Gap(why, list(dict.fromkeys(r.candidate for r in group)), list(dict.fromkeys(r.benchmark for r in group)))
+        for why, group in by_reason.items()
     ]
     return sorted(gaps, key=lambda gap: -len(gap.titles))
 
@@ -227,66 +247,67 @@ def _gaps(rows: Sequence[Row]) -> list[Gap]:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def _tables(lines: Sequence[Line], marks: Mapping[str, tuple[str, int]], prefix: str) -> list[ClassTable]:
-    of: dict[str, list[Line]] = defaultdict(list)
+def _tables(lines: Sequence[RatioLine], marks: Marks, prefix: str) -> list[ClassTable]:
+    by_class: dict[str, list[RatioLine]] = defaultdict(list)
     for line in lines:
-        of[line.row.class_].append(line)
-    anchors = _anchors(list(of), prefix)
-    return [_table(name, anchors[name], mine, marks) for name, mine in of.items()]
+        by_class[line.row.class_].append(line)
+    anchors = _anchors(list(by_class), prefix)
+    return [_table(name, anchors[name], group, marks) for name, group in by_class.items()]
 
 
-def _table(name: str, anchor: str, lines: Sequence[Line], marks: Mapping[str, tuple[str, int]]) -> ClassTable:
-    axis = forest.axis_of((line.row.ratio, line.row.lo, line.row.hi) for line in lines)
+def _table(name: str, anchor: str, lines: Sequence[RatioLine], marks: Marks) -> ClassTable:
+    axis = forest.axis_of(line.row.estimate for line in lines if line.row.estimate)
 
-    def drawn(line: Line, again: bool = False) -> Line:
+    def plotted(line: RatioLine, again: bool = False) -> RatioLine:
         row = line.row
         colour, shape = marks.get(row.candidate, (_GREY, 0))
-        plot = forest.plot(axis, (row.ratio, row.lo, row.hi), colour, shape, headline=not row.benchmark)
+        plot = forest.plot(axis, row.estimate, colour, shape, headline=not row.benchmark)
         return replace(line, again=again, plot=plot)
 
-    heads = [drawn(line) for line in lines if not line.row.benchmark]
-    by_title: dict[str, list[Line]] = defaultdict(list)
+    heads = [plotted(line) for line in lines if not line.row.benchmark]
+    by_title: dict[str, list[RatioLine]] = defaultdict(list)
     for line in lines:
         if line.row.benchmark:
             by_title[line.row.benchmark].append(line)
-    # What no candidate could be compared in stands last.
+    # Benchmarks without a ratio for any candidate come last.
     order = sorted(by_title, key=lambda t: (all(x.row.ratio is None for x in by_title[t]), fmt.natural(t)))
-    benchmarks = [drawn(line, again=i > 0) for title in order for i, line in enumerate(by_title[title])]
-    out = sum(all(x.row.ratio is None for x in mine) for mine in by_title.values())
-    return ClassTable(name, anchor, heads, benchmarks, forest.scale(axis), out)
+    benchmarks = [plotted(line, again=i > 0) for title in order for i, line in enumerate(by_title[title])]
+    excluded = sum(all(x.row.ratio is None for x in group) for group in by_title.values())
+    return ClassTable(name, anchor, heads, benchmarks, forest.scale(axis), excluded)
 
 
 def _anchors(names: Sequence[str], prefix: str) -> dict[str, str]:
     """An id for each class, from its name as far as that goes."""
-    made: dict[str, str] = {}
+    anchors: dict[str, str] = {}
     for name in names:
         slug = f"{prefix}class-{re.sub(r'[^a-z0-9]+', '-', name.lower()).strip('-')}"
-        made[name] = slug if slug not in made.values() else f"{slug}-{len(made)}"
-    return made
+        anchors[name] = slug if slug not in anchors.values() else f"{slug}-{len(anchors)}"
+    return anchors
 
 
 def _lines(
-    found: Comparison,
-    rows: Sequence[Row],
-    marks: Mapping[str, tuple[str, int]],
+    comparison: Comparison,
+    rows: Sequence[RatioRow],
+    marks: Marks,
     bits: frozenset[tuple[str, str, str]],
-) -> list[Line]:
+) -> list[RatioLine]:
     """Every row as it is printed, without its place in a table."""
-    scales = _scales(found, rows, bits)
-    return [_line(found, row, scales.get(row.benchmark), marks) for row in rows]
+    scales = _scales(comparison, rows, bits)
+    return [_line(comparison, row, scales.get(row.benchmark), marks) for row in rows]
 
 
-def _line(found: Comparison, row: Row, shown: fmt.Shown | None, marks: Mapping[str, tuple[str, int]]) -> Line:
-    decimals = _decimals(row.ratio, row.lo, row.hi)
-    interval = "" if row.lo is None or row.hi is None else f"{_fixed(row.lo, decimals)}–{_fixed(row.hi, decimals)}"
+def _line(comparison: Comparison, row: RatioRow, shown: fmt.Shown | None, marks: Marks) -> RatioLine:
+    estimate = row.estimate
+    decimals = _decimals(estimate) if estimate else None
+    ends = (estimate.interval if estimate else None) or ()
     a, b = row.baseline_value, row.candidate_value
-    return Line(
+    return RatioLine(
         row,
         _fixed(row.ratio, decimals),
-        interval,
+        "–".join(_fixed(end, decimals) for end in ends),
         plus_minus(row),
         p_value(row),
-        hosts(found, row),
+        hosts(comparison, row),
         SIGNS[Verdict(row.verdict)] if row.verdict else "",
         half=half_width(row),
         extent=extent(row) if row.lowest is not None and figure(row.lowest) != figure(row.highest) else "",
@@ -298,7 +319,9 @@ def _line(found: Comparison, row: Row, shown: fmt.Shown | None, marks: Mapping[s
     )
 
 
-def _scales(found: Comparison, rows: Sequence[Row], bits: frozenset[tuple[str, str, str]]) -> dict[str, fmt.Shown]:
+def _scales(
+    comparison: Comparison, rows: Sequence[RatioRow], bits: frozenset[tuple[str, str, str]]
+) -> dict[str, fmt.Shown]:
     """Benchmark to the one way to write its figures of all sides."""
     values: dict[str, dict[tuple[str, float], None]] = defaultdict(dict)
     for row in rows:
@@ -306,24 +329,23 @@ def _scales(found: Comparison, rows: Sequence[Row], bits: frozenset[tuple[str, s
             for value in (row.baseline_value, row.candidate_value):
                 if value is not None:
                     values[row.benchmark][row.unit, value] = None
-    about = pd.DataFrame(found.benchmarks)[["workload", "case", "metric"]]
+    about = pd.DataFrame(comparison.benchmarks)[["workload", "case", "metric"]]
     names = dict(zip(about.index, about.itertuples(index=False, name=None), strict=True))
     return {
-        title: fmt.fit(((v, math.nan, math.nan) for _, v in known), next(iter(known))[0], bits=names.get(title) in bits)
-        for title, known in values.items()
+        title: fmt.fit(((v, math.nan, math.nan) for _, v in pairs), next(iter(pairs))[0], bits=names.get(title) in bits)
+        for title, pairs in values.items()
     }
 
 
-def _decimals(ratio: float | None, lo: float | None, hi: float | None) -> int | None:
+def _decimals(ratio: Estimate) -> int:
     """Decimals that the interval supports: 2 to 4 significant digits, the last at most half of the half interval."""
-    if ratio is None:
-        return None
-    two = 1 - math.floor(math.log10(ratio))
-    if lo is None or hi is None:
+    two = 1 - math.floor(math.log10(ratio.value))
+    if ratio.interval is None:
         return max(0, two + 1)
+    lo, hi = ratio.interval
     half = (hi - lo) / 2
-    wanted = two + 2 if half == 0 else -math.floor(math.log10(half / 2))
-    return max(0, min(max(wanted, two), two + 2))
+    decimals = two + 2 if half == 0 else -math.floor(math.log10(half / 2))
+    return max(0, min(max(decimals, two), two + 2))
 
 
 def _fixed(value: float | None, decimals: int | None) -> str:
@@ -336,6 +358,6 @@ def _fixed(value: float | None, decimals: int | None) -> str:
     return f"{value:,.{decimals}f}" if plain else significant(value, 2)
 
 
-def _key(candidate: str, marks: Mapping[str, tuple[str, int]]) -> str:
+def _key(candidate: str, marks: Marks) -> str:
     colour, shape = marks.get(candidate, (_GREY, 0))
     return forest.key(colour, shape)

@@ -11,7 +11,7 @@ from fleetmark.base.text import count
 from planner.comparison import Comparison
 from planner.ratio import Verdict
 from reports.comparison.model import (
-    Row,
+    RatioRow,
     extent,
     figure,
     footnotes,
@@ -29,50 +29,50 @@ from reports.kit import format as fmt
 
 _STYLE = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.SAME: "cyan", Verdict.CANNOT_TELL: "yellow"}
 MOST_OUT = 8
-MOST_HEAD = 12  # characters of a side's name over its column; of a longer one, the part it plays
+MOST_HEAD = 12  # characters of a side's name over its column; for a longer name, its role
 
 
-def show(found: Comparison) -> list[RenderableType]:
+def show(comparison: Comparison) -> list[RenderableType]:
     """What to print, in order, for 80 columns and wider."""
-    found = shortened(found)
-    every = rows(found)
-    parts: list[RenderableType] = [Text(fmt.clean(question(found)), style="bold"), Text()]
-    for warning in found.warnings:
+    comparison = shortened(comparison)
+    all_rows = rows(comparison)
+    parts: list[RenderableType] = [Text(fmt.clean(question(comparison)), style="bold"), Text()]
+    for warning in comparison.warnings:
         parts.append(Text(f"warning: {fmt.clean(warning)}", style="bold yellow"))
-    if found.warnings:
+    if comparison.warnings:
         parts.append(Text())
-    for candidate in found.candidates:
-        mine = [r for r in every if r.candidate == candidate.title]
-        if len(found.candidates) > 1 and len(candidate.title) > MOST_HEAD:
+    for candidate in comparison.candidates:
+        candidate_rows = [r for r in all_rows if r.candidate == candidate.title]
+        if len(comparison.candidates) > 1 and len(candidate.title) > MOST_HEAD:
             parts.append(Text(f"candidate {fmt.clean(candidate.title)}", style="bold"))
-        parts += [_table(found, mine, candidate.title), Text()]
-        said = [r for r in mine if r.note and not r.benchmark]
-        parts += [Text(f"{r.class_}: {fmt.clean(r.note)}") for r in said] + ([Text()] if said else [])
-        out = [r for r in mine if r.benchmark and r.ratio is None]
-        if out:
-            parts.append(Text(f"not compared: {count(len(out), 'benchmark')}", style="bold"))
-            parts += [Text(f"  {fmt.clean(r.benchmark)}: {fmt.clean(r.note)}") for r in out[:MOST_OUT]]
-            if len(out) > MOST_OUT:
-                parts.append(Text(f"  and {len(out) - MOST_OUT} more; --format csv has all"))
+        parts += [_table(comparison, candidate_rows, candidate.title), Text()]
+        headlines = [r for r in candidate_rows if r.note and not r.benchmark]
+        parts += [Text(f"{r.class_}: {fmt.clean(r.note)}") for r in headlines] + ([Text()] if headlines else [])
+        excluded = [r for r in candidate_rows if r.benchmark and r.ratio is None]
+        if excluded:
+            parts.append(Text(f"not compared: {count(len(excluded), 'benchmark')}", style="bold"))
+            parts += [Text(f"  {fmt.clean(r.benchmark)}: {fmt.clean(r.note)}") for r in excluded[:MOST_OUT]]
+            if len(excluded) > MOST_OUT:
+                parts.append(Text(f"  and {len(excluded) - MOST_OUT} more; --format csv has all"))
             parts.append(Text())
-    if len(found.candidates) > 1:
-        parts += [_conversions(found, every), Text()]
-    notes = [*found.notes, *footnotes(found), *how_to_read(found)]
+    if len(comparison.candidates) > 1:
+        parts += [_conversions(comparison, all_rows), Text()]
+    notes = [*comparison.notes, *footnotes(comparison), *how_to_read(comparison)]
     return [*parts, *(Text(fmt.clean(note), style="dim") for note in notes)]
 
 
-def _table(found: Comparison, mine: list[Row], title: str) -> Table:
+def _table(comparison: Comparison, candidate_rows: list[RatioRow], title: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     table.add_column("class, benchmark", overflow="fold")
-    for side, part in ((found.baseline, "baseline"), (title, "candidate")):
-        shown = fmt.clean(side) if len(side) <= MOST_HEAD else part
-        table.add_column(shown, justify="right", overflow="fold")
+    for side, part in ((comparison.baseline, "baseline"), (title, "candidate")):
+        label = fmt.clean(side) if len(side) <= MOST_HEAD else part
+        table.add_column(label, justify="right", overflow="fold")
     for column in ("ratio", "±", "p", "n"):
         table.add_column(column, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
-    for row in mine:
+    for row in candidate_rows:
         verdict = Text(row.verdict, style=_STYLE[Verdict(row.verdict)]) if row.verdict else Text("")
-        numbers = (plus_minus(row), p_value(row), hosts(found, row), verdict)
+        numbers = (plus_minus(row), p_value(row), hosts(comparison, row), verdict)
         if not row.benchmark:
             head = Text(fmt.clean(row.class_), style="bold")
             head.append(f", {row.standing}" if row.standing else "", style="not bold")
@@ -85,20 +85,20 @@ def _table(found: Comparison, mine: list[Row], title: str) -> Table:
     return table
 
 
-def _head(row: Row) -> str:
+def _head(row: RatioRow) -> str:
     return " ".join(part for part in (figure(row.ratio), plus_minus(row), row.standing) if part)
 
 
-def _conversions(found: Comparison, every: list[Row]) -> Table:
+def _conversions(comparison: Comparison, all_rows: list[RatioRow]) -> Table:
     """Candidates by class: how many of the baseline one is worth."""
-    classes = list(dict.fromkeys(r.class_ for r in every if not r.benchmark))
+    classes = list(dict.fromkeys(r.class_ for r in all_rows if not r.benchmark))
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, title=None)
-    table.add_column(f"one … = so many {fmt.clean(found.baseline)}", overflow="fold")
+    table.add_column(f"one … = so many {fmt.clean(comparison.baseline)}", overflow="fold")
     for name in classes:
         table.add_column(fmt.clean(name), justify="right", no_wrap=True)
-    heads = {(r.candidate, r.class_): r for r in every if not r.benchmark}
-    table.add_row(Text(fmt.clean(found.baseline)), *["1" for _ in classes])
-    for c in found.candidates:
+    heads = {(r.candidate, r.class_): r for r in all_rows if not r.benchmark}
+    table.add_row(Text(fmt.clean(comparison.baseline)), *["1" for _ in classes])
+    for c in comparison.candidates:
         cells = [heads.get((c.title, name)) for name in classes]
         table.add_row(Text(fmt.clean(c.title)), *[_head(r) if r else "" for r in cells])
     return table

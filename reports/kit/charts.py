@@ -15,7 +15,7 @@ from fleetmark.base.facts import Facts
 from fleetmark.record.results import HostInfo
 from reports.kit import format as fmt
 
-# Okabe & Ito's colour-blind safe set, those first that stand out on white and on near-black alike.
+# Okabe & Ito's colour-blind safe set; first the colours with contrast on both white and near-black.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8C8C8C")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 MANY_ROWS = 24  # above this, strips show generations instead of hosts
@@ -30,7 +30,7 @@ Point = tuple[float, float, float, float]  # x, y, and the range of y
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """One figure: its heading, what a reader must know to read it, and the SVG."""
+    """One figure: its heading, a note on how to read it, and the SVG."""
 
     title: str
     note: str
@@ -222,9 +222,9 @@ def curve(
     log = min(ys) > 0 and max(ys) / min(ys) >= 4
     x: Spec = {"field": "x", "type": "quantitative", "title": x_title, **_x_scale(xs, across)}
     y: Spec = {"field": "y", "type": "quantitative", "title": y_title, "axis": {"tickCount": 6, "format": ".6~g"}}
-    # On a log scale: room above for what is written at the marks.
+    # On a log scale: room above for the text at the marks.
     room = [min(ys) / 1.15, max(ys) * (1.8 if marks else 1.15)]
-    close = across is Across.SECONDS and max(ys) - min(ys) < 0.5 * max(ys)  # a clock that sags by 5% must be seen to
+    close = across is Across.SECONDS and max(ys) - min(ys) < 0.5 * max(ys)  # a clock that drops by 5% is visible
     scale: Spec = {"domain": _domain(ys), "nice": False, "zero": False} if close else {"zero": True}
     y |= {"scale": {"type": "log", "domain": room, "nice": False} if log else scale}
 
@@ -280,37 +280,37 @@ def _marks(marks: Sequence[tuple[float, str, str]], x: Spec) -> Iterator[Spec]:
     """An upright rule for each mark, and its text at the top, in as many lines as there are colours."""
     rows = len({colour for _, _, colour in marks})
     for i, (at, text, colour) in enumerate(marks):
-        here = {"values": [{"x": at, "t": text}]}
+        data = {"values": [{"x": at, "t": text}]}
         rule = {"type": "rule", "strokeDash": [2, 3], "opacity": 0.7, "color": colour}
         words = {"type": "text", "align": "left", "dx": 3, "fontSize": 10, "y": 6 + 12 * (i % rows), "color": colour}
-        yield {"data": here, "mark": rule, "encoding": {"x": x}}
-        yield {"data": here, "mark": words, "encoding": {"x": x, "text": {"field": "t"}}}
+        yield {"data": data, "mark": rule, "encoding": {"x": x}}
+        yield {"data": data, "mark": words, "encoding": {"x": x, "text": {"field": "t"}}}
 
 
 def caches(hosts: Sequence[HostInfo], colours: Mapping[str, str]) -> list[tuple[float, str, str]]:
-    """Where one data cache of each level ends: (bytes, text, colour). A generation's first host speaks for it."""
-    seen: dict[str, Facts] = {}
+    """Where one data cache of each level ends: (bytes, text, colour). The first host of each generation counts."""
+    facts_of: dict[str, Facts] = {}
     for host in hosts:
         if host.facts is not None:
-            seen.setdefault(host.generation or "", host.facts)
-    found = [
+            facts_of.setdefault(host.generation or "", host.facts)
+    ends = [
         (float(cache.size), f"L{cache.level} {fmt.size(cache.size)}", colours.get(generation, "currentColor"))
-        for generation, facts in seen.items()
+        for generation, facts in facts_of.items()
         for cache in facts.cpu.caches
         if cache.type != "instruction" and cache.size > 0
     ]
-    return sorted(set(found))
+    return sorted(set(ends))
 
 
 # --- pairs of hosts --------------------------------------------------------------------------------------------------
 
 
 def matrix(
-    hosts: Sequence[str], cells: Sequence[tuple[str, str, float, str]], unit: str, ends_said: tuple[str, str]
+    hosts: Sequence[str], cells: Sequence[tuple[str, str, float, str]], unit: str, axis_titles: tuple[str, str]
 ) -> Spec:
     """A heat map from rows to columns; ``cells`` are (from, to, value, value as text). What is missing stays blank.
 
-    ``ends_said``: the titles of rows and columns.
+    ``axis_titles``: the titles of rows and columns.
     """
     side = min(_WIDTH, max(26, 44 if len(hosts) <= 12 else 14) * len(hosts))
     values = [c[2] for c in cells]
@@ -322,10 +322,10 @@ def matrix(
         "x": {
             "field": "b",
             **axis,
-            "title": ends_said[1],
+            "title": axis_titles[1],
             "axis": {"orient": "top", "labelAngle": -45, "ticks": False, "domain": False, "labelLimit": 90},
         },
-        "y": {"field": "a", **axis, "title": ends_said[0], "axis": {"ticks": False, "domain": False}},
+        "y": {"field": "a", **axis, "title": axis_titles[0], "axis": {"ticks": False, "domain": False}},
     }
     legend = {"title": unit, "titleLimit": 0, "gradientLength": min(side, 160)}
     colour: Spec = {

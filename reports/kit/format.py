@@ -1,4 +1,4 @@
-"""How numbers, names and times are written for people: one scale a row or column, digits that the spread supports."""
+"""Numbers, names and times as text: one scale per row or column, and as many digits as the spread supports."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _SIZES = re.compile(r"(^|_)(size|stride|array|working_set|block)s?$")
 
 
 def clean(text: object) -> str:
-    """``text`` without anything that acts instead of showing: control characters become visible, line ends a space.
+    """``text`` without control characters: they become visible, line ends become spaces.
 
-    A sentence stays one, with what varies in it cleaned.
+    A Message stays one, with its values cleaned.
     """
     return changed(text, _plain) if isinstance(text, str) else _plain(text)
 
 
 def _plain(text: object) -> str:
-    shown = str(text)
-    if shown.isascii() and shown.isprintable():
-        return shown
-    return visible(re.sub(r"[\r\n\t]+", " ", shown))
+    plain = str(text)
+    if plain.isascii() and plain.isprintable():
+        return plain
+    return visible(re.sub(r"[\r\n\t]+", " ", plain))
 
 
 def natural(text: str) -> list[tuple[int, int, str]]:
@@ -62,24 +62,24 @@ class Shown:
 
 
 def fit(figures: Iterable[tuple[float, float, float]], unit: str, *, bits: bool = False) -> Shown:
-    """The one way to write these (median, lo, hi), all in base ``unit``.
+    """A common scale and precision for these (median, lo, hi), all in base ``unit``.
 
     Scale and digits suit the smaller ones, so that none begins with a row of zeros: 3 or 4 significant digits, the last
     of them at most half of the half spread.
     """
-    known = np.array([f for f in figures if math.isfinite(f[0])], dtype=float).reshape(-1, 3)
-    sizes = np.sort(np.abs(known[:, 0][known[:, 0] != 0]))
+    array = np.array([f for f in figures if math.isfinite(f[0])], dtype=float).reshape(-1, 3)
+    sizes = np.sort(np.abs(array[:, 0][array[:, 0] != 0]))
     small = float(sizes[len(sizes) // 4]) if len(sizes) else 0.0
     scale = scale_for(small, unit, bits=bits)
-    there = known[np.isfinite(known)]
-    if not len(sizes) or (unit == "1" and bool((there == np.round(there)).all())):
+    finite = array[np.isfinite(array)]
+    if not len(sizes) or (unit == "1" and bool((finite == np.round(finite)).all())):
         return Shown(scale.factor, scale.unit, 0)
     least = 2 - math.floor(math.log10(small * scale.factor))  # decimals that make 3 digits
-    widths = known[:, 2] - known[:, 1]
+    widths = array[:, 2] - array[:, 1]
     halves = np.sort(widths[np.isfinite(widths)] / 2 * scale.factor)
     half = float(halves[len(halves) // 2]) if len(halves) else math.inf
-    wanted = least if math.isinf(half) else least + 1 if half == 0 else -math.floor(math.log10(half / 2))
-    return Shown(scale.factor, scale.unit, min(9, max(0, least, min(wanted, least + 1))))
+    decimals = least if math.isinf(half) else least + 1 if half == 0 else -math.floor(math.log10(half / 2))
+    return Shown(scale.factor, scale.unit, min(9, max(0, least, min(decimals, least + 1))))
 
 
 def percent(ratio: float) -> str:
@@ -122,7 +122,7 @@ def duration(seconds: float) -> str:
 
 
 def moment(iso: str) -> str:
-    """An ISO 8601 time as ``2026-03-04 09:12 UTC``; what is no such time, as it stands."""
+    """An ISO 8601 time as ``2026-03-04 09:12 UTC``; other text unchanged."""
     try:
         when = datetime.fromisoformat(iso)
     except ValueError:

@@ -23,24 +23,26 @@ class Language:
     texts: Mapping[str, str] = field(default_factory=dict)
 
     def __call__(self, text: str, **values: Any) -> str:
-        """``text`` (a template, or a sentence made by ``said``) in this language; as it stands where unknown."""
+        """``text`` (a template, or a sentence made by ``message``) in this language; English where it has no
+        translation.
+        """
         if isinstance(text, Message):
             return self(text.template, **text.values)
-        made = self.texts.get(text, text)
+        translation = self.texts.get(text, text)
         return (
-            made.format_map({k: self(v) if isinstance(v, Message) else v for k, v in values.items()})
+            translation.format_map({k: self(v) if isinstance(v, Message) else v for k, v in values.items()})
             if values
-            else made
+            else translation
         )
 
 
 def languages() -> list[str]:
-    """The codes there are."""
+    """The codes of all languages."""
     return [ENGLISH, *sorted(p.stem for p in _HERE.glob("*.yml"))]
 
 
 def language(code: str) -> Language:
-    """The language ``code``. Raises FleetmarkError naming those there are."""
+    """The language ``code``. Raises FleetmarkError, with the codes that exist, for any other."""
     if code == ENGLISH:
         return Language()
     if code not in languages():

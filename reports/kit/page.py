@@ -1,4 +1,4 @@
-"""A self-contained HTML page from templates: ours, and those of a user's own folder, which go before."""
+"""A self-contained HTML page from templates: Fleetmark's, and those of a user's folder, which take precedence."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def page(
     templates: Path | None = None,
     medium: Medium = "screen",
 ) -> str:
-    """The template ``name``, which extends ``base.html.j2``, filled with ``context`` and what every page has: ``_``,
+    """The template ``name``, which extends ``base.html.j2``, filled with ``context`` and the common values: ``_``,
     ``medium``, styles, script, logo. Arguments and errors as of ``reports.html.render``.
     """
     if templates is not None and not templates.is_dir():
@@ -64,32 +64,32 @@ def page(
     except Exception as e:
         where = _line_of(e, templates)
         if where is None:
-            raise  # a fault of ours
+            raise  # an error of Fleetmark's, not of the user's templates
         raise FleetmarkError(f"{where}: {e}") from e
 
 
 def _line_of(error: Exception, templates: Path | None) -> str | None:
-    """``FILE line N``: where in a user's template ``error`` arose; None where none of them is to blame."""
+    """``FILE line N``: where in a user's template ``error`` was raised; None where it was not raised in one."""
     if templates is None:
         return None
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith((".j2", ".css"))]
-    mine = [f for f in frames if Path(f.filename).is_relative_to(templates)]
-    return f"{mine[-1].filename} line {mine[-1].lineno}" if mine else None
+    user_frames = [f for f in frames if Path(f.filename).is_relative_to(templates)]
+    return f"{user_frames[-1].filename} line {user_frames[-1].lineno}" if user_frames else None
 
 
 def _translator(language: Language) -> Callable[..., str]:
     def translate(text: str, **values: Any) -> str:
         """``text`` in the reader's language; markup among ``values`` stays markup, all else is escaped."""
         if any(isinstance(v, Markup) for v in values.values()):
-            told = {k: language(v) if isinstance(v, Message) else v for k, v in values.items()}
-            return Markup(escape(language(text))).format(**told)
+            translated = {k: language(v) if isinstance(v, Message) else v for k, v in values.items()}
+            return Markup(escape(language(text))).format(**translated)
         return language(text, **values)
 
     return translate
 
 
 def _own(templates: Path | None, medium: Medium) -> dict[str, Any]:
-    """Styles and logo: ours, and the user's where the folder has them."""
+    """Styles and logo: Fleetmark's, and the user's where the folder has them."""
     sheets = [_HERE / "page.css", *([_HERE / "paper.css"] if medium == "paper" else [])]
     logo = templates and templates / "logo.svg"
     colours = templates and templates / "colours.css"
@@ -106,20 +106,20 @@ def _own(templates: Path | None, medium: Medium) -> dict[str, Any]:
 
 
 def _environment(templates: Path | None) -> jinja2.Environment:
-    """Where a user's folder is searched, what stands in it may not leave the page: it is sandboxed."""
+    """With a user's folder the environment is sandboxed: its templates can reach nothing outside the page."""
     ours = jinja2.FileSystemLoader(_HERE)
     loaders: list[jinja2.BaseLoader] = [ours, jinja2.PrefixLoader({"fleetmark": ours})]
     if templates is not None:
         loaders.insert(0, jinja2.FileSystemLoader(templates))
     kind = jinja2.Environment if templates is None else jinja2.sandbox.ImmutableSandboxedEnvironment
-    made = kind(
+    environment = kind(
         loader=jinja2.ChoiceLoader(loaders),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
+    environment.filters |= {
         "clean": fmt.clean,
         "percent": fmt.percent,
         "duration": fmt.duration,
@@ -128,14 +128,14 @@ def _environment(templates: Path | None) -> jinja2.Environment:
         "better": fmt.better,
         "say": _say,
     }
-    return made
+    return environment
 
 
 @jinja2.pass_context
 def _say(context: jinja2.runtime.Context, text: object) -> str:
-    """A sentence or a word of ours in the reader's language; what others wrote stays as it is, made visible."""
-    told = fmt.clean(text)
-    return str(context["_"](told if isinstance(told, Message) else word(told)))
+    """A Fleetmark sentence or word in the reader's language; other text is unchanged but for control characters."""
+    cleaned = fmt.clean(text)
+    return str(context["_"](cleaned if isinstance(cleaned, Message) else word(cleaned)))
 
 
 _ENVIRONMENT = _environment(None)

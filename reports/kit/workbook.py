@@ -1,4 +1,4 @@
-"""Workbooks that people go on working in: sheets with live formulas, named cells, filters, validation and charts.
+"""Workbooks for further work: sheets with live formulas, named cells, filters, validation and charts.
 
 A thin layer over XlsxWriter. Text is always text (never a formula, never a link), a formula carries the value that
 Python computed, and the same content gives the same bytes.
@@ -63,13 +63,13 @@ _ROLES: Mapping[str, Mapping[str, Any]] = {
     "strong": {"bold": True, "valign": "top", "align": "left", "indent": 1},
     "code": {"font_name": "Consolas", "valign": "top", "text_wrap": True, "align": "left", "indent": 1},
     "answer": {"bold": True, "bg_color": "#EAF1FB", "align": "left", "indent": 1},
-    "word": {"valign": "top", "align": "left", "indent": 1},  # what a formula says in words
+    "word": {"valign": "top", "align": "left", "indent": 1},  # a word that a formula gives
     "link": {"font_color": "#0563C1", "underline": 1, "valign": "top"},
     "note": {"italic": True, "font_color": "#595959", "valign": "top"},
     "input": {"bg_color": "#FFF2CC", "font_color": "#0000C0", "locked": False, "border": 1, "border_color": "#BF9000"},
     "computed": {"valign": "top"},
     "key": {"valign": "top", "bold": True, "bg_color": "#EAF1FB"},
-    "value": {"valign": "top", "font_color": "#595959"},  # worked out elsewhere: no formula here makes it
+    "value": {"valign": "top", "font_color": "#595959"},  # computed elsewhere, without a formula
     "solver": {"bg_color": "#E2EFDA", "font_color": "#375623", "border": 1, "border_color": "#70AD47"},
     "better": {"bg_color": "#CFE5F7", "font_color": "#08436E"},
     "worse": {"bg_color": "#FBDDC4", "font_color": "#7A3300"},
@@ -92,7 +92,7 @@ class Head:
 
 
 class Book:
-    """A workbook in the making. ``created``: ISO 8601; ``say`` puts fixed text into the reader's language."""
+    """A workbook being written. ``created``: ISO 8601; ``say`` translates fixed text into the reader's language."""
 
     def __init__(self, title: str, created: str, say: Callable[[Message], str] = str) -> None:
         self._out = io.BytesIO()
@@ -108,23 +108,23 @@ class Book:
 
     def words(self, text: object) -> str:
         """``text`` as a cell shows it: in the reader's language, nothing that acts instead of showing, not too long."""
-        shown = legal(self._say(text) if isinstance(text, Message) else text)
-        return shown if len(shown) <= MOST_TEXT else shown[: MOST_TEXT - 1] + "…"
+        content = legal(self._say(text) if isinstance(text, Message) else text)
+        return content if len(content) <= MOST_TEXT else content[: MOST_TEXT - 1] + "…"
 
     def sheet(self, name: str, colour: str = "") -> Sheet:
-        """A new sheet at the end; its name is made legal and unlike those of the others."""
+        """A new sheet at the end; its name is made legal and unique."""
         base = re.sub(r"[\[\]:*?/\\]", "-", self.words(name)).strip("' ")[:31] or "Sheet"
-        if base.lower() == "history":  # which Excel keeps to itself
+        if base.lower() == "history":  # which Excel reserves
             base = "History of it"
-        made, n = base, 1
-        while made.lower() in {s.lower() for s in self.sheets}:
+        unique, n = base, 1
+        while unique.lower() in {s.lower() for s in self.sheets}:
             n += 1
-            made = f"{base[: 28 - len(str(n))]} ({n})"
-        inner = self._book.add_worksheet(made)
+            unique = f"{base[: 28 - len(str(n))]} ({n})"
+        inner = self._book.add_worksheet(unique)
         if colour:
             inner.set_tab_color(colour)
-        self.sheets[made] = Sheet(self, made, inner)
-        return self.sheets[made]
+        self.sheets[unique] = Sheet(self, unique, inner)
+        return self.sheets[unique]
 
     def style(self, role: str, form: str = GENERAL) -> Any:
         """The format of a role of _ROLES with a number format."""
@@ -133,21 +133,21 @@ class Book:
             self._formats[key] = self._book.add_format({**_ROLES[role], "num_format": form})
         return self._formats[key]
 
-    def name(self, wanted: str, target: str) -> str:
-        """Define a name for ``target`` (an absolute reference); what it became, being legal and unlike the others."""
-        made = re.sub(r"\W", "_", wanted, flags=re.ASCII)[:200]
-        if not re.match(r"[A-Za-z_]", made) or re.fullmatch(r"[A-Za-z]{1,3}\d+|[RrCc]\d*|[Rr]\d*[Cc]\d*", made):
-            made = f"_{made}"
-        base, n = made, 1
-        while made.lower() in self._names:
+    def name(self, proposed: str, target: str) -> str:
+        """Define a name for ``target`` (an absolute reference) and return it: ``proposed``, made legal and unique."""
+        unique = re.sub(r"\W", "_", proposed, flags=re.ASCII)[:200]
+        if not re.match(r"[A-Za-z_]", unique) or re.fullmatch(r"[A-Za-z]{1,3}\d+|[RrCc]\d*|[Rr]\d*[Cc]\d*", unique):
+            unique = f"_{unique}"
+        base, n = unique, 1
+        while unique.lower() in self._names:
             n += 1
-            made = f"{base}_{n}"
-        self._names.add(made.lower())
-        self._book.define_name(made, f"={target}")
-        return made
+            unique = f"{base}_{n}"
+        self._names.add(unique.lower())
+        self._book.define_name(unique, f"={target}")
+        return unique
 
     def chart(self, kind: str, title: str, **options: Any) -> Any:
-        """An XlsxWriter chart of the house's looks; ``options`` go to ``add_chart``. Name series by reference: a
+        """An XlsxWriter chart in the common style; ``options`` go to ``add_chart``. Name series by reference: a
         name that begins with = would be taken for one.
         """
         chart = self._book.add_chart({"type": kind, **options})
@@ -182,15 +182,15 @@ class Sheet:
 
     def text(self, row: int, col: int, text: object, role: str = "text") -> None:
         """Text that stays text whatever it begins with."""
-        shown = self.book.words(text)
-        if not shown:
+        content = self.book.words(text)
+        if not content:
             return
         self._inside(row, col)
-        self.inner.write_string(row, col, shown, self.book.style(role))
+        self.inner.write_string(row, col, content, self.book.style(role))
         if role not in ("title", "heading", "note"):  # which may run over the cells to their right
-            self._widths[col] = max(self._widths.get(col, 0), wide(shown))
+            self._widths[col] = max(self._widths.get(col, 0), wide(content))
             if _ROLES[role].get("text_wrap"):
-                self._wrapped.setdefault(row, []).append((col, wide(shown)))
+                self._wrapped.setdefault(row, []).append((col, wide(content)))
 
     def number(self, row: int, col: int, value: float | None, form: str = GENERAL, role: str = "computed") -> None:
         """A number; nothing where it is None or NaN, and ∞ as text."""
@@ -213,7 +213,7 @@ class Sheet:
         form: str = GENERAL,
         role: str = "computed",
     ) -> None:
-        """A live formula (``=…``) with the value that Python found for it; None is an empty text.
+        """A live formula (``=…``) with the value that Python computed for it; None is an empty text.
 
         Raises ValueError for a formula longer than Excel takes and for a value that no cell can hold.
         """
@@ -222,16 +222,16 @@ class Sheet:
         if isinstance(value, float | int) and not math.isfinite(value):
             raise ValueError(f"{self.name}!{xl_rowcol_to_cell(row, col)}: {value} as the value of {formula[:80]}")
         self._inside(row, col)
-        known: float | str | bool
+        cached: float | str | bool
         if value is None or isinstance(value, str):
-            known = self.book.words(value or "")
-            self._widths[col] = max(self._widths.get(col, 0), wide(known))
+            cached = self.book.words(value or "")
+            self._widths[col] = max(self._widths.get(col, 0), wide(cached))
         else:
-            known = bool(value) if isinstance(value, bool) else float(value)
-        self.inner.write_formula(row, col, formula, self.book.style(role, form), known)
+            cached = bool(value) if isinstance(value, bool) else float(value)
+        self.inner.write_formula(row, col, formula, self.book.style(role, form), cached)
 
     def link(self, row: int, col: int, sheet: str) -> None:
-        """A sheet's name, and the way there."""
+        """A sheet's name as a link to it."""
         target = "internal:'" + sheet.replace("'", "''") + "'!A1"
         self.inner.write_url(row, col, target, self.book.style("link"), sheet)
 
@@ -280,13 +280,13 @@ class Sheet:
         self.inner.set_row(row, 15 * min(lines, 8) + 3)
 
     def filtered(self, head_row: int, last_row: int, columns: int, *, frozen_columns: int = 0) -> None:
-        """The sheet's one table that can be filtered: its head stays in sight and is repeated on paper."""
+        """The sheet's one table that can be filtered: its head stays visible and is repeated on paper."""
         self.frozen(head_row + 1, frozen_columns)
         self.inner.autofilter(head_row, 0, max(last_row, head_row), columns - 1)
         self.inner.repeat_rows(head_row)
 
     def frozen(self, rows: int, columns: int = 0) -> None:
-        """Rows above and columns left that stay in sight."""
+        """Rows above and columns left that stay visible."""
         self.inner.freeze_panes(rows, columns)
 
     def width(self, col: int, characters: float) -> None:
@@ -307,8 +307,8 @@ class Sheet:
         self.inner.conditional_format(first_row, first_col, last_row, last_col, colours)
 
     def must_be_number(self, row: int, col: int, lo: float, hi: float, hint: str) -> None:
-        """The input takes numbers from ``lo`` to ``hi`` only and says so."""
-        told = self.book.words(hint)[:255]
+        """The input accepts only numbers from ``lo`` to ``hi``; ``hint`` is its prompt and its error message."""
+        prompt = self.book.words(hint)[:255]
         self.inner.data_validation(
             *(row, col, row, col),
             {
@@ -316,9 +316,9 @@ class Sheet:
                 "criteria": "between",
                 "minimum": lo,
                 "maximum": hi,
-                "input_message": told,
+                "input_message": prompt,
                 "error_title": "Fleetmark",
-                "error_message": told,
+                "error_message": prompt,
             },
         )
 
@@ -327,7 +327,7 @@ class Sheet:
         self.inner.data_validation(row, col, row, col, {"validate": "list", "source": list(values)})
 
     def printed(self, last_row: int, last_col: int) -> None:
-        """What goes on paper, from the first cell on; what is right of it is for those who check."""
+        """The area to print, from the first cell on; the workings to its right are not printed."""
         self.inner.print_area(0, 0, last_row, last_col)
 
     def place(self, chart: Any, row: int, col: int, width: int = 720, height: int = 360) -> None:
@@ -373,8 +373,8 @@ def wide(text: str) -> int:
 
 def cell(row: int, col: int) -> str:
     """``B4`` for (3, 1)."""
-    made: str = xl_rowcol_to_cell(row, col)
-    return made
+    reference: str = xl_rowcol_to_cell(row, col)
+    return reference
 
 
 def t_quantile(confidence: str, df: str) -> str:
@@ -407,13 +407,13 @@ def form_for(values: Sequence[float], unit: str, width: float = math.inf) -> str
     size = sizes[len(sizes) // 4]
     scale = scale_for(size, unit)
     power = round(-math.log10(scale.factor)) if unit != "B" else 0
-    shown = scale.unit if unit != "B" else "B"
+    shown_unit = scale.unit if unit != "B" else "B"
     if power < 0 or size * scale.factor < 1e-3 or (power == 0 and size >= 1e7):
         return f'{_ENGINEERING}" {unit}"' if unit != "1" else _ENGINEERING
     least = 2 - math.floor(math.log10(size * scale.factor))
     digits = max(0, least + (width * scale.factor < 4 * 10.0**-least))
     decimals = f"0.{'0' * min(digits, 6)}" if digits else "0"
-    name = "" if shown in ("", "1") else f'" {shown.replace(chr(34), "")}"'
+    name = "" if shown_unit in ("", "1") else f'" {shown_unit.replace(chr(34), "")}"'
     return f"#,##{decimals}{',' * (power // 3)}{name}"
 
 

@@ -98,6 +98,7 @@ def _futures(futures: Futures, q: Question) -> dict[str, Any]:
     values = {_KEYS.get(f.name, f.name): getattr(futures, f.name) for f in fields(futures)}
     frames = {key: value for key, value in values.items() if isinstance(value, pd.DataFrame)}
     plain = {key: value for key, value in values.items() if key not in frames}
+    plain |= {"shortfall": futures.shortfall.value, "lo": futures.shortfall.lo, "hi": futures.shortfall.hi}
     return plain | {key: _named(frames[key], q) for key in sorted(frames)}
 
 

@@ -156,7 +156,8 @@ def _alternatives(v: PlanView, others: Sequence[Alternative]) -> Iterator[Text]:
 
 def _futures(v: PlanView, futures: Futures, tornado: Sequence[Effect]) -> Iterator[RenderableType]:
     yield Text(
-        f"  demand is not met in {futures.shortfall:.1%} of them ({futures.lo:.1%} to {futures.hi:.1%}); "
+        f"  demand is not met in {futures.shortfall.value:.1%} of them "
+        f"({futures.shortfall.lo:.1%} to {futures.shortfall.hi:.1%}); "
         f"target: at most {1 - v.question.quantile:.1%}"
     )
     last = futures.table[futures.table["period"] == len(v.question.periods) - 1]

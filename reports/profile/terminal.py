@@ -77,19 +77,18 @@ def _resources(found: Profiled) -> Table:
         scale = scale_for(most, r.unit)
         rates = f"{significant(least * scale.factor)} to {significant(most * scale.factor)} {scale.unit}".rstrip()
         ends = _interval(p, name)
-        known = ("unknown", "unknown") if p.refused else (f"{p.shares[name]:.0%}", _gain(gain[name]))
+        known = ("unknown", "unknown") if p.refused else (f"{p.shares[name].value:.0%}", _gain(gain[name]))
         table.add_row(Text(name), rates, _demand(p.demand[name], r.unit), known[0], _percent(ends), known[1])
     return table
 
 
-def _interval(p: Profile, name: str) -> tuple[float, float] | tuple[None, None]:
+def _interval(p: Profile, name: str) -> tuple[float, float] | None:
     """A share's, None where rates rise and fall together: fits then agree on a share by chance, not by evidence."""
-    return p.intervals[name] if p.condition <= MOST_CONDITION else (None, None)
+    return p.shares[name].interval if p.condition <= MOST_CONDITION else None
 
 
-def _percent(ends: tuple[float | None, float | None]) -> str:
-    lo, hi = ends
-    return "–" if lo is None or hi is None else f"{lo:.0%} to {hi:.0%}"
+def _percent(interval: tuple[float, float] | None) -> str:
+    return " to ".join(f"{end:.0%}" for end in interval) if interval else "–"
 
 
 def _work(unit: str) -> str:
@@ -106,8 +105,8 @@ def _demand(value: float, unit: str) -> str:
 
 
 def _gain(ratio: Ratio) -> str:
-    assert ratio.lo is not None and ratio.hi is not None
-    return f"{ratio.value - 1:+.1%} ({ratio.lo - 1:+.1%} to {ratio.hi - 1:+.1%})"
+    gain = f"{ratio.value - 1:+.1%}"
+    return f"{gain} ({' to '.join(f'{end - 1:+.1%}' for end in ratio.interval)})" if ratio.interval else gain
 
 
 def _refused(found: Profiled) -> list[RenderableType]:
@@ -146,8 +145,9 @@ def _foretold(found: Profiled, told: Sequence[Foretold]) -> list[RenderableType]
         if t.why:
             notes.append(Text(f"{t.machines}: cannot tell: {t.why}"))
             continue
-        value, *ends = (significant(v) if base else human(v, found.unit) for v in (t.value, *t.ends()))
-        table.add_row(Text(t.machines), value, " to ".join(ends), str(t.hosts))
+        figures = (t.estimate.value, *(t.estimate.interval or ()))
+        value, *ends = (significant(v) if base else human(v, found.unit) for v in figures)
+        table.add_row(Text(t.machines), value, " to ".join(ends), str(t.estimate.n[-1]))
     return [*([table] if table.row_count else []), *notes]
 
 
@@ -175,17 +175,16 @@ def to_json(found: Profiled, upgrades: Sequence[Gain], told: Sequence[Foretold])
                 "unit": r.unit,
                 "mean": float(mean),
                 "demand": p.demand[name],
-                "share": None if p.refused else p.shares[name],
-                "lo": _interval(p, name)[0],
-                "hi": _interval(p, name)[1],
+                "share": None if p.refused else p.shares[name].value,
             }
+            | dict(zip(("lo", "hi"), _interval(p, name) or (None, None), strict=True))
             for (name, r), mean in zip(found.resources.items(), p.rates_of(None), strict=True)
         ],
         "more": [] if p.refused else [_as_json(g) | {"factor": MORE} for g in more_of_each(found)],
         "upgrades": [_as_json(g) | {"money": g.upgrade.money, "per_money": g.per_money} for g in upgrades],
         "foretold": [
-            {"machines": t.machines, "baseline": t.baseline, "hosts": t.hosts, "why": t.why}
-            | dict(zip(("value", "lo", "hi"), (None,) * 3 if t.why else (t.value, *t.ends()), strict=True))
+            {"machines": t.machines, "baseline": t.baseline, "hosts": t.estimate.n[-1], "why": t.why}
+            | {key: None if t.why else getattr(t.estimate, key) for key in ("value", "lo", "hi")}
             for t in told
         ],
     }

@@ -8,24 +8,30 @@ import numpy as np
 import pytest
 
 from planner.bootstrap import LEAST_HOSTS, paired_percentiles, percentiles
+from planner.estimate import Estimate
 from planner.ratio import welch
+
+
+def interval(estimate: Estimate | None) -> tuple[float, float]:
+    assert estimate is not None and estimate.interval is not None
+    return estimate.interval
 
 
 def test_small_fleets_have_none() -> None:
     few, many = [0.0] * (LEAST_HOSTS - 1), [0.1] * LEAST_HOSTS
-    assert percentiles(few, many, 0.95) is None
-    assert percentiles(many, few, 0.95) is None
-    assert paired_percentiles(few, 0.95) is None
+    assert percentiles(few, many) is None
+    assert percentiles(many, few) is None
+    assert paired_percentiles(few) is None
 
 
 def test_it_is_the_same_each_time_and_lies_near_welch() -> None:
     rng = np.random.default_rng(3)
     a, b = rng.normal(0, 0.03, 40), rng.normal(math.log(1.83), 0.03, 40)
-    lo, hi = percentiles(a.tolist(), b.tolist(), 0.95) or (0, 0)
-    assert (lo, hi) == percentiles(a.tolist(), b.tolist(), 0.95)
+    resampled = percentiles(a.tolist(), b.tolist())
+    assert resampled == percentiles(a.tolist(), b.tolist())
     plain = welch(a.tolist(), b.tolist())
-    assert plain.lo is not None and plain.hi is not None
-    assert (lo, hi) == pytest.approx((plain.lo, plain.hi), rel=0.005)
+    assert resampled is not None and (resampled.value, resampled.n) == (pytest.approx(plain.value), (40, 40))
+    assert resampled.interval == pytest.approx(plain.interval, rel=0.005)
 
 
 def test_coverage_with_twenty_hosts() -> None:
@@ -34,7 +40,7 @@ def test_coverage_with_twenty_hosts() -> None:
     covered = 0
     for _ in range(300):
         a, b = rng.normal(0, 0.03, 20), rng.normal(math.log(1.83), 0.03, 20)
-        lo, hi = percentiles(a.tolist(), b.tolist(), 0.95) or (0, 0)
+        lo, hi = interval(percentiles(a.tolist(), b.tolist()))
         covered += lo <= 1.83 <= hi
     assert 0.89 <= covered / 300 <= 0.98
 
@@ -42,5 +48,5 @@ def test_coverage_with_twenty_hosts() -> None:
 def test_pairs_are_resampled_together() -> None:
     rng = np.random.default_rng(7)
     d = rng.normal(math.log(1.1), 0.001, 12)
-    lo, hi = paired_percentiles(d.tolist(), 0.95) or (0, 0)
+    lo, hi = interval(paired_percentiles(d.tolist()))
     assert 1.098 < lo < 1.1 < hi < 1.102

@@ -131,7 +131,7 @@ def test_shares_hold_the_truth_in_noise() -> None:
         machines, times = fleet(1, (3, 2), 10, 0.02, seed)
         found = fit(machines, times)
         truth = sensitivities((3, 2), found.rates_of(None), 1)[0]
-        low, high = found.intervals["cpu"]
+        low, high = found.shares["cpu"].interval or (0, 0)
         held += low <= truth <= high
     assert held >= 10
 
@@ -142,9 +142,10 @@ def test_predictions_hold_new_machines() -> None:
         machines, times = fleet(1, (3, 2), 11, 0.02, seed, apart=0.3)
         new, took = machines.pop("h10"), times.pop("h10")
         found = fit(machines, times)
-        rate, se = predicted(found, new)
-        held += abs(math.log(rate * took)) <= 2.306 * se
-        widths.append(se)
+        rate = predicted(found, new)
+        lo, hi = rate.interval or (0, 0)
+        held += lo <= 1 / took <= hi
+        widths.append(rate.log_error)
     assert held >= 20 and np.median(widths) < 0.05
 
 
@@ -166,7 +167,7 @@ def test_rates_that_move_together_are_refused_and_a_throttle_settles_it() -> Non
         times[name] = time_of((3, 2), list(machines[name].values()), 1) * math.exp(rng.normal(0, 0.01))
     settled = fit(machines, times)
     assert not settled.refused
-    assert settled.shares["cpu"] == pytest.approx(0.6, abs=0.05)
+    assert settled.shares["cpu"].value == pytest.approx(0.6, abs=0.05)
 
 
 def test_noise_widens_a_share_until_it_is_refused() -> None:

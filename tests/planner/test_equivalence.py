@@ -22,19 +22,19 @@ def side(rows: Sequence[Sequence[float]], names: str = "abcdefgh", first: int = 
 def test_speedups_of_four_and_one() -> None:
     """Arithmetic 2.5, geometric 2, harmonic 1.6: the class's is the geometric, equal work the harmonic."""
     a, b = side([[1, 1], [1, 1]]), side([[4, 1], [4, 1]], first=3)
-    found = compare(a, b, mix={"a": 0.5, "b": 0.5})
-    assert found.ratio and found.work
-    assert found.ratio.value == pytest.approx(2)
-    assert found.work.value == pytest.approx(1.6)
-    assert found.mix_sensitive
-    assert (found.lowest, found.highest) == pytest.approx((1, 4))
+    result = compare(a, b, mix={"a": 0.5, "b": 0.5})
+    assert result.ratio and result.work
+    assert result.ratio.value == pytest.approx(2)
+    assert result.work.value == pytest.approx(1.6)
+    assert result.mix_sensitive
+    assert (result.lowest, result.highest) == pytest.approx((1, 4))
 
 
 def test_times_by_hand() -> None:
     """Times (3, 2, 4) to (1, 1, 2): geometric 2.2894."""
     a, b = -side([[3, 2, 4], [3, 2, 4]]), -side([[1, 1, 2], [1, 1, 2]], first=3)
-    found = compare(a, b)
-    assert found.ratio and found.ratio.value == pytest.approx(12 ** (1 / 3), abs=1e-9)
+    result = compare(a, b)
+    assert result.ratio and result.ratio.value == pytest.approx(12 ** (1 / 3), abs=1e-9)
     assert pytest.approx(2.2894, abs=1e-4) == 12 ** (1 / 3)
 
 
@@ -43,18 +43,18 @@ def test_equal_work_is_the_ratio_of_server_hours() -> None:
     jobs, t_a, t_b = np.array([1000, 50, 3]), np.array([2.0, 30.0, 700.0]), np.array([1.1, 21.0, 240.0])
     hours = jobs * t_a / (jobs * t_a).sum()
     a, b = -side([t_a, t_a]), -side([t_b, t_b], first=3)
-    found = compare(a, b, mix=dict(zip("abc", hours, strict=True)))
-    assert found.work and found.work.value == pytest.approx((jobs * t_a).sum() / (jobs * t_b).sum())
+    result = compare(a, b, mix=dict(zip("abc", hours, strict=True)))
+    assert result.work and result.work.value == pytest.approx((jobs * t_a).sum() / (jobs * t_b).sum())
 
 
 def test_speedups_beyond_a_float_stay_finite() -> None:
     a, b = side([[1e-290, 1e290], [1e-290, 1e290]]), side([[1e290, 1e-290], [1e290, 1e-290]], first=3)
-    found = compare(a, b, mix={"a": 0.5, "b": 0.5})
-    assert found.ratio and found.work
-    assert (found.lowest, found.highest) == pytest.approx((1e-300, 1e300))
-    assert found.ratio.value == pytest.approx(1)
-    assert found.work.value == pytest.approx(2e-300, rel=1e-6)
-    assert found.work.lo == found.work.hi == pytest.approx(1e-300)  # the share of the slower one is all there is
+    result = compare(a, b, mix={"a": 0.5, "b": 0.5})
+    assert result.ratio and result.work
+    assert (result.lowest, result.highest) == pytest.approx((1e-300, 1e300))
+    assert result.ratio.value == pytest.approx(1)
+    assert result.work.value == pytest.approx(2e-300, rel=1e-6)
+    assert result.work.lo == result.work.hi == pytest.approx(1e-300)  # the share of the slower one is all there is
 
 
 def test_the_reference_machine_and_units_do_not_matter() -> None:
@@ -62,11 +62,11 @@ def test_the_reference_machine_and_units_do_not_matter() -> None:
     a, b = (pd.DataFrame(rng.normal(m, 0.02, (4, 3)), [f"{m}{i}" for i in range(4)], list("abc")) for m in (0, 1))
     shift = pd.Series([3.0, -7.0, 0.5], list("abc"))
     plain, moved = compare(a, b), compare(a + shift, b + shift)
-    there, back = compare(a, b), compare(b, a)
-    assert plain.ratio and moved.ratio and there.ratio and back.ratio
+    forth, back = compare(a, b), compare(b, a)
+    assert plain.ratio and moved.ratio and forth.ratio and back.ratio
     assert moved.ratio.value == pytest.approx(plain.ratio.value)
     assert moved.ratio.lo == pytest.approx(plain.ratio.lo)
-    assert there.ratio.value * back.ratio.value == pytest.approx(1)
+    assert forth.ratio.value * back.ratio.value == pytest.approx(1)
 
 
 def test_correlated_benchmarks_keep_their_correlation() -> None:
@@ -88,64 +88,64 @@ def test_correlated_benchmarks_keep_their_correlation() -> None:
 
 def test_a_benchmark_on_one_side_only_costs_its_weight() -> None:
     a, b = side([[1, 1, 1]] * 3), side([[2, 3, 4]] * 3, first=4)
-    found = compare(a, b.drop(columns="c"), mix={"a": 0.5, "b": 0.4, "c": 0.1})
-    assert found.covered == pytest.approx(0.9)
-    assert found.left_out == {"c": "measured on the baseline only"}
-    whole = compare(a, b, mix={"a": 0.5, "b": 0.4, "c": 0.1})
-    assert found.ratio and whole.ratio and found.ratio.lo and whole.ratio.lo
-    assert found.ratio.lo < found.ratio.value and whole.ratio.lo == pytest.approx(whole.ratio.value)
+    result = compare(a, b.drop(columns="c"), mix={"a": 0.5, "b": 0.4, "c": 0.1})
+    assert result.covered == pytest.approx(0.9)
+    assert result.left_out == {"c": "measured on the baseline only"}
+    complete = compare(a, b, mix={"a": 0.5, "b": 0.4, "c": 0.1})
+    assert result.ratio and complete.ratio and result.ratio.lo and complete.ratio.lo
+    assert result.ratio.lo < result.ratio.value and complete.ratio.lo == pytest.approx(complete.ratio.value)
 
 
 def test_below_four_fifths_there_is_no_headline() -> None:
     a, b = side([[1, 1, 1]] * 3), side([[2, 3, 4]] * 3, first=4)
-    found = compare(a, b.drop(columns="c"))
-    assert found.ratio is None
-    assert found.why == "only 67% of the weight is measured on both sides"
-    assert set(found.each) == {"a", "b"}
+    result = compare(a, b.drop(columns="c"))
+    assert result.ratio is None
+    assert result.why == "only 67% of the weight is measured on both sides"
+    assert set(result.each) == {"a", "b"}
 
 
 def test_no_overlap_says_so() -> None:
-    found = compare(side([[1, 1]] * 2), side([[2, 3]] * 2, names="xy", first=3))
-    assert (found.ratio, found.why) == (None, "no benchmark on both sides")
+    result = compare(side([[1, 1]] * 2), side([[2, 3]] * 2, names="xy", first=3))
+    assert (result.ratio, result.why) == (None, "no benchmark on both sides")
 
 
 def test_a_host_with_a_gap_is_left_out_of_the_class() -> None:
     a, b = side([[1, 1]] * 4), side([[2, 2]] * 4, first=5)
     b.loc["h6", "b"] = np.nan
-    found = compare(a, b)
-    assert found.hosts_out == {"h6": "has no b"}
-    assert found.ratio and found.ratio.hosts == (4, 3)
-    assert found.each["a"].hosts == (4, 4)
+    result = compare(a, b)
+    assert result.hosts_out == {"h6": "has no b"}
+    assert result.ratio and result.ratio.n == (4, 3)
+    assert result.each["a"].n == (4, 4)
 
 
 def test_a_benchmark_that_most_hosts_lack_is_left_out_instead() -> None:
     a, b = side([[1] * 6] * 4), side([[2] * 6] * 4, first=5)
     b.loc[["h5", "h6", "h7"], "f"] = np.nan
-    found = compare(a, b, mix={"a": 0.9, "f": 0.1})
-    assert found.left_out == {"f": "missing on 75% of the hosts of a side"}
-    assert found.ratio and found.ratio.hosts == (4, 4)
+    result = compare(a, b, mix={"a": 0.9, "f": 0.1})
+    assert result.left_out == {"f": "missing on 75% of the hosts of a side"}
+    assert result.ratio and result.ratio.n == (4, 4)
 
 
 def test_one_host_a_side_makes_no_claim() -> None:
-    found = compare(side([[1, 1]]), side([[2, 3]], first=2))
-    assert found.ratio and found.ratio.lo is None
-    assert found.ratio.verdict is Verdict.CANNOT_TELL
+    result = compare(side([[1, 1]]), side([[2, 3]], first=2))
+    assert result.ratio and result.ratio.lo is None
+    assert result.ratio.verdict is Verdict.CANNOT_TELL
 
 
 def test_the_same_hosts_before_and_after() -> None:
     before = side([[1, 10], [2, 20], [4, 40]])
     after = before + np.log(1.1) + pd.Series({"h1": 0.001, "h2": -0.001, "h3": 0.0}).to_numpy()[:, None]
     assert compare(before, after).ratio != compare(before, after, pairing=Pairing.SAME_HOSTS).ratio
-    found = compare(before, after, pairing=Pairing.SAME_HOSTS).ratio
-    assert found and found.lo and found.hi and 1.09 < found.lo < found.value < found.hi < 1.11
+    result = compare(before, after, pairing=Pairing.SAME_HOSTS).ratio
+    assert result and result.lo and result.hi and 1.09 < result.lo < result.value < result.hi < 1.11
 
 
 def test_a_pinned_reference_has_no_spread_of_its_own() -> None:
     hosts = side([[2.0, 3.0], [2.1, 3.1], [1.9, 2.9]], first=2)
-    found = compare(side([[1, 1]]), hosts, pairing=Pairing.PINNED).ratio
-    assert found and found.lo and found.hi and found.df == 2
+    result = compare(side([[1, 1]]), hosts, pairing=Pairing.PINNED).ratio
+    assert result and result.lo and result.hi and result.df == 2
     more = compare(side([[1, 1]]), pd.concat([hosts, hosts + 0.001]), pairing=Pairing.PINNED).ratio
-    assert more and more.value == pytest.approx(found.value, rel=1e-3)
+    assert more and more.value == pytest.approx(result.value, rel=1e-3)
 
 
 def test_benchmarks_that_rank_machines_alike_share_one_weight() -> None:
@@ -155,15 +155,15 @@ def test_benchmarks_that_rank_machines_alike_share_one_weight() -> None:
     assert sorted(map(sorted, clusters(machines))) == [["copy", "triad"], ["fio"]]
     a, b = side([[1, 1, 1]] * 2, "ctf"), side([[4, 4, 1]] * 2, "ctf", first=3)
     a.columns = b.columns = pd.Index(["copy", "triad", "fio"])
-    found = compare(a, b, machines=machines)
-    assert found.weights == pytest.approx({"copy": 0.25, "triad": 0.25, "fio": 0.5})
-    assert found.ratio and found.ratio.value == pytest.approx(2)
+    result = compare(a, b, machines=machines)
+    assert result.weights == pytest.approx({"copy": 0.25, "triad": 0.25, "fio": 0.5})
+    assert result.ratio and result.ratio.value == pytest.approx(2)
 
 
 def test_duplicates_count_once() -> None:
     a, b = side([[1, 1, 1]] * 2), side([[4, 4, 1]] * 2, first=3)
-    found = compare(a, b)
-    assert found.ratio and found.ratio.value == pytest.approx(2)  # a and b are the same figures
+    result = compare(a, b)
+    assert result.ratio and result.ratio.value == pytest.approx(2)  # a and b are the same figures
 
 
 @pytest.mark.parametrize("hosts", [3, 6, 20])
@@ -175,14 +175,14 @@ def test_intervals_cover_the_truth(hosts: int, sd: float) -> None:
     covered = 0
     for _ in range(500):
 
-        def fleet(mean: object, own: float) -> pd.DataFrame:
-            whole = rng.normal(0, own, (hosts, 1)) + rng.normal(0, own / 2, (hosts, 8))
+        def fleet(mean: object, host_sd: float) -> pd.DataFrame:
+            effects = rng.normal(0, host_sd, (hosts, 1)) + rng.normal(0, host_sd / 2, (hosts, 8))
             runs = rng.normal(0, 0.01, (hosts, 8, 5)).mean(axis=2)
-            return pd.DataFrame(np.asarray(mean) + whole + runs, columns=list("abcdefgh"))
+            return pd.DataFrame(np.asarray(mean) + effects + runs, columns=list("abcdefgh"))
 
-        found = compare(fleet(0.0, sd), fleet(truth, sd * 0.7)).ratio
-        assert found and found.lo and found.hi
-        covered += found.lo <= math.exp(truth.mean()) <= found.hi
+        result = compare(fleet(0.0, sd), fleet(truth, sd * 0.7)).ratio
+        assert result and result.lo and result.hi
+        covered += result.lo <= math.exp(truth.mean()) <= result.hi
     assert 0.93 <= covered / 500 <= 0.97
 
 
@@ -202,18 +202,18 @@ def test_a_gap_widens_the_interval_by_the_spread_of_what_is_known(pairing: Pairi
 
 def test_one_benchmark_does_not_stand_for_a_class_it_is_not_all_of() -> None:
     a, b = side([[1, 1]] * 3), side([[2, 3]] * 3, first=4)
-    found = compare(a, b.drop(columns="b"), mix={"a": 0.9, "b": 0.1})
-    assert found.ratio is None and found.why.startswith("90% of the weight is in one benchmark")
+    result = compare(a, b.drop(columns="b"), mix={"a": 0.9, "b": 0.1})
+    assert result.ratio is None and result.why.startswith("90% of the weight is in one benchmark")
 
 
 def test_benchmarks_without_a_host_on_both_sides_are_left_out_of_pairs() -> None:
     a, b = side([[1, 1], [1, 2], [1, 3]]), side([[2, 2], [2, 4], [2, 6]])
     a.loc["h1", "b"] = b.loc[["h2", "h3"], "b"] = np.nan
     b.loc["h9"] = 0.0
-    found = compare(a, b, mix={"a": 0.9, "b": 0.1, "c": 0.0}, pairing=Pairing.SAME_HOSTS)
-    assert set(found.each) == {"a"} and found.each["a"].value == pytest.approx(2)
-    assert found.left_out["b"] == "no host has a figure on both sides"
-    assert found.hosts_out == {"h9": "is on one side only"}
+    result = compare(a, b, mix={"a": 0.9, "b": 0.1, "c": 0.0}, pairing=Pairing.SAME_HOSTS)
+    assert set(result.each) == {"a"} and result.each["a"].value == pytest.approx(2)
+    assert result.left_out["b"] == "no host has a figure on both sides"
+    assert result.hosts_out == {"h9": "is on one side only"}
 
 
 def test_a_benchmark_that_few_have_does_not_switch_clustering_off() -> None:

@@ -63,8 +63,8 @@ def nearest(history: pd.DataFrame) -> str:
 
 
 def told(p: Prediction) -> tuple[float, float, float]:
-    assert p.log is not None and p.lo is not None and p.hi is not None, p.why
-    return p.log, p.lo, p.hi
+    assert p.log is not None and p.log.interval is not None, p.why
+    return p.log.value, *p.log.interval
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ class TestCannotTell:
     def test_too_few_families_or_machines(self) -> None:
         for families, each, said in ((4, 10, "39 machines of 4 families"), (7, 1, "6 machines of 6 families")):
             p = transfer(*without(machines(families, each), "m0", "b0"), ["b2"])["b2"]
-            assert p.log is None and p.lo is None and p.ratio is None and not p.machines
+            assert p.log is None and p.ratio is None and not p.machines
             assert said in p.why and p.verdict == f"cannot tell: {p.why}"
             assert f"{LEAST_MACHINES} machines of 5 families are needed" in p.why
 

@@ -68,9 +68,10 @@ def test_a_shortfall_by_hand() -> None:
     q = question({"web": Workload("web", "x", (1000.0,), (0.03,), 0.65)})
     result = futures(q, plan(q, {("new", "s0", "web", 0): 860}), 4000)
     truth = stats.norm.sf(math.log(860 * 0.65 * 1.83 / 1000) / math.hypot(SE, 0.03))
-    assert result.lo < truth < result.hi and result.hi - result.lo < 0.035
+    lo, hi = result.shortfall.interval or (0, 0)
+    assert lo < truth < hi and hi - lo < 0.035
     row = result.table.iloc[0]
-    assert row["shortfall"] == result.shortfall == result.unshared
+    assert row["shortfall"] == result.shortfall.value == result.unshared
     assert row["demand_p50"] == pytest.approx(1000, rel=0.005)
     assert row["demand_p95"] / row["demand_p5"] == pytest.approx(math.exp(2 * 1.645 * 0.03), rel=0.01)
     assert row["capacity_p50"] == pytest.approx(860 * 0.65 * 1.83, rel=0.002)
@@ -112,32 +113,32 @@ def test_servers_are_shared_where_that_mends_it() -> None:
     result = futures(q, plan(q, use), 4000)
     drawn = sample(q, 4000, 1).demand[:, :, 0]
     assert result.unshared == pytest.approx(float((drawn > 110).any(axis=1).mean()))
-    assert result.shortfall == pytest.approx(float((drawn.sum(axis=1) > 220).mean()))
-    assert result.shortfall < result.unshared / 1.5
-    assert result.table["shortfall"].sum() >= result.shortfall
+    assert result.shortfall.value == pytest.approx(float((drawn.sum(axis=1) > 220).mean()))
+    assert result.shortfall.value < result.unshared / 1.5
+    assert result.table["shortfall"].sum() >= result.shortfall.value
     apart = replace(q, workloads={n: replace(w, dedicated=True) for n, w in q.workloads.items()})
-    assert futures(apart, plan(apart, use), 4000).shortfall == result.unshared
+    assert futures(apart, plan(apart, use), 4000).shortfall.value == result.unshared
 
 
 def test_what_rests_is_woken_and_spares_are_not() -> None:
     q = two()
     use = {("new", "s0", "web", 0): 200.0, ("new", "s0", "db", 0): 200.0}
-    more = futures(q, plan(q, use, rest=40), 2000).shortfall
+    more = futures(q, plan(q, use, rest=40), 2000).shortfall.value
     spared = replace(q, sites={"s0": Site("s0", spares=40)})
     assert more < 0.2
-    assert futures(spared, plan(spared, use, rest=40), 2000).shortfall > 0.4
+    assert futures(spared, plan(spared, use, rest=40), 2000).shortfall.value > 0.4
 
 
 def test_a_lost_domain_must_be_covered() -> None:
     work = {"web": Workload("web", "x", (100.0,), (0.0,), 0.5)}
     q = question(work, {"new": {"web": Worth(1)}}, sites=3)
     use = {("new", f"s{k}", "web", 0): 100.0 for k in range(3)}
-    assert futures(q, plan(q, use), 10).shortfall == 0
+    assert futures(q, plan(q, use), 10).shortfall.value == 0
     surviving = replace(q, survive=True)
-    assert futures(surviving, plan(q, use), 10).shortfall == 0
+    assert futures(surviving, plan(q, use), 10).shortfall.value == 0
     assert futures(surviving, plan(q, use), 10).table.iloc[0]["capacity_p50"] == 100
     together = replace(surviving, sites={k: replace(s, domain="dc" if k != "s0" else "") for k, s in q.sites.items()})
-    assert futures(together, plan(q, use), 10).shortfall == 1
+    assert futures(together, plan(q, use), 10).shortfall.value == 1
 
 
 def test_sharing_agrees_with_a_programme_for_each_draw() -> None:
@@ -203,7 +204,7 @@ def test_margins_meet_the_quantile_and_little_more(quantile: float) -> None:
 
     best = margined(q, solve, quantile)
     assert isinstance(best, Plan) and len(calls) <= 10
-    met = 1 - futures(q, best, 20_000, seed=99).shortfall
+    met = 1 - futures(q, best, 20_000, seed=99).shortfall.value
     assert quantile - 0.005 <= met <= quantile + 0.03
     assert best.factor("web", 2) > best.factor("web", 0) > 1
     assert best.objective < margined_apart(q, quantile)
@@ -241,7 +242,7 @@ def test_a_timeout_keeps_the_best_plan_so_far() -> None:
             ends.append("none yet")
             continue
         assert isinstance(best, Plan) and best.objective >= bought.objective
-        assert futures(q, best, 20_000, seed=99).shortfall <= 0.055
+        assert futures(q, best, 20_000, seed=99).shortfall.value <= 0.055
         ends.append("the same" if best.objective == bought.objective else "dearer")
     assert list(dict.fromkeys(ends)) == ["none yet", "dearer", "the same"]
 
@@ -250,7 +251,7 @@ def test_nothing_uncertain_needs_no_margin() -> None:
     q = question(worth={"new": {"web": Worth(1.83)}})
     best = margined(q, one_kind, 0.95)
     assert isinstance(best, Plan) and best.factor("web", 0) == 1
-    assert futures(q, best, 100).shortfall == 0
+    assert futures(q, best, 100).shortfall.value == 0
 
 
 def test_margins_that_cannot_be_had_are_a_conflict() -> None:

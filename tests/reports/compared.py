@@ -1,4 +1,4 @@
-"""Comparisons to show: three generations on record, one of them with less, and the report that is made of them."""
+"""Comparisons for reports: three generations on record, one of them with fewer benchmarks, and their report."""
 
 from __future__ import annotations
 
@@ -33,14 +33,18 @@ def archives(root: Path, generations: Sequence[str] = ("icelake", "genoa", "turi
         labels = {"gen": name, "watts": str(400 + 150 * number)}
         measured: dict[tuple[str, Bench], list[float]] = {}
         for host in names:
-            own = math.exp(rng.gauss(0, 0.02))
+            host_effect = math.exp(rng.gauss(0, 0.02))
             for bench, value, power in ((TRIAD, 2.1e11, 0.9), (MCF, 210, 1.0), (GCC, 260, 1.15), (NULL, 9e-8, -0.3)):
-                measured[host, bench] = [value * speed**power * own * math.exp(rng.gauss(0, 0.01)) for _ in range(4)]
+                measured[host, bench] = [
+                    value * speed**power * host_effect * math.exp(rng.gauss(0, 0.01)) for _ in range(4)
+                ]
             for k, bench in enumerate(LOAD):
                 plateau = 1.2e-9 if k < 3 else 4e-9 if k < 5 else 2e-8 if k < 7 else 9.5e-8
                 measured[host, bench] = [plateau * speed**-0.1 * math.exp(rng.gauss(0, 0.01)) for _ in range(3)]
             for k, bench in enumerate(IOPS):
-                measured[host, bench] = [9e3 * 4**k * speed**0.4 * own * math.exp(rng.gauss(0, 0.02)) for _ in range(4)]
+                measured[host, bench] = [
+                    9e3 * 4**k * speed**0.4 * host_effect * math.exp(rng.gauss(0, 0.02)) for _ in range(4)
+                ]
             if number < len(generations) - 1 or len(generations) == 1:
                 measured[host, ONLY] = [9e-8 * math.exp(rng.gauss(0, 0.01)) for _ in range(3)]
             for other in names:
@@ -50,19 +54,19 @@ def archives(root: Path, generations: Sequence[str] = ("icelake", "genoa", "turi
                         subject=f"{host}>{other}",
                     )  # type: ignore[misc]
                     measured[host, pair] = [1.2e9 * speed**0.3 * math.exp(rng.gauss(0, 0.02)) for _ in range(3)]
-        given = dict.fromkeys(names, labels)
-        records.record(root, f"2026110{number + 1}T000000-{name}", given, measured, cores=dict.fromkeys(names, 32 * (number + 1)))  # fmt: skip
+        hosts_labels = dict.fromkeys(names, labels)
+        records.record(root, f"2026110{number + 1}T000000-{name}", hosts_labels, measured, cores=dict.fromkeys(names, 32 * (number + 1)))  # fmt: skip
 
 
-def made(
+def compared_report(
     root: Path,
     baseline: str = "gen=icelake",
     candidates: Sequence[str] = ("gen=genoa", "gen=turin"),
     language: Language | None = None,
-    **asked: object,
+    **options: object,
 ) -> report.Report:
     """The report on a comparison of what lies under ``root``."""
-    question = comparing.Question(root, baseline, list(candidates), **asked)  # type: ignore[arg-type]
+    question = comparing.Question(root, baseline, list(candidates), **options)  # type: ignore[arg-type]
     found = comparing.compare(question, turn=True)
     command = ["fleetmark", "compare", "--baseline", baseline, *(a for c in candidates for a in ("--candidate", c))]
     whole, parts = evidence.gather(root, found, command, "2026-11-21T00:00:00Z")

@@ -40,7 +40,7 @@ class Opened:
         self.page.locator(which).evaluate_all("folds => folds.forEach((fold) => { fold.open = true; })")
 
     def said(self) -> str:
-        return str(self.page.locator("#said").inner_text())
+        return str(self.page.locator("#status").inner_text())
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +53,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     five.mkdir()
     compared.archives(five, ("rome", "sierra", "icelake", "genoa", "turin"))
     made = {
-        "five": compared.made(five, "gen=rome", [f"gen={g}" for g in ("sierra", "icelake", "genoa", "turin")]),
-        "comparison": compared.made(root),
+        "five": compared.compared_report(
+            five, "gen=rome", [f"gen={g}" for g in ("sierra", "icelake", "genoa", "turin")]
+        ),
+        "comparison": compared.compared_report(root),
         "campaign": of_campaign(sample.six()),
         "hostile": of_campaign(sample.renamed(sample.six(), sample.HOSTILE)),
         "many": of_campaign(sample.many(30)),
@@ -152,14 +154,14 @@ def test_filtering(browser: Any, pages: dict[str, Path]) -> None:
     rows = at.page.locator(".ratios tbody:not(.heads) tr:visible")
     every = rows.count()
     at.page.fill("#filter", "FIO qd16")
-    sync_api.expect(at.page.locator("#said")).not_to_be_empty()
+    sync_api.expect(at.page.locator("#status")).not_to_be_empty()
     assert rows.count() == 2 < every
     assert not at.page.locator("#class-os").is_visible()
     assert at.page.locator("#metrics details[open]").count() == 1
     n = rows.count() + at.page.locator(".figures tbody tr:visible").count()
     assert at.said().startswith(f"{n} of ")
     at.page.fill("#filter", "")
-    sync_api.expect(at.page.locator("#said")).to_be_empty()
+    sync_api.expect(at.page.locator("#status")).to_be_empty()
     assert rows.count() == every
     assert at.page.locator("#metrics details[open]").count() == 0
 

@@ -7,13 +7,14 @@ import re
 
 import pytest
 
+from planner.estimate import Estimate
 from reports.comparison import forest
 
 
 def ticks(axis: forest.Axis) -> dict[float, float]:
     """Figure to its place, as drawn."""
-    found = re.findall(r'<text x="([\d.]+)"[^>]*>([^<]+)</text>', forest.scale(axis))
-    return {float(text): float(x) for x, text in found}
+    texts = re.findall(r'<text x="([\d.]+)"[^>]*>([^<]+)</text>', forest.scale(axis))
+    return {float(text): float(x) for x, text in texts}
 
 
 @pytest.mark.parametrize(
@@ -24,17 +25,16 @@ def ticks(axis: forest.Axis) -> dict[float, float]:
         [(1.5, None, None)],
         [(0.02, 0.01, 0.03), (50.0, 40.0, 60.0)],
         [(1e4, 1.0, math.inf)],
-        [(None, None, None)],
         [],
     ],
 )
-def test_an_axis_has_1_and_a_few_round_ticks(rows: list[forest.Ends]) -> None:
-    axis = forest.axis_of(rows)
-    found = ticks(axis)
-    assert 1.0 in found and 1 <= len(found) <= 6
-    assert found == {r: pytest.approx(axis.at(r), abs=0.06) for r in found}
-    places = list(found.values())
-    assert places == sorted(places) and all(0 < x < forest.WIDTH for x in places)
+def test_an_axis_has_1_and_a_few_round_ticks(rows: list[tuple[float, float | None, float | None]]) -> None:
+    axis = forest.axis_of(Estimate(*row) for row in rows)
+    position_of = ticks(axis)
+    assert 1.0 in position_of and 1 <= len(position_of) <= 6
+    assert position_of == {r: pytest.approx(axis.at(r), abs=0.06) for r in position_of}
+    positions = list(position_of.values())
+    assert positions == sorted(positions) and all(0 < x < forest.WIDTH for x in positions)
 
 
 def test_equal_factors_are_equal_distances() -> None:
@@ -44,23 +44,24 @@ def test_equal_factors_are_equal_distances() -> None:
 
 
 def test_noise_does_not_fill_the_axis() -> None:
-    axis = forest.axis_of([(1.001, 1.0, 1.002)])
+    axis = forest.axis_of([Estimate(1.001, 1.0, 1.002)])
     assert axis.at(1.002) - axis.at(1.0) < forest.WIDTH / 20
 
 
 def test_an_interval_that_goes_further_has_an_arrow() -> None:
-    axis = forest.axis_of([(1.2, 1.1, 1.3), (1.5, 1e-6, 1e6)])
-    assert forest.plot(axis, (1.2, 1.1, 1.3), "#0072B2", 0).count("l5 -4") == 0
-    wild = forest.plot(axis, (1.5, 1e-6, 1e6), "#0072B2", 0)
+    narrow, wide = Estimate(1.2, 1.1, 1.3), Estimate(1.5, 1e-6, 1e6)
+    axis = forest.axis_of([narrow, wide])
+    assert forest.plot(axis, narrow, "#0072B2", 0).count("l5 -4") == 0
+    wild = forest.plot(axis, wide, "#0072B2", 0)
     assert "l5 -4m-5 4l5 4" in wild and "l-5 -4m5 4l-5 4" in wild
     assert axis.at(1.3) - axis.at(1.1) > 10  # the others stay readable
 
 
 def test_marks_differ_without_colour() -> None:
     axis = forest.Axis(0.5, 2.0)
-    row = (1.2, 1.1, 1.3)
-    drawn = [forest.plot(axis, row, "#000", shape) for shape in range(5)]
-    assert len(set(drawn)) == 5
-    assert forest.plot(axis, row, "#000", 0, headline=True) not in drawn
-    assert 'fill="none"' in forest.plot(axis, (1.2, None, None), "#000", 0)
-    assert "<g" not in forest.plot(axis, (None, None, None), "#000", 0)
+    ratio = Estimate(1.2, 1.1, 1.3)
+    plots = [forest.plot(axis, ratio, "#000", shape) for shape in range(5)]
+    assert len(set(plots)) == 5
+    assert forest.plot(axis, ratio, "#000", 0, headline=True) not in plots
+    assert 'fill="none"' in forest.plot(axis, Estimate(1.2), "#000", 0)
+    assert "<g" not in forest.plot(axis, None, "#000", 0)

@@ -265,7 +265,7 @@ def test_lower_is_better_is_said() -> None:
 def three(tmp_path_factory: pytest.TempPathFactory) -> Report:
     root = tmp_path_factory.mktemp("results")
     compared.archives(root)
-    return compared.made(root)
+    return compared.compared_report(root)
 
 
 @pytest.fixture(scope="module")
@@ -281,7 +281,7 @@ def two(
         hosts = {f"{name}{n}": {"gen": name} for n in range(max(len(v) for v in figures.values()))}
         measured = {(f"{name}{n}", b): own for b, values in figures.items() for n, own in enumerate(values)}
         records.record(root, f"20261101T00000{len(name)}-{name}", hosts, measured)
-    return Page(html.render(compared.made(root, "gen=old", ["gen=new"], **asked)))
+    return Page(html.render(compared.compared_report(root, "gen=old", ["gen=new"], **asked)))
 
 
 def test_a_comparison_by_hand(tmp_path: Path) -> None:
@@ -413,7 +413,7 @@ def test_hostile_sides_and_benchmarks(tmp_path: Path) -> None:
         records.record(
             tmp_path, f"20261101T000000-{len(name)}", hosts, {(h, evil): [value, value * 1.01] for h in hosts}
         )
-    text = html.render(compared.made(tmp_path, "gen=old", [f"gen={bad}"]))
+    text = html.render(compared.compared_report(tmp_path, "gen=old", [f"gen={bad}"]))
     page = Page(text)
     assert page.unclosed == []
     assert not [t for t, _ in page.tags if t == "img"]

@@ -33,7 +33,7 @@ def forms(noun: str, plural: str) -> tuple[str, str]:
 
 
 def in_source(path: Path) -> Iterator[str]:
-    """The literals given to ``said``, ``count`` and ``_`` (a Language); anything else given to them is an error."""
+    """The literal arguments of ``message``, ``count`` and ``_`` (a Language); any other argument is an error."""
     tree = ast.parse(path.read_text("utf-8"))
     ours = {
         alias.asname or alias.name
@@ -60,19 +60,19 @@ def in_source(path: Path) -> Iterator[str]:
             and node.func.value.id in modules
         ):
             name = node.func.attr
-        given = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
+        literals = [a.value for a in node.args if isinstance(a, ast.Constant) and isinstance(a.value, str)]
         if name == "message":
-            assert given, f"{path}:{node.lineno}: message() takes a literal"
-            yield given[0]
+            assert literals, f"{path}:{node.lineno}: message() takes a literal"
+            yield literals[0]
         elif name == "_":
-            yield from given[:1]
+            yield from literals[:1]
         elif name == "count":
-            assert given, f"{path}:{node.lineno}: count() takes its nouns as literals"
-            yield from forms(given[0], given[1] if len(given) > 1 else "")
+            assert literals, f"{path}:{node.lineno}: count() takes its nouns as literals"
+            yield from forms(literals[0], literals[1] if len(literals) > 1 else "")
 
 
 def in_template(path: Path) -> Iterator[str]:
-    """The literals given to ``_`` and to the filter ``count``."""
+    """The literal arguments of ``_`` and of the filter ``count``."""
     tree = jinja2.Environment(extensions=["jinja2.ext.do"]).parse(path.read_text("utf-8"))
     for call in tree.find_all(jinja2.nodes.Call):
         if isinstance(call.node, jinja2.nodes.Name) and call.node.name == "_":
@@ -87,8 +87,8 @@ def in_template(path: Path) -> Iterator[str]:
 
 
 def texts() -> set[str]:
-    found = {text for path in SOURCES for text in in_source(path)}
-    return (found | {text for path in TEMPLATES for text in in_template(path)}) - {""}
+    literals = {text for path in SOURCES for text in in_source(path)}
+    return (literals | {text for path in TEMPLATES for text in in_template(path)}) - {""}
 
 
 def fields(template: str) -> set[tuple[str, str]]:
@@ -98,18 +98,18 @@ def fields(template: str) -> set[tuple[str, str]]:
 
 @pytest.mark.parametrize("code", [c for c in languages() if c != ENGLISH])
 def test_a_catalogue_has_every_text_and_none_more(code: str) -> None:
-    wanted, there = texts(), language(code).texts
-    assert len(wanted) > 100
-    assert sorted(wanted - set(there)) == []
-    assert sorted(set(there) - wanted) == []
+    expected, catalogue = texts(), language(code).texts
+    assert len(expected) > 100
+    assert sorted(expected - set(catalogue)) == []
+    assert sorted(set(catalogue) - expected) == []
 
 
 @pytest.mark.parametrize("code", [c for c in languages() if c != ENGLISH])
 def test_translations_keep_placeholders_and_are_no_copies(code: str) -> None:
-    for text, made in language(code).texts.items():
-        assert made.strip(), text
-        assert fields(made) == fields(text), text
-        assert made[:1].isspace() == text[:1].isspace() and made[-1:].isspace() == text[-1:].isspace(), text
+    for text, translation in language(code).texts.items():
+        assert translation.strip(), text
+        assert fields(translation) == fields(text), text
+        assert [translation[i].isspace() for i in (0, -1)] == [text[i].isspace() for i in (0, -1)], text
 
 
 def test_every_word_of_ours_is_a_sentence() -> None:
@@ -125,7 +125,8 @@ def test_every_word_of_ours_is_a_sentence() -> None:
 
 def test_the_catalogue_is_chinese() -> None:
     """Every text has a Han character, but for those that are names and signs in any language."""
-    bare = {t for t, made in language("zh-CN").texts.items() if not any("\u4e00" <= c <= "\u9fff" for c in made)}
+    texts = language("zh-CN").texts
+    bare = {text for text, chinese in texts.items() if not any("\u4e00" <= c <= "\u9fff" for c in chinese)}
     assert all(len(t) <= 40 for t in bare)
     assert len(bare) < 20, sorted(bare)
 
@@ -152,11 +153,16 @@ def test_values_cannot_be_taken_for_templates() -> None:
 
 
 def test_sentences_survive_what_is_done_to_strings() -> None:
-    made = message("unreachable: {why}", why=message("no reason recorded"))
-    zh = language("zh-CN")(made)
-    for copied in (copy.deepcopy(made), pickle.loads(pickle.dumps(made)), changed(made, str), fmt.clean(made)):
-        assert copied == made and language("zh-CN")(copied) == zh != made
-    assert json.loads(json.dumps({"x": made})) == {"x": made}
+    sentence = message("unreachable: {why}", why=message("no reason recorded"))
+    zh = language("zh-CN")(sentence)
+    for copied in (
+        copy.deepcopy(sentence),
+        pickle.loads(pickle.dumps(sentence)),
+        changed(sentence, str),
+        fmt.clean(sentence),
+    ):
+        assert copied == sentence and language("zh-CN")(copied) == zh != sentence
+    assert json.loads(json.dumps({"x": sentence})) == {"x": sentence}
     assert fmt.clean(message("unreachable: {why}", why="a\x00\nb")) == "unreachable: a␀ b"
     assert changed("gen=old", str.upper) == "GEN=OLD"
     assert changed(message("unreachable: {why}", why="gen=old"), str.upper) == "unreachable: GEN=OLD"

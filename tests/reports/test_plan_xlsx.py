@@ -19,6 +19,7 @@ from fleetmark.demand import workbook as plan_workbook
 from planner.capacity.question import TRADES, Alternative, Binding, Cohort, Plan, Question, Site, Sku, Workload, Worth
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
+from planner.estimate import Estimate
 from reports.kit.language import Language
 from reports.kit.workbook import Book
 from reports.plan.xlsx import book as plan_xlsx
@@ -256,7 +257,9 @@ def test_what_was_simulated_and_solved_beside_the_plan() -> None:
     row |= {f"servers_p{share}": 70.0 + share for share in (50, 90, 95)}
     sizing = {"workload": "web", "period": 5, "sku": "new"} | {f"servers_p{s}": 40.0 + s for s in (50, 90, 95)}
     by_period = {"period": 5, "installed": 97} | {f"needed_p{s}": 60.0 + s for s in (50, 90, 95)}
-    futures = Futures(2000, 7, 0.042, 0.034, 0.052, 0.061, *(pd.DataFrame([r]) for r in (row, sizing, by_period)))
+    futures = Futures(
+        2000, 7, Estimate(0.042, 0.034, 0.052), 0.061, *(pd.DataFrame([r]) for r in (row, sizing, by_period))
+    )
     book = plan_xlsx.render(
         q,
         p,

@@ -47,37 +47,37 @@ def book() -> Book:
     ],
 )
 def test_text_is_text_whatever_it_holds(text: str, shown: str) -> None:
-    made = book()
-    sheet = made.sheet("S")
+    workbook = book()
+    sheet = workbook.sheet("S")
     sheet.text(0, 0, text)
-    data = made.bytes()
+    data = workbook.bytes()
     read = openpyxl.load_workbook(io.BytesIO(data))["S"]["A1"]
     assert (read.value, read.data_type, read.hyperlink) == (shown, "s", None)
     assert not formulas(data)["S"]
 
 
 def test_names_of_sheets_and_cells_are_legal_and_differ() -> None:
-    made = book()
-    names = [made.sheet(n).name for n in ("a/b[c]:*?", "A-B-C----", "x" * 40, "x" * 40, "History", "'", "Message")]
+    workbook = book()
+    names = [workbook.sheet(n).name for n in ("a/b[c]:*?", "A-B-C----", "x" * 40, "x" * 40, "History", "'", "Message")]
     assert names[0] == "a-b-c----" and names[1] == "A-B-C---- (2)" and names[4] != "History" and names[5]
     assert all(len(n) <= 31 for n in names) and len({n.lower() for n in names}) == len(names)
-    target = made.sheets["Message"].at(0, 0)
-    defined = [made.name(n, target) for n in ("E_gen=new", "E_gen new", "A1", "R1C1", "9lives", "世界")]
+    target = workbook.sheets["Message"].at(0, 0)
+    defined = [workbook.name(n, target) for n in ("E_gen=new", "E_gen new", "A1", "R1C1", "9lives", "世界")]
     assert defined == ["E_gen_new", "E_gen_new_2", "_A1", "_R1C1", "_9lives", "__"]
-    assert set(openpyxl.load_workbook(io.BytesIO(made.bytes())).defined_names) == set(defined)
+    assert set(openpyxl.load_workbook(io.BytesIO(workbook.bytes())).defined_names) == set(defined)
 
 
 def test_references_quote_the_sheet() -> None:
-    made = book()
-    sheet = made.sheet("it's")
+    workbook = book()
+    sheet = workbook.sheet("it's")
     assert (sheet.at(3, 1), sheet.span(3, 1, 8, 27)) == ("'it''s'!$B$4", "'it''s'!$B$4:$AB$9")
     assert (cell(3, 1), literal('a"b')) == ("B4", '"a""b"')
 
 
 def test_student_s_t_of_any_degrees_of_freedom() -> None:
     """TINV and TDIST cut 2.47 degrees of freedom down to 2, which makes 4.30 of 3.61."""
-    made = book()
-    sheet = made.sheet("S")
+    workbook = book()
+    sheet = workbook.sheet("S")
     for row, df in enumerate((1, 1.3, 2.47, 3.9, 10, 29.3, 998.7, 1e6)):
         sheet.number(row, 0, df)
         for column, confidence in enumerate((0.5, 0.95, 0.999), 1):
@@ -88,20 +88,20 @@ def test_student_s_t_of_any_degrees_of_freedom() -> None:
             sheet.number(row + 20, column, t)
             p = float(2 * stats.t.sf(abs(t), df))
             sheet.formula(row, column, f"={t_two_sided(cell(row + 20, column), cell(row, 0))}", p)
-    data = made.bytes()
+    data = workbook.bytes()
     assert list(disagreements(data, recalculated([data])[0])) == []
 
 
 def test_numbers_that_are_none() -> None:
-    made = book()
-    sheet = made.sheet("S")
+    workbook = book()
+    sheet = workbook.sheet("S")
     for column, value in enumerate((None, math.nan, math.inf, 0.1 + 0.2)):
         sheet.number(0, column, value)
     with pytest.raises(ValueError, match="inf"):
         sheet.formula(1, 0, "=1/0", math.inf)
     with pytest.raises(ValueError, match="characters"):
         sheet.formula(1, 0, "=" + "1+" * 5000 + "1", 1.0)
-    assert values(made.bytes())["S"] == {"C1": "∞", "D1": pytest.approx(0.3)}
+    assert values(workbook.bytes())["S"] == {"C1": "∞", "D1": pytest.approx(0.3)}
 
 
 def test_a_sheet_that_is_too_small_says_what_to_do() -> None:
@@ -111,7 +111,7 @@ def test_a_sheet_that_is_too_small_says_what_to_do() -> None:
 
 
 def test_the_same_content_gives_the_same_bytes_and_fixed_text_is_translated() -> None:
-    def made() -> bytes:
+    def workbook() -> bytes:
         shouting = Book(message("A title"), "no date", lambda text: text.upper())
         sheet = shouting.sheet(message("Sheet"))
         sheet.heads(0, [Head(message("head"), "s", 12), Head("as it stands")])
@@ -122,8 +122,8 @@ def test_the_same_content_gives_the_same_bytes_and_fixed_text_is_translated() ->
         sheet.place(chart, 5, 5)
         return shouting.bytes()
 
-    assert made() == made()
-    assert values(made())["SHEET"] == {"A1": "HEAD\ns", "B1": "as it stands", "B2": 2.5}
+    assert workbook() == workbook()
+    assert values(workbook())["SHEET"] == {"A1": "HEAD\ns", "B1": "as it stands", "B2": 2.5}
 
 
 @pytest.mark.parametrize(

@@ -49,12 +49,12 @@ def fleet(root: Path) -> Path:
         hosts |= {HOSTILE: {"gen": gen}} if gen == "newer" else {}
         measured: dict[tuple[str, Bench], Sequence[float]] = {}
         for k, host in enumerate(hosts):
-            own = math.exp(rng.gauss(0, 0.03))
+            host_effect = math.exp(rng.gauss(0, 0.03))
 
             def some(
-                base: float, power: float, count: int = 4, own: float = own, factor: float = factor
+                base: float, power: float, count: int = 4, host_effect: float = host_effect, factor: float = factor
             ) -> list[float]:
-                return [base * factor**power * own * math.exp(rng.gauss(0, 0.01)) for _ in range(count)]
+                return [base * factor**power * host_effect * math.exp(rng.gauss(0, 0.01)) for _ in range(count)]
 
             measured |= {(host, TRIAD): some(2e11, 0.9), (host, MCF): some(210, 1), (host, IOPS): some(3e5, 0.4, 5)}
             measured |= {(host, NULL): some(9e-8, -0.3)}
@@ -80,21 +80,21 @@ def fleet(root: Path) -> Path:
     before = {f"p{k}": {"gen": "before"} for k in range(4)}
     ids = {host: f"id-{host}" for host in before}
     for name, gen, factor in (("20261106T000000-b", "before", 1.0), ("20261107T000000-a", "after", 1.07)):
-        there = {h: {"gen": gen} for h in before if (h, gen) != ("p3", "after")}
+        labels_of = {h: {"gen": gen} for h in before if (h, gen) != ("p3", "after")}
         runs = {
             (h, b): [base * factor * (1 + 0.1 * k) * math.exp(rng.gauss(0, 0.01)) for _ in range(3)]
-            for k, h in enumerate(there)
+            for k, h in enumerate(labels_of)
             for b, base in ((TRIAD, 2e11), (COPY, 1.7e11), (MCF, 200))
             if (h, b, gen) != ("p2", MCF, "after")
         }
-        record(root, name, there, runs, ids=ids)
+        record(root, name, labels_of, runs, ids=ids)
     return root
 
 
 def report(
-    root: Path, base: str | None, candidates: Sequence[str], language: Language | None = None, **asked: Any
+    root: Path, base: str | None, candidates: Sequence[str], language: Language | None = None, **options: Any
 ) -> Report:
-    found = comparing.compare(comparing.Question(root, base, candidates, **asked), values=True)
+    found = comparing.compare(comparing.Question(root, base, candidates, **options), values=True)
     whole, parts = evidence.gather(root, found, ["fleetmark", "compare"], "2026-11-21T00:00:00Z")
     return of_comparison(found, whole, parts, language)
 
@@ -113,16 +113,16 @@ ASKED: Mapping[str, tuple[str | None, Sequence[str], Mapping[str, Any]]] = {
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = fleet(tmp_path_factory.mktemp("record"))
-    reference.pin(made, "old", "gen=old")
-    return made
+    folder = fleet(tmp_path_factory.mktemp("record"))
+    reference.pin(folder, "old", "gen=old")
+    return folder
 
 
 @pytest.fixture(scope="module")
 def reports(root: Path) -> dict[str, Report]:
-    made = {name: report(root, base, candidates, **asked) for name, (base, candidates, asked) in ASKED.items()}
-    made["shouting"] = report(root, "gen=old", ["gen=new"], Shouting())
-    return made | {"campaign": of_campaign(sample.six()), "one": of_campaign(sample.one())}
+    by_name = {name: report(root, base, candidates, **options) for name, (base, candidates, options) in ASKED.items()}
+    by_name["shouting"] = report(root, "gen=old", ["gen=new"], Shouting())
+    return by_name | {"campaign": of_campaign(sample.six()), "one": of_campaign(sample.one())}
 
 
 class Shouting(Language):
@@ -134,12 +134,12 @@ class Shouting(Language):
 
 @pytest.fixture(scope="module")
 def books(reports: Mapping[str, Report]) -> dict[str, bytes]:
-    made = {name: xlsx.render(r) for name, r in reports.items()}
+    by_name = {name: xlsx.render(r) for name, r in reports.items()}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "LIVE", 10)
         patch.setattr(xlsx, "LIVE", 10)
         patch.setattr(host_tabs, "MOST_SHOWN", 10)
-        return made | {"many": xlsx.render(reports["best"])}
+        return by_name | {"many": xlsx.render(reports["best"])}
 
 
 @lru_cache
@@ -157,7 +157,7 @@ def table(book: bytes, sheet: str) -> tuple[dict[str, str], list[dict[str, Any]]
 
 
 def cell_of(book: bytes, sheet: str, row: Mapping[str, str], head: str) -> str:
-    """The cell under ``head`` in the row whose cells under other heads read as given."""
+    """The cell under ``head`` in the row whose cells under other heads equal ``row``."""
     heads, rows = table(book, sheet)
     for n, cells in enumerate(rows, 5):
         if all(cells.get(heads[name]) == value for name, value in row.items()):
@@ -186,7 +186,7 @@ TITLE = "stream all-cores triad"
 
 
 @pytest.fixture(scope="module")
-def seen(books: Mapping[str, bytes]) -> dict[str, Cells]:
+def libreoffice(books: Mapping[str, bytes]) -> dict[str, Cells]:
     """Every book as LibreOffice works it out, also one with wrong values in it and those with other inputs."""
     changed = {name: edited(books["apart"], changes) for name, changes in edits(books["apart"]).items()}
     every = {**books, **changed, "lie": lied_to(books["apart"])}
@@ -207,26 +207,26 @@ def lied_to(book: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", [*ASKED, "campaign", "one", "many", "shouting"])
 def test_recalculated_agrees_with_python_on_every_formula_cell(
-    name: str, books: Mapping[str, bytes], seen: Mapping[str, Cells]
+    name: str, books: Mapping[str, bytes], libreoffice: Mapping[str, Cells]
 ) -> None:
     assert sum(map(len, formulas(books[name]).values())) > 90
-    assert list(disagreements(books[name], seen[name])) == []
+    assert list(disagreements(books[name], libreoffice[name])) == []
 
 
-def test_the_recalculation_is_real(books: Mapping[str, bytes], seen: Mapping[str, Cells]) -> None:
+def test_the_recalculation_is_real(books: Mapping[str, bytes], libreoffice: Mapping[str, Cells]) -> None:
     cell = cell_of(books["apart"], "Classes", {"candidate": "gen=new", "class": "cpu-int"}, "one is worth")
     assert values(lied_to(books["apart"]))["Classes"][cell] == 123.456
-    assert list(disagreements(books["apart"], seen["lie"])) == []
+    assert list(disagreements(books["apart"], libreoffice["lie"])) == []
 
 
 @pytest.mark.parametrize("name", [*ASKED])
 def test_headlines_and_benchmarks_are_those_of_the_planner(
-    name: str, reports: Mapping[str, Report], books: Mapping[str, bytes], seen: Mapping[str, Cells]
+    name: str, reports: Mapping[str, Report], books: Mapping[str, bytes], libreoffice: Mapping[str, Cells]
 ) -> None:
-    found = reports[name].comparison
-    assert found is not None
-    told = 0
-    for candidate in found.candidates:
+    comparison = reports[name].comparison
+    assert comparison is not None
+    checked = 0
+    for candidate in comparison.candidates:
         for class_, e in candidate.classes.items():
             rows = [("Classes", {"candidate": candidate.title, "class": class_}, "one is worth", e.ratio)]
             if e.work:
@@ -243,10 +243,10 @@ def test_headlines_and_benchmarks_are_those_of_the_planner(
                 )
                 for at, value in zip((head, "from", "to", "p", "verdict"), expected, strict=True):
                     cell = cell_of(books[name], sheet, row, at)
-                    shown = seen[name][sheet].get(cell)
+                    shown = libreoffice[name][sheet].get(cell)
                     assert shown == (pytest.approx(value, rel=1e-9, abs=1e-12) if isinstance(value, float) else value)
-                    told += value is not None
-    assert told > 10
+                    checked += value is not None
+    assert checked > 10
 
 
 def test_means_are_formulas_over_the_measurements(books: Mapping[str, bytes]) -> None:
@@ -263,34 +263,34 @@ def test_means_are_formulas_over_the_measurements(books: Mapping[str, bytes]) ->
 
 
 def test_a_changed_weight_changes_the_headline_as_the_planner_would(
-    reports: Mapping[str, Report], books: Mapping[str, bytes], seen: Mapping[str, Cells]
+    reports: Mapping[str, Report], books: Mapping[str, bytes], libreoffice: Mapping[str, Cells]
 ) -> None:
     sides = reports["apart"].sides
     e = reports["apart"].comparison.candidates[0].classes["mem-bw"]  # type: ignore[union-attr]
-    a, b = (sides[t].means[[*e.wanted]] for t in ("gen=old", "gen=new"))
-    expected = compare(a, b, weights={**e.wanted, TITLE: 9.0}).ratio
+    a, b = (sides[t].means[[*e.all_weights]] for t in ("gen=old", "gen=new"))
+    expected = compare(a, b, weights={**e.all_weights, TITLE: 9.0}).ratio
     assert expected is not None and e.ratio is not None and abs(expected.value / e.ratio.value - 1) > 0.01
-    found = classes(books, seen["weights"], "mem-bw")
-    assert found == pytest.approx([expected.value, expected.lo, expected.hi, expected.p], rel=1e-9)
+    headline = classes(books, libreoffice["weights"], "mem-bw")
+    assert headline == pytest.approx([expected.value, expected.lo, expected.hi, expected.p], rel=1e-9)
 
 
-def classes(books: Mapping[str, bytes], seen: Cells, class_: str) -> list[Any]:
+def classes(books: Mapping[str, bytes], libreoffice: Cells, class_: str) -> list[Any]:
     row = {"candidate": "gen=new", "class": class_}
     return [
-        seen["Classes"].get(cell_of(books["apart"], "Classes", row, head))
+        libreoffice["Classes"].get(cell_of(books["apart"], "Classes", row, head))
         for head in ("one is worth", "from", "to", "p")
     ]
 
 
-def test_other_inputs_are_followed(books: Mapping[str, bytes], seen: Mapping[str, Cells]) -> None:
-    before, after = (classes(books, seen[name], "cpu-int") for name in ("apart", "others"))
+def test_other_inputs_are_followed(books: Mapping[str, bytes], libreoffice: Mapping[str, Cells]) -> None:
+    before, after = (classes(books, libreoffice[name], "cpu-int") for name in ("apart", "others"))
     assert after[0] == before[0] and before[1] < after[1] < after[2] < before[2]  # a lower confidence
-    before, after = (classes(books, seen[name], "mem-bw") for name in ("apart", "others"))
+    before, after = (classes(books, libreoffice[name], "mem-bw") for name in ("apart", "others"))
     assert after[0] != before[0]  # another measurement
-    assert classes(books, seen["weights"], "cpu-int") == [None] * 4  # half of the weight is not enough
-    assert classes(books, seen["weights"], "disk") == [None] * 4  # no weight at all
+    assert classes(books, libreoffice["weights"], "cpu-int") == [None] * 4  # half of the weight is not enough
+    assert classes(books, libreoffice["weights"], "disk") == [None] * 4  # no weight at all
     for name in ("weights", "others"):
-        shown = [v for cells in seen[name].values() for v in cells.values() if isinstance(v, str)]
+        shown = [v for cells in libreoffice[name].values() for v in cells.values() if isinstance(v, str)]
         assert not [v for v in shown if v.startswith(("#", "Err:"))], name
 
 
@@ -325,15 +325,15 @@ def test_hostile_text_stays_text(books: Mapping[str, bytes]) -> None:
 def test_too_many_measurements_stand_as_values(books: Mapping[str, bytes]) -> None:
     book = books["many"]
     assert not formulas(book)["Host logs"] and formulas(book)["Benchmarks"] and not formulas(book)["Raw"]
-    told = values(book)
-    assert "measurements.parquet" in told["Raw"]["A2"] and "too many" in told["Per host"]["A2"]
+    sheets = values(book)
+    assert "measurements.parquet" in sheets["Raw"]["A2"] and "too many" in sheets["Per host"]["A2"]
 
 
 def test_fixed_text_is_in_the_readers_language(books: Mapping[str, bytes]) -> None:
-    told = values(books["shouting"])
-    assert set(told) >= {"README", "CONVERSION", "PER HOST"}
-    assert "BETTER" in told["CLASSES"].values() and "better" not in told["CLASSES"].values()
-    assert TITLE in told["BENCHMARKS"].values() and "gen=new" in told["CLASSES"].values()
+    sheets = values(books["shouting"])
+    assert set(sheets) >= {"README", "CONVERSION", "PER HOST"}
+    assert "BETTER" in sheets["CLASSES"].values() and "better" not in sheets["CLASSES"].values()
+    assert TITLE in sheets["BENCHMARKS"].values() and "gen=new" in sheets["CLASSES"].values()
     assert any('"BETTER"' in f for f in formulas(books["shouting"])["CLASSES"].values())
 
 
@@ -343,8 +343,8 @@ def test_a_campaign_of_which_nothing_passed_is_a_workbook_too() -> None:
 
 
 def test_values_of_a_campaign_are_live(books: Mapping[str, bytes], reports: Mapping[str, Report]) -> None:
-    made = formulas(books["campaign"])
-    assert any(f.startswith("=MEDIAN('Raw'") for f in made["Per host"].values())
+    cells = formulas(books["campaign"])
+    assert any(f.startswith("=MEDIAN('Raw'") for f in cells["Per host"].values())
     stats = reports["campaign"].view.stats
     median = stats[(stats["host"] == "ice-a") & (stats["metric"] == "triad")]["value"].iloc[0]
     assert np.isclose([v for v in values(books["campaign"])["Per host"].values() if isinstance(v, float)], median).any()

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import WORK_MIX, Candidate
-from planner.equivalence import LEAST_COVERED, MIX_SENSITIVE, WHOLE, Equivalence, Pairing
+from planner.equivalence import FULLY_COVERED, LEAST_COVERED, MIX_SENSITIVE, Equivalence, Pairing
 from planner.ratio import Ratio
 from reports.comparison.xlsx import ratios
 from reports.comparison.xlsx.grid import FIRST_COLUMN, FIRST_ROW, Grid
@@ -39,14 +39,14 @@ AT = {name: place for place, name in enumerate((*_BEFORE, *_BEHIND))}  # columns
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ClassRow:
     """A line of the tab Classes: a class of one candidate, or its headline for equal work. ``row``: where it stands
     there; ``first``: the row of the tab Weights where its benchmarks begin; ``score``: the row of its hosts' scores.
     """
 
     candidate: Candidate
     class_: str
-    found: Equivalence
+    equivalence: Equivalence
     equal_work: bool
     row: int
     first: int
@@ -54,32 +54,32 @@ class Line:
 
     @property
     def ratio(self) -> Ratio | None:
-        return self.found.work if self.equal_work else self.found.ratio
+        return self.equivalence.work if self.equal_work else self.equivalence.ratio
 
 
-def lines(grid: Grid) -> list[Line]:
+def lines(grid: Grid) -> list[ClassRow]:
     """Every line: candidate by candidate; those without a headline after all others, so that a chart can end there."""
-    made: list[Line] = []
+    rows: list[ClassRow] = []
     first = score = FIRST_ROW
-    for candidate in grid.found.candidates:
-        for name, found in sorted(candidate.classes.items(), key=lambda c: (c[0] != WORK_MIX, c[0])):
+    for candidate in grid.comparison.candidates:
+        for name, equivalence in sorted(candidate.classes.items(), key=lambda c: (c[0] != WORK_MIX, c[0])):
             for equal_work in (False, True) if name == WORK_MIX else (False,):
-                made.append(Line(candidate, name, found, equal_work, 0, first, score))
-                score += 2 if grid.found.pairing is Pairing.SAME_HOSTS else 1  # a row of differences below it
+                rows.append(ClassRow(candidate, name, equivalence, equal_work, 0, first, score))
+                score += 2 if grid.comparison.pairing is Pairing.SAME_HOSTS else 1  # a row of differences below it
             first += len(grid.of(name))
-    made.sort(key=lambda line: line.ratio is None)
-    return [replace(line, row=row) for row, line in enumerate(made, FIRST_ROW)]
+    rows.sort(key=lambda line: line.ratio is None)
+    return [replace(line, row=row) for row, line in enumerate(rows, FIRST_ROW)]
 
 
-def title(line: Line) -> Message | str:
+def title(line: ClassRow) -> Message | str:
     """What a line is called."""
     return message("{class_}, equal work", class_=word(line.class_)) if line.equal_work else word(line.class_)
 
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """What Python finds of a line: share of each benchmark (and that of the candidate's hours, for equal work), logs of
-    their ratios over the hosts that have all (NaN elsewhere), and the hosts' scores (NaN where there is none).
+    """What Python computes for a line: share of each benchmark (and that of the candidate's hours, for equal work),
+    logs of their ratios over the hosts that have all (NaN elsewhere), and the hosts' scores (NaN where there is none).
     """
 
     share: _Logs
@@ -91,51 +91,53 @@ class _Scored:
 
 
 def write(
-    grid: Grid, weights: Sheet, scores: Sheet, logs: Sheet, classes: Sheet, benchmarks: Sheet, own: int
-) -> list[Line]:
+    grid: Grid, weights: Sheet, scores: Sheet, logs: Sheet, classes: Sheet, benchmarks: Sheet, delta_column: int
+) -> list[ClassRow]:
     """The tabs Weights, Host scores and Classes. ``logs`` has the hosts' logs where ``grid`` says; ``benchmarks`` has
-    the log of each benchmark's own ratio in column ``own``, candidate by candidate in the grid's order.
+    the log of each benchmark's own ratio in column ``delta_column``, candidate by candidate in the grid's order.
     """
-    made = lines(grid)
-    for n, candidate in enumerate(grid.found.candidates):
+    rows = lines(grid)
+    for n, candidate in enumerate(grid.comparison.candidates):
         before = n * len(grid.titles)
-        for line in (m for m in made if m.candidate is candidate):
+        for line in (m for m in rows if m.candidate is candidate):
             scored = _scored(grid, line)
             if not line.equal_work:
                 _weights(grid, line, scored, weights, scores, logs, classes)
             _scores(grid, line, scored, weights, scores, logs)
             first, last = (FIRST_ROW + before + place for place in grid.place(line.class_))
-            _class(grid, line, scored, classes, weights, scores, benchmarks.span(first, own, last, own))
-    _heads(grid, weights, scores, classes, made)
-    return made
+            _class(
+                grid, line, scored, classes, weights, scores, benchmarks.span(first, delta_column, last, delta_column)
+            )
+    _heads(grid, weights, scores, classes, rows)
+    return rows
 
 
-def _of(line: Line, grid: Grid) -> tuple[list[float], list[bool]]:
+def _of(line: ClassRow, grid: Grid) -> tuple[list[float], list[bool]]:
     """The weight of each benchmark of the class, and whether it is in the headline."""
-    e, titles = line.found, grid.of(line.class_)
-    wanted = [float(e.wanted.get(t, 0.0)) for t in titles]
-    return wanted, [w > 0 and t in e.each and t not in e.left_out for w, t in zip(wanted, titles, strict=True)]
+    e, titles = line.equivalence, grid.of(line.class_)
+    weights = [float(e.all_weights.get(t, 0.0)) for t in titles]
+    return weights, [w > 0 and t in e.each and t not in e.left_out for w, t in zip(weights, titles, strict=True)]
 
 
-def _scored(grid: Grid, line: Line) -> _Scored:
-    wanted, inside = _of(line, grid)
-    weight = np.where(inside, wanted, 0.0)
+def _scored(grid: Grid, line: ClassRow) -> _Scored:
+    weights, inside = _of(line, grid)
+    weight = np.where(inside, weights, 0.0)
     share = weight / weight.sum() if weight.any() else weight
     titles = list(grid.of(line.class_))
-    x, y = (grid.frames[side][titles].to_numpy(float) for side in (grid.found.baseline, line.candidate.title))
+    x, y = (grid.frames[side][titles].to_numpy(float) for side in (grid.comparison.baseline, line.candidate.title))
     chosen = share > 0
     a, b = (_dot(side, share, chosen) for side in (x, y))
-    there_a, there_b = ~np.isnan(a), ~np.isnan(b)
-    if grid.found.pairing is Pairing.SAME_HOSTS:
-        there_a = there_b = there_a & there_b
+    complete_a, complete_b = ~np.isnan(a), ~np.isnan(b)
+    if grid.comparison.pairing is Pairing.SAME_HOSTS:
+        complete_a = complete_b = complete_a & complete_b
     delta = np.full(len(titles), np.nan)
-    if chosen.any() and there_a.any() and there_b.any():
-        delta[chosen] = y[there_b][:, chosen].mean(axis=0) - x[there_a][:, chosen].mean(axis=0)
+    if chosen.any() and complete_a.any() and complete_b.any():
+        delta[chosen] = y[complete_b][:, chosen].mean(axis=0) - x[complete_a][:, chosen].mean(axis=0)
     hours = np.where(np.isnan(delta), 0.0, share * np.exp(-np.nan_to_num(delta)))
     extra = 0.0
-    if line.found.ratio and line.found.covered < WHOLE:
-        known = delta[chosen] if chosen.sum() > 1 else np.log([r.value for r in line.found.each.values()])
-        extra = (1 - line.found.covered) ** 2 * float(np.var(known, ddof=1))
+    if line.equivalence.ratio and line.equivalence.covered < FULLY_COVERED:
+        logs = delta[chosen] if chosen.sum() > 1 else np.log([r.value for r in line.equivalence.each.values()])
+        extra = (1 - line.equivalence.covered) ** 2 * float(np.var(logs, ddof=1))
     if line.equal_work and hours.any():
         a, b = (_dot(side, hours / hours.sum(), chosen) for side in (x, y))
     return _Scored(share, hours, delta, a, b, extra)
@@ -145,28 +147,28 @@ def _dot(side: _Logs, share: _Logs, chosen: npt.NDArray[np.bool_]) -> _Logs:
     """A score per host, NaN where it has not all that is chosen."""
     if not chosen.any():
         return np.full(len(side), np.nan)
-    made: _Logs = side[:, chosen] @ share[chosen]
-    return made
+    scores: _Logs = side[:, chosen] @ share[chosen]
+    return scores
 
 
 def _none(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def _weights(grid: Grid, line: Line, v: _Scored, sheet: Sheet, scores: Sheet, logs: Sheet, classes: Sheet) -> None:
+def _weights(grid: Grid, line: ClassRow, v: _Scored, sheet: Sheet, scores: Sheet, logs: Sheet, classes: Sheet) -> None:
     """The benchmarks of a class with their weights, which are inputs."""
-    wanted, _ = _of(line, grid)
-    e, candidate = line.found, line.candidate
+    all_weights, _ = _of(line, grid)
+    e, candidate = line.equivalence, line.candidate
     total = classes.at(line.row, AT["inside"])
-    baseline, other = (grid.hosts(scores, line.score, side) for side in (grid.found.baseline, candidate.title))
+    baseline, other = (grid.hosts(scores, line.score, side) for side in (grid.comparison.baseline, candidate.title))
     mixed = line.class_ == WORK_MIX
-    of_hours = sheet.span(line.first, HOURS, line.first + len(wanted) - 1, HOURS)
+    of_hours = sheet.span(line.first, HOURS, line.first + len(all_weights) - 1, HOURS)
     for n, name in enumerate(grid.of(line.class_)):
         row = line.first + n
         sheet.text(row, CANDIDATE, candidate.title)
         sheet.text(row, CLASS, word(line.class_))
         sheet.text(row, BENCHMARK, name)
-        sheet.number(row, WEIGHT, wanted[n], "0.0000", "input")
+        sheet.number(row, WEIGHT, all_weights[n], "0.0000", "input")
         comparable = name in e.each
         counts = comparable and name not in e.left_out
         sheet.number(row, COUNTED, float(counts), INTEGER, "input" if comparable else "value")
@@ -176,15 +178,15 @@ def _weights(grid: Grid, line: Line, v: _Scored, sheet: Sheet, scores: Sheet, lo
         weight, counted, share, delta = (cell(row, c) for c in (WEIGHT, COUNTED, SHARE, DELTA))
         sheet.formula(row, SHARE, f"=IF(AND({counted}=1,{weight}>0),{weight}/{total},0)", v.share[n], PERCENT)
         at = grid.row(name)
-        a, b = (grid.hosts(logs, at, side) for side in (grid.found.baseline, candidate.title))
-        mean = _mean_over(grid.found.pairing, a, b, baseline, other)
+        a, b = (grid.hosts(logs, at, side) for side in (grid.comparison.baseline, candidate.title))
+        mean = _mean_over(grid.comparison.pairing, a, b, baseline, other)
         sheet.formula(row, DELTA, f'=IF(OR({share}=0,{mean[0]}=0,{mean[1]}=0),"",{mean[2]})', _none(v.delta[n]), LOG)
         sheet.formula(row, OWN, f'=IF({delta}="","",EXP({delta}))', _none(math.exp(v.delta[n])), RATIO)
         if mixed:
             sheet.formula(row, HOURS, f'=IF({delta}="",0,{share}*EXP(-{delta}))', v.hours[n], "0.0000")
             hours = v.hours[n] / v.hours.sum() if v.hours.any() else 0.0
-            own = cell(row, HOURS)
-            sheet.formula(row, OF_HOURS, f"=IF({own}=0,0,{own}/SUM({of_hours}))", hours, PERCENT)
+            hours_cell = cell(row, HOURS)
+            sheet.formula(row, OF_HOURS, f"=IF({hours_cell}=0,0,{hours_cell}/SUM({of_hours}))", hours, PERCENT)
         sheet.text(row, WHY, candidate.excluded.get(name) or e.left_out.get(name, ""), "note")
 
 
@@ -198,7 +200,7 @@ def _mean_over(pairing: Pairing, a: str, b: str, score_a: str, score_b: str) -> 
     return n_a, n_b, f"SUMPRODUCT(ISNUMBER({score_b})*{b})/{n_b}-SUMPRODUCT(ISNUMBER({score_a})*{a})/{n_a}"
 
 
-def _scores(grid: Grid, line: Line, v: _Scored, weights: Sheet, scores: Sheet, logs: Sheet) -> None:
+def _scores(grid: Grid, line: ClassRow, v: _Scored, weights: Sheet, scores: Sheet, logs: Sheet) -> None:
     """A score per host: its logs weighted, where it has all that have a share."""
     row, last = line.score, line.first + len(grid.of(line.class_)) - 1
     share = weights.span(line.first, SHARE, last, SHARE)
@@ -206,65 +208,67 @@ def _scores(grid: Grid, line: Line, v: _Scored, weights: Sheet, scores: Sheet, l
     scores.text(row, 0, line.candidate.title)
     scores.text(row, 1, title(line))
     scores.text(row, 2, message("score"))
-    for side, values in ((grid.found.baseline, v.a), (line.candidate.title, v.b)):
+    for side, values in ((grid.comparison.baseline, v.a), (line.candidate.title, v.b)):
         for n, value in enumerate(values, grid.first[side]):
             host = grid.benchmarks(logs, line.class_, n)
             complete = f'AND(COUNTIF({share},">0")>0,SUMPRODUCT(({share}>0)*ISNUMBER({host}))=COUNTIF({share},">0"))'
             scores.formula(row, n, f'=IF({complete},SUMPRODUCT({used},{host}),"")', _none(value), LOG)
-    if grid.found.pairing is Pairing.SAME_HOSTS:
+    if grid.comparison.pairing is Pairing.SAME_HOSTS:
         scores.text(row + 1, 0, line.candidate.title)
         scores.text(row + 1, 1, title(line))
         scores.text(row + 1, 2, message("difference"))
-        before = grid.first[grid.found.baseline]
+        before = grid.first[grid.comparison.baseline]
         for n, difference in enumerate(v.b - v.a):
             a, b = cell(row, before + n), cell(row, grid.first[line.candidate.title] + n)
-            there = f'IF(AND(ISNUMBER({a}),ISNUMBER({b})),{b}-{a},"")'
-            scores.formula(row + 1, grid.first[line.candidate.title] + n, f"={there}", _none(difference), LOG)
+            formula = f'=IF(AND(ISNUMBER({a}),ISNUMBER({b})),{b}-{a},"")'
+            scores.formula(row + 1, grid.first[line.candidate.title] + n, formula, _none(difference), LOG)
 
 
-def _class(grid: Grid, line: Line, v: _Scored, sheet: Sheet, weights: Sheet, scores: Sheet, own: str) -> None:
-    """The headline of a class: its ratio and interval out of the hosts' scores."""
-    row, e, ratio = line.row, line.found, line.ratio
+def _class(
+    grid: Grid, line: ClassRow, v: _Scored, sheet: Sheet, weights_tab: Sheet, scores: Sheet, deltas: str
+) -> None:
+    """The headline of a class: its ratio and interval, from the hosts' scores."""
+    row, e, ratio = line.row, line.equivalence, line.ratio
     last = line.first + len(grid.of(line.class_)) - 1
     at = {name: cell(row, place) for name, place in AT.items()}
-    w, counted, share, delta, hours = (
-        weights.span(line.first, c, last, c) for c in (WEIGHT, COUNTED, SHARE, DELTA, HOURS)
+    weight_cells, counted, share, delta, hours = (
+        weights_tab.span(line.first, c, last, c) for c in (WEIGHT, COUNTED, SHARE, DELTA, HOURS)
     )
     sheet.text(row, AT["candidate"], line.candidate.title, "strong")
     sheet.text(row, AT["class"], title(line), "strong")
     sheet.text(row, AT["label"], joined([line.candidate.title, title(line)]))
-    wanted, inside = _of(line, grid)
-    chosen = [x for x, counts in zip(wanted, inside, strict=True) if counts]
-    sheet.formula(row, AT["inside"], f"=SUMPRODUCT(({counted}=1)*({w}>0)*{w})", sum(chosen), "0.0000")
-    sheet.formula(row, AT["all"], f"=SUM({w})", sum(wanted), "0.0000")
+    weights, inside = _of(line, grid)
+    chosen = [x for x, counts in zip(weights, inside, strict=True) if counts]
+    sheet.formula(
+        row, AT["inside"], f"=SUMPRODUCT(({counted}=1)*({weight_cells}>0)*{weight_cells})", sum(chosen), "0.0000"
+    )
+    sheet.formula(row, AT["all"], f"=SUM({weight_cells})", sum(weights), "0.0000")
     sheet.formula(row, AT["count"], f'=COUNTIF({share},">0")', len(chosen), INTEGER)
     covered = f"IF({at['all']}=0,0,{at['inside']}/{at['all']})"
-    sheet.formula(row, AT["covered"], f"={covered}", sum(chosen) / sum(wanted) if sum(wanted) else 0.0, PERCENT)
-    _note(line, sheet, at, own)
-    whole = f"{at['covered']}>={WHOLE!r}"
-    spread = f"IF(COUNT({delta})>1,VAR({delta}),IF(COUNT({own})>1,VAR({own}),0))"
+    sheet.formula(row, AT["covered"], f"={covered}", sum(chosen) / sum(weights) if sum(weights) else 0.0, PERCENT)
+    _note(line, sheet, at, deltas)
+    fully_covered = f"{at['covered']}>={FULLY_COVERED!r}"
+    spread = f"IF(COUNT({delta})>1,VAR({delta}),IF(COUNT({deltas})>1,VAR({deltas}),0))"
     no_headline = f'{at["ratio"]}=""'
-    may = f'{_lacking(at, own)}=""'
-    extra = f"=IF({whole},0,IF({may},(1-{at['covered']})^2*{spread},0))"
+    may = f'{_lacking(at, deltas)}=""'
+    extra = f"=IF({fully_covered},0,IF({may},(1-{at['covered']})^2*{spread},0))"
     sheet.formula(row, AT["extra"], extra, v.extra, "0.00E+00")
-    a, b = (grid.hosts(scores, line.score, side) for side in (grid.found.baseline, line.candidate.title))
+    a, b = (grid.hosts(scores, line.score, side) for side in (grid.comparison.baseline, line.candidate.title))
     differences = grid.hosts(scores, line.score + 1, line.candidate.title)
     formulas = ratios.of_scores(
-        a, b, differences, grid.found.pairing, at["extra"], may, f"1/SUM({hours})" if line.equal_work else ""
+        a, b, differences, grid.comparison.pairing, at["extra"], may, f"1/SUM({hours})" if line.equal_work else ""
     )
-    ratios.write(sheet, row, AT, formulas, ratios.worked_out(v.a, v.b, grid.found.pairing, ratio, v.extra))
+    ratios.write(sheet, row, AT, formulas, ratios.worked_out(v.a, v.b, grid.comparison.pairing, ratio, v.extra))
     for name, formula, value in (("lowest", "MIN", e.lowest), ("highest", "MAX", e.highest)):
         sheet.formula(row, AT[name], f'=IF({no_headline},"",EXP({formula}({delta})))', value if ratio else None, RATIO)
-    sides = (("below", f"{at['ratio']}-{at['lo']}"), ("above", f"{at['hi']}-{at['ratio']}"))
-    known = ratio is not None and ratio.lo is not None and ratio.hi is not None
-    for name, formula in sides:
-        end = None
-        if ratio is not None and ratio.lo is not None and ratio.hi is not None:
-            end = ratio.value - ratio.lo if name == "below" else ratio.hi - ratio.value
-        sheet.formula(row, AT[name], f'=IF({at["lo"]}="",0,{formula})', end if known else 0.0, RATIO)
+    below = above = 0.0
+    if ratio and ratio.interval:
+        below, above = ratio.value - ratio.interval[0], ratio.interval[1] - ratio.value
+    sheet.formula(row, AT["below"], f'=IF({at["lo"]}="",0,{at["ratio"]}-{at["lo"]})', below, RATIO)
+    sheet.formula(row, AT["above"], f'=IF({at["lo"]}="",0,{at["hi"]}-{at["ratio"]})', above, RATIO)
     if e.resampled and not line.equal_work:
-        for name, value in zip(("resampled_lo", "resampled_hi"), e.resampled, strict=True):
-            sheet.number(row, AT[name], value, RATIO, "value")
+        sheet.number(row, AT["resampled_lo"], e.resampled.lo, RATIO, "value")
+        sheet.number(row, AT["resampled_hi"], e.resampled.hi, RATIO, "value")
 
 
 _NOTHING = message("no benchmark on both sides")
@@ -273,26 +277,27 @@ _ONE = message("no headline: one benchmark says nothing of those that are not co
 _MIX = message("the mix decides: the headline for equal work differs by more than 5%")
 
 
-def _lacking(at: dict[str, str], own: str, texts: Sequence[str] = ('"x"', '"x"', '"x"')) -> str:
+def _lacking(at: dict[str, str], deltas: str, texts: Sequence[str] = ('"x"', '"x"', '"x"')) -> str:
     """A formula for why there is no headline, empty where there is one."""
     nothing, little, one = texts
-    alone = f'IF(AND({at["covered"]}<{WHOLE!r},COUNT({own})<2),{one},"")'
+    alone = f'IF(AND({at["covered"]}<{FULLY_COVERED!r},COUNT({deltas})<2),{one},"")'
     return f"IF({at['count']}=0,{nothing},IF({at['covered']}<{LEAST_NAME},{little},{alone}))"
 
 
-def why(line: Line) -> Message:
+def why(line: ClassRow) -> Message:
     """Why a line without a ratio has none, as the workbook has it."""
     nothing = not any(
-        w > 0 and t in line.found.each and t not in line.found.left_out for t, w in line.found.wanted.items()
+        w > 0 and t in line.equivalence.each and t not in line.equivalence.left_out
+        for t, w in line.equivalence.all_weights.items()
     )
-    return _NOTHING if nothing else _ONE if line.found.covered >= LEAST_COVERED else _TOO_LITTLE
+    return _NOTHING if nothing else _ONE if line.equivalence.covered >= LEAST_COVERED else _TOO_LITTLE
 
 
-def _note(line: Line, sheet: Sheet, at: dict[str, str], own: str) -> None:
+def _note(line: ClassRow, sheet: Sheet, at: dict[str, str], deltas: str) -> None:
     """Why there is no headline; of the one for equal work, whether it differs from the other."""
     words = sheet.book.words
-    e = line.found
-    formula = _lacking(at, own, [literal(words(t)) for t in (_NOTHING, _TOO_LITTLE, _ONE)])
+    e = line.equivalence
+    formula = _lacking(at, deltas, [literal(words(t)) for t in (_NOTHING, _TOO_LITTLE, _ONE)])
     value = "" if e.ratio else words(why(line))
     if line.equal_work:
         other = cell(line.row - 1, AT["ratio"])
@@ -302,8 +307,8 @@ def _note(line: Line, sheet: Sheet, at: dict[str, str], own: str) -> None:
     sheet.formula(line.row, AT["note"], f"={formula}", value, role="word")
 
 
-def _heads(grid: Grid, weights: Sheet, scores: Sheet, classes: Sheet, made: Sequence[Line]) -> None:
-    baseline = grid.found.baseline
+def _heads(grid: Grid, weights: Sheet, scores: Sheet, classes: Sheet, rows: Sequence[ClassRow]) -> None:
+    baseline = grid.comparison.baseline
     worked = ratios.heads(baseline)
     heads = worked | {
         "candidate": Head(message("candidate"), "", 18),
@@ -324,7 +329,7 @@ def _heads(grid: Grid, weights: Sheet, scores: Sheet, classes: Sheet, made: Sequ
     }
     heads["ratio"] = Head(message("one is worth"), message("× baseline"), 10)
     classes.heads(FIRST_ROW - 1, [heads[name] for name in AT])
-    classes.filtered(FIRST_ROW - 1, FIRST_ROW + len(made) - 1, len(AT), frozen_columns=2)
+    classes.filtered(FIRST_ROW - 1, FIRST_ROW + len(rows) - 1, len(AT), frozen_columns=2)
     mixed = [
         Head(message("candidate's hours for it"), message("per baseline hour"), 14),
         Head(message("share of those hours"), "%", 12),
@@ -341,22 +346,22 @@ def _heads(grid: Grid, weights: Sheet, scores: Sheet, classes: Sheet, made: Sequ
             Head(message("ln ratio over hosts that have all"), "", 14),
             Head(message("ratio"), message("× baseline"), 10),
             Head(message("why it is left out"), "", 50),
-            *(mixed if any(line.equal_work for line in made) else []),
+            *(mixed if any(line.equal_work for line in rows) else []),
         ],
     )
-    last = max((m.first + len(grid.of(m.class_)) for m in made), default=FIRST_ROW) - 1
+    last = max((m.first + len(grid.of(m.class_)) for m in rows), default=FIRST_ROW) - 1
     weights.filtered(FIRST_ROW - 1, last, WHY + 1, frozen_columns=3)
     hosts = [Head(h, side, 14) for side, frame in grid.frames.items() for h in frame.index]
     behind = [Head(message("candidate"), "", 18), Head(message("class"), "", 18), Head("", "", 12), Head("", "", 3)]
     scores.heads(FIRST_ROW - 1, [*behind, *hosts])
-    last = max((m.score for m in made), default=FIRST_ROW) + (grid.found.pairing is Pairing.SAME_HOSTS)
+    last = max((m.score for m in rows), default=FIRST_ROW) + (grid.comparison.pairing is Pairing.SAME_HOSTS)
     scores.filtered(FIRST_ROW - 1, last, FIRST_COLUMN + len(hosts), frozen_columns=FIRST_COLUMN)
 
 
-def forest(sheet: Sheet, made: Sequence[Line], named: Message) -> None:
+def forest(sheet: Sheet, rows: Sequence[ClassRow], named: Message) -> None:
     """Below the table of classes: every headline with its interval. Only the table and this go on paper."""
-    last = max((line.row for line in made if line.ratio), default=0)
-    below = made[-1].row + 3 if made else FIRST_ROW
+    last = max((line.row for line in rows if line.ratio), default=0)
+    below = rows[-1].row + 3 if rows else FIRST_ROW
     if not last:
         sheet.printed(below, len(_BEFORE) - 1)
         return

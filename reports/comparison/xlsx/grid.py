@@ -1,4 +1,4 @@
-"""Where everything stands in a comparison's workbook: a row per benchmark, a column per host, side by side."""
+"""The positions of benchmarks and hosts in a comparison's workbook: a row per benchmark, a column per host."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ FIRST_COLUMN = 4  # of hosts, right of class, benchmark, unit, better
 @dataclass(frozen=True, slots=True)
 class Grid:
     """``titles``: benchmarks by class, then by name, one row each. ``classes``: class to its first and last place
-    among them. ``frames``: side's title to its oriented logs, hosts by benchmarks, as they are compared (shared out
-    where that was asked); ``first``: side's title to the column of its first host.
+    among them. ``frames``: side's title to its oriented logs, hosts by benchmarks, as they are compared (per
+    unit where ``--per`` asks for it); ``first``: side's title to the column of its first host.
     """
 
-    found: Comparison
+    comparison: Comparison
     titles: tuple[str, ...]
     classes: Mapping[str, tuple[int, int]]
     frames: Mapping[str, pd.DataFrame]
@@ -58,31 +58,31 @@ class Grid:
         return FIRST_COLUMN + sum(len(f) for f in self.frames.values())
 
 
-def grid(found: Comparison, sides: Mapping[str, Side]) -> Grid:
+def grid(comparison: Comparison, sides: Mapping[str, Side]) -> Grid:
     """The grid of a comparison of ``sides``, baseline first."""
-    classes = {str(t): str(c) for t, c in found.benchmarks["class"].items()}
+    classes = {str(t): str(c) for t, c in comparison.benchmarks["class"].items()}
     titles = tuple(sorted(classes, key=lambda t: (fmt.natural(classes[t]), fmt.natural(t))))
     places = {
         name: (members[0], members[-1])
         for name, group in groupby(range(len(titles)), key=lambda n: classes[titles[n]])
         if (members := list(group))
     }
-    of = {c.title: c for c in found.candidates}
-    frames = {title: _compared(side, found, of.get(title)) for title, side in sides.items()}
+    candidates = {c.title: c for c in comparison.candidates}
+    frames = {title: _compared(side, comparison, candidates.get(title)) for title, side in sides.items()}
     frames = {t: f.reindex(index=sorted(map(str, f.index), key=fmt.natural)) for t, f in frames.items()}
-    if found.pairing is Pairing.SAME_HOSTS:  # pairs stand at the same place of each side
+    if comparison.pairing is Pairing.SAME_HOSTS:  # pairs have the same position on both sides
         names = sorted({str(h) for f in frames.values() for h in f.index}, key=fmt.natural)
         frames = {t: f.reindex(index=names) for t, f in frames.items()}
     first, column = {}, FIRST_COLUMN
     for title, frame in frames.items():
         first[title] = column
         column += len(frame)
-    return Grid(found, titles, places, {t: f.reindex(columns=list(titles)) for t, f in frames.items()}, first)
+    return Grid(comparison, titles, places, {t: f.reindex(columns=list(titles)) for t, f in frames.items()}, first)
 
 
-def _compared(side: Side, found: Comparison, candidate: Candidate | None) -> pd.DataFrame:
+def _compared(side: Side, comparison: Comparison, candidate: Candidate | None) -> pd.DataFrame:
     """A side's figures without those that are not compared: with a candidate, or with any of them for the baseline."""
-    frame = side.means if side.shared is None else side.shared
-    out = [set(c.excluded) for c in ([candidate] if candidate else found.candidates)]
-    kept = [title for title in frame.columns if title not in set.intersection(*out)]
-    return frame[kept].set_axis(frame.index.map(str))
+    means = side.means if side.shared is None else side.shared
+    excluded = [set(c.excluded) for c in ([candidate] if candidate else comparison.candidates)]
+    titles = [title for title in means.columns if title not in set.intersection(*excluded)]
+    return means[titles].set_axis(means.index.map(str))

@@ -85,7 +85,7 @@ def _head(name: str) -> str:
 
 def logs(grid: Grid, sheet: Sheet, found: Sources, raw_sheet: Sheet | None) -> None:
     """A row per benchmark, a column per host: the mean of its logs, higher is better; live where Raw has the rows."""
-    lower = set(grid.found.benchmarks.index[grid.found.benchmarks["better"] == Better.LOWER])
+    lower = set(grid.comparison.benchmarks.index[grid.comparison.benchmarks["better"] == Better.LOWER])
     for title in grid.titles:
         row = grid.row(title)
         _about(grid, sheet, row, title)
@@ -111,14 +111,14 @@ def figures(grid: Grid, sheet: Sheet, logs_sheet: Sheet) -> None:
         sheet.top(top, shown)
         return
     sheet.top(top, message("Figures keep their base unit; formats scale them."))
-    lower = set(grid.found.benchmarks.index[grid.found.benchmarks["better"] == Better.LOWER])
+    lower = set(grid.comparison.benchmarks.index[grid.comparison.benchmarks["better"] == Better.LOWER])
     for title in grid.titles:
         row = grid.row(title)
         _about(grid, sheet, row, title)
         sign = -1.0 if title in lower else 1.0
         values = {side: frame[title] for side, frame in grid.frames.items()}
         every = [math.exp(sign * v) for of in values.values() for v in of if not math.isnan(v)]
-        form = form_for(every, str(grid.found.benchmarks.loc[title, "unit"]))
+        form = form_for(every, str(grid.comparison.benchmarks.loc[title, "unit"]))
         for side, of in values.items():
             for column, value in enumerate(of, grid.first[side]):
                 if not math.isnan(value):
@@ -128,7 +128,7 @@ def figures(grid: Grid, sheet: Sheet, logs_sheet: Sheet) -> None:
 
 
 def _about(grid: Grid, sheet: Sheet, row: int, title: str) -> None:
-    about = grid.found.benchmarks.loc[title]
+    about = grid.comparison.benchmarks.loc[title]
     sheet.text(row, 0, about["class"])
     sheet.text(row, 1, title, "strong")
     sheet.text(row, 2, about["unit"])

@@ -1,4 +1,4 @@
-"""How the figures of a comparison come about, in the sentences that the page has too."""
+"""How the figures of a comparison are computed, in the same sentences as on the page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from planner.comparison import Comparison
 from planner.equivalence import Pairing
 
 
-def method(found: Comparison) -> Sequence[tuple[Message, Message]]:
+def method(comparison: Comparison) -> Sequence[tuple[Message, Message]]:
     """The name of each rule, and the rule."""
     interval = {
         Pairing.SAME_HOSTS: message("Student's t at 95% on each host's difference between before and after."),
@@ -44,7 +44,7 @@ def method(found: Comparison) -> Sequence[tuple[Message, Message]]:
                 "identical figures do). Classes are mixed only by weights that are given."
             ),
         ),
-        (message("Interval"), interval[found.pairing]),
+        (message("Interval"), interval[comparison.pairing]),
         (
             message("Verdict"),
             message(

@@ -36,7 +36,7 @@ _Logs = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Formulas:
-    """How the parts of a ratio are worked out (without the leading =): hosts counted, the log of the ratio, the
+    """Formulas for the parts of a ratio (without the leading =): hosts counted, the log of the ratio, the
     variances of both means (of the mean difference, in ``var_b``, where there is but one), what is added to them, and
     the ratio where it is not just exp of that log. ``pairing`` as everywhere.
     """
@@ -54,7 +54,7 @@ class Formulas:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The same as Python finds it; None is an empty cell."""
+    """The same as Python computes it; None is an empty cell."""
 
     n_a: int
     n_b: int
@@ -65,7 +65,7 @@ class Values:
     ratio: Ratio | None
 
 
-# In the order in which they stand; the first group is what people ask for, the second how it comes about.
+# In the order of their columns: first the results, then the workings.
 KEYS = ("ratio", "lo", "hi", "p", "verdict")
 WORKINGS = ("n_a", "n_b", "delta", "var_a", "var_b", "se", "df", "t")
 
@@ -113,8 +113,8 @@ def of_scores(
     if pairing is Pairing.SAME_HOSTS:
         n, mean = f"COUNT({differences})", f"AVERAGE({differences})"
         return Formulas(pairing, n, n, mean, "", f"VAR({differences})/{{n_b}}", extra, ratio, only_if)
-    made = _means(a, b, pairing)
-    return Formulas(pairing, made.n_a, made.n_b, made.delta, made.var_a, made.var_b, extra, ratio, only_if)
+    means = _means(a, b, pairing)
+    return Formulas(pairing, means.n_a, means.n_b, means.delta, means.var_a, means.var_b, extra, ratio, only_if)
 
 
 def _means(a: str, b: str, pairing: Pairing) -> Formulas:
@@ -134,9 +134,9 @@ def worked_out(x: _Logs, y: _Logs, pairing: Pairing, ratio: Ratio | None, extra:
         n_a, n_b = len(x), len(y)
         delta = float(y.mean() - x.mean()) if n_a and n_b else None
         var_a, var_b = None if pairing is Pairing.PINNED else _variance(x), _variance(y)
-    known = [v for v in (var_a, var_b) if v is not None]
-    enough = ratio is not None and len(known) == (2 if pairing is Pairing.APART else 1)
-    se = math.sqrt(sum(known) + extra) if enough else None
+    variances = [v for v in (var_a, var_b) if v is not None]
+    enough = ratio is not None and len(variances) == (2 if pairing is Pairing.APART else 1)
+    se = math.sqrt(sum(variances) + extra) if enough else None
     return Values(n_a, n_b, delta if ratio else None, var_a, var_b, se, ratio)
 
 
@@ -147,65 +147,69 @@ def _variance(logs: _Logs) -> float | None:
 
 def write(sheet: Sheet, row: int, at: Mapping[str, int], f: Formulas, v: Values) -> None:
     """KEYS and WORKINGS in the columns ``at``, live."""
-    own = {name: cell(row, column) for name, column in at.items()}
+    cells = {name: cell(row, column) for name, column in at.items()}
 
     def put(name: str, formula: str, value: float | str | None, form: str, role: str = "computed") -> None:
         sheet.formula(row, at[name], f"={formula}", value, form, role)
 
     def filled(formula: str) -> str:
-        return formula.format(**own)
+        return formula.format(**cells)
 
     ratio = v.ratio
     put("n_a", f.n_a, v.n_a, INTEGER)
     put("n_b", f.n_b, v.n_b, INTEGER)
-    put("delta", f'IF(AND({f.only_if},{own["n_a"]}>0,{own["n_b"]}>0),{filled(f.delta)},"")', v.delta, LOG)
+    put("delta", f'IF(AND({f.only_if},{cells["n_a"]}>0,{cells["n_b"]}>0),{filled(f.delta)},"")', v.delta, LOG)
     for name, n, formula, value in (("var_a", "n_a", f.var_a, v.var_a), ("var_b", "n_b", f.var_b, v.var_b)):
         if formula:
-            put(name, f'IF({own[n]}<2,"",{filled(formula)})', value, _SCIENCE)
-    variances = [own[name] for name, formula in (("var_a", f.var_a), ("var_b", f.var_b)) if formula]
-    lacking = ",".join(f'{own[name]}=""' for name in ("delta", *(["var_a"] if f.var_a else []), "var_b"))
+            put(name, f'IF({cells[n]}<2,"",{filled(formula)})', value, _SCIENCE)
+    variances = [cells[name] for name, formula in (("var_a", f.var_a), ("var_b", f.var_b)) if formula]
+    lacking = ",".join(f'{cells[name]}=""' for name in ("delta", *(["var_a"] if f.var_a else []), "var_b"))
     put("se", f'IF(OR({lacking}),"",SQRT({"+".join(variances)}+{f.extra}))', v.se, LOG)
-    put("df", _df(f, own), ratio.df if ratio else None, "0.00")
+    put("df", _df(f, cells), ratio.df if ratio else None, "0.00")
     t = v.delta / v.se if ratio and ratio.df is not None and v.delta is not None and v.se else None
-    put("t", f'IF({own["df"]}="","",{own["delta"]}/{own["se"]})', t, "0.00")
+    put("t", f'IF({cells["df"]}="","",{cells["delta"]}/{cells["se"]})', t, "0.00")
     put(
-        "ratio", f'IF({own["delta"]}="","",{f.ratio or "EXP(" + own["delta"] + ")"})', _of(ratio, "value"), RATIO, "key"
+        "ratio",
+        f'IF({cells["delta"]}="","",{f.ratio or "EXP(" + cells["delta"] + ")"})',
+        _figure(ratio, "value"),
+        RATIO,
+        "key",
     )
-    half = f"{t_quantile(CONFIDENCE_NAME, own['df'])}*{own['se']}"
+    half = f"{t_quantile(CONFIDENCE_NAME, cells['df'])}*{cells['se']}"
     for name, sign in (("lo", "-"), ("hi", "")):
-        end = f"{own['ratio']}*EXP({sign}{half})"
-        put(name, f'IF({own["se"]}="","",IF({own["df"]}="",{own["ratio"]},{end}))', _of(ratio, name), RATIO)
-    certain = f"IF({own['delta']}=0,1,0)"
-    p = t_two_sided(own["t"], own["df"])
-    put("p", f'IF({own["se"]}="","",IF({own["df"]}="",{certain},{p}))', _of(ratio, "p"), P_VALUE)
-    put("verdict", _verdict(sheet.book, own), word(ratio.verdict) if ratio else None, GENERAL, "word")
+        end = f"{cells['ratio']}*EXP({sign}{half})"
+        put(name, f'IF({cells["se"]}="","",IF({cells["df"]}="",{cells["ratio"]},{end}))', _figure(ratio, name), RATIO)
+    certain = f"IF({cells['delta']}=0,1,0)"
+    p = t_two_sided(cells["t"], cells["df"])
+    put("p", f'IF({cells["se"]}="","",IF({cells["df"]}="",{certain},{p}))', _figure(ratio, "p"), P_VALUE)
+    put("verdict", _verdict(sheet.book, cells), word(ratio.verdict) if ratio else None, GENERAL, "word")
 
 
-def _of(ratio: Ratio | None, name: str) -> float | None:
+def _figure(ratio: Ratio | None, name: str) -> float | None:
     return None if ratio is None else getattr(ratio, name)
 
 
-def _df(f: Formulas, own: Mapping[str, str]) -> str:
+def _df(f: Formulas, cells: Mapping[str, str]) -> str:
     """Welch and Satterthwaite's degrees of freedom; those of one sample where there is one."""
-    a, b, n_a, n_b = (own[name] for name in ("var_a", "var_b", "n_a", "n_b"))
+    a, b, n_a, n_b = (cells[name] for name in ("var_a", "var_b", "n_a", "n_b"))
     if f.pairing is Pairing.APART:
-        found = f"({a}+{b})^2/({a}^2/({n_a}-1)+{b}^2/({n_b}-1))"
+        formula = f"({a}+{b})^2/({a}^2/({n_a}-1)+{b}^2/({n_b}-1))"
         # Hosts that are all alike leave no variance to share out: then both sides count the same.
-        found = f"IF({a}+{b}<={NOTHING!r},1/(0.25/({n_a}-1)+0.25/({n_b}-1)),{found})"
+        formula = f"IF({a}+{b}<={NOTHING!r},1/(0.25/({n_a}-1)+0.25/({n_b}-1)),{formula})"
     else:
-        found = f"{n_b}-1"
-    return f'IF({own["se"]}="","",IF({own["se"]}^2<{NOTHING!r},"",{found}))'
+        formula = f"{n_b}-1"
+    return f'IF({cells["se"]}="","",IF({cells["se"]}^2<{NOTHING!r},"",{formula}))'
 
 
-def _verdict(book: Book, own: Mapping[str, str]) -> str:
+def _verdict(book: Book, cells: Mapping[str, str]) -> str:
     better, worse, same, unsure = (literal(book.words(word(v))) for v in VERDICTS)
-    lo, hi = own["lo"], own["hi"]
+    lo, hi = cells["lo"], cells["hi"]
     near_lo, near_hi = f"{lo}>=1-{SAME_NAME}", f"{hi}<=1+{SAME_NAME}"
-    known = (
+    by_interval = (
         f"IF({lo}>1,IF({near_hi},{same},{better}),IF({hi}<1,IF({near_lo},{same},{worse}),"
         f"IF(AND({near_lo},{near_hi}),{same},{unsure})))"
     )
-    return f'IF({own["ratio"]}="","",IF({lo}="",{unsure},{known}))'
+    return f'IF({cells["ratio"]}="","",IF({lo}="",{unsure},{by_interval}))'
 
 
 def paint(sheet: Sheet, first_row: int, last_row: int, column: int) -> None:

@@ -5,7 +5,7 @@ const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const byId = (id) => document.getElementById(id);
 const words = JSON.parse(byId("words").textContent);
 const fill = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
-const tell = (text) => { byId("said").textContent = text; };
+const tell = (text) => { byId("status").textContent = text; };
 function make(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
   made.append(...children);
@@ -114,7 +114,7 @@ function units(root) {
   }
 }
 
-// --- Hiding a benchmark: its rows go, in every table; the headlines still count it, and that is said.
+// --- Hiding a benchmark: its rows go, in every table; the headlines still count it, and the status line says so.
 const hidden = new Set();
 let wanted = [];
 function shown(row) {

@@ -12,9 +12,10 @@ from fleetmark.demand import tables
 from fleetmark.demand.tables import NO, YES, Column
 from planner.capacity.question import HOURS
 from planner.capacity.queueing import CAP
+from planner.estimate import CONFIDENCE
 from reports.kit.workbook import Book, Head, Sheet, cell, t_quantile
 from reports.plan.xlsx.layout import HEAD, Block, Places, headed, named
-from reports.plan.xlsx.numbers import BAND, CONFIDENCE, Numbers, interval, quantile
+from reports.plan.xlsx.numbers import BAND, Numbers, quantile
 
 
 def write(book: Book, at: Places, n: Numbers) -> None:
@@ -253,9 +254,9 @@ def _equivalence(book: Book, at: Places, n: Numbers) -> None:
         df = block.near(i, 4)
         return f'IF({df}="",{normal},{t_quantile(confidence, df)})*{block.near(i, 3)}'
 
-    ends = [interval(w.value, w.se, w.df) for w in worths]
-    at.worth_lo.live(lambda i, _: f"={block.near(i, 2)}*EXP(-{reach(i)})", lambda i, _: ends[i][0], "#,##0.0000")
-    at.worth_hi.live(lambda i, _: f"={block.near(i, 2)}*EXP({reach(i)})", lambda i, _: ends[i][1], "#,##0.0000")
+    estimates = [w.estimate for w in worths]
+    at.worth_lo.live(lambda i, _: f"={block.near(i, 2)}*EXP(-{reach(i)})", lambda i, _: estimates[i].lo, "#,##0.0000")
+    at.worth_hi.live(lambda i, _: f"={block.near(i, 2)}*EXP({reach(i)})", lambda i, _: estimates[i].hi, "#,##0.0000")
     yes, no = (book.words(t) for t in (message("as planned"), message("edited")))
     for i, (s, w) in enumerate(at.pairs_of_worth):
         row = block.row + i

@@ -9,7 +9,7 @@ from fleetmark.demand import tables
 from reports.kit.workbook import Book, Head, cell
 from reports.plan.xlsx.inputs import columns_at
 from reports.plan.xlsx.layout import Block, Places, headed, named, right_aligned
-from reports.plan.xlsx.numbers import Floats, Numbers, interval, servers_for
+from reports.plan.xlsx.numbers import Floats, Numbers, servers_for
 from reports.plan.xlsx.plan import figure
 
 _WORK, _COUNT, _SHARE = "#,##0.##;-#,##0.##;0", "#,##0", "0.0%"
@@ -244,7 +244,7 @@ def _scenarios(book: Book, at: Places, n: Numbers) -> None:
         for j, s in enumerate(able):
             line = head + 3 + j
             worth = n.question.skus[s].worth[w]
-            lo, hi = interval(worth.value, worth.se, worth.df)
+            lo, hi = worth.estimate.interval or (worth.value, worth.value)
             k = at.worth_row(s, w)
             sheet.text(line, 0, s, "strong")
             sheet.text(line, 1, message("servers"))

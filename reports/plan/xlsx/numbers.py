@@ -23,7 +23,6 @@ from reports.plan.view import years
 Floats = npt.NDArray[np.float64]
 
 BAND = (0.05, 0.95)  # quantiles of the demand in charts
-CONFIDENCE = 0.95  # of an equivalence's interval
 
 
 def servers_for(demand: float, each: float) -> int:
@@ -34,12 +33,6 @@ def servers_for(demand: float, each: float) -> int:
 def quantile(point: float, sigma: float, share: float) -> float:
     """A quantile of a log-normal demand with median ``point``."""
     return float(point * math.exp(stats.norm.ppf(share) * sigma))
-
-
-def interval(value: float, se: float, df: float) -> tuple[float, float]:
-    """The 95% interval of a worth: exp(ln value ± t se)."""
-    reach = math.exp(float(stats.t.ppf((1 + CONFIDENCE) / 2, df)) * se)
-    return value / reach, value * reach
 
 
 @dataclass(frozen=True)

@@ -160,10 +160,10 @@ def _simulated(sheet: Sheet, n: Numbers, f: Futures, row: int) -> int:
     text = message(
         "In {share} of {n} futures demand is not met (95% interval {lo} to {hi}; seed {seed}); with servers kept to "
         "the workloads that Allocation gives them, in {unshared}.",
-        share=f"{f.shortfall:.1%}",
+        share=f"{f.shortfall.value:.1%}",
         n=f"{f.draws:,}",
-        lo=f"{f.lo:.1%}",
-        hi=f"{f.hi:.1%}",
+        lo=f"{f.shortfall.lo:.1%}",
+        hi=f"{f.shortfall.hi:.1%}",
         seed=f.seed,
         unshared=f"{f.unshared:.1%}",
     )
