@@ -17,7 +17,7 @@ import typer
 from fleetmark import __version__
 from fleetmark.base.errors import CannotKeep, FleetmarkError, LeftOut
 from fleetmark.base.measurement import Status
-from fleetmark.base.terminal import Terminal, guard, whole
+from fleetmark.base.terminal import Terminal, guard
 from fleetmark.cli import plan as cli_plan
 from fleetmark.cli import profile as cli_profile
 from fleetmark.cli import reports as cli_reports
@@ -201,13 +201,14 @@ def import_(
     Examples: fleetmark import mlperf summary_results.json; fleetmark import table figures.csv
     """
     from fleetmark.record import imports as importing
+    from reports.terminal import imports as terminal
 
-    done, failed = importing.files(root, kind, files)
+    imported, failed = importing.files(root, kind, files)
     if as_ is Format.JSON:
-        typer.echo(json.dumps(importing.as_json(done), indent=1))
+        typer.echo(json.dumps([i.as_json() for i in imported], indent=1))
     else:
-        for part in importing.said(done):
-            Terminal().print(part, soft_wrap=True)
+        for line in terminal.lines(imported):
+            Terminal().print(line, soft_wrap=True)
     for sentence in failed:
         typer.echo(f"fleetmark: {sentence}", err=True)
     raise typer.Exit(USAGE if failed else OK)
@@ -229,12 +230,8 @@ def predict(
     """
     from fleetmark.verbs import predict as predicting
 
-    found = predicting.predict(root, machine, tuple(target or ()), baseline, family, level)
-    if as_ is Format.JSON:
-        typer.echo(json.dumps([f.as_json() for f in found], indent=1))
-    else:
-        for part in predicting.table(found):
-            Terminal().print(part)
+    predictions = predicting.predict(root, machine, tuple(target or ()), baseline, family, level)
+    predicting.show(predictions, Terminal(), as_ is Format.JSON)
 
 
 references = typer.Typer(help="Pinned reference machines, which scores are against for good.", no_args_is_help=True)
@@ -264,11 +261,7 @@ def reference_list(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
     """
     from fleetmark.verbs import reference
 
-    found = reference.listed(root)
-    if as_ is Format.JSON:
-        typer.echo(json.dumps(found, indent=1))
-    else:
-        Terminal().print(reference.table(found))
+    reference.show(root, Terminal(), as_ is Format.JSON)
 
 
 @app.command()
@@ -291,13 +284,10 @@ def hosts(
 
     console = Terminal(stderr=as_ is Format.JSON)
     with interruptible("nothing was changed anywhere"):
-        asked = (tuple(inventory or ()), limit, suite, _settings(set_ or []), become)
-        found = survey.survey(*asked, work_dir or WORK_DIR, connect_timeout, console)
-    if as_ is Format.JSON:
-        typer.echo(json.dumps([entry.as_json() for entry in found], indent=1))
-    else:
-        console.print(survey.table(found, console.width))
-    raise typer.Exit(OK if all(entry.facts for entry in found) else SOME_FAILED)
+        chosen = (tuple(inventory or ()), limit, suite, _settings(set_ or []), become)
+        entries = survey.survey(*chosen, work_dir or WORK_DIR, connect_timeout, console)
+    survey.show(entries, console, as_ is Format.JSON)
+    raise typer.Exit(OK if all(entry.facts for entry in entries) else SOME_FAILED)
 
 
 @app.command()
@@ -308,16 +298,9 @@ def workloads(
 
     Example: fleetmark workloads fio
     """
-    import workloads as shelf
     from fleetmark.verbs import catalogue
 
-    found = [shelf.load(name)] if name else [shelf.load(n) for n in shelf.names()]
-    if as_ is Format.JSON:
-        docs = [m.model_dump(mode="json", by_alias=True) for m in found]
-        typer.echo(json.dumps(docs[0] if name else docs, indent=1))
-        return
-    for part in catalogue.one(found[0]) if name else catalogue.overview(found):
-        Terminal().print(part)
+    catalogue.show_workloads(name, Terminal(), as_ is Format.JSON)
 
 
 @app.command()
@@ -326,16 +309,9 @@ def campaigns(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
 
     Example: fleetmark campaigns --results /data/fleetmark
     """
-    from fleetmark.record import campaigns as on_record
     from fleetmark.verbs import catalogue
 
-    found = [catalogue.campaign_line(a) for a in on_record.campaigns(root)]
-    if as_ is Format.JSON:
-        typer.echo(json.dumps(found, indent=1))
-    elif found:
-        Terminal().print(catalogue.campaign_table(found))
-    else:
-        Terminal().print(whole(f"no campaigns under {root}; `fleetmark run` makes one, --results looks elsewhere"))
+    catalogue.show_campaigns(root, Terminal(), as_ is Format.JSON)
 
 
 @app.command()

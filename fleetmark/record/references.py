@@ -25,7 +25,7 @@ _ABOUT = ["workload", "case", "metric", "unit", "better", "class", "standing"]
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A pinned machine: ``side`` has one row, ``weights`` the share of each benchmark within its class."""
+    """A pinned machine. ``side`` has one row, ``weights`` the share of each benchmark within its class."""
 
     name: str
     version: int
@@ -34,6 +34,17 @@ class Reference:
     hosts: int
     side: Side
     weights: Mapping[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """What the list of references shows of it."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "created": self.created,
+            "from": self.selector,
+            "hosts": self.hosts,
+            "benchmarks": len(self.side.benchmarks),
+        }
 
 
 def save(root: Path, name: str, side: Side, records: Sequence[Machine], kinds: pd.DataFrame | None = None) -> Reference:
@@ -56,20 +67,20 @@ def save(root: Path, name: str, side: Side, records: Sequence[Machine], kinds: p
         "traits": {key: list(values) for key, values in side.traits.items()},
         "benchmarks": rows,
     }
-    return _made(SHELF.save(root, name, content))
+    return _reference(SHELF.save(root, name, content))
 
 
 def load(root: Path, name: str) -> Reference:
     """The reference ``name`` (its latest version) or ``name@2``. Raises FleetmarkError where there is none."""
-    return SHELF.read(SHELF.find(root, name), _made)
+    return SHELF.read(SHELF.find(root, name), _reference)
 
 
 def references(root: Path) -> list[Reference]:
     """Every version of every reference, by name."""
-    return [SHELF.read(SHELF.path(root, n, v), _made) for n, v in sorted(SHELF.there(root))]
+    return [SHELF.read(SHELF.path(root, n, v), _reference) for n, v in sorted(SHELF.there(root))]
 
 
-def _made(doc: Mapping[str, Any]) -> Reference:
+def _reference(doc: Mapping[str, Any]) -> Reference:
     rows = pd.DataFrame(doc["benchmarks"]).set_index("title")
     sizes = rows.reindex(columns=_SIZES).astype(float)
     title = f"{doc['name']}@{doc['version']}"
