@@ -70,17 +70,17 @@ class Profile:
         """Degrees of freedom of that error."""
         return len(self.machines) - len(self.resources)
 
-    def rates_of(self, given: Mapping[str, float] | None) -> Floats:
+    def rates_of(self, rates: Mapping[str, float] | None) -> Floats:
         """``given`` in the profile's order; the machines' geometric mean where None. Raises FleetmarkError for a rate
         that is absent or not positive.
         """
-        if given is None:
+        if rates is None:
             return np.asarray(np.exp(np.log(self.rates).mean(axis=0)))
-        absent = [r for r in self.resources if r not in given]
+        absent = [r for r in self.resources if r not in rates]
         if absent:
             raise FleetmarkError(f"no rate of {', '.join(absent)}: the profile rests on {', '.join(self.resources)}")
-        _positive({r: given[r] for r in self.resources}, "rate")
-        return np.array([float(given[r]) for r in self.resources])
+        _positive({r: rates[r] for r in self.resources}, "rate")
+        return np.array([float(rates[r]) for r in self.resources])
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,24 +230,24 @@ def _roofline(rates: Floats, times: Floats) -> Floats:
 
 def _left_out(rates: Floats, times: Floats, p: float) -> Floats:
     """ln(predicted / true) of each machine, predicted by a fit to the others."""
-    found = np.empty(len(times))
+    errors = np.empty(len(times))
     for n in range(len(times)):
         others = np.arange(len(times)) != n
         predicted = _times(_fitted(rates[others], times[others], p), rates[n : n + 1], p)[0]
-        found[n] = math.log(predicted / times[n]) if predicted > 0 else math.inf
-    return found
+        errors[n] = math.log(predicted / times[n]) if predicted > 0 else math.inf
+    return errors
 
 
 def _alike(missed: Mapping[float, Floats], p: float) -> list[float]:
     """The other powers whose squared errors exceed those of p by less than the standard error of that difference."""
-    found = []
+    powers = []
     for q, errors in missed.items():
         if q == p or not np.isfinite(errors).all():
             continue
         more = errors**2 - missed[p] ** 2
         if more.mean() <= more.std(ddof=1) / math.sqrt(len(more)) + _SAME**2:
-            found.append(q)
-    return found
+            powers.append(q)
+    return powers
 
 
 def _bootstrap(rates: Floats, times: Floats, seed: int) -> list[tuple[float, Floats]]:
@@ -256,16 +256,16 @@ def _bootstrap(rates: Floats, times: Floats, seed: int) -> list[tuple[float, Flo
     """
     rng = np.random.default_rng(seed)
     count, needed = len(times), rates.shape[1]
-    made: list[tuple[float, Floats]] = []
-    while len(made) < RESAMPLED:
+    resamples: list[tuple[float, Floats]] = []
+    while len(resamples) < RESAMPLED:
         rows = rng.integers(0, count, count)
         if len(np.unique(rows)) < needed:
             continue
         x, y = rates[rows], times[rows]
         fits = [(p, _fitted(x, y, p)) for p in POWERS]
         errors = [float(np.sum(np.log(np.maximum(_times(d, x, p), 1e-300) / y) ** 2)) for p, d in fits]
-        made.append(fits[next(i for i, e in enumerate(errors) if e <= min(errors) + _SAME**2)])
-    return made
+        resamples.append(fits[next(i for i, e in enumerate(errors) if e <= min(errors) + _SAME**2)])
+    return resamples
 
 
 def _intervals(point: Floats, drawn: Sequence[Floats], spread: float) -> list[tuple[float, float]]:
@@ -309,13 +309,13 @@ def _throttle(resources: Sequence[str], demand: Floats, rates: Floats, times: Fl
     """The resource whose throttling to ``THROTTLES``, on a machine like the mean, would make the resources easiest to
     tell apart, and the condition number then.
     """
-    found = []
+    conditions = []
     for i, name in enumerate(resources):
         throttled = np.ones((len(THROTTLES), len(resources)))
         throttled[:, i] = THROTTLES
         design = _design(np.vstack([rates, throttled]), np.append(times, _times(demand, throttled, p)), p)
-        found.append((_condition(design), name))
-    condition, name = min(found)
+        conditions.append((_condition(design), name))
+    condition, name = min(conditions)
     return name, condition
 
 
@@ -392,7 +392,7 @@ def gains(profile: Profile, upgrades: Sequence[Upgrade], rates: Mapping[str, flo
     Raises FleetmarkError for an upgrade of what the profile does not rest on, or by a factor that is not positive.
     """
     before = profile.rates_of(rates)
-    found = []
+    ranked = []
     for u in upgrades:
         for name in u.factors:
             if name not in profile.resources:
@@ -404,5 +404,5 @@ def gains(profile: Profile, upgrades: Sequence[Upgrade], rates: Mapping[str, flo
             _positive({u.name: u.money}, "price")
         after = before * np.array([u.factors.get(r, 1.0) for r in profile.resources])
         ratio = _ratio(profile, before, after, 0.0)
-        found.append(Gain(u, ratio, (ratio.value - 1) / u.money if u.money is not None else None))
-    return sorted(found, key=lambda g: (g.per_money is None, -(g.per_money or 0.0), -g.ratio.value))
+        ranked.append(Gain(u, ratio, (ratio.value - 1) / u.money if u.money is not None else None))
+    return sorted(ranked, key=lambda g: (g.per_money is None, -(g.per_money or 0.0), -g.ratio.value))

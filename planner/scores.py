@@ -36,13 +36,13 @@ def scores(measurements: pd.DataFrame, rules: Mapping[str, Sequence[Rule]]) -> p
     Case: the score's name (geometric) or the case it is of (olympic); metric: ``score``, or the score's name. ``raw``
     is empty: it is in no file. Where a part is missing there is no score.
     """
-    made = [
+    rows = [
         row
-        for workload, own in rules.items()
-        for rule in own
+        for workload, workload_rules in rules.items()
+        for rule in workload_rules
         for row in _MEANS[rule.mean](measurements[measurements["workload"] == workload], rule)
     ]
-    return pd.DataFrame(made, columns=measurements.columns)
+    return pd.DataFrame(rows, columns=measurements.columns)
 
 
 def _geometric(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
@@ -67,9 +67,9 @@ def _olympic(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
         time = dict(zip(group["repeat"], group["value"], strict=True))
         runs = sorted({*time, *lost.get((first["host"], first["case"]), ())})
         benchmark = str(first["case"]).rpartition("/")[2]
-        found = olympic_mean(benchmark, [time.get(r) for r in runs], rule.runs, rule.dropped)
-        if found.mean is not None:
-            yield _row(group, str(first["case"]), rule.name, found.mean)
+        result = olympic_mean(benchmark, [time.get(r) for r in runs], rule.runs, rule.dropped)
+        if result.mean is not None:
+            yield _row(group, str(first["case"]), rule.name, result.mean)
 
 
 def _counting(rows: pd.DataFrame, metric: str) -> pd.DataFrame:

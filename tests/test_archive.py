@@ -36,12 +36,12 @@ def archive(tmp_path: Path) -> Archive:
     "name", ["h1", "../../etc", "a/b", "..", ".", "<script>", "x" * 400, "имя", "a\0b", "-rf", "a b"]
 )
 def test_any_name_is_one_safe_path_component(tmp_path: Path, name: str) -> None:
-    made = safe_name(name)
-    assert "/" not in made
-    assert "\0" not in made
-    assert made not in ("", ".", "..")
-    (tmp_path / made).mkdir()
-    assert (tmp_path / made).parent == tmp_path
+    component = safe_name(name)
+    assert "/" not in component
+    assert "\0" not in component
+    assert component not in ("", ".", "..")
+    (tmp_path / component).mkdir()
+    assert (tmp_path / component).parent == tmp_path
 
 
 def test_names_stay_apart(tmp_path: Path) -> None:
@@ -72,14 +72,14 @@ def test_a_link_is_followed_and_what_is_no_file_stays(tmp_path: Path) -> None:
 def test_a_step_that_comes_twice_is_kept_as_it_first_was(archive: Archive) -> None:
     folder = save_step(archive, "h/1", step(), {"stdout": b"first", "result.json": b"{}"})
     assert save_step(archive, "h/1", step(), {"stdout": b"second", "result.json": b"{}"}) == folder
-    kept = archive.open_raw(folder, "stdout")
-    assert kept
-    with kept:
-        assert kept.read() == b"first"
+    stdout = archive.open_raw(folder, "stdout")
+    assert stdout
+    with stdout:
+        assert stdout.read() == b"first"
     assert archive.tail(folder, "stdout", 3) == b"rst"
     assert archive.open_raw(folder, "absent") is None
-    ((found, what),) = archive.steps()
-    assert (found, what["host"], what["case"]) == (folder, "h/1", "randread-4k-qd1")
+    ((path, what),) = archive.steps()
+    assert (path, what["host"], what["case"]) == (folder, "h/1", "randread-4k-qd1")
 
 
 def test_pairs_and_their_servers_do_not_collide(archive: Archive) -> None:

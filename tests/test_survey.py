@@ -70,9 +70,9 @@ def test_a_host_is_a_line_with_its_cpu_to_be_told(model: str, width: int) -> Non
 
 
 def target(name: str, port: int = 22, proxy: str | None = None, alias: str = "", hashed: bool = False) -> Target:
-    known = alias or (f"[{name}]:{port}" if port != 22 else name)
+    key_name = alias or (f"[{name}]:{port}" if port != 22 else name)
     return Target(
-        name, port, "root", socket.AF_UNSPEC, known, (known,), (), "yes", hashed, (), False, None, proxy, proxy or "", None
+        name, port, "root", socket.AF_UNSPEC, key_name, (key_name,), (), "yes", hashed, (), False, None, proxy, proxy or "", None
     )  # fmt: skip
 
 

@@ -39,14 +39,14 @@ def profile(
 
     if baseline and not machine:
         raise FleetmarkError(f"--baseline {baseline}: against which machines? Name them by --machine gen=turin")
-    wanted = profiling.upgrades(upgrade or ())
-    found = profiling.profile(root, target, resource, select)
-    gains = profiling.gains_of(found, wanted)
-    told = [profiling.foretell(root, found, m, baseline) for m in machine or ()]
+    offered = profiling.upgrades(upgrade or ())
+    profiled = profiling.profile(root, target, resource, select)
+    gains = profiling.gains_of(profiled, offered)
+    predictions = [profiling.predict(root, profiled, m, baseline) for m in machine or ()]
     if save:
-        found = profiling.save(root, save, found)
+        profiled = profiling.save(root, save, profiled)
     if as_ is Format.JSON:
-        typer.echo(profile_terminal.to_json(found, gains, told))
+        typer.echo(profile_terminal.to_json(profiled, gains, predictions))
     else:
-        for part in profile_terminal.show(found, gains, told):
+        for part in profile_terminal.show(profiled, gains, predictions):
             Terminal().print(part)

@@ -63,12 +63,12 @@ def utc(seconds: float | None = None) -> str:
 
 def safe_name(name: str) -> str:
     """``name`` as one path component, reversible by eye; a long one is cut and told apart by a hash."""
-    made = quote(name, safe=" >@+=,:")
-    if made in (".", ".."):
-        made = made.replace(".", "%2E")
-    if len(made.encode()) > 150:
-        made = f"{made[:130]}~{hashlib.sha256(name.encode()).hexdigest()[:12]}"
-    return made
+    component = quote(name, safe=" >@+=,:")
+    if component in (".", ".."):
+        component = component.replace(".", "%2E")
+    if len(component.encode()) > 150:
+        component = f"{component[:130]}~{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+    return component
 
 
 class Archive:
@@ -132,21 +132,21 @@ class Archive:
         """What was asked for. Raises FleetmarkError when the file is absent, broken, or of a later schema."""
         file = self.path / "campaign.json"
         try:
-            asked = decode_json(self._read(file))
-            schema = asked.get("schema") if isinstance(asked, dict) else SCHEMA
+            document = decode_json(self._read(file))
+            schema = document.get("schema") if isinstance(document, dict) else SCHEMA
             if schema != SCHEMA:
                 raise FleetmarkError(
                     f"{self.path}: schema {schema} is not one this version of Fleetmark reads ({SCHEMA})"
                 )
-            CampaignHead.model_validate(asked)
+            CampaignHead.model_validate(document)
         except FileNotFoundError as error:
             raise FleetmarkError(f"{self.path} is no campaign: it has no campaign.json") from error
         except ValidationError as error:
             raise FleetmarkError(f"{file}: damaged ({fault(error)}); restore it, or leave the campaign out") from error
         except (OSError, ValueError) as error:
             raise FleetmarkError(f"{file}: cannot be read: {fault(error)}; restore it, or leave it out") from error
-        found: dict[str, Any] = asked
-        return found
+        campaign: dict[str, Any] = document
+        return campaign
 
     # ------------------------------------------------------------ writing
 
@@ -158,9 +158,9 @@ class Archive:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._journal = os.open(file, _WRITE | os.O_APPEND, PRIVATE_FILE)
             raw = self._read(file)
-            whole = raw.rfind(b"\n") + 1
-            if raw[whole:].startswith(b"{"):  # a crash left half a line, which the next would be glued to
-                os.truncate(self._journal, whole)
+            complete = raw.rfind(b"\n") + 1
+            if raw[complete:].startswith(b"{"):  # a crash left half a line, which the next would be glued to
+                os.truncate(self._journal, complete)
         except BlockingIOError as error:
             raise FleetmarkError(f"campaign {self.id} is being driven by another fleetmark on this machine") from error
         except OSError as error:
@@ -347,8 +347,8 @@ class Archive:
 
     def look_over(self) -> None:
         """Raises FleetmarkError where files are missing or were cut; looks at the ends of them, which takes little."""
-        asked = self.campaign()
-        for host in asked.get("jobs", {}):
+        campaign = self.campaign()
+        for host in campaign.get("jobs", {}):
             for kind in ("facts", "jobs"):
                 file = self.path / kind / f"{safe_name(host)}.json"
                 if (self._head(file), self._tail(file, 2).rstrip()[-1:]) != (b"{", b"}"):
@@ -376,8 +376,8 @@ class Archive:
             read(Job, raw)
         except NoReply as error:
             raise FleetmarkError(f"{self.path / 'jobs' / safe_name(host)}.json: damaged ({error})") from error
-        found: dict[str, Any] = decode_json(raw)
-        return found
+        document: dict[str, Any] = decode_json(raw)
+        return document
 
     def steps(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
         """Every finished step there is raw output of: its folder and what it was.
@@ -417,9 +417,9 @@ class Archive:
 
     def step(self, folder: Path) -> dict[str, Any]:
         """What was to be done in ``folder``. Raises FleetmarkError where step.json is damaged, naming what is wrong."""
-        kept = self._typed(KeptStep, folder / "step.json").root
-        step = asdict(kept)
-        if self.raw_dir(kept.host, step) != folder:
+        archived = self._typed(KeptStep, folder / "step.json").root
+        step = asdict(archived)
+        if self.raw_dir(archived.host, step) != folder:
             raise FleetmarkError(f"{self.named(folder / 'step.json')} cannot be read: it is of another step")
         return step
 

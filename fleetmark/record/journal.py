@@ -68,10 +68,10 @@ def _at_once(archive: Archive) -> _Read | None:
         moment = event_of(lines[-1]).get("t", "")
     except (pa.ArrowException, FleetmarkError, ValueError):
         return None
-    told = table.filter(outcome)
-    some = pc.any(pc.greater(pc.list_value_length(told.column("notes")), 0)).as_py()
-    notes = told.column("notes").to_pylist() if some else [()] * told.num_rows
-    frame = told.drop_columns(["notes"]).to_pandas().assign(notes=pd.Series(notes, dtype=object))[_COLUMNS]
+    outcomes = table.filter(outcome)
+    some = pc.any(pc.greater(pc.list_value_length(outcomes.column("notes")), 0)).as_py()
+    notes = outcomes.column("notes").to_pylist() if some else [()] * outcomes.num_rows
+    frame = outcomes.drop_columns(["notes"]).to_pandas().assign(notes=pd.Series(notes, dtype=object))[_COLUMNS]
     return frame, others, moment
 
 

@@ -77,7 +77,7 @@ def load(root: Path, name: str) -> Reference:
 
 def references(root: Path) -> list[Reference]:
     """Every version of every reference, by name."""
-    return [SHELF.read(SHELF.path(root, n, v), _reference) for n, v in sorted(SHELF.there(root))]
+    return [SHELF.read(SHELF.path(root, n, v), _reference) for n, v in sorted(SHELF.versions(root))]
 
 
 def _reference(doc: Mapping[str, Any]) -> Reference:

@@ -71,14 +71,14 @@ class Telemetry:
     """The hosts while they measured, of as many runs as were read.
 
     ``samples`` has TELEMETRY_COLUMNS, thinned; ``extremes`` EXTREME_COLUMNS, over all samples of a run. Columns are
-    those of the archive, with ``power_w`` for what the host drew. ``read`` runs of ``there``; ``damaged``: files that
-    could not be read.
+    those of the archive, with ``power_w`` for what the host drew. ``read``: of ``available`` runs; ``damaged``: files
+    that could not be read.
     """
 
     samples: pd.DataFrame = field(default_factory=lambda: _no_rows(TELEMETRY_COLUMNS))
     extremes: pd.DataFrame = field(default_factory=lambda: _no_rows(EXTREME_COLUMNS))
     read: int = 0
-    there: int = 0
+    available: int = 0
     damaged: tuple[str, ...] = ()
 
 
@@ -107,10 +107,10 @@ class Results:
 
 def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """``frames`` of the same columns below one another; columns that are categories in all of them stay so."""
-    given = [f for f in frames if not f.empty] or list(frames[:1])
-    if len(given) == 1:
-        return given[0].reset_index(drop=True)
-    coded = [c for c in given[0].columns if all(isinstance(f[c].dtype, pd.CategoricalDtype) for f in given)]
-    made = {c: union_categoricals([f[c] for f in given]) for c in coded}
-    rest = pd.concat([f.drop(columns=coded) for f in given], ignore_index=True)
-    return rest.assign(**made)[list(given[0].columns)]
+    filled = [f for f in frames if not f.empty] or list(frames[:1])
+    if len(filled) == 1:
+        return filled[0].reset_index(drop=True)
+    coded = [c for c in filled[0].columns if all(isinstance(f[c].dtype, pd.CategoricalDtype) for f in filled)]
+    categories = {c: union_categoricals([f[c] for f in filled]) for c in coded}
+    rest = pd.concat([f.drop(columns=coded) for f in filled], ignore_index=True)
+    return rest.assign(**categories)[list(filled[0].columns)]

@@ -44,9 +44,9 @@ class Step:
     @classmethod
     def from_json(cls, doc: Mapping[str, Any]) -> Step:
         """A step as ``jobs/HOST.json`` and ``step.json`` keep it; what else they say is passed over."""
-        known = {f.name: doc[f.name] for f in fields(Step) if f.name in doc}
+        values = {f.name: doc[f.name] for f in fields(Step) if f.name in doc}
         lists = {k: tuple(doc.get(k, ())) for k in ("argv", "files", "exclusive", "headline", "members")}
-        return cls(**{**known, **lists})
+        return cls(**{**values, **lists})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,15 +49,15 @@ def vote(y: Floats, x: Floats, facts: Floats, family: Codes, new_x: Floats, new_
     count = np.bincount(family[full], minlength=groups)
     if np.count_nonzero(count) < max(LEAST_FAMILIES, x.shape[1] + 3 if x.shape[1] > 1 else 0):
         return None
-    own = family[full]
-    w = count[own] ** -0.5
+    family_of_row = family[full]
+    w = count[family_of_row] ** -0.5
     level = x[full].mean(axis=1)
     z = np.column_stack([x[full], facts[full]])
     centre = np.average(z, axis=0, weights=w)
     z = np.column_stack([np.ones(len(z)), z - centre])
     all_of = np.column_stack([z, y[full] - level])
     moments = np.zeros((groups, all_of.shape[1], all_of.shape[1]))
-    np.add.at(moments, own, w[:, None, None] * all_of[:, :, None] * all_of[:, None, :])
+    np.add.at(moments, family_of_row, w[:, None, None] * all_of[:, :, None] * all_of[:, None, :])
     without = np.concatenate([moments.sum(axis=0) - moments, moments.sum(axis=0)[None]])  # each family; the last: none
     families = np.append(count.astype(bool).sum() - count.astype(bool), count.astype(bool).sum()).astype(float)
     slopes, inverse, variance = _ridge(without, families, x.shape[1])
@@ -69,8 +69,8 @@ def vote(y: Floats, x: Floats, facts: Floats, family: Codes, new_x: Floats, new_
 
     new = np.concatenate([[1.0], np.concatenate([new_x, new_facts]) - centre])
     on_record, sd_on_record = np.full(len(y), np.nan), np.full(len(y), np.nan)
-    on_record[full] = level + (z * slopes[own]).sum(axis=1)
-    sd_on_record[full] = sd(z, own)
+    on_record[full] = level + (z * slopes[family_of_row]).sum(axis=1)
+    sd_on_record[full] = sd(z, family_of_row)
     last = np.array([groups])
     return Vote(float(new_x.mean() + new @ slopes[-1]), float(sd(new[None], last)[0]), on_record, sd_on_record)
 
@@ -115,12 +115,12 @@ def join(votes: Sequence[Vote], y: Floats) -> Joined:
 
 
 def _mean(values: Floats, sds: Floats) -> tuple[Floats, Floats, Floats]:
-    there = ~np.isnan(values)
-    weights = np.where(there, np.where(there, sds, 1.0) ** -POWER, 0.0)
+    present = ~np.isnan(values)
+    weights = np.where(present, np.where(present, sds, 1.0) ** -POWER, 0.0)
     with np.errstate(invalid="ignore"):
         shares = weights / weights.sum(axis=0)
-    mean = (shares * np.where(there, values, 0.0)).sum(axis=0)
-    scale = np.sqrt((shares * np.where(there, sds, 0.0) ** 2).sum(axis=0))  # as if all erred together
+    mean = (shares * np.where(present, values, 0.0)).sum(axis=0)
+    scale = np.sqrt((shares * np.where(present, sds, 0.0) ** 2).sum(axis=0))  # as if all erred together
     return mean, scale, shares
 
 
@@ -131,12 +131,12 @@ def reach(errors: Floats, family: Codes, level: float) -> float:
     under the k-th in k / (n + 1) of cases, and it is families that are alike, not machines. Below that: Student's t
     over families.
     """
-    _, own, count = np.unique(family, return_inverse=True, return_counts=True)
+    _, family_of_error, count = np.unique(family, return_inverse=True, return_counts=True)
     families = len(count)
     if level * (1 + 1 / families) > 1 + TINY:
-        square = np.bincount(own, errors**2) / count
+        square = np.bincount(family_of_error, errors**2) / count
         return float(stats.t.ppf((1 + level) / 2, families - 1) * np.sqrt(square.mean()))
     order = np.argsort(np.abs(errors))
-    weight = count[own[order]] ** -0.5
+    weight = count[family_of_error[order]] ** -0.5
     middles = (np.cumsum(weight) - weight / 2) / weight.sum()
     return float(np.interp(level + (level - 0.5) / families, middles, np.abs(errors)[order]))
