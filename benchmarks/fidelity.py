@@ -84,7 +84,7 @@ def _through(
 
 
 def _by_hand(workload: str, metric: str, argv: list[str], serve: Any, env: dict[str, str], place: Path) -> float:
-    (place / "fleetmark.fio").unlink(missing_ok=True)  # laid out anew each time, as Fleetmark does
+    (place / "fleetmark.fio").unlink(missing_ok=True)  # laid out again each time, as Fleetmark does
     server = subprocess.Popen(serve["argv"], stdout=subprocess.DEVNULL) if serve else None
     time.sleep(0.3 if server else 0)
     done = subprocess.run(argv, capture_output=True, cwd=place, env={**env, "PWD": str(place)}, check=True)

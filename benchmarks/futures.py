@@ -3,7 +3,7 @@
 ``python -m benchmarks.futures [--futures 200] [--seeds 3] [--quantile 0.95] [--survive]``. For each seed a question with
 growing, uncertain demand is planned with margins; then futures are drawn that the planning did not see. In each the
 plan either meets every demand in every quarter at the utilisation that its latency target allows, or not. And each
-future is planned again by somebody who knows it: its demands and what servers are worth. The plan's cost is set against
+future is planned again with its demands and the worth of servers known. The plan's cost is set against
 the mean of those.
 """
 
@@ -78,7 +78,7 @@ def question(seed: int, *, quarters: int = 8, survive: bool = False, size: float
 
 
 def foreseen(q: Question, draws: Draws, one: int) -> Question:
-    """The question as somebody would ask it who knows that future."""
+    """The question with that future's demand and worth, without uncertainty."""
     workloads = {
         name: replace(w, point=tuple(draws.demand[one, i].tolist()), sigma=(0.0,) * len(q.periods))
         for i, (name, w) in enumerate(q.workloads.items())
@@ -93,7 +93,7 @@ def foreseen(q: Question, draws: Draws, one: int) -> Question:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """``met``: in how many futures; ``dearer``: the plan's cost over the mean of those who knew, less 1; ``naive``:
+    """``met``: in how many futures; ``dearer``: the plan's cost over the mean cost with the future known, less 1; ``naive``:
     how many the plan without margins meets.
     """
 

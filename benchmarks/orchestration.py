@@ -99,7 +99,7 @@ def _methods(fleet: Fleet) -> dict[str, Callable[[], None]]:
 
 
 def _all(commands: list[list[str]]) -> None:
-    """Run all at once; one that fails ends the benchmark with what it said."""
+    """Run all at once; one that fails ends the benchmark with its output."""
     started = [
         subprocess.Popen(c, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ}) for c in commands
     ]

@@ -1,12 +1,12 @@
-"""What watching a step costs: CPU per sample as a share of one core, beside the bare reading of the same files.
+"""What telemetry of a step costs: CPU per sample as a share of one core, beside the bare reading of the same files.
 
 Run as ``python -m benchmarks.telemetry [--seconds 5]``, on a quiet machine for the smallest figures. CPU time is
 what is counted, so other load matters less than it would to wall time.
 
 files      what one sample reads here; a server with sensors has up to about 40
-bare       pread of those files and nothing else: what the kernel takes to tell
+bare       pread of those files and nothing else: the cost of the kernel
 sample     Sampler.sample(): reading, parsing and keeping
-beside     a whole step of --seconds with one sample a second, everything told from before to after it
+beside     a whole step of --seconds with one sample a second, everything counted from before to after it
 """
 
 from __future__ import annotations

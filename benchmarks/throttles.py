@@ -1,4 +1,4 @@
-"""Whether comparisons find a ratio that is known: SSH hosts throttled to a known share, measured and compared by the real pipeline.
+"""Whether comparisons recover a known ratio: SSH hosts throttled to a known share, measured and compared by the real pipeline.
 
 ``python -m benchmarks.throttles [--runs 20] [cpu] [net] [disk]`` (root; one to two minutes a run and kind).
 Namespace hosts, half of them a side: CPU by a cgroup quota (truth 0.5; fio with its null engine, which moves nothing
@@ -35,7 +35,7 @@ PROGRAM = [sys.executable, "-c", "from fleetmark.cli import main; main()"]
 
 @dataclass(frozen=True)
 class Kind:
-    """What is throttled: the suite that measures it, the metric that tells, and its true ratio."""
+    """What is throttled: the suite that measures it, its metric, and the true ratio."""
 
     suite: str
     only: str

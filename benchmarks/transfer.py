@@ -1,4 +1,4 @@
-"""How well ``planner.predict.transfer`` foretells figures of machines whose whole family it has not seen, on published results.
+"""How well ``planner.predict.transfer`` predicts figures of machines of an unseen family, on published results.
 
 ``python -m benchmarks.transfer [WORD ...]`` prints a row per task (those whose name has one of the words), beside a
 geometric mean of the known ratios and, for CPUs, cores x clock. The tables are found through FLEETMARK_CORPUS.
@@ -103,9 +103,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Figures to be foretold, and from what.
+    """Figures to predict, and from what.
 
-    ``plain``: what the geometric mean works on, where ratios of whole machines would be beside the point.
+    ``plain``: what the geometric mean works on, where ratios of whole machines would not apply.
     """
 
     name: str
@@ -328,7 +328,7 @@ def leave_family_out(
 
 
 def _with_enough(task: Task) -> pd.DataFrame:
-    """The history without machines that have too few figures: they could not be foretold, nor say much."""
+    """The history without machines that have too few figures: they cannot be predicted and add little."""
     history = task.table.history
     return history[history.notna().sum(axis=1) > task.least_known]
 
@@ -343,8 +343,8 @@ def geometric(
     """Errors of: the target's ratio is the geometric mean of the known ratios.
 
     First against one baseline machine of another family: the mean error over those that share the most known figures.
-    Then of the mean prediction over all machines of other families, by the weights of planner.predict.transfer: nobody does that
-    by hand, and it is harder to beat.
+    Then of the mean prediction over all machines of other families, by the weights of planner.predict.transfer: that is
+    not done by hand, and is harder to beat.
     """
     family = np.array([families[str(m)] for m in plain.index])
     row_of = {str(m): i for i, m in enumerate(plain.index)}
@@ -380,7 +380,7 @@ def from_peak(table: Table, cases: pd.DataFrame) -> list[float]:
 
 
 def gain(predicted: pd.DataFrame, rival: str, seed: int = 1) -> tuple[float, float, float]:
-    """The rival's mean error less ours, over families, with its 95% interval: families drawn anew."""
+    """The rival's mean error less ours, over families, with its 95% interval: families resampled."""
     cases = predicted[predicted[rival].notna()]
     per_family = (cases[rival] - cases["ours"]).groupby(cases["family"]).mean().to_numpy()
     drawn = np.random.default_rng(seed).choice(per_family, (RESAMPLED, len(per_family))).mean(axis=1)

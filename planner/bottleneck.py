@@ -3,7 +3,7 @@
 Work of demand d (per unit of work: bytes, operations, seconds of a core) takes tau_i = d_i / R_i on resource i of rate
 R_i, and T = (sum tau_i^p)^(1/p) altogether: p = 1 one after the other, p infinite wholly overlapped (a roofline: the
 slowest resource alone counts). For a given p, c_i = d_i^p is a non-negative least-squares fit of sum c_i R_i^-p / T^p
-to 1, that is to relative errors; p is the one of ``POWERS`` that foretells machines left out best.
+to 1, that is to relative errors; p is the one of ``POWERS`` that best predicts machines left out.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from planner.ratio import CONFIDENCE, Ratio
 Floats = npt.NDArray[np.float64]
 
 POWERS = (1.0, 1.5, 2.0, 4.0, math.inf)
-MOST_CONDITION = 30.0  # Belsley, Kuh and Welsch 1980: from here on columns tell the same story
+MOST_CONDITION = 30.0  # Belsley, Kuh and Welsch 1980: from here on columns carry the same information
 MOST_SPREAD = 0.20  # half the width of a share's interval, from which on it is no attribution
 MOST_ERROR = 0.20  # half the width of a prediction's interval in logs, from which on it is none
 BEYOND = 2.0  # a rate this many times beyond those fitted is out of reach
 RESAMPLED = 400
 THROTTLES = (0.4, 0.5, 0.65, 0.8)  # of a rate: four depths, since one odd machine is absent from a third of resamples
 _TURNS = 50
-_SAME = 1e-6  # log errors that differ by less are equal: the simplest p stands
+_SAME = 1e-6  # log errors that differ by less are equal: the simplest p is taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """What could be bought: ``factors``: resource to what its rate is multiplied by; ``money``: what it costs."""
+    """A possible purchase. ``factors``: resource to what its rate is multiplied by; ``money``: its price."""
 
     name: str
     factors: Mapping[str, float]
@@ -94,7 +94,7 @@ class Upgrade:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """An upgrade and what it gives: ``ratio`` is throughput after over before; ``per_money``: (ratio - 1) / money."""
+    """An upgrade and its effect: ``ratio`` is throughput after over before; ``per_money``: (ratio - 1) / money."""
 
     upgrade: Upgrade
     ratio: Ratio
@@ -153,7 +153,7 @@ def fit(rates: Mapping[str, Mapping[str, float]], times: Mapping[str, float], *,
     demand = _fitted(x, y, p)
     drawn = _bootstrap(x, y, seed)
     shares = sensitivities(demand, np.ones(len(resources)), p)
-    spread = math.sqrt(len(y) / (len(y) - len(resources)))  # a fit is nearer to its own machines than to others
+    spread = math.sqrt(len(y) / (len(y) - len(resources)))  # a fit is closer to its own machines than to others
     ends = _intervals(shares, [sensitivities(d, np.ones(len(resources)), q) for q, d in drawn], spread)
     condition = _condition(_design(x, y, p))
     refused = _refusals(resources, condition, ends)
@@ -182,7 +182,7 @@ def _positive(figures: Mapping[str, float], what: str) -> None:
 
 
 def _fitted(rates: Floats, times: Floats, p: float) -> Floats:
-    """The demand at a given p; a resource that the times do not show gets 0."""
+    """The demand for one p; a resource that does not show in the times gets 0."""
     if math.isinf(p):
         return _roofline(rates, times)
     c, _ = optimize.nnls(_design(rates, times, p), np.ones(len(times)))
@@ -306,8 +306,8 @@ def _refusals(resources: Sequence[str], condition: float, ends: Sequence[tuple[f
 
 
 def _throttle(resources: Sequence[str], demand: Floats, rates: Floats, times: Floats, p: float) -> tuple[str, float]:
-    """The resource whose throttling to ``THROTTLES``, on a machine like the mean, would make the resources easiest to
-    tell apart, and the condition number then.
+    """The resource whose throttling to ``THROTTLES``, on a machine like the mean, would separate the resources best,
+    and the condition number then.
     """
     conditions = []
     for i, name in enumerate(resources):
@@ -342,7 +342,7 @@ def _ratio(profile: Profile, before: Floats, after: Floats, extra: float) -> Rat
 
 
 def _variance(profile: Profile, point: float, drawn: Sequence[float]) -> float:
-    """Of what the bootstrap drew about the point; more by what a fit is nearer to its own machines than to others."""
+    """The variance of the bootstrap's draws about the point, raised because a fit is closer to its own machines."""
     return float(np.mean((np.array(drawn) - point) ** 2)) * len(profile.machines) / profile.df
 
 
@@ -361,7 +361,7 @@ def predicted(profile: Profile, rates: Mapping[str, float]) -> tuple[float, floa
 
 
 def cannot_tell(profile: Profile, rates: Mapping[str, float]) -> str:
-    """Why nothing should be predicted for a machine with these ``rates``; empty where it may."""
+    """Why there is no prediction for a machine with these ``rates``; empty where there is one."""
     x = profile.rates_of(rates)
     low, high = profile.rates.min(axis=0) / BEYOND, profile.rates.max(axis=0) * BEYOND
     out = [n for n, v, a, b in zip(profile.resources, x, low, high, strict=True) if not a <= v <= b]
@@ -385,9 +385,9 @@ def cannot_tell(profile: Profile, rates: Mapping[str, float]) -> str:
 
 
 def gains(profile: Profile, upgrades: Sequence[Upgrade], rates: Mapping[str, float] | None = None) -> list[Gain]:
-    """What each upgrade of a machine with these ``rates`` (None: the geometric mean of those fitted) gives: the most
+    """The gain of each upgrade of a machine with these ``rates`` (None: the geometric mean of those fitted): the most
     per money first, then those without a price, by gain. The intervals are the bootstrap's alone: the same machine
-    before and after shares what the model gets wrong of it.
+    before and after shares the error of the model.
 
     Raises FleetmarkError for an upgrade of what the profile does not rest on, or by a factor that is not positive.
     """

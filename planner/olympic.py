@@ -34,11 +34,6 @@ class Olympic:
     dropped: tuple[int, ...] = ()
     why: str = ""
 
-    @property
-    def compliant(self) -> bool:
-        """Whether number and convergence of the runs are what the rules ask for."""
-        return self.mean is not None
-
 
 def olympic_mean(
     benchmark: str, times: Sequence[float | None], runs: Mapping[str, int], dropped: Mapping[str, int]

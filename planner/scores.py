@@ -1,4 +1,4 @@
-"""Figures over several runs, as a benchmark's owners define them: SPEC's geometric means, MLPerf's olympic means."""
+"""Scores over several runs, as a benchmark's owners define them: SPEC's geometric means, MLPerf's olympic means."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _olympic(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
     }
     for _, group in _counting(rows, rule.metric).groupby([*_SAME, "case"], sort=True):
         if group["repeat"].duplicated().any():
-            continue  # several runs of one repeat: nobody knows which of them belong to the set
+            continue  # several runs of one repeat: which of them belong to the set is unknown
         first = group.iloc[0]
         time = dict(zip(group["repeat"], group["value"], strict=True))
         runs = sorted({*time, *lost.get((first["host"], first["case"]), ())})
@@ -81,7 +81,7 @@ _MEANS = {"geometric": _geometric, "olympic": _olympic}
 
 def _row(parts: pd.DataFrame, case: str, metric: str, value: float) -> dict[str, Any]:
     first = {str(name): value for name, value in parts.iloc[0].items()}
-    standing = max(parts["standing"])  # one part that is an estimate makes the whole one
+    standing = max(parts["standing"])  # one part that is an estimate makes the score one
     return {**first, "case": case, "metric": metric, "labels": "{}", "value": value, "headline": True} | {
         "bits": False,
         "raw": "",

@@ -1,4 +1,4 @@
-"""``fleetmark predict`` over a record of made-up machines: what is foretold, what cannot be told, bad input."""
+"""``fleetmark predict`` over a record of made-up machines: predictions, what cannot be predicted, bad input."""
 
 from __future__ import annotations
 

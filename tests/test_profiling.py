@@ -1,4 +1,4 @@
-"""``fleetmark profile`` over a record of made-up machines: demand found again, foretold machines, refusals, bad input."""
+"""``fleetmark profile`` over a record of made-up machines: demand recovered, predictions, refusals, bad input."""
 
 from __future__ import annotations
 

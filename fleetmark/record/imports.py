@@ -1,10 +1,9 @@
-"""``fleetmark import``: published tables and tidy files, kept beside the campaigns and compared like them.
+"""``fleetmark import``: published tables and tidy files, stored beside the campaigns and compared like them.
 
-imports/ID/import.json           where the rows came from, what was left out and why, machines and their labels
+imports/ID/import.json           source of the rows, what was left out and why, machines and their labels
 imports/ID/measurements.parquet  as a campaign's
 
-``imports/ID`` is what stands for the campaign in selectors. An ID ends in the SHA-256 of the file, so that no file is
-imported twice.
+Selectors use ``imports/ID`` as the campaign. An ID ends in the SHA-256 of the file, so no file is imported twice.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _LARGEST = 1 << 30  # bytes of one file
 
 
 class _Importer(Protocol):
-    """A kind of table: how it is read, and what the labels of its machines mean."""
+    """A kind of table: its reader, and what the labels of its machines mean."""
 
     TRAITS: tuple[str, ...]
     MODEL: tuple[str, ...]
@@ -57,7 +56,7 @@ class Import:
 
     @property
     def campaign(self) -> str:
-        """What stands for its campaign in selectors."""
+        """Its name as a campaign in selectors."""
         return f"{FOLDER}/{self.path.name}"
 
     def labels(self) -> dict[str, int]:
@@ -129,7 +128,7 @@ def _one(root: Path, kind: str, path: Path) -> Import:
 
 
 def _stem(name: str, kind: str) -> str:
-    """What a file is called, as part of an ID: nothing that a selector would take for more than a letter."""
+    """A file's name as part of an ID, without the characters that mean something in a selector."""
     stem = name.removesuffix(".gz").rpartition(".")[0] or name
     return re.sub(r"[^A-Za-z0-9_.]+", "-", stem).strip("-").removeprefix(f"{kind}-")[:60] or "file"
 

@@ -1,4 +1,4 @@
-"""Documents kept by name and version under the results root: a new version never touches an old one.
+"""Documents saved by name and version under the results root: a new version never touches an old one.
 
 ``references/NAME.VERSION.json``, ``profiles/NAME.VERSION.json``.
 """
@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """One kind of document: what it is called (``word``; its folder is the plural), an ``example`` of a name, the
-    command that makes one (``made_by``), and what to do where one is ``damaged``.
+    """One kind of document: its ``word`` (its folder is the plural), an ``example`` of a name, the command that makes
+    one (``made_by``), and what to do where one is ``damaged``.
     """
 
     word: str
@@ -35,7 +35,7 @@ class Shelf:
     damaged: str
 
     def path(self, root: Path, name: str, version: int | str) -> Path:
-        """Where that version lies."""
+        """The path of that version."""
         return root / f"{self.word}s" / f"{name}.{version}.json"
 
     def versions(self, root: Path) -> list[tuple[str, int]]:
@@ -44,7 +44,7 @@ class Shelf:
         return [(m[1], int(m[2])) for m in matches if m]
 
     def save(self, root: Path, name: str, content: Mapping[str, Any]) -> dict[str, Any]:
-        """Keep ``content`` as the next version of ``name``; the whole document. FleetmarkError for a bad name."""
+        """Save ``content`` as the next version of ``name``; the document. Raises FleetmarkError for a bad name."""
         if not _NAME.fullmatch(name):
             raise FleetmarkError(f"{self.word} {name!r}: a name is letters, digits, - and _, such as {self.example}")
         version = 1 + max((v for n, v in self.versions(root) if n == name), default=0)
@@ -56,7 +56,7 @@ class Shelf:
         return doc
 
     def find(self, root: Path, name: str) -> Path:
-        """``name`` (its latest version) or ``name@2``. Raises FleetmarkError where there is none."""
+        """The path of ``name`` (its latest version) or ``name@2``. Raises FleetmarkError where there is none."""
         base, at, version = name.partition("@")
         versions = sorted(v for n, v in self.versions(root) if n == base)
         if not versions or (at and version not in map(str, versions)):
@@ -68,7 +68,7 @@ class Shelf:
         return self.path(root, base, version or versions[-1])
 
     def read(self, path: Path, build: Callable[[Mapping[str, Any]], T]) -> T:
-        """The document at ``path`` as ``made`` takes it. Raises FleetmarkError for a damaged one."""
+        """What ``build`` makes of the document at ``path``. Raises FleetmarkError for a damaged one."""
         try:
             doc = decode_json(path.read_text())
             if doc["schema"] != SCHEMA:

@@ -28,14 +28,14 @@ from planner.capacity.question import Worth
 from planner.comparison import Side
 from planner.ratio import CONFIDENCE
 
-THROTTLE = "throttle"  # the label of a machine that was slowed down on purpose: it is a machine of its own
+THROTTLE = "throttle"  # the label of a machine slowed down on purpose, which counts as a machine of its own
 SHELF = Shelf("profile", "checkout-2026", "fleetmark profile … --save NAME", "fit the profile again")
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource: the pattern over workload/case/metric that says how fast machines are at it, the titles of the
-    benchmarks it took (their geometric mean), and its unit.
+    """A resource: the pattern over workload/case/metric that gives machines' rates, the titles of the benchmarks that
+    match (their geometric mean is the rate), and its unit.
     """
 
     pattern: str
@@ -45,7 +45,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Profiled:
-    """A profile and what it was made of. ``unit``: of the target's throughput, a run's per second where it is a time.
+    """A profile and its inputs. ``unit``: of the target's throughput, runs per second where the target is a time.
 
     ``records``: (campaign, host) of the machines; ``left_out``: machine to why it was not used. ``name`` and
     ``version`` once it is saved.
@@ -67,7 +67,7 @@ def profile(root: Path, target: str, resources: Sequence[str], select: str | Non
     """Fit ``target`` (a pattern over workload/case/metric that one benchmark has) to ``resources`` (``name=pattern``)
     over the machines that ``select`` chooses, all on record where None.
 
-    Raises FleetmarkError for what matches nothing or too much, and where the record is too small for a fit.
+    Raises FleetmarkError for a pattern that matches nothing or too much, and where the record is too small for a fit.
     """
     patterns = _patterns(resources)
     every = pool.machines(root)
@@ -123,7 +123,7 @@ def _patterns(resources: Sequence[str]) -> dict[str, str]:
 
 
 def _names(chosen: Sequence[Machine]) -> dict[tuple[str, str], str]:
-    """What machines go by; one that was throttled is not the machine that it was before."""
+    """(campaign, host) to name; a throttled machine has another name than the same machine at full speed."""
     names = told_apart(chosen)
     for m in chosen:
         if m.labels.get(THROTTLE):
@@ -152,7 +152,7 @@ def _resource(side: Side, name: str, pattern: str) -> Resource:
 
 
 def _rates(side: Side, resources: Mapping[str, Resource]) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
-    """Machine to resource to rate (the geometric mean of its benchmarks), and machines that lack one, with what."""
+    """Machine to resource to rate (the geometric mean of its benchmarks), and machines that lack one, with its name."""
     logs = pd.DataFrame(
         {n: side.means.reindex(columns=list(r.benchmarks)).mean(axis=1, skipna=False) for n, r in resources.items()}
     )
@@ -181,7 +181,7 @@ def rates_of(root: Path, selector: str, resources: Mapping[str, Resource]) -> di
 
 
 def save(root: Path, name: str, profiled: Profiled) -> Profiled:
-    """Keep it under ``name``, as its next version. Raises FleetmarkError for a bad name."""
+    """Save it under ``name``, as its next version. Raises FleetmarkError for a bad name."""
     p = profiled.profile
     content = {
         "target": profiled.target,
@@ -254,7 +254,7 @@ def _profiled(doc: Mapping[str, Any]) -> Profiled:
 
 
 def upgrades(texts: Sequence[str]) -> list[Upgrade]:
-    """``mem=1.2@800`` and its like: resources' factors, and the money it costs. Raises FleetmarkError for others."""
+    """Upgrades such as ``mem=1.2@800``: factors of resources, and the price. Raises FleetmarkError for other text."""
     parsed = []
     for text in texts:
         factors, at, money = text.partition("@")
@@ -270,7 +270,7 @@ def upgrades(texts: Sequence[str]) -> list[Upgrade]:
 
 
 def gains_of(profiled: Profiled, offered: Sequence[Upgrade]) -> list[Gain]:
-    """What upgrades of the mean machine give. Raises FleetmarkError where the profile cannot tell."""
+    """The gains of upgrades of the mean machine. Raises FleetmarkError where the profile makes no attribution."""
     if offered and profiled.profile.refused:
         raise FleetmarkError(
             f"--upgrade: the profile cannot tell what {profiled.target} is short of: {profiled.profile.refused[0]}; "
@@ -300,7 +300,8 @@ class MachinePrediction:
 
 
 def predict(root: Path, profiled: Profiled, selector: str, baseline: str | None = None) -> MachinePrediction:
-    """One machine of those that ``selector`` chooses, by their measured rates; against one of ``baseline`` where given.
+    """A prediction for one of the machines that ``selector`` chooses, from their measured rates; relative to one of
+    ``baseline`` where given.
 
     Its standard error joins the profile's and that of the machines' means. Raises FleetmarkError where no machine has
     the rates.
@@ -338,7 +339,7 @@ class _Spread:
 
 
 def _mean(rates: Mapping[str, Mapping[str, float]], p: Profile) -> tuple[dict[str, float], _Spread]:
-    """The geometric mean of machines' rates, and how unsure what the profile makes of it is because they differ."""
+    """The geometric mean of machines' rates, and the standard error of its prediction, from how they differ."""
     logs = pd.DataFrame(rates).T.map(math.log)
     outputs = [math.log(bottleneck.predicted(p, r)[0]) for r in rates.values()]
     se = float(np.std(outputs, ddof=1)) / math.sqrt(len(outputs)) if len(outputs) > 1 else 0.0
@@ -346,10 +347,10 @@ def _mean(rates: Mapping[str, Mapping[str, float]], p: Profile) -> tuple[dict[st
 
 
 def worth(root: Path, name: str, selector: str, baseline: str | None = None) -> Worth:
-    """What one machine of those ``selector`` chooses is worth by the saved profile ``name`` (``name@2``): in the
+    """The worth of one of the machines that ``selector`` chooses, by the saved profile ``name`` (``name@2``): in the
     target's unit (``load(root, name).unit``), or in machines of ``baseline`` where given.
 
-    Raises FleetmarkError where there is no such profile, or it cannot tell.
+    Raises FleetmarkError where there is no such profile, or it makes no prediction.
     """
     profiled = load(root, name)
     prediction = predict(root, profiled, selector, baseline)

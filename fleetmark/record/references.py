@@ -1,4 +1,4 @@
-"""Pinned reference machines: figures and weights kept by name and version, so that scores never drift.
+"""Pinned reference machines: figures and weights saved by name and version, so that scores do not drift.
 
 ``references/NAME.VERSION.json`` under the results root. A new version never touches an old one.
 """
@@ -19,7 +19,7 @@ from planner.comparison import Side
 from planner.equivalence import pinned_weights
 
 SHELF = Shelf("reference", "icelake-2026", "fleetmark reference save NAME --from gen=…", "pin the reference again")
-_SIZES = ["smallest", "largest"]  # which an older file lacks, as it lacks traits
+_SIZES = ["smallest", "largest"]  # older files lack these, and traits
 _ABOUT = ["workload", "case", "metric", "unit", "better", "class", "standing"]
 
 
@@ -50,7 +50,7 @@ class Reference:
 def save(root: Path, name: str, side: Side, records: Sequence[Machine], kinds: pd.DataFrame | None = None) -> Reference:
     """Pin the mean of ``side``'s machines under ``name``, as its next version. Raises FleetmarkError for a bad name.
 
-    ``kinds``: a row per kind of machine on record, for telling which benchmarks are redundant.
+    ``kinds``: a row per kind of machine on record, which shows what benchmarks are redundant.
     """
     weights = pinned_weights(side.means, side.benchmarks["class"], kinds)
     rows = [

@@ -16,14 +16,14 @@ from fleetmark.record.archive import Archive
 from fleetmark.record.results import EXTREME_COLUMNS, TELEMETRY_COLUMNS, Telemetry, stacked
 
 MOST_RUNS = 300  # whose samples are read, over all campaigns of a report
-MOST_SAMPLES = 120  # kept of each column of a run
+MOST_SAMPLES = 120  # of each column of a run
 _MOST_BYTES = 64 << 20  # of result.json, over all runs of a campaign
 _PLAIN = ("cpu_busy", "cpu_steal", "clock_hz_mean", "clock_hz_min", "temp_c_max")
 _Run = tuple[str, str, str, int]  # host, workload, case, repeat
 
 
 def read(archive: Archive, outcomes: pd.DataFrame, measurements: pd.DataFrame, most: int = MOST_RUNS) -> Telemetry:
-    """The telemetry of at most ``most`` runs that passed, those of headline cases, spread evenly over the hosts of each
+    """The telemetry of at most ``most`` runs of headline cases that passed, spread evenly over the hosts of each
     workload. ``outcomes`` with the column ``subject``."""
     if not (archive.path / "raw").is_dir():
         return Telemetry()
@@ -61,7 +61,7 @@ def read(archive: Archive, outcomes: pd.DataFrame, measurements: pd.DataFrame, m
 
 
 def together(parts: Sequence[Telemetry]) -> Telemetry:
-    """Several campaigns' as one."""
+    """The telemetry of several campaigns as one."""
     return Telemetry(
         stacked([Telemetry().samples, *(p.samples for p in parts)]),
         stacked([Telemetry().extremes, *(p.extremes for p in parts)]),
@@ -72,7 +72,7 @@ def together(parts: Sequence[Telemetry]) -> Telemetry:
 
 
 def _of_headlines(outcomes: pd.DataFrame, measurements: pd.DataFrame) -> pd.DataFrame:
-    """What ran and passed, of the cases that have a headline; of all cases where none has."""
+    """The runs that passed of the cases that have a headline; of all cases where none has."""
     ran = outcomes[(outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")]
     heads = measurements.loc[measurements["headline"].astype(bool), ["workload", "case"]].drop_duplicates()
     cases = {f"{w}\n{str(c).split('/', maxsplit=1)[0]}" for w, c in heads.itertuples(index=False)}
@@ -81,7 +81,7 @@ def _of_headlines(outcomes: pd.DataFrame, measurements: pd.DataFrame) -> pd.Data
 
 
 def _spread(runs: pd.DataFrame, most: int) -> Iterator[tuple[str, str, str, int, str]]:
-    """At most ``most`` of ``runs``: as many of each workload, evenly over its hosts, cases and repeats."""
+    """At most ``most`` of ``runs``: the same number of each workload, evenly over its hosts, cases and repeats."""
     columns = ["host", "workload", "case", "repeat", "subject"]
     order = runs.sort_values(["workload", "host", "case", "repeat", "subject"], kind="stable")[columns]
     share = max(1, most // max(1, order["workload"].nunique()))
@@ -91,7 +91,7 @@ def _spread(runs: pd.DataFrame, most: int) -> Iterator[tuple[str, str, str, int,
 
 
 def _columns(samples: Mapping[str, Sequence[float | None]]) -> dict[str, Sequence[float | None]]:
-    """The columns that are shown; what the host drew as ``power_w``, by the source that ``power`` is measured by."""
+    """The columns that are shown; the host's power as ``power_w``, from its best source."""
     columns = {name: samples[name] for name in _PLAIN if name in samples}
     power = {n.removeprefix("power_w:"): v for n, v in samples.items() if n.startswith("power_w:")}
     packages = [v for n, v in power.items() if n.startswith("package")]

@@ -29,9 +29,9 @@ def survey(
     timeout_s: float,
     console: Console,
 ) -> list[Entry]:
-    """Ask every host; plan the suite on those that answered, running nothing."""
+    """Collect facts from every host; plan the suite on those that answer, running nothing."""
     suite = load_suite(suite_name)
-    settings_of(suite, settings)  # bad settings are refused before any host is asked
+    settings_of(suite, settings)  # bad settings are refused before any host is contacted
     hosts = load_inventory(list(inventory), limit)
     hosts = [replace(h, become=True) for h in hosts] if become else hosts
     with console.status(f"asking {count(len(hosts), 'host')} what {'it is' if len(hosts) == 1 else 'they are'}"):

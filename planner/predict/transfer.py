@@ -1,8 +1,8 @@
 """From a few figures of a new machine to those it was not measured on, by the machines on record.
 
-Every known figure casts a vote: a line from it to the wanted one over the machines that have both (their ratio, and
+Every known figure casts a vote: a line from it to the target over the machines that have both (their ratio, and
 how it drifts with the figure and with facts such as cores); all known figures together cast one more. Votes are
-averaged by how well they have done. The interval comes from the errors made on machines whose whole family was left
+weighted by their past errors. The interval comes from the errors made on machines whose whole family was left
 out, so it holds for a machine of a family that is not on record.
 """
 
@@ -207,7 +207,7 @@ def _prediction(
 
 
 def _beyond(figures: Floats, value: float) -> str:
-    """Why ``value`` says nothing here: it lies far beyond all that is there."""
+    """Why ``value`` cannot be used: it lies far outside ``figures``; empty where it does not."""
     lo, hi = float(figures.min()), float(figures.max())
     if lo - math.log(BEYOND) <= value <= hi + math.log(BEYOND):
         return ""

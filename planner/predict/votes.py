@@ -1,7 +1,7 @@
-"""The arithmetic of a transfer: a line from known figures to the wanted one, lines joined, and how far they err.
+"""The arithmetic of a transfer: a line from known figures to the target, lines joined, and their errors.
 
-Everything is in natural logs. A line says of every machine on record what it would have said had that machine's whole
-family not been there, so that errors are those that a machine of a new family must expect.
+Everything is in natural logs. For every machine on record a line also gives the prediction without that
+machine's family, so that errors are those to expect for a machine of a new family.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from scipy import stats
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
 
-LEAST_FAMILIES = 5  # below it neither a line nor its error is to be trusted
+LEAST_FAMILIES = 5  # with fewer, neither a line nor its error is reliable
 SLOPE = 0.2  # how far from 1 the slope between two benchmarks tends to lie (standard deviation)
-ELASTICITY = 1.0  # the same for what twice the cores, cache or memory do to a figure, from 0
+ELASTICITY = 1.0  # the same for the effect of facts (cores, cache, memory) on a figure, from 0
 FIRST_SD = 1e-3  # of the scatter, before it is known: from below, so that exact data stay exact
-PASSES = 3  # of scatter and shrinkage in turn; they change nothing that can be seen after the second
-LEAST_SD = 0.01  # no line is held to be better than 1%
-POWER = 4  # weights are 1 / sd^4: figures err together, so the best ones count for more than 1 / sd^2 would give them
+PASSES = 3  # of scatter and shrinkage in turn; nothing visible changes after the second
+LEAST_SD = 0.01  # no line is taken to be better than 1%
+POWER = 4  # weights are 1 / sd^4: errors are correlated, so the best figures count for more than 1 / sd^2 gives them
 TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """What one line says of the new machine, and of each machine on record (NaN where it has not what it takes)."""
+    """One line's prediction for the new machine, and for each machine on record (NaN where it lacks a figure)."""
 
     value: float
     sd: float
@@ -39,9 +39,9 @@ class Vote:
 def vote(y: Floats, x: Floats, facts: Floats, family: Codes, new_x: Floats, new_facts: Floats) -> Vote | None:
     """Ridge regression of y - mean(x) on ``x`` and ``facts``: without evidence ratios carry over one to one.
 
-    ``y``: the wanted figure of each machine; ``x``: a row per machine, NaN where there is none; ``facts``: complete;
-    ``family``: 0, 1, ... A family counts as the square root of its machines: they are neither one observation nor as
-    many as there are. None where there are too few families. How strongly slopes are drawn to 1 / len(x) follows from
+    ``y``: the target of each machine; ``x``: a row per machine, NaN where there is none; ``facts``: complete;
+    ``family``: 0, 1, ... A family counts as the square root of its machines: they are neither one observation nor
+    independent ones. None where there are too few families. How strongly slopes are drawn to 1 / len(x) follows from
     the scatter, estimated in turn: exact data are met exactly.
     """
     full = ~np.isnan(x).any(axis=1)
@@ -63,7 +63,7 @@ def vote(y: Floats, x: Floats, facts: Floats, family: Codes, new_x: Floats, new_
     slopes, inverse, variance = _ridge(without, families, x.shape[1])
 
     def sd(rows: Floats, which: Codes) -> Floats:
-        """Scatter, and what the line itself is unsure of at those rows."""
+        """Scatter, and the standard error of the line itself, at those rows."""
         lever = np.einsum("ni,nij,nj->n", rows, inverse[which], rows)
         return np.asarray(np.sqrt(variance[which] * (1 + lever)))
 
@@ -108,7 +108,7 @@ class Joined:
 
 
 def join(votes: Sequence[Vote], y: Floats) -> Joined:
-    """The mean of the votes by precision. A machine on record has those that its figures allow."""
+    """The mean of the votes, weighted by precision. A machine on record has the votes that its figures allow."""
     value, scale, shares = _mean(np.array([[v.value] for v in votes]), np.array([[v.sd] for v in votes]))
     then, its_scale, _ = _mean(np.array([v.on_record for v in votes]), np.array([v.sd_on_record for v in votes]))
     return Joined(float(value[0]), float(scale[0]), shares[:, 0], (y - then) / its_scale)
@@ -120,16 +120,16 @@ def _mean(values: Floats, sds: Floats) -> tuple[Floats, Floats, Floats]:
     with np.errstate(invalid="ignore"):
         shares = weights / weights.sum(axis=0)
     mean = (shares * np.where(present, values, 0.0)).sum(axis=0)
-    scale = np.sqrt((shares * np.where(present, sds, 0.0) ** 2).sum(axis=0))  # as if all erred together
+    scale = np.sqrt((shares * np.where(present, sds, 0.0) ** 2).sum(axis=0))  # as if all errors were correlated
     return mean, scale, shares
 
 
 def reach(errors: Floats, family: Codes, level: float) -> float:
-    """How many scales a prediction interval of ``level`` reaches either way, from errors made on unseen families.
+    """How many scales a prediction interval of ``level`` reaches to each side, from errors on unseen families.
 
-    From families enough (9 for 90%): the conformal quantile of their sizes, by weight; of n alike, the next one stays
-    under the k-th in k / (n + 1) of cases, and it is families that are alike, not machines. Below that: Student's t
-    over families.
+    With enough families (9 for 90%): the conformal quantile of their sizes, by weight; the next of n exchangeable
+    ones is below the k-th in k / (n + 1) of cases, and families are exchangeable, not machines. With fewer: Student's
+    t over families.
     """
     _, family_of_error, count = np.unique(family, return_inverse=True, return_counts=True)
     families = len(count)

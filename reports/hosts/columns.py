@@ -1,4 +1,4 @@
-"""Hosts side by side: those that are configured alike share a column, and what differs is marked."""
+"""Hosts side by side: hosts with the same configuration share a column, and what differs is marked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST = 12  # columns; further configurations are named, not shown
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One fact of one configuration; ``odd`` where most hosts of its generation say something else."""
+    """One fact of one configuration; ``odd`` where most hosts of its generation differ."""
 
     text: str
     odd: bool
@@ -44,9 +44,9 @@ class SideBySide:
 
 
 def side_by_side(hosts: Sequence[HostInfo]) -> SideBySide:
-    """Compare the facts of ``hosts``, which come in the order in which they shall stand."""
+    """Compare the facts of ``hosts``, which are already in their final order."""
     names = [name for name, _, _ in _ROWS]
-    written: list[dict[Hashable, str]] = [{} for _ in _ROWS]  # what hosts share is put into words once
+    written: list[dict[Hashable, str]] = [{} for _ in _ROWS]  # facts that hosts share are formatted once
     alike: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     unseen = []
     for host in hosts:
@@ -205,7 +205,7 @@ def _clock(skew: float | None) -> str:
 
 
 def _memory(size: int | None) -> str:
-    # Hosts alike differ by some pages in what the kernel keeps for itself.
+    # Equal hosts differ by some pages that the kernel reserves.
     return f"{size / 2**30:,.0f} GiB" if size else ""
 
 
@@ -213,7 +213,7 @@ def _itself(text: str | None) -> str | None:
     return text
 
 
-# A row's name, the part of the facts that it tells, and that part in words.
+# A row's name, the part of the facts that it shows, and how that part is written.
 _ROWS: tuple[tuple[str, Callable[[Facts], Hashable], Callable[[Any], str | None]], ...] = (
     (message("Server"), lambda f: (f.vendor, f.product), lambda of: _join(*of)),
     (message("Virtualisation"), lambda f: f.virtualisation, _itself),

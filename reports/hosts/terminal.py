@@ -51,7 +51,7 @@ class Entry:
 
 
 def table(entries: Sequence[Entry], width: int) -> RenderableType:
-    """Hosts that answered with what they are; below, those that did not, and what would be skipped where."""
+    """The facts of hosts that answer; below, the others, and what would be skipped or refused."""
     parts: list[RenderableType] = [_facts_table(entries, width)] if any(e.facts for e in entries) else []
     silent = [e for e in entries if not e.facts]
     if silent:
@@ -143,7 +143,7 @@ def _model(name: str | None) -> str:
 
 
 def _short_model(name: str | None) -> str:
-    """``EPYC 9654`` or ``Xeon 8380``: what tells one model from another, without its maker and its class of price."""
+    """``EPYC 9654`` or ``Xeon 8380``: what identifies a model, without its maker and product line."""
     makers = r"\b(AMD|Intel|ARM|Platinum|Gold|Silver|Bronze|Genuine|with Radeon.*)\b"
     words = re.sub(makers, "", _model(name), flags=re.IGNORECASE).split()
     return " ".join(words[:3]) or "?"

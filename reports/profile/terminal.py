@@ -1,4 +1,4 @@
-"""A workload's profile for a terminal, and as JSON: what it is short of, what more of it gives, what stays unknown."""
+"""A workload's profile for a terminal, and as JSON: what it is short of, what more of it gives, what is unknown."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _resources(profiled: Profiled) -> Table:
 
 
 def _interval(p: Profile, name: str) -> tuple[float, float] | tuple[None, None]:
-    """A share's, None where rates rise and fall together: fits then agree on a share by chance, not by evidence."""
+    """The interval of a share; None where rates rise and fall together, since fits then agree by chance."""
     return p.intervals[name] if p.condition <= MOST_CONDITION else (None, None)
 
 
@@ -95,7 +95,7 @@ def _percent(ends: tuple[float | None, float | None]) -> str:
 
 
 def _work(unit: str) -> str:
-    """What a unit of work of a throughput is called."""
+    """The name of a unit of work of a throughput."""
     return {"1/s": "operation", "B/s": "byte", "FLOP/s": "FLOP"}.get(unit, "unit of score")
 
 
@@ -154,7 +154,7 @@ def _predictions(profiled: Profiled, predictions: Sequence[MachinePrediction]) -
 
 
 def to_json(profiled: Profiled, upgrades: Sequence[Gain], predictions: Sequence[MachinePrediction]) -> str:
-    """The same with every digit; what cannot be told is null, and why stands beside it."""
+    """The same with every digit; what is unknown is null, with the reason beside it."""
     p = profiled.profile
     doc: dict[str, Any] = {
         "target": profiled.target,

@@ -169,7 +169,7 @@ def test_missing_figures() -> None:
 
 
 def test_a_family_never_trains_on_itself() -> None:
-    """Whatever its machines show, what is foretold of them stays; and so does what calibrates the interval."""
+    """Whatever its machines show, their predictions stay the same, and so does what calibrates the interval."""
     history, families = machines(noise=0.05, each=3)
     spoilt = history.copy()
     family = [m for m in history.index if families[str(m)] == "f4"]
