@@ -61,12 +61,12 @@ def record(root: Path, hosts: int, metrics: int, repeats: int) -> Path:
             block = range(first, min(first + BLOCK, hosts))
             many = len(block) * rows
             speed = np.repeat([1.5 if i % 2 else 1.0 for i in block], rows)
-            own = np.repeat(rng.normal(0, 0.02, len(block)), rows)
+            host_effect = np.repeat(rng.normal(0, 0.02, len(block)), rows)
             values = {k: np.tile(v, len(block)) for k, v in of_host.items()}
             values |= {k: pa.repeat(v, many) for k, v in fixed.items()}
             values["host"] = np.repeat([names[i] for i in block], rows)
             level = np.tile((1.0 + metric) * [SCALES[m // 20 % 4] for m in metric], len(block))
-            values["value"] = np.exp(own + rng.normal(0, 0.01, many)) * level * speed
+            values["value"] = np.exp(host_effect + rng.normal(0, 0.01, many)) * level * speed
             out.write_table(pa.table({k: values[k] for k in columns.names}, schema=columns))
     return path
 
@@ -80,15 +80,15 @@ def timed(argv: list[str]) -> tuple[float, float]:
 
 
 def main() -> None:
-    given = [int(a) for a in sys.argv[1:]]
-    hosts, metrics, repeats = given or (10_000, 200, 5)
+    sizes = [int(a) for a in sys.argv[1:]]
+    hosts, metrics, repeats = sizes or (10_000, 200, 5)
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         path = record(root, hosts, metrics, repeats)
         print(f"{hosts} hosts x {metrics} metrics x {repeats} repeats: {path.stat().st_size / 1e6:.0f} MB of Parquet")
         program = [sys.executable, "-c", "from fleetmark.cli import main; main()"]
-        asked = [*program, "compare", "-b", "gen=a", "-c", "gen=b", "--format", "csv", "--results", folder]
-        wall, memory = timed(asked)
+        compare = [*program, "compare", "-b", "gen=a", "-c", "gen=b", "--format", "csv", "--results", folder]
+        wall, memory = timed(compare)
         print(f"fleetmark compare: {wall:.1f} s, {memory:.0f} MB")
         wall, memory = timed([sys.executable, "-c", READ, str(path)])
         print(f"reading five columns with pyarrow: {wall:.1f} s (peak of both {memory:.0f} MB)")

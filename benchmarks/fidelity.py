@@ -35,25 +35,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--only", nargs="+", default=list(CASES))
-    asked = parser.parse_args()
+    options = parser.parse_args()
     print(f"{'workload':<9} {'metric':<10} {'pairs':>5} {'ratio':>7}  {'95% interval':<16} {'CV by hand':>10}")
-    for workload in asked.only:
+    for workload in options.only:
         case, metric, settings = CASES[workload]
         with tempfile.TemporaryDirectory(dir="/var/tmp") as place:
             argv, serve, env = _through(workload, case, metric, settings, Path(place))[1:]
             pairs = []
-            for number in range(asked.pairs):
-                got = {}
-                for way in ("hand", "through") if number % 2 else ("through", "hand"):
-                    if way == "hand":
-                        got[way] = _by_hand(workload, metric, argv, serve, env, Path(place))
+            for number in range(options.pairs):
+                values = {}
+                for method in ("hand", "through") if number % 2 else ("through", "hand"):
+                    if method == "hand":
+                        values[method] = _by_hand(workload, metric, argv, serve, env, Path(place))
                     else:
-                        got[way] = _through(workload, case, metric, settings, Path(place))[0]
-                pairs.append((got["hand"], got["through"]))
+                        values[method] = _through(workload, case, metric, settings, Path(place))[0]
+                pairs.append((values["hand"], values["through"]))
         ratios = sorted(through / hand for hand, through in pairs)
         hand = [h for h, _ in pairs]
-        found = order_interval(len(ratios))
-        interval = f"{ratios[found[0] - 1]:.4f}-{ratios[found[1] - 1]:.4f}" if found else "(too few pairs)"
+        ranks = order_interval(len(ratios))
+        interval = f"{ratios[ranks[0] - 1]:.4f}-{ratios[ranks[1] - 1]:.4f}" if ranks else "(too few pairs)"
         cv = statistics.stdev(hand) / statistics.mean(hand)
         print(
             f"{workload:<9} {metric:<10} {len(pairs):>5} {statistics.median(ratios):7.4f}  {interval:<16} {cv:10.1%}",
@@ -84,7 +84,7 @@ def _through(
 
 
 def _by_hand(workload: str, metric: str, argv: list[str], serve: Any, env: dict[str, str], place: Path) -> float:
-    (place / "fleetmark.fio").unlink(missing_ok=True)  # laid out anew each time, as Fleetmark does
+    (place / "fleetmark.fio").unlink(missing_ok=True)  # laid out again each time, as Fleetmark does
     server = subprocess.Popen(serve["argv"], stdout=subprocess.DEVNULL) if serve else None
     time.sleep(0.3 if server else 0)
     done = subprocess.run(argv, capture_output=True, cwd=place, env={**env, "PWD": str(place)}, check=True)

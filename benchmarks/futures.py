@@ -3,7 +3,7 @@
 ``python -m benchmarks.futures [--futures 200] [--seeds 3] [--quantile 0.95] [--survive]``. For each seed a question with
 growing, uncertain demand is planned with margins; then futures are drawn that the planning did not see. In each the
 plan either meets every demand in every quarter at the utilisation that its latency target allows, or not. And each
-future is planned again by somebody who knows it: its demands and what servers are worth. The plan's cost is set against
+future is planned again with its demands and the worth of servers known. The plan's cost is set against
 the mean of those.
 """
 
@@ -77,8 +77,8 @@ def question(seed: int, *, quarters: int = 8, survive: bool = False, size: float
     )
 
 
-def known(q: Question, draws: Draws, one: int) -> Question:
-    """The question as somebody would ask it who knows that future."""
+def foreseen(q: Question, draws: Draws, one: int) -> Question:
+    """The question with that future's demand and worth, without uncertainty."""
     workloads = {
         name: replace(w, point=tuple(draws.demand[one, i].tolist()), sigma=(0.0,) * len(q.periods))
         for i, (name, w) in enumerate(q.workloads.items())
@@ -93,7 +93,7 @@ def known(q: Question, draws: Draws, one: int) -> Question:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """``met``: in how many futures; ``dearer``: the plan's cost over the mean of those who knew, less 1; ``naive``:
+    """``met``: in how many futures; ``dearer``: the plan's cost over the mean cost with the future known, less 1; ``naive``:
     how many the plan without margins meets.
     """
 
@@ -105,12 +105,12 @@ class Proof:
 
 
 def prove(
-    q: Question, seed: int, futures: int, quantile: float, gap: float, told: Callable[[str], None], n: int = 2000
+    q: Question, seed: int, futures: int, quantile: float, gap: float, progress: Callable[[str], None], n: int = 2000
 ) -> Proof:
     """Plan it with margins found on ``n`` draws, and hold the plan against ``futures`` that it has not seen."""
     solved = functools.partial(solve, gap=gap)
     begin = time.perf_counter()
-    plan = margined(q, solved, quantile, n=n, seed=seed, say=told)
+    plan = margined(q, solved, quantile, n=n, seed=seed, say=progress)
     planning = time.perf_counter() - begin
     plain = solved(q)
     if isinstance(plan, Conflict) or isinstance(plain, Conflict):
@@ -118,11 +118,11 @@ def prove(
     draws = sample(q, futures, seed + UNSEEN)
     costs = []
     for one in range(futures):
-        best = solved(known(q, draws, one))
+        best = solved(foreseen(q, draws, one))
         assert isinstance(best, Plan)
         costs.append(best.objective)
         if one % 25 == 24:
-            told(f"{one + 1} futures known, mean cost {statistics.mean(costs):,.0f}")
+            progress(f"{one + 1} futures known, mean cost {statistics.mean(costs):,.0f}")
     met, naive = (futures - int(Fleet(q, p).short(draws)[0].any(axis=1).sum()) for p in (plan, plain))
     return Proof(met, futures, plan.objective / statistics.mean(costs) - 1, naive, planning)
 
@@ -134,13 +134,15 @@ def main() -> None:
     parser.add_argument("--quantile", type=float, default=0.95)
     parser.add_argument("--survive", action="store_true")
     parser.add_argument("--gap", type=float, default=0.002)
-    given = parser.parse_args()
-    for seed in range(1, given.seeds + 1):
-        q = question(seed, survive=given.survive)
-        found = prove(q, seed, given.futures, given.quantile, given.gap, functools.partial(print, " ", flush=True))
+    options = parser.parse_args()
+    for seed in range(1, options.seeds + 1):
+        q = question(seed, survive=options.survive)
+        proof = prove(
+            q, seed, options.futures, options.quantile, options.gap, functools.partial(print, " ", flush=True)
+        )
         print(
-            f"seed {seed}: met in {found.met}/{found.futures} futures (without margins {found.naive}), "
-            f"{found.dearer:+.2%} dearer than knowing; planned in {found.planning_s:.0f} s",
+            f"seed {seed}: met in {proof.met}/{proof.futures} futures (without margins {proof.naive}), "
+            f"{proof.dearer:+.2%} dearer than knowing; planned in {proof.planning_s:.0f} s",
             flush=True,
         )
 

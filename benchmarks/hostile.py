@@ -99,19 +99,19 @@ def measured(fleet: Fleet, what: str, code: str, suite: str) -> tuple[float, dic
 
 
 def main() -> None:
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--runs", type=int, default=3)
-    options.add_argument("--only", help="attacks whose name holds this")
-    asked = options.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--only", help="attacks whose name holds this")
+    options = parser.parse_args()
     if reason := missing():
         sys.exit(reason)
     base = 0.0
     print(f"{'attack of h1':36} {'MB':>6} {'above':>6}   how the hosts' runs ended")
     with Fleet(2, upper="disk") as fleet:
         for name, (what, code, suite) in ATTACKS.items():
-            if asked.only and asked.only not in name and not name.startswith("honest"):
+            if options.only and options.only not in name and not name.startswith("honest"):
                 continue
-            runs = [measured(fleet, what, code, suite) for _ in range(asked.runs)]
+            runs = [measured(fleet, what, code, suite) for _ in range(options.runs)]
             size = statistics.median(size for size, _ in runs)
             base = size if name.startswith("honest") else base
             print(f"{name:36} {size:6.0f} {size - base:6.0f}   {runs[0][1]}", flush=True)

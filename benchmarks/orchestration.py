@@ -35,32 +35,32 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--hosts", type=int, nargs="+", default=[1, 4, 16])
     parser.add_argument("--only", nargs="+", default=["raw", "raw-trips", "fleetmark", "naive", "naive-5"])
-    asked = parser.parse_args()
-    print(f"{'hosts':>5} {'way':<10} {'wall s':>8} {'CPU s':>8} {'x raw':>7}   ({asked.runs} runs, medians)")
-    for count in asked.hosts:
+    options = parser.parse_args()
+    print(f"{'hosts':>5} {'way':<10} {'wall s':>8} {'CPU s':>8} {'x raw':>7}   ({options.runs} runs, medians)")
+    for count in options.hosts:
         with Fleet(count) as fleet:
-            ways = _ways(fleet)
+            methods = _methods(fleet)
             raw = 0.0
-            for name in asked.only:
-                wall, cpu = _measure(ways[name], asked.runs)
+            for name in options.only:
+                wall, cpu = _measure(methods[name], options.runs)
                 raw = wall if name == "raw" else raw
                 times = f"{wall / raw:7.1f}" if raw else ""
                 print(f"{count:>5} {name:<10} {wall:8.2f} {cpu:8.2f} {times}", flush=True)
 
 
-def _measure(way: Callable[[], None], runs: int) -> tuple[float, float]:
+def _measure(method: Callable[[], None], runs: int) -> tuple[float, float]:
     walls, cpus = [], []
     for _ in range(runs):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         began = time.perf_counter()
-        way()
+        method()
         walls.append(time.perf_counter() - began)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpus.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return statistics.median(walls), statistics.median(cpus)
 
 
-def _ways(fleet: Fleet) -> dict[str, Callable[[], None]]:
+def _methods(fleet: Fleet) -> dict[str, Callable[[], None]]:
     ssh = ["ssh", "-F", str(fleet.ssh_config), "-o", "BatchMode=yes"]
 
     def raw() -> None:
@@ -99,14 +99,14 @@ def _ways(fleet: Fleet) -> dict[str, Callable[[], None]]:
 
 
 def _all(commands: list[list[str]]) -> None:
-    """Run all at once; one that fails ends the benchmark with what it said."""
+    """Run all at once; one that fails ends the benchmark with its output."""
     started = [
         subprocess.Popen(c, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ}) for c in commands
     ]
     for process in started:
-        said = process.communicate()[0].decode(errors="replace")
+        output = process.communicate()[0].decode(errors="replace")
         if process.returncode:
-            sys.exit(f"{process.args}: exit {process.returncode}\n{said}")
+            sys.exit(f"{process.args}: exit {process.returncode}\n{output}")
 
 
 if __name__ == "__main__":

@@ -43,20 +43,20 @@ def _rate(work: Callable[[], object], size: int, runs: int = 5) -> float:
 
 
 def _inputs(size: int) -> list[tuple[str, str, bytes]]:
-    made = []
+    inputs = []
     for name in ("2.1.11_randrw", "3.42_randrw"):
         doc = json.loads((FIXTURES / "fio" / f"{name}.json").read_text())
         count = max(1, size // len(json.dumps(doc["jobs"][0], indent=2)))
         doc["jobs"] = [{**doc["jobs"][0], "jobname": f"job{n}"} for n in range(count)]
-        made.append((f"fio {name}, {count} jobs", "fio", json.dumps(doc, indent=2).encode()))
+        inputs.append((f"fio {name}, {count} jobs", "fio", json.dumps(doc, indent=2).encode()))
     doc = json.loads((FIXTURES / "iperf3" / "3.12_reverse.json").read_text())
     count = max(1, size // len(json.dumps(doc["intervals"][0], indent=2)))
     doc["intervals"] = [doc["intervals"][0]] * count
-    made.append((f"iperf3 3.12, {count} intervals", "iperf3", json.dumps(doc, indent=2).encode()))
+    inputs.append((f"iperf3 3.12, {count} intervals", "iperf3", json.dumps(doc, indent=2).encode()))
     for tool, kind in (("stream", "txt"), ("lmbench", "txt")):
         text = max((FIXTURES / tool).glob(f"*.{kind}"), key=lambda p: p.stat().st_size)
-        made.append((f"{tool} text, repeated", tool, text.read_bytes() * max(1, size // 20 // text.stat().st_size)))
-    return made
+        inputs.append((f"{tool} text, repeated", tool, text.read_bytes() * max(1, size // 20 // text.stat().st_size)))
+    return inputs
 
 
 if __name__ == "__main__":

@@ -109,31 +109,31 @@ def question(workloads: int, skus: int, sites: int, periods: int, servers: float
 
 
 def main() -> None:
-    told = argparse.ArgumentParser(description=__doc__)
-    told.add_argument("--size", default="20x15x10x12")
-    told.add_argument("--servers", type=float, nargs="+", default=[12000.0])
-    told.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    told.add_argument("--gap", type=float, default=0.01)
-    told.add_argument("--seconds", type=float, default=60.0)
-    given = told.parse_args()
-    workloads, skus, sites, periods = (int(n) for n in given.size.split("x"))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", default="20x15x10x12")
+    parser.add_argument("--servers", type=float, nargs="+", default=[12000.0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--gap", type=float, default=0.01)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    options = parser.parse_args()
+    workloads, skus, sites, periods = (int(n) for n in options.size.split("x"))
     print("| servers | seed | variables | rows | integers | present value | gap | seconds | CPU s | MB |")
     print("|-|-|-|-|-|-|-|-|-|-|")
-    for servers in given.servers:
-        for seed in given.seeds:
-            asked = question(workloads, skus, sites, periods, servers, seed)
-            model = build(asked, {})
+    for servers in options.servers:
+        for seed in options.seeds:
+            problem = question(workloads, skus, sites, periods, servers, seed)
+            model = build(problem, {})
             size = f"{model.rows.shape[1]:,} | {model.rows.shape[0]:,} | {int(model.integer.sum()):,}"
             clock, cpu = time.monotonic(), time.process_time()
             try:
-                plan = best(asked, gap=given.gap, seconds=given.seconds, margin={})
-                found = "none exists |" if plan is None else f"{plan.objective:,.0f} | {plan.gap:.3%}"
+                plan = best(problem, gap=options.gap, seconds=options.seconds, margin={})
+                result = "none exists |" if plan is None else f"{plan.objective:,.0f} | {plan.gap:.3%}"
             except FleetmarkError:
-                found = "none in time |"
+                result = "none in time |"
             clock, cpu = time.monotonic() - clock, time.process_time() - cpu
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
             print(
-                f"| {servers:,.0f} | {seed} | {size} | {found} | {clock:.1f} | {cpu:.1f} | {memory:.0f} |", flush=True
+                f"| {servers:,.0f} | {seed} | {size} | {result} | {clock:.1f} | {cpu:.1f} | {memory:.0f} |", flush=True
             )
 
 

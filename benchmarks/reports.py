@@ -115,13 +115,13 @@ SORT = """() => new Promise(done => {
 
 
 def main() -> None:
-    given = [int(a) for a in sys.argv[1:]]
-    hosts, metrics, repeats = given or (1000, 300, 5)
+    sizes = [int(a) for a in sys.argv[1:]]
+    hosts, metrics, repeats = sizes or (1000, 300, 5)
     with tempfile.TemporaryDirectory() as folder:
         campaign(Path(folder), hosts, metrics, repeats)
         print(f"{hosts} hosts x {metrics} metrics x {repeats} repeats", flush=True)
         forms(Path(folder))
-    if given:
+    if sizes:
         return
     with tempfile.TemporaryDirectory() as folder:
         campaign(Path(folder), 10_000, 200, 1)

@@ -1,12 +1,12 @@
-"""What watching a step costs: CPU per sample as a share of one core, beside the bare reading of the same files.
+"""What telemetry of a step costs: CPU per sample as a share of one core, beside the bare reading of the same files.
 
 Run as ``python -m benchmarks.telemetry [--seconds 5]``, on a quiet machine for the smallest figures. CPU time is
 what is counted, so other load matters less than it would to wall time.
 
 files      what one sample reads here; a server with sensors has up to about 40
-bare       pread of those files and nothing else: what the kernel takes to tell
+bare       pread of those files and nothing else: the cost of the kernel
 sample     Sampler.sample(): reading, parsing and keeping
-beside     a whole step of --seconds with one sample a second, everything told from before to after it
+beside     a whole step of --seconds with one sample a second, everything counted from before to after it
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ def main() -> None:
     time.sleep(seconds)
     result = step.stop(step_cpu_s=0.0)
     ended = resource.getrusage(resource.RUSAGE_SELF)
-    whole = ended.ru_utime + ended.ru_stime - begun.ru_utime - begun.ru_stime
+    cpu_s = ended.ru_utime + ended.ru_stime - begun.ru_utime - begun.ru_stime
     print(f"files   {len(files)}")
     print(f"bare    {bare * 1e6:8.1f} µs of CPU a sample   {bare * 100:7.4f} % of one core at one a second")
     print(f"sample  {full * 1e6:8.1f} µs of CPU a sample   {full * 100:7.4f} % of one core at one a second")
     print(f"        {full / bare:8.1f} times the bare reading")
     wall = result["wall_s"]
-    print(f"beside  {whole * 1e6 / step.count:8.1f} µs of CPU a sample   {whole / wall * 100:7.4f} % of one core")
+    print(f"beside  {cpu_s * 1e6 / step.count:8.1f} µs of CPU a sample   {cpu_s / wall * 100:7.4f} % of one core")
     print(f"        over {wall:.1f} s, {step.count} samples; of itself it says {result['cost_s'] / wall:.4%}")
 
 

@@ -1,4 +1,4 @@
-"""Whether comparisons find a ratio that is known: SSH hosts throttled to a known share, measured and compared by the real pipeline.
+"""Whether comparisons recover a known ratio: SSH hosts throttled to a known share, measured and compared by the real pipeline.
 
 ``python -m benchmarks.throttles [--runs 20] [cpu] [net] [disk]`` (root; one to two minutes a run and kind).
 Namespace hosts, half of them a side: CPU by a cgroup quota (truth 0.5; fio with its null engine, which moves nothing
@@ -35,7 +35,7 @@ PROGRAM = [sys.executable, "-c", "from fleetmark.cli import main; main()"]
 
 @dataclass(frozen=True)
 class Kind:
-    """What is throttled: the suite that measures it, the metric that tells, and its true ratio."""
+    """What is throttled: the suite that measures it, its metric, and the true ratio."""
 
     suite: str
     only: str
@@ -115,8 +115,8 @@ def one(kind: Kind, fleet: Fleet, folder: Path) -> tuple[float, bool]:
                 f"{_PATIENCE} times over, the machine was stolen from during {group}: try when it is calmer"
             )
     full, less = (f"host=h[{''.join(host[1:] for host in hosts)}]" for hosts in halves(fleet))
-    told = fleetmark("compare", "-b", full, "-c", less, "--only", kind.only, "--format", "csv", *results)
-    (row,) = [r for r in csv.DictReader(io.StringIO(told)) if not r["benchmark"]]
+    table = fleetmark("compare", "-b", full, "-c", less, "--only", kind.only, "--format", "csv", *results)
+    (row,) = [r for r in csv.DictReader(io.StringIO(table)) if not r["benchmark"]]
     ratio, lo, hi = (float(row[k]) for k in ("ratio", "lo", "hi"))
     print(f"  {ratio:.4f} [{lo:.4f}, {hi:.4f}]", flush=True)
     return ratio / kind.truth - 1, lo <= kind.truth <= hi
@@ -124,8 +124,8 @@ def one(kind: Kind, fleet: Fleet, folder: Path) -> tuple[float, bool]:
 
 def stolen(campaign: Path) -> float:
     """The most that the hypervisor took during any step, as a share of the machine's CPU time."""
-    told = [json.loads(file.read_text()).get("telemetry") for file in campaign.glob("raw/*/*/*/*/result.json")]
-    return max(float(t["summary"]["cpu_steal"]["mean"]) for t in told if t)
+    telemetry = [json.loads(file.read_text()).get("telemetry") for file in campaign.glob("raw/*/*/*/*/result.json")]
+    return max(float(t["summary"]["cpu_steal"]["mean"]) for t in telemetry if t)
 
 
 def halves(fleet: Fleet) -> tuple[Sequence[str], Sequence[str]]:
@@ -144,22 +144,22 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kinds", nargs="*", choices=[*KINDS, []], default=list(KINDS))
     parser.add_argument("--runs", type=int, default=20)
-    given = parser.parse_args()
-    for name in given.kinds or list(KINDS):
+    options = parser.parse_args()
+    for name in options.kinds or list(KINDS):
         kind, errors, covered = KINDS[name], [], 0
         print(f"{name}: truth {kind.truth}", flush=True)
         with Fleet(len(",".join(kind.groups).split(",")), upper="disk") as fleet:
             for throttle, hosts in zip((kind.full, kind.less), halves(fleet), strict=True):
                 for host in hosts:
                     throttle(fleet, host)
-            for _ in range(given.runs):
+            for _ in range(options.runs):
                 with tempfile.TemporaryDirectory() as folder:
                     error, holds = one(kind, fleet, Path(folder))
                 errors.append(error)
                 covered += holds
         worst = max(errors, key=abs)
         print(
-            f"{name}: median error {statistics.median(errors):+.2%}, worst {worst:+.2%}, truth covered in {covered}/{given.runs}",
+            f"{name}: median error {statistics.median(errors):+.2%}, worst {worst:+.2%}, truth covered in {covered}/{options.runs}",
             flush=True,
         )
 

@@ -1,4 +1,4 @@
-"""How well ``planner.predict.transfer`` foretells figures of machines whose whole family it has not seen, on published results.
+"""How well ``planner.predict.transfer`` predicts figures of machines of an unseen family, on published results.
 
 ``python -m benchmarks.transfer [WORD ...]`` prints a row per task (those whose name has one of the words), beside a
 geometric mean of the known ratios and, for CPUs, cores x clock. The tables are found through FLEETMARK_CORPUS.
@@ -6,6 +6,7 @@ geometric mean of the known ratios and, for CPUs, cores x clock. The tables are 
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -17,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from planner.predict.transfer import leave_family_out
+from planner.predict.transfer import transfer
 
 ROOT = Path(os.environ.get("FLEETMARK_CORPUS", Path(__file__).parents[2] / "shared" / "corpus"))
 SPEC, MLPERF = ROOT / "spec_published", ROOT / "mlperf_published"
@@ -102,9 +103,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Figures to be foretold, and from what.
+    """Figures to predict, and from what.
 
-    ``plain``: what the geometric mean works on, where ratios of whole machines would be beside the point.
+    ``plain``: what the geometric mean works on, where ratios of whole machines would not apply.
     """
 
     name: str
@@ -277,26 +278,57 @@ def run(task: Task) -> Score:
     table = task.table
     facts = table.facts[list(task.facts)] if table.facts is not None and task.facts else None
     history = _with_enough(task)
-    found = leave_family_out(history, table.families, task.targets, task.may_know, facts=facts)
+    cases = leave_family_out(history, table.families, task.targets, task.may_know, facts=facts)
     plain = history if task.plain is None else task.plain
-    one, over_all = geometric(plain, table.families, found, task.may_know)
+    one, over_all = geometric(plain, table.families, cases, task.may_know)
     rivals = {"geometric mean": one, "geometric mean over all": over_all}
     if table.peak is not None and task.targets == ["base rate"]:
-        rivals["cores x clock"] = from_peak(table, found)
+        rivals["cores x clock"] = from_peak(table, cases)
     for name, errors in rivals.items():
-        found[name] = errors
-    found["ours"] = np.abs(np.exp(found["log"] - found["truth"]) - 1)
-    told = found[found["log"].notna()]
-    inside = (told["lo"] <= told["truth"]) & (told["truth"] <= told["hi"])
-    width = float(np.exp(np.median(told["hi"] - told["log"])) - 1)
-    scores = {n: both(told[n], told["family"]) for n in rivals}
-    gains = {n: gain(told, n) for n in rivals}
-    error, coverage = both(told["ours"], told["family"]), both(inside.astype(float), told["family"])
-    return Score(found, error, coverage, width, scores, gains)
+        cases[name] = errors
+    cases["ours"] = np.abs(np.exp(cases["log"] - cases["truth"]) - 1)
+    predicted = cases[cases["log"].notna()]
+    inside = (predicted["lo"] <= predicted["truth"]) & (predicted["truth"] <= predicted["hi"])
+    width = float(np.exp(np.median(predicted["hi"] - predicted["log"])) - 1)
+    scores = {n: both(predicted[n], predicted["family"]) for n in rivals}
+    gains = {n: gain(predicted, n) for n in rivals}
+    error, coverage = both(predicted["ours"], predicted["family"]), both(inside.astype(float), predicted["family"])
+    return Score(cases, error, coverage, width, scores, gains)
+
+
+def leave_family_out(
+    history: pd.DataFrame,
+    families: Mapping[str, str],
+    targets: Sequence[str],
+    may_know: Callable[[str, str], bool],
+    *,
+    facts: pd.DataFrame | None = None,
+) -> pd.DataFrame:
+    """Every figure that is on record for ``targets``, predicted from the machine's other figures without its family.
+
+    ``may_know(benchmark, target)``: whether the one may be used for the other. A row per figure for which the machine
+    has others to predict it from: machine, family, target, truth, log, lo, hi (NaN where there is no prediction), why.
+    """
+    rows = []
+    family = pd.Series({m: families[str(m)] for m in history.index})
+    for one in sorted(set(family)):
+        rest = history[family != one]
+        rest_facts = None if facts is None else facts.reindex(rest.index)
+        for machine, figures in history[family == one].iterrows():
+            present = figures.dropna()
+            machine_facts = {} if facts is None else facts.loc[machine].dropna().to_dict()
+            for target in (t for t in targets if t in present.index):
+                usable = {str(c): float(v) for c, v in present.items() if c != target and may_know(str(c), target)}
+                if not usable:
+                    continue
+                p = transfer(rest, families, usable, [target], facts=rest_facts, known_facts=machine_facts)[target]
+                numbers = (p.log.value, p.log.lo, p.log.hi) if p.log else (math.nan,) * 3
+                rows.append((str(machine), one, target, float(present[target]), *numbers, p.why))
+    return pd.DataFrame(rows, columns=["machine", "family", "target", "truth", "log", "lo", "hi", "why"])
 
 
 def _with_enough(task: Task) -> pd.DataFrame:
-    """The history without machines that have too few figures: they could not be foretold, nor say much."""
+    """The history without machines that have too few figures: they cannot be predicted and add little."""
     history = task.table.history
     return history[history.notna().sum(axis=1) > task.least_known]
 
@@ -311,8 +343,8 @@ def geometric(
     """Errors of: the target's ratio is the geometric mean of the known ratios.
 
     First against one baseline machine of another family: the mean error over those that share the most known figures.
-    Then of the mean prediction over all machines of other families, by the weights of planner.predict.transfer: nobody does that
-    by hand, and it is harder to beat.
+    Then of the mean prediction over all machines of other families, by the weights of planner.predict.transfer: that is
+    not done by hand, and is harder to beat.
     """
     family = np.array([families[str(m)] for m in plain.index])
     row_of = {str(m): i for i, m in enumerate(plain.index)}
@@ -321,36 +353,36 @@ def geometric(
     for machine, of, target in zip(cases["machine"], cases["family"], cases["target"], strict=True):
         row, t = row_of[machine], columns.index(target)
         known = [i for i, c in enumerate(columns) if i != t and may_know(c, target) and not np.isnan(values[row, i])]
-        there = np.flatnonzero((family != of) & ~np.isnan(values[:, t]))
-        shared = (~np.isnan(values[there][:, known])).sum(axis=1)
-        there, shared = there[shared > 0], shared[shared > 0]
-        if not len(there):
+        others = np.flatnonzero((family != of) & ~np.isnan(values[:, t]))
+        shared = (~np.isnan(values[others][:, known])).sum(axis=1)
+        others, shared = others[shared > 0], shared[shared > 0]
+        if not len(others):
             one.append(np.nan)
             over_all.append(np.nan)
             continue
-        ratios = np.nanmean(values[row, known] - values[there][:, known], axis=1)
-        errors = values[there, t] + ratios - values[row, t]
+        ratios = np.nanmean(values[row, known] - values[others][:, known], axis=1)
+        errors = values[others, t] + ratios - values[row, t]
         one.append(float(np.abs(np.exp(errors[shared == shared.max()]) - 1).mean()))
-        _, own, count = np.unique(family[there], return_inverse=True, return_counts=True)
-        over_all.append(float(abs(np.exp(np.average(errors, weights=count[own] ** -0.5)) - 1)))
+        _, family_of_row, count = np.unique(family[others], return_inverse=True, return_counts=True)
+        over_all.append(float(abs(np.exp(np.average(errors, weights=count[family_of_row] ** -0.5)) - 1)))
     return one, over_all
 
 
 def from_peak(table: Table, cases: pd.DataFrame) -> list[float]:
     """Errors of: the target goes with cores x clock; the factor is that of the other families."""
     assert table.peak is not None
-    own = np.array([table.families[str(m)] for m in table.history.index])
+    family_of_row = np.array([table.families[str(m)] for m in table.history.index])
     errors = []
     for machine, family, target in zip(cases["machine"], cases["family"], cases["target"], strict=True):
         rest = table.history[target] - table.peak
-        errors.append(float(abs(np.exp(rest[own != family].median() - rest[machine]) - 1)))
+        errors.append(float(abs(np.exp(rest[family_of_row != family].median() - rest[machine]) - 1)))
     return errors
 
 
-def gain(told: pd.DataFrame, rival: str, seed: int = 1) -> tuple[float, float, float]:
-    """The rival's mean error less ours, over families, with its 95% interval: families drawn anew."""
-    there = told[told[rival].notna()]
-    per_family = (there[rival] - there["ours"]).groupby(there["family"]).mean().to_numpy()
+def gain(predicted: pd.DataFrame, rival: str, seed: int = 1) -> tuple[float, float, float]:
+    """The rival's mean error less ours, over families, with its 95% interval: families resampled."""
+    cases = predicted[predicted[rival].notna()]
+    per_family = (cases[rival] - cases["ours"]).groupby(cases["family"]).mean().to_numpy()
     drawn = np.random.default_rng(seed).choice(per_family, (RESAMPLED, len(per_family))).mean(axis=1)
     return float(per_family.mean()), float(np.quantile(drawn, 0.025)), float(np.quantile(drawn, 0.975))
 
@@ -366,8 +398,10 @@ def main() -> None:
             continue
         began = time.perf_counter()
         score = scores[task.name] = run(task)
-        told = score.cases[score.cases["log"].notna()]
-        lead = f"| {task.name} | {len(told)}, {told['family'].nunique()} | {len(score.cases) - len(told)}"
+        predicted = score.cases[score.cases["log"].notna()]
+        lead = (
+            f"| {task.name} | {len(predicted)}, {predicted['family'].nunique()} | {len(score.cases) - len(predicted)}"
+        )
         lead += f" | {_pair(score.error)} | {_pair(score.coverage, 0)} | +{score.width:.0%}"
         for rival, its in score.rivals.items():
             mean, lo, hi = (100 * x for x in score.gains[rival])

@@ -3,7 +3,7 @@
 Work of demand d (per unit of work: bytes, operations, seconds of a core) takes tau_i = d_i / R_i on resource i of rate
 R_i, and T = (sum tau_i^p)^(1/p) altogether: p = 1 one after the other, p infinite wholly overlapped (a roofline: the
 slowest resource alone counts). For a given p, c_i = d_i^p is a non-negative least-squares fit of sum c_i R_i^-p / T^p
-to 1, that is to relative errors; p is the one of ``POWERS`` that foretells machines left out best.
+to 1, that is to relative errors; p is the one of ``POWERS`` that best predicts machines left out.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from planner.ratio import Ratio
 Floats = npt.NDArray[np.float64]
 
 POWERS = (1.0, 1.5, 2.0, 4.0, math.inf)
-MOST_CONDITION = 30.0  # Belsley, Kuh and Welsch 1980: from here on columns tell the same story
+MOST_CONDITION = 30.0  # Belsley, Kuh and Welsch 1980: from here on columns carry the same information
 MOST_SPREAD = 0.20  # half the width of a share's interval, from which on it is no attribution
 MOST_ERROR = 0.20  # half the width of a prediction's interval in logs, from which on it is none
 BEYOND = 2.0  # a rate this many times beyond those fitted is out of reach
 RESAMPLED = 400
 THROTTLES = (0.4, 0.5, 0.65, 0.8)  # of a rate: four depths, since one odd machine is absent from a third of resamples
 _TURNS = 50
-_SAME = 1e-6  # log errors that differ by less are equal: the simplest p stands
+_SAME = 1e-6  # log errors that differ by less are equal: the simplest p is taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +70,22 @@ class Profile:
         """Degrees of freedom of that error."""
         return len(self.machines) - len(self.resources)
 
-    def rates_of(self, given: Mapping[str, float] | None) -> Floats:
+    def rates_of(self, rates: Mapping[str, float] | None) -> Floats:
         """``given`` in the profile's order; the machines' geometric mean where None. Raises FleetmarkError for a rate
         that is absent or not positive.
         """
-        if given is None:
+        if rates is None:
             return np.asarray(np.exp(np.log(self.rates).mean(axis=0)))
-        absent = [r for r in self.resources if r not in given]
+        absent = [r for r in self.resources if r not in rates]
         if absent:
             raise FleetmarkError(f"no rate of {', '.join(absent)}: the profile rests on {', '.join(self.resources)}")
-        _positive({r: given[r] for r in self.resources}, "rate")
-        return np.array([float(given[r]) for r in self.resources])
+        _positive({r: rates[r] for r in self.resources}, "rate")
+        return np.array([float(rates[r]) for r in self.resources])
 
 
 @dataclass(frozen=True, slots=True)
 class Upgrade:
-    """What could be bought: ``factors``: resource to what its rate is multiplied by; ``money``: what it costs."""
+    """A possible purchase. ``factors``: resource to what its rate is multiplied by; ``money``: its price."""
 
     name: str
     factors: Mapping[str, float]
@@ -94,7 +94,7 @@ class Upgrade:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """An upgrade and what it gives: ``ratio`` is throughput after over before; ``per_money``: (ratio - 1) / money."""
+    """An upgrade and its effect: ``ratio`` is throughput after over before; ``per_money``: (ratio - 1) / money."""
 
     upgrade: Upgrade
     ratio: Ratio
@@ -181,7 +181,7 @@ def _positive(figures: Mapping[str, float], what: str) -> None:
 
 
 def _fitted(rates: Floats, times: Floats, p: float) -> Floats:
-    """The demand at a given p; a resource that the times do not show gets 0."""
+    """The demand for one p; a resource that does not show in the times gets 0."""
     if math.isinf(p):
         return _roofline(rates, times)
     c, _ = optimize.nnls(_design(rates, times, p), np.ones(len(times)))
@@ -229,24 +229,24 @@ def _roofline(rates: Floats, times: Floats) -> Floats:
 
 def _left_out(rates: Floats, times: Floats, p: float) -> Floats:
     """ln(predicted / true) of each machine, predicted by a fit to the others."""
-    found = np.empty(len(times))
+    errors = np.empty(len(times))
     for n in range(len(times)):
         others = np.arange(len(times)) != n
         predicted = _times(_fitted(rates[others], times[others], p), rates[n : n + 1], p)[0]
-        found[n] = math.log(predicted / times[n]) if predicted > 0 else math.inf
-    return found
+        errors[n] = math.log(predicted / times[n]) if predicted > 0 else math.inf
+    return errors
 
 
 def _alike(missed: Mapping[float, Floats], p: float) -> list[float]:
     """The other powers whose squared errors exceed those of p by less than the standard error of that difference."""
-    found = []
+    powers = []
     for q, errors in missed.items():
         if q == p or not np.isfinite(errors).all():
             continue
         more = errors**2 - missed[p] ** 2
         if more.mean() <= more.std(ddof=1) / math.sqrt(len(more)) + _SAME**2:
-            found.append(q)
-    return found
+            powers.append(q)
+    return powers
 
 
 def _bootstrap(rates: Floats, times: Floats, seed: int) -> list[tuple[float, Floats]]:
@@ -255,16 +255,16 @@ def _bootstrap(rates: Floats, times: Floats, seed: int) -> list[tuple[float, Flo
     """
     rng = np.random.default_rng(seed)
     count, needed = len(times), rates.shape[1]
-    made: list[tuple[float, Floats]] = []
-    while len(made) < RESAMPLED:
+    resamples: list[tuple[float, Floats]] = []
+    while len(resamples) < RESAMPLED:
         rows = rng.integers(0, count, count)
         if len(np.unique(rows)) < needed:
             continue
         x, y = rates[rows], times[rows]
         fits = [(p, _fitted(x, y, p)) for p in POWERS]
         errors = [float(np.sum(np.log(np.maximum(_times(d, x, p), 1e-300) / y) ** 2)) for p, d in fits]
-        made.append(fits[next(i for i, e in enumerate(errors) if e <= min(errors) + _SAME**2)])
-    return made
+        resamples.append(fits[next(i for i, e in enumerate(errors) if e <= min(errors) + _SAME**2)])
+    return resamples
 
 
 def _estimates(point: Floats, drawn: Sequence[Floats], spread: float, machines: int) -> list[Estimate]:
@@ -308,16 +308,16 @@ def _refusals(resources: Sequence[str], condition: float, shares: Sequence[Estim
 
 
 def _throttle(resources: Sequence[str], demand: Floats, rates: Floats, times: Floats, p: float) -> tuple[str, float]:
-    """The resource whose throttling to ``THROTTLES``, on a machine like the mean, would make the resources easiest to
-    tell apart, and the condition number then.
+    """The resource whose throttling to ``THROTTLES``, on a machine like the mean, would separate the resources best,
+    and the condition number then.
     """
-    found = []
+    conditions = []
     for i, name in enumerate(resources):
         throttled = np.ones((len(THROTTLES), len(resources)))
         throttled[:, i] = THROTTLES
         design = _design(np.vstack([rates, throttled]), np.append(times, _times(demand, throttled, p)), p)
-        found.append((_condition(design), name))
-    condition, name = min(found)
+        conditions.append((_condition(design), name))
+    condition, name = min(conditions)
     return name, condition
 
 
@@ -344,7 +344,7 @@ def _ratio(profile: Profile, before: Floats, after: Floats, extra: float) -> Rat
 
 
 def _variance(profile: Profile, point: float, drawn: Sequence[float]) -> float:
-    """Of what the bootstrap drew about the point; more by what a fit is nearer to its own machines than to others."""
+    """The variance of the bootstrap's draws about the point, raised because a fit is closer to its own machines."""
     return float(np.mean((np.array(drawn) - point) ** 2)) * len(profile.machines) / profile.df
 
 
@@ -360,7 +360,7 @@ def predicted(profile: Profile, rates: Mapping[str, float]) -> Estimate:
 
 
 def cannot_tell(profile: Profile, rates: Mapping[str, float]) -> str:
-    """Why nothing should be predicted for a machine with these ``rates``; empty where it may."""
+    """Why there is no prediction for a machine with these ``rates``; empty where there is one."""
     x = profile.rates_of(rates)
     low, high = profile.rates.min(axis=0) / BEYOND, profile.rates.max(axis=0) * BEYOND
     out = [n for n, v, a, b in zip(profile.resources, x, low, high, strict=True) if not a <= v <= b]
@@ -384,14 +384,14 @@ def cannot_tell(profile: Profile, rates: Mapping[str, float]) -> str:
 
 
 def gains(profile: Profile, upgrades: Sequence[Upgrade], rates: Mapping[str, float] | None = None) -> list[Gain]:
-    """What each upgrade of a machine with these ``rates`` (None: the geometric mean of those fitted) gives: the most
+    """The gain of each upgrade of a machine with these ``rates`` (None: the geometric mean of those fitted): the most
     per money first, then those without a price, by gain. The intervals are the bootstrap's alone: the same machine
-    before and after shares what the model gets wrong of it.
+    before and after shares the error of the model.
 
     Raises FleetmarkError for an upgrade of what the profile does not rest on, or by a factor that is not positive.
     """
     before = profile.rates_of(rates)
-    found = []
+    ranked = []
     for u in upgrades:
         for name in u.factors:
             if name not in profile.resources:
@@ -403,5 +403,5 @@ def gains(profile: Profile, upgrades: Sequence[Upgrade], rates: Mapping[str, flo
             _positive({u.name: u.money}, "price")
         after = before * np.array([u.factors.get(r, 1.0) for r in profile.resources])
         ratio = _ratio(profile, before, after, 0.0)
-        found.append(Gain(u, ratio, (ratio.value - 1) / u.money if u.money is not None else None))
-    return sorted(found, key=lambda g: (g.per_money is None, -(g.per_money or 0.0), -g.ratio.value))
+        ranked.append(Gain(u, ratio, (ratio.value - 1) / u.money if u.money is not None else None))
+    return sorted(ranked, key=lambda g: (g.per_money is None, -(g.per_money or 0.0), -g.ratio.value))

@@ -1,4 +1,4 @@
-"""Which figures are points of a curve over size, and what they have in common: one rule for all who ask."""
+"""Which figures are points of a curve over size, and what they have in common: the one rule for it."""
 
 from __future__ import annotations
 

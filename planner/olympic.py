@@ -29,15 +29,10 @@ class Olympic:
     benchmark: str
     mean: float | None
     required: int | None
-    given: int
+    count: int
     scored: tuple[int, ...] = ()
     dropped: tuple[int, ...] = ()
     why: str = ""
-
-    @property
-    def compliant(self) -> bool:
-        """Whether number and convergence of the runs are what the rules ask for."""
-        return self.mean is not None
 
 
 def olympic_mean(
@@ -48,22 +43,22 @@ def olympic_mean(
     ``benchmark`` as logs name it (``llama2_70b_lora``); ``runs``: how many each benchmark needs, ``dropped``: how many
     go at each end where that is not one. Too few runs, or too many that did not converge, make no mean.
     """
-    required, given = runs.get(benchmark), len(times)
+    required, count = runs.get(benchmark), len(times)
     ends = dropped.get(benchmark, 1)
     why = _unfit(benchmark, times, required)
     if required is None or why:
-        return Olympic(benchmark, None, required, given, why=why)
-    starts = range(given - required + 1)
+        return Olympic(benchmark, None, required, count, why=why)
+    starts = range(count - required + 1)
     ranked = sorted(starts, key=lambda start: (_score(times[start : start + required], ends), start))
     middle = ranked[len(ranked) // 2]
     mean = _score(times[middle : middle + required], ends)
     if math.isinf(mean):
-        return Olympic(benchmark, None, required, given, why=_lost(times, required, len(ranked), ends))
+        return Olympic(benchmark, None, required, count, why=_lost(times, required, len(ranked), ends))
     scored = tuple(range(middle, middle + required))
     order = sorted(scored, key=lambda place: (_or_inf(times[place]), place))
     outer = tuple(sorted((*order[:ends], *order[-ends:])))
-    why = "" if given == required else f"runs {middle + 1} to {middle + required} of {given}: the middle set"
-    return Olympic(benchmark, mean, required, given, scored, outer, why)
+    why = "" if count == required else f"runs {middle + 1} to {middle + required} of {count}: the middle set"
+    return Olympic(benchmark, mean, required, count, scored, outer, why)
 
 
 def _unfit(benchmark: str, times: Sequence[float | None], required: int | None) -> str:
@@ -89,8 +84,8 @@ def _lost(times: Sequence[float | None], required: int, sets: int, ends: int) ->
 
 def _score(times: Sequence[float | None], ends: int) -> float:
     """The olympic mean of a set, infinite where too many of its runs did not converge."""
-    kept = sorted(map(_or_inf, times))[ends:-ends]
-    return math.fsum(kept) / len(kept)
+    inner = sorted(map(_or_inf, times))[ends:-ends]
+    return math.fsum(inner) / len(inner)
 
 
 def _or_inf(time: float | None) -> float:

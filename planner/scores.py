@@ -1,4 +1,4 @@
-"""Figures over several runs, as a benchmark's owners define them: SPEC's geometric means, MLPerf's olympic means."""
+"""Scores over several runs, as a benchmark's owners define them: SPEC's geometric means, MLPerf's olympic means."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def scores(measurements: pd.DataFrame, rules: Mapping[str, Sequence[Rule]]) -> p
     Case: the score's name (geometric) or the case it is of (olympic); metric: ``score``, or the score's name. ``raw``
     is empty: it is in no file. Where a part is missing there is no score.
     """
-    made = [
+    rows = [
         row
-        for workload, own in rules.items()
-        for rule in own
+        for workload, workload_rules in rules.items()
+        for rule in workload_rules
         for row in _MEANS[rule.mean](measurements[measurements["workload"] == workload], rule)
     ]
-    return pd.DataFrame(made, columns=measurements.columns)
+    return pd.DataFrame(rows, columns=measurements.columns)
 
 
 def _geometric(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
@@ -62,14 +62,14 @@ def _olympic(rows: pd.DataFrame, rule: Rule) -> Iterator[dict[str, Any]]:
     }
     for _, group in _counting(rows, rule.metric).groupby([*_SAME, "case"], sort=True):
         if group["repeat"].duplicated().any():
-            continue  # several runs of one repeat: nobody knows which of them belong to the set
+            continue  # several runs of one repeat: which of them belong to the set is unknown
         first = group.iloc[0]
         time = dict(zip(group["repeat"], group["value"], strict=True))
         runs = sorted({*time, *lost.get((first["host"], first["case"]), ())})
         benchmark = str(first["case"]).rpartition("/")[2]
-        found = olympic_mean(benchmark, [time.get(r) for r in runs], rule.runs, rule.dropped)
-        if found.mean is not None:
-            yield _row(group, str(first["case"]), rule.name, found.mean)
+        result = olympic_mean(benchmark, [time.get(r) for r in runs], rule.runs, rule.dropped)
+        if result.mean is not None:
+            yield _row(group, str(first["case"]), rule.name, result.mean)
 
 
 def _counting(rows: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -81,7 +81,7 @@ _MEANS = {"geometric": _geometric, "olympic": _olympic}
 
 def _row(parts: pd.DataFrame, case: str, metric: str, value: float) -> dict[str, Any]:
     first = {str(name): value for name, value in parts.iloc[0].items()}
-    standing = max(parts["standing"])  # one part that is an estimate makes the whole one
+    standing = max(parts["standing"])  # one part that is an estimate makes the score one
     return {**first, "case": case, "metric": metric, "labels": "{}", "value": value, "headline": True} | {
         "bits": False,
         "raw": "",

@@ -32,7 +32,7 @@ def half_width(values: Sequence[float]) -> float | None:
 def warm_up(values: Sequence[float]) -> int:
     """How many of the first repeats come before the first STEADY in a row that agree; at most half of them, else 0.
 
-    Where repeats never settle there is no warm-up to take off: their spread is what they are.
+    Where repeats never settle there is no warm-up to remove.
     """
     for start in range(len(values) // 2 + 1):
         window = values[start : start + STEADY]
@@ -51,9 +51,9 @@ def _steady(window: Sequence[float]) -> bool:
 
 
 def disturbed(foreign: Mapping[int, float], cpus: int) -> dict[int, float]:
-    """Of a case's repeats (to cores that others had meanwhile) those that stand out, with how much above the usual.
+    """The outliers among a case's repeats (to cores busy with other work meanwhile), with how far above the usual.
 
-    The usual is the case's median: kernel threads that work for the case count as others' work in every repeat.
+    The usual is the case's median: kernel threads that work for the case count as other work in every repeat.
     """
     if len(foreign) < 3:
         return {}

@@ -1,4 +1,4 @@
-"""Generations of made-up machines on record whose workload has a known demand, and how that is asked for."""
+"""Generations of made-up machines on record whose workload has a known demand, and the command that fits it."""
 
 from __future__ import annotations
 

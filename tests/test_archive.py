@@ -36,12 +36,12 @@ def archive(tmp_path: Path) -> Archive:
     "name", ["h1", "../../etc", "a/b", "..", ".", "<script>", "x" * 400, "имя", "a\0b", "-rf", "a b"]
 )
 def test_any_name_is_one_safe_path_component(tmp_path: Path, name: str) -> None:
-    encoded = safe_name(name)
-    assert "/" not in encoded
-    assert "\0" not in encoded
-    assert encoded not in ("", ".", "..")
-    (tmp_path / encoded).mkdir()
-    assert (tmp_path / encoded).parent == tmp_path
+    component = safe_name(name)
+    assert "/" not in component
+    assert "\0" not in component
+    assert component not in ("", ".", "..")
+    (tmp_path / component).mkdir()
+    assert (tmp_path / component).parent == tmp_path
 
 
 def test_names_stay_apart(tmp_path: Path) -> None:

@@ -63,13 +63,13 @@ DAMAGE: list[tuple[str, str, Callable[[Path], object]]] = [
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     """Three campaigns of the same two generations; the second, c1, is the one that breaks."""
-    made = tmp_path / "record"
+    root = tmp_path / "record"
     for name in ("c0", "c1", "c2"):
         hosts = {f"{g}{n}": {"gen": g} for g in "ab" for n in range(3)}
         figures = {
             (h, b): [1e9 * (1 + n / 50 + (h[0] == "b")), 1.01e9] for n, h in enumerate(hosts) for b in (TRIAD, IOPS)
         }
-        archive = record(made, name, hosts, figures).writable()
+        archive = record(root, name, hosts, figures).writable()
         for host in hosts:
             archive.save_job(host, json.dumps({"host": host, "steps": [], "deploy": [], "skipped": {}}))
             for b in (TRIAD, IOPS):
@@ -79,7 +79,7 @@ def root(tmp_path: Path) -> Path:
         doc = archive.campaign()
         archive.save_campaign({**doc, "jobs": dict.fromkeys(hosts, "")})
         archive.close()
-    return made
+    return root
 
 
 def invoke(root: Path, *words: str) -> Any:
@@ -167,9 +167,9 @@ def test_a_full_disk_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.Monke
         patch.setattr(os, call, no_room)
         with pytest.raises(CannotKeep) as error:
             write(archive)
-    said = str(error.value)
-    assert "No space left on device; hosts go on with what they have" in said and "\n" not in said
-    assert said.endswith(f"fleetmark run --resume '{tmp_path}/a disk/c1'")
+    message = str(error.value)
+    assert "No space left on device; hosts go on with what they have" in message and "\n" not in message
+    assert message.endswith(f"fleetmark run --resume '{tmp_path}/a disk/c1'")
     assert [e["e"] for e in archive.journal()] == ["launched"], "no half line, nothing glued to it"
     archive.note("ended", owed=0)
     assert [e["e"] for e in archive.journal()] == ["launched", "ended"]

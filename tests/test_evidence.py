@@ -283,7 +283,7 @@ def test_telemetry_of_headlines_is_read_and_summarised(tmp_path: Path) -> None:
     found = compared(tmp_path)
     whole, parts = evidence.gather(tmp_path, found, [], WHEN)
     told = whole.telemetry
-    assert (told.read, told.there, told.damaged) == (12, 12, ())
+    assert (told.read, told.available, told.damaged) == (12, 12, ())
     assert set(told.samples["column"]) == {"clock_hz_mean", "temp_c_max", "power_w", "cpu_steal"}
     assert told.samples.groupby(["host", "repeat", "column"]).size().max() <= 120
     assert set(told.samples.loc[told.samples["column"] == "power_w", "value"]) == {201.0}
@@ -301,7 +301,7 @@ def test_telemetry_is_read_of_some_runs_spread_over_all_hosts(tmp_path: Path) ->
         for repeat in range(30):
             sampled(archive, host, "stream", "all-cores", repeat, seconds=5)
     told = load_results(archive, telemetry_runs=20).telemetry
-    assert (told.read, told.there) == (20, 120)
+    assert (told.read, told.available) == (20, 120)
     assert told.extremes.drop_duplicates(["host", "repeat"]).groupby("host").size().tolist() == [5, 5, 5, 5]
 
 
@@ -313,7 +313,7 @@ def test_a_damaged_result_is_said_and_a_missing_one_is_not_there(tmp_path: Path)
     folder.mkdir(parents=True)
     (folder / "result.json").write_text('{"telemetry": {"samples": []')
     results = load_results(archive)
-    assert (results.telemetry.read, results.telemetry.there) == (1, 4)
+    assert (results.telemetry.read, results.telemetry.available) == (1, 4)
     (note,) = results.campaign.notes
     assert str(folder / "result.json") in note
 

@@ -52,14 +52,14 @@ def refused(root: Path, *words: str) -> str:
 
 
 def compared(root: Path, baseline: str, candidate: str, *words: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
+    comparison: dict[str, Any] = json.loads(
         run(root, "compare", "-b", baseline, "-c", candidate, *words, "--format", "json")
     )
-    return found
+    return comparison
 
 
-def of(found: dict[str, Any], benchmark: str) -> dict[str, Any]:
-    (row,) = [r for r in found["rows"] if benchmark in r["benchmark"] or (not benchmark and not r["benchmark"])]
+def of(comparison: dict[str, Any], benchmark: str) -> dict[str, Any]:
+    (row,) = [r for r in comparison["rows"] if benchmark in r["benchmark"] or (not benchmark and not r["benchmark"])]
     return dict(row)
 
 
@@ -74,9 +74,9 @@ def tidy(tmp_path: Path) -> Path:
 
 
 def test_an_import_is_on_record_and_no_campaign(tmp_path: Path, tidy: Path) -> None:
-    said = run(tmp_path, "import", "table", str(tidy))
-    assert "5 figures of 4 machines from 6 rows" in said
-    assert "left out: 1: zero" in said and "select by host, gen (2), watts (2)" in said
+    output = run(tmp_path, "import", "table", str(tidy))
+    assert "5 figures of 4 machines from 6 rows" in output
+    assert "left out: 1: zero" in output and "select by host, gen (2), watts (2)" in output
     (folder,) = (tmp_path / "imports").iterdir()
     assert folder.name.startswith("table-tidy-figures-")
     about = json.loads((folder / "import.json").read_text())
@@ -135,7 +135,7 @@ def test_one_bad_file_among_several_does_not_stop_the_others(tmp_path: Path, tid
 
 
 @pytest.mark.parametrize(
-    ("kind", "content", "said"),
+    ("kind", "content", "expected"),
     [
         ("mlprf", TABLE, "import mlprf (did you mean mlperf?): there are mlperf, spec, table"),
         ("table", None, "t.csv: No such file or directory; give a file to import"),
@@ -147,11 +147,11 @@ def test_one_bad_file_among_several_does_not_stop_the_others(tmp_path: Path, tid
         ("table", "[{", "t.csv: JSON that is damaged or not whole"),
     ],
 )
-def test_bad_input_is_one_sentence(tmp_path: Path, kind: str, content: str | None, said: str) -> None:
+def test_bad_input_is_one_sentence(tmp_path: Path, kind: str, content: str | None, expected: str) -> None:
     file = tmp_path / "t.csv"
     if content is not None:
         file.write_text(content)
-    assert said in refused(tmp_path, "import", kind, str(file))
+    assert expected in refused(tmp_path, "import", kind, str(file))
     assert not (tmp_path / "imports").exists()
 
 
@@ -178,8 +178,8 @@ def test_a_name_that_is_no_text(tmp_path: Path, tidy: Path) -> None:
     odd = Path(os.fsdecode(bytes(tmp_path) + b"/odd\xff.csv"))
     odd.write_bytes(tidy.read_bytes())
     run(tmp_path, "import", "table", str(odd))
-    (made,) = (tmp_path / "imports").iterdir()
-    assert json.loads((made / "import.json").read_text())["source"].endswith("/odd\ufffd.csv")
+    (folder,) = (tmp_path / "imports").iterdir()
+    assert json.loads((folder / "import.json").read_text())["source"].endswith("/odd\ufffd.csv")
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
@@ -191,17 +191,17 @@ def test_a_damaged_import_says_what_to_do(tmp_path: Path, tidy: Path, text: str)
     run(tmp_path, "import", "table", str(tidy))
     (file,) = (tmp_path / "imports").glob("*/import.json")
     file.write_text(text)
-    said = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new")
-    assert str(file) in said and ("import again" in said or "schema 9" in said)
+    error = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new")
+    assert str(file) in error and ("import again" in error or "schema 9" in error)
 
 
 def test_a_name_that_a_selector_would_misread(tmp_path: Path, tidy: Path) -> None:
     file = tmp_path / "a,b=[c] d\u00e9.tar.csv.gz"
     file.write_bytes(tidy.read_bytes())
     run(tmp_path, "import", "table", str(file))
-    (made,) = on_record(tmp_path)[:1]
-    assert made.campaign.startswith("imports/table-a-b-c-d-.tar-")
-    assert choose(on_record(tmp_path), f"campaign={made.campaign}")
+    (machine,) = on_record(tmp_path)[:1]
+    assert machine.campaign.startswith("imports/table-a-b-c-d-.tar-")
+    assert choose(on_record(tmp_path), f"campaign={machine.campaign}")
 
 
 def test_per_watt_is_by_the_power_that_mlperf_measured(tmp_path: Path) -> None:
@@ -246,19 +246,19 @@ def mlperf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_h100_to_h200_in_v41(mlperf: Path) -> None:
-    found = compared(mlperf, H100, f"{H200},platform=H200-SXM-141GBx8_TRT")
-    row = of(found, LLAMA.format("Offline"))
+    comparison = compared(mlperf, H100, f"{H200},platform=H200-SXM-141GBx8_TRT")
+    row = of(comparison, LLAMA.format("Offline"))
     assert (row["baseline_value"], row["candidate_value"]) == (pytest.approx(24524.9), pytest.approx(31302.7))
     assert row["ratio"] == pytest.approx(1.2764, abs=5e-5)
     row = of(compared(mlperf, H100, f"{H200},platform=*Triton"), LLAMA.format("Server"))
     assert (row["baseline_value"], row["candidate_value"]) == (pytest.approx(21605.8), pytest.approx(30128.4))
     assert row["ratio"] == pytest.approx(1.3945, abs=5e-5)
-    assert not [w for w in found["warnings"] if not w.startswith("precision")]
+    assert not [w for w in comparison["warnings"] if not w.startswith("precision")]
 
 
-def mix_of(found: dict[str, Any]) -> dict[str, Any]:
+def mix_of(comparison: dict[str, Any]) -> dict[str, Any]:
     """The headline over all benchmarks that both sides have, each counting the same."""
-    (row,) = [r for r in found["rows"] if r["class"] == "work mix" and not r["benchmark"]]
+    (row,) = [r for r in comparison["rows"] if r["class"] == "work mix" and not r["benchmark"]]
     return dict(row)
 
 
@@ -269,11 +269,11 @@ def test_the_best_of_h200_over_16_benchmarks_of_v41(mlperf: Path) -> None:
 
 
 def test_the_best_submitters_of_v51(mlperf: Path) -> None:
-    found = compared(mlperf, H200_51, B200_51, "--best", *EVEN)
-    row = mix_of(found)
+    comparison = compared(mlperf, H200_51, B200_51, "--best", *EVEN)
+    row = mix_of(comparison)
     assert row["ratio"] == pytest.approx(2.502, abs=5e-4)
     assert row["work"] == pytest.approx(2.376, abs=5e-4)
-    offline = of(found, LLAMA.format("Offline"))
+    offline = of(comparison, LLAMA.format("Offline"))
     assert (offline["baseline_value"], offline["candidate_value"]) == (pytest.approx(35316.7), pytest.approx(102725))
     assert offline["ratio"] == pytest.approx(2.909, abs=5e-4)
     assert offline["lo"] is None  # the best of many is one host
@@ -290,19 +290,19 @@ def test_submitters_as_hosts_of_v51(mlperf: Path, without: str, ratio: float, lo
 
 def test_gptj_of_v40_is_not_held_against_v41(mlperf: Path) -> None:
     platform = "submitter=NVIDIA,platform=DGX-H100_H100-SXM-80GBx8_TRT"
-    found = compared(mlperf, f"{platform},round=v4.0", f"{platform},round=v4.1")
-    gptj = [r for r in found["rows"] if "gptj" in r["benchmark"]]
+    comparison = compared(mlperf, f"{platform},round=v4.0", f"{platform},round=v4.1")
+    gptj = [r for r in comparison["rows"] if "gptj" in r["benchmark"]]
     assert len(gptj) == 8 and all(r["ratio"] is None for r in gptj)
-    assert of(found, "llama2-70b-99.9 Offline")["ratio"] == pytest.approx(24524.9 / 21805.8)
-    server = [r for r in found["rows"] if "llama2-70b-99.9 Server" in r["benchmark"]]  # queries, then tokens
+    assert of(comparison, "llama2-70b-99.9 Offline")["ratio"] == pytest.approx(24524.9 / 21805.8)
+    server = [r for r in comparison["rows"] if "llama2-70b-99.9 Server" in r["benchmark"]]  # queries, then tokens
     assert len(server) == 2 and all(r["ratio"] is None for r in server)
-    assert any(w.startswith("round differs: v4.0") for w in found["warnings"])
+    assert any(w.startswith("round differs: v4.0") for w in comparison["warnings"])
 
 
 def test_benchmarks_of_99_and_999_that_are_the_same_run_count_once(mlperf: Path) -> None:
     only = ("--only", "*/llama2-70b-99* Offline/*", "--only", "*/mixtral-8x7b Offline/*")
-    found = compared(mlperf, H100, f"{H200},platform=H200-SXM-141GBx8_TRT", *only)
-    assert sorted(r["weight"] for r in found["rows"] if r["benchmark"]) == [0.25, 0.25, 0.5]
+    comparison = compared(mlperf, H100, f"{H200},platform=H200-SXM-141GBx8_TRT", *only)
+    assert sorted(r["weight"] for r in comparison["rows"] if r["benchmark"]) == [0.25, 0.25, 0.5]
 
 
 def test_preview_another_count_and_unverified_results_are_said(mlperf: Path) -> None:
@@ -311,9 +311,9 @@ def test_preview_another_count_and_unverified_results_are_said(mlperf: Path) -> 
     assert any(w.startswith("availability differs: available") for w in warnings)
     assert any(w.startswith("accelerators differs: 8") for w in warnings)
     official = "round=v5.1,division=closed,host=*L40S*"
-    found = compared(mlperf, official, "round=v5.0,division=closed,accelerators=2")
-    assert any("an official result" in w and "unverified" in w for w in found["warnings"])
-    assert any("Result not verified by MLCommons Association" in f for f in found["footnotes"])
+    comparison = compared(mlperf, official, "round=v5.0,division=closed,accelerators=2")
+    assert any("an official result" in w and "unverified" in w for w in comparison["warnings"])
+    assert any("Result not verified by MLCommons Association" in f for f in comparison["footnotes"])
 
 
 def test_rows_that_stand_in_two_imports_count_once(mlperf: Path, tmp_path: Path) -> None:
@@ -332,8 +332,8 @@ def test_spec_lists_and_reports(tmp_path: Path) -> None:
         SPEC / "spec_rate1_estimated_jiegec.csv",
     ]
     run(tmp_path, "import", "spec", *map(str, files))
-    said = run(tmp_path, "import", "spec", str(ROOT / "spec_cpu2017" / "intrate_epyc7713.txt"))
-    assert "printed as 777" in " ".join(said.split()) and "770.2" in said
+    output = run(tmp_path, "import", "spec", str(ROOT / "spec_cpu2017" / "intrate_epyc7713.txt"))
+    assert "printed as 777" in " ".join(output.split()) and "770.2" in output
     run(tmp_path, "import", "spec", str(ROOT / "spec_cpu2017" / "intrate_epyc7713.csv"))
     milan, turin = "generation=*Milan*,chips=2", "generation=*Turin*,chips=2"
     row = of(compared(tmp_path, milan, turin, "--only", "*/SPECrate2017_int/base_score"), "base_score")
@@ -343,8 +343,8 @@ def test_spec_lists_and_reports(tmp_path: Path) -> None:
     text, table = sorted(
         {m.campaign for m in on_record(tmp_path) if "intrate_epyc7713" in m.campaign}, key=_rows(tmp_path)
     )
-    found = compared(tmp_path, f"campaign={text}", f"campaign={table}")
-    assert [n.partition(": ")[2] for n in found["notes"]] == [
+    comparison = compared(tmp_path, f"campaign={text}", f"campaign={table}")
+    assert [n.partition(": ")[2] for n in comparison["notes"]] == [
         "spec_cpu2017 SPECrate2017_int: 1 value of base_score left out: invalid"
     ]
     assert "estimate" in {s for m in (tmp_path / "imports").glob("*rate1*") for s in _standings(m)}
@@ -376,7 +376,7 @@ def test_training(tmp_path: Path) -> None:
         for name in ("A100-SXM", "H100-SXM")
     )
     eight = "division=closed,accelerators=8,accelerator=*{}-SXM*"
-    found = compared(tmp_path, eight.format("A100"), eight.format("H100"), "--only", "mlperf_training/bert/*")
-    row = of(found, "mlperf_training bert time_to_train")
+    comparison = compared(tmp_path, eight.format("A100"), eight.format("H100"), "--only", "mlperf_training/bert/*")
+    row = of(comparison, "mlperf_training bert time_to_train")
     assert row["ratio"] == pytest.approx(np.exp(a100 - h100))
     assert (row["class"], row["unit"], row["better"]) == ("gpu-train", "s", "lower")

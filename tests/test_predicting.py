@@ -1,4 +1,4 @@
-"""``fleetmark predict`` over a record of made-up machines: what is foretold, what cannot be told, bad input."""
+"""``fleetmark predict`` over a record of made-up machines: predictions, what cannot be predicted, bad input."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_follows_from_the_others_is_foretold(root: Path) -> None:
+def test_what_follows_from_the_others_is_predicted(root: Path) -> None:
     speed = json.loads((root / "truth.json").read_text())
-    found = {f["benchmark"]: f for f in json.loads(run(root, "predict", "-m", "gen=g12", "--format", "json"))}
-    leela = found["spec_cpu2017 541.leela_r base_ratio"]
+    predictions = {f["benchmark"]: f for f in json.loads(run(root, "predict", "-m", "gen=g12", "--format", "json"))}
+    leela = predictions["spec_cpu2017 541.leela_r base_ratio"]
     assert leela["value"] == pytest.approx(4 * speed, rel=0.05)
     assert leela["lo"] < leela["value"] < leela["hi"] and leela["machines"] == 12
-    null = found["lmbench lat_syscall-null null"]
+    null = predictions["lmbench lat_syscall-null null"]
     assert null["better"] == "lower" and null["lo"] < null["value"] < null["hi"]
     assert null["value"] == pytest.approx(1e-7 / speed, rel=0.05)
 
@@ -59,10 +59,10 @@ def test_ratios_against_a_baseline(root: Path) -> None:
 def test_figures_that_do_not_go_together_are_not_mixed(root: Path, change: dict[str, str], why: str) -> None:
     other = replace(LEELA, **change)
     record(root, "d", {"x": {"gen": "gx"}}, {("x", other): [3.0], ("x", MCF): [5.0], ("x", GCC): [6.0]})
-    found = {f["benchmark"]: f for f in json.loads(run(root, "predict", "-m", "gen=g12", "--format", "json"))}
-    leela = found["spec_cpu2017 541.leela_r base_ratio"]
+    predictions = {f["benchmark"]: f for f in json.loads(run(root, "predict", "-m", "gen=g12", "--format", "json"))}
+    leela = predictions["spec_cpu2017 541.leela_r base_ratio"]
     assert leela["value"] is None and leela["why"].startswith(why)
-    assert found["lmbench lat_syscall-null null"]["value"]
+    assert predictions["lmbench lat_syscall-null null"]["value"]
 
 
 def test_a_short_record_cannot_tell(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_short_record_cannot_tell(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (["-m", "gen=g99"], "matches no machine"),
         (["-m", "gen=g12", "--family", "kind"], "has the label 'kind'"),
@@ -82,5 +82,5 @@ def test_a_short_record_cannot_tell(tmp_path: Path) -> None:
         (["-m", "gen=g12", "--target", "nothing*"], "has all that the record has of nothing*"),
     ],
 )
-def test_bad_input_is_one_sentence(root: Path, words: list[str], said: str) -> None:
-    assert said in refused(root, "predict", *words)
+def test_bad_input_is_one_sentence(root: Path, words: list[str], expected: str) -> None:
+    assert expected in refused(root, "predict", *words)

@@ -1,4 +1,4 @@
-"""``fleetmark profile`` over a record of made-up machines: demand found again, foretold machines, refusals, bad input."""
+"""``fleetmark profile`` over a record of made-up machines: demand recovered, predictions, refusals, bad input."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_demand_is_found_again(root: Path) -> None:
-    found = json.loads(run(root, *FIT, "--format", "json"))
-    assert (found["target"], found["unit"], len(found["machines"])) == ("nginx tls rps", "1/s", 15)
-    assert found["p"] == 1 and not found["refused"] and found["errors"][0]["error"] < 0.02
-    cpu, mem = found["resources"]
+def test_the_demand_is_recovered(root: Path) -> None:
+    document = json.loads(run(root, *FIT, "--format", "json"))
+    assert (document["target"], document["unit"], len(document["machines"])) == ("nginx tls rps", "1/s", 15)
+    assert document["p"] == 1 and not document["refused"] and document["errors"][0]["error"] < 0.02
+    cpu, mem = document["resources"]
     truth = 3e-3 / cpu["mean"] / time(cpu["mean"], mem["mean"])
     assert cpu["lo"] < truth < cpu["hi"]
     assert cpu["lo"] < cpu["share"] < cpu["hi"] and cpu["share"] + mem["share"] == pytest.approx(1)
-    more = {m["name"]: m for m in found["more"]}
+    more = {m["name"]: m for m in document["more"]}
     assert more["cpu"]["ratio"] == pytest.approx(1 / (1 - cpu["share"] / 6), rel=0.01)
-    assert found["left_out"] == {f"turin{n}": "has no nginx tls rps" for n in range(3)}
+    assert document["left_out"] == {f"turin{n}": "has no nginx tls rps" for n in range(3)}
 
 
-def test_machines_are_foretold(root: Path) -> None:
-    asked = (*FIT, "-m", "gen=turin", "-m", "gen=genoa", "-b", "gen=icelake", "--format", "json")
-    told = {t["machines"]: t for t in json.loads(run(root, *asked))["foretold"]}
+def test_machines_are_predicted(root: Path) -> None:
+    words = (*FIT, "-m", "gen=turin", "-m", "gen=genoa", "-b", "gen=icelake", "--format", "json")
+    predictions = {t["machines"]: t for t in json.loads(run(root, *words))["foretold"]}
     truth = truth_of(root, "icelake") / truth_of(root, "turin")
-    turin = told["gen=turin"]
+    turin = predictions["gen=turin"]
     assert turin["lo"] < truth < turin["hi"] and turin["value"] == pytest.approx(truth, rel=0.04)
     assert turin["hosts"] == 3
     plain = json.loads(run(root, *FIT, "-m", "gen=turin", "--format", "json"))["foretold"][0]
@@ -49,41 +49,43 @@ def test_machines_are_foretold(root: Path) -> None:
 
 
 def test_a_time_is_a_target_too(root: Path) -> None:
-    asked = ("profile", "-t", "kernel/build/elapsed", *FIT[3:], "--format", "json")
-    found = json.loads(run(root, *asked))
-    assert found["unit"] == "1/s" and len(found["machines"]) == 18
-    assert found["resources"][1]["demand"] == pytest.approx(2e12, rel=0.1)
+    words = ("profile", "-t", "kernel/build/elapsed", *FIT[3:], "--format", "json")
+    document = json.loads(run(root, *words))
+    assert document["unit"] == "1/s" and len(document["machines"]) == 18
+    assert document["resources"][1]["demand"] == pytest.approx(2e12, rel=0.1)
 
 
 def test_upgrades_by_gain_per_money(root: Path) -> None:
     offered = ("--upgrade", "cpu=1.5@4000", "--upgrade", "mem=1.2@800", "--upgrade", "cpu=2,mem=2")
-    found = json.loads(run(root, *FIT, *offered, "--format", "json"))["upgrades"]
-    assert [u["name"] for u in found] == ["mem=1.2@800", "cpu=1.5@4000", "cpu=2,mem=2"]
-    assert found[2]["ratio"] == pytest.approx(2) and found[2]["per_money"] is None
+    upgrades = json.loads(run(root, *FIT, *offered, "--format", "json"))["upgrades"]
+    assert [u["name"] for u in upgrades] == ["mem=1.2@800", "cpu=1.5@4000", "cpu=2,mem=2"]
+    assert upgrades[2]["ratio"] == pytest.approx(2) and upgrades[2]["per_money"] is None
     table = run(root, *FIT, *offered)
     assert "gain per 1000" in table and "one after the other" in table
 
 
-def test_what_cannot_be_told_is_not(root: Path) -> None:
+def test_what_is_unknown_is_not_claimed(root: Path) -> None:
     """Three machines of one kind tell nothing apart."""
-    asked = (*FIT, "--select", "gen=icelake", "-m", "gen=turin")
-    found = json.loads(run(root, *asked, "--format", "json"))
-    assert found["refused"] and found["throttle"]["resource"] in ("cpu", "mem")
-    assert [r["share"] for r in found["resources"]] == [None, None] and found["more"] == []
-    (turin,) = found["foretold"]
+    words = (*FIT, "--select", "gen=icelake", "-m", "gen=turin")
+    document = json.loads(run(root, *words, "--format", "json"))
+    assert document["refused"] and document["throttle"]["resource"] in ("cpu", "mem")
+    assert [r["share"] for r in document["resources"]] == [None, None] and document["more"] == []
+    (turin,) = document["foretold"]
     assert turin["value"] is None and "more than 2 times beyond" in turin["why"]
-    table = " ".join(run(root, *asked).split())
+    table = " ".join(run(root, *words).split())
     assert "Cannot tell what it is short of" in table and "throttled to 40%, 50%, 65%, 80%" in table
     assert "unknown" in table and "gen=turin: cannot tell" in table
-    assert "cannot tell what nginx tls rps is short of" in refused(root, *asked, "--upgrade", "mem=2")
+    assert "cannot tell what nginx tls rps is short of" in refused(root, *words, "--upgrade", "mem=2")
 
 
 def test_rates_that_rise_and_fall_together_leave_no_interval(root: Path) -> None:
     """Fits to machines of one proportion may agree to the percent, on a share that is chance."""
-    found = profiling.profile(root, FIT[2], [FIT[4], FIT[6]], None)
-    alike = replace(found, profile=replace(found.profile, condition=35.0, refused=["they rise and fall together"]))
+    profiled = profiling.profile(root, FIT[2], [FIT[4], FIT[6]], None)
+    alike = replace(
+        profiled, profile=replace(profiled.profile, condition=35.0, refused=["they rise and fall together"])
+    )
     assert [(r["lo"], r["hi"]) for r in json.loads(to_json(alike, [], []))["resources"]] == [(None, None)] * 2
-    assert all(r["lo"] < r["hi"] for r in json.loads(to_json(found, [], []))["resources"])
+    assert all(r["lo"] < r["hi"] for r in json.loads(to_json(profiled, [], []))["resources"])
 
 
 def test_a_throttled_machine_is_one_of_its_own(root: Path) -> None:
@@ -95,9 +97,11 @@ def test_a_throttled_machine_is_one_of_its_own(root: Path) -> None:
         measured = {("icelake0", b): [v * math.exp(rng.normal(0, 0.005)) for _ in range(3)] for b, v in truth.items()}
         labels = {"gen": "icelake", "throttle": f"mem-{part:.0%}"}
         record(root, f"t-{part}", {"icelake0": labels}, measured)
-    found = json.loads(run(root, *FIT, "--select", "gen=icelake", "--format", "json"))
-    assert not found["refused"] and "icelake0 (mem-40%)" in found["machines"] and "icelake0" in found["machines"]
-    assert found["resources"][1]["demand"] == pytest.approx(2e6, rel=0.1)
+    document = json.loads(run(root, *FIT, "--select", "gen=icelake", "--format", "json"))
+    assert (
+        not document["refused"] and "icelake0 (mem-40%)" in document["machines"] and "icelake0" in document["machines"]
+    )
+    assert document["resources"][1]["demand"] == pytest.approx(2e6, rel=0.1)
 
 
 def test_saved_profiles_have_versions_and_stay_what_they_are(root: Path) -> None:
@@ -128,7 +132,7 @@ def test_a_worth_for_the_planner(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "expected"),
     [
         (("-t", "nginx/*/rps", "-r", "mem=streams/*"), "--resource mem: streams/* matches no benchmark"),
         (("-t", "nothing/*", "-r", "mem=stream/*/triad"), "--target nothing/* matches no benchmark"),
@@ -147,11 +151,11 @@ def test_a_worth_for_the_planner(root: Path) -> None:
         ((*FIT[1:], "-b", "gen=icelake"), "--baseline gen=icelake: against which machines?"),
     ],
 )
-def test_bad_input_is_one_sentence(root: Path, words: tuple[str, ...], said: str) -> None:
-    assert said in refused(root, "profile", *words)
+def test_bad_input_is_one_sentence(root: Path, words: tuple[str, ...], expected: str) -> None:
+    assert expected in refused(root, "profile", *words)
 
 
-def test_profiles_that_are_not_there_or_damaged(root: Path) -> None:
+def test_profiles_that_are_absent_or_damaged(root: Path) -> None:
     with pytest.raises(FleetmarkError, match="there is none yet"):
         profiling.load(root, "web")
     run(root, *FIT, "--save", "web")
@@ -160,14 +164,14 @@ def test_profiles_that_are_not_there_or_damaged(root: Path) -> None:
     with pytest.raises(FleetmarkError, match="web has versions 1"):
         profiling.load(root, "web@7")
     file = root / "profiles" / "web.1.json"
-    whole = file.read_text()
-    file.write_text(whole[:500])
+    text = file.read_text()
+    file.write_text(text[:500])
     with pytest.raises(FleetmarkError, match=r"web\.1\.json: damaged"):
         profiling.load(root, "web")
-    file.write_text(whole.replace('"schema": 1', '"schema": 9'))
+    file.write_text(text.replace('"schema": 1', '"schema": 9'))
     with pytest.raises(FleetmarkError, match="schema 9 is not one"):
         profiling.load(root, "web")
     with pytest.raises(FleetmarkError, match="no machine has all rates"):
         record(root, "bare", {"bare": {"gen": "bare"}}, {("bare", TRIAD): [1e9]})
-        file.write_text(whole)
+        file.write_text(text)
         profiling.worth(root, "web", "gen=bare")

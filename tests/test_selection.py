@@ -106,5 +106,5 @@ def test_machines_of_one_name(
     def named(campaign: str, address: str, machine_id: str | None) -> Machine:
         return Machine(campaign, "n", {}, lambda: facts(machine_id=machine_id), address)
 
-    found = told_apart([named("c1", *first), named("c2", *second)], by_id=by_id)
-    assert [found["c1", "n"], found["c2", "n"]] == names
+    names_of = told_apart([named("c1", *first), named("c2", *second)], by_id=by_id)
+    assert [names_of["c1", "n"], names_of["c2", "n"]] == names

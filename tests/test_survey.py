@@ -15,9 +15,8 @@ from fleetmark.base.facts import Cpu, Disk, Gpu, Nic
 from fleetmark.base.terminal import Terminal
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.ssh.target import Target, UnknownKey, scans
-from fleetmark.verbs import catalogue
-from fleetmark.verbs import hosts as survey
-from fleetmark.verbs.hosts import Entry
+from reports.hosts.terminal import Entry, _model, table
+from reports.terminal import catalogue
 from tests.schedules import facts
 
 WIDTHS = (80, 100, 140)
@@ -59,21 +58,21 @@ def entry(n: int, model: str) -> Entry:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("model", MODELS)
 def test_a_host_is_a_line_with_its_cpu_to_be_told(model: str, width: int) -> None:
-    text = printed(width, survey.table([entry(0, model), entry(1, model)], width))
+    text = printed(width, table([entry(0, model), entry(1, model)], width))
     head, *lines = text.splitlines()
     assert len([line for line in lines if line.startswith(("db0 ", "node-01.rack1.example.net "))]) == 2
     assert "CPU" in head and "cores" in head
     assert "…" not in text
-    assert MODELS[model] in lines[0] or survey._model(model) in lines[0]
+    assert MODELS[model] in lines[0] or _model(model) in lines[0]
     assert all(len(line) <= width for line in text.splitlines())
     named = [n for n in ("OS", "Python", "NICs", "disks", "skew", "GPUs", "memory") if n not in head.split()]
     assert [n for n in named if n not in lines[2]] == [], "what is left out is named"
 
 
 def target(name: str, port: int = 22, proxy: str | None = None, alias: str = "", hashed: bool = False) -> Target:
-    known = alias or (f"[{name}]:{port}" if port != 22 else name)
+    key_name = alias or (f"[{name}]:{port}" if port != 22 else name)
     return Target(
-        name, port, "root", socket.AF_UNSPEC, known, (known,), (), "yes", hashed, (), False, None, proxy, proxy or "", None
+        name, port, "root", socket.AF_UNSPEC, key_name, (key_name,), (), "yes", hashed, (), False, None, proxy, proxy or "", None
     )  # fmt: skip
 
 
@@ -104,14 +103,14 @@ def test_a_command_to_paste_is_one_line(width: int) -> None:
     ]
     why = "needs fio: sudo apt-get install fio, or let Fleetmark do it as root (--become)"
     lacking = Entry(Host("e", "e", "e"), facts(), None, {"fio": why})
-    lines = printed(width, survey.table([*silent, lacking], width)).splitlines()
+    lines = printed(width, table([*silent, lacking], width)).splitlines()
     names = " ".join(f"{h}.example.net" for h in ("alpha", "beta", "gamma", "delta"))
     assert f"  ssh-keyscan -p 22 {names} >> '/root/known hosts'" in lines
     assert f"  fio {why}  [e]" in lines
 
 
 def test_one_host_is_no_plural() -> None:
-    text = printed(80, survey.table([Entry(Host("h", "h", "h"), None, "no", {}, unknown_key=unknown(target("h")))], 80))
+    text = printed(80, table([Entry(Host("h", "h", "h"), None, "no", {}, unknown_key=unknown(target("h")))], 80))
     assert "1 of 1 host does not answer:" in text
     assert "1 host key to add: log in to the host" in text
 
@@ -119,7 +118,7 @@ def test_one_host_is_no_plural() -> None:
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", workloads.names())
 def test_a_workload_is_shown_in_words(name: str, width: int) -> None:
-    text = printed(width, *catalogue.one(workloads.load(name)))
+    text = printed(width, *catalogue.workload(workloads.load(name)))
     assert not re.search(r"\{\{|\}\}|\{%|facts\.", text), text
     assert "…" not in text
     manifest = workloads.load(name)

@@ -16,7 +16,7 @@ from fleetmark import __version__
 from fleetmark.base.errors import CannotKeep, FleetmarkError, LeftOut
 from fleetmark.base.measurement import Status
 from fleetmark.base.runtime import discard_stdout, print_warnings, use_system_allocator
-from fleetmark.base.terminal import Terminal, guard, unwrapped
+from fleetmark.base.terminal import Terminal, guard
 from fleetmark.cli import plan as cli_plan
 from fleetmark.cli import profile as cli_profile
 from fleetmark.cli import reports as cli_reports
@@ -194,13 +194,14 @@ def import_(
     Examples: fleetmark import mlperf summary_results.json; fleetmark import table figures.csv
     """
     from fleetmark.record import imports as importing
+    from reports.terminal import imports as terminal
 
-    done, failed = importing.files(root, kind, files)
+    imported, failed = importing.files(root, kind, files)
     if as_ is Format.JSON:
-        typer.echo(json.dumps(importing.as_json(done), indent=1))
+        typer.echo(json.dumps([i.as_json() for i in imported], indent=1))
     else:
-        for part in importing.said(done):
-            Terminal().print(part, soft_wrap=True)
+        for line in terminal.lines(imported):
+            Terminal().print(line, soft_wrap=True)
     for sentence in failed:
         typer.echo(f"fleetmark: {sentence}", err=True)
     raise typer.Exit(USAGE if failed else OK)
@@ -223,11 +224,7 @@ def predict(
     from fleetmark.verbs import predict as predicting
 
     predictions = predicting.predict(root, machine, tuple(target or ()), baseline, family, level)
-    if as_ is Format.JSON:
-        typer.echo(json.dumps([f.as_json() for f in predictions], indent=1))
-    else:
-        for part in predicting.table(predictions):
-            Terminal().print(part)
+    predicting.show(predictions, Terminal(), as_ is Format.JSON)
 
 
 references = typer.Typer(help="Pinned reference machines, which scores are against for good.", no_args_is_help=True)
@@ -257,11 +254,7 @@ def reference_list(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
     """
     from fleetmark.verbs import reference
 
-    pinned = reference.listed(root)
-    if as_ is Format.JSON:
-        typer.echo(json.dumps(pinned, indent=1))
-    else:
-        Terminal().print(reference.table(pinned))
+    reference.show(root, Terminal(), as_ is Format.JSON)
 
 
 @app.command()
@@ -284,12 +277,9 @@ def hosts(
 
     console = Terminal(stderr=as_ is Format.JSON)
     with interruptible("nothing was changed anywhere"):
-        query = (tuple(inventory or ()), limit, suite, _settings(set_ or []), become)
-        entries = survey.survey(*query, work_dir or WORK_DIR, connect_timeout, console)
-    if as_ is Format.JSON:
-        typer.echo(json.dumps([entry.as_json() for entry in entries], indent=1))
-    else:
-        console.print(survey.table(entries, console.width))
+        chosen = (tuple(inventory or ()), limit, suite, _settings(set_ or []), become)
+        entries = survey.survey(*chosen, work_dir or WORK_DIR, connect_timeout, console)
+    survey.show(entries, console, as_ is Format.JSON)
     raise typer.Exit(OK if all(entry.facts for entry in entries) else SOME_FAILED)
 
 
@@ -301,16 +291,9 @@ def workloads(
 
     Example: fleetmark workloads fio
     """
-    import workloads as shelf
     from fleetmark.verbs import catalogue
 
-    manifests = [shelf.load(name)] if name else [shelf.load(n) for n in shelf.names()]
-    if as_ is Format.JSON:
-        docs = [m.model_dump(mode="json", by_alias=True) for m in manifests]
-        typer.echo(json.dumps(docs[0] if name else docs, indent=1))
-        return
-    for part in catalogue.one(manifests[0]) if name else catalogue.overview(manifests):
-        Terminal().print(part)
+    catalogue.show_workloads(name, Terminal(), as_ is Format.JSON)
 
 
 @app.command()
@@ -319,16 +302,9 @@ def campaigns(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
 
     Example: fleetmark campaigns --results /data/fleetmark
     """
-    from fleetmark.record import campaigns as on_record
     from fleetmark.verbs import catalogue
 
-    lines = [catalogue.campaign_line(a) for a in on_record.campaigns(root)]
-    if as_ is Format.JSON:
-        typer.echo(json.dumps(lines, indent=1))
-    elif lines:
-        Terminal().print(catalogue.campaign_table(lines))
-    else:
-        Terminal().print(unwrapped(f"no campaigns under {root}; `fleetmark run` makes one, --results looks elsewhere"))
+    catalogue.show_campaigns(root, Terminal(), as_ is Format.JSON)
 
 
 @app.command()

@@ -39,14 +39,14 @@ def profile(
 
     if baseline and not machine:
         raise FleetmarkError(f"--baseline {baseline}: against which machines? Name them by --machine gen=turin")
-    upgrades = profiling.upgrades(upgrade or ())
-    fitted = profiling.profile(root, target, resource, select)
-    gains = profiling.gains_of(fitted, upgrades)
-    forecasts = [profiling.foretell(root, fitted, m, baseline) for m in machine or ()]
+    offered = profiling.upgrades(upgrade or ())
+    profiled = profiling.profile(root, target, resource, select)
+    gains = profiling.gains_of(profiled, offered)
+    predictions = [profiling.predict(root, profiled, m, baseline) for m in machine or ()]
     if save:
-        fitted = profiling.save(root, save, fitted)
+        profiled = profiling.save(root, save, profiled)
     if as_ is Format.JSON:
-        typer.echo(profile_terminal.to_json(fitted, gains, forecasts))
+        typer.echo(profile_terminal.to_json(profiled, gains, predictions))
     else:
-        for part in profile_terminal.show(fitted, gains, forecasts):
+        for part in profile_terminal.show(profiled, gains, predictions):
             Terminal().print(part)

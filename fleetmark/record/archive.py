@@ -1,6 +1,6 @@
 """The archive: a campaign is a directory of plain files, and this is the only place that touches them.
 
-campaign.json         what was asked: suite, seed, settings, command line, hosts, versions, hashes
+campaign.json         the request: suite, seed, settings, command line, hosts, versions, hashes
 journal.jsonl         every change of state, appended and fsynced
 facts/HOST.json       the host, normalised, and the raw command output it was read from
 jobs/HOST.json        the job as it travelled to the host
@@ -37,8 +37,8 @@ from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER, decode_json, open
 from fleetmark.record.documents import (
     CampaignHead,
     Job,
-    KeptStep,
     Scheduled,
+    StoredStepFile,
     TelemetryPart,
     as_line,
     event_of,
@@ -62,19 +62,19 @@ def utc(seconds: float | None = None) -> str:
 
 
 def safe_name(name: str) -> str:
-    """``name`` as one path component, reversible by eye; a long one is cut and told apart by a hash."""
-    made = quote(name, safe=" >@+=,:")
-    if made in (".", ".."):
-        made = made.replace(".", "%2E")
-    if len(made.encode()) > 150:
-        made = f"{made[:130]}~{hashlib.sha256(name.encode()).hexdigest()[:12]}"
-    return made
+    """``name`` as one path component, which people can read back; a long one is cut, with a hash at its end."""
+    component = quote(name, safe=" >@+=,:")
+    if component in (".", ".."):
+        component = component.replace(".", "%2E")
+    if len(component.encode()) > 150:
+        component = f"{component[:130]}~{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+    return component
 
 
 class Archive:
     """One campaign's directory. Writing needs the controller's lock (``writable``); reading needs nothing.
 
-    What is read from it is judged first, and no link out of it is followed: an archive may come from anywhere.
+    What is read is validated first, and no link out of it is followed: an archive may come from anywhere.
     """
 
     def __init__(self, path: Path) -> None:
@@ -129,24 +129,24 @@ class Archive:
         return archive
 
     def campaign(self) -> dict[str, Any]:
-        """What was asked for. Raises FleetmarkError when the file is absent, broken, or of a later schema."""
+        """The content of campaign.json. Raises FleetmarkError when the file is absent, broken, or of a later schema."""
         file = self.path / "campaign.json"
         try:
-            asked = decode_json(self._read(file))
-            schema = asked.get("schema") if isinstance(asked, dict) else SCHEMA
+            document = decode_json(self._read(file))
+            schema = document.get("schema") if isinstance(document, dict) else SCHEMA
             if schema != SCHEMA:
                 raise FleetmarkError(
                     f"{self.path}: schema {schema} is not one this version of Fleetmark reads ({SCHEMA})"
                 )
-            CampaignHead.model_validate(asked)
+            CampaignHead.model_validate(document)
         except FileNotFoundError as error:
             raise FleetmarkError(f"{self.path} is no campaign: it has no campaign.json") from error
         except ValidationError as error:
             raise FleetmarkError(f"{file}: damaged ({fault(error)}); restore it, or leave the campaign out") from error
         except (OSError, ValueError) as error:
             raise FleetmarkError(f"{file}: cannot be read: {fault(error)}; restore it, or leave it out") from error
-        found: dict[str, Any] = asked
-        return found
+        campaign: dict[str, Any] = document
+        return campaign
 
     # ------------------------------------------------------------ writing
 
@@ -158,9 +158,9 @@ class Archive:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self._journal = os.open(file, _WRITE | os.O_APPEND, PRIVATE_FILE)
             raw = self._read(file)
-            whole = raw.rfind(b"\n") + 1
-            if raw[whole:].startswith(b"{"):  # a crash left half a line, which the next would be glued to
-                os.truncate(self._journal, whole)
+            complete = raw.rfind(b"\n") + 1
+            if raw[complete:].startswith(b"{"):  # a crash left half a line: the next event must not continue it
+                os.truncate(self._journal, complete)
         except BlockingIOError as error:
             raise FleetmarkError(f"campaign {self.id} is being driven by another fleetmark on this machine") from error
         except OSError as error:
@@ -174,7 +174,7 @@ class Archive:
         self._journal = self._lock = None
 
     def note(self, event: str, *, sync: bool = True, **more: Any) -> None:
-        """Append one event to the journal; it is on disk when this returns, unless told not to ``sync``."""
+        """Append one event to the journal. With ``sync`` it is on disk when this returns."""
         assert self._journal is not None, "writable() comes first"
         line = (as_line({"t": utc(), "e": event, **more}) + "\n").encode()
         before = os.fstat(self._journal).st_size
@@ -192,15 +192,15 @@ class Archive:
         self._keep(f"facts/{safe_name(host)}.json", facts_document(facts, raw))
 
     def save_job(self, host: str, job: str) -> None:
-        """``job`` as JSON, whose SHA-256 campaign.json holds."""
+        """Save ``job``, a JSON text; campaign.json has its SHA-256."""
         self._keep(f"jobs/{safe_name(host)}.json", job)
 
     def save_campaign(self, campaign: Mapping[str, Any]) -> None:
-        """What was asked for, anew."""
+        """Replace campaign.json."""
         self._keep("campaign.json", json.dumps({"schema": SCHEMA, **campaign}, indent=1))
 
     def begin_step(self, host: str, step: Mapping[str, Any]) -> Path:
-        """An empty folder beside where the step's files will lie, to fill and hand to ``save_step``."""
+        """An empty folder beside the step's final one, to fill and hand to ``save_step``."""
         final = self.raw_dir(host, step)
         part = final.with_name(f".part-{secrets.token_hex(4)}")
         with self.keeping(final):
@@ -212,8 +212,8 @@ class Archive:
         return os.fdopen(os.open(folder / safe_name(name), _WRITE | os.O_EXCL, PRIVATE_FILE), "wb")
 
     def save_step(self, host: str, step: Mapping[str, Any], part: Path, excuse: str = "") -> Path:
-        """Keep what ``part`` holds as a finished step, all or nothing; one that came twice (a resumed campaign) is kept
-        as it first was. ``excuse``: why the controller had the step skipped or ended.
+        """Save the folder ``part`` as a finished step, all or nothing. Where the step is already saved (a resumed
+        campaign), the first version stays. ``excuse``: why the controller skipped or ended the step.
         """
         doc = {"host": host, **step, **({"excuse": excuse} if excuse else {})}
         final = self.raw_dir(host, doc)
@@ -230,14 +230,14 @@ class Archive:
 
     @contextlib.contextmanager
     def keeping(self, path: Path) -> Iterator[None]:
-        """Writes at ``path`` in this archive. Raises CannotKeep, with what to type, where they fail."""
+        """For writes at ``path``. Raises CannotKeep, with the command to type, where they fail."""
         try:
             yield
         except OSError as error:
             raise self._cannot_keep(path, error) from error
 
     def raw_dir(self, host: str, step: Mapping[str, Any]) -> Path:
-        """Where a step's raw files lie."""
+        """The folder of a step's raw files."""
         leaf = str(step["repeat"])
         if step["subject"] not in ("host", "lo"):  # a pair or several nodes: a host may be in more than one
             leaf += f" {step['subject']}"
@@ -247,7 +247,7 @@ class Archive:
         return self.path.joinpath("raw", *map(safe_name, parts))
 
     def set_aside(self, folder: Path) -> None:
-        """Move what a lost step left out of the way, so that a resumed campaign can run it again."""
+        """Move the files of a lost step aside, so that a resumed campaign can run it again."""
         aside = self.path / "superseded" / utc() / folder.relative_to(self.path / "raw")
         try:
             self._make_folder(aside.parent)
@@ -256,7 +256,7 @@ class Archive:
             raise self._cannot_keep(aside, error) from error
 
     def write_page(self, page: str) -> Path:
-        """The campaign's summary as one page."""
+        """Save the campaign's summary page."""
         return self._keep("summary.html", page)
 
     def _keep(self, name: str, data: bytes | str) -> Path:
@@ -277,7 +277,7 @@ class Archive:
                 part.mkdir(mode=PRIVATE_FOLDER, parents=part == self.path, exist_ok=True)
 
     def _cannot_keep(self, file: Path, error: OSError) -> CannotKeep:
-        """Why ``file`` could not be written, and how nothing is lost by it."""
+        """Why ``file`` could not be written, and the command that goes on without loss."""
         again = shlex.join(["fleetmark", "run", "--resume", str(self.path.resolve())])
         return CannotKeep(
             f"cannot write {file}: {fault(error)}; hosts go on with what they have, and keep it: "
@@ -297,11 +297,11 @@ class Archive:
         return file
 
     def named(self, file: Path) -> str:
-        """``file`` as seen from the campaign's folder."""
+        """The path of ``file`` relative to the campaign's folder."""
         return str(file.relative_to(self.path))
 
     def journal_bytes(self) -> bytes:
-        """The journal as it is; nothing where there is none. Raises FleetmarkError where it cannot be read."""
+        """The journal's bytes; empty where there is none. Raises FleetmarkError where it cannot be read."""
         file = self.path / "journal.jsonl"
         try:
             return self._read(file)
@@ -311,7 +311,7 @@ class Archive:
             raise FleetmarkError(f"{file}: cannot be read: {fault(error)}") from error
 
     def journal(self) -> Iterator[dict[str, Any]]:
-        """Every event, oldest first; a last line cut off by a crash is passed over.
+        """Every event, oldest first; a last line cut off by a crash is skipped.
 
         Raises FleetmarkError for a line that is no event.
         """
@@ -329,11 +329,11 @@ class Archive:
                     ) from error
 
     def facts(self) -> dict[str, Facts]:
-        """Host name to facts, for the hosts that gave them."""
+        """Host name to facts, for the hosts that have them."""
         return {name: facts for name in self.host_names() if (facts := self.facts_of(name)) is not None}
 
     def facts_of(self, host: str) -> Facts | None:
-        """The host's facts, None where it gave none. Raises FleetmarkError for a file that holds no such thing."""
+        """The host's facts, None where it has none. Raises FleetmarkError for a file that holds no facts."""
         file = self.path / "facts" / f"{safe_name(host)}.json"
         try:
             return Facts.model_validate(from_json(self._read(file))["facts"])
@@ -346,9 +346,9 @@ class Archive:
         return [h["name"] for h in self.campaign()["hosts"]]
 
     def look_over(self) -> None:
-        """Raises FleetmarkError where files are missing or were cut; looks at the ends of them, which takes little."""
-        asked = self.campaign()
-        for host in asked.get("jobs", {}):
+        """Raises FleetmarkError where files are missing or cut. It reads only their ends, which is cheap."""
+        campaign = self.campaign()
+        for host in campaign.get("jobs", {}):
             for kind in ("facts", "jobs"):
                 file = self.path / kind / f"{safe_name(host)}.json"
                 if (self._head(file), self._tail(file, 2).rstrip()[-1:]) != (b"{", b"}"):
@@ -358,7 +358,7 @@ class Archive:
             raise FleetmarkError(f"{file}: no whole Parquet file; `fleetmark parse` makes it anew from raw")
 
     def job_text(self, host: str) -> bytes | None:
-        """``jobs/HOST.json`` as it is; None where there is none. Raises FleetmarkError where it cannot be read."""
+        """The bytes of ``jobs/HOST.json``; None where there is none. Raises FleetmarkError where it cannot be read."""
         file = self.path / "jobs" / f"{safe_name(host)}.json"
         try:
             return self._read(file)
@@ -376,13 +376,13 @@ class Archive:
             read(Job, raw)
         except NoReply as error:
             raise FleetmarkError(f"{self.path / 'jobs' / safe_name(host)}.json: damaged ({error})") from error
-        found: dict[str, Any] = decode_json(raw)
-        return found
+        document: dict[str, Any] = decode_json(raw)
+        return document
 
     def steps(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-        """Every finished step there is raw output of: its folder and what it was.
+        """Every finished step that has raw output: its folder and its description.
 
-        Of one whose step.json is damaged, the job says what it was, or else its folder's name does.
+        Where step.json is damaged, the description comes from the job, or else from the folder's name.
         """
         scheduled: dict[str, dict[Path, Mapping[str, Any]]] = {}
         for folder in sorted((self.path / "raw").glob("*/*/*/*")):
@@ -399,7 +399,7 @@ class Archive:
             yield folder, step
 
     def _folders(self, host: str) -> dict[Path, Mapping[str, Any]]:
-        """Where the steps of the host's job have their raw files; nothing where that is damaged too."""
+        """Raw folder to step, for the steps of the host's job; empty where the job is damaged too."""
         try:
             job = self.job(host) or {"steps": []}
         except FleetmarkError:
@@ -407,7 +407,7 @@ class Archive:
         return {self.raw_dir(host, step): {"host": host, **step} for step in job["steps"]}
 
     def _by_name(self, folder: Path) -> Mapping[str, Any]:
-        """What a step was, by the name of its folder alone."""
+        """A step as far as the name of its folder describes it."""
         host, workload, case, leaf = map(unquote, folder.relative_to(self.path / "raw").parts)
         serves = leaf.endswith(" server")
         repeat, _, subject = leaf.removesuffix(" server").partition(" ")
@@ -416,22 +416,22 @@ class Archive:
         return {"host": host, "workload": workload, "case": case, **where}
 
     def step(self, folder: Path) -> dict[str, Any]:
-        """What was to be done in ``folder``. Raises FleetmarkError where step.json is damaged, naming what is wrong."""
-        kept = self._typed(KeptStep, folder / "step.json").root
-        step = asdict(kept)
-        if self.raw_dir(kept.host, step) != folder:
+        """The step of ``folder``. Raises FleetmarkError where step.json is damaged, naming what is wrong."""
+        stored = self._typed(StoredStepFile, folder / "step.json").root
+        step = asdict(stored)
+        if self.raw_dir(stored.host, step) != folder:
             raise FleetmarkError(f"{self.named(folder / 'step.json')} cannot be read: it is of another step")
         return step
 
     def result(self, folder: Path) -> Result:
-        """What the host said of a step in ``folder``: how it ended, when, telemetry.
+        """The host's result of the step in ``folder``: how and when it ended, telemetry.
 
         Raises FleetmarkError where result.json is damaged, naming what is wrong.
         """
         return self._typed(Result, folder / "result.json")
 
     def telemetry(self, folder: Path) -> Telemetry | None:
-        """What the host was like during a step, where it says. Raises FleetmarkError as ``result``."""
+        """The telemetry of the step in ``folder``, None where it has none. Raises FleetmarkError as ``result`` does."""
         return self._typed(TelemetryPart, folder / "result.json").telemetry
 
     def _typed(self, model: type[_Model], file: Path) -> _Model:
@@ -441,7 +441,7 @@ class Archive:
             raise FleetmarkError(f"{self.named(file)} cannot be read: {fault(error)}") from error
 
     def tail(self, folder: Path, name: str, most: int) -> bytes:
-        """The last ``most`` bytes of a raw file; nothing where it cannot be read."""
+        """The last ``most`` bytes of a raw file; empty where it cannot be read."""
         return self._tail(folder / safe_name(name), most)
 
     def _head(self, path: Path) -> bytes:

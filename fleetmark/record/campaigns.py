@@ -3,12 +3,38 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.record.archive import Archive
+from fleetmark.record.documents import key_of
 
 _ID = re.compile(r"\d{8}T\d{6}-")
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One campaign in the list of campaigns. ``statuses``: status to its number of outcomes; ``finished``: nothing is
+    owed; ``damaged``: why it cannot be read, and the other fields then hold what could be.
+    """
+
+    campaign: str
+    path: Path
+    created: str = ""
+    suite: str = ""
+    hosts: int | None = None
+    statuses: Mapping[str, int] = field(default_factory=dict)
+    finished: bool = False
+    damaged: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        order = ("campaign", "created", "suite", "hosts", "statuses", "finished", "path", "damaged")
+        values = asdict(self) | {"path": str(self.path)}
+        return {name: values[name] for name in order}
 
 
 def campaigns(root: Path) -> list[Archive]:
@@ -36,13 +62,41 @@ def find(root: Path, name: str) -> Archive:
     """
     if (Path(name) / "campaign.json").exists():
         return Archive.open(Path(name))
-    there = campaigns(root)
-    if name == "last" and there:
-        return Archive.open(there[-1].path)
-    matching = [a for a in there if a.id == name] or [a for a in there if a.id.startswith(name)]
+    archives = campaigns(root)
+    if name == "last" and archives:
+        return Archive.open(archives[-1].path)
+    matching = [a for a in archives if a.id == name] or [a for a in archives if a.id.startswith(name)]
     if len(matching) == 1:
         return Archive.open(matching[0].path)
     if not matching:
-        known = f"the latest is {there[-1].id}" if there else f"there is none under {root}"
-        raise FleetmarkError(f"no campaign {name!r}: {known}; `fleetmark campaigns` lists them, --results says where")
+        hint = f"the latest is {archives[-1].id}" if archives else f"there is none under {root}"
+        raise FleetmarkError(f"no campaign {name!r}: {hint}; `fleetmark campaigns` lists them, --results says where")
     raise FleetmarkError(f"{name!r} could be {', '.join(a.id for a in matching)}: type more of it")
+
+
+def summarise(archive: Archive) -> Summary:
+    """What campaign.json and the journal say, as far as they can be read."""
+    fields: dict[str, Any] = {}
+    try:
+        about = archive.campaign()
+        fields |= {"created": about.get("created", ""), "suite": about.get("suite", ""), "hosts": len(about["hosts"])}
+        statuses, finished = _last_statuses(archive)
+        fields |= {"statuses": statuses, "finished": finished}
+        archive.look_over()
+    except FleetmarkError as error:
+        fields |= {"finished": False, "damaged": str(error)}
+    return Summary(archive.id, archive.path, **fields)
+
+
+def _last_statuses(archive: Archive) -> tuple[dict[str, int], bool]:
+    """Status to the number of steps whose last outcome it is, and whether the campaign ended owing nothing."""
+    last: dict[tuple[Any, ...], str] = {}
+    finished = False
+    for e in archive.journal():
+        if e["e"] == "outcome":
+            last[key_of(e)] = e["status"]
+        elif e["e"] == "joined":  # hosts that were lost entirely are back
+            last = {key: s for key, s in last.items() if key[0] not in e["hosts"] or key[2] != "*" or s != "lost"}
+        elif e["e"] == "ended":
+            finished = not e["owed"]
+    return dict(Counter(last.values())), finished

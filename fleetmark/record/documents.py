@@ -1,4 +1,4 @@
-"""What a campaign's files hold, typed: campaign.json, jobs, facts, the parts of a step, and the journal's events."""
+"""A campaign's files as types: campaign.json, jobs, facts, the parts of a step, and the journal's events."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pydantic import BaseModel, Field, RootModel, ValidationError
 from fleetmark.base.facts import Facts
 from fleetmark.base.files import decode_json
 from fleetmark.record.replies import Telemetry
-from fleetmark.record.steps import Kept, Step
+from fleetmark.record.steps import Step, StoredStep
 
-KEY = ("host", "workload", "case", "repeat", "subject")  # what tells one run from all others
+KEY = ("host", "workload", "case", "repeat", "subject")  # identifies a run
 
 
 def key_of(run: Mapping[str, Any]) -> tuple[Any, ...]:
-    """Which run an event or a step is of."""
+    """The run that an event or a step belongs to."""
     return tuple(run[name] for name in KEY)
 
 
@@ -29,7 +29,7 @@ class CampaignHost(BaseModel):
 
 
 class CampaignHead(BaseModel):
-    """Of campaign.json what every reader goes by."""
+    """The part of campaign.json that every reader needs."""
 
     hosts: list[CampaignHost]
     created: str = ""
@@ -45,18 +45,18 @@ class Job(BaseModel):
 
 
 class TelemetryPart(BaseModel):
-    """Of result.json its telemetry alone."""
+    """Only the telemetry of result.json."""
 
     telemetry: Telemetry | None = None
 
 
-class KeptStep(RootModel[Kept]):
+class StoredStepFile(RootModel[StoredStep]):
     pass
 
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A host's facts and its job, as the documents that a campaign keeps of them."""
+    """A host's facts and its job, as the documents that a campaign stores."""
 
     facts: str
     job: str
@@ -68,7 +68,7 @@ def facts_document(facts: Facts, raw: Mapping[str, Any]) -> str:
 
 
 class _Block(BaseModel):
-    """What every event of a run names."""
+    """The fields that every event of a run has."""
 
     host: str
     workload: str
@@ -112,7 +112,7 @@ class _Ended(BaseModel):
     owed: int
 
 
-_EVENTS: Mapping[str, type[BaseModel]] = {  # those that somebody reads again
+_EVENTS: Mapping[str, type[BaseModel]] = {  # those that are read again
     "outcome": _Outcome,
     "rejected": _Rejected,
     "enough": _Settled,
@@ -140,7 +140,7 @@ def event_of(line: bytes) -> dict[str, Any]:
 
 
 def fault(error: Exception) -> str:
-    """What an error says, in one line."""
+    """An error as one line."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     if isinstance(error, ValidationError):

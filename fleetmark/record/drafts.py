@@ -1,4 +1,4 @@
-"""Campaigns that are being made: folders that count as none until one rename, and go when their controller is dead."""
+"""Campaigns under construction: hidden folders until one rename, removed when their controller is dead."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER
 
-_NEW = ".new-"  # before the id of a campaign that is being made
+_NEW = ".new-"  # before the id of a campaign under construction
 _LOCK = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def make_draft(root: Path, campaign_id: str) -> tuple[Path, int]:
-    """A folder for a campaign that is being made, and the lock (a descriptor) which says that somebody is at it."""
+    """A folder for a new campaign, and its lock (a descriptor), held while the campaign is under construction."""
     draft = root / f"{_NEW}{campaign_id}"
     while True:
         with contextlib.suppress(FileExistsError):
@@ -23,13 +23,15 @@ def make_draft(root: Path, campaign_id: str) -> tuple[Path, int]:
         with contextlib.suppress(FileNotFoundError):
             lock = os.open(draft / "controller.lock", _LOCK, PRIVATE_FILE)
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if (draft / "controller.lock").exists():  # else somebody took it for left over before it was locked
+            if (
+                draft / "controller.lock"
+            ).exists():  # else another controller removed it as a leftover before it was locked
                 return draft, lock
             os.close(lock)
 
 
 def remove_unfinished(root: Path) -> None:
-    """Remove what controllers left that were killed while they made a campaign."""
+    """Remove the folders of controllers that were killed while they made a campaign."""
     for draft in root.glob(f"{_NEW}*"):
         with contextlib.suppress(OSError):
             lock = os.open(draft / "controller.lock", _LOCK, PRIVATE_FILE)

@@ -59,7 +59,9 @@ def gather(root: Path, answer: Answer, command: Sequence[str], created: str) -> 
         ]
         part = _merged(results.campaign, called)
         t = results.telemetry  # whose runs count once, however many sides have them
-        parts.append(replace(part, telemetry=replace(part.telemetry, read=t.read, there=t.there, damaged=t.damaged)))
+        parts.append(
+            replace(part, telemetry=replace(part.telemetry, read=t.read, available=t.available, damaged=t.damaged))
+        )
     about = CampaignInfo(
         id="comparison",
         created=created,

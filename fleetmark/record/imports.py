@@ -1,10 +1,9 @@
-"""``fleetmark import``: published tables and tidy files, kept beside the campaigns and compared like them.
+"""``fleetmark import``: published tables and tidy files, stored beside the campaigns and compared like them.
 
-imports/ID/import.json           where the rows came from, what was left out and why, machines and their labels
+imports/ID/import.json           source of the rows, what was left out and why, machines and their labels
 imports/ID/measurements.parquet  as a campaign's
 
-``imports/ID`` is what stands for the campaign in selectors. An ID ends in the SHA-256 of the file, so that no file is
-imported twice.
+Selectors use ``imports/ID`` as the campaign. An ID ends in the SHA-256 of the file, so no file is imported twice.
 """
 
 from __future__ import annotations
@@ -13,14 +12,10 @@ import hashlib
 import json
 import os
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
-
-from rich.console import RenderableType
-from rich.text import Text
 
 from fleetmark import __version__
 from fleetmark.base import schema
@@ -35,11 +30,10 @@ from parsers.published import Table, mlperf, spec, table
 SCHEMA = 1
 FOLDER = "imports"
 _LARGEST = 1 << 30  # bytes of one file
-_SHOWN_NOTES = 12
 
 
 class _Importer(Protocol):
-    """A kind of table: how it is read, and what the labels of its machines mean."""
+    """A kind of table: its reader, and what the labels of its machines mean."""
 
     TRAITS: tuple[str, ...]
     MODEL: tuple[str, ...]
@@ -62,27 +56,40 @@ class Import:
 
     @property
     def campaign(self) -> str:
-        """What stands for its campaign in selectors."""
+        """Its name as a campaign in selectors."""
         return f"{FOLDER}/{self.path.name}"
+
+    def labels(self) -> dict[str, int]:
+        """Every label of its machines, with the number of its values."""
+        values: dict[str, set[str]] = {}
+        for labels in self.about["machines"].values():
+            for name, value in labels.items():
+                values.setdefault(name, set()).add(value)
+        return {name: len(different) for name, different in values.items()}
+
+    def as_json(self) -> dict[str, Any]:
+        """import.json with a count of machines instead of the machines."""
+        fields = {"campaign": self.campaign, "path": str(self.path), "new": self.new, **self.about}
+        return fields | {"machines": len(self.about["machines"]), "labels": self.labels()}
 
 
 def files(root: Path, kind: str, paths: Sequence[Path]) -> tuple[list[Import], list[str]]:
-    """Import every file; those imported, and a sentence for each that could not be.
+    """Import every file; those imported, and a sentence for each that failed.
 
-    Raises FleetmarkError for a kind that nobody reads, and for a single file that could not be imported.
+    Raises FleetmarkError for an unknown kind, and where a single file is given and fails.
     """
     if kind not in _KINDS:
         raise FleetmarkError(f"import {kind}{suggest(kind, list(_KINDS))}: there are {', '.join(_KINDS)}")
-    done: list[Import] = []
+    imported: list[Import] = []
     failed: list[str] = []
     for path in paths:
         try:
-            done.append(_one(root, kind, path))
+            imported.append(_one(root, kind, path))
         except FleetmarkError as error:
             if len(paths) == 1:
                 raise
             failed.append(str(error))
-    return done, failed
+    return imported, failed
 
 
 def _one(root: Path, kind: str, path: Path) -> Import:
@@ -94,10 +101,10 @@ def _one(root: Path, kind: str, path: Path) -> Import:
     except OSError as error:
         raise FleetmarkError(f"{path}: {error.strerror}; give a file to import") from error
     sha256 = hashlib.sha256(raw).hexdigest()
-    for there in (root / FOLDER).glob(f"{kind}-*-{sha256[:12]}/import.json"):
-        return Import(there.parent, _about(there), new=False)
+    for file in (root / FOLDER).glob(f"{kind}-*-{sha256[:12]}/import.json"):
+        return Import(file.parent, _about(file), new=False)
     try:
-        found = _KINDS[kind].read(raw, path.name)
+        published = _KINDS[kind].read(raw, path.name)
     except FleetmarkError as error:
         raise FleetmarkError(f"{path}: {error}") from error
     folder = root / FOLDER / f"{kind}-{_stem(path.name, kind)}-{sha256[:12]}"
@@ -109,25 +116,25 @@ def _one(root: Path, kind: str, path: Path) -> Import:
         "bytes": len(raw),
         "created": utc(),
         "fleetmark": __version__,
-        "rows": found.read,
-        "figures": len(found.rows),
-        "left_out": dict(sorted(found.left_out.items())),
-        "notes": list(found.notes),
-        "machines": {name: dict(labels) for name, labels in found.machines.items()},
+        "rows": published.read,
+        "figures": len(published.rows),
+        "left_out": dict(sorted(published.left_out.items())),
+        "notes": list(published.notes),
+        "machines": {name: dict(labels) for name, labels in published.machines.items()},
     }
-    Archive(folder).write_measurements(_measurements(f"{FOLDER}/{folder.name}", found, about["created"]))
+    Archive(folder).write_measurements(_measurements(f"{FOLDER}/{folder.name}", published, about["created"]))
     write_atomic(folder / "import.json", json.dumps(about, indent=1, ensure_ascii=False))
     return Import(folder, about, new=True)
 
 
 def _stem(name: str, kind: str) -> str:
-    """What a file is called, as part of an ID: nothing that a selector would take for more than a letter."""
+    """A file's name as part of an ID, without the characters that mean something in a selector."""
     stem = name.removesuffix(".gz").rpartition(".")[0] or name
     return re.sub(r"[^A-Za-z0-9_.]+", "-", stem).strip("-").removeprefix(f"{kind}-")[:60] or "file"
 
 
-def _measurements(campaign: str, found: Table, time: str) -> Iterator[dict[str, Any]]:
-    for row in found.rows:
+def _measurements(campaign: str, published: Table, time: str) -> Iterator[dict[str, Any]]:
+    for row in published.rows:
         rest = {
             "campaign": campaign,
             "host": row.machine,
@@ -163,64 +170,12 @@ def _no_facts() -> Facts | None:
 
 def _about(file: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = decode_json(file.read_text())
-        schema = found["schema"]
-        for labels in found["machines"].values():
+        about: dict[str, Any] = decode_json(file.read_text())
+        version = about["schema"]
+        for labels in about["machines"].values():
             labels.items()
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise FleetmarkError(f"{file}: damaged ({error!r}); delete {file.parent} and import again") from error
-    if schema != SCHEMA:
-        raise FleetmarkError(f"{file}: schema {schema} is not one this version of Fleetmark reads ({SCHEMA})")
-    return found
-
-
-def as_json(done: Sequence[Import]) -> list[dict[str, Any]]:
-    """What was imported, as JSON has it: import.json with a count of machines instead of the machines."""
-    return [
-        {
-            "campaign": i.campaign,
-            "path": str(i.path),
-            "new": i.new,
-            **i.about,
-            "machines": len(i.about["machines"]),
-            "labels": {k: len(v) for k, v in _labels(i).items()},
-        }
-        for i in done
-    ]
-
-
-def said(done: Sequence[Import]) -> Iterator[RenderableType]:
-    """What was imported, for a terminal."""
-    for i in done:
-        about = i.about
-        if not i.new:
-            yield Text(
-                f"{about['source']} is there already, imported {about['created']} as {i.campaign}; "
-                f"delete {i.path} to import it again"
-            )
-            continue
-        rows, count = about["rows"], len(about["machines"])
-        yield Text(
-            f"{i.campaign}: {_many(about['figures'], 'figure')} of {_many(count, 'machine')} from {_many(rows, 'row')}"
-        )
-        for why, n in about["left_out"].items():
-            yield Text(f"  left out: {n}: {why}")
-        notes = about["notes"]
-        yield from (Text(f"  note: {note}") for note in notes[:_SHOWN_NOTES])
-        if len(notes) > _SHOWN_NOTES:
-            yield Text(f"  and {len(notes) - _SHOWN_NOTES} notes more, in {i.path / 'import.json'}")
-        labels = ", ".join(f"{name} ({len(values)})" for name, values in _labels(i).items())
-        yield Text(f"  select by host{', ' if labels else ''}{labels}")
-
-
-def _many(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' * (count != 1)}"
-
-
-def _labels(done: Import) -> dict[str, Counter[str]]:
-    """Every label of its machines, with its values."""
-    found: dict[str, Counter[str]] = {}
-    for labels in done.about["machines"].values():
-        for name, value in labels.items():
-            found.setdefault(name, Counter())[value] += 1
-    return found
+    if version != SCHEMA:
+        raise FleetmarkError(f"{file}: schema {version} is not one this version of Fleetmark reads ({SCHEMA})")
+    return about

@@ -1,4 +1,4 @@
-"""A campaign's journal as tables: how every run ended, and the other events; read at once where it is large."""
+"""A campaign's journal as tables: how every run ended, and the other events. Arrow reads a large one."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ _Read = tuple[pd.DataFrame, list[dict[str, Any]], str]
 
 
 def read(archive: Archive) -> _Read:
-    """The last word on every run (OUTCOME_COLUMNS, subject, notes), all other events, oldest first, and the moment of
-    the last of all (ISO 8601; empty where nothing happened yet).
+    """The last outcome of every run (OUTCOME_COLUMNS, subject, notes), all other events, oldest first, and the time of
+    the last event (ISO 8601; empty where there is none).
 
     Raises FleetmarkError where the journal is damaged.
     """
@@ -48,14 +48,14 @@ def read(archive: Archive) -> _Read:
     if frame[list(KEY)].isna().any(axis=None) or frame["status"].isna().any():
         raise FleetmarkError(f"{file}: an outcome lacks what it is of: it was edited or damaged")
     joined = {host for e in others if e["e"] == "joined" for host in e["hosts"]}
-    if joined:  # what was lost of them as a whole was lost for a time
+    if joined:  # hosts that were lost entirely are back
         frame = frame[~(frame["host"].isin(joined) & (frame["case"] == "*") & (frame["status"] == Status.LOST))]
     last = frame.drop_duplicates(list(KEY), keep="last", ignore_index=True)
     return last.astype({"repeat": "int64"}).fillna({"reason": "", "started": ""}), others, moment
 
 
 def _at_once(archive: Archive) -> _Read | None:
-    """By Arrow's reader; None where it is not all as expected, which is then for the slow one to judge."""
+    """Read with Arrow; None where anything is unexpected, which the slow reader then judges."""
     options = pj.ParseOptions(explicit_schema=_SCHEMA, unexpected_field_behavior="ignore")
     try:
         raw = archive.journal_bytes()
@@ -68,10 +68,10 @@ def _at_once(archive: Archive) -> _Read | None:
         moment = event_of(lines[-1]).get("t", "")
     except (pa.ArrowException, FleetmarkError, ValueError):
         return None
-    told = table.filter(outcome)
-    some = pc.any(pc.greater(pc.list_value_length(told.column("notes")), 0)).as_py()
-    notes = told.column("notes").to_pylist() if some else [()] * told.num_rows
-    frame = told.drop_columns(["notes"]).to_pandas().assign(notes=pd.Series(notes, dtype=object))[_COLUMNS]
+    outcomes = table.filter(outcome)
+    some = pc.any(pc.greater(pc.list_value_length(outcomes.column("notes")), 0)).as_py()
+    notes = outcomes.column("notes").to_pylist() if some else [()] * outcomes.num_rows
+    frame = outcomes.drop_columns(["notes"]).to_pandas().assign(notes=pd.Series(notes, dtype=object))[_COLUMNS]
     return frame, others, moment
 
 

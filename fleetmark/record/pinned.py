@@ -1,4 +1,4 @@
-"""Documents kept by name and version under the results root: a new version never touches an old one.
+"""Documents saved by name and version under the results root: a new version never touches an old one.
 
 ``references/NAME.VERSION.json``, ``profiles/NAME.VERSION.json``.
 """
@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """One kind of document: what it is called (``word``; its folder is the plural), an ``example`` of a name, the
-    command that makes one (``made_by``), and what to do where one is ``damaged``.
+    """One kind of document: its ``word`` (its folder is the plural), an ``example`` of a name, the command that makes
+    one (``made_by``), and what to do where one is ``damaged``.
     """
 
     word: str
@@ -35,19 +35,19 @@ class Shelf:
     damaged: str
 
     def path(self, root: Path, name: str, version: int | str) -> Path:
-        """Where that version lies."""
+        """The path of that version."""
         return root / f"{self.word}s" / f"{name}.{version}.json"
 
-    def there(self, root: Path) -> list[tuple[str, int]]:
+    def versions(self, root: Path) -> list[tuple[str, int]]:
         """Every (name, version)."""
-        found = (_FILE.fullmatch(p.name) for p in (root / f"{self.word}s").glob("*.json"))
-        return [(m[1], int(m[2])) for m in found if m]
+        matches = (_FILE.fullmatch(p.name) for p in (root / f"{self.word}s").glob("*.json"))
+        return [(m[1], int(m[2])) for m in matches if m]
 
     def save(self, root: Path, name: str, content: Mapping[str, Any]) -> dict[str, Any]:
-        """Keep ``content`` as the next version of ``name``; the whole document. FleetmarkError for a bad name."""
+        """Save ``content`` as the next version of ``name``; the document. Raises FleetmarkError for a bad name."""
         if not _NAME.fullmatch(name):
             raise FleetmarkError(f"{self.word} {name!r}: a name is letters, digits, - and _, such as {self.example}")
-        version = 1 + max((v for n, v in self.there(root) if n == name), default=0)
+        version = 1 + max((v for n, v in self.versions(root) if n == name), default=0)
         head = {"schema": SCHEMA, "name": name, "version": version, "created": utc(), "fleetmark": __version__}
         doc = head | dict(content)
         path = self.path(root, name, version)
@@ -56,23 +56,23 @@ class Shelf:
         return doc
 
     def find(self, root: Path, name: str) -> Path:
-        """``name`` (its latest version) or ``name@2``. Raises FleetmarkError where there is none."""
-        base, at, wanted = name.partition("@")
-        versions = sorted(v for n, v in self.there(root) if n == base)
-        if not versions or (at and wanted not in map(str, versions)):
-            known = sorted({n for n, _ in self.there(root)})
+        """The path of ``name`` (its latest version) or ``name@2``. Raises FleetmarkError where there is none."""
+        base, at, version = name.partition("@")
+        versions = sorted(v for n, v in self.versions(root) if n == base)
+        if not versions or (at and version not in map(str, versions)):
+            names = sorted({n for n, _ in self.versions(root)})
             numbers = ", ".join(map(str, versions))
-            have = f"{base} has versions {numbers}" if versions else f"there are {', '.join(known)}"
-            hint = have if known else f"there is none yet: {self.made_by}"
-            raise FleetmarkError(f"no {self.word} {name!r}{suggest(base, known) if not versions else ''}; {hint}")
-        return self.path(root, base, wanted or versions[-1])
+            have = f"{base} has versions {numbers}" if versions else f"there are {', '.join(names)}"
+            hint = have if names else f"there is none yet: {self.made_by}"
+            raise FleetmarkError(f"no {self.word} {name!r}{suggest(base, names) if not versions else ''}; {hint}")
+        return self.path(root, base, version or versions[-1])
 
-    def read(self, path: Path, made: Callable[[Mapping[str, Any]], T]) -> T:
-        """The document at ``path`` as ``made`` takes it. Raises FleetmarkError for a damaged one."""
+    def read(self, path: Path, build: Callable[[Mapping[str, Any]], T]) -> T:
+        """What ``build`` makes of the document at ``path``. Raises FleetmarkError for a damaged one."""
         try:
             doc = decode_json(path.read_text())
             if doc["schema"] != SCHEMA:
                 raise FleetmarkError(f"{path}: schema {doc['schema']} is not one this version reads ({SCHEMA})")
-            return made(doc)
+            return build(doc)
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise FleetmarkError(f"{path}: damaged ({error!r}); {self.damaged}") from error

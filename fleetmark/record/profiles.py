@@ -29,14 +29,14 @@ from planner.capacity.question import Worth
 from planner.comparison import Side
 from planner.estimate import Estimate
 
-THROTTLE = "throttle"  # the label of a machine that was slowed down on purpose: it is a machine of its own
+THROTTLE = "throttle"  # the label of a machine slowed down on purpose, which counts as a machine of its own
 SHELF = Shelf("profile", "checkout-2026", "fleetmark profile … --save NAME", "fit the profile again")
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """A resource: the pattern over workload/case/metric that says how fast machines are at it, the titles of the
-    benchmarks it took (their geometric mean), and its unit.
+    """A resource: the pattern over workload/case/metric that gives machines' rates, the titles of the benchmarks that
+    match (their geometric mean is the rate), and its unit.
     """
 
     pattern: str
@@ -46,7 +46,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True)
 class Profiled:
-    """A profile and what it was made of. ``unit``: of the target's throughput, a run's per second where it is a time.
+    """A profile and its inputs. ``unit``: of the target's throughput, runs per second where the target is a time.
 
     ``records``: (campaign, host) of the machines; ``left_out``: machine to why it was not used. ``name`` and
     ``version`` once it is saved.
@@ -68,61 +68,63 @@ def profile(root: Path, target: str, resources: Sequence[str], select: str | Non
     """Fit ``target`` (a pattern over workload/case/metric that one benchmark has) to ``resources`` (``name=pattern``)
     over the machines that ``select`` chooses, all on record where None.
 
-    Raises FleetmarkError for what matches nothing or too much, and where the record is too small for a fit.
+    Raises FleetmarkError for a pattern that matches nothing or too much, and where the record is too small for a fit.
     """
     patterns = _patterns(resources)
     every = machines(root)
     chosen = choose(every, select) if select else every
     if not chosen:
         raise FleetmarkError(f"{root}: nothing is on record; `fleetmark run` or `import` first")
-    title = select or "everything on record"
+    selection = select or "everything on record"
     names = _names(chosen)
-    side = side_of(root, title, chosen, only=[target, *patterns.values()], names=names)
-    wanted = _matching(side, target, "--target")
-    if len(wanted) > 1:
-        raise FleetmarkError(f"--target {target} is {len(wanted)} benchmarks: {some(wanted)}; narrow it to one")
-    about = side.benchmarks.loc[wanted[0]]
+    side = side_of(root, selection, chosen, only=[target, *patterns.values()], names=names)
+    titles = _matching(side, target, "--target")
+    if len(titles) > 1:
+        raise FleetmarkError(f"--target {target} is {len(titles)} benchmarks: {some(titles)}; narrow it to one")
+    title = titles[0]
+    about = side.benchmarks.loc[title]
     if ", " in str(about["unit"]):
         raise FleetmarkError(f"--target {target} is in {about['unit']}: one unit is needed")
-    found = {name: _resource(side, name, pattern) for name, pattern in patterns.items()}
-    if own := [n for n, r in found.items() if wanted[0] in r.benchmarks]:
-        raise FleetmarkError(f"--resource {own[0]}: {wanted[0]} is the target itself; it cannot explain itself")
-    rates, left_out = _rates(side, found)
-    times = np.exp(-side.means[wanted[0]].dropna())
-    left_out |= {str(m): message("has no {benchmark}", benchmark=wanted[0]) for m in side.means.index if m not in times}
+    fitted_resources = {name: _resource(side, name, pattern) for name, pattern in patterns.items()}
+    if overlapping := [n for n, r in fitted_resources.items() if title in r.benchmarks]:
+        raise FleetmarkError(f"--resource {overlapping[0]}: {title} is the target itself; it cannot explain itself")
+    rates, left_out = _rates(side, fitted_resources)
+    times = np.exp(-side.means[title].dropna())
+    left_out |= {str(m): message("has no {benchmark}", benchmark=title) for m in side.means.index if m not in times}
     used = [str(m) for m in times.index if m not in left_out]
-    if len(used) < len(found) + 1:
+    if len(used) < len(resources) + 1:
         why = "; ".join(f"{m} {w}" for m, w in list(left_out.items())[:3])
         raise FleetmarkError(
-            f"{title}: {count(len(used), 'machine')} with the target and all resources; a profile of "
-            f"{count(len(found), 'resource')} takes {len(found) + 1} or more that differ{f' ({why})' if why else ''}"
+            f"{selection}: {count(len(used), 'machine')} with the target and all resources; a profile of "
+            f"{count(len(resources), 'resource')} takes {len(resources) + 1} or more that differ"
+            f"{f' ({why})' if why else ''}"
         )
-    made = bottleneck.fit({m: rates[m] for m in used}, {m: float(times[m]) for m in used})
+    fitted = bottleneck.fit({m: rates[m] for m in used}, {m: float(times[m]) for m in used})
     unit = "1/s" if about["better"] == Better.LOWER else str(about["unit"])
     records = [key for key, name in names.items() if name in used]
-    return Profiled(str(wanted[0]), unit, found, made, title, records, left_out)
+    return Profiled(title, unit, fitted_resources, fitted, selection, records, left_out)
 
 
 def _patterns(resources: Sequence[str]) -> dict[str, str]:
-    made: dict[str, str] = {}
+    patterns: dict[str, str] = {}
     for text in resources:
         name, equals, pattern = text.partition("=")
         if not (equals and name.strip() and pattern.strip()):
             raise FleetmarkError(
                 f"--resource {text}: write it as name=workload/case/metric, such as mem=stream/*/triad"
             )
-        if name.strip() in made:
+        if name.strip() in patterns:
             raise FleetmarkError(
                 f"--resource {name.strip()} is given twice; one pattern may stand for several benchmarks"
             )
-        made[name.strip()] = pattern.strip()
-    if not made:
+        patterns[name.strip()] = pattern.strip()
+    if not patterns:
         raise FleetmarkError("profile needs resources: --resource mem=stream/*/triad, one for each")
-    return made
+    return patterns
 
 
 def _names(chosen: Sequence[Machine]) -> dict[tuple[str, str], str]:
-    """What machines go by; one that was throttled is not the machine that it was before."""
+    """(campaign, host) to name; a throttled machine has another name than the same machine at full speed."""
     names = told_apart(chosen)
     for m in chosen:
         if m.labels.get(THROTTLE):
@@ -132,13 +134,13 @@ def _names(chosen: Sequence[Machine]) -> dict[tuple[str, str], str]:
 
 def _matching(side: Side, pattern: str, what: str) -> list[str]:
     keys = side.benchmarks["workload"] + "/" + side.benchmarks["case"] + "/" + side.benchmarks["metric"]
-    found = [str(t) for t, key in keys.items() if fnmatch.fnmatchcase(str(key), pattern)]
-    if not found:
+    titles = [str(t) for t, key in keys.items() if fnmatch.fnmatchcase(str(key), pattern)]
+    if not titles:
         raise FleetmarkError(
             f"{what} {pattern} matches no benchmark of {side.title}; it is a pattern over workload/case/metric, as "
             "`fleetmark report --format json` has them"
         )
-    return found
+    return titles
 
 
 def _resource(side: Side, name: str, pattern: str) -> Resource:
@@ -151,7 +153,7 @@ def _resource(side: Side, name: str, pattern: str) -> Resource:
 
 
 def _rates(side: Side, resources: Mapping[str, Resource]) -> tuple[dict[str, dict[str, float]], dict[str, str]]:
-    """Machine to resource to rate (the geometric mean of its benchmarks), and machines that lack one, with what."""
+    """Machine to resource to rate (the geometric mean of its benchmarks), and machines that lack one, with its name."""
     logs = pd.DataFrame(
         {n: side.means.reindex(columns=list(r.benchmarks)).mean(axis=1, skipna=False) for n, r in resources.items()}
     )
@@ -160,37 +162,37 @@ def _rates(side: Side, resources: Mapping[str, Resource]) -> tuple[dict[str, dic
         for m, row in logs.iterrows()
         if row.isna().any()
     }
-    made = {
+    rates = {
         str(m): {str(n): math.exp(float(v)) for n, v in row.items()}
         for m, row in logs.iterrows()
         if str(m) not in lacking
     }
-    return made, lacking
+    return rates, lacking
 
 
 def rates_of(root: Path, selector: str, resources: Mapping[str, Resource]) -> dict[str, dict[str, float]]:
     """The rates of the machines that ``selector`` chooses. Raises FleetmarkError where none has them all."""
     chosen = choose(machines(root), selector)
     side = side_of(root, selector, chosen, only=[r.pattern for r in resources.values()], names=_names(chosen))
-    found, lacking = _rates(side, resources)
-    if not found:
+    rates, lacking = _rates(side, resources)
+    if not rates:
         some = "; ".join(f"{m} {why}" for m, why in list(lacking.items())[:3])
         raise FleetmarkError(f"{selector}: no machine has all rates that the profile rests on ({some})")
-    return found
+    return rates
 
 
-def save(root: Path, name: str, found: Profiled) -> Profiled:
-    """Keep it under ``name``, as its next version. Raises FleetmarkError for a bad name."""
-    p = found.profile
+def save(root: Path, name: str, profiled: Profiled) -> Profiled:
+    """Save it under ``name``, as its next version. Raises FleetmarkError for a bad name."""
+    p = profiled.profile
     content = {
-        "target": found.target,
-        "unit": found.unit,
-        "select": found.select,
-        "records": [{"campaign": c, "host": h} for c, h in found.records],
-        "left_out": dict(found.left_out),
+        "target": profiled.target,
+        "unit": profiled.unit,
+        "select": profiled.select,
+        "records": [{"campaign": c, "host": h} for c, h in profiled.records],
+        "left_out": dict(profiled.left_out),
         "resources": {
             n: {"pattern": r.pattern, "benchmarks": list(r.benchmarks), "unit": r.unit}
-            for n, r in found.resources.items()
+            for n, r in profiled.resources.items()
         },
         "machines": [
             {"name": m, "time": float(t), "rates": [float(v) for v in row]}
@@ -207,7 +209,7 @@ def save(root: Path, name: str, found: Profiled) -> Profiled:
         "alike": [_text(q) for q in p.alike],
         "drawn": [[_text(q), list(d)] for q, d in p.drawn],
     }
-    return _made(SHELF.save(root, name, content))
+    return _profiled(SHELF.save(root, name, content))
 
 
 def _text(value: float) -> float | str:
@@ -217,12 +219,12 @@ def _text(value: float) -> float | str:
 
 def load(root: Path, name: str) -> Profiled:
     """The profile ``name`` (its latest version) or ``name@2``. Raises FleetmarkError where there is none."""
-    return SHELF.read(SHELF.find(root, name), _made)
+    return SHELF.read(SHELF.find(root, name), _profiled)
 
 
-def _made(doc: Mapping[str, Any]) -> Profiled:
+def _profiled(doc: Mapping[str, Any]) -> Profiled:
     machines, throttle = doc["machines"], doc["throttle"]
-    made = Profile(
+    profile = Profile(
         [m["name"] for m in machines],
         list(doc["resources"]),
         np.array([m["rates"] for m in machines], dtype=float),
@@ -244,7 +246,7 @@ def _made(doc: Mapping[str, Any]) -> Profiled:
         doc["target"],
         doc["unit"],
         {n: Resource(r["pattern"], r["benchmarks"], r["unit"]) for n, r in doc["resources"].items()},
-        made,
+        profile,
         doc["select"],
         [(r["campaign"], r["host"]) for r in doc["records"]],
         doc["left_out"],
@@ -255,35 +257,35 @@ def _made(doc: Mapping[str, Any]) -> Profiled:
 
 
 def upgrades(texts: Sequence[str]) -> list[Upgrade]:
-    """``mem=1.2@800`` and its like: resources' factors, and the money it costs. Raises FleetmarkError for others."""
-    made = []
+    """Upgrades such as ``mem=1.2@800``: factors of resources, and the price. Raises FleetmarkError for other text."""
+    parsed = []
     for text in texts:
         factors, at, money = text.partition("@")
         pairs = [part.partition("=") for part in factors.split(",")]
         try:
-            wanted = {name.strip(): float(factor) for name, _, factor in pairs}
-            made.append(Upgrade(text, wanted, float(money) if at else None))
+            by_resource = {name.strip(): float(factor) for name, _, factor in pairs}
+            parsed.append(Upgrade(text, by_resource, float(money) if at else None))
         except ValueError:
             raise FleetmarkError(
                 f"--upgrade {text}: write it as resource=factor@money, such as mem=1.2@800 or cpu=2,mem=1.5@4000"
             ) from None
-    return made
+    return parsed
 
 
-def gains_of(found: Profiled, wanted: Sequence[Upgrade]) -> list[Gain]:
-    """What upgrades of the mean machine give. Raises FleetmarkError where the profile cannot tell."""
-    if wanted and found.profile.refused:
+def gains_of(profiled: Profiled, offered: Sequence[Upgrade]) -> list[Gain]:
+    """The gains of upgrades of the mean machine. Raises FleetmarkError where the profile makes no attribution."""
+    if offered and profiled.profile.refused:
         raise FleetmarkError(
-            f"--upgrade: the profile cannot tell what {found.target} is short of: {found.profile.refused[0]}; "
+            f"--upgrade: the profile cannot tell what {profiled.target} is short of: {profiled.profile.refused[0]}; "
             "without --upgrade it says which measurement would settle that"
         )
-    return bottleneck.gains(found.profile, wanted)
+    return bottleneck.gains(profiled.profile, offered)
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
-    """What machines would do, by a profile: ``estimate`` in the profile's unit, or as a multiple of the ``baseline``.
-    Its ``n`` counts the machines whose rates were measured. ``why`` it cannot be told, empty else.
+class MachinePrediction:
+    """What a profile predicts for machines: ``estimate`` in the profile's unit, or as a multiple of the ``baseline``.
+    Its ``n`` counts the machines whose rates were measured. ``why`` there is no prediction, else empty.
     """
 
     machines: str
@@ -292,34 +294,37 @@ class Foretold:
     why: str
 
 
-def foretell(root: Path, found: Profiled, selector: str, baseline: str | None = None) -> Foretold:
-    """One machine of those that ``selector`` chooses, by their measured rates; against one of ``baseline`` where given.
+def predict(root: Path, profiled: Profiled, selector: str, baseline: str | None = None) -> MachinePrediction:
+    """A prediction for one of the machines that ``selector`` chooses, from their measured rates; relative to one of
+    ``baseline`` where given.
 
     Its standard error joins the profile's and that of the machines' means. Raises FleetmarkError where no machine has
     the rates.
     """
-    p, measured = found.profile, rates_of(root, selector, found.resources)
-    rates, own = _mean(measured, p)
+    p, measured = profiled.profile, rates_of(root, selector, profiled.resources)
+    rates, spread = _mean(measured, p)
+    hosts, error = spread.hosts, (spread.se, spread.hosts - 1)
     why = bottleneck.cannot_tell(p, rates)
     if baseline is None:
         rate = bottleneck.predicted(p, rates)
-        se = _joined((rate.log_error or 0.0, p.df), (own.se, own.hosts - 1))
-        return Foretold(selector, None, Estimate.of_error(rate.value, *se, n=(own.hosts,)), why)
-    against = rates_of(root, baseline, found.resources)
+        se = _joined((rate.log_error or 0.0, p.df), error)
+        return MachinePrediction(selector, None, Estimate.of_error(rate.value, *se, n=(hosts,)), why)
+    against = rates_of(root, baseline, profiled.resources)
     if against.keys() == measured.keys():
-        return Foretold(selector, baseline, Estimate.of_error(1.0, 0.0, float(p.df), (own.hosts, own.hosts)), "")
-    base, theirs = _mean(against, p)
+        same = Estimate.of_error(1.0, 0.0, float(p.df), (hosts, hosts))
+        return MachinePrediction(selector, baseline, same, "")
+    base, base_spread = _mean(against, p)
     ratio = bottleneck.equivalence(p, base, rates)
-    se = _joined((ratio.log_error or 0.0, p.df), (own.se, own.hosts - 1), (theirs.se, theirs.hosts - 1))
-    estimate = Estimate.of_error(ratio.value, *se, n=(theirs.hosts, own.hosts))
-    return Foretold(selector, baseline, estimate, why or bottleneck.cannot_tell(p, base))
+    se = _joined((ratio.log_error or 0.0, p.df), error, (base_spread.se, base_spread.hosts - 1))
+    estimate = Estimate.of_error(ratio.value, *se, n=(base_spread.hosts, hosts))
+    return MachinePrediction(selector, baseline, estimate, why or bottleneck.cannot_tell(p, base))
 
 
 def _joined(*errors: tuple[float, int]) -> tuple[float, float]:
     """Independent standard errors with their degrees of freedom as one (Welch 1947, Satterthwaite 1946)."""
-    there = [(se**2, df) for se, df in errors if se > 0]
-    variance = sum(v for v, _ in there)
-    return math.sqrt(variance), variance**2 / sum(v**2 / df for v, df in there) if there else float(errors[0][1])
+    terms = [(se**2, df) for se, df in errors if se > 0]
+    variance = sum(v for v, _ in terms)
+    return math.sqrt(variance), variance**2 / sum(v**2 / df for v, df in terms) if terms else float(errors[0][1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,32 +334,32 @@ class _Spread:
 
 
 def _mean(rates: Mapping[str, Mapping[str, float]], p: Profile) -> tuple[dict[str, float], _Spread]:
-    """The geometric mean of machines' rates, and how unsure what the profile makes of it is because they differ."""
+    """The geometric mean of machines' rates, and the standard error of its prediction, from how they differ."""
     logs = pd.DataFrame(rates).T.map(math.log)
-    told = [math.log(bottleneck.predicted(p, r).value) for r in rates.values()]
-    se = float(np.std(told, ddof=1)) / math.sqrt(len(told)) if len(told) > 1 else 0.0
-    return {str(n): math.exp(float(v)) for n, v in logs.mean().items()}, _Spread(len(told), se)
+    outputs = [math.log(bottleneck.predicted(p, r).value) for r in rates.values()]
+    se = float(np.std(outputs, ddof=1)) / math.sqrt(len(outputs)) if len(outputs) > 1 else 0.0
+    return {str(n): math.exp(float(v)) for n, v in logs.mean().items()}, _Spread(len(outputs), se)
 
 
 def worth(root: Path, name: str, selector: str, baseline: str | None = None) -> Worth:
-    """What one machine of those ``selector`` chooses is worth by the saved profile ``name`` (``name@2``): in the
+    """The worth of one of the machines that ``selector`` chooses, by the saved profile ``name`` (``name@2``): in the
     target's unit (``load(root, name).unit``), or in machines of ``baseline`` where given.
 
-    Raises FleetmarkError where there is no such profile, or it cannot tell.
+    Raises FleetmarkError where there is no such profile, or it makes no prediction.
     """
-    found = load(root, name)
-    told = foretell(root, found, selector, baseline)
-    if told.why:
+    profiled = load(root, name)
+    prediction = predict(root, profiled, selector, baseline)
+    if prediction.why:
         raise FleetmarkError(
-            f"profile {found.name}@{found.version} cannot tell what {selector} does: {told.why}; "
+            f"profile {profiled.name}@{profiled.version} cannot tell what {selector} does: {prediction.why}; "
             "measure the workload there, or profile it on machines more like these"
         )
     source = message(
         "profile {name}: {target} of {machines}, {n} hosts",
-        name=f"{found.name}@{found.version}",
-        target=found.target,
+        name=f"{profiled.name}@{profiled.version}",
+        target=profiled.target,
         machines=selector,
-        n=told.estimate.n[-1],
+        n=prediction.estimate.n[-1],
     )
-    estimate = told.estimate
+    estimate = prediction.estimate
     return Worth(estimate.value, estimate.log_error or 0.0, estimate.df or math.inf, source)

@@ -1,4 +1,4 @@
-"""Pinned reference machines: figures and weights kept by name and version, so that scores never drift.
+"""Pinned reference machines: figures and weights saved by name and version, so that scores do not drift.
 
 ``references/NAME.VERSION.json`` under the results root. A new version never touches an old one.
 """
@@ -19,13 +19,13 @@ from planner.comparison import Side
 from planner.equivalence import pinned_weights
 
 SHELF = Shelf("reference", "icelake-2026", "fleetmark reference save NAME --from gen=…", "pin the reference again")
-_SIZES = ["smallest", "largest"]  # which an older file lacks, as it lacks traits
+_SIZES = ["smallest", "largest"]  # older files lack these, and traits
 _ABOUT = ["workload", "case", "metric", "unit", "better", "class", "standing"]
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A pinned machine: ``side`` has one row, ``weights`` the share of each benchmark within its class."""
+    """A pinned machine. ``side`` has one row, ``weights`` the share of each benchmark within its class."""
 
     name: str
     version: int
@@ -35,11 +35,22 @@ class Reference:
     side: Side
     weights: Mapping[str, float]
 
+    def as_json(self) -> dict[str, Any]:
+        """What the list of references shows of it."""
+        return {
+            "name": self.name,
+            "version": self.version,
+            "created": self.created,
+            "from": self.selector,
+            "hosts": self.hosts,
+            "benchmarks": len(self.side.benchmarks),
+        }
+
 
 def save(root: Path, name: str, side: Side, records: Sequence[Machine], kinds: pd.DataFrame | None = None) -> Reference:
     """Pin the mean of ``side``'s machines under ``name``, as its next version. Raises FleetmarkError for a bad name.
 
-    ``kinds``: a row per kind of machine on record, for telling which benchmarks are redundant.
+    ``kinds``: a row per kind of machine on record, which shows what benchmarks are redundant.
     """
     weights = pinned_weights(side.means, side.benchmarks["class"], kinds)
     rows = [
@@ -56,20 +67,20 @@ def save(root: Path, name: str, side: Side, records: Sequence[Machine], kinds: p
         "traits": {key: list(values) for key, values in side.traits.items()},
         "benchmarks": rows,
     }
-    return _made(SHELF.save(root, name, content))
+    return _reference(SHELF.save(root, name, content))
 
 
 def load(root: Path, name: str) -> Reference:
     """The reference ``name`` (its latest version) or ``name@2``. Raises FleetmarkError where there is none."""
-    return SHELF.read(SHELF.find(root, name), _made)
+    return SHELF.read(SHELF.find(root, name), _reference)
 
 
 def references(root: Path) -> list[Reference]:
     """Every version of every reference, by name."""
-    return [SHELF.read(SHELF.path(root, n, v), _made) for n, v in sorted(SHELF.there(root))]
+    return [SHELF.read(SHELF.path(root, n, v), _reference) for n, v in sorted(SHELF.versions(root))]
 
 
-def _made(doc: Mapping[str, Any]) -> Reference:
+def _reference(doc: Mapping[str, Any]) -> Reference:
     rows = pd.DataFrame(doc["benchmarks"]).set_index("title")
     sizes = rows.reindex(columns=_SIZES).astype(float)
     title = f"{doc['name']}@{doc['version']}"

@@ -1,7 +1,7 @@
-"""What a host may say: the agent's replies as typed documents, checked at the door and again when read from an archive.
+"""The agent's replies as typed documents, checked on arrival and again when read from an archive.
 
-Nothing that a host sends is used before it has passed one of these models. What breaks them is ``NoReply``, which says
-what was wrong and never repeats more than a few characters of it.
+Nothing that a host sends is used before it has passed one of these models. ``NoReply`` says what is wrong with a
+reply that does not pass, and quotes at most a few characters of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ StepId = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
 
 
 class NoReply(FleetmarkError):
-    """A host sent what is no reply of Fleetmark's agent."""
+    """A host sent something that is not a reply of Fleetmark's agent."""
 
 
 class _Reply(BaseModel):
@@ -42,7 +42,7 @@ class Extremes(_Reply):
 
 
 class Telemetry(_Reply):
-    """What the host was like while a step ran. ``samples`` are columns, of the same length as ``t`` (seconds)."""
+    """The state of the host while a step ran. ``samples`` are columns, of the same length as ``t`` (seconds)."""
 
     samples: dict[str, list[Number | None]] = {}
     summary: dict[str, Extremes] = {}
@@ -69,7 +69,7 @@ class Started(_Reply):
 
 
 class Waits(_Reply):
-    """The runner stands at the gate of a step."""
+    """The runner waits at the gate of a step."""
 
     e: Literal["wait"]
     step: StepId
@@ -112,7 +112,7 @@ class Finished(_Reply):
 
 
 class Over(_Reply):
-    """Nothing runs on the host any more. ``remaining``: steps without a result; None where the job's folder is gone."""
+    """Nothing runs on the host now. ``remaining``: steps without a result; None where the job's folder is gone."""
 
     e: Literal["over"]
     remaining: Annotated[int, Field(ge=0, le=10**9)] | None
@@ -123,7 +123,7 @@ _EVENT: TypeAdapter[Event] = TypeAdapter(Annotated[Event, Field(discriminator="e
 
 
 class Holder(_Reply):
-    """Whose job runs on a host that is busy, in that job's own words."""
+    """The owner of the job on a busy host, as that job describes itself."""
 
     campaign: Words | None = None
     owner: Words | None = None
@@ -131,7 +131,7 @@ class Holder(_Reply):
 
 
 class Launch(_Reply):
-    """What came of starting a host's job. ``failed_workloads``: workload to why it could not be deployed."""
+    """The result of starting a host's job. ``failed_workloads``: workload to why it could not be deployed."""
 
     state: Literal["started", "running", "finished", "nothing", "busy", "error"]
     error: Words | None = None

@@ -1,4 +1,4 @@
-"""What a finished (or interrupted) campaign holds, as everyone after the archive sees it: an immutable view."""
+"""The content of a finished (or interrupted) campaign as an immutable value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OUTCOME_COLUMNS = (
     "reason",  # one sentence; empty for what passed
     "started",  # ISO 8601, UTC; empty for what never started
     "wall_s",  # NaN for what never started
-    "foreign_cores",  # cores kept busy by others meanwhile, NaN where unknown
+    "foreign_cores",  # cores busy with other work meanwhile, NaN where unknown
 )
 
 TELEMETRY_COLUMNS = ("host", "workload", "case", "repeat", "t", "column", "value")  # t: seconds since the run began
@@ -31,7 +31,7 @@ EXTREME_COLUMNS = ("host", "workload", "case", "repeat", "column", "min", "mean"
 
 @dataclass(frozen=True, slots=True)
 class CampaignInfo:
-    """One campaign: what was asked for, and what is needed to ask for it again."""
+    """One campaign: the request, and what is needed to repeat it."""
 
     id: str
     created: str  # ISO 8601, UTC
@@ -46,7 +46,7 @@ class CampaignInfo:
     tool_versions: Mapping[str, str] = field(default_factory=dict)
     notes: Sequence[str] = ()
     hashes: Mapping[str, str] = field(default_factory=dict)  # a file that figures rest on to its SHA-256
-    pinned: bool = False  # no campaign, but a reference that was kept of some
+    pinned: bool = False  # not a campaign, but a saved reference
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +69,24 @@ def _no_rows(columns: Sequence[str]) -> pd.DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """The hosts while they measured, of as many runs as were read.
+    """Telemetry of hosts while they measured, of the runs that were read.
 
     ``samples`` has TELEMETRY_COLUMNS, thinned; ``extremes`` EXTREME_COLUMNS, over all samples of a run. Columns are
-    those of the archive, with ``power_w`` for what the host drew. ``read`` runs of ``there``; ``damaged``: files that
-    could not be read.
+    those of the archive, with ``power_w`` for the host's power. ``read``: of ``available`` runs; ``damaged``: files
+    that could not be read.
     """
 
     samples: pd.DataFrame = field(default_factory=lambda: _no_rows(TELEMETRY_COLUMNS))
     extremes: pd.DataFrame = field(default_factory=lambda: _no_rows(EXTREME_COLUMNS))
     read: int = 0
-    there: int = 0
+    available: int = 0
     damaged: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
     """A campaign's content. ``outcomes`` has OUTCOME_COLUMNS, one row per (host, workload, case, repeat), every one
-    of them; ``measurements`` the columns of ``base.schema``, text perhaps as categories. Nobody changes either frame in
+    of them; ``measurements`` the columns of ``base.schema``, text perhaps as categories. Neither frame is changed in
     place.
     """
 
@@ -107,14 +107,14 @@ class Results:
 
 
 def stacked(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """``frames`` of the same columns below one another; columns that are categories in all of them stay so."""
-    given = [f for f in frames if not f.empty] or list(frames[:1])
-    if len(given) == 1:
-        return given[0].reset_index(drop=True)
-    coded = [c for c in given[0].columns if all(isinstance(f[c].dtype, pd.CategoricalDtype) for f in given)]
-    made = {c: union_categoricals([f[c] for f in given]) for c in coded}
-    rest = pd.concat([f.drop(columns=coded) for f in given], ignore_index=True)
-    return rest.assign(**made)[list(given[0].columns)]
+    """``frames`` of the same columns below one another; columns that are categories in all of them stay categories."""
+    filled = [f for f in frames if not f.empty] or list(frames[:1])
+    if len(filled) == 1:
+        return filled[0].reset_index(drop=True)
+    coded = [c for c in filled[0].columns if all(isinstance(f[c].dtype, pd.CategoricalDtype) for f in filled)]
+    categories = {c: union_categoricals([f[c] for f in filled]) for c in coded}
+    rest = pd.concat([f.drop(columns=coded) for f in filled], ignore_index=True)
+    return rest.assign(**categories)[list(filled[0].columns)]
 
 
 def status_counts(outcomes: pd.DataFrame) -> dict[Status, int]:

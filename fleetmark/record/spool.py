@@ -1,8 +1,8 @@
-"""What was read out of a campaign's raw files, kept on disk beside them while the campaign runs.
+"""A cache of what was read from a campaign's raw files, on disk beside them while the campaign runs.
 
 ``judged.jsonl`` has a line per folder of raw files: a CRC-32 of the rest, a key, a document. The key is made of the
 folder, the state of its files and what read them, so that a document is only found again where all of these are the
-same. Nothing rests on this file: what is absent, damaged or out of date is read from raw again.
+same. Nothing depends on this file: what is absent, damaged or out of date is read from raw again.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from fleetmark.record.archive import Archive
 
 NAME = "judged.jsonl"
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_LONGEST = 64 << 20  # bytes of a line; a longer document is not kept
+_LONGEST = 64 << 20  # bytes of a line; a longer document is not stored
 _HEAD = 8 + 1 + 64 + 1  # the CRC-32 and the key, each with a space behind it
 
 
 class Spool:
-    """The documents of one campaign, by key; in memory are only their places. Without room on the disk it is empty."""
+    """The documents of one campaign, by key; only their places are in memory. Without room on the disk it is empty."""
 
     def __init__(self, archive: Archive, reader: str) -> None:
-        """``reader``: what makes documents of raw files, with its version."""
+        """``reader``: the code that makes documents of raw files, with its version."""
         self._archive, self._reader = archive, reader
         self._file: int | None = None
         self._places: dict[bytes, tuple[int, int]] = {}
@@ -41,7 +41,7 @@ class Spool:
                 self._find_lines(self._file)
 
     def key(self, folder: Path) -> bytes | None:
-        """What a document of ``folder``, as its files are now, is found by; None where they cannot be looked at."""
+        """The key of ``folder`` with its files as they are now; None where they cannot be examined."""
         try:
             with os.scandir(folder) as entries:
                 files = sorted((e.name, *_state(e.stat(follow_symlinks=False))) for e in entries)
@@ -51,7 +51,7 @@ class Spool:
         return hashlib.sha256(json.dumps(of).encode()).hexdigest().encode()
 
     def get(self, key: bytes | None) -> Any:
-        """The document of ``key``; None where there is none that is whole."""
+        """The document of ``key``; None where there is none, or it is damaged."""
         if self._file is None or key not in self._places:
             return None
         offset, length = self._places[key]
@@ -62,7 +62,7 @@ class Spool:
         return None
 
     def put(self, key: bytes | None, document: Any) -> None:
-        """Keep ``document``, where there is room for it."""
+        """Store ``document``, where there is room for it."""
         if self._file is None or key is None:
             return
         rest = key + b" " + json.dumps(document).encode()
@@ -98,7 +98,7 @@ class Spool:
                 offset += len(line)
                 last = line
         if offset and not last.endswith(b"\n"):
-            os.write(handle, b"\n")  # a crash left half a line, which the next would be glued to
+            os.write(handle, b"\n")  # a crash left half a line: the next one must not continue it
 
 
 def _state(s: os.stat_result) -> tuple[int, ...]:

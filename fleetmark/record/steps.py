@@ -1,4 +1,4 @@
-"""What a schedule is made of: commands on hosts, who meets whom, and what cannot run. Types only."""
+"""The parts of a schedule: commands on hosts, pairs of them, and what cannot run. Types only."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ class Step:
 
     @property
     def title(self) -> str:
-        """A step as people know it."""
+        """The step's name for people."""
         return f"{self.workload} {self.case} repeat {self.repeat}"
 
     @classmethod
     def from_json(cls, doc: Mapping[str, Any]) -> Step:
-        """A step as ``jobs/HOST.json`` and ``step.json`` keep it; what else they say is passed over."""
-        known = {f.name: doc[f.name] for f in fields(Step) if f.name in doc}
+        """A step from ``jobs/HOST.json`` or ``step.json``; other keys are ignored."""
+        values = {f.name: doc[f.name] for f in fields(Step) if f.name in doc}
         lists = {k: tuple(doc.get(k, ())) for k in ("argv", "files", "exclusive", "headline", "members")}
-        return cls(**{**known, **lists})
+        return cls(**{**values, **lists})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept(Step):
-    """A step as ``step.json`` keeps it. ``excuse``: why the controller itself had it skipped, failed or cancelled."""
+class StoredStep(Step):
+    """A step as ``step.json`` stores it. ``excuse``: why the controller itself skipped, failed or cancelled it."""
 
     host: str
     excuse: str = ""
@@ -69,7 +69,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """How a workload's tool gets to a host, as the playbook wants it; done where ``provides`` is not there."""
+    """How a workload's tool gets to a host, as the playbook expects it; done where ``provides`` is absent."""
 
     workload: str
     provides: str

@@ -1,4 +1,4 @@
-"""What hosts were like while they measured: samples kept beside raw runs, of a bounded number of runs."""
+"""Telemetry of hosts while they measured: the samples beside raw runs, of a bounded number of runs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from fleetmark.record.archive import Archive
 from fleetmark.record.results import EXTREME_COLUMNS, TELEMETRY_COLUMNS, Telemetry, stacked
 
 MOST_RUNS = 300  # whose samples are read, over all campaigns of a report
-MOST_SAMPLES = 120  # kept of each column of a run
+MOST_SAMPLES = 120  # of each column of a run
 _MOST_BYTES = 64 << 20  # of result.json, over all runs of a campaign
 _PLAIN = ("cpu_busy", "cpu_steal", "clock_hz_mean", "clock_hz_min", "temp_c_max")
 _Run = tuple[str, str, str, int]  # host, workload, case, repeat
 
 
 def read(archive: Archive, outcomes: pd.DataFrame, measurements: pd.DataFrame, most: int = MOST_RUNS) -> Telemetry:
-    """The telemetry of at most ``most`` runs that passed, those of headline cases, spread evenly over the hosts of each
+    """The telemetry of at most ``most`` runs of headline cases that passed, spread evenly over the hosts of each
     workload. ``outcomes`` with the column ``subject``."""
     if not (archive.path / "raw").is_dir():
         return Telemetry()
@@ -41,10 +41,10 @@ def read(archive: Archive, outcomes: pd.DataFrame, measurements: pd.DataFrame, m
             size += file.stat().st_size
             if size > _MOST_BYTES:
                 break
-            found = archive.telemetry(folder) or replies.Telemetry()
-            of_run = _columns(found.samples)
-            seconds = [t for t in found.samples.get("t", ()) if t is not None]
-            rows, ends = _rows((host, workload, case, repeat), seconds, of_run, found.summary)
+            telemetry = archive.telemetry(folder) or replies.Telemetry()
+            of_run = _columns(telemetry.samples)
+            seconds = [t for t in telemetry.samples.get("t", ()) if t is not None]
+            rows, ends = _rows((host, workload, case, repeat), seconds, of_run, telemetry.summary)
         except (FleetmarkError, OSError, ValueError):
             damaged.append(str(file))
             continue
@@ -61,27 +61,27 @@ def read(archive: Archive, outcomes: pd.DataFrame, measurements: pd.DataFrame, m
 
 
 def together(parts: Sequence[Telemetry]) -> Telemetry:
-    """Several campaigns' as one."""
+    """The telemetry of several campaigns as one."""
     return Telemetry(
         stacked([Telemetry().samples, *(p.samples for p in parts)]),
         stacked([Telemetry().extremes, *(p.extremes for p in parts)]),
         sum(p.read for p in parts),
-        sum(p.there for p in parts),
+        sum(p.available for p in parts),
         tuple(name for p in parts for name in p.damaged),
     )
 
 
 def _of_headlines(outcomes: pd.DataFrame, measurements: pd.DataFrame) -> pd.DataFrame:
-    """What ran and passed, of the cases that have a headline; of all cases where none has."""
+    """The runs that passed of the cases that have a headline; of all cases where none has."""
     ran = outcomes[(outcomes["status"] == Status.PASSED) & (outcomes["started"] != "")]
     heads = measurements.loc[measurements["headline"].astype(bool), ["workload", "case"]].drop_duplicates()
-    wanted = {f"{w}\n{str(c).split('/', maxsplit=1)[0]}" for w, c in heads.itertuples(index=False)}
-    mine = (ran["workload"] + "\n" + ran["case"]).isin(list(wanted))
-    return ran[mine] if mine.any() else ran
+    cases = {f"{w}\n{str(c).split('/', maxsplit=1)[0]}" for w, c in heads.itertuples(index=False)}
+    of_headlines = (ran["workload"] + "\n" + ran["case"]).isin(list(cases))
+    return ran[of_headlines] if of_headlines.any() else ran
 
 
 def _spread(runs: pd.DataFrame, most: int) -> Iterator[tuple[str, str, str, int, str]]:
-    """At most ``most`` of ``runs``: as many of each workload, evenly over its hosts, cases and repeats."""
+    """At most ``most`` of ``runs``: the same number of each workload, evenly over its hosts, cases and repeats."""
     columns = ["host", "workload", "case", "repeat", "subject"]
     order = runs.sort_values(["workload", "host", "case", "repeat", "subject"], kind="stable")[columns]
     share = max(1, most // max(1, order["workload"].nunique()))
@@ -91,15 +91,15 @@ def _spread(runs: pd.DataFrame, most: int) -> Iterator[tuple[str, str, str, int,
 
 
 def _columns(samples: Mapping[str, Sequence[float | None]]) -> dict[str, Sequence[float | None]]:
-    """The columns that are shown; what the host drew as ``power_w``, by the source that ``power`` is measured by."""
-    made = {name: samples[name] for name in _PLAIN if name in samples}
+    """The columns that are shown; the host's power as ``power_w``, from its best source."""
+    columns = {name: samples[name] for name in _PLAIN if name in samples}
     power = {n.removeprefix("power_w:"): v for n, v in samples.items() if n.startswith("power_w:")}
     packages = [v for n, v in power.items() if n.startswith("package")]
-    if whole := power.get("power_meter") or power.get("psys"):
-        made["power_w"] = whole
+    if total := power.get("power_meter") or power.get("psys"):
+        columns["power_w"] = total
     elif packages:
-        made["power_w"] = [None if None in row else sum(row) for row in zip(*packages, strict=True)]
-    return made
+        columns["power_w"] = [None if None in row else sum(row) for row in zip(*packages, strict=True)]
+    return columns
 
 
 def _rows(
@@ -108,15 +108,17 @@ def _rows(
     columns: Mapping[str, Sequence[float | None]],
     summary: Mapping[str, replies.Extremes],
 ) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    """A run's samples, thinned, and the extremes of each column: the host's own where it told them."""
+    """A run's samples, thinned, and the extremes of each column: the host's own where it sent them."""
     step = max(1, -(-len(seconds) // MOST_SAMPLES))
     samples, ends = [], []
     for name, values in columns.items():
-        known = [float(v) for v in values if v is not None]
-        if not known:
+        present = [float(v) for v in values if v is not None]
+        if not present:
             continue
-        own = summary.get(name) or replies.Extremes(min=min(known), mean=sum(known) / len(known), max=max(known))
-        ends.append((*run, name, own.min, own.mean, own.max))
+        extremes = summary.get(name) or replies.Extremes(
+            min=min(present), mean=sum(present) / len(present), max=max(present)
+        )
+        ends.append((*run, name, extremes.min, extremes.mean, extremes.max))
         both = list(zip(seconds, values, strict=True))[::step]
         samples += [(*run, t, name, float(v)) for t, v in both if v is not None]
     return samples, ends

@@ -1,57 +1,22 @@
-"""``fleetmark hosts``: one table of who answers, what they are, and what a suite would skip there."""
+"""``fleetmark hosts``: which hosts answer, what they are, and what a suite would skip on each."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+import json
+from collections.abc import Sequence
+from dataclasses import replace
 
-from rich.cells import cell_len
-from rich.console import Console, Group, RenderableType
-from rich.table import Table
-from rich.text import Text
+import typer
+from rich.console import Console
 
-from fleetmark.base.facts import Facts
-from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import count
-from fleetmark.base.units import human
 from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import Settings, make_schedule, probes, settings_of
-from fleetmark.hosts.inventory import Host, load_inventory
-from fleetmark.hosts.keys import unknown_keys
-from fleetmark.hosts.preflight import check_hosts
-from fleetmark.hosts.ssh.target import UnknownKey
+from fleetmark.hosts.inventory import load_inventory
+from fleetmark.hosts.preflight import Checked, check_hosts
+from fleetmark.record.steps import Schedule
+from reports.hosts.terminal import Entry, table
 from workloads import load_suite
-
-SKEW_SHOWN_S = 1.0
-_GIVE_WAY = ("Python", "OS", "NICs", "disks", "skew", "GPUs", "memory")  # on a narrow terminal, the first first
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One host: its facts or why there are none; what a suite would skip (workload to reason), refuse and deploy."""
-
-    host: Host
-    facts: Facts | None
-    reason: str | None
-    skipped: dict[str, str]
-    refused: tuple[str, ...] = ()
-    deploy: tuple[str, ...] = ()
-    unknown_key: UnknownKey | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "host": self.host.name,
-            "address": self.host.address,
-            "labels": dict(self.host.labels),
-            "reachable": self.facts is not None,
-            "reason": self.reason,
-            "skipped": self.skipped,
-            "refused": list(self.refused),
-            "deploy": list(self.deploy),
-            "facts": self.facts.model_dump(mode="json") if self.facts else None,
-        }
 
 
 def survey(
@@ -64,134 +29,40 @@ def survey(
     timeout_s: float,
     console: Console,
 ) -> list[Entry]:
-    """Ask every host; schedule the suite on those that answered, running nothing."""
+    """Collect facts from every host; schedule the suite on those that answer, running nothing."""
     suite = load_suite(suite_name)
-    settings_of(suite, settings)  # bad settings are refused before any host is asked
-    found = load_inventory(list(inventory), limit)
-    found = [replace(h, become=True) for h in found] if become else found
-    with console.status(f"asking {count(len(found), 'host')} what {'it is' if len(found) == 1 else 'they are'}"):
-        checked = check_hosts(found, probes(), work_dir=work_dir, timeout_s=timeout_s)
+    settings_of(suite, settings)  # bad settings are refused before any host is contacted
+    hosts = load_inventory(list(inventory), limit)
+    hosts = [replace(h, become=True) for h in hosts] if become else hosts
+    with console.status(f"asking {count(len(hosts), 'host')} what {'it is' if len(hosts) == 1 else 'they are'}"):
+        checked = check_hosts(hosts, probes(), work_dir=work_dir, timeout_s=timeout_s)
     for c in checked:
         if c.reach:
             c.reach.close()
-    able = [(c.host, c.facts) for c in checked if c.facts]
-    schedule = make_schedule(able, suite, settings, campaign="survey", seed=0, repeats=None)
-    return [
-        Entry(
-            c.host,
-            c.facts,
-            c.reason,
-            dict(schedule.hosts[c.host.name].skipped) if c.facts else {},
-            tuple(f"{no.workload} {no.case} {no.reason}" for no in schedule.hosts[c.host.name].refused)
-            if c.facts
-            else (),
-            tuple(d.workload for d in schedule.hosts[c.host.name].deploy if not is_present(d.provides, c.facts))
-            if c.facts
-            else (),
-            c.unknown_key,
-        )
-        for c in checked
-    ]
+    answering = [(c.host, c.facts) for c in checked if c.facts]
+    schedule = make_schedule(answering, suite, settings, campaign="survey", seed=0, repeats=None)
+    return [_entry(c, schedule) for c in checked]
 
 
-def table(entries: Sequence[Entry], width: int) -> RenderableType:
-    """Hosts that answered with what they are; below, those that did not, and what would be skipped where."""
-    parts: list[RenderableType] = [_facts_table(entries, width)] if any(e.facts for e in entries) else []
-    silent = [e for e in entries if not e.facts]
-    if silent:
-        do = "does" if len(silent) == 1 else "do"
-        parts.append(Text(f"\n{len(silent)} of {count(len(entries), 'host')} {do} not answer:", style="bold red"))
-        parts += [unwrapped(f"  {e.host.name}: {_reason(e)}") for e in silent]
-        parts += unknown_keys([e.unknown_key for e in silent if e.unknown_key])
-    skipped = _by_name((f"{workload} {why}", e) for e in entries for workload, why in e.skipped.items())
-    if skipped:
-        parts.append(Text("\nwould be skipped:", style="bold"))
-        parts += [unwrapped(f"  {line}") for line in skipped]
-    refused = [line for e in entries for line in e.refused]
-    if refused:
-        parts.append(Text("\nwould be refused:", style="bold"))
-        parts += [unwrapped(f"  {line}") for line in refused]
-    notes = _by_name((note, e) for e in entries if e.facts for note in e.facts.notes)
-    if notes:
-        parts.append(Text("\nnotes:", style="bold"))
-        parts += [Text(f"  {line}") for line in notes]
-    return Group(*parts)
+def _entry(checked: Checked, schedule: Schedule) -> Entry:
+    host, facts = checked.host, checked.facts
+    if not facts:
+        return Entry(host, None, checked.reason, {}, unknown_key=checked.unknown_key)
+    of_host = schedule.hosts[host.name]
+    return Entry(
+        host,
+        facts,
+        checked.reason,
+        dict(of_host.skipped),
+        tuple(f"{r.workload} {r.case} {r.reason}" for r in of_host.refused),
+        tuple(d.workload for d in of_host.deploy if not is_present(d.provides, facts)),
+        checked.unknown_key,
+    )
 
 
-def _reason(e: Entry) -> str:
-    return e.unknown_key.why if e.unknown_key else e.reason or "no reason given"
-
-
-def _by_name(told: Iterable[tuple[str, Entry]]) -> list[str]:
-    """What is told of hosts, once, with the hosts' names."""
-    names: dict[str, list[str]] = {}
-    for text, e in told:
-        names.setdefault(text, []).append(e.host.name)
-    return [f"{text}  [{_names(hosts)}]" for text, hosts in names.items()]
-
-
-def _facts_table(entries: Sequence[Entry], width: int) -> Table:
-    """What hosts are, a line each. What a narrow terminal has no room for is left out column by column."""
-    made = Table(box=None, header_style="bold", pad_edge=False, collapse_padding=True)
-    generations = any(e.host.labels.get("gen") for e in entries)
-    heads = ["host", *(["gen"] if generations else []), "OS", "Python", "root", "CPU"]
-    figures = ["cores", "memory", "disks", "NICs", "GPUs", "skew"]
-    rows = []
-    for e in entries:
-        if e.facts:
-            generation = [e.host.labels.get("gen", "")] if generations else []
-            rows.append([e.host.name, *generation, *_cells(e.facts)])
-    names = [*heads, *figures]
-    columns = {name: [row[n] for row in rows] for n, name in enumerate(names)}
-    if _width(columns) > width:
-        columns["CPU"] = [_short_model(e.facts.cpu.model) for e in entries if e.facts]
-        kept = {name for name in names if name not in _GIVE_WAY}
-        for name in reversed(_GIVE_WAY):
-            if _width({n: v for n, v in columns.items() if n in kept | {name}}) <= width:
-                kept.add(name)
-        columns = {n: v for n, v in columns.items() if n in kept}
-    for name, values in columns.items():
-        justify: Literal["left", "right"] = "right" if name in figures else "left"
-        made.add_column(name, justify=justify, no_wrap=True, min_width=max(map(cell_len, [name, *values])))
-    for row in zip(*columns.values(), strict=True):
-        made.add_row(*row)
-    if left_out := [name for name in names if name not in columns]:
-        made.caption = f"{', '.join(left_out)}: in a wider terminal, or by --format json"
-        made.caption_justify = "left"
-    return made
-
-
-def _width(columns: Mapping[str, Sequence[str]]) -> int:
-    return sum(max(map(cell_len, [name, *values])) for name, values in columns.items()) + len(columns) - 1
-
-
-def _cells(f: Facts) -> list[str]:
-    cpu = f.cpu
-    speeds = [n.speed for n in f.nics if n.speed]
-    return [
-        re.sub(r" GNU/Linux| Linux| \(.*\)| LTS", "", f.os or "?"),
-        ".".join(f.python_version.split(".")[:2]),
-        "root" if f.root else "sudo" if f.sudo else "no",
-        _model(cpu.model),
-        f"{cpu.cores or '?'}" + (f"/{cpu.threads}" if cpu.threads and cpu.threads != cpu.cores else ""),
-        human(f.memory, "B", digits=2) if f.memory else "?",
-        f"{len(f.disks)} {human(sum(d.size or 0 for d in f.disks), 'B', digits=2)}" if f.disks else "0",
-        f"{len(f.nics)}" + (f" {human(max(speeds), 'B/s', bits=True, digits=2)}" if speeds else ""),
-        f"{len(f.gpus)} {f.gpus[0].name}" if f.gpus else "0",
-        "?" if f.skew is None else f"{f.skew:+.0f}s" if abs(f.skew) >= SKEW_SHOWN_S else "0s",
-    ]
-
-
-def _model(name: str | None) -> str:
-    return " ".join(re.sub(r"\((R|TM|r|tm)\)|\b(CPU|Processor|\d+-Core)\b|@.*", "", name or "?").split())
-
-
-def _short_model(name: str | None) -> str:
-    """``EPYC 9654`` or ``Xeon 8380``: what tells one model from another, without its maker and its class of price."""
-    makers = r"\b(AMD|Intel|ARM|Platinum|Gold|Silver|Bronze|Genuine|with Radeon.*)\b"
-    words = re.sub(makers, "", _model(name), flags=re.IGNORECASE).split()
-    return " ".join(words[:3]) or "?"
-
-
-def _names(names: Sequence[str], most: int = 6) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+def show(entries: Sequence[Entry], console: Console, as_json: bool) -> None:
+    """Print the survey, as a table or as JSON."""
+    if as_json:
+        typer.echo(json.dumps([e.as_json() for e in entries], indent=1))
+    else:
+        console.print(table(entries, console.width))

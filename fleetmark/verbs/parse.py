@@ -1,4 +1,4 @@
-"""``fleetmark parse``: output from anywhere to measurements, and a campaign's measurements again from its raw files."""
+"""``fleetmark parse``: measurements from a tool's output, or a campaign's measurements again from its raw files."""
 
 from __future__ import annotations
 
@@ -13,28 +13,25 @@ from typing import Any, BinaryIO
 import pyarrow.parquet as pq
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 import parsers
 import parsers.facts
-import workloads
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.measurement import Measurement
+from fleetmark.base.measurement import Measurement, Parsed
 from fleetmark.base.text import count
-from fleetmark.base.units import human
 from fleetmark.campaign.drive import fields_of
 from fleetmark.campaign.outcome import Outcome, judge, rebuild
 from fleetmark.record import documents
 from fleetmark.record.campaigns import find
+from reports.terminal.measurements import table
 
 
 def files(tool: str, paths: Sequence[Path], command: str, console: Console, as_json: bool) -> int:
-    """Parse every file; the exit status is 1 when one of them held nothing, and the others are still shown."""
+    """Parse every file; the exit status is 1 when one of them cannot be read, and the others are still shown."""
     if tool not in parsers.tools() and tool in parsers.facts.tools():
         return _facts(tool, paths)
-    parsers.find(tool)  # a wrong name is the first thing to say
-    found: list[dict[str, Any]] = []
+    parsers.find(tool)  # a wrong name is refused before any file is opened
+    outputs: list[tuple[Path, Parsed]] = []
     failed = 0
     for path in paths:
         with _open(path) as file:
@@ -47,22 +44,16 @@ def files(tool: str, paths: Sequence[Path], command: str, console: Console, as_j
         footnote = parsed.standing and parsed.standing.footnote
         for remark in filter(None, [parsed.invalid and f"invalid: {parsed.invalid}", *parsed.notes, footnote]):
             typer.echo(f"{path}: {remark}", err=True)
-        more = {
-            "tool_version": parsed.version,
-            "invalid": parsed.invalid,
-            "standing": parsed.standing,
-            "file": str(path),
-        }
-        found += [{**_as_dict(m), **more} for m in parsed.measurements]
+        outputs.append((path, parsed))
     if as_json:
-        typer.echo(json.dumps(found, indent=1))
-    elif found:
-        console.print(_table(tool, found))
+        typer.echo(json.dumps([m for path, parsed in outputs for m in _as_json(path, parsed)], indent=1))
+    elif any(parsed.measurements for _, parsed in outputs):
+        console.print(table(tool, [parsed for _, parsed in outputs]))
     return 1 if failed else 0
 
 
 def _facts(tool: str, paths: Sequence[Path]) -> int:
-    """What a fact tool's output says of a host is no measurement: it is printed as JSON either way."""
+    """Facts about a host are not measurements: they are always printed as JSON."""
     failed = 0
     docs = []
     for path in paths:
@@ -88,7 +79,17 @@ def _open(path: Path) -> Iterator[BinaryIO]:
         raise FleetmarkError(f"{path}: {error.strerror}") from error
 
 
-def _as_dict(m: Measurement) -> dict[str, Any]:
+def _as_json(path: Path, parsed: Parsed) -> list[dict[str, Any]]:
+    about = {
+        "tool_version": parsed.version,
+        "invalid": parsed.invalid,
+        "standing": parsed.standing,
+        "file": str(path),
+    }
+    return [_fields(m) | about for m in parsed.measurements]
+
+
+def _fields(m: Measurement) -> dict[str, Any]:
     return {
         "workload": m.workload,
         "case": m.case,
@@ -101,24 +102,8 @@ def _as_dict(m: Measurement) -> dict[str, Any]:
     }
 
 
-def _table(tool: str, found: Sequence[dict[str, Any]]) -> Table:
-    metrics = workloads.load(tool).metrics if tool in workloads.names() else {}
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("case", "subject", "metric", "labels"):
-        table.add_column(name, overflow="fold")
-    table.add_column("value", justify="right", no_wrap=True)
-    for row in found:
-        labels = ", ".join(f"{k}={v}" for k, v in row["labels"].items())
-        bits = row["metric"] in metrics and metrics[row["metric"]].bits
-        value = human(row["value"], row["unit"], bits=bits, digits=4) + (
-            f" {row['standing']}" if row["standing"] else ""
-        )
-        table.add_row(*map(Text, (row["case"], row["subject"], row["metric"], labels, value)))
-    return table
-
-
 def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
-    """Rebuild a campaign's measurements from raw, with the parsers of today; an outcome that changed is journaled."""
+    """Rebuild a campaign's measurements from its raw files with the current parsers; journal outcomes that changed."""
     if name in parsers.tools() or name in parsers.facts.tools():
         raise FleetmarkError(f"fleetmark parse {name}: which file? Give the tool's output, or - for stdin")
     archive = find(root, name).writable()
@@ -129,8 +114,8 @@ def campaign(name: str, root: Path, console: Console, as_json: bool) -> int:
         def judged(folder: Path, step: Mapping[str, Any]) -> Outcome:
             nonlocal changed
             outcome = judge(archive, folder)
-            was = before.get(documents.key_of(step))
-            if was is None or (was["status"], was["reason"]) != (outcome.status.value, outcome.reason):
+            previous = before.get(documents.key_of(step))
+            if previous is None or (previous["status"], previous["reason"]) != (outcome.status.value, outcome.reason):
                 changed += 1
                 archive.note("outcome", **{k: step[k] for k in documents.KEY}, **fields_of(outcome))
             return outcome

@@ -1,14 +1,12 @@
-"""``fleetmark reference``: machines pinned by name, and the list of those there are."""
+"""``fleetmark reference``: machines pinned by name, and the list of those on record."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
 from pathlib import Path
-from typing import Any
 
-from rich.console import RenderableType
-from rich.table import Table
-from rich.text import Text
+import typer
+from rich.console import Console
 
 from fleetmark.base.text import count
 from fleetmark.record import references
@@ -16,39 +14,22 @@ from fleetmark.record.compare import kinds_on_record
 from fleetmark.record.machines import machines
 from fleetmark.record.select import choose
 from fleetmark.record.sides import side
+from reports.terminal.references import table
 
 
 def pin(root: Path, name: str, selector: str) -> str:
-    """Save a reference; what to say of it."""
+    """Save a reference; a line that says what it holds."""
     every = machines(root)
     chosen = choose(every, selector)
-    made = references.save(root, name, side(root, selector, chosen), chosen, kinds_on_record(root, every, ()))
-    holds = f"{count(len(made.side.benchmarks), 'benchmark')} of {count(made.hosts, 'host')}"
-    return f"{made.name}@{made.version}: {holds} ({selector})"
+    reference = references.save(root, name, side(root, selector, chosen), chosen, kinds_on_record(root, every, ()))
+    holds = f"{count(len(reference.side.benchmarks), 'benchmark')} of {count(reference.hosts, 'host')}"
+    return f"{reference.name}@{reference.version}: {holds} ({selector})"
 
 
-def listed(root: Path) -> list[dict[str, Any]]:
-    """Every reference, as JSON would have it."""
-    return [
-        {
-            "name": r.name,
-            "version": r.version,
-            "created": r.created,
-            "from": r.selector,
-            "hosts": r.hosts,
-            "benchmarks": len(r.side.benchmarks),
-        }
-        for r in references.references(root)
-    ]
-
-
-def table(found: Sequence[dict[str, Any]]) -> RenderableType:
-    """The references for a terminal."""
-    if not found:
-        return Text("no references; `fleetmark reference save NAME --from gen=…` pins one")
-    made = Table(box=None, header_style="bold", pad_edge=False)
-    for name in found[0]:
-        made.add_column(name)
-    for row in found:
-        made.add_row(*(Text(str(v)) for v in row.values()))
-    return made
+def show(root: Path, console: Console, as_json: bool) -> None:
+    """Print every reference on record, as a table or as JSON."""
+    on_record = references.references(root)
+    if as_json:
+        typer.echo(json.dumps([r.as_json() for r in on_record], indent=1))
+    else:
+        console.print(table(on_record))

@@ -1,15 +1,15 @@
 """From a few figures of a new machine to those it was not measured on, by the machines on record.
 
-Every known figure casts a vote: a line from it to the wanted one over the machines that have both (their ratio, and
+Every known figure casts a vote: a line from it to the target over the machines that have both (their ratio, and
 how it drifts with the figure and with facts such as cores); all known figures together cast one more. Votes are
-averaged by how well they have done. The interval comes from the errors made on machines whose whole family was left
+weighted by their past errors. The interval comes from the errors made on machines whose whole family was left
 out, so it holds for a machine of a family that is not on record.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -86,50 +86,15 @@ def transfer(
     Raises FleetmarkError for input that is no such record.
     """
     record = _record(history, families, facts)
-    given = dict(known_facts or {})
-    bad = [k for k, v in {**known, **given}.items() if not math.isfinite(v)]
+    fact_values = dict(known_facts or {})
+    bad = [k for k, v in {**known, **fact_values}.items() if not math.isfinite(v)]
     if bad:
         raise FleetmarkError(f"the new machine's {bad[0]} is no finite logarithm; leave it out or give log(value)")
     if baseline is not None and baseline not in record.machines:
         raise FleetmarkError(f"the baseline {baseline!r} is not among the {len(history)} machines on record")
     if not 0.5 <= level < 1:
         raise FleetmarkError(f"an interval of level {level:g} cannot be made; give one from 0.5 to 0.99")
-    return {t: _predict(record, t, known, given, baseline, level) for t in targets}
-
-
-def leave_family_out(
-    history: pd.DataFrame,
-    families: Mapping[str, str],
-    targets: Sequence[str],
-    may_know: Callable[[str, str], bool],
-    *,
-    facts: pd.DataFrame | None = None,
-    level: float = LEVEL,
-) -> pd.DataFrame:
-    """Every figure that is on record for ``targets``, predicted from the machine's other figures without its family.
-
-    ``may_know(benchmark, target)``: whether the one may be used for the other. A row per figure that the machine has
-    something to be predicted from: machine, family, target, truth, log, lo, hi (NaN where it cannot be told), why.
-    """
-    whole = _record(history, families, facts)
-    found = []
-    for one in np.unique(whole.family):
-        rest = _without(whole, one)
-        for row in np.flatnonzero(whole.family == one):
-            machine, has = whole.machines[row], ~np.isnan(whole.values[row])
-            own_facts = {n: float(v[row]) for n, v in whole.facts.items() if not math.isnan(v[row])}
-            for target in targets:
-                if not has[whole.columns[target]]:
-                    continue
-                usable = {c: i for c, i in whole.columns.items() if has[i] and c != target and may_know(c, target)}
-                if not usable:
-                    continue
-                known = {c: float(whole.values[row, i]) for c, i in usable.items()}
-                p = _predict(rest, target, known, own_facts, None, level)
-                truth = float(whole.values[row, whole.columns[target]])
-                numbers = (p.log.value, p.log.lo, p.log.hi) if p.log else (math.nan,) * 3
-                found.append((machine, families[machine], target, truth, *numbers, p.why))
-    return pd.DataFrame(found, columns=["machine", "family", "target", "truth", "log", "lo", "hi", "why"])
+    return {t: _predict(record, t, known, fact_values, baseline, level) for t in targets}
 
 
 def _record(history: pd.DataFrame, families: Mapping[str, str], facts: pd.DataFrame | None) -> _Record:
@@ -150,17 +115,11 @@ def _record(history: pd.DataFrame, families: Mapping[str, str], facts: pd.DataFr
     return _Record(machines, {c: i for i, c in enumerate(columns)}, values, np.asarray(codes, dtype=np.intp), of_facts)
 
 
-def _without(record: _Record, family: int) -> _Record:
-    rows = np.flatnonzero(record.family != family)
-    facts = {n: v[rows] for n, v in record.facts.items()}
-    return _Record([record.machines[i] for i in rows], record.columns, record.values[rows], record.family[rows], facts)
-
-
 def _predict(
     record: _Record,
     target: str,
     known: Mapping[str, float],
-    given: Mapping[str, float],
+    fact_values: Mapping[str, float],
     baseline: str | None,
     level: float,
 ) -> Prediction:
@@ -169,7 +128,7 @@ def _predict(
 
     if target not in record.columns:
         return cannot(f"no machine on record has {target}")
-    facts = [n for n in record.facts if n in given and not np.isnan(record.facts[n]).all()]
+    facts = [n for n in record.facts if n in fact_values and not np.isnan(record.facts[n]).all()]
     of_facts = np.column_stack([record.facts[n] for n in facts]) if facts else np.empty((len(record.machines), 0))
     y = record.values[:, record.columns[target]]
     rows = np.flatnonzero(~np.isnan(y) & ~np.isnan(of_facts).any(axis=1))
@@ -185,14 +144,14 @@ def _predict(
         with_facts = ", with the facts that were given" if facts else ""
         return cannot(f"{many} machines of {of} families have it and a known figure{with_facts}; {need}", ignored)
     y, of_facts, family = y[rows], of_facts[rows], np.unique(record.family[rows], return_inverse=True)[1]
-    new_facts = np.array([given[n] for n in facts])
+    new_facts = np.array([fact_values[n] for n in facts])
     for i, name in enumerate(facts):
-        if out := _beyond(of_facts[:, i], given[name]):
+        if out := _beyond(of_facts[:, i], fact_values[name]):
             return cannot(f"its {name} {out}", ignored | {name: out})
     names, votes = [], []
     for i, name in enumerate(named):
-        there = x[:, i][~np.isnan(x[:, i])]
-        if out := _beyond(there, known[name]) if len(there) else "":
+        figures = x[:, i][~np.isnan(x[:, i])]
+        if out := _beyond(figures, known[name]) if len(figures) else "":
             ignored[name] = out
         elif cast := vote(y, x[:, [i]], of_facts, family, np.array([known[name]]), new_facts):
             names.append(name)
@@ -205,10 +164,10 @@ def _predict(
         which = [named.index(n) for n in names]
         cast = vote(y, x[:, which], of_facts, family, np.array([known[n] for n in names]), new_facts)
         names, votes = ([*names, TOGETHER], [*votes, cast]) if cast else (names, votes)
-    return _made(record, target, rows, y, family, names, votes, ignored, baseline, level)
+    return _prediction(record, target, rows, y, family, names, votes, ignored, baseline, level)
 
 
-def _made(
+def _prediction(
     record: _Record,
     target: str,
     rows: Codes,
@@ -245,9 +204,9 @@ def _made(
     )
 
 
-def _beyond(there: Floats, value: float) -> str:
-    """Why ``value`` says nothing here: it lies far beyond all that is there."""
-    lo, hi = float(there.min()), float(there.max())
+def _beyond(figures: Floats, value: float) -> str:
+    """Why ``value`` cannot be used: it lies far outside ``figures``; empty where it does not."""
+    lo, hi = float(figures.min()), float(figures.max())
     if lo - math.log(BEYOND) <= value <= hi + math.log(BEYOND):
         return ""
     span = f"{math.exp(lo):.4g} to {math.exp(hi):.4g}"

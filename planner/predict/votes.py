@@ -1,7 +1,7 @@
-"""The arithmetic of a transfer: a line from known figures to the wanted one, lines joined, and how far they err.
+"""The arithmetic of a transfer: a line from known figures to the target, lines joined, and their errors.
 
-Everything is in natural logs. A line says of every machine on record what it would have said had that machine's whole
-family not been there, so that errors are those that a machine of a new family must expect.
+Everything is in natural logs. For every machine on record a line also gives the prediction without that
+machine's family, so that errors are those to expect for a machine of a new family.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from scipy import stats
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.intp]
 
-LEAST_FAMILIES = 5  # below it neither a line nor its error is to be trusted
+LEAST_FAMILIES = 5  # with fewer, neither a line nor its error is reliable
 SLOPE = 0.2  # how far from 1 the slope between two benchmarks tends to lie (standard deviation)
-ELASTICITY = 1.0  # the same for what twice the cores, cache or memory do to a figure, from 0
+ELASTICITY = 1.0  # the same for the effect of facts (cores, cache, memory) on a figure, from 0
 FIRST_SD = 1e-3  # of the scatter, before it is known: from below, so that exact data stay exact
-PASSES = 3  # of scatter and shrinkage in turn; they change nothing that can be seen after the second
-LEAST_SD = 0.01  # no line is held to be better than 1%
-POWER = 4  # weights are 1 / sd^4: figures err together, so the best ones count for more than 1 / sd^2 would give them
+PASSES = 3  # of scatter and shrinkage in turn; nothing visible changes after the second
+LEAST_SD = 0.01  # no line is taken to be better than 1%
+POWER = 4  # weights are 1 / sd^4: errors are correlated, so the best figures count for more than 1 / sd^2 gives them
 TINY = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """What one line says of the new machine, and of each machine on record (NaN where it has not what it takes)."""
+    """One line's prediction for the new machine, and for each machine on record (NaN where it lacks a figure)."""
 
     value: float
     sd: float
@@ -39,9 +39,9 @@ class Vote:
 def vote(y: Floats, x: Floats, facts: Floats, family: Codes, new_x: Floats, new_facts: Floats) -> Vote | None:
     """Ridge regression of y - mean(x) on ``x`` and ``facts``: without evidence ratios carry over one to one.
 
-    ``y``: the wanted figure of each machine; ``x``: a row per machine, NaN where there is none; ``facts``: complete;
-    ``family``: 0, 1, ... A family counts as the square root of its machines: they are neither one observation nor as
-    many as there are. None where there are too few families. How strongly slopes are drawn to 1 / len(x) follows from
+    ``y``: the target of each machine; ``x``: a row per machine, NaN where there is none; ``facts``: complete;
+    ``family``: 0, 1, ... A family counts as the square root of its machines: they are neither one observation nor
+    independent ones. None where there are too few families. How strongly slopes are drawn to 1 / len(x) follows from
     the scatter, estimated in turn: exact data are met exactly.
     """
     full = ~np.isnan(x).any(axis=1)
@@ -49,28 +49,28 @@ def vote(y: Floats, x: Floats, facts: Floats, family: Codes, new_x: Floats, new_
     count = np.bincount(family[full], minlength=groups)
     if np.count_nonzero(count) < max(LEAST_FAMILIES, x.shape[1] + 3 if x.shape[1] > 1 else 0):
         return None
-    own = family[full]
-    w = count[own] ** -0.5
+    family_of_row = family[full]
+    w = count[family_of_row] ** -0.5
     level = x[full].mean(axis=1)
     z = np.column_stack([x[full], facts[full]])
     centre = np.average(z, axis=0, weights=w)
     z = np.column_stack([np.ones(len(z)), z - centre])
     all_of = np.column_stack([z, y[full] - level])
     moments = np.zeros((groups, all_of.shape[1], all_of.shape[1]))
-    np.add.at(moments, own, w[:, None, None] * all_of[:, :, None] * all_of[:, None, :])
+    np.add.at(moments, family_of_row, w[:, None, None] * all_of[:, :, None] * all_of[:, None, :])
     without = np.concatenate([moments.sum(axis=0) - moments, moments.sum(axis=0)[None]])  # each family; the last: none
     families = np.append(count.astype(bool).sum() - count.astype(bool), count.astype(bool).sum()).astype(float)
     slopes, inverse, variance = _ridge(without, families, x.shape[1])
 
     def sd(rows: Floats, which: Codes) -> Floats:
-        """Scatter, and what the line itself is unsure of at those rows."""
+        """Scatter, and the standard error of the line itself, at those rows."""
         lever = np.einsum("ni,nij,nj->n", rows, inverse[which], rows)
         return np.asarray(np.sqrt(variance[which] * (1 + lever)))
 
     new = np.concatenate([[1.0], np.concatenate([new_x, new_facts]) - centre])
     on_record, sd_on_record = np.full(len(y), np.nan), np.full(len(y), np.nan)
-    on_record[full] = level + (z * slopes[own]).sum(axis=1)
-    sd_on_record[full] = sd(z, own)
+    on_record[full] = level + (z * slopes[family_of_row]).sum(axis=1)
+    sd_on_record[full] = sd(z, family_of_row)
     last = np.array([groups])
     return Vote(float(new_x.mean() + new @ slopes[-1]), float(sd(new[None], last)[0]), on_record, sd_on_record)
 
@@ -108,35 +108,35 @@ class Joined:
 
 
 def join(votes: Sequence[Vote], y: Floats) -> Joined:
-    """The mean of the votes by precision. A machine on record has those that its figures allow."""
+    """The mean of the votes, weighted by precision. A machine on record has the votes that its figures allow."""
     value, scale, shares = _mean(np.array([[v.value] for v in votes]), np.array([[v.sd] for v in votes]))
     then, its_scale, _ = _mean(np.array([v.on_record for v in votes]), np.array([v.sd_on_record for v in votes]))
     return Joined(float(value[0]), float(scale[0]), shares[:, 0], (y - then) / its_scale)
 
 
 def _mean(values: Floats, sds: Floats) -> tuple[Floats, Floats, Floats]:
-    there = ~np.isnan(values)
-    weights = np.where(there, np.where(there, sds, 1.0) ** -POWER, 0.0)
+    present = ~np.isnan(values)
+    weights = np.where(present, np.where(present, sds, 1.0) ** -POWER, 0.0)
     with np.errstate(invalid="ignore"):
         shares = weights / weights.sum(axis=0)
-    mean = (shares * np.where(there, values, 0.0)).sum(axis=0)
-    scale = np.sqrt((shares * np.where(there, sds, 0.0) ** 2).sum(axis=0))  # as if all erred together
+    mean = (shares * np.where(present, values, 0.0)).sum(axis=0)
+    scale = np.sqrt((shares * np.where(present, sds, 0.0) ** 2).sum(axis=0))  # as if all errors were correlated
     return mean, scale, shares
 
 
 def reach(errors: Floats, family: Codes, level: float) -> float:
-    """How many scales a prediction interval of ``level`` reaches either way, from errors made on unseen families.
+    """How many scales a prediction interval of ``level`` reaches to each side, from errors on unseen families.
 
-    From families enough (9 for 90%): the conformal quantile of their sizes, by weight; of n alike, the next one stays
-    under the k-th in k / (n + 1) of cases, and it is families that are alike, not machines. Below that: Student's t
-    over families.
+    With enough families (9 for 90%): the conformal quantile of their sizes, by weight; the next of n exchangeable
+    ones is below the k-th in k / (n + 1) of cases, and families are exchangeable, not machines. With fewer: Student's
+    t over families.
     """
-    _, own, count = np.unique(family, return_inverse=True, return_counts=True)
+    _, family_of_error, count = np.unique(family, return_inverse=True, return_counts=True)
     families = len(count)
     if level * (1 + 1 / families) > 1 + TINY:
-        square = np.bincount(own, errors**2) / count
+        square = np.bincount(family_of_error, errors**2) / count
         return float(stats.t.ppf((1 + level) / 2, families - 1) * np.sqrt(square.mean()))
     order = np.argsort(np.abs(errors))
-    weight = count[own[order]] ** -0.5
+    weight = count[family_of_error[order]] ** -0.5
     middles = (np.cumsum(weight) - weight / 2) / weight.sum()
     return float(np.interp(level + (level - 0.5) / families, middles, np.abs(errors)[order]))

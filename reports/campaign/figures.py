@@ -358,7 +358,7 @@ def _telemetry(view: View, _: Language) -> Iterator[Drawn]:
         if mine["t"].nunique() < CURVE:
             continue
         read = message(
-            "Medians over the runs of a host; telemetry of {n} of {of} runs was read.", n=told.read, of=told.there
+            "Medians over the runs of a host; telemetry of {n} of {of} runs was read.", n=told.read, of=told.available
         )
         for (column,), of in groups(mine, ["column"]):
             hosts, generational = _over_time(view, of, length)

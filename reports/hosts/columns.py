@@ -1,4 +1,4 @@
-"""Hosts side by side: those that are configured alike share a column, and what differs is marked."""
+"""Hosts side by side: hosts with the same configuration share a column, and what differs is marked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST = 12  # columns; further configurations are named, not shown
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One fact of one configuration; ``odd`` where most hosts of its generation say something else."""
+    """One fact of one configuration; ``odd`` where most hosts of its generation differ."""
 
     text: str
     odd: bool
@@ -33,8 +33,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """``columns`` are (generation, hosts alike); ``rows`` have a cell for each. ``unseen`` are hosts without facts,
-    with the reason; ``further`` are hosts of configurations beyond MOST.
+    """``columns`` are (generation, hosts alike); ``rows`` have a cell for each. ``unseen`` are hosts without
+    facts, with the reason; ``further`` are hosts of configurations beyond MOST.
     """
 
     columns: tuple[tuple[str, tuple[str, ...]], ...]
@@ -44,9 +44,9 @@ class SideBySide:
 
 
 def side_by_side(hosts: Sequence[HostInfo]) -> SideBySide:
-    """Compare the facts of ``hosts``, which come in the order in which they shall stand."""
+    """Compare the facts of ``hosts``, which are already in their final order."""
     names = [name for name, _, _ in _ROWS]
-    written: list[dict[Hashable, str]] = [{} for _ in _ROWS]  # what hosts share is put into words once
+    written: list[dict[Hashable, str]] = [{} for _ in _ROWS]  # facts that hosts share are formatted once
     alike: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     unseen = []
     for host in hosts:
@@ -60,11 +60,11 @@ def side_by_side(hosts: Sequence[HostInfo]) -> SideBySide:
     shown = sorted(sorted(kinds, key=lambda kind: -len(kind[1]))[:MOST], key=kinds.index)
     rows = []
     for i, name in enumerate(names):
-        said_by: dict[str, Counter[str]] = defaultdict(Counter)
-        for (generation, own), members in kinds:
-            said_by[generation][own[i]] += len(members)
-        cells = tuple(Cell(own[i], _odd(own[i], said_by[generation])) for (generation, own), _ in shown)
-        everywhere = {text for counts in said_by.values() for text in counts}
+        counts_of: dict[str, Counter[str]] = defaultdict(Counter)
+        for (generation, texts), members in kinds:
+            counts_of[generation][texts[i]] += len(members)
+        cells = tuple(Cell(texts[i], _odd(texts[i], counts_of[generation])) for (generation, texts), _ in shown)
+        everywhere = {text for counts in counts_of.values() for text in counts}
         if everywhere != {""}:
             rows.append(Row(name, cells, len(everywhere) > 1))
     return SideBySide(
@@ -76,11 +76,11 @@ def side_by_side(hosts: Sequence[HostInfo]) -> SideBySide:
 
 
 def _texts(facts: Facts, written: Sequence[dict[Hashable, str]]) -> Iterator[str]:
-    for (_, read, say), known in zip(_ROWS, written, strict=True):
+    for (_, read, say), cache in zip(_ROWS, written, strict=True):
         part = read(facts)
-        if part not in known:
-            known[part] = fmt.clean(say(part) or "")
-        yield known[part]
+        if part not in cache:
+            cache[part] = fmt.clean(say(part) or "")
+        yield cache[part]
 
 
 def _odd(text: str, counts: Counter[str]) -> bool:
@@ -121,7 +121,7 @@ def _caches(caches: Sequence[Cache]) -> str:
 
 def _dimms(dimms: Sequence[Dimm]) -> str:
     full = [d for d in dimms if d.size != 0]
-    there = _tally(
+    modules = _tally(
         _join(
             fmt.size(d.size) if d.size else "?",
             d.type,
@@ -131,7 +131,7 @@ def _dimms(dimms: Sequence[Dimm]) -> str:
         for d in full
     )
     empty = len(dimms) - len(full)
-    return joined([there, message("{slots} empty", slots=count(empty, "slot")) if empty else None], "; ")
+    return joined([modules, message("{slots} empty", slots=count(empty, "slot")) if empty else None], "; ")
 
 
 def _disks(disks: Sequence[Disk]) -> str:
@@ -205,7 +205,7 @@ def _clock(skew: float | None) -> str:
 
 
 def _memory(size: int | None) -> str:
-    # Hosts alike differ by some pages in what the kernel keeps for itself.
+    # Equal hosts differ by some pages that the kernel reserves.
     return f"{size / 2**30:,.0f} GiB" if size else ""
 
 
@@ -213,7 +213,7 @@ def _itself(text: str | None) -> str | None:
     return text
 
 
-# A row's name, the part of the facts that it tells, and that part in words.
+# A row's name, the part of the facts that it shows, and how that part is written.
 _ROWS: tuple[tuple[str, Callable[[Facts], Hashable], Callable[[Any], str | None]], ...] = (
     (message("Server"), lambda f: (f.vendor, f.product), lambda of: _join(*of)),
     (message("Virtualisation"), lambda f: f.virtualisation, _itself),

@@ -55,11 +55,11 @@ def test_doubling_everything_is_worth_two(p: float) -> None:
 
 
 def test_three_machines_give_back_the_demand() -> None:
-    found = fit({"A": A, "B": B, "C": C}, {"A": 8, "B": 5.5, "C": 6.5})
-    assert found.p == 1 and found.error == pytest.approx(0, abs=1e-9)
-    assert (found.demand["cpu"], found.demand["mem"]) == pytest.approx(D)
-    assert not found.refused and found.throttle is None
-    ratio = equivalence(found, A, B)
+    fitted = fit({"A": A, "B": B, "C": C}, {"A": 8, "B": 5.5, "C": 6.5})
+    assert fitted.p == 1 and fitted.error == pytest.approx(0, abs=1e-9)
+    assert (fitted.demand["cpu"], fitted.demand["mem"]) == pytest.approx(D)
+    assert not fitted.refused and fitted.throttle is None
+    ratio = equivalence(fitted, A, B)
     assert ratio.value == pytest.approx(1.4545, abs=5e-5)
     assert (ratio.lo, ratio.hi) == pytest.approx((ratio.value, ratio.value), rel=1e-6)
 
@@ -85,20 +85,20 @@ def fleet(
 ) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
     rng = np.random.default_rng(seed)
     names = ["cpu", "mem", "disk", "net"][: len(demand)]
-    made, times = {}, {}
+    machines, times = {}, {}
     for n in range(count):
-        own = np.exp(rng.normal(0, apart, len(demand)))
-        made[f"h{n}"] = dict(zip(names, own.tolist(), strict=True))
-        times[f"h{n}"] = time_of(demand, own, p) * math.exp(rng.normal(0, noise))
-    return made, times
+        rates = np.exp(rng.normal(0, apart, len(demand)))
+        machines[f"h{n}"] = dict(zip(names, rates.tolist(), strict=True))
+        times[f"h{n}"] = time_of(demand, rates, p) * math.exp(rng.normal(0, noise))
+    return machines, times
 
 
 @pytest.mark.parametrize("p", POWERS)
 def test_exact_fleets_give_back_demand_and_overlap(p: float) -> None:
     machines, times = fleet(p, (3, 2.5, 2), 12, 0)
-    found = fit(machines, times)
-    assert found.p == p
-    assert list(found.demand.values()) == pytest.approx([3, 2.5, 2], rel=1e-6)
+    fitted = fit(machines, times)
+    assert fitted.p == p
+    assert list(fitted.demand.values()) == pytest.approx([3, 2.5, 2], rel=1e-6)
 
 
 def test_overlap_that_the_machines_do_not_show_is_said() -> None:
@@ -106,22 +106,22 @@ def test_overlap_that_the_machines_do_not_show_is_said() -> None:
     machines, times = {}, {}
     rng = np.random.default_rng(1)
     for n in range(6):
-        own = (1.0, 1.0) if n % 2 else (2.0, 1.2)
+        kind = (1.0, 1.0) if n % 2 else (2.0, 1.2)
         machines[f"h{n}"] = {
-            "cpu": own[0] * math.exp(rng.normal(0, 0.02)),
-            "mem": own[1] * math.exp(rng.normal(0, 0.02)),
+            "cpu": kind[0] * math.exp(rng.normal(0, 0.02)),
+            "mem": kind[1] * math.exp(rng.normal(0, 0.02)),
         }
         times[f"h{n}"] = time_of((3, 2), list(machines[f"h{n}"].values()), 2) * math.exp(rng.normal(0, 0.01))
-    found = fit(machines, times)
-    assert {1.0, 1.5, 2.0} <= {found.p, *found.alike}
+    fitted = fit(machines, times)
+    assert {1.0, 1.5, 2.0} <= {fitted.p, *fitted.alike}
     assert fit(*fleet(math.inf, (3, 3), 12, 0.001)).alike == []
 
 
 def test_a_resource_that_never_binds_leaves_no_demand() -> None:
     machines, times = fleet(math.inf, (3, 3, 0.01), 12, 0)
-    found = fit(machines, times)
-    assert found.p == math.inf
-    assert list(found.demand.values()) == pytest.approx([3, 3, 0])
+    fitted = fit(machines, times)
+    assert fitted.p == math.inf
+    assert list(fitted.demand.values()) == pytest.approx([3, 3, 0])
 
 
 def test_shares_hold_the_truth_in_noise() -> None:
@@ -129,9 +129,9 @@ def test_shares_hold_the_truth_in_noise() -> None:
     held = 0
     for seed in range(12):
         machines, times = fleet(1, (3, 2), 10, 0.02, seed)
-        found = fit(machines, times)
-        truth = sensitivities((3, 2), found.rates_of(None), 1)[0]
-        low, high = found.shares["cpu"].interval or (0, 0)
+        fitted = fit(machines, times)
+        truth = sensitivities((3, 2), fitted.rates_of(None), 1)[0]
+        low, high = fitted.shares["cpu"].interval or (0, 0)
         held += low <= truth <= high
     assert held >= 10
 
@@ -141,8 +141,8 @@ def test_predictions_hold_new_machines() -> None:
     for seed in range(24):
         machines, times = fleet(1, (3, 2), 11, 0.02, seed, apart=0.3)
         new, took = machines.pop("h10"), times.pop("h10")
-        found = fit(machines, times)
-        rate = predicted(found, new)
+        fitted = fit(machines, times)
+        rate = predicted(fitted, new)
         lo, hi = rate.interval or (0, 0)
         held += lo <= 1 / took <= hi
         widths.append(rate.log_error)
@@ -156,10 +156,10 @@ def test_rates_that_move_together_are_refused_and_a_throttle_settles_it() -> Non
         size = 1 + n / 2
         machines[f"h{n}"] = {"cpu": size * math.exp(rng.normal(0, 0.01)), "mem": size * math.exp(rng.normal(0, 0.01))}
         times[f"h{n}"] = time_of((3, 2), list(machines[f"h{n}"].values()), 1) * math.exp(rng.normal(0, 0.01))
-    found = fit(machines, times)
-    assert found.condition > 30 and any("rise and fall together" in w for w in found.refused)
-    assert found.throttle is not None
-    resource, condition = found.throttle
+    fitted = fit(machines, times)
+    assert fitted.condition > 30 and any("rise and fall together" in w for w in fitted.refused)
+    assert fitted.throttle is not None
+    resource, condition = fitted.throttle
     assert condition < 30
     for part in THROTTLES:
         name = f"h0 at {part}"
@@ -172,20 +172,20 @@ def test_rates_that_move_together_are_refused_and_a_throttle_settles_it() -> Non
 
 def test_noise_widens_a_share_until_it_is_refused() -> None:
     machines, times = fleet(1, (3, 2), 5, 0.3, seed=4)
-    found = fit(machines, times)
-    assert any("lies anywhere from" in w for w in found.refused)
-    assert "the interval is wider than" in cannot_tell(found, machines["h0"])
+    fitted = fit(machines, times)
+    assert any("lies anywhere from" in w for w in fitted.refused)
+    assert "the interval is wider than" in cannot_tell(fitted, machines["h0"])
 
 
 def profile() -> Profile:
     return fit(*fleet(1, (3, 2), 10, 0.01))
 
 
-def test_a_machine_far_from_all_fitted_is_not_foretold() -> None:
-    found = profile()
-    centre = dict(zip(found.resources, found.rates_of(None).tolist(), strict=True))
-    assert cannot_tell(found, centre) == ""
-    assert "mem lies more than 2 times beyond" in cannot_tell(found, centre | {"mem": found.rates[:, 1].max() * 2.1})
+def test_a_machine_far_from_all_fitted_is_not_predicted() -> None:
+    fitted = profile()
+    centre = dict(zip(fitted.resources, fitted.rates_of(None).tolist(), strict=True))
+    assert cannot_tell(fitted, centre) == ""
+    assert "mem lies more than 2 times beyond" in cannot_tell(fitted, centre | {"mem": fitted.rates[:, 1].max() * 2.1})
 
 
 def test_upgrades_are_ranked_by_gain_per_money() -> None:
@@ -203,14 +203,14 @@ def test_upgrades_are_ranked_by_gain_per_money() -> None:
 
 
 def test_a_mean_side_is_the_geometric_mean() -> None:
-    found = profile()
-    centre = dict(zip(found.resources, found.rates_of(None).tolist(), strict=True))
-    same = equivalence(found, None, centre)
+    fitted = profile()
+    centre = dict(zip(fitted.resources, fitted.rates_of(None).tolist(), strict=True))
+    same = equivalence(fitted, None, centre)
     assert same.value == pytest.approx(1) and same.lo == pytest.approx(1)
 
 
 @pytest.mark.parametrize(
-    ("rates", "times", "said"),
+    ("rates", "times", "expected"),
     [
         ({"A": A, "B": B}, {"A": 8.0, "B": 5.5}, "2 machines for 2 resources: a profile takes at least 3"),
         ({"A": A, "B": {"cpu": 1.0}, "C": C}, {"A": 8.0, "B": 5.5, "C": 6.5}, "B has no rate of mem"),
@@ -219,21 +219,21 @@ def test_a_mean_side_is_the_geometric_mean() -> None:
         ({}, {"A": 8.0}, "no machine has a rate"),
     ],
 )
-def test_bad_figures(rates: dict[str, dict[str, float]], times: dict[str, float], said: str) -> None:
+def test_bad_figures(rates: dict[str, dict[str, float]], times: dict[str, float], expected: str) -> None:
     with pytest.raises(FleetmarkError) as error:
         fit(rates, times)
-    assert said in str(error.value)
+    assert expected in str(error.value)
 
 
 def test_bad_machines_and_upgrades() -> None:
-    found = profile()
-    for call, said in (
-        (lambda: predicted(found, {"cpu": 1.0}), "no rate of mem"),
-        (lambda: equivalence(found, None, {"cpu": 1.0, "mem": -1.0}), "a rate of -1 (mem)"),
-        (lambda: gains(found, [Upgrade("x", {"gpu": 2.0})]), "gpu is no resource of the profile"),
-        (lambda: gains(found, [Upgrade("x", {"mem": 0.0})]), "a factor of 0"),
-        (lambda: gains(found, [Upgrade("x", {"mem": 1.2}, -5)]), "a price of -5"),
+    fitted = profile()
+    for call, expected in (
+        (lambda: predicted(fitted, {"cpu": 1.0}), "no rate of mem"),
+        (lambda: equivalence(fitted, None, {"cpu": 1.0, "mem": -1.0}), "a rate of -1 (mem)"),
+        (lambda: gains(fitted, [Upgrade("x", {"gpu": 2.0})]), "gpu is no resource of the profile"),
+        (lambda: gains(fitted, [Upgrade("x", {"mem": 0.0})]), "a factor of 0"),
+        (lambda: gains(fitted, [Upgrade("x", {"mem": 1.2}, -5)]), "a price of -5"),
     ):
         with pytest.raises(FleetmarkError) as error:
             call()
-        assert said in str(error.value)
+        assert expected in str(error.value)

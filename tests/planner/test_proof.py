@@ -13,21 +13,21 @@ from planner.capacity.solve import solve
 from planner.capacity.uncertainty import margined
 
 
-def test_a_plan_for_95_percent_keeps_its_word_at_little_more_than_knowing() -> None:
-    told: list[str] = []
-    found = proof.prove(proof.question(1, quarters=3, size=0.5), 1, 20, 0.95, 0.005, told.append, n=600)
-    assert found.met >= 18 and found.naive < 15
-    assert 0 < found.dearer <= 0.08  # three quarters of purchases bear it all; benchmarks/futures.py has two years
-    assert any("of futures met" in sentence for sentence in told)
+def test_a_plan_for_95_percent_holds_at_little_extra_cost() -> None:
+    messages: list[str] = []
+    result = proof.prove(proof.question(1, quarters=3, size=0.5), 1, 20, 0.95, 0.005, messages.append, n=600)
+    assert result.met >= 18 and result.naive < 15
+    assert 0 < result.dearer <= 0.08  # three quarters of purchases bear it all; benchmarks/futures.py has two years
+    assert any("of futures met" in sentence for sentence in messages)
 
 
-def test_who_knows_the_future_asks_for_just_that() -> None:
+def test_a_foreseen_future_has_its_own_demand_and_worth() -> None:
     q = proof.question(2, quarters=3)
     draws = sample(q, 5, 1)
-    asked = proof.known(q, draws, 3)
-    assert asked.workloads["store"].point == tuple(draws.demand[3, 2])
-    assert asked.skus["newer"].worth["web"].value == draws.worth[3, 2, 0]
-    assert asked.skus["newer"].worth["web"].se == 0 and max(asked.workloads["web"].sigma) == 0
+    foreseen = proof.foreseen(q, draws, 3)
+    assert foreseen.workloads["store"].point == tuple(draws.demand[3, 2])
+    assert foreseen.skus["newer"].worth["web"].value == draws.worth[3, 2, 0]
+    assert foreseen.skus["newer"].worth["web"].se == 0 and max(foreseen.workloads["web"].sigma) == 0
 
 
 def test_certainty_costs_nothing() -> None:
@@ -38,5 +38,5 @@ def test_certainty_costs_nothing() -> None:
     q = replace(q, workloads=sure, skus=skus)
     plan = margined(q, solve, 0.95, n=100)
     assert isinstance(plan, Plan) and not plan.margin
-    best = solve(proof.known(q, sample(q, 1, 9), 0))
+    best = solve(proof.foreseen(q, sample(q, 1, 9), 0))
     assert isinstance(best, Plan) and plan.objective == pytest.approx(best.objective, rel=0.011)

@@ -33,14 +33,14 @@ def test_geometric_mean_of_a_published_result() -> None:
 def test_each_benchmark_counts_by_its_median_run_on_each_host() -> None:
     runs = {"b0": (1.0, 9.0, 9.0), "b1": (9.0, 1.0, 9.0), "b2": (9.0, 9.0, 1.0)}
     values = {(h, c, r): v for h in ("h1", "h2") for c in CASES for r, v in enumerate(runs.get(c, (9.0, 9.0, 9.0)))}
-    made = scores(frame(values), RULES)
-    assert made["host"].tolist() == ["h1", "h2"]
-    assert made["value"].tolist() == pytest.approx([9.0, 9.0])
+    scored = scores(frame(values), RULES)
+    assert scored["host"].tolist() == ["h1", "h2"]
+    assert scored["value"].tolist() == pytest.approx([9.0, 9.0])
 
 
 def test_of_two_runs_the_slower_counts() -> None:
-    made = scores(frame({("h1", c, r): 8.0 - 6 * r for c in CASES for r in (0, 1)}), RULES)
-    assert made["value"].tolist() == pytest.approx([2.0])
+    scored = scores(frame({("h1", c, r): 8.0 - 6 * r for c in CASES for r in (0, 1)}), RULES)
+    assert scored["value"].tolist() == pytest.approx([2.0])
 
 
 @pytest.mark.parametrize("spoil", ["absent", "failed", "zero"])
@@ -62,8 +62,8 @@ def test_one_estimate_makes_the_score_one() -> None:
 
 
 def test_nothing_measured_gives_nothing() -> None:
-    made = scores(frame({}), RULES)
-    assert made.empty and list(made.columns) == list(schema.NAMES)
+    scored = scores(frame({}), RULES)
+    assert scored.empty and list(scored.columns) == list(schema.NAMES)
 
 
 def test_the_olympic_mean_drops_the_fastest_and_the_slowest() -> None:

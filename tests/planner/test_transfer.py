@@ -12,11 +12,11 @@ import pytest
 
 from benchmarks import transfer as published
 from fleetmark.base.errors import FleetmarkError
-from planner.predict.transfer import LEAST_MACHINES, TOGETHER, Prediction, leave_family_out, transfer
+from planner.predict.transfer import LEAST_MACHINES, TOGETHER, Prediction, transfer
 from planner.predict.votes import reach, vote
 from planner.ratio import Verdict
 
-Made = tuple[pd.DataFrame, dict[str, str]]
+Sample = tuple[pd.DataFrame, dict[str, str]]
 absent = pytest.mark.skipif(
     not published.SPEC.is_dir(), reason=f"corpus absent: no {published.SPEC} (set FLEETMARK_CORPUS)"
 )
@@ -31,7 +31,7 @@ def machines(
     noise: float = 0.0,
     seed: int = 1,
     loadings: float = 0.3,
-) -> Made:
+) -> Sample:
     """Figures of low rank: a machine's factors times the benchmarks' loadings. ``common``: scatter of whole families."""
     rng = np.random.default_rng(seed)
     family = np.repeat(np.arange(families), each)
@@ -45,13 +45,13 @@ def machines(
     return history, {n: f"f{f}" for n, f in zip(names, family, strict=True)}
 
 
-def without(made: Made, machine: str, *known: str) -> tuple[pd.DataFrame, Mapping[str, str], dict[str, float]]:
+def without(sample: Sample, machine: str, *known: str) -> tuple[pd.DataFrame, Mapping[str, str], dict[str, float]]:
     """The record less ``machine``, the families, and its known figures."""
-    history, families = made
+    history, families = sample
     return history.drop(machine), families, {k: figure(history, machine, k) for k in known}
 
 
-def figure(of: Made | pd.DataFrame, machine: str, benchmark: str) -> float:
+def figure(of: Sample | pd.DataFrame, machine: str, benchmark: str) -> float:
     history = of[0] if isinstance(of, tuple) else of
     return float(history[benchmark].to_dict()[machine])
 
@@ -62,7 +62,7 @@ def nearest(history: pd.DataFrame) -> str:
     return str(history.index[int(np.argmin(far))])
 
 
-def told(p: Prediction) -> tuple[float, float, float]:
+def interval(p: Prediction) -> tuple[float, float, float]:
     assert p.log is not None and p.log.interval is not None, p.why
     return p.log.value, *p.log.interval
 
@@ -71,25 +71,25 @@ def told(p: Prediction) -> tuple[float, float, float]:
     ("factors", "known"), [(1, ("b0",)), (1, ("b0", "b1")), (2, ("b0", "b1")), (3, ("b0", "b1", "b2"))]
 )
 def test_exact_low_rank_is_recovered(factors: int, known: tuple[str, ...]) -> None:
-    made = machines(factors=factors)
-    middle = nearest(made[0])
-    found = transfer(*without(made, middle, *known), ["b3", "b4"])
-    for target, p in found.items():
-        log, lo, hi = told(p)
-        assert log == pytest.approx(figure(made, middle, target), abs=2e-3)
+    sample = machines(factors=factors)
+    middle = nearest(sample[0])
+    predictions = transfer(*without(sample, middle, *known), ["b3", "b4"])
+    for target, p in predictions.items():
+        log, lo, hi = interval(p)
+        assert log == pytest.approx(figure(sample, middle, target), abs=2e-3)
         assert lo <= log <= hi and hi - lo < 0.02
     if factors > 1:
-        assert found["b3"].votes[TOGETHER] > 0.95
+        assert predictions["b3"].votes[TOGETHER] > 0.95
 
 
 def test_ratios_carry_over_one_to_one_when_nothing_says_otherwise() -> None:
-    made = machines(loadings=0.0, noise=0.01)
-    history, families, known = without(made, "m5", "b0", "b1")
+    sample = machines(loadings=0.0, noise=0.01)
+    history, families, known = without(sample, "m5", "b0", "b1")
     p = transfer(history, families, {k: v + 0.3 for k, v in known.items()}, ["b2"], baseline="m9")["b2"]
-    assert told(p)[0] == pytest.approx(figure(made, "m5", "b2") + 0.3, abs=0.03)
+    assert interval(p)[0] == pytest.approx(figure(sample, "m5", "b2") + 0.3, abs=0.03)
     assert p.ratio is not None
-    assert p.ratio.value == pytest.approx(math.exp(told(p)[0] - figure(history, "m9", "b2")))
-    assert p.ratio.lo == pytest.approx(math.exp(told(p)[1] - figure(history, "m9", "b2")))
+    assert p.ratio.value == pytest.approx(math.exp(interval(p)[0] - figure(history, "m9", "b2")))
+    assert p.ratio.lo == pytest.approx(math.exp(interval(p)[1] - figure(history, "m9", "b2")))
     assert sum(p.votes.values()) == pytest.approx(1)
 
 
@@ -104,9 +104,9 @@ def test_facts_count() -> None:
     truth = figure(history, "m7", "rate")
     with_cores = transfer(*args, facts=cores.drop("m7"), known_facts={"cores": figure(cores, "m7", "cores")})["rate"]
     bare = transfer(*args)["rate"]
-    assert told(with_cores)[0] == pytest.approx(truth, abs=0.05)
-    assert told(with_cores)[2] - told(with_cores)[1] < 0.1
-    assert told(bare)[2] - told(bare)[1] > 1
+    assert interval(with_cores)[0] == pytest.approx(truth, abs=0.05)
+    assert interval(with_cores)[2] - interval(with_cores)[1] < 0.1
+    assert interval(bare)[2] - interval(bare)[1] > 1
     far = transfer(*args, facts=cores.drop("m7"), known_facts={"cores": math.log(1000)})["rate"]
     assert far.log is None and "cores (1000) lies more than 2 times beyond the record, 8 to 64" in far.why
 
@@ -116,7 +116,7 @@ def test_a_large_family_does_not_drown_the_others() -> None:
     x = np.random.default_rng(1).normal(0, 0.5, 420)
     history = pd.DataFrame({"a": x, "b": x + np.repeat([0.4, 0.0], [400, 20])}, [f"m{i}" for i in range(420)])
     families = {f"m{i}": f"f{max(i, 399)}" for i in range(420)}
-    assert told(transfer(history, families, {"a": 0.0}, ["b"])["b"])[0] == pytest.approx(0.2, abs=0.05)
+    assert interval(transfer(history, families, {"a": 0.0}, ["b"])["b"])[0] == pytest.approx(0.2, abs=0.05)
 
 
 def test_the_better_witness_is_believed() -> None:
@@ -141,25 +141,27 @@ def test_intervals_cover_machines_of_unseen_families(families: int, each: int, c
         rest = history[[of[str(m)] != of[new] for m in history.index]]
         p = transfer(rest, of, {"b0": figure(history, new, "b0"), "b1": figure(history, new, "b1")}, ["b2"])["b2"]
         if p.log is not None:
-            inside.append(told(p)[1] <= figure(history, new, "b2") <= told(p)[2])
+            inside.append(interval(p)[1] <= figure(history, new, "b2") <= interval(p)[2])
     assert len(inside) > 280
     assert 0.86 <= np.mean(inside) <= 0.95
 
 
 def test_the_level_is_the_users() -> None:
-    made = machines(noise=0.1, families=25)
-    halves = [told(transfer(*without(made, "m3", "b0"), ["b2"], level=at)["b2"])[2] for at in (0.5, 0.8, 0.9, 0.95)]
+    sample = machines(noise=0.1, families=25)
+    halves = [
+        interval(transfer(*without(sample, "m3", "b0"), ["b2"], level=at)["b2"])[2] for at in (0.5, 0.8, 0.9, 0.95)
+    ]
     assert halves == sorted(halves) and len(set(halves)) == 4
 
 
 def test_missing_figures() -> None:
     """Machines serve with what they have; what no one has is said."""
-    made = machines(families=15, noise=0.02)
-    history = made[0].mask(np.random.default_rng(5).random(made[0].shape) < 0.4)
-    history, families, _ = without((history, made[1]), "m3")
-    known = {"b0": float(figure(made, "m3", "b0")), "b1": float(figure(made, "m3", "b1")), "other": 1.0}
+    sample = machines(families=15, noise=0.02)
+    history = sample[0].mask(np.random.default_rng(5).random(sample[0].shape) < 0.4)
+    history, families, _ = without((history, sample[1]), "m3")
+    known = {"b0": float(figure(sample, "m3", "b0")), "b1": float(figure(sample, "m3", "b1")), "other": 1.0}
     p = transfer(history, families, known, ["b2"])["b2"]
-    assert told(p)[1] <= figure(made, "m3", "b2") <= told(p)[2] and told(p)[2] - told(p)[1] < 0.5
+    assert interval(p)[1] <= figure(sample, "m3", "b2") <= interval(p)[2] and interval(p)[2] - interval(p)[1] < 0.5
     assert p.ignored == {"other": "no machine on record has it"}
     serving = history["b2"].notna() & history[["b0", "b1"]].notna().any(axis=1)
     assert list(p.machines) == list(history.index[serving])
@@ -167,16 +169,16 @@ def test_missing_figures() -> None:
 
 
 def test_a_family_never_trains_on_itself() -> None:
-    """Whatever its machines show, what is foretold of them stays; and so does what calibrates the interval."""
+    """Whatever its machines show, their predictions stay the same, and so does what calibrates the interval."""
     history, families = machines(noise=0.05, each=3)
     spoilt = history.copy()
-    own = [m for m in history.index if families[str(m)] == "f4"]
-    spoilt.loc[own, "b2"] += np.array([3.0, -2.0, 5.0])
+    family = [m for m in history.index if families[str(m)] == "f4"]
+    spoilt.loc[family, "b2"] += np.array([3.0, -2.0, 5.0])
     args = (families, ["b2"], lambda k, t: k in ("b0", "b1"))
-    a, b = (leave_family_out(h, *args).set_index("machine") for h in (history, spoilt))
+    a, b = (published.leave_family_out(h, *args).set_index("machine") for h in (history, spoilt))
     columns = ["log", "lo", "hi"]
-    assert a.loc[own, columns].equals(b.loc[own, columns])
-    assert not a.drop(own)[columns].equals(b.drop(own)[columns])  # the others do learn from it
+    assert a.loc[family, columns].equals(b.loc[family, columns])
+    assert not a.drop(family)[columns].equals(b.drop(family)[columns])  # the others do learn from it
     codes = np.array([int(families[str(m)][1:]) for m in history.index])
     x, none = history[["b0"]].to_numpy(), np.empty((len(history), 0))
     votes = [vote(h["b2"].to_numpy(), x, none, codes, x[0], np.empty(0)) for h in (history, spoilt)]
@@ -185,15 +187,15 @@ def test_a_family_never_trains_on_itself() -> None:
 
 
 def test_a_targets_own_figure_is_not_used_for_it() -> None:
-    made = machines(noise=0.05)
-    history, families, known = without(made, "m3", "b0", "b1", "b2")
+    sample = machines(noise=0.05)
+    history, families, known = without(sample, "m3", "b0", "b1", "b2")
     few = {k: known[k] for k in ("b0", "b1")}
     assert transfer(history, families, known, ["b2"]) == transfer(history, families, few, ["b2"])
 
 
 def test_units_and_order_do_not_matter() -> None:
-    made = machines(noise=0.05)
-    history, families, known = without(made, "m3", "b0", "b1")
+    sample = machines(noise=0.05)
+    history, families, known = without(sample, "m3", "b0", "b1")
     plain = transfer(history, families, known, ["b2"], baseline="m8")["b2"]
     shift = pd.Series({"b0": 2.0, "b1": -7.0, "b2": 0.5, "b3": 0.0, "b4": 0.0})
     moved = transfer(history + shift, families, {k: v + shift[k] for k, v in known.items()}, ["b2"], baseline="m8")[
@@ -208,10 +210,10 @@ def test_units_and_order_do_not_matter() -> None:
 
 class TestCannotTell:
     def test_too_few_families_or_machines(self) -> None:
-        for families, each, said in ((4, 10, "39 machines of 4 families"), (7, 1, "6 machines of 6 families")):
+        for families, each, expected in ((4, 10, "39 machines of 4 families"), (7, 1, "6 machines of 6 families")):
             p = transfer(*without(machines(families, each), "m0", "b0"), ["b2"])["b2"]
             assert p.log is None and p.ratio is None and not p.machines
-            assert said in p.why and p.verdict == f"cannot tell: {p.why}"
+            assert expected in p.why and p.verdict == f"cannot tell: {p.why}"
             assert f"{LEAST_MACHINES} machines of 5 families are needed" in p.why
 
     def test_out_of_range(self) -> None:
@@ -226,7 +228,7 @@ class TestCannotTell:
     def test_an_extrapolation_is_wider(self) -> None:
         history, families, _ = without(machines(noise=0.05, families=20), "m3")
         middle, top = float(history["b0"].mean()), float(history["b0"].max())
-        inner, outer = (told(transfer(history, families, {"b0": x}, ["b2"])["b2"]) for x in (middle, top + 0.6))
+        inner, outer = (interval(transfer(history, families, {"b0": x}, ["b2"])["b2"]) for x in (middle, top + 0.6))
         assert outer[2] - outer[1] > 1.1 * (inner[2] - inner[1])
 
     def test_nothing_to_go_by(self) -> None:
@@ -252,14 +254,14 @@ class TestCannotTell:
         history, families = machines(noise=0.05)
         history = history.assign(flat=1.0, again=history["b0"])
         p = transfer(*without((history, families), "m3", "flat", "b0", "again"), ["b2", "flat"])
-        assert told(p["b2"])[1] <= figure(history, "m3", "b2") <= told(p["b2"])[2]
-        assert told(p["flat"])[0] == pytest.approx(1.0, abs=0.1)
+        assert interval(p["b2"])[1] <= figure(history, "m3", "b2") <= interval(p["b2"])[2]
+        assert interval(p["flat"])[0] == pytest.approx(1.0, abs=0.1)
 
 
 def test_a_difference_that_is_none_is_not_claimed() -> None:
-    made = machines(noise=0.1, families=20)
-    history, families, known = without(made, "m3", "b0")
-    close = str((history["b2"] - figure(made, "m3", "b2")).abs().idxmin())
+    sample = machines(noise=0.1, families=20)
+    history, families, known = without(sample, "m3", "b0")
+    close = str((history["b2"] - figure(sample, "m3", "b2")).abs().idxmin())
     low = str(history["b2"].idxmin())
     verdicts = []
     for baseline in (close, low):
@@ -285,8 +287,8 @@ def test_what_is_no_record_is_refused() -> None:
         (lambda: transfer(history, families, known, ["b2"], baseline="m3"), "'m3' is not among the 47 machines"),
         (lambda: transfer(history, families, known, ["b2"], level=1.0), "level 1 cannot be made"),
     ]
-    for spoil, said in cases:
-        with pytest.raises(FleetmarkError, match=said):
+    for spoil, expected in cases:
+        with pytest.raises(FleetmarkError, match=expected):
             spoil()
 
 
@@ -298,8 +300,10 @@ class TestReach:
 
     def test_repeats_of_a_family_are_no_evidence(self) -> None:
         rng = np.random.default_rng(1)
-        family, own = np.repeat(np.arange(15), 50), rng.normal(size=15)
-        assert reach(np.repeat(own, 50), family, 0.9) == np.sort(np.abs(own))[13]  # 14 of 15: nearest to 90% of 16
+        family, errors = np.repeat(np.arange(15), 50), rng.normal(size=15)
+        assert (
+            reach(np.repeat(errors, 50), family, 0.9) == np.sort(np.abs(errors))[13]
+        )  # 14 of 15: nearest to 90% of 16
         assert reach(rng.normal(size=750), family, 0.9) == pytest.approx(1.645, abs=0.2)
 
     def test_a_large_family_does_not_drown_the_others(self) -> None:
@@ -316,8 +320,8 @@ class TestReach:
 
 @cache
 def scores() -> dict[str, published.Score]:
-    wanted = [t for t in published.tasks() if "architecture" not in t.name]
-    return {t.name: published.run(t) for t in wanted}
+    tasks = [t for t in published.tasks() if "architecture" not in t.name]
+    return {t.name: published.run(t) for t in tasks}
 
 
 # Task: the greatest error of machines that is let pass (the goal is 10%).
@@ -349,9 +353,9 @@ class TestPublished:
 
     def test_spec_intervals_cover(self) -> None:
         """One task has some 20 families: its coverage is known to 7 points. Their mean is held to the goal."""
-        found = [s.coverage for name, s in scores().items() if not name.startswith("MLPerf")]
-        assert 0.88 <= np.mean([by_family for _, by_family in found]) <= 0.935
-        assert min(by_family for _, by_family in found) >= 0.85
+        coverage = [s.coverage for name, s in scores().items() if not name.startswith("MLPerf")]
+        assert 0.88 <= np.mean([by_family for _, by_family in coverage]) <= 0.935
+        assert min(by_family for _, by_family in coverage) >= 0.85
         for covered in scores()["rate from speed, cores, threads, L3, memory"].coverage:
             assert 0.88 <= covered <= 0.935
 

@@ -204,7 +204,7 @@ def test_telemetry_is_the_median_over_a_hosts_runs_of_the_longest_case() -> None
         ],
         columns=["host", "workload", "case", "repeat", "t", "column", "value"],
     )
-    results = replace(results, telemetry=Telemetry(samples=samples, read=12, there=40))
+    results = replace(results, telemetry=Telemetry(samples=samples, read=12, available=40))
     (drawn,) = specs(view(results), "telemetry")
     assert drawn.title == "stream 2t: temperature during the runs" and "12 of 40 runs" in drawn.note
     points = {(p["s"], p["x"]): p["y"] for p in drawn.spec()["layer"][-1]["data"]["values"]}

@@ -1,0 +1,1 @@
+"""Tables that only a terminal shows, a module per subject."""
