@@ -8,7 +8,6 @@ from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
-from planner.equivalence import LEAST_COVERED
 from planner.estimate import CONFIDENCE
 from planner.ratio import SAME, Ratio
 from reports import sheets
@@ -26,7 +25,7 @@ from reports.report import Report
 from reports.sheets import Prose
 
 # Columns of the tab Benchmarks.
-_BEFORE = ("candidate", "class", "benchmark", "unit", "direction", "baseline", "other", *ratios.KEYS)
+_BEFORE = ("candidate", "class", "benchmark", "unit", "direction", "baseline", "other", *ratios.KEYS, "p_adjusted")
 _AT = {name: n for n, name in enumerate((*_BEFORE, "standing", "note", *ratios.WORKINGS))}
 _INPUTS = 4  # the tab Conversion's row of the first input
 
@@ -63,9 +62,7 @@ class _Workbook:
         self.facts = book.sheet(message("Facts"), COLOURS[5])
         self._hosts()
         self._benchmarks()
-        lines = class_tabs.write(
-            self.grid, self.weights, self.scores, self.logs, self.classes, self.benchmarks, _AT["delta"]
-        )
+        lines = class_tabs.write(self.grid, self.weights, self.scores, self.logs, self.classes)
         self._classes(lines)
         self._conversion(lines)
         self._lists()
@@ -112,6 +109,7 @@ class _Workbook:
             "direction": Head(message("direction"), "", 10),
             "baseline": Head(message("baseline"), found.baseline, 16),
             "other": Head(message("candidate"), message("geometric mean"), 16),
+            "p_adjusted": Head(message("p among all"), message("Benjamini-Hochberg, a value"), 12),
             "standing": Head(message("standing"), "", 12),
             "note": Head(message("note"), "", 44),
         }
@@ -161,7 +159,7 @@ class _Workbook:
         sides = (self.found.baseline, candidate)
         a, b = (self.grid.hosts(self.logs, place, side) for side in sides)
         x, y = (self.grid.frames[side][title].to_numpy(float) for side in sides)
-        values = ratios.worked_out(x, y, pairing, each[title])
+        values = ratios.worked_out(x, y, pairing, ratios.over_hosts(each[title]))
         ratios.write(self.benchmarks, row, _AT, ratios.of_hosts(a, b, pairing), values)
 
     # ------------------------------------------------------------ what it comes to
@@ -237,7 +235,6 @@ class _Workbook:
         inputs = [
             (message("confidence of intervals"), CONFIDENCE, PERCENT, ratios.CONFIDENCE_NAME, 0.5, 0.999),
             (message("no difference worth having: within"), SAME, PERCENT, ratios.SAME_NAME, 0, 0.5),
-            (message("least weight covered for a headline"), LEAST_COVERED, PERCENT, class_tabs.LEAST_NAME, 0, 1),
         ]
         if self.found.per == "server":
             inputs.append((message("baseline servers to replace"), 100.0, "#,##0", "servers_replaced", 0, 1e9))

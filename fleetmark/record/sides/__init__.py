@@ -136,6 +136,7 @@ def _side(
         failed={f"{w} {c}": why for (w, c), why in failed.items()},
         limited={f"{w} {c}" for w, c in failed if keeps_limit(w, c)},
         count=count_of,
+        repeats=None if best else under.repeats(),
         values=_values(record, own, under.rows, chosen, names) if values and count_of <= MOST_VALUES else None,
     )
 

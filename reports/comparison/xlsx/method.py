@@ -17,8 +17,9 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, Message]]:
             "Student's t at 95% over the candidate's hosts; the pinned reference is taken as it is."
         ),
         Pairing.APART: message(
-            "Welch's t at 95% over hosts, of each host's weighted sum over the class. Repeats on one host do not make "
-            "a fleet: with one host on a side there is a ratio, and no interval."
+            "Welch's t at 95% over hosts, of each host's weighted sum over the class. Repeats on one host do not "
+            "make a fleet: with one host on a side they give an interval of these machines, and no verdict on "
+            "their kinds."
         ),
     }
     return (
@@ -55,15 +56,17 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, Message]]:
         (
             message("Many benchmarks"),
             message(
-                "Each ratio is judged by itself: of 100 benchmarks without a difference, about 5 will look better or "
-                "worse."
+                "p and verdict of a benchmark count all benchmarks of the candidate (Benjamini-Hochberg): of what is "
+                "called better or worse, at most about 5% is not."
             ),
         ),
         (
             message("Coverage"),
             message(
-                "A benchmark that one side lacks costs its weight. Below 80% there is no headline; below 100% the "
-                "interval is wider, by how far the known benchmarks lie apart. Nothing is imputed."
+                "A headline is over what both sides measured, or a panel that is named; what one side lacks is listed"
+                " and takes nothing from it. Hosts that lack some of it stay: a mixed model (an intercept per host, "
+                "REML) gives each side, the larger of its own and the cluster-robust variance (CR2) the interval, "
+                "Satterthwaite the degrees of freedom. Nothing is imputed."
             ),
         ),
         (
