@@ -16,6 +16,7 @@ from reports.campaign.figures import figures
 from reports.campaign.problems import WORST_FIRST, resume_command
 from reports.campaign.telemetry import meanwhile
 from reports.campaign.view import by_metric, footnotes, headlines, legend, meaning
+from reports.comparison.method import method
 from reports.comparison.page import Face, faces
 from reports.hosts.columns import side_by_side
 from reports.kit import charts
@@ -73,7 +74,15 @@ def _context(report: Report, medium: Medium) -> dict[str, Any]:
         "generation_sizes": Counter(h.generation or "" for h in view.hosts),
         "faces": seen,
     }
-    found |= _of_campaign(report) if report.comparison is None else {"title": seen[0].question, "face": seen[0]}
+    found |= (
+        _of_campaign(report)
+        if report.comparison is None
+        else {
+            "title": seen[0].question,
+            "face": seen[0],
+            "method": method(report.comparison),
+        }
+    )
     return found | {"sections": _sections(found, seen[0] if seen else None)}
 
 

@@ -13,13 +13,13 @@ from planner.estimate import CONFIDENCE
 from planner.ratio import SAME, Ratio
 from reports import sheets
 from reports.campaign import xlsx as campaign_xlsx
+from reports.comparison.method import DEGREES, method
 from reports.comparison.model import footnotes, question
 from reports.comparison.xlsx import classes as class_tabs
 from reports.comparison.xlsx import hosts as host_tabs
 from reports.comparison.xlsx import ratios
 from reports.comparison.xlsx.classes import ClassRow
 from reports.comparison.xlsx.grid import FIRST_ROW, grid
-from reports.comparison.xlsx.method import method
 from reports.comparison.xlsx.sources import LIVE, sources
 from reports.kit.workbook import COLOURS, GRID, PERCENT, RATIO, Book, Head, Sheet, cell, form_for, literal
 from reports.report import Report
@@ -285,7 +285,7 @@ class _Workbook:
         prose.sentences(_HOW if self.sources.listed else [_HOW[0], *_HOW[2:]])
         prose.tabs({sheet.name: text for sheet, text in self._tabs()})
         prose.heading(message("Method"))
-        for name, text in method(self.found):
+        for name, text in (*method(self.found), DEGREES):
             prose.pair(name, text)
         prose.sentences(footnotes(self.found), "note")
         sheets.provenance(prose, self.report)
