@@ -55,9 +55,10 @@ def report(
     """
     from fleetmark.record.campaigns import find
     from fleetmark.verbs import report as reporting
+    from fleetmark.verbs.documents import documents_of
 
     with interruptible(_NOTHING), keep_memory():
-        documents = reporting.asked({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
+        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
         console = Terminal(stderr=as_ is not ReportFormat.TABLE)
         reporting.campaign(find(root, campaign), as_.value, console, documents)
 
@@ -99,9 +100,10 @@ def compare(
     """
     from fleetmark.record.compare import Question
     from fleetmark.verbs import report as reporting
+    from fleetmark.verbs.documents import documents_of
 
     with interruptible(_NOTHING), keep_memory():
-        documents = reporting.asked({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
+        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
         question = Question(
             root,
             baseline=baseline,
