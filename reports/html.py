@@ -46,7 +46,7 @@ def _context(report: Report, medium: Medium) -> dict[str, Any]:
     hosts = Embedded("", {}, False, 0) if per_host or medium == "paper" else embedded(view)
     failed = page_tables.failed(view.results)
     seen = faces(report, all_sides=medium == "screen") if report.comparison else []
-    found: dict[str, Any] = {
+    context: dict[str, Any] = {
         "report": report,
         "view": view,
         "campaign": report.campaign,
@@ -73,8 +73,8 @@ def _context(report: Report, medium: Medium) -> dict[str, Any]:
         "generation_sizes": Counter(h.generation or "" for h in view.hosts),
         "faces": seen,
     }
-    found |= _of_campaign(report) if report.comparison is None else {"title": seen[0].question, "face": seen[0]}
-    return found | {"sections": _sections(found, seen[0] if seen else None)}
+    context |= _of_campaign(report) if report.comparison is None else {"title": seen[0].question, "face": seen[0]}
+    return context | {"sections": _sections(context, seen[0] if seen else None)}
 
 
 def _of_campaign(report: Report) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def _of_campaign(report: Report) -> dict[str, Any]:
         "counts": [(str(s), counts[s]) for s in (Status.PASSED, *WORST_FIRST)],
         "resume": resume_command(view.results),
         "legend": legend({*headlines(view.merged)["interval"], *headlines(of)["interval"]}),
-        "headlines": [page_tables.lines(view, *found) for found in by_metric(headlines(of))],
+        "headlines": [page_tables.lines(view, *metric) for metric in by_metric(headlines(of))],
         "across": page_tables.across(view),
         "down": page_tables.down(view),
     }
@@ -101,9 +101,9 @@ def _title(report: Report) -> Message:
     return message("{who}, {suite} suite", who=who, suite=fmt.clean(Path(report.campaign.suite).stem))
 
 
-def _sections(found: dict[str, Any], face: Face | None) -> list[Section]:
+def _sections(context: dict[str, Any], face: Face | None) -> list[Section]:
     """The sections that the page has, in order, for its contents."""
-    charted = face is None or any(found["charts"].values()) or found["meanwhile"] or found["matrix_left_out"]
+    charted = face is None or any(context["charts"].values()) or context["meanwhile"] or context["matrix_left_out"]
     parts: list[tuple[bool, str, str]] = [
         (face is None, "state", message("How it went")),
         (face is None, "headlines", message("Headlines")),
@@ -114,9 +114,9 @@ def _sections(found: dict[str, Any], face: Face | None) -> list[Section]:
         (True, "metrics", message("All metrics")),
         (True, "hosts", message("Hosts")),
         (face is not None, "excluded", message("Exclusions")),
-        (bool(found["failed_runs"] or (face and found["problems"])), "failed", message("Not passed")),
+        (bool(context["failed_runs"] or (face and context["problems"])), "failed", message("Not passed")),
         (face is not None, "method", message("Method")),
         (True, "provenance", message("Provenance")),
     ]
     classes = tuple(Section(t.anchor, fmt.clean(t.name)) for t in face.tables) if face else ()
-    return [Section(id_, title, classes if id_ == "ratios" else ()) for there, id_, title in parts if there]
+    return [Section(id_, title, classes if id_ == "ratios" else ()) for shown, id_, title in parts if shown]

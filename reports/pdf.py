@@ -31,8 +31,8 @@ def of_html(page: str) -> bytes:
     weasyprint = _weasyprint()
     fetcher = weasyprint.urls.URLFetcher(allowed_protocols=("data",))
     drawn = _in_points(page).replace('font-family="system-ui, sans-serif"', f'font-family="{_FONTS}"')
-    made: bytes = weasyprint.HTML(string=drawn, url_fetcher=fetcher).write_pdf(pdf_identifier=True)
-    return made
+    document: bytes = weasyprint.HTML(string=drawn, url_fetcher=fetcher).write_pdf(pdf_identifier=True)
+    return document
 
 
 def _weasyprint() -> Any:

@@ -68,8 +68,8 @@ def provenance(prose: Prose, report: Report) -> None:
     if report.comparison is not None:
         prose.heading(message("Provenance"))
         prose.pair(message("Make this report again"), command(report.campaign.command), "code")
-        made = f"{fmt.moment(report.campaign.created)}, Fleetmark {report.campaign.fleetmark_version}"
-        prose.pair(message("Made"), made)
+        stamp = f"{fmt.moment(report.campaign.created)}, Fleetmark {report.campaign.fleetmark_version}"
+        prose.pair(message("Made"), stamp)
         prose.pair(message("Results in"), str(report.campaign.path), "code")
     for campaign in report.campaigns:
         _campaign(prose, campaign)

@@ -51,9 +51,7 @@ def record(
 
     ``site`` ends every address; ``ids``: host to machine ID.
     """
-    listed = [
-        {"name": h, "address": h + site, "generation": given.get("gen"), "labels": given} for h, given in hosts.items()
-    ]
+    listed = [{"name": h, "address": h + site, "generation": own.get("gen"), "labels": own} for h, own in hosts.items()]
     about = {
         "hosts": listed,
         "suite": "x",

@@ -27,15 +27,15 @@ _ALWAYS = """<?xml version="1.0" encoding="UTF-8"?>
 
 def needs_libreoffice() -> str:
     """LibreOffice's program; the test is skipped where there is none."""
-    found = shutil.which("soffice") or shutil.which("libreoffice")
-    if not found:
+    program = shutil.which("soffice") or shutil.which("libreoffice")
+    if not program:
         pytest.skip("needs LibreOffice: apt install libreoffice-calc")
-    return found
+    return program
 
 
 def recalculated(books: Sequence[bytes]) -> list[Cells]:
     """What LibreOffice makes of every cell of ``books``, all formulas worked out anew; empty cells are absent."""
-    return [values(made) for made in converted(books, "xlsx")]
+    return [values(book) for book in converted(books, "xlsx")]
 
 
 def converted(books: Sequence[bytes], kind: str) -> list[bytes]:
@@ -48,7 +48,7 @@ def converted(books: Sequence[bytes], kind: str) -> list[bytes]:
         files = [Path(folder, f"book{n}.xlsx") for n in range(len(books))]
         for file, data in zip(files, books, strict=True):
             file.write_bytes(data)
-        told = subprocess.run(
+        process = subprocess.run(
             [
                 program,
                 f"-env:UserInstallation={home.as_uri()}",
@@ -64,9 +64,9 @@ def converted(books: Sequence[bytes], kind: str) -> list[bytes]:
             timeout=300,
             check=False,
         )
-        made = [out / f"{file.stem}.{kind}" for file in files]
-        assert all(m.exists() for m in made), f"LibreOffice made no {kind}: {told.stdout} {told.stderr}"
-        return [m.read_bytes() for m in made]
+        outputs = [out / f"{file.stem}.{kind}" for file in files]
+        assert all(m.exists() for m in outputs), f"LibreOffice made no {kind}: {process.stdout} {process.stderr}"
+        return [m.read_bytes() for m in outputs]
 
 
 def values(book: bytes) -> Cells:

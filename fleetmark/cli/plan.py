@@ -59,7 +59,7 @@ def solve(
 
     progress = Terminal(stderr=True)
     with interruptible("no document was written"):
-        documents = reporting.asked({"html": html, "xlsx": xlsx}, lang, templates, date)
+        documents = reporting.documents_of({"html": html, "xlsx": xlsx}, lang, templates, date)
         question = planning.question(file, workbook, root)
         answer = planning.answer(question, planning.Effort(gap, seconds, draws, seed), progress)
         provenance = planning.Provenance(documents.date)

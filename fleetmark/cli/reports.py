@@ -57,7 +57,7 @@ def report(
     from fleetmark.verbs import report as reporting
 
     with interruptible(_NOTHING), keep_memory():
-        documents = reporting.asked({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
+        documents = reporting.documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
         console = Terminal(stderr=as_ is not ReportFormat.TABLE)
         reporting.campaign(find(root, campaign), as_.value, console, documents)
 
@@ -101,7 +101,7 @@ def compare(
     from fleetmark.verbs import report as reporting
 
     with interruptible(_NOTHING), keep_memory():
-        documents = reporting.asked({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
+        documents = reporting.documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
         question = Question(
             root,
             baseline=baseline,

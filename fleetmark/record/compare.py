@@ -173,12 +173,12 @@ def _mix(text: str) -> dict[str, float]:
         pairs = dict(parts)
         if twice := [name for n, (name, _) in enumerate(parts) if name in dict(parts[:n])]:
             raise FleetmarkError(f"--mix {text}: {twice[0]} stands twice; give it one share")
-    made = {}
+    shares = {}
     for name, share in pairs.items():
         try:
-            made[str(name)] = float(share)
+            shares[str(name)] = float(share)
         except (TypeError, ValueError):
             raise FleetmarkError(f"--mix {text}: {share!r} is no share; write cpu-int=0.6,disk=0.4") from None
         if not name:
             raise FleetmarkError(f"--mix {text}: {share} of what? Write cpu-int=0.6,disk=0.4")
-    return made
+    return shares

@@ -70,13 +70,13 @@ class Term:
     value: str
 
     def matches(self, machine: Machine) -> bool:
-        found = machine.values(self.key)
+        values = machine.values(self.key)
         if self.operator == "=":
-            return any(self._is(v) for v in found)
+            return any(self._is(v) for v in values)
         if self.operator == "!=":
-            return not any(self._is(v) for v in found)
+            return not any(self._is(v) for v in values)
         limit = float(self.value)
-        return any(_COMPARE[self.operator](number, limit) for v in found if (number := _number(v)) is not None)
+        return any(_COMPARE[self.operator](number, limit) for v in values if (number := _number(v)) is not None)
 
     def _is(self, value: str) -> bool:
         return value == self.value or fnmatch.fnmatchcase(value, self.value)  # [MAXSUN] is a name and a pattern
@@ -144,7 +144,7 @@ def told_apart(machines: Sequence[Machine], *, by_id: bool = False) -> dict[tupl
     of_name: dict[str, list[Machine]] = {}
     for machine in {(m.campaign, m.host): m for m in machines}.values():
         of_name.setdefault(machine.host, []).append(machine)
-    made = {}
+    names = {}
     for name, same in of_name.items():
         doubtful = len({m.address for m in same if m.address}) > 1 or (by_id and len(same) > 1)
         marks = _marks(same) if doubtful else {}
@@ -153,8 +153,8 @@ def told_apart(machines: Sequence[Machine], *, by_id: bool = False) -> dict[tupl
             shown = {mark: mark[:12] for mark in shown}
         for m in same:
             mark = marks.get(m.campaign)
-            made[m.campaign, name] = f"{name} ({shown[mark]})" if mark and len(shown) > 1 else name
-    return made
+            names[m.campaign, name] = f"{name} ({shown[mark]})" if mark and len(shown) > 1 else name
+    return names
 
 
 def _marks(same: Sequence[Machine]) -> dict[str, str]:

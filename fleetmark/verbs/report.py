@@ -41,17 +41,17 @@ class Documents:
     date: str | None = None
 
 
-def asked(paths: Mapping[str, Path | None], lang: str, templates: Path | None, date: str | None) -> Documents:
+def documents_of(paths: Mapping[str, Path | None], lang: str, templates: Path | None, date: str | None) -> Documents:
     """What the options ask for. Raises FleetmarkError, before any work, for what could not be written or is unknown."""
-    wanted = {kind: path for kind, path in paths.items() if path is not None}
-    for kind, path in wanted.items():
+    targets = {kind: path for kind, path in paths.items() if path is not None}
+    for kind, path in targets.items():
         _can_be_written(kind, path)
-    twice = [p for p in wanted.values() if [q.resolve() for q in wanted.values()].count(p.resolve()) > 1]
+    twice = [p for p in targets.values() if [q.resolve() for q in targets.values()].count(p.resolve()) > 1]
     if twice:
         raise FleetmarkError(f"{twice[0]}: two documents cannot be one file; give each a name of its own")
     if templates is not None and not templates.is_dir():
         raise FleetmarkError(f"--templates {templates}: there is no such folder")
-    return Documents(wanted, language(lang), templates, _date(date))
+    return Documents(targets, language(lang), templates, _date(date))
 
 
 def _can_be_written(kind: str, path: Path) -> None:
@@ -94,11 +94,11 @@ def _ahead(documents: Documents) -> None:
 
 def write(of: Report, documents: Documents, console: Console) -> None:
     """Make every document, then write them, and say so."""
-    made = {}
+    contents = {}
     for kind, path in documents.paths.items():
         with console.status(f"making {path}"):
-            made[path] = _RENDER[kind](of, documents.templates)
-    for path, data in made.items():
+            contents[path] = _RENDER[kind](of, documents.templates)
+    for path, data in contents.items():
         write_atomic(path, data)
         console.print(Text(f"wrote {path} ({len(data) / 1e6:.1f} MB)"), soft_wrap=True)
 
@@ -133,15 +133,15 @@ def campaign(archive: Archive, form: str, console: Console, documents: Documents
     from reports import html, markdown
     from reports.campaign import terminal
 
-    wanted = documents or Documents()
-    _ahead(wanted)
+    documents = documents or Documents()
+    _ahead(documents)
     results = load_results(archive)
-    of = report.of_campaign(results, wanted.language, wanted.date)
-    page = wanted.paths.get("html")
-    if wanted.paths:
-        write(of, wanted, console)
+    of = report.of_campaign(results, documents.language, documents.date)
+    page = documents.paths.get("html")
+    if documents.paths:
+        write(of, documents, console)
     else:
-        page = archive.write_page(html.render(of, templates=wanted.templates))
+        page = archive.write_page(html.render(of, templates=documents.templates))
     if form == "json":
         typer.echo(json.dumps(_as_json(results, page), indent=1))
     elif form == "md":

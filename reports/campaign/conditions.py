@@ -48,13 +48,13 @@ def conditions(view: View) -> tuple[Condition, ...]:
     mean = of.groupby([*_OF, "column"])["mean"].median()
     low, high = of.groupby([*_OF, "column"])["min"].min(), of.groupby([*_OF, "column"])["max"].max()
     workloads = list(dict.fromkeys([*view.stats["workload"].unique(), *passed["workload"].unique()]))
-    found = []
+    rows = []
     for side in view.generations:
         for workload in workloads:
             key = (side, workload)
             if key in runs.index:
                 count, foreign = runs.loc[key, "size"], runs.loc[key, "max"]
-                found.append(
+                rows.append(
                     Condition(
                         *key,
                         int(count),
@@ -67,7 +67,7 @@ def conditions(view: View) -> tuple[Condition, ...]:
                         None if math.isnan(foreign) else float(foreign),
                     )
                 )
-    return tuple(found)
+    return tuple(rows)
 
 
 def _known(values: pd.Series, key: tuple[str, str, str]) -> float | None:

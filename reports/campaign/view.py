@@ -91,8 +91,8 @@ def in_order(frame: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.Dat
         return frame
 
     def rank(name: str, values: Sequence[str]) -> list[int]:
-        given = {value: position for position, value in enumerate(orders.get(name, ()))}
-        order = sorted(values, key=lambda v: (given.get(v, len(given)), v == "", fmt.natural(v)))
+        listed = {value: position for position, value in enumerate(orders.get(name, ()))}
+        order = sorted(values, key=lambda v: (listed.get(v, len(listed)), v == "", fmt.natural(v)))
         place = {value: position for position, value in enumerate(order)}
         return [place[v] for v in values]
 

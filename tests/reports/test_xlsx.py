@@ -94,9 +94,9 @@ def fleet(root: Path) -> Path:
 def report(
     root: Path, base: str | None, candidates: Sequence[str], language: Language | None = None, **options: Any
 ) -> Report:
-    found = comparing.compare(comparing.Question(root, base, candidates, **options), values=True)
-    whole, parts = evidence.gather(root, found, ["fleetmark", "compare"], "2026-11-21T00:00:00Z")
-    return of_comparison(found, whole, parts, language)
+    answer = comparing.compare(comparing.Question(root, base, candidates, **options), values=True)
+    together, parts = evidence.gather(root, answer, ["fleetmark", "compare"], "2026-11-21T00:00:00Z")
+    return of_comparison(answer, together, parts, language)
 
 
 ASKED: Mapping[str, tuple[str | None, Sequence[str], Mapping[str, Any]]] = {
@@ -128,8 +128,8 @@ def reports(root: Path) -> dict[str, Report]:
 class Shouting(Language):
     """A language of which nothing is hard to tell from what is no fixed text."""
 
-    def __call__(self, text: str, **given: Any) -> str:
-        return super().__call__(text, **given).upper() if isinstance(text, Message) else text
+    def __call__(self, text: str, **fields: Any) -> str:
+        return super().__call__(text, **fields).upper() if isinstance(text, Message) else text
 
 
 @pytest.fixture(scope="module")

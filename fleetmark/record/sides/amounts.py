@@ -83,10 +83,10 @@ def _power(
     power = side.rows.merge(about, left_on="benchmark", right_index=True)
     power["source"] = [json.loads(text).get("source", "a table") for text in power["labels"]]
     drawn = power.groupby(["record", "workload", "case"]).agg({"log": "mean", "source": joined})
-    wanted = rows[["record", "benchmark"]].join(benchmarks[["workload", "case"]], on="benchmark")
+    keys = rows[["record", "benchmark"]].join(benchmarks[["workload", "case"]], on="benchmark")
     amount, source = pd.Series(np.nan, rows.index), pd.Series("", rows.index)
-    for case in (wanted["case"], wanted["case"].str.partition("/")[0]):  # a step of several cases has one power
-        place = pd.MultiIndex.from_arrays([wanted["record"], wanted["workload"], case])
+    for case in (keys["case"], keys["case"].str.partition("/")[0]):  # a step of several cases has one power
+        place = pd.MultiIndex.from_arrays([keys["record"], keys["workload"], case])
         measured = drawn.reindex(place).set_axis(rows.index)
         source = source.where(amount.notna(), measured["source"].astype(object).fillna(""))
         amount = amount.fillna(measured["log"])
