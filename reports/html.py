@@ -27,7 +27,7 @@ LISTED = 400  # runs that did not pass and are listed one by one
 
 
 def render(report: Report, *, templates: Path | None = None, medium: Medium = "screen") -> str:
-    """The page: nothing is fetched; the caller writes it where it shall be, in UTF-8.
+    """The page: nothing is fetched; the caller writes it, in UTF-8.
 
     ``templates``: a user's folder that is searched first. It may hold ``logo.svg``, ``colours.css`` (behind all other
     styles), ``extra.html.j2`` (further sections), and any template of ours, replaced or extended
@@ -97,7 +97,7 @@ def _of_campaign(report: Report) -> dict[str, Any]:
 def _title(report: Report) -> Message:
     hosts = report.view.hosts
     who = fmt.clean(hosts[0].name) if len(hosts) == 1 else count(len(hosts), "host")
-    # A suite of the user's own goes by its file.
+    # A suite of the user's own is named after its file.
     return message("{who}, {suite} suite", who=who, suite=fmt.clean(Path(report.campaign.suite).stem))
 
 

@@ -76,7 +76,7 @@ def _campaign(report: Report, _: Language) -> Iterator[str]:
     state = [
         _("{n} {status}", n=f"{counts[s]:,}", status=_(word(s)))
         for s in counts
-        if counts[s] or s not in WORST_FIRST  # what passed is said even where nothing did
+        if counts[s] or s not in WORST_FIRST  # the count of passed runs is given even where it is 0
     ]
     runs, hosts = _(count(total, "run")), _(count(len(view.hosts), "host"))
     yield _line(_("{runs} on {hosts}: {state}", runs=runs, hosts=hosts, state=", ".join(state)))

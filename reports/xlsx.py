@@ -164,7 +164,7 @@ class _Workbook:
         values = ratios.worked_out(x, y, pairing, each[title])
         ratios.write(self.benchmarks, row, _AT, ratios.of_hosts(a, b, pairing), values)
 
-    # ------------------------------------------------------------ what it comes to
+    # ------------------------------------------------------------ results
 
     def _classes(self, lines: Sequence[ClassRow]) -> None:
         at = class_tabs.AT

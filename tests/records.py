@@ -1,4 +1,4 @@
-"""Campaigns on record without running any: hosts with labels and facts, and what they are said to have measured."""
+"""Campaigns on record without running any: hosts with labels and facts, and their measurements."""
 
 from __future__ import annotations
 

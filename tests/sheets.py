@@ -1,4 +1,4 @@
-"""Workbooks as LibreOffice sees them: recalculated, whatever values they came with, and read back cell by cell."""
+"""Workbooks as LibreOffice sees them: recalculated, stored values ignored, and read back cell by cell."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def needs_libreoffice() -> str:
 
 
 def recalculated(books: Sequence[bytes]) -> list[Cells]:
-    """What LibreOffice makes of every cell of ``books``, all formulas worked out anew; empty cells are absent."""
+    """Every cell of ``books`` after LibreOffice recalculated all formulas; empty cells are absent."""
     return [values(book) for book in converted(books, "xlsx")]
 
 
 def converted(books: Sequence[bytes], kind: str) -> list[bytes]:
-    """``books`` as LibreOffice writes them (``xlsx``, ``pdf``), all formulas worked out anew; one start for all."""
+    """``books`` as LibreOffice writes them (``xlsx``, ``pdf``), all formulas recalculated; one start for all."""
     program = needs_libreoffice()
     with tempfile.TemporaryDirectory() as folder:
         home, out = Path(folder, "profile"), Path(folder, "out")
@@ -79,7 +79,7 @@ def formulas(book: bytes) -> Cells:
     return _cells(book, data_only=False)
 
 
-@lru_cache(maxsize=64)  # reading takes longer than most of what is asked of it
+@lru_cache(maxsize=64)  # reading takes longer than most checks on it
 def _cells(book: bytes, *, data_only: bool) -> Cells:
     read = openpyxl.load_workbook(io.BytesIO(book), data_only=data_only)
     return {

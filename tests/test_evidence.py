@@ -1,4 +1,4 @@
-"""What stands behind a report: campaigns as tables, side by side; older files, damaged ones, telemetry, large ones."""
+"""The evidence of a report: campaigns as tables, side by side; older files, damaged ones, telemetry, large ones."""
 
 from __future__ import annotations
 

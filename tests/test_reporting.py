@@ -1,4 +1,4 @@
-"""Documents from the command line: what is asked for is written whole, alike each time; what cannot be is refused first."""
+"""Documents from the command line: they are written completely, the same each time; what cannot be written is refused first."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from planner.equivalence import LEAST_MACHINES, Pairing
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What ``fleetmark compare`` is asked of the record under ``root``.
+    """The options of ``fleetmark compare``, and the record under ``root`` that it reads.
 
     ``baseline`` and ``candidates`` are selectors; ``reference`` is a pinned one, instead of a baseline. ``per``: what
     figures are shared out by; ``mix``: shares of server-hours; ``only``: patterns over ``workload/case/metric``;
@@ -42,7 +42,7 @@ class Question:
     best: bool = False
 
     def command(self) -> list[str]:
-        """The command line that asks the same again, of the record here."""
+        """The command line that repeats the comparison, on this record."""
         words = ["fleetmark", "compare"]
         for name, value in (("--baseline", self.baseline), ("--reference", self.reference)):
             words += [name, value] if value is not None else []
@@ -60,7 +60,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A comparison and what it rests on: side's title to its machines, (campaign, host) to what the host goes by.
+    """A comparison and what it rests on: side's title to its machines, (campaign, host) to the host's name.
 
     ``turned``: the same sides with each of the others as the baseline, by that side's title; a pinned reference
     cannot be turned round. ``sides``: each side's title to its figures.

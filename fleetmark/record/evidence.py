@@ -75,7 +75,7 @@ def gather(root: Path, answer: Answer, command: Sequence[str], created: str) -> 
         workloads=tuple(dict.fromkeys(w for p in parts for w in p.campaign.workloads)),
     )
     together = _merged(about, parts)
-    hosts = {h.name: h for h in together.hosts}  # the latest facts of a host speak for it
+    hosts = {h.name: h for h in together.hosts}  # the latest facts of a host count
     return replace(together, hosts=tuple(hosts.values())), tuple(parts)
 
 
@@ -137,7 +137,7 @@ def _names(answer: Answer) -> dict[tuple[str, str, str], str]:
 
 
 def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> Results:
-    """An imported table as a campaign that nobody ran."""
+    """An imported table in the form of a campaign."""
     file = archive.path / "import.json"
     try:
         about = json.loads(file.read_text())
@@ -187,7 +187,7 @@ def _of(frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _called(measurements: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
-    """The measurements of the hosts in ``names`` alone, called as it says, text as categories."""
+    """The measurements of the hosts in ``names`` alone, renamed by it, text as categories."""
     kept = measurements[measurements["host"].isin(list(names))]
     if all(old == new for old, new in names.items()):
         return kept

@@ -146,7 +146,7 @@ def read_measurements(archive: Archive) -> pd.DataFrame:
 
 
 def _measurements(archive: Archive, hosts: Container[str] | None = None) -> tuple[pd.DataFrame, list[str]]:
-    """The measurements (of ``hosts``, where given), text as categories; and what has to be said of the file.
+    """The measurements (of ``hosts``, where given), text as categories; and notes on the file.
 
     Raises FleetmarkError for a file that is no whole Parquet file, or lacks a column that nothing goes without.
     """
@@ -191,7 +191,7 @@ def _measurements(archive: Archive, hosts: Container[str] | None = None) -> tupl
 
 
 def _with_scores(measurements: pd.DataFrame) -> pd.DataFrame:
-    """The measurements, and behind them the scores that their workloads' manifests define."""
+    """The measurements, followed by the scores that their workloads' manifests define."""
     known = set(workloads.names())
     rules = {
         name: [
@@ -208,7 +208,7 @@ def _with_scores(measurements: pd.DataFrame) -> pd.DataFrame:
 
 
 def _types(frame: pd.DataFrame) -> dict[str, Any]:
-    """For a frame that shall be stacked with ``frame``: which of its columns are categories."""
+    """For a frame to be stacked with ``frame``: which of its columns are categories."""
     return {name: "category" for name in frame.columns if isinstance(frame[name].dtype, pd.CategoricalDtype)}
 
 

@@ -42,7 +42,7 @@ class Documents:
 
 
 def documents_of(paths: Mapping[str, Path | None], lang: str, templates: Path | None, date: str | None) -> Documents:
-    """What the options ask for. Raises FleetmarkError, before any work, for what could not be written or is unknown."""
+    """The documents that the options name. Raises FleetmarkError, before any work, for an option that cannot be met."""
     targets = {kind: path for kind, path in paths.items() if path is not None}
     for kind, path in targets.items():
         _can_be_written(kind, path)
@@ -69,7 +69,7 @@ def _can_be_written(kind: str, path: Path) -> None:
 
 
 def _date(text: str | None) -> str | None:
-    """``2026-11-21``, or ISO 8601, as the moment to print; without, that of SOURCE_DATE_EPOCH, as builds that shall be
+    """``2026-11-21``, or ISO 8601, as the moment to print; without, that of SOURCE_DATE_EPOCH, as builds that must be
     the same byte for byte set it (reproducible-builds.org)."""
     if text is None:
         epoch = os.environ.get("SOURCE_DATE_EPOCH")
@@ -93,7 +93,7 @@ def _ahead(documents: Documents) -> None:
 
 
 def write(of: Report, documents: Documents, console: Console) -> None:
-    """Make every document, then write them, and say so."""
+    """Make every document, then write them, and print their paths."""
     contents = {}
     for kind, path in documents.paths.items():
         with console.status(f"making {path}"):
@@ -128,8 +128,8 @@ _RENDER: Mapping[str, Callable[[Report, Path | None], bytes]] = {"html": _html, 
 
 
 def campaign(archive: Archive, form: str, console: Console, documents: Documents | None = None) -> Results:
-    """Show a campaign as ``form`` (table, json or md) says, and write its documents: the page beside its files where no
-    other is asked for."""
+    """Show a campaign as ``form`` (table, json or md), and write its documents: the page beside its files where no
+    other is named."""
     from reports import html, markdown
     from reports.campaign import terminal
 
@@ -177,7 +177,7 @@ def _records(frame: Any) -> list[dict[str, Any]]:
 
 
 def comparison(question: Question, form: str, console: Console, documents: Documents) -> None:
-    """Show a comparison as ``form`` (table, json, csv or md) says, and write its documents."""
+    """Show a comparison as ``form`` (table, json, csv or md), and write its documents."""
     from fleetmark.record.compare import compare  # with scipy, which a campaign's report has no use for
     from reports import markdown
     from reports.comparison import model as flat

@@ -15,7 +15,7 @@ _OF = ["generation", "workload"]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A generation's hosts during a workload's runs; None where nothing tells.
+    """A generation's hosts during a workload's runs; None where it is unknown.
 
     ``runs`` passed, of ``read`` of which samples were read. Over those: ``clock_hz`` and ``power_w`` (W) are medians of
     the runs' means, ``lowest_clock_hz``, ``hottest_c`` (°C) and ``steal`` (share of the machine) the worst samples of

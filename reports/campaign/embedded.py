@@ -1,4 +1,4 @@
-"""Every host's figures as compact JSON within the page, for the table that the reader asks for, metric by metric."""
+"""Every host's figures as compact JSON within the page, for the table that the reader opens, metric by metric."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Embedded:
 
 
 def embedded(view: View) -> Embedded:
-    """The figures of ``view.merged``, headlines first, as many as there is room for."""
+    """The figures of ``view.merged``, headlines first, as many as fit."""
     frame = view.merged
     spreads = len(frame) * 3 * _A_FIGURE <= MOST
     room = MOST // (_A_FIGURE * (3 if spreads else 1))

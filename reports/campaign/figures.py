@@ -152,7 +152,7 @@ def _lazily(make: Callable[..., Spec], *of: Any) -> Callable[[], Spec]:
 
 
 def _dots(view: View) -> dict[Key, list[tuple[str, float]]]:
-    """What stands behind each host's headline, as (host, value): its repeats, or its pairs' values."""
+    """The values of each host's headline, as (host, value): its repeats, or its pairs' values."""
     passed = view.results.measurements[view.results.measurements["status"] == Status.PASSED]
     dots: dict[Key, list[tuple[str, float]]] = defaultdict(list)
     for frame, pairs in ((headlines(passed), False), (headlines(view.stats), True)):
@@ -278,7 +278,7 @@ def _by_step(x: float, y: float) -> Callable[..., list[charts.Point]]:
     """Points of rows in the order of their steps; ``x`` and ``y`` are the factors of the axes."""
 
     def points(rows: pd.DataFrame, ends: tuple[str, str] | None) -> list[charts.Point]:
-        # No band: where a line turns back upon itself there is no saying what it would be a band of.
+        # No band: where a line turns back on itself a band would be ambiguous.
         ordered = rows.sort_values("step")
         blank = [math.nan] * len(ordered)
         return list(zip(ordered["x"] * x, ordered["value"] * y, blank, blank, strict=True))

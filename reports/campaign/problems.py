@@ -19,7 +19,7 @@ WORST_FIRST = (Status.FAILED, Status.LOST, Status.INVALID, Status.SKIPPED)
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Runs that ended alike for one reason: ``runs`` of them; ``advice`` says what ``command`` is for."""
+    """``runs`` runs of one status and reason; ``advice`` explains ``command``."""
 
     status: Status
     reason: str

@@ -29,7 +29,7 @@ _ENDS = ("low_host", "low", "high_host", "high")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure as it is printed; ``value`` (base unit) is what a column sorts by. ``why`` stands for an absent one."""
+    """A figure as it is printed; ``value`` (base unit) is what a column sorts by. ``why``: why it is absent."""
 
     text: str = ""
     spread: str = ""

@@ -75,7 +75,7 @@ def _table(view: View, figures: pd.DataFrame) -> Table:
     table.add_column("spread", justify="right", no_wrap=True)
     table.add_column("n", justify="right", no_wrap=True)
     case: tuple[str, ...] = ()
-    # where a case has one point, its name says it all
+    # where a case has one point, its name is enough
     points = figures.groupby(METRIC[:4], observed=True)["labels"].nunique()
     for key, rows, shown in islice(by_metric(figures), MOST_METRICS):
         title = "" if case == key[:2] else f"{fmt.clean(key[0])} {fmt.clean(key[1])}"

@@ -1,4 +1,4 @@
-"""The page in a real browser: it loads alone, and everything on it works by mouse, by keyboard and for screen readers."""
+"""The page in a real browser: it loads nothing else, and everything on it works by mouse, by keyboard and for screen readers."""
 
 from __future__ import annotations
 

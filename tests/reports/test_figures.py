@@ -1,4 +1,4 @@
-"""Charts: true to the figures behind them, told apart by more than colour, few enough, in the reader's language."""
+"""Charts: true to their figures, distinguished by more than colour, few enough, in the reader's language."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def six() -> Results:
     return sample.six()
 
 
-# --- what there is ---------------------------------------------------------------------------------------------------
+# --- every chart -----------------------------------------------------------------------------------------------------
 
 
 def test_every_chart_is_well_formed_vector_graphics_without_clashing_ids(six: Results) -> None:

@@ -1,4 +1,4 @@
-"""The page: true figures, every status, safe whatever a host is called, small, alone with itself."""
+"""The page: true figures, every status, safe with every host name, small, self-contained."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def reports(root: Path) -> dict[str, Report]:
 
 
 class Shouting(Language):
-    """A language of which nothing is hard to tell from what is no fixed text."""
+    """A language whose fixed text is in capitals, so that other text shows."""
 
     def __call__(self, text: str, **fields: Any) -> str:
         return super().__call__(text, **fields).upper() if isinstance(text, Message) else text
@@ -259,7 +259,7 @@ def test_means_are_formulas_over_the_measurements(books: Mapping[str, bytes]) ->
     assert set(numbers) == set(logs) and len(logs) > 50
     assert any("MEDIAN(" in f for f in logs.values()) and any("AVERAGE(AVERAGE(" in f for f in logs.values())
     assert any(f.startswith("=MAX(") for f in formulas(books["best"])["Host logs"].values())
-    assert not formulas(books["pinned"])["Host logs"].keys() & {"E5"}  # a pinned figure is what it is
+    assert not formulas(books["pinned"])["Host logs"].keys() & {"E5"}  # a pinned figure is exact
 
 
 def test_a_changed_weight_changes_the_headline_as_the_planner_would(

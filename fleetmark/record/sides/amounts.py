@@ -42,7 +42,7 @@ def amounts(
     """For each of ``rows`` (``record``, a place in ``chosen``, and ``benchmark``) the natural logarithm of how much its
     machine had of ``per``, NaN where that is not known; notes; and where power was read.
 
-    Raises FleetmarkError where no machine says how much it has.
+    Raises FleetmarkError where no machine has an amount.
     """
     sources: list[str] = []
     if per == "watt":
@@ -76,7 +76,7 @@ def _power(
     rows: pd.DataFrame, benchmarks: pd.DataFrame, chosen: Sequence[Machine], files: Mapping[str, Path]
 ) -> tuple[pd.Series, list[str]]:
     """The logarithm of the W that were drawn during the runs of each row, by a machine in a campaign and case by
-    case; and the sources. The label ``watts`` stands for machines of which nothing was measured."""
+    case; and the sources. The label ``watts`` serves for machines whose power was not measured."""
     places = [(m.campaign, m.host) for m in chosen]
     side = figures.of_side(figures.read(files, places, which=figures.POWER), places)
     about = side.benchmarks[["workload", "case", "labels"]]
