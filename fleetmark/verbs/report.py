@@ -62,20 +62,20 @@ _RENDER: Mapping[str, Callable[[Report, Path | None], bytes]] = {"html": _html, 
 
 
 def campaign(archive: Archive, form: str, console: Console, documents: Documents | None = None) -> Results:
-    """Show a campaign as ``form`` (table, json or md) says, and write its documents: the page beside its files where no
-    other is asked for."""
+    """Show a campaign as ``form`` (table, json or md), and write its documents: the page beside its files where no
+    other is named."""
     from reports import html, markdown
     from reports.campaign import terminal
 
-    wanted = documents or Documents()
-    _ahead(wanted)
+    documents = documents or Documents()
+    _ahead(documents)
     results = load_results(archive)
-    of = report.of_campaign(results, wanted.language, wanted.date)
-    page = wanted.paths.get("html")
-    if wanted.paths:
-        _write(of, wanted, console)
+    of = report.of_campaign(results, documents.language, documents.date)
+    page = documents.paths.get("html")
+    if documents.paths:
+        _write(of, documents, console)
     else:
-        page = archive.write_page(html.render(of, templates=wanted.templates))
+        page = archive.write_page(html.render(of, templates=documents.templates))
     if form == "json":
         typer.echo(json.dumps(_as_json(results, page), indent=1))
     elif form == "md":
@@ -111,7 +111,7 @@ def _records(frame: Any) -> list[dict[str, Any]]:
 
 
 def comparison(question: Question, form: str, console: Console, documents: Documents) -> None:
-    """Show a comparison as ``form`` (table, json, csv or md) says, and write its documents."""
+    """Show a comparison as ``form`` (table, json, csv or md), and write its documents."""
     from fleetmark.record.compare import compare  # with scipy, which a campaign's report has no use for
     from reports import markdown
     from reports.comparison import model as flat
