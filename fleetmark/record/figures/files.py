@@ -17,7 +17,7 @@ from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
 from fleetmark.record.figures.database import connect
-from fleetmark.record.figures.statement import groups, rule_of
+from fleetmark.record.figures.statement import RULES, groups, rule_of
 
 BENCHMARK = (*schema.KEY, "better", "class")  # campaigns of several versions may differ in what they say of a metric
 _KEY = (*BENCHMARK, "centre", "members")
@@ -62,8 +62,12 @@ def read(files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, whic
     with connect() as con:
         try:
             keys = _prepare(con, files, machines, which)
-            con.execute(f"create view figures as {groups(_values(), 'record, key')}")
-            rows = con.execute("select record, key, n, unscored, ln(value) as log from figures").df()
+            by_rule = (groups(_values(), "record, key", rule) for rule in RULES)
+            # One rule after the other: less has to be held at once.
+            rows = pd.concat(
+                [con.execute(f"select record, key, n, unscored, log from ({of})").df() for of in by_rule],
+                ignore_index=True,
+            )
             why = f"case when status <> '{Status.PASSED}' then status else 'zero or negative' end as why"
             left_out = pd.DataFrame({"record": [], "key": [], "why": [], "n": []})
             if rows["unscored"].any():
