@@ -18,7 +18,7 @@ from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Centre, Status
 from fleetmark.record.figures.database import connect
-from fleetmark.record.figures.statement import groups, rule_of
+from fleetmark.record.figures.statement import RULES, groups, rule_of
 
 BENCHMARK = (*schema.KEY, "better", "class")  # campaigns of several versions may differ in what they say of a metric
 _KEY = (*BENCHMARK, "centre", "members")
@@ -65,9 +65,8 @@ def read(files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, whic
     with connect() as con:
         try:
             keys = _prepare(con, files, machines, which)
-            con.execute(f"create view figures as {groups(_values(), 'record, key')}")
-            error = f"log_sd / sqrt(n) * case when rule = '{Centre.MEDIAN}' then {OF_MEDIAN} else 1 end as error"
-            rows = con.execute(f"select record, key, n, unscored, ln(value) as log, {error} from figures").df()
+            # One rule after the other: less has to be held at once.
+            rows = pd.concat([_centres(con, rule) for rule in RULES], ignore_index=True)
             why = f"case when status <> '{Status.PASSED}' then status else 'zero or negative' end as why"
             left_out = pd.DataFrame({"record": [], "key": [], "why": [], "n": []})
             if rows["unscored"].any():
@@ -78,6 +77,12 @@ def read(files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, whic
             raise _damage(error, files, machines, which) from error
     rows = rows[rows["n"] > 0].drop(columns="unscored")
     return Figures(machines, keys, rows, left_out, files, which)
+
+
+def _centres(con: duckdb.DuckDBPyConnection, rule: Centre) -> pd.DataFrame:
+    widening = OF_MEDIAN if rule is Centre.MEDIAN else 1.0
+    columns = f"record, key, n, unscored, log, log_sd / sqrt(n) * {widening} as error"
+    return con.execute(f"select {columns} from ({groups(_values(), 'record, key', rule)})").df()
 
 
 def _damage(

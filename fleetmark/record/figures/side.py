@@ -12,7 +12,7 @@ import pandas as pd
 
 from fleetmark.record.figures.database import connect
 from fleetmark.record.figures.files import BENCHMARK, Figures
-from fleetmark.record.figures.statement import groups
+from fleetmark.record.figures.statement import RULES, groups
 
 Chosen = npt.NDArray[np.bool_]
 
@@ -70,8 +70,10 @@ def of_side(figures: Figures, machines: Sequence[tuple[str, str]]) -> SideFigure
 def _centres(values: pd.DataFrame) -> pd.DataFrame:
     with connect() as con:
         con.register("centres", values)
-        select = groups("select record, benchmark, rule::varchar as rule, value from centres", "record, benchmark")
-        return con.execute(f"select record, benchmark, ln(value) as log from ({select})").df()
+        by_rule = (groups("select * from centres", "record, benchmark", rule) for rule in RULES)
+        return pd.concat(
+            [con.execute(f"select record, benchmark, log from ({of})").df() for of in by_rule], ignore_index=True
+        )
 
 
 def _of_parts(parts: pd.DataFrame) -> pd.DataFrame:

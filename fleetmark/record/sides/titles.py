@@ -31,7 +31,14 @@ class Titled:
     def means(self, logs: pd.Series) -> pd.DataFrame:
         """The mean of ``logs``, one for each of ``rows`` (those with NaN do not count), higher is better: a row per
         host, a column per title."""
-        means = self._framed(logs.dropna().groupby(self._at(logs.notna())).mean())
+        hosts, titles = self.rows["host"].cat, self.rows["title"].cat
+        shape = len(hosts.categories), len(titles.categories)
+        scored = logs.notna().to_numpy()
+        cell = (hosts.codes.to_numpy(int) * shape[1] + titles.codes.to_numpy(int))[scored]
+        number = np.bincount(cell, minlength=shape[0] * shape[1])
+        with np.errstate(invalid="ignore"):
+            mean = np.bincount(cell, weights=logs.to_numpy()[scored], minlength=len(number)) / number
+        means = pd.DataFrame(mean.reshape(shape), hosts.categories, titles.categories).dropna(how="all")
         sign = [-1.0 if better == Better.LOWER else 1.0 for better in self.benchmarks["better"]]
         return means * sign
 

@@ -1,15 +1,24 @@
-"""How the figures of a comparison are computed, in the same sentences as on the page."""
+"""How the figures of a comparison are computed: the one text of every document."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fleetmark.base.text import Message, message
+from fleetmark.base.text import Message, joined, message
+from fleetmark.base.words import word
 from planner.comparison import Comparison
 from planner.equivalence import Pairing
 
+DEGREES = (
+    message("Degrees of freedom"),
+    message(
+        "Welch's are no whole number, which Excel's TINV and TDIST would cut off: BETAINV and BETADIST give the same "
+        "distribution without."
+    ),
+)  # of a workbook's formulas
 
-def method(comparison: Comparison) -> Sequence[tuple[Message, Message]]:
+
+def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
     """The name of each rule, and the rule."""
     interval = {
         Pairing.SAME_HOSTS: message("Student's t at 95% on each host's difference between before and after."),
@@ -45,7 +54,20 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, Message]]:
                 "identical figures do). Classes are mixed only by weights that are given."
             ),
         ),
-        (message("Interval"), interval[comparison.pairing]),
+        (
+            message("Interval"),
+            joined(
+                [
+                    interval[comparison.pairing],
+                    message(
+                        "± is half of it, in per cent of the ratio; p is how likely a ratio so far from 1 is where "
+                        "there is no difference; n counts hosts."
+                    ),
+                    message("Beyond ±50% it is not even any more: ×÷ is the factor that it reaches either way."),
+                ],
+                " ",
+            ),
+        ),
         (
             message("Verdict"),
             message(
@@ -70,10 +92,20 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, Message]]:
             ),
         ),
         (
-            message("Degrees of freedom"),
+            message("Never compared"),
             message(
-                "Welch's are no whole number, which Excel's TINV and TDIST would cut off: BETAINV and BETADIST give "
-                "the same distribution without."
+                "Runs that did not pass, units that differ, values that are zero or negative, benchmarks of one side "
+                "only."
             ),
         ),
+        *_per(comparison.per),
     )
+
+
+def _per(per: str) -> Sequence[tuple[Message, str]]:
+    if per == "server":
+        return ()
+    text = message(
+        "Each figure is divided by what its host had of it. What cannot be shared out, a latency say, is left out."
+    )
+    return ((message("Per {per}", per=word(per)), text),)
