@@ -13,7 +13,7 @@ from planner.estimate import CONFIDENCE
 from planner.ratio import SAME, Ratio
 from reports import sheets
 from reports.campaign import xlsx as campaign_xlsx
-from reports.comparison.headline import FLEET, MOST_SPREAD, WORKLOAD, told
+from reports.comparison.headline import FLEET, MOST_SPREAD, WORKLOAD, bounded
 from reports.comparison.method import DEGREES, method
 from reports.comparison.model import footnotes, question
 from reports.comparison.xlsx import classes as class_tabs
@@ -315,7 +315,7 @@ class _Workbook:
             interval = f" ({ratio.lo:,.3f} – {ratio.hi:,.3f})" if ratio.interval else ""
             value = f"{begin}{apart if e.disagree and not line.equal_work else ''}{ratio.value:,.3f}{end}{interval}"
             value += f", {words(word(ratio.verdict))}" + (
-                f"{yours}{lo:,.2f} – {hi:,.2f}" if lo and hi and told(lo, hi) else ""
+                f"{yours}{lo:,.2f} – {hi:,.2f}" if lo and hi and bounded(lo, hi) else ""
             )
         least, most = own["lowest"], own["highest"]
         ends = f'" ("&FIXED({own["lo"]},3)&" – "&FIXED({own["hi"]},3)&")"'

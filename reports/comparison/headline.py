@@ -6,7 +6,7 @@ workload* where work of this class lies that is none of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.units import significant
@@ -28,8 +28,8 @@ def sentence(comparison: Comparison, candidate: Candidate, name: str, e: Equival
     sides = (comparison.baseline, candidate.title)
     ratio = _times(e.headline, comparison.pairing, sides)
     if e.work and e.ratio:
-        return joined([_of_mix(e, ratio), _range(e), _beside(e, e.ratio)], "; ")
-    parts = [_over(e, ratio, _benchmarks(comparison, e)), _kinds(e.headline, sides)]
+        return joined([_of_mix(e, ratio), _range(comparison, e), _beside(e, e.ratio)], "; ")
+    parts = [_over(comparison, e, ratio), _kinds(e.headline, sides)]
     more = one_sided(comparison, candidate, name, e)
     return joined([*parts, message("{n} more ran on one side only", n=more) if more else ""], "; ")
 
@@ -42,12 +42,17 @@ def one_sided(comparison: Comparison, candidate: Candidate, name: str, e: Equiva
     return sum((title in a) != (title in b) for title in e.left_out)
 
 
-def short_titles(titles: Iterable[str]) -> Mapping[str, str]:
-    """Each title by the words that tell it from the others: ``505.mcf_r`` of ``spec_cpu2017 505.mcf_r base_ratio``."""
+def short_titles(titles: Iterable[str], metrics: Iterable[str] = ()) -> Mapping[str, str]:
+    """Each title by the words that tell it from the others: ``505.mcf_r`` of ``spec_cpu2017 505.mcf_r base_ratio``;
+    without its metric where the rest tells it.
+    """
     words = {title: title.split() for title in titles}
     shared = set.intersection(*(set(of) for of in words.values())) if len(words) > 1 else set()
-    short = {title: " ".join(w for w in of if w not in shared) or title for title, of in words.items()}
-    return short if len(set(short.values())) == len(short) else {title: title for title in words}
+    for needless in (shared | set(metrics), shared):
+        short = {title: " ".join(w for w in of if w not in needless) for title, of in words.items()}
+        if all(short.values()) and len(set(short.values())) == len(short):
+            return short
+    return {title: title for title in words}
 
 
 def intervals(
@@ -57,7 +62,7 @@ def intervals(
     ``fleet`` or ``repeats``, whose interval the first one is; ``open_``: a workload is not told by a mix.
     """
     first = span(lo, hi)
-    second = span(*workload) if told(*workload) else ""
+    second = span(*workload) if bounded(*workload) else ""
     if not first and not second:
         return ""
     if of == "repeats":
@@ -74,7 +79,7 @@ def span(lo: float | None, hi: float | None) -> str:
     return "" if lo is None or hi is None else f"{significant(lo, 3)}-{significant(hi, 3)}"
 
 
-def told(lo: float | None, hi: float | None) -> bool:
+def bounded(lo: float | None, hi: float | None) -> bool:
     """Whether an interval of your workload says anything: of two benchmarks far apart it reaches from 0 to anywhere."""
     return lo is not None and hi is not None and hi < MOST_SPREAD * lo
 
@@ -122,22 +127,20 @@ def _benchmarks(comparison: Comparison, e: Equivalence) -> Message:
     return message("over {benchmarks} that both ran", benchmarks=benchmarks)
 
 
-def _over(e: Equivalence, ratio: Message, over: Message) -> Message:
+def _over(comparison: Comparison, e: Equivalence, ratio: Message) -> Message:
+    over = _benchmarks(comparison, e)
     if len(e.weights) < 2 or e.lowest is None or e.highest is None:
         return message("{ratio} {over}", ratio=ratio, over=over)
     if not e.disagree:
         return message("{ratio} {over} (range {range})", ratio=ratio, over=over, range=span(e.lowest, e.highest))
-    return message("{ends}; mean {ratio} {over}", ends=ends(e), ratio=ratio, over=over)
+    return message("{ends}; mean {ratio} {over}", ends=ends(comparison, e), ratio=ratio, over=over)
 
 
-def ends(e: Equivalence) -> Message:
+def ends(comparison: Comparison, e: Equivalence) -> Message:
     """``1.28 (whisper) to 2.98 (llama3.1-405b)``: the range of the benchmarks, and who its ends are."""
-    return _ends(e.lowest, e.highest, short_titles(e.weights), (e.lowest_title, e.highest_title))
-
-
-def _ends(lowest: float | None, highest: float | None, short: Mapping[str, str], titles: Sequence[str]) -> Message:
-    low, high = ("" if value is None else significant(value, 3) for value in (lowest, highest))
-    one, other = (short.get(title, title) for title in titles)
+    short = short_titles(e.weights, comparison.benchmarks.loc[list(e.weights), "metric"])
+    low, high = ("" if value is None else significant(value, 3) for value in (e.lowest, e.highest))
+    one, other = (short.get(title, title) for title in (e.lowest_title, e.highest_title))
     return message("{low} ({one}) to {high} ({other})", low=low, one=one, high=high, other=other)
 
 
@@ -159,8 +162,8 @@ def _of_mix(e: Equivalence, ratio: Message) -> Message:
     )
 
 
-def _range(e: Equivalence) -> Message | None:
-    return message("range {ends}", ends=ends(e)) if len(e.weights) > 1 else None
+def _range(comparison: Comparison, e: Equivalence) -> Message | None:
+    return message("range {ends}", ends=ends(comparison, e)) if len(e.weights) > 1 else None
 
 
 def _beside(e: Equivalence, geometric: Ratio) -> Message:

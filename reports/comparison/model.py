@@ -137,7 +137,7 @@ def _headline(comparison: Comparison, candidate: Candidate, name: str, e: Equiva
     row = replace(row, standing=", ".join(sorted(standings)), note=joined(remarks, "; "))
     row = replace(row, lowest_title=e.lowest_title, highest_title=e.highest_title)
     row = replace(row, headline=headline.sentence(comparison, candidate, name, e))
-    row = replace(row, ends=headline.ends(e) if len(e.weights) > 1 and e.ratio else "")
+    row = replace(row, ends=headline.ends(comparison, e) if len(e.weights) > 1 and e.ratio else "")
     row = replace(row, benchmarks=len(e.weights) if e.ratio else 0)
     row = replace(row, one_sided=headline.one_sided(comparison, candidate, name, e))
     if e.workload:

@@ -16,7 +16,7 @@ from planner.estimate import Estimate
 from planner.ratio import Verdict
 from reports.campaign.view import View
 from reports.comparison import forest
-from reports.comparison.headline import told
+from reports.comparison.headline import bounded
 from reports.comparison.model import (
     RatioRow,
     extent,
@@ -326,7 +326,7 @@ def _line(comparison: Comparison, row: RatioRow, shown: fmt.Shown | None, marks:
 
 def _workload(row: RatioRow) -> str:
     lo, hi = row.your_workload_lo, row.your_workload_hi
-    if row.ratio is None or not told(lo, hi):
+    if row.ratio is None or not bounded(lo, hi):
         return ""
     decimals = _decimals(Estimate(row.ratio, lo, hi))
     return f"{_fixed(lo, decimals)}–{_fixed(hi, decimals)}"
