@@ -13,10 +13,12 @@ import pytest
 
 from tests.commands import refused, run
 from tests.comparisons import compared, of
+from tests.corpus import ROOT
 from tests.records import IOPS, TRIAD, Bench, record
 
 BENCHES = [Bench("spec_cpu2017", f"50{n}.job{n}_r", "base_ratio", "1", "higher", "cpu-int") for n in range(8)]
 SPEEDUPS = [1.7, 1.8, 1.9, 2.0, 2.05, 2.1, 2.2, 2.3]
+MLPERF = ROOT / "mlperf_published"
 ASK = ("compare", "-b", "gen=old", "-c", "gen=new")
 
 
@@ -86,6 +88,23 @@ def test_one_host_a_side_speaks_of_two_machines(tmp_path: Path) -> None:
     assert (row["interval_of"], row["verdict"], row["p"]) == ("repeats", "cannot tell", "")
     beside = next(r for r in compared(tmp_path, "-b", "host=old0", "-c", "gen=new") if not r["benchmark"])
     assert "one machine of host=old0, not its kind" in beside["headline"] and beside["verdict"] == "cannot tell"
+
+
+@pytest.mark.skipif(not MLPERF.is_dir(), reason=f"corpus absent: no {MLPERF} (set FLEETMARK_CORPUS)")
+def test_published_rows_with_gaps_have_a_headline(tmp_path: Path) -> None:
+    """MLPerf Inference v5.1, 8 x H200 against 8 x B200, submitters as hosts: none of them ran everything. The issue's
+    reference has 2.11 (2.04-2.17) over 1.28 to 2.98 where llama2-70b-99 and 99.9 count once.
+    """
+    run(tmp_path, "import", "mlperf", str(MLPERF / "inference_v5.1_summary_results.json"))
+    every = "round=v5.1,division=closed,availability=available,has_power=false,accelerators=8,nodes=1"
+    sides = [f"{every},accelerator=NVIDIA {name}" for name in ("H200-SXM-141GB", "B200-SXM-180GB")]
+    ask = ("compare", "-b", sides[0], "-c", sides[1], "--by", "submitter", "--format", "json")
+    rows = [r for r in json.loads(run(tmp_path, *ask))["rows"] if not r["benchmark"]]
+    assert len(rows) >= 2 and all(r["lo"] < r["ratio"] < r["hi"] and r["verdict"] == "better" for r in rows)
+    (offline,) = [r for r in rows if r["class"] == "gpu-offline"]
+    assert offline["ratio"] == pytest.approx(2.15, abs=0.1) and offline["hi"] / offline["lo"] < 1.1
+    wording = r"1\.28 \(whisper\) to 2\.98 \(llama3\.1-405b\); mean 2\.\d+x \(95% 2\.\d+-2\.\d+\) over \d benchmarks that both ran; "
+    assert re.match(wording + r"\d+ more ran on one side only", offline["headline"])
 
 
 # --- a panel ----------------------------------------------------------------------------------------------------------
