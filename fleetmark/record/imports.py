@@ -140,6 +140,7 @@ def _measurements(campaign: str, published: Table, time: str) -> Iterator[dict[s
             "host": row.machine,
             "repeat": row.repeat,
             "class": row.class_,
+            "kind": row.kind.value if row.kind else "",
             "headline": row.headline,
             "centre": Centre.GEOMEAN.value,
             "bits": False,

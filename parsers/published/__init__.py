@@ -21,7 +21,7 @@ from decimal import Decimal
 from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.measurement import Measurement, Standing
+from fleetmark.base.measurement import Kind, Measurement, Standing
 from parsers._text import decode, number
 
 _LARGEST = 1 << 30  # bytes, unpacked
@@ -34,12 +34,13 @@ Cells = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class Row:
     """One figure of one machine. ``place`` says where in the file it stands, ``version`` which release or round of the
-    benchmark it is of; ``invalid`` why it is not to be compared.
+    benchmark it is of; ``invalid`` why it is not to be compared. ``kind``: None where the file does not declare it.
     """
 
     machine: str
     measurement: Measurement
     class_: str
+    kind: Kind | None
     place: str
     repeat: int = 0
     headline: bool = True

@@ -1,8 +1,8 @@
 """Tidy tables of the user's own figures: one figure per row, in CSV, JSON, JSON lines or Parquet.
 
 Columns that must be there: ``machine``, ``benchmark``, ``value``, ``unit``. Columns that may be: ``metric``, ``better``
-(higher or lower), ``class``, ``repeat``, ``workload``, ``standing`` (estimate or unverified). Every further column is a
-label of the machine.
+(higher or lower), ``class``, ``kind`` (capacity, responsiveness or guardrail), ``repeat``, ``workload``, ``standing``
+(estimate or unverified). Every further column is a label of the machine.
 
 Units become base units. What a rate counts stays with the benchmark (``rate of=samples``), so that samples per second
 are never compared with tokens per second.
@@ -15,13 +15,13 @@ import re
 from collections.abc import Mapping
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.measurement import Better, Measurement, Standing
+from fleetmark.base.measurement import Better, Kind, Measurement, Standing
 from parsers.published import Collector, Records, Row, Table, figure, records, some, words
 
 TRAITS: tuple[str, ...] = ()  # its labels mean what those of the other kinds mean, and those of inventories
 MODEL: tuple[str, ...] = ()
 REQUIRED = ("machine", "benchmark", "value", "unit")
-OPTIONAL = ("metric", "better", "class", "repeat", "workload", "standing")
+OPTIONAL = ("metric", "better", "class", "kind", "repeat", "workload", "standing")
 _MEANT = {"host": "machine", "campaign": "import"}  # words of a selector that are not labels
 _LARGE = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {f"{p}i": 1024.0**n for n, p in enumerate("KMGTPE", 1)}
@@ -108,6 +108,7 @@ def read(raw: bytes, name: str = "") -> Table:
         unit, factor, of = _unit(where, texts["unit"])
         metric, better = _metric(where, texts, unit)
         standing = _standing(where, texts.get("standing", ""))
+        kind = _kind(where, texts.get("kind", ""))
         _label(where, labels.setdefault(texts["machine"], {}), {k: words(cells.get(c)) for k, c in further.items()})
         value, why = figure(cells.get(columns["value"]))
         if why:
@@ -142,7 +143,7 @@ def read(raw: bytes, name: str = "") -> Table:
             texts["machine"],
             {},
             {k: value for k, (value, _) in labels[texts["machine"]].items()},
-            Row(texts["machine"], m, texts.get("class") or "other", place, standing=standing),
+            Row(texts["machine"], m, texts.get("class") or "other", kind, place, standing=standing),
         )
     return collector.table(len(source.rows))
 
@@ -207,6 +208,13 @@ def _standing(where: str, text: str) -> Standing | None:
         return Standing(text.lower()) if text else None
     except ValueError:
         raise FleetmarkError(f"{where}: standing is {text!r}; write {' or '.join(Standing)}, or nothing") from None
+
+
+def _kind(where: str, text: str) -> Kind | None:
+    try:
+        return Kind(text.lower()) if text else None
+    except ValueError:
+        raise FleetmarkError(f"{where}: kind is {text!r}; write {', '.join(Kind)}, or nothing") from None
 
 
 def _label(where: str, labels: dict[str, tuple[str, str]], texts: Mapping[str, str]) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from fleetmark.base.measurement import Centre
 from planner.centre import LEAST, Interval
 
-MEDIANS_OF_OLD = ("disk", "net")  # classes whose figures are medians where a file of an earlier version names no rule
+MEDIANS_OF_OLD = ("disk", "net")  # how classes begin whose figures are medians where a file names no rule
 
 
 def rule_of(centre: str, class_: str) -> Centre:
     """The rule of a metric, of what its rows say."""
     if centre in set(Centre):
         return Centre(centre)
-    return Centre.MEDIAN if class_ in MEDIANS_OF_OLD else Centre.GEOMEAN
+    return Centre.MEDIAN if class_.partition("-")[0] in MEDIANS_OF_OLD else Centre.GEOMEAN
 
 
 def groups(rows: str, by: str, about: Sequence[str] = ()) -> str:
