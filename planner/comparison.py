@@ -19,8 +19,9 @@ from fleetmark.base.kinds import CLASSES, PEAK, SPEED
 from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import count, joined, message
 from fleetmark.base.words import word
-from planner.equivalence import Equivalence, Pairing, clusters, compare
+from planner.equivalence import Equivalence, Pairing, Repeats, compare
 from planner.guardrail import Guardrail, guardrail
+from planner.ratio import adjusted
 
 CLASH = ("units clash", "directions clash")  # how the reason begins where figures cannot be compared at all
 APART = 4  # times one size another, from which on their figures are of different things (one in cache, say)
@@ -43,7 +44,8 @@ class Side:
     ``count``: how many values stand behind the means. ``values``: these, where they were asked for and are few, with
     their ``title`` and ``host`` (the place in ``means``), the ``part`` of which they are the values (a host as
     recorded, or a pair of hosts), the ``centre`` that each part belongs to, the ``rule`` of both, and the log of what
-    it is shared out ``per``. A mean is that of the logarithms of its centres.
+    it is shared out ``per``. A mean is that of the logarithms of its centres. ``repeats``: how well each of the
+    means is known by its own repeats.
     """
 
     title: str
@@ -57,6 +59,7 @@ class Side:
     count: int = 0
     values: pd.DataFrame | None = None
     inferred: bool = False
+    repeats: Repeats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +112,14 @@ def compare_sides(
     mix: Mapping[str, float] | None = None,
     machines: pd.DataFrame | None = None,
     weights: Mapping[str, float] | None = None,
+    panel: Sequence[str] | None = None,
     pairing: Pairing = Pairing.APART,
 ) -> Comparison:
     """Every candidate against ``baseline``.
 
-    ``mix``: class, title or shell-style pattern of titles to its share of server-hours; ``machines`` as in
-    equivalence.compare; ``weights``: pinned weights of titles (a reference's), instead of clusters.
+    ``panel``: titles that headlines are over, instead of all that both sides have. ``mix``: class, title or
+    shell-style pattern of titles to its share of server-hours; ``machines`` as in equivalence.compare; ``weights``:
+    pinned weights of titles (a reference's), instead of clusters.
 
     Raises FleetmarkError for a mix that names nothing or does not sum to 1, and where the sides share nothing.
     """
@@ -125,7 +130,7 @@ def compare_sides(
     benchmarks["standing"] = standings
     benchmarks["class"] = _of_one_kind(benchmarks)
     shares = _shares(mix, benchmarks, baseline, candidates) if mix else None
-    results = [_candidate(baseline, c, benchmarks, shares, machines, weights, pairing) for c in candidates]
+    results = [_candidate(baseline, c, benchmarks, shares, machines, weights, panel, pairing) for c in candidates]
     if not any(e.each for c in results for e in c.classes.values()) and not any(c.guardrails for c in results):
         raise FleetmarkError(_nothing_shared(baseline, candidates, results))
     if per != "server":
@@ -152,13 +157,15 @@ def _candidate(
     shares: Mapping[str, float] | None,
     machines: pd.DataFrame | None,
     weights: Mapping[str, float] | None,
+    panel: Sequence[str] | None,
     pairing: Pairing,
 ) -> Candidate:
     excluded = _clashes(a, b)
     means_a, means_b = (
         (s.means if s.shared is None else s.shared).drop(columns=list(excluded), errors="ignore") for s in (a, b)
     )
-    classes = {}
+    classes, repeats = {}, (a.repeats, b.repeats)
+    quantity = {str(t): str(q) for t, q in benchmarks["quantity"].items() if q}
     scored = benchmarks[_in_classes(benchmarks)]
     for name in sorted(scored["class"].unique()):
         titles = scored.index[scored["class"] == name]
@@ -167,12 +174,22 @@ def _candidate(
             continue
         pinned = {t: w for t, w in (weights or {}).items() if t in titles} or None
         of_class = None if machines is None else machines.reindex(columns=[t for t in titles if t in machines])
-        fixed = pinned or _counted_once(x, y, of_class, benchmarks["quantity"])
-        classes[name] = compare(x, y, weights=fixed, machines=of_class, pairing=pairing)
+        named = None if panel is None else [t for t in panel if t in titles]
+        classes[name] = compare(
+            x,
+            y,
+            weights=pinned,
+            panel=named,
+            machines=of_class,
+            quantity=quantity,
+            pairing=pairing,
+            repeats=repeats,
+        )
     if shares:
         work = benchmarks.index[benchmarks["kind"] == Kind.CAPACITY]
         x, y = (side[[t for t in work if t in side]] for side in (means_a, means_b))
-        classes[WORK_MIX] = compare(x, y, mix=shares, pairing=pairing)
+        classes[WORK_MIX] = compare(x, y, mix=shares, pairing=pairing, repeats=repeats)
+    classes = _adjusted(classes)
     explained = {name: replace(e, left_out=_explained(e.left_out, benchmarks, a, b)) for name, e in classes.items()}
     standing = pd.concat([s.benchmarks["standing"] for s in (a, b)]).groupby(level=0).agg(_words)
     guards = _guardrails(benchmarks, means_a, means_b, pairing)
@@ -207,45 +224,14 @@ def _guardrails(benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame, pair
     return guards
 
 
-def _counted_once(
-    a: pd.DataFrame, b: pd.DataFrame, machines: pd.DataFrame | None, quantity: pd.Series
-) -> dict[str, float] | None:
-    """Weights in which benchmarks of one quantity share that of one: by those that both sides have, where there are
-    some. None where no two benchmarks are of one quantity, so that the usual weights do.
-    """
-    names = sorted({*map(str, a.columns), *map(str, b.columns)})
-    frame = pd.concat([a, b]) if machines is None else machines
-    return weights_by_quantity(
-        names, frame, machines is not None, quantity, both={n for n in names if _has(a, n) and _has(b, n)}
-    )
-
-
-def weights_by_quantity(
-    names: Sequence[str], machines: pd.DataFrame, kinds: bool, quantity: pd.Series, both: Container[str] = ()
-) -> dict[str, float] | None:
-    """Weights of ``names`` in which those of one quantity share one, and clusters of those that rank ``machines`` alike
-    (``kinds``: a row per kind of machine). None where every name is a quantity of its own. ``both``: names that come
-    before the others of their quantity.
-    """
-    of = {name: str(quantity.get(name, "")) or name for name in names}
-    members: dict[str, list[str]] = {}
-    for name in names:
-        members.setdefault(of[name], []).append(name)
-    if len(members) == len(names):
-        return None
-    leads = {q: [n for n in group if n in both] or group for q, group in members.items()}
-    first = {group[0]: q for q, group in leads.items()}
-    groups = clusters(machines.reindex(columns=list(first)), kinds=kinds)
-    weights = dict.fromkeys(names, 0.0)
-    for group in groups:
-        for lead in group:
-            alike = leads[first[lead]]
-            weights |= {name: 1 / len(groups) / len(group) / len(alike) for name in alike}
-    return weights
-
-
-def _has(side: pd.DataFrame, name: str) -> bool:
-    return name in side and bool(side[name].notna().any())
+def _adjusted(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
+    """The same with each benchmark's p as it counts among those of all classes: many tests find many differences."""
+    ps = {title: r.p for e in classes.values() for title, r in e.each.items() if r.p is not None}
+    among = dict(zip(ps, adjusted(list(ps.values())), strict=True))
+    return {
+        name: replace(e, each={title: replace(r, p_adjusted=among.get(title)) for title, r in e.each.items()})
+        for name, e in classes.items()
+    }
 
 
 def _words(standings: pd.Series) -> str:

@@ -17,7 +17,7 @@ import pandas as pd
 from fleetmark.base.measurement import Kind
 from fleetmark.record.pinned import Shelf
 from fleetmark.record.select import Machine
-from planner.comparison import Side, weights_by_quantity
+from planner.comparison import Side
 from planner.equivalence import pinned_weights
 from workloads.declared import about
 
@@ -75,13 +75,11 @@ def save(root: Path, name: str, side: Side, records: Sequence[Machine], kinds: p
 
 
 def _weights(side: Side, kinds: pd.DataFrame | None) -> dict[str, float]:
-    """The weight of each title within its class; benchmarks of one quantity share that of one."""
-    benchmarks, frame = side.benchmarks, side.means if kinds is None else kinds
-    weights = pinned_weights(side.means, benchmarks["class"], kinds)
-    for _, of_class in benchmarks[benchmarks["kind"] != Kind.GUARDRAIL].groupby("class"):
-        titles = [str(t) for t in of_class.index]
-        weights |= weights_by_quantity(titles, frame, kinds is not None, of_class["quantity"]) or {}
-    return weights
+    """The weight of each title within its class; guardrails have none."""
+    scored = side.benchmarks[side.benchmarks["kind"] != Kind.GUARDRAIL]
+    quantity = {str(t): str(q) for t, q in scored["quantity"].items() if q}
+    weights = pinned_weights(side.means, scored["class"], kinds, quantity)
+    return dict.fromkeys(map(str, side.benchmarks.index), 0.0) | weights
 
 
 def load(root: Path, name: str) -> Reference:
