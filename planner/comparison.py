@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.base.kinds import CLASSES, PEAK, SPEED
+from fleetmark.base.kinds import CLASSES, PEAK, SPEED, successors
 from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import count, joined, message
 from fleetmark.base.words import word
@@ -367,6 +367,8 @@ def _of_mix(name: str, benchmarks: pd.DataFrame) -> list[str]:
     titles = [str(t) for t in benchmarks.index if t == name or fnmatch.fnmatchcase(str(t), name)]
     titles = titles or [str(t) for t in benchmarks.index[benchmarks["class"] == name]]
     work = sorted(benchmarks.loc[benchmarks["kind"] == Kind.CAPACITY, "class"].unique())
+    if not titles and (sentence := successors(name)):
+        raise FleetmarkError(f"the work mix names {name!r}: {sentence}")
     if not titles:
         classes = ", ".join(sorted(benchmarks["class"].unique()))
         some = "; ".join(map(str, benchmarks.index[:4]))

@@ -32,6 +32,18 @@ _OF_OLD = {  # classes of earlier versions that held several kinds: unit to toda
     "gpu-train": {"s": "gpu-train-speed"},
 }
 
+_GONE = {  # classes of earlier versions that are no longer there
+    "disk": "disk-iops, disk-bw or disk-latency",
+    "gpu-sla": "gpu-server, gpu-interactive or gpu-latency",
+    "cpu-sla": "cpu-server, cpu-interactive or cpu-latency",
+    "inference": "gpu-offline, gpu-server, gpu-interactive or gpu-latency",
+}
+
+
+def successors(name: str) -> str:
+    """A sentence for a class of earlier versions, which says what to write instead; empty for any other name."""
+    return f"the class {name!r} is now {_GONE[name]}: write one of them" if name in _GONE else ""
+
 
 def kind_of_class(name: str) -> Kind | None:
     """The kind that the class ``name`` holds; None for a class of the user's own."""

@@ -330,6 +330,8 @@ def question(comparison: Comparison) -> str:
         "candidates": " / ".join(c.title for c in comparison.candidates),
         "per": word(comparison.per),
     }
+    if not any(comparison.kind(name) == Kind.CAPACITY for c in comparison.candidates for name in c.classes):
+        return message("How fast is {candidates} beside {baseline}?", **values)
     if comparison.pairing is Pairing.SAME_HOSTS:
         return message(
             "How many of {baseline} is one of {candidates} worth, per {per}, the same hosts before and after?", **values
