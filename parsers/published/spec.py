@@ -37,7 +37,7 @@ _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _DATE = re.compile(r"([A-Z][a-z]{2})-(?:20)?([0-9]{2})")
 _REPORT = re.compile(r"SPEC\W{0,4}(?:\(R\))?\W{0,4}CPU|SPEC(?:rate|speed)|[5-8][0-9]{2}\.[a-z][a-z0-9]{1,20}_[rs]\b")
 _PARSERS = {"spec_cpu2017": spec_cpu2017, "spec_cpu2026": spec_cpu2026}
-_HEADLINES = ("base_score", "base_ratio")
+_HEADLINES = ("base_score", "base_ratio", "peak_score", "peak_ratio")  # peak has headlines of its own
 # Of the benchmarks of CPU 2017 and 2026, those in floating point.
 _FLOATING = re.compile(
     r"[0-9]{3}\.(?:bwaves|cactuBSSN|namd|parest|povray|lbm|wrf|blender|cam4|pop2|imagick|nab|fotonik3d|roms|cactus|palm"

@@ -55,7 +55,7 @@ def test_a_list_of_one_suite() -> None:
     assert table.left_out == {"peak was not run": 3, "the same row again": 1}
     assert [(r.measurement.workload, r.class_, r.kind, r.headline, r.standing) for r in table.rows] == [
         ("spec_cpu2017", "cpu-int", "capacity", True, None),
-        ("spec_cpu2017", "cpu-int-peak", "capacity", False, None),
+        ("spec_cpu2017", "cpu-int-peak", "capacity", True, None),
         ("spec_cpu2017", "cpu-int", "capacity", True, None),
         ("spec_cpu2017", "cpu-fp-speed", "responsiveness", True, None),
         ("spec_cpu2026", "cpu-int", "capacity", True, None),
