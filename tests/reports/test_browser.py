@@ -124,9 +124,9 @@ def test_the_answer_needs_no_scrolling(browser: Any, pages: dict[str, Path]) -> 
 
 def test_sorting(browser: Any, pages: dict[str, Path]) -> None:
     at = opened(browser, pages["comparison"])
-    table = at.page.locator("#class-disk table")
+    table = at.page.locator("#class-disk-iops table")
     head = table.locator("thead th", has_text="ratio").first
-    ratios = "#class-disk tbody:not(.heads) tr td:nth-child(6)"
+    ratios = "#class-disk-iops tbody:not(.heads) tr td:nth-child(6)"
     head.get_by_role("button").click()
     assert head.get_attribute("aria-sort") == "ascending"
     up = [float(t) for t in at.texts(ratios)]
@@ -135,8 +135,8 @@ def test_sorting(browser: Any, pages: dict[str, Path]) -> None:
     assert [float(t) for t in at.texts(ratios)] == up[::-1]
     assert head.get_attribute("aria-sort") == "descending"
     assert at.status() == "sorted by ratio, descending"
-    heads = at.texts("#class-disk tbody.heads tr th")
-    assert all(t.startswith("disk") for t in heads) and len(heads) == 2
+    heads = at.texts("#class-disk-iops tbody.heads tr th")
+    assert all(t.startswith("disk-iops") for t in heads) and len(heads) == 2
     assert table.locator(".again").first.evaluate("e => getComputedStyle(e).opacity") == "1"  # the name is back
 
 
@@ -252,7 +252,7 @@ def test_copying_a_table(browser: Any, pages: dict[str, Path]) -> None:
     assert rows[0][:2] == ["one …", "cpu-int"] and rows[1][0].startswith("gen=icelake") and rows[1][1] == "1"
     assert len({len(row) for row in rows}) == 1
     assert float(rows[2][1].split()[0]) == pytest.approx(1.90, abs=0.01)
-    at.page.locator("#class-disk .copy-table").click()
+    at.page.locator("#class-disk-iops .copy-table").click()
     rows = [line.split("\t") for line in at.page.evaluate("window.copied")[1].strip("\n").split("\n")]
     assert rows[0] == [
         *("benchmark", "candidate", "gen=icelake", "its figure", "unit", "ratio", "±", "p", "n", "verdict")

@@ -46,9 +46,8 @@ class Figures:
     place is ``key``, with the columns BENCHMARK, ``members``, ``rule`` (a Centre) and ``inferred`` (whether a file left
     its kind open). ``rows``: ``record``, ``key``,
     ``n`` values, ``log``, the natural logarithm of their centre, and ``error``, its standard error by the spread of the
-    values (NaN for one). ``left_out``: ``record``, ``key``, ``why`` and the
-    ``n`` values that are not scored. ``files``: campaign to its Parquet file;
-    ``which``: the rows of them that were read.
+    values (NaN for one, and where errors were not asked for). ``left_out``: ``record``, ``key``, ``why`` and the ``n``
+    values that are not scored. ``files``: campaign to its Parquet file; ``which``: the rows of them that were read.
     """
 
     machines: Sequence[tuple[str, str]]
@@ -59,8 +58,16 @@ class Figures:
     which: str
 
 
-def read(files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, which: str = HEADLINES) -> Figures:
+def read(
+    files: Mapping[str, Path],
+    machines: Sequence[tuple[str, str]],
+    *,
+    which: str = HEADLINES,
+    errors: bool = False,
+) -> Figures:
     """The figures of ``machines`` (campaign, host), those that ``which`` says; ``files``: campaign to its file.
+
+    With ``errors`` each has its standard error.
 
     Raises DamagedFileError for a file that is no whole Parquet file or lacks a column that nothing goes without.
     """
@@ -68,7 +75,7 @@ def read(files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, whic
         try:
             keys = _prepare(con, files, machines, which)
             # One rule after the other: less has to be held at once.
-            rows = pd.concat([_centres(con, rule) for rule in RULES], ignore_index=True)
+            rows = pd.concat([_centres(con, rule, errors) for rule in RULES], ignore_index=True)
             why = f"case when status <> '{Status.PASSED}' then status else 'zero or negative' end as why"
             left_out = pd.DataFrame({"record": [], "key": [], "why": [], "n": []})
             if rows["unscored"].any():
@@ -81,11 +88,12 @@ def read(files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, whic
     return Figures(machines, keys, rows, left_out, files, which)
 
 
-def _centres(con: duckdb.DuckDBPyConnection, rule: Centre) -> pd.DataFrame:
+def _centres(con: duckdb.DuckDBPyConnection, rule: Centre, errors: bool) -> pd.DataFrame:
     widening = OF_MEDIAN if rule is Centre.MEDIAN else 1.0
+    error = f"log_sd / sqrt(n) * {widening}" if errors else "'nan'"
     # Only guardrails have zeros: their centre is then the arithmetic mean, or zero itself.
     log = f"case when low > 0 then log when value > 0 then ln(value) else {_TINY} end as log"
-    columns = f"record, key, n, unscored, {log}, log_sd / sqrt(n) * {widening} as error"
+    columns = f"record, key, n, unscored, {log}, {error}::double as error"
     return con.execute(f"select {columns} from ({groups(_values(), 'record, key', rule)})").df()
 
 
