@@ -29,6 +29,7 @@ _LARGEST_FIGURE = 1e290  # any unit's factor leaves it finite
 _DASHES = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013", "-"))
 
 Cells = Mapping[str, Any]
+ZERO = "zero"  # why such a figure is left out
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +153,7 @@ def figure(value: object) -> tuple[float, str]:
     result = number(value)
     if result is None or result > _LARGEST_FIGURE:
         return 0.0, "not a number"
-    return (result, "") if result > 0 else (0.0, "zero" if result == 0 else "negative")
+    return (result, "") if result > 0 else (0.0, ZERO if result == 0 else "negative")
 
 
 def some(names: Iterable[str], most: int = 8) -> str:

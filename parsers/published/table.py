@@ -15,8 +15,9 @@ import re
 from collections.abc import Mapping
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.kinds import kind_of_class
 from fleetmark.base.measurement import Better, Kind, Measurement, Standing
-from parsers.published import Collector, Records, Row, Table, figure, records, some, words
+from parsers.published import ZERO, Collector, Records, Row, Table, figure, records, some, words
 
 TRAITS: tuple[str, ...] = ()  # its labels mean what those of the other kinds mean, and those of inventories
 MODEL: tuple[str, ...] = ()
@@ -97,6 +98,7 @@ def read(raw: bytes, name: str = "") -> Table:
             f"the column {column} is left out: in a selector, {column} stands for the {_MEANT[column]}"
         )
     labels: dict[str, dict[str, tuple[str, str]]] = {}
+    open_kinds = 0
     seen: dict[tuple[object, ...], tuple[str, float]] = {}
     betters: dict[tuple[object, ...], tuple[str, Better]] = {}
     for place, cells in source.rows:
@@ -108,9 +110,13 @@ def read(raw: bytes, name: str = "") -> Table:
         unit, factor, of = _unit(where, texts["unit"])
         metric, better = _metric(where, texts, unit)
         standing = _standing(where, texts.get("standing", ""))
-        kind = _kind(where, texts.get("kind", ""))
+        class_ = texts.get("class") or "other"
+        kind = _kind(where, texts.get("kind", ""), class_)
+        open_kinds += kind is None
         _label(where, labels.setdefault(texts["machine"], {}), {k: words(cells.get(c)) for k, c in further.items()})
         value, why = figure(cells.get(columns["value"]))
+        if why == ZERO and kind is Kind.GUARDRAIL:  # a loss of nothing is a figure
+            value, why = 0.0, ""
         if why:
             collector.leave(why)
             continue
@@ -143,7 +149,12 @@ def read(raw: bytes, name: str = "") -> Table:
             texts["machine"],
             {},
             {k: value for k, (value, _) in labels[texts["machine"]].items()},
-            Row(texts["machine"], m, texts.get("class") or "other", kind, place, standing=standing),
+            Row(texts["machine"], m, class_, kind, place, standing=standing),
+        )
+    if open_kinds:
+        collector.notes.append(
+            f"{open_kinds:,} rows declare no kind: it follows from class, unit and direction; a column kind "
+            f"({', '.join(Kind)}) says it"
         )
     return collector.table(len(source.rows))
 
@@ -210,11 +221,16 @@ def _standing(where: str, text: str) -> Standing | None:
         raise FleetmarkError(f"{where}: standing is {text!r}; write {' or '.join(Standing)}, or nothing") from None
 
 
-def _kind(where: str, text: str) -> Kind | None:
+def _kind(where: str, text: str, class_: str) -> Kind | None:
+    """The kind that a row declares. Raises FleetmarkError for one there is not, or that its class does not hold."""
     try:
-        return Kind(text.lower()) if text else None
+        kind = Kind(text.lower()) if text else None
     except ValueError:
         raise FleetmarkError(f"{where}: kind is {text!r}; write {', '.join(Kind)}, or nothing") from None
+    held = kind_of_class(class_)
+    if kind and held and kind not in (held, Kind.GUARDRAIL):
+        raise FleetmarkError(f"{where}: kind is {kind}, and the class {class_} holds {held}: write another class")
+    return kind
 
 
 def _label(where: str, labels: dict[str, tuple[str, str]], texts: Mapping[str, str]) -> None:
