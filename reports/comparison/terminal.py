@@ -52,23 +52,39 @@ def show(comparison: Comparison) -> list[RenderableType]:
             parts.append(Text(f"candidate {fmt.clean(candidate.title)}", style="bold"))
         for kind, of_kind in by_kind(candidate_rows):
             parts.append(Text(fmt.clean(told(comparison, kind, candidate.title)), style="bold"))
-            table = _guardrails if kind == Kind.GUARDRAIL else _table
-            parts += [table(comparison, of_kind, candidate.title), Text()]
-        headlines = [r for r in candidate_rows if r.note and not r.benchmark]
-        parts += [Text(f"{r.class_}: {fmt.clean(r.note)}") for r in headlines] + ([Text()] if headlines else [])
-        excluded = [r for r in candidate_rows if r.left_out]
-        if excluded:
-            parts.append(Text(f"not compared: {count(len(excluded), 'benchmark')}", style="bold"))
-            parts += [Text(f"  {fmt.clean(r.benchmark)}: {fmt.clean(r.note)}") for r in excluded[:MOST_OUT]]
-            if len(excluded) > MOST_OUT:
-                parts.append(Text(f"  and {len(excluded) - MOST_OUT} more; --format csv has all"))
-            parts.append(Text())
+            if kind == Kind.GUARDRAIL:
+                parts += [_guardrails(comparison, of_kind, candidate.title), Text()]
+            else:
+                parts += [*_headlines(of_kind), Text(), _table(comparison, of_kind, candidate.title), Text()]
+        if excluded := [r for r in candidate_rows if r.left_out]:
+            parts += [*_excluded(excluded), Text()]
     if len(comparison.candidates) > 1:
         for kind in (Kind.CAPACITY, Kind.RESPONSIVENESS):
             if any(r.kind == kind and not r.benchmark for r in all_rows):
                 parts += [_conversions(comparison, all_rows, kind), Text()]
     notes = [*comparison.notes, *footnotes(comparison), *how_to_read(comparison)]
     return [*parts, *(Text(fmt.clean(note), style="dim") for note in notes)]
+
+
+def _headlines(candidate_rows: list[RatioRow]) -> list[Text]:
+    """The answer for each class: its headline, both intervals, and what there is to know of them."""
+    lines = []
+    for row in candidate_rows:
+        if not row.benchmark:
+            first, *below = [line for line in (row.headline, row.intervals, row.note) if line] or [""]
+            lines.append(Text.assemble((f"{fmt.clean(row.class_)}: ", "bold"), fmt.clean(first)))
+            lines += [Text(f"  {fmt.clean(line)}", style="dim") for line in below]
+    return lines
+
+
+def _excluded(excluded: list[RatioRow]) -> list[Text]:
+    """Benchmarks that were not compared, by the reason."""
+    lines = [Text(f"not compared: {count(len(excluded), 'benchmark')}", style="bold")]
+    for why in dict.fromkeys(r.note for r in excluded):
+        titles = [fmt.clean(r.benchmark) for r in excluded if r.note == why]
+        more = f"; and {len(titles) - MOST_OUT} more, which --format csv has" if len(titles) > MOST_OUT else ""
+        lines.append(Text(f"  {fmt.clean(why)}: {'; '.join(titles[:MOST_OUT])}{more}"))
+    return lines
 
 
 def _table(comparison: Comparison, candidate_rows: list[RatioRow], title: str) -> Table:
