@@ -47,7 +47,7 @@ def _comparison(comparison: Comparison, rows: Sequence[of.RatioRow], _: Language
     for row in rows:
         if block != (row.candidate, row.kind) and (not row.benchmark or row.guardrail):
             block = (row.candidate, row.kind)
-            yield from ("", f"## {_text(_(of.told(comparison, row.kind, row.candidate)))}", "")
+            yield from ("", f"## {_text(_(of.heading(comparison, row.kind, row.candidate)))}", "")
             if row.guardrail:
                 limits = [_("benchmark"), _("baseline"), _("candidate"), _("limit"), "n", _("guardrail"), _("note")]
                 yield from _head(limits, "lrrrrll")

@@ -52,10 +52,10 @@ def test_the_other_way_round_is_the_inverse(root: Path) -> None:
 def test_per_core_shares_out_capacity_alone(root: Path) -> None:
     rows = compared(root, "--baseline", "gen=old", "--candidate", "gen=new", "--per", "core")
     assert float(of(rows, "mem-bw")["ratio"]) == pytest.approx(1.2, rel=0.02)
-    whole = compared(root)
+    of_server = compared(root)
     for benchmark in ("", "lmbench lat_syscall-null null"):
         latency = of(rows, "os", benchmark)
-        assert latency["kind"] == "responsiveness" and latency["ratio"] == of(whole, "os", benchmark)["ratio"]
+        assert latency["kind"] == "responsiveness" and latency["ratio"] == of(of_server, "os", benchmark)["ratio"]
 
 
 def test_per_watt_takes_what_was_drawn_during_the_runs(tmp_path: Path) -> None:

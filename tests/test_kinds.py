@@ -96,10 +96,10 @@ def test_a_slower_job_is_called_worse_beside_a_better_server(spec: Path) -> None
 
 
 def test_cores_do_not_divide_the_speed_of_one_job(spec: Path) -> None:
-    whole = compared(spec, "-b", XEON, "-c", GENOA)
+    of_server = compared(spec, "-b", XEON, "-c", GENOA)
     per_core = compared(spec, "-b", XEON, "-c", GENOA, "--per", "core")
-    assert of(per_core, "cpu-int-speed")["ratio"] == of(whole, "cpu-int-speed")["ratio"]
-    rate = float(of(whole, "cpu-int")["ratio"])
+    assert of(per_core, "cpu-int-speed")["ratio"] == of(of_server, "cpu-int-speed")["ratio"]
+    rate = float(of(of_server, "cpu-int")["ratio"])
     assert float(of(per_core, "cpu-int")["ratio"]) == pytest.approx(
         rate * 80 / 192, rel=0.01
     )  # some hosts switch cores off

@@ -345,7 +345,7 @@ def question(comparison: Comparison) -> str:
     return message("How many of {baseline} is one of {candidates} worth, per {per}?", **values)
 
 
-def told(comparison: Comparison, kind: str, candidate: str) -> str:
+def heading(comparison: Comparison, kind: str, candidate: str) -> str:
     """What the figures of a kind say of ``candidate``, as a heading."""
     sides = {"candidate": candidate, "baseline": comparison.baseline}
     if kind == Kind.RESPONSIVENESS:

@@ -26,7 +26,7 @@ from reports.comparison.model import (
     question,
     rows,
     shortened,
-    told,
+    heading,
     value,
 )
 from reports.kit import format as fmt
@@ -51,7 +51,7 @@ def show(comparison: Comparison) -> list[RenderableType]:
         if len(comparison.candidates) > 1 and len(candidate.title) > MOST_HEAD:
             parts.append(Text(f"candidate {fmt.clean(candidate.title)}", style="bold"))
         for kind, of_kind in by_kind(candidate_rows):
-            parts.append(Text(fmt.clean(told(comparison, kind, candidate.title)), style="bold"))
+            parts.append(Text(fmt.clean(heading(comparison, kind, candidate.title)), style="bold"))
             if kind == Kind.GUARDRAIL:
                 parts += [_guardrails(comparison, of_kind, candidate.title), Text()]
             else:

@@ -150,9 +150,9 @@ def _side(
 def _declared(benchmarks: pd.DataFrame) -> pd.DataFrame:
     """``benchmarks`` with what the manifests say of each: its limit (NaN for none), and the quantity it measures."""
     columns = ["workload", "case", "metric", "class", "unit", "better"]
-    told = [about(*values) for values in benchmarks[columns].itertuples(index=False, name=None)]
-    limits = [math.nan if a.limit is None else a.limit for a in told]
-    return benchmarks.assign(limit=np.array(limits, float), quantity=[a.quantity for a in told])
+    described = [about(*values) for values in benchmarks[columns].itertuples(index=False, name=None)]
+    limits = [math.nan if a.limit is None else a.limit for a in described]
+    return benchmarks.assign(limit=np.array(limits, float), quantity=[a.quantity for a in described])
 
 
 def _values(
