@@ -102,14 +102,15 @@ class GuardLine:
 class Answer:
     """The summary of one candidate. ``of_mix``: the headline for the user's mix; ``least`` and ``most``: the
     lowest and the highest of the other headlines of capacity, ``slowest`` and ``fastest`` those of responsiveness, None
-    where there is none. ``guards``: the guardrails; ``broken``: those
-    that are.
+    where there is none. ``heads``: the headlines of capacity, and ``speeds`` those of responsiveness; where there is no
+    capacity, they are the heads. ``guards``: the guardrails; ``broken``: those that are.
     """
 
     candidate: str
     key: str
     of_mix: RatioLine | None
     heads: Sequence[RatioLine]
+    speeds: Sequence[RatioLine]
     least: RatioLine | None
     most: RatioLine | None
     slowest: RatioLine | None
@@ -265,7 +266,8 @@ def _answer(
         candidate,
         _key(candidate, marks),
         of_mix,
-        [line for _, lines in groups for line in lines],
+        of.get(Kind.CAPACITY) or of.get(Kind.RESPONSIVENESS, []),
+        of.get(Kind.RESPONSIVENESS, []) if of.get(Kind.CAPACITY) else [],
         least,
         most,
         slowest,

@@ -18,6 +18,7 @@ from reports.comparison.model import (
     extent,
     figure,
     footnotes,
+    heading,
     hosts,
     how_to_read,
     named,
@@ -26,7 +27,6 @@ from reports.comparison.model import (
     question,
     rows,
     shortened,
-    heading,
     value,
 )
 from reports.kit import format as fmt
