@@ -296,11 +296,13 @@ class _Workbook:
                 if line is None:
                     continue
                 ratio = line.ratio
-                values = (ratio.value, ratio.lo, ratio.hi, word(ratio.verdict)) if ratio else (None,) * 4
+                verdict = word(ratio.verdict) if ratio and line.judged else None
+                values = (ratio.value, ratio.lo, ratio.hi, verdict) if ratio else (None,) * 4
                 first = 1 + k * per
                 for m, (key, value) in enumerate(zip(("ratio", "lo", "hi", "verdict"), values, strict=True)):
-                    source = f"={self.classes.at(line.row, at[key])}"
-                    sheet.formula(n, first + m, source, value, RATIO, ("key", "computed", "computed", "word")[m])
+                    source = self.classes.at(line.row, at[key])
+                    shown = f'=IF({source}="","",{source})'
+                    sheet.formula(n, first + m, shown, value, RATIO, ("key", "computed", "computed", "word")[m])
                 if replaced:
                     own = cell(n, first)
                     needed = 100 / ratio.value if ratio else None
