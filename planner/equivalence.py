@@ -106,6 +106,7 @@ def compare(
     weights: Mapping[str, float] | None = None,
     panel: Sequence[str] | None = None,
     machines: pd.DataFrame | None = None,
+    quantity: Mapping[str, str] | None = None,
     pairing: Pairing = Pairing.APART,
     repeats: tuple[Repeats | None, Repeats | None] = (None, None),
 ) -> Equivalence:
@@ -114,7 +115,8 @@ def compare(
     ``mix``: benchmark to its share of the server-hours on ``a`` (any benchmark of either side; sums to 1).
     ``weights``: pinned weights, instead of those that clusters give; without a second headline.
     ``panel``: the benchmarks that the headline is over, instead of all that both sides have.
-    ``machines``: a row per kind of machine on record, for telling which benchmarks are redundant.
+    ``machines``: a row per kind of machine on record, for telling which benchmarks are redundant; ``quantity``:
+    benchmark to what it measures, where several measure the same: these are.
     ``pairing``: how the hosts of the two sides are related. ``repeats``: of each side, for sides of a single host.
     """
     names = sorted(set(a.columns) | set(b.columns))
@@ -130,7 +132,7 @@ def compare(
 
     if why := _refusal(names, both, mix, panel, a, b):
         return refused(why)
-    groups = _groups(both if panel is None else sorted(set(panel)), mix, weights, a, b, machines)
+    groups = _groups(both if panel is None else sorted(set(panel)), mix, weights, a, b, machines, quantity)
     if not groups:
         return refused(message("none of what both sides measured has a weight: give one of them a weight"))
     share = {n: w for group in groups for n, w in group.items()}
@@ -212,6 +214,7 @@ def _groups(
     a: pd.DataFrame,
     b: pd.DataFrame,
     machines: pd.DataFrame | None,
+    quantity: Mapping[str, str] | None,
 ) -> list[dict[str, float]]:
     """The panel as groups of redundant benchmarks, each with its weight; all weights sum to 1. Groups weigh the same
     unless weights are given: then each benchmark is a group, and those without a weight are none.
@@ -221,7 +224,7 @@ def _groups(
         counted = {n: fixed[n] for n in panel if fixed.get(n, 0) > 0}
         return [{n: w / sum(counted.values())} for n, w in counted.items()]
     frame = pd.concat([a, b]) if machines is None else machines
-    groups = clusters(frame.reindex(columns=list(panel)), kinds=machines is not None)
+    groups = clusters(frame.reindex(columns=list(panel)), kinds=machines is not None, quantity=quantity)
     return [dict.fromkeys(group, 1 / len(groups) / len(group)) for group in groups]
 
 
@@ -456,26 +459,32 @@ def _workload(contrast: _Contrast, w: Floats, groups: Sequence[Sequence[int]]) -
     return Estimate.of_error(of_log(mean), math.sqrt(total), satterthwaite(parts), (len(groups),))
 
 
-def pinned_weights(machines: pd.DataFrame, classes: pd.Series, kinds: pd.DataFrame | None = None) -> dict[str, float]:
+def pinned_weights(
+    machines: pd.DataFrame,
+    classes: pd.Series,
+    kinds: pd.DataFrame | None = None,
+    quantity: Mapping[str, str] | None = None,
+) -> dict[str, float]:
     """Title to its weight within its class (summing to 1 there), to be kept with a reference.
 
     ``machines``: oriented log means, a row per host; ``classes``: title to class; ``kinds``: a row per kind of
-    machine on record, where there are enough of them.
+    machine on record, where there are enough of them; ``quantity`` as in ``compare``.
     """
     weights: dict[str, float] = {}
     for name in sorted(set(classes)):
         titles = [str(t) for t in classes.index[classes == name]]
         frame = machines if kinds is None else kinds
-        groups = clusters(frame.reindex(columns=titles), kinds=kinds is not None)
+        groups = clusters(frame.reindex(columns=titles), kinds=kinds is not None, quantity=quantity)
         weights |= {title: 1 / len(groups) / len(group) for group in groups for title in group}
     return weights
 
 
-def clusters(machines: pd.DataFrame, kinds: bool = True) -> list[list[str]]:
+def clusters(machines: pd.DataFrame, kinds: bool = True, quantity: Mapping[str, str] | None = None) -> list[list[str]]:
     """Benchmarks (columns) grouped by whether they rank the machines (rows) alike: average linkage on 1 - correlation.
 
     That takes LEAST_MACHINES rows that have both, of different ``kinds`` of machine (with hosts of two generations,
-    everything would seem to correlate); with fewer, only columns that are equal in every row form a cluster.
+    everything would seem to correlate); with fewer, only columns that are equal in every row form a cluster. Those of
+    one ``quantity`` (benchmark to what it measures) always do.
     """
     names = [str(c) for c in machines.columns]
     if len(names) < 2:
@@ -495,4 +504,15 @@ def clusters(machines: pd.DataFrame, kinds: bool = True) -> list[list[str]]:
     members: dict[str, list[str]] = {}
     for name, key in zip(names, keys, strict=True):
         members.setdefault(key, []).append(name)
-    return list(members.values())
+    return _merged(list(members.values()), quantity or {})
+
+
+def _merged(groups: list[list[str]], quantity: Mapping[str, str]) -> list[list[str]]:
+    """``groups``, of which those that share a quantity are one."""
+    merged: list[list[str]] = []
+    for group in groups:
+        measured = {quantity.get(name, name) for name in group}
+        alike = [other for other in merged if measured & {quantity.get(name, name) for name in other}]
+        merged = [other for other in merged if other not in alike]
+        merged.append([name for part in (*alike, group) for name in part])
+    return merged

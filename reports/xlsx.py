@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fleetmark.base.measurement import Better
+from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
 from planner.equivalence import DISAGREE
 from planner.estimate import CONFIDENCE
+from planner.guardrail import Held
 from planner.ratio import SAME, Ratio
 from reports import sheets
 from reports.campaign import xlsx as campaign_xlsx
@@ -22,13 +23,25 @@ from reports.comparison.xlsx import ratios
 from reports.comparison.xlsx.classes import ClassRow
 from reports.comparison.xlsx.grid import FIRST_ROW, grid
 from reports.comparison.xlsx.sources import LIVE, sources
-from reports.kit.workbook import COLOURS, GRID, PERCENT, RATIO, Book, Head, Sheet, cell, form_for, literal
+from reports.kit.workbook import COLOURS, GRID, INTEGER, PERCENT, RATIO, Book, Head, Sheet, cell, form_for, literal
 from reports.report import Report
 from reports.sheets import Prose
 
 # Columns of the tab Benchmarks.
-_BEFORE = ("candidate", "class", "benchmark", "unit", "direction", "baseline", "other", *ratios.KEYS, "p_adjusted")
+_BEFORE = (
+    "candidate",
+    "class",
+    "kind",
+    "benchmark",
+    "unit",
+    "direction",
+    "baseline",
+    "other",
+    *ratios.KEYS,
+    "p_adjusted",
+)
 _AT = {name: n for n, name in enumerate((*_BEFORE, "standing", "note", *ratios.WORKINGS))}
+_HELD = {Held.KEPT: "better", Held.BROKEN: "worse", Held.CANNOT_TELL: "cannot tell"}  # to the colour of a word
 _INPUTS = 4  # the tab Conversion's row of the first input
 
 
@@ -56,6 +69,8 @@ class _Workbook:
         self.classes = book.sheet(message("Classes"), COLOURS[0])
         self.weights = book.sheet(message("Weights"), COLOURS[1])
         self.benchmarks = book.sheet(message("Benchmarks"), COLOURS[0])
+        guardrails = any(c.guardrails for c in comparison.candidates)
+        self.guardrails = book.sheet(message("Guardrails"), COLOURS[0]) if guardrails else None
         self.figures = book.sheet(message("Per host"), COLOURS[2])
         self.logs = book.sheet(message("Host logs"), COLOURS[2])
         self.scores = book.sheet(message("Host scores"), COLOURS[2])
@@ -64,6 +79,8 @@ class _Workbook:
         self.facts = book.sheet(message("Facts"), COLOURS[5])
         self._hosts()
         self._benchmarks()
+        if self.guardrails:
+            self._guardrails(self.guardrails)
         lines = class_tabs.write(self.grid, self.weights, self.scores, self.logs, self.classes)
         self._classes(lines)
         self._conversion(lines)
@@ -99,13 +116,14 @@ class _Workbook:
         sheet.top(
             message("Benchmarks, each for itself"),
             message(
-                "A ratio above 1: the candidate is better. Means are of whole servers, ratios per {per}.",
+                "A ratio above 1: the candidate is better. Means are of whole servers, ratios of capacity per {per}.",
                 per=word(comparison.per),
             ),
         )
         heads = ratios.heads(comparison.baseline) | {
             "candidate": Head(message("candidate")),
             "class": Head(message("class"), "", 14),
+            "kind": Head(message("kind"), "", 14),
             "benchmark": Head(message("benchmark")),
             "unit": Head(message("unit"), "", 9),
             "direction": Head(message("direction"), "", 10),
@@ -125,6 +143,7 @@ class _Workbook:
                 about = comparison.benchmarks.loc[title]
                 sheet.text(row, at["candidate"], candidate.title)
                 sheet.text(row, at["class"], about["class"])
+                sheet.text(row, at["kind"], word(str(about["kind"])))
                 sheet.text(row, at["benchmark"], title, "strong")
                 sheet.text(row, at["unit"], about["unit"])
                 sheet.text(row, at["direction"], word(str(about["better"])))
@@ -137,9 +156,51 @@ class _Workbook:
                 row += 1
             self.book.name(f"ratios_{candidate.title}", sheet.span(first, at["ratio"], row - 1, at["ratio"]))
         sheet.heads(FIRST_ROW - 1, [heads[name] for name in at])
-        sheet.filtered(FIRST_ROW - 1, row - 1, len(at), frozen_columns=3)
+        sheet.filtered(FIRST_ROW - 1, row - 1, len(at), frozen_columns=4)
         sheet.printed(row - 1, at["note"])
         ratios.paint(sheet, FIRST_ROW, row - 1, at["verdict"])
+
+    def _guardrails(self, sheet: Sheet) -> None:
+        """What must hold, both sides' figures beside the limit."""
+        sheet.top(
+            message("Guardrails: what must hold"),
+            message("Without a limit the candidate must not be worse than the baseline. Figures are means over hosts."),
+        )
+        heads = [
+            Head(message("candidate")),
+            Head(message("class"), "", 14),
+            Head(message("benchmark")),
+            Head(message("unit"), "", 9),
+            Head(message("direction"), "", 10),
+            Head(message("baseline"), self.comparison.baseline, 16),
+            Head(message("candidate"), "", 16),
+            Head(message("limit"), "", 12),
+            Head(message("guardrail"), "", 12),
+            Head(message("hosts, baseline"), "", 10),
+            Head(message("hosts, candidate"), "", 10),
+            Head(message("note"), "", 44),
+        ]
+        row = FIRST_ROW
+        for candidate in self.comparison.candidates:
+            for title, guard in candidate.guardrails.items():
+                about = self.comparison.benchmarks.loc[title]
+                texts = (candidate.title, about["class"], title, about["unit"], word(str(about["better"])))
+                for column, text in enumerate(texts):
+                    sheet.text(row, column, text)
+                values = (guard.a, guard.b, guard.limit)
+                form = form_for([v for v in values if v is not None], str(about["unit"]))
+                for column, value in enumerate(values, 5):
+                    sheet.number(row, column, value, form, "value")
+                sheet.text(row, 8, word(str(guard.held or "")))
+                for column, hosts in enumerate(guard.n, 9):
+                    sheet.number(row, column, hosts, INTEGER, "value")
+                sheet.text(row, 11, guard.why, "note")
+                row += 1
+        sheet.heads(FIRST_ROW - 1, heads)
+        sheet.filtered(FIRST_ROW - 1, row - 1, len(heads), frozen_columns=3)
+        sheet.printed(row - 1, len(heads) - 1)
+        words = {self.book.words(word(held)): role for held, role in _HELD.items()}
+        sheet.paint(f"{cell(FIRST_ROW, 8)}:{cell(row - 1, 8)}", words)
 
     def _means(self, row: int, title: str, candidate: str) -> None:
         """Both sides' geometric means: formulas, unless the hosts' logs are shared out over something."""
@@ -180,7 +241,7 @@ class _Workbook:
             message("A host that lacks a benchmark of the headline has none."),
         )
         self.classes.top(
-            message("Classes: what one candidate is worth"),
+            message("Classes: what one candidate is worth, and how fast it is"),
             message("Live from the hosts' scores. The range of the benchmarks stands beside each headline."),
         )
         ratios.paint(self.classes, FIRST_ROW, FIRST_ROW + len(lines) - 1, at["verdict"])
@@ -191,20 +252,34 @@ class _Workbook:
                 self.book.name(f"{prefix}_{name}", self.classes.at(line.row, at[key]))
 
     def _conversion(self, lines: Sequence[ClassRow]) -> None:
-        sheet, at = self.conversion, class_tabs.AT
+        sheet = self.conversion
         sheet.top(
             question(self.comparison), message("Everything here follows from the other tabs and from the yellow cells.")
         )
         head = self._inputs() + 3
+        work = [line for line in lines if line.kind == Kind.CAPACITY]
+        rest = [line for line in lines if line.kind != Kind.CAPACITY]
+        per, last, below = 7 if self.comparison.per == "server" else 6, head, head
+        if work:
+            last = below = self._converted(head, work, message("one is worth"), replaced=per == 7)
+        if rest:
+            below = self._converted(below + 3 if work else head, rest, message("so many times as fast"))
+        sheet.frozen(head + 1, 1)
+        sheet.inner.repeat_rows(head)
+        if work:
+            self._bars(head, last, len(self.comparison.candidates), per, below)
+
+    def _converted(self, head: int, lines: Sequence[ClassRow], called: Message, *, replaced: bool = False) -> int:
+        """The classes of one kind from the row ``head`` on, with how many servers are ``replaced``; the last row."""
+        sheet, at = self.conversion, class_tabs.AT
         names = list(dict.fromkeys(class_tabs.title(line) for line in lines))
         candidates = [c.title for c in self.comparison.candidates]
-        replaced = self.comparison.per == "server"
         per = 7 if replaced else 6
         heads = [Head(message("class"), "", 40)]
         for k, candidate in enumerate(candidates):
             sheet.text(head - 1, 1 + k * per, candidate, "heading")
             heads += [
-                Head(message("one is worth"), message("× baseline"), 11),
+                Head(called, message("× baseline"), 11),
                 Head(message("from"), message("fleet, × baseline"), 11),
             ]
             heads += [Head(message("to"), message("fleet, × baseline"), 11), Head(message("verdict"), "", 13)]
@@ -237,11 +312,9 @@ class _Workbook:
                     sheet.formula(n, m, f'=IF({source}="","",{source})', value, RATIO)
         last = head + len(names)
         sheet.heads(head, heads)
-        sheet.frozen(head + 1, 1)
-        sheet.inner.repeat_rows(head)
         for k in range(len(candidates)):
             ratios.paint(sheet, head + 1, last, 4 + k * per)
-        self._bars(head, last, len(candidates), per)
+        return last
 
     def _inputs(self) -> int:
         """The inputs that all tabs share; the row below them."""
@@ -260,7 +333,7 @@ class _Workbook:
             self.book.name(name, sheet.at(n, 1))
         return _INPUTS + len(inputs)
 
-    def _bars(self, head: int, last: int, candidates: int, per: int) -> None:
+    def _bars(self, head: int, last: int, candidates: int, per: int, below: int) -> None:
         chart = self.book.chart("column", message("What one candidate is worth, in baselines"))
         for k in range(candidates):
             column = 1 + k * per
@@ -274,7 +347,7 @@ class _Workbook:
                 }
             )
         chart.set_y_axis({"name": self.book.words(message("× baseline")), "num_format": "0.0", "min": 0} | GRID)
-        self.conversion.place(chart, last + 2, 0, 860, 360)
+        self.conversion.place(chart, below + 2, 0, 860, 360)
 
     # ------------------------------------------------------------ what to know of it
 
@@ -308,6 +381,8 @@ class _Workbook:
         own = {name: self.classes.at(line.row, at) for name, at in class_tabs.AT.items()}
         words, ratio, e = self.book.words, line.ratio, line.equivalence
         begin, end = words(class_tabs.title(line)) + ": ", f" × {words(self.comparison.baseline)}"
+        if line.kind == Kind.RESPONSIVENESS:
+            end = words(message(" times as fast as {baseline}", baseline=self.comparison.baseline))
         mean, yours = words(message("mean")) + " ", "; " + words(message("your workload")) + " "
         lo, hi = (value for _, value in class_tabs.yours(line))
         if ratio is None:
@@ -341,6 +416,7 @@ class _Workbook:
             (self.classes, message("The headline of each class with its interval and how it comes about; a chart.")),
             (self.weights, message("The weight of each benchmark in its class: inputs, in yellow.")),
             (self.benchmarks, message("The ratio of each benchmark with its interval and how it comes about.")),
+            *([(self.guardrails, message("What must hold: kept or broken."))] if self.guardrails else []),
             (self.figures, message("Each host's geometric mean of each benchmark.")),
             (self.logs, message("The same as logarithms, turned so that more is better: what ratios are made of.")),
             (self.scores, message("Each host's weighted sum over a class: what headlines are made of.")),

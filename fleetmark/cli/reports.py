@@ -74,7 +74,7 @@ def compare(
     ] = None,
     per: Annotated[str, typer.Option(help="Divide by server, socket, core, thread, gpu, watt or money.")] = "server",
     mix: Annotated[
-        str | None, typer.Option(help="Work mix, shares of server-hours: cpu-int=0.6,disk=0.4 or a YAML file.")
+        str | None, typer.Option(help="Work mix, shares of server-hours: cpu-int=0.6,disk-iops=0.4 or a YAML file.")
     ] = None,
     panel: Annotated[
         list[str] | None,

@@ -175,7 +175,7 @@ def kinds_on_record(root: Path, every: Sequence[Machine], only: Sequence[str]) -
 
 
 def _mix(text: str) -> dict[str, float]:
-    """``cpu-int=0.6,disk=0.4``, or a YAML file of such keys and values."""
+    """``cpu-int=0.6,disk-iops=0.4``, or a YAML file of such keys and values."""
     if text.endswith((".yml", ".yaml")):
         pairs: dict[str, Any] = read_yaml(Path(text))
     else:
@@ -188,7 +188,7 @@ def _mix(text: str) -> dict[str, float]:
         try:
             shares[str(name)] = float(share)
         except (TypeError, ValueError):
-            raise FleetmarkError(f"--mix {text}: {share!r} is no share; write cpu-int=0.6,disk=0.4") from None
+            raise FleetmarkError(f"--mix {text}: {share!r} is no share; write cpu-int=0.6,disk-iops=0.4") from None
         if not name:
-            raise FleetmarkError(f"--mix {text}: {share} of what? Write cpu-int=0.6,disk=0.4")
+            raise FleetmarkError(f"--mix {text}: {share} of what? Write cpu-int=0.6,disk-iops=0.4")
     return shares

@@ -120,8 +120,14 @@ def _few(ratio: Ratio, pairing: Pairing, sides: tuple[str, str]) -> Message | No
     return message("2 hosts of {side}", side=two[0]) if two else None
 
 
+def counted(comparison: Comparison, titles: Iterable[str]) -> int:
+    """How many benchmarks a headline is over; those that measure the same count once."""
+    quantity = comparison.benchmarks["quantity"]
+    return len({str(quantity.get(title) or title) for title in titles})
+
+
 def _benchmarks(comparison: Comparison, e: Equivalence) -> Message:
-    benchmarks = count(len(e.weights), "benchmark")
+    benchmarks = count(counted(comparison, e.weights), "benchmark")
     if comparison.panel is not None:
         return message("over {benchmarks} of the panel", benchmarks=benchmarks)
     return message("over {benchmarks} that both ran", benchmarks=benchmarks)

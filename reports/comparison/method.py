@@ -47,11 +47,21 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
             ),
         ),
         (
+            message("Kind"),
+            message(
+                "Capacity is work that a whole machine gets done in a time: two do twice as much, so one is worth so "
+                "many of another. Responsiveness is how fast one job, request or flow goes: so many times as fast. It "
+                "is never shared out, and in no headline of capacity. A guardrail is a condition: kept or broken, "
+                "against its limit, or else against the baseline. Settings are labels."
+            ),
+        ),
+        (
             message("Class"),
             message(
                 "The weighted geometric mean of its benchmarks' ratios. Benchmarks that rank machines alike share one "
                 "weight (correlation of 0.98 and above over at least 8 generations on record; below that only "
-                "identical figures do). Classes are mixed only by weights that are given."
+                "identical figures do), and so do those that measure the same, such as memory bandwidth over all "
+                "cores by several tools. Classes are mixed only by weights that are given."
             ),
         ),
         (
@@ -113,6 +123,7 @@ def _per(per: str) -> Sequence[tuple[Message, str]]:
     if per == "server":
         return ()
     text = message(
-        "Each figure is divided by what its host had of it. What cannot be shared out, a latency say, is left out."
+        "Each figure of capacity is divided by what its host had of it. Responsiveness and guardrails stay as they "
+        "are: half the cores do not halve a latency."
     )
     return ((message("Per {per}", per=word(per)), text),)

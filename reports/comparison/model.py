@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from fleetmark.base.measurement import Standing
+from fleetmark.base.measurement import Kind, Standing
 from fleetmark.base.text import changed, joined, message
 from fleetmark.base.units import human, significant
 from fleetmark.base.words import word
@@ -21,6 +21,7 @@ from reports.comparison import headline
 
 MOST_NAMED = 4  # hosts in a note, of those that a class does without for one reason
 MOST_REASONS = 4
+_KINDS = [Kind.CAPACITY.value, Kind.RESPONSIVENESS.value, Kind.GUARDRAIL.value]  # in the order they are read in
 WIDE = 0.5  # of the ratio: an interval that reaches further is no longer about even, and no ± would tell its ends
 
 
@@ -38,11 +39,13 @@ class RatioRow:
     then ``lo`` and ``hi`` are of these machines, not of their kinds. ``your_workload_lo`` and ``your_workload_hi``:
     where a workload of the class lies that is none of its benchmarks. ``benchmarks``: how many are in a headline;
     ``one_sided``: how many more only one side ran; ``headline``: all of it as a sentence; ``ends``: its range with the
-    names of its ends, for short.
+    names of its ends, for short. ``kind`` is a Kind. A guardrail has no ratio: its ``verdict`` is a Held, ``limit``
+    what it keeps to, in ``unit``.
     """
 
     candidate: str
     class_: str
+    kind: str = ""
     benchmark: str = ""
     unit: str = ""
     better: str = ""
@@ -76,6 +79,17 @@ class RatioRow:
     one_sided: int = 0
     headline: str = ""
     ends: str = ""
+    limit: float | None = None
+
+    @property
+    def guardrail(self) -> bool:
+        """Whether it is kept or broken, and has no ratio."""
+        return self.kind == Kind.GUARDRAIL and bool(self.verdict)
+
+    @property
+    def left_out(self) -> bool:
+        """Whether it is a benchmark that was not compared."""
+        return bool(self.benchmark) and self.ratio is None and not self.guardrail
 
     @property
     def intervals(self) -> str:
@@ -93,16 +107,16 @@ class RatioRow:
 
 
 def rows(comparison: Comparison) -> list[RatioRow]:
-    """Every class with its benchmarks, candidate by candidate, a mix of work first; then what was not compared, with
-    its reason.
+    """Candidate by candidate, every class with its benchmarks, those of capacity first, a mix of work before all; then
+    what was not compared, with its reason, and guardrails.
     """
     return [row for candidate in comparison.candidates for row in _of(comparison, candidate)]
 
 
 def _of(comparison: Comparison, candidate: Candidate) -> Iterator[RatioRow]:
     class_of = comparison.benchmarks["class"].to_dict()
-    for name, e in sorted(candidate.classes.items(), key=lambda c: c[0] != WORK_MIX):
-        yield _headline(comparison, candidate, name, e)
+    for name, e in sorted(candidate.classes.items(), key=lambda c: _place(comparison, c[0])):
+        yield replace(_headline(comparison, candidate, name, e), kind=comparison.kind(name))
         for title, ratio in e.each.items():
             if name != class_of[title]:
                 continue  # a work mix: its benchmarks stand with their classes
@@ -116,6 +130,14 @@ def _of(comparison: Comparison, candidate: Candidate) -> Iterator[RatioRow]:
         if why.startswith(CLASH):  # its values cannot be shown side by side
             row = replace(row, unit="", baseline_value=None, candidate_value=None)
         yield row
+    for title, guard in candidate.guardrails.items():
+        row = _benchmark(comparison, candidate, title, None, None, guard.why)
+        row = replace(row, baseline_value=guard.a, candidate_value=guard.b, limit=guard.limit)
+        yield replace(row, verdict=str(guard.held or ""), hosts_baseline=guard.n[0], hosts_candidate=guard.n[1])
+
+
+def _place(comparison: Comparison, class_: str) -> tuple[bool, int]:
+    return class_ != WORK_MIX, _KINDS.index(comparison.kind(class_))
 
 
 def _headline(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> RatioRow:
@@ -138,7 +160,7 @@ def _headline(comparison: Comparison, candidate: Candidate, name: str, e: Equiva
     row = replace(row, lowest_title=e.lowest_title, highest_title=e.highest_title)
     row = replace(row, headline=headline.sentence(comparison, candidate, name, e))
     row = replace(row, ends=headline.ends(comparison, e) if len(e.weights) > 1 and e.ratio else "")
-    row = replace(row, benchmarks=len(e.weights) if e.ratio else 0)
+    row = replace(row, benchmarks=headline.counted(comparison, e.weights) if e.ratio else 0)
     row = replace(row, one_sided=headline.one_sided(comparison, candidate, name, e))
     if e.workload:
         row = replace(row, your_workload_lo=e.workload.lo, your_workload_hi=e.workload.hi)
@@ -164,6 +186,7 @@ def _benchmark(
     row = RatioRow(
         candidate.title,
         str(about["class"]),
+        str(about["kind"]),
         title,
         str(about["unit"]),
         str(about["better"]),
@@ -231,7 +254,7 @@ def p_value(row: RatioRow) -> str:
 
 def hosts(comparison: Comparison, row: RatioRow) -> str:
     """``6+6``: how many stand behind each side; a pinned reference counts for none."""
-    if row.ratio is None:
+    if row.ratio is None and not row.guardrail:
         return ""
     pinned = comparison.pairing is Pairing.PINNED
     return str(row.hosts_candidate) if pinned else f"{row.hosts_baseline}+{row.hosts_candidate}"
@@ -284,9 +307,9 @@ def how_to_read(comparison: Comparison) -> list[str]:
     """What the columns of the tables say, for forms without a page on the method."""
     sentences: list[str] = [
         message(
-            "ratio: how many of {baseline} one is worth, of a class with the range of its benchmarks; ±: half the "
-            "{confidence:.0%} interval over hosts (×÷: the factor that a wide one reaches either way); p: of a "
-            "benchmark among all of them; n: hosts",
+            "ratio: of capacity how many of {baseline} one is worth, of responsiveness how many times as fast it is, "
+            "of a class with the range of its benchmarks; ±: half the {confidence:.0%} interval over hosts (×÷: the "
+            "factor that a wide one reaches either way); p: of a benchmark among all of them; n: hosts",
             baseline=comparison.baseline,
             confidence=CONFIDENCE,
         )
@@ -296,7 +319,9 @@ def how_to_read(comparison: Comparison) -> list[str]:
     if comparison.per != "server":
         sentences.append(
             message(
-                "Ratios are per {per}; the figures beside them are those of whole servers.", per=word(comparison.per)
+                "Ratios of capacity are per {per}, those of responsiveness are not; the figures beside them are those "
+                "of whole servers.",
+                per=word(comparison.per),
             )
         )
     if comparison.pairing is Pairing.SAME_HOSTS:
@@ -311,11 +336,32 @@ def question(comparison: Comparison) -> str:
         "candidates": " / ".join(c.title for c in comparison.candidates),
         "per": word(comparison.per),
     }
+    if not any(comparison.kind(name) == Kind.CAPACITY for c in comparison.candidates for name in c.classes):
+        return message("How fast is {candidates} beside {baseline}?", **values)
     if comparison.pairing is Pairing.SAME_HOSTS:
         return message(
             "How many of {baseline} is one of {candidates} worth, per {per}, the same hosts before and after?", **values
         )
     return message("How many of {baseline} is one of {candidates} worth, per {per}?", **values)
+
+
+def heading(comparison: Comparison, kind: str, candidate: str) -> str:
+    """What the figures of a kind say of ``candidate``, as a heading."""
+    sides = {"candidate": candidate, "baseline": comparison.baseline}
+    if kind == Kind.RESPONSIVENESS:
+        return message("Responsiveness: how many times as fast as {baseline} {candidate} is", **sides)
+    if kind == Kind.GUARDRAIL:
+        return message("Guardrails: what must hold on {candidate}", candidate=candidate)
+    if comparison.per != "server":
+        per = word(comparison.per)
+        return message("Capacity per {per}: how many {baseline} one {candidate} is worth", per=per, **sides)
+    return message("Capacity: how many {baseline} one {candidate} is worth", **sides)
+
+
+def by_kind(all_rows: Sequence[RatioRow]) -> list[tuple[str, list[RatioRow]]]:
+    """The kinds that there are, each with its rows; without what was not compared where nothing else is of its kind."""
+    groups = [(kind, [r for r in all_rows if r.kind == kind]) for kind in _KINDS]
+    return [(kind, of) for kind, of in groups if any(not r.left_out for r in of)]
 
 
 def to_csv(comparison: Comparison) -> str:

@@ -101,7 +101,7 @@ def report(
 
 ASKED: Mapping[str, tuple[str | None, Sequence[str], Mapping[str, Any]]] = {
     "apart": ("gen=old", ["gen=new", "gen=newer"], {}),
-    "mix": ("gen=old", ["gen=new", "gen=newer"], {"mix": "cpu-int=0.5,mem-bw=0.3,disk=0.2"}),
+    "mix": ("gen=old", ["gen=new", "gen=newer"], {"mix": "cpu-int=0.5,mem-bw=0.3,disk-iops=0.2"}),
     "per core": ("gen=old", ["gen=new"], {"per": "core"}),
     "paired": ("gen=before", ["gen=after"], {"paired": True, "mix": "mem-bw=0.6,cpu-int=0.4"}),
     "pinned": (None, ["gen=new", "host=nw0"], {"reference": "old"}),
@@ -176,7 +176,7 @@ def edits(book: bytes) -> dict[str, dict[tuple[str, str], Any]]:
         "weights": {
             at("cpu-int", TITLE, "weight"): 9.0,
             at("os", LATENCY, "counted"): 0,
-            at("disk", "fio randread-4k-qd32 read_iops", "weight"): 0,
+            at("disk-iops", "fio randread-4k-qd32 read_iops", "weight"): 0,
         },
         "others": {("Conversion", "B5"): 0.8, ("Raw", cell_of(book, "Raw", {"benchmark": LATENCY}, "value")): 4e-7},
     }
@@ -215,7 +215,7 @@ def test_recalculated_agrees_with_python_on_every_formula_cell(
 
 
 def test_the_recalculation_is_real(books: Mapping[str, bytes], libreoffice: Mapping[str, Cells]) -> None:
-    cell = cell_of(books["apart"], "Classes", {"candidate": "gen=new", "class": "cpu-int"}, "one is worth")
+    cell = cell_of(books["apart"], "Classes", {"candidate": "gen=new", "class": "cpu-int"}, "ratio")
     assert values(lied_to(books["apart"]))["Classes"][cell] == 123.456
     assert list(disagreements(books["apart"], libreoffice["lie"])) == []
 
@@ -229,10 +229,10 @@ def test_headlines_and_benchmarks_are_those_of_the_planner(
     checked = 0
     for candidate in comparison.candidates:
         for class_, e in candidate.classes.items():
-            rows = [("Classes", {"candidate": candidate.title, "class": class_}, "one is worth", e.ratio)]
+            rows = [("Classes", {"candidate": candidate.title, "class": class_}, "ratio", e.ratio)]
             if e.work:
                 equal = {"candidate": candidate.title, "class": f"{class_}, equal work"}
-                rows.append(("Classes", equal, "one is worth", e.work))
+                rows.append(("Classes", equal, "ratio", e.work))
             if class_ != "work mix":
                 rows += [
                     ("Benchmarks", {"candidate": candidate.title, "benchmark": t}, "ratio", r)
@@ -281,7 +281,7 @@ def classes(books: Mapping[str, bytes], libreoffice: Cells, class_: str) -> list
     row = {"candidate": "gen=new", "class": class_}
     return [
         libreoffice["Classes"].get(cell_of(books["apart"], "Classes", row, head))
-        for head in ("one is worth", "from", "to", "p")
+        for head in ("ratio", "from", "to", "p")
     ]
 
 
@@ -291,7 +291,7 @@ def test_other_inputs_are_followed(books: Mapping[str, bytes], libreoffice: Mapp
     before, after = (classes(books, libreoffice[name], "os") for name in ("apart", "others"))
     assert after[0] != before[0]  # another measurement
     assert classes(books, libreoffice["weights"], "os") == [None] * 4  # nothing that counts
-    assert classes(books, libreoffice["weights"], "disk") == [None] * 4  # no weight at all
+    assert classes(books, libreoffice["weights"], "disk-iops") == [None] * 4  # no weight at all
     for name in ("weights", "others"):
         shown = [v for cells in libreoffice[name].values() for v in cells.values() if isinstance(v, str)]
         assert not [v for v in shown if v.startswith(("#", "Err:"))], name

@@ -101,7 +101,7 @@ def _about(rows: pd.DataFrame, benchmarks: pd.DataFrame, sizes: pd.Series) -> pd
     pairs = pd.DataFrame({"title": titles.codes.to_numpy(int), "benchmark": rows["benchmark"]}).drop_duplicates()
     pairs = pairs.merge(benchmarks, left_on="benchmark", right_index=True)
     of_title = pairs.sort_values("benchmark").groupby("title")
-    about = of_title[["workload", "case", "metric", "better", "class"]].first()
+    about = of_title[["workload", "case", "metric", "better", "class", "kind"]].first()
     about = about.assign(unit=of_title[["unit", "better"]].apply(_units), standing=of_title["standing"].agg(joined))
     ends = sizes.groupby(titles.codes[sizes.index].astype(int)).agg(["min", "max"])
     about[["smallest", "largest"]] = ends.reindex(about.index).to_numpy(float)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import WORK_MIX, Candidate
@@ -23,7 +24,7 @@ _Logs = npt.NDArray[np.float64]
 CANDIDATE, CLASS, BENCHMARK, WEIGHT, COUNTED, SHARE, DELTA, OWN, WHY, HOURS, OF_HOURS = range(11)
 _YOURS = ("workload_lo", "workload_hi")
 _ENDS = ("lowest", "lowest_title", "highest", "highest_title")
-_BEFORE = ("candidate", "class", *ratios.KEYS, *_YOURS, *_ENDS, "note")
+_BEFORE = ("candidate", "class", "kind", *ratios.KEYS, *_YOURS, *_ENDS, "note")
 _BEHIND = (
     *ratios.WORKINGS,
     "inside",
@@ -39,12 +40,14 @@ AT = {name: place for place, name in enumerate((*_BEFORE, *_BEHIND))}  # columns
 
 @dataclass(frozen=True, slots=True)
 class ClassRow:
-    """A line of the tab Classes: a class of one candidate, or its headline for equal work. ``row``: where it stands
-    there; ``first``: the row of the tab Weights where its benchmarks begin; ``score``: the row of its hosts' scores.
+    """A line of the tab Classes: a class of one candidate, or its headline for equal work. ``kind``: a Kind; ``row``:
+    where it stands there; ``first``: the row of the tab Weights where its benchmarks begin; ``score``: the row of its
+    hosts' scores.
     """
 
     candidate: Candidate
     class_: str
+    kind: str
     equivalence: Equivalence
     equal_work: bool
     row: int
@@ -73,11 +76,12 @@ def lines(grid: Grid) -> list[ClassRow]:
     first = score = FIRST_ROW
     for candidate in grid.comparison.candidates:
         for name, equivalence in sorted(candidate.classes.items(), key=lambda c: (c[0] != WORK_MIX, c[0])):
+            kind = grid.comparison.kind(name)
             for equal_work in (True, False) if name == WORK_MIX else (False,):
-                rows.append(ClassRow(candidate, name, equivalence, equal_work, 0, first, score))
+                rows.append(ClassRow(candidate, name, kind, equivalence, equal_work, 0, first, score))
                 score += 2 if grid.comparison.pairing is Pairing.SAME_HOSTS else 1  # a row of differences below it
             first += len(grid.of(name))
-    rows.sort(key=lambda line: line.ratio is None)
+    rows.sort(key=lambda line: (line.ratio is None, line.kind != Kind.CAPACITY))
     return [replace(line, row=row) for row, line in enumerate(rows, FIRST_ROW)]
 
 
@@ -230,6 +234,7 @@ def _class(grid: Grid, line: ClassRow, v: _Scored, sheet: Sheet, weights_tab: Sh
     )
     sheet.text(row, AT["candidate"], line.candidate.title, "strong")
     sheet.text(row, AT["class"], title(line), "strong")
+    sheet.text(row, AT["kind"], word(line.kind))
     sheet.text(row, AT["label"], joined([line.candidate.title, title(line)]))
     weights, inside = _of(line, grid)
     chosen = [x for x, counts in zip(weights, inside, strict=True) if counts]
@@ -327,6 +332,7 @@ def _heads(grid: Grid, weights: Sheet, scores: Sheet, classes: Sheet, rows: Sequ
     heads = worked | {
         "candidate": Head(message("candidate"), "", 18),
         "class": Head(message("class"), "", 26),
+        "kind": Head(message("kind"), "", 14),
         "lo": Head(message("from"), message("fleet, × baseline"), 10),
         "hi": Head(message("to"), message("fleet, × baseline"), 10),
         "workload_lo": Head(message("your workload from"), message("× baseline, a value"), 12),
@@ -344,7 +350,7 @@ def _heads(grid: Grid, weights: Sheet, scores: Sheet, classes: Sheet, rows: Sequ
         "resampled_hi": Head(message("bootstrap to"), message("× baseline"), 11),
         "label": Head(message("label of the chart"), "", 24),
     }
-    heads["ratio"] = Head(message("one is worth"), message("× baseline"), 10)
+    heads["ratio"] = Head(message("ratio"), message("worth, or so fast"), 10)
     classes.heads(FIRST_ROW - 1, [heads[name] for name in AT])
     classes.filtered(FIRST_ROW - 1, FIRST_ROW + len(rows) - 1, len(AT), frozen_columns=2)
     mixed = [
