@@ -137,7 +137,7 @@ def test_one_bad_file_among_several_does_not_stop_the_others(tmp_path: Path, tid
 @pytest.mark.parametrize(
     ("kind", "content", "expected"),
     [
-        ("mlprf", TABLE, "import mlprf (did you mean mlperf?): there are mlperf, spec, table"),
+        ("mlprf", TABLE, "import mlprf (did you mean mlperf?): there are mlperf, spec, sparecores, table"),
         ("table", None, "t.csv: No such file or directory; give a file to import"),
         ("table", "", "t.csv: empty; there is nothing to import"),
         ("mlperf", TABLE, "t.csv: no table of MLPerf results: there are MLPerf Inference results"),
@@ -364,6 +364,25 @@ def _rows(root: Path) -> Any:
 
 def _standings(folder: Path) -> Sequence[str]:
     return list(pd.read_parquet(folder / "measurements.parquet")["standing"].unique())
+
+
+SPARECORES = ROOT / "sparecores_published" / "sc_servers.csv"
+
+
+@pytest.mark.skipif(not SPARECORES.exists(), reason=f"corpus absent: no {SPARECORES} (set FLEETMARK_CORPUS)")
+def test_cloud_types_are_machines(tmp_path: Path) -> None:
+    output = run(tmp_path, "import", "sparecores", str(SPARECORES))
+    assert "46,103 figures of 3,614 machines from 3,614 rows" in output
+    raw = pd.read_csv(SPARECORES).set_index("server")["stressng_full_best_bogo_ops_s"]
+    row = of(compared(tmp_path, "host=aws/m6i.4xlarge", "host=aws/m7g.4xlarge"), "stress-ng div16 bogo_ops")
+    assert row["ratio"] == pytest.approx(raw["m7g.4xlarge"] / raw["m6i.4xlarge"])
+    assert (row["class"], row["hosts_baseline"], row["hosts_candidate"]) == ("cpu-int", 1, 1)
+    per_core = compared(tmp_path, "server=m6i.4xlarge", "server=m7g.4xlarge", "--per", "core", "--only", "*/*div16/*")
+    assert of(per_core, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"] / 2)  # 8 cores against 16
+    per_thread = compared(tmp_path, "server=m6i.4xlarge", "server=m7g.4xlarge", "--per", "thread")
+    assert of(per_thread, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"])
+    error = refused(tmp_path, "compare", "-b", "server=m6i.4xlarge", "-c", "server=m7g.4xlarge", "--per", "money")
+    assert "does not say how much it has" in error
 
 
 @absent

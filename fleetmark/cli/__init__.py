@@ -184,12 +184,12 @@ app.command()(cli_reports.compare)
 
 @app.command("import")
 def import_(
-    kind: Annotated[str, typer.Argument(help="What the files are: mlperf, spec or table.")],
+    kind: Annotated[str, typer.Argument(help="What the files are: mlperf, spec, sparecores or table.")],
     files: Annotated[list[Path], typer.Argument(help="Published tables, or your own tidy ones; .gz too.")],
     root: Root = ROOT,
     as_: AsFormat = Format.TABLE,
 ) -> None:
-    """Take published results (MLPerf, SPEC) or a tidy table of your own on record, to compare machines with.
+    """Take published results (MLPerf, SPEC, Spare Cores) or your own table on record, to compare machines with.
 
     Examples: fleetmark import mlperf summary_results.json; fleetmark import table figures.csv
     """

@@ -25,7 +25,7 @@ from fleetmark.base.files import decode_json, write_atomic
 from fleetmark.base.measurement import Centre, Status
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.select import Machine
-from parsers.published import Table, mlperf, spec, table
+from parsers.published import Table, mlperf, sparecores, spec, table
 
 SCHEMA = 1
 FOLDER = "imports"
@@ -41,7 +41,7 @@ class _Importer(Protocol):
     def read(self, raw: bytes, name: str, /) -> Table: ...
 
 
-_KINDS: Mapping[str, _Importer] = {"mlperf": mlperf, "spec": spec, "table": table}
+_KINDS: Mapping[str, _Importer] = {"mlperf": mlperf, "spec": spec, "sparecores": sparecores, "table": table}
 TRAITS = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.TRAITS))
 MODEL = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.MODEL))
 
