@@ -288,6 +288,23 @@ def test_submitters_as_hosts_of_v51(mlperf: Path, without: str, ratio: float, lo
     assert (row["hosts_baseline"], row["hosts_candidate"]) == ((7, 7) if not without else (7, 6))
 
 
+def test_submitters_are_hosts_without_being_asked_to(mlperf: Path) -> None:
+    comparison = compared(mlperf, H200_51, B200_51)
+    row, asked = of(comparison, LLAMA.format("Offline")), compared(mlperf, H200_51, B200_51, "--by", "submitter")
+    assert row["ratio"] == of(asked, LLAMA.format("Offline"))["ratio"]
+    assert (comparison["baseline"], comparison["candidates"]) == ("H200-SXM-141GB x8", ["B200-SXM-180GB x8"])
+    assert any(
+        "what one submitter published counts as one host (--by host undoes it)" in n for n in comparison["notes"]
+    )
+    assert not any("counts as one host" in n for n in asked["notes"])
+    by_host = of(compared(mlperf, H200_51, B200_51, "--by", "host"), LLAMA.format("Offline"))
+    assert (by_host["hosts_baseline"], row["hosts_baseline"]) == (8, 7)
+    several = [
+        w for w in comparison["warnings"] if w.startswith("B200-SXM-180GB x8 is not one thing: its processor is")
+    ]
+    assert len(several) == 1 and " more" in several[0]
+
+
 def test_gptj_of_v40_is_not_held_against_v41(mlperf: Path) -> None:
     platform = "submitter=NVIDIA,platform=DGX-H100_H100-SXM-80GBx8_TRT"
     comparison = compared(mlperf, f"{platform},round=v4.0", f"{platform},round=v4.1")
@@ -319,7 +336,7 @@ def test_preview_another_count_and_unverified_results_are_said(mlperf: Path) -> 
 def test_rows_that_stand_in_two_imports_count_once(mlperf: Path, tmp_path: Path) -> None:
     for name in ("inference_v5.1_summary_results.json", "mlperf_inference_all_rounds.csv"):
         run(tmp_path, "import", "mlperf", str(MLPERF / name))
-    one, two = (of(compared(r, H200_51, B200_51), LLAMA.format("Offline")) for r in (mlperf, tmp_path))
+    one, two = (of(compared(r, H200_51, B200_51, "--by", "host"), LLAMA.format("Offline")) for r in (mlperf, tmp_path))
     assert two["ratio"] == pytest.approx(one["ratio"])
     assert (two["hosts_baseline"], two["hosts_candidate"]) == (one["hosts_baseline"], one["hosts_candidate"]) == (8, 9)
 
@@ -336,7 +353,7 @@ def test_spec_lists_and_reports(tmp_path: Path) -> None:
     assert "printed as 777" in " ".join(output.split()) and "770.2" in output
     run(tmp_path, "import", "spec", str(ROOT / "spec_cpu2017" / "intrate_epyc7713.csv"))
     milan, turin = "generation=*Milan*,chips=2", "generation=*Turin*,chips=2"
-    row = of(compared(tmp_path, milan, turin, "--only", "*/SPECrate2017_int/base_score"), "base_score")
+    row = of(compared(tmp_path, milan, turin, "--by", "host", "--only", "*/SPECrate2017_int/base_score"), "base_score")
     assert row["verdict"] == "better" and row["hosts_baseline"] > 100
     by_hand = _geometric(files[0], "Turin") / _geometric(files[0], "Milan")
     assert row["ratio"] == pytest.approx(by_hand, rel=0.02)  # hosts that are ambiguous are left out, repeats averaged
@@ -381,6 +398,11 @@ def test_cloud_types_are_machines(tmp_path: Path) -> None:
     assert of(per_core, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"] / 2)  # 8 cores against 16
     per_thread = compared(tmp_path, "server=m6i.4xlarge", "server=m7g.4xlarge", "--per", "thread")
     assert of(per_thread, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"])
+    pinned = run(tmp_path, "reference", "save", "m6i", "--from", "server=m6i.4xlarge")
+    assert "1 host (server=m6i.4xlarge); one machine says nothing of how others of its kind differ" in pinned
+    against = json.loads(run(tmp_path, "compare", "--reference", "m6i", "-c", "server=m7g.4xlarge", "--format", "json"))
+    assert of(against, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"])
+    assert of(against, "stress-ng div16 bogo_ops")["lo"] is None
     error = refused(tmp_path, "compare", "-b", "server=m6i.4xlarge", "-c", "server=m7g.4xlarge", "--per", "money")
     assert "does not say how much it has" in error
 
@@ -395,7 +417,9 @@ def test_training(tmp_path: Path) -> None:
         for name in ("A100-SXM", "H100-SXM")
     )
     eight = "division=closed,accelerators=8,accelerator=*{}-SXM*"
-    comparison = compared(tmp_path, eight.format("A100"), eight.format("H100"), "--only", "mlperf_training/bert/*")
+    comparison = compared(
+        tmp_path, eight.format("A100"), eight.format("H100"), "--by", "host", "--only", "mlperf_training/bert/*"
+    )
     row = of(comparison, "mlperf_training bert time_to_train")
     assert row["ratio"] == pytest.approx(np.exp(a100 - h100))
     assert (row["class"], row["unit"], row["better"]) == ("gpu-train", "s", "lower")

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from fleetmark.base.text import count
-from fleetmark.record import references
+from fleetmark.record import imports, references
 from fleetmark.record.compare import kinds_on_record
 from fleetmark.record.machines import machines
 from fleetmark.record.select import choose
@@ -21,9 +21,13 @@ def pin(root: Path, name: str, selector: str) -> str:
     """Save a reference; a line that says what it holds."""
     every = machines(root)
     chosen = choose(every, selector)
-    reference = references.save(root, name, side(root, selector, chosen), chosen, kinds_on_record(root, every, ()))
-    holds = f"{count(len(reference.side.benchmarks), 'benchmark')} of {count(reference.hosts, 'host')}"
-    return f"{reference.name}@{reference.version}: {holds} ({selector})"
+    publisher = imports.publisher(chosen)  # as in a comparison with the same machines
+    own = side(root, selector, chosen, by=publisher or "host")
+    reference = references.save(root, name, own, chosen, kinds_on_record(root, every, ()))
+    of = count(reference.hosts, "publisher") if publisher and len(chosen) > 1 else count(reference.hosts, "host")
+    holds = f"{count(len(reference.side.benchmarks), 'benchmark')} of {of} ({selector})"
+    alone = "; one machine says nothing of how others of its kind differ" if len(chosen) == 1 else ""
+    return f"{reference.name}@{reference.version}: {holds}{alone}"
 
 
 def show(root: Path, console: Console, as_json: bool) -> None:

@@ -194,8 +194,10 @@ def comparison(question: Question, form: str, console: Console, documents: Docum
     elif form == "table":
         for part in comparison_terminal.show(shown):
             Terminal().print(part)
+    elif form == "json":
+        typer.echo(flat.to_json(shown, answer.selectors))
     else:
-        typer.echo({"json": flat.to_json, "csv": flat.to_csv}[form](shown), nl=form == "json")
+        typer.echo(flat.to_csv(shown), nl=False)
     if form == "csv":  # which has no place for them
         for sentence in [*(f"warning: {w}" for w in shown.warnings), *shown.notes, *flat.footnotes(shown)]:
             typer.echo(f"fleetmark: {sentence}", err=True)

@@ -24,6 +24,10 @@ from parsers.published import Collector, Row, Table, figure, records, some, word
 
 TRAITS: tuple[str, ...] = ()
 MODEL: tuple[str, ...] = ("processor",)
+KIND: tuple[str, ...] = ("server", "processor", "accelerator")
+COUNTS: Mapping[str, str] = {"gpus": "accelerator"}
+UNIFORM: Mapping[str, str] = {"processor": "processor", "accelerator": "accelerator"}
+PUBLISHER = "vendor"
 WORKLOAD = "sparecores"
 _REQUIRED = ("vendor", "server", "cpu_model")
 _CUT = 120  # characters of a cell; a longer list of GPUs ends there

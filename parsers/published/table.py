@@ -20,6 +20,10 @@ from parsers.published import Collector, Records, Row, Table, figure, records, s
 
 TRAITS: tuple[str, ...] = ()  # its labels mean what those of the other kinds mean, and those of inventories
 MODEL: tuple[str, ...] = ()
+KIND: tuple[str, ...] = ()
+COUNTS: Mapping[str, str] = {}
+UNIFORM: Mapping[str, str] = {}
+PUBLISHER = ""
 REQUIRED = ("machine", "benchmark", "value", "unit")
 OPTIONAL = ("metric", "better", "class", "repeat", "workload", "standing")
 _MEANT = {"host": "machine", "campaign": "import"}  # words of a selector that are not labels
