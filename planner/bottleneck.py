@@ -71,7 +71,7 @@ class Profile:
         return len(self.machines) - len(self.resources)
 
     def rates_of(self, rates: Mapping[str, float] | None) -> Floats:
-        """``given`` in the profile's order; the machines' geometric mean where None. Raises FleetmarkError for a rate
+        """``rates`` in the profile's order; the machines' geometric mean where None. Raises FleetmarkError for a rate
         that is absent or not positive.
         """
         if rates is None:

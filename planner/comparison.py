@@ -14,7 +14,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import count, joined, message
 from fleetmark.base.words import word
-from planner.equivalence import Equivalence, Pairing, compare
+from planner.equivalence import Equivalence, Pairing, Repeats, compare
+from planner.ratio import adjusted
 
 CLASH = ("units clash", "directions clash")  # how the reason begins where figures cannot be compared at all
 APART = 4  # times one size another, from which on their figures are of different things (one in cache, say)
@@ -36,7 +37,8 @@ class Side:
     ``count``: how many values stand behind the means. ``values``: these, where they were asked for and are few, with
     their ``title`` and ``host`` (the place in ``means``), the ``part`` of which they are the values (a host as
     recorded, or a pair of hosts), the ``centre`` that each part belongs to, the ``rule`` of both, and the log of what
-    it is shared out ``per``. A mean is that of the logarithms of its centres.
+    it is shared out ``per``. A mean is that of the logarithms of its centres. ``repeats``: how well each of the
+    means is known by its own repeats.
     """
 
     title: str
@@ -49,6 +51,7 @@ class Side:
     limited: Container[str] = ()
     count: int = 0
     values: pd.DataFrame | None = None
+    repeats: Repeats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +92,14 @@ def compare_sides(
     mix: Mapping[str, float] | None = None,
     machines: pd.DataFrame | None = None,
     weights: Mapping[str, float] | None = None,
+    panel: Sequence[str] | None = None,
     pairing: Pairing = Pairing.APART,
 ) -> Comparison:
     """Every candidate against ``baseline``.
 
-    ``mix``: class, title or shell-style pattern of titles to its share of server-hours; ``machines`` as in
-    equivalence.compare; ``weights``: pinned weights of titles (a reference's), instead of clusters.
+    ``panel``: titles that headlines are over, instead of all that both sides have. ``mix``: class, title or
+    shell-style pattern of titles to its share of server-hours; ``machines`` as in equivalence.compare; ``weights``:
+    pinned weights of titles (a reference's), instead of clusters.
 
     Raises FleetmarkError for a mix that names nothing or does not sum to 1, and where the sides share nothing.
     """
@@ -104,7 +109,7 @@ def compare_sides(
     benchmarks = benchmarks[~benchmarks.index.duplicated()].sort_index()
     benchmarks["standing"] = standings
     shares = _shares(mix, benchmarks, baseline, candidates) if mix else None
-    results = [_candidate(baseline, c, benchmarks, per, shares, machines, weights, pairing) for c in candidates]
+    results = [_candidate(baseline, c, benchmarks, per, shares, machines, weights, panel, pairing) for c in candidates]
     if not any(e.each for c in results for e in c.classes.values()):
         raise FleetmarkError(_nothing_shared(baseline, candidates, per, results))
     warnings = [w for c in candidates for w in _warnings(baseline, c, pairing)]
@@ -128,6 +133,7 @@ def _candidate(
     shares: Mapping[str, float] | None,
     machines: pd.DataFrame | None,
     weights: Mapping[str, float] | None,
+    panel: Sequence[str] | None,
     pairing: Pairing,
 ) -> Candidate:
     excluded = _clashes(a, b)
@@ -145,7 +151,7 @@ def _candidate(
     means_a, means_b = (
         (s.means if s.shared is None else s.shared).drop(columns=list(excluded), errors="ignore") for s in (a, b)
     )
-    classes = {}
+    classes, repeats = {}, (a.repeats, b.repeats)
     for name in sorted(benchmarks["class"].unique()):
         titles = benchmarks.index[benchmarks["class"] == name]
         x, y = (side[[t for t in titles if t in side]] for side in (means_a, means_b))
@@ -153,12 +159,24 @@ def _candidate(
             continue
         pinned = {t: w for t, w in (weights or {}).items() if t in titles} or None
         of_class = None if machines is None else machines.reindex(columns=[t for t in titles if t in machines])
-        classes[name] = compare(x, y, weights=pinned, machines=of_class, pairing=pairing)
+        named = None if panel is None else [t for t in panel if t in titles]
+        classes[name] = compare(x, y, weights=pinned, panel=named, machines=of_class, pairing=pairing, repeats=repeats)
     if shares:
-        classes[WORK_MIX] = compare(means_a, means_b, mix=shares, pairing=pairing)
+        classes[WORK_MIX] = compare(means_a, means_b, mix=shares, pairing=pairing, repeats=repeats)
+    classes = _adjusted(classes)
     explained = {name: replace(e, left_out=_explained(e.left_out, benchmarks, a, b)) for name, e in classes.items()}
     standing = pd.concat([s.benchmarks["standing"] for s in (a, b)]).groupby(level=0).agg(_words)
     return Candidate(b.title, explained, excluded, {str(t): str(s) for t, s in standing.items()})
+
+
+def _adjusted(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
+    """The same with each benchmark's p as it counts among those of all classes: many tests find many differences."""
+    ps = {title: r.p for e in classes.values() for title, r in e.each.items() if r.p is not None}
+    among = dict(zip(ps, adjusted(list(ps.values())), strict=True))
+    return {
+        name: replace(e, each={title: replace(r, p_adjusted=among.get(title)) for title, r in e.each.items()})
+        for name, e in classes.items()
+    }
 
 
 def _words(standings: pd.Series) -> str:

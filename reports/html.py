@@ -16,6 +16,7 @@ from reports.campaign.figures import figures
 from reports.campaign.problems import WORST_FIRST, resume_command
 from reports.campaign.telemetry import meanwhile
 from reports.campaign.view import by_metric, footnotes, headlines, legend, meaning
+from reports.comparison.method import method
 from reports.comparison.page import Face, faces
 from reports.hosts.columns import side_by_side
 from reports.kit import charts
@@ -27,7 +28,7 @@ LISTED = 400  # runs that did not pass and are listed one by one
 
 
 def render(report: Report, *, templates: Path | None = None, medium: Medium = "screen") -> str:
-    """The page: nothing is fetched; the caller writes it where it shall be, in UTF-8.
+    """The page: nothing is fetched; the caller writes it, in UTF-8.
 
     ``templates``: a user's folder that is searched first. It may hold ``logo.svg``, ``colours.css`` (behind all other
     styles), ``extra.html.j2`` (further sections), and any template of ours, replaced or extended
@@ -46,7 +47,7 @@ def _context(report: Report, medium: Medium) -> dict[str, Any]:
     hosts = Embedded("", {}, False, 0) if per_host or medium == "paper" else embedded(view)
     failed = page_tables.failed(view.results)
     seen = faces(report, all_sides=medium == "screen") if report.comparison else []
-    found: dict[str, Any] = {
+    context: dict[str, Any] = {
         "report": report,
         "view": view,
         "campaign": report.campaign,
@@ -73,8 +74,11 @@ def _context(report: Report, medium: Medium) -> dict[str, Any]:
         "generation_sizes": Counter(h.generation or "" for h in view.hosts),
         "faces": seen,
     }
-    found |= _of_campaign(report) if report.comparison is None else {"title": seen[0].question, "face": seen[0]}
-    return found | {"sections": _sections(found, seen[0] if seen else None)}
+    if report.comparison is None:
+        context |= _of_campaign(report)
+    else:
+        context |= {"title": seen[0].question, "face": seen[0], "method": method(report.comparison)}
+    return context | {"sections": _sections(context, seen[0] if seen else None)}
 
 
 def _of_campaign(report: Report) -> dict[str, Any]:
@@ -88,7 +92,7 @@ def _of_campaign(report: Report) -> dict[str, Any]:
         "counts": [(str(s), counts[s]) for s in (Status.PASSED, *WORST_FIRST)],
         "resume": resume_command(view.results),
         "legend": legend({*headlines(view.merged)["interval"], *headlines(of)["interval"]}),
-        "headlines": [page_tables.lines(view, *found) for found in by_metric(headlines(of))],
+        "headlines": [page_tables.lines(view, *metric) for metric in by_metric(headlines(of))],
         "across": page_tables.across(view),
         "down": page_tables.down(view),
     }
@@ -97,13 +101,13 @@ def _of_campaign(report: Report) -> dict[str, Any]:
 def _title(report: Report) -> Message:
     hosts = report.view.hosts
     who = fmt.clean(hosts[0].name) if len(hosts) == 1 else count(len(hosts), "host")
-    # A suite of the user's own goes by its file.
+    # A suite of the user's own is named after its file.
     return message("{who}, {suite} suite", who=who, suite=fmt.clean(Path(report.campaign.suite).stem))
 
 
-def _sections(found: dict[str, Any], face: Face | None) -> list[Section]:
+def _sections(context: dict[str, Any], face: Face | None) -> list[Section]:
     """The sections that the page has, in order, for its contents."""
-    charted = face is None or any(found["charts"].values()) or found["meanwhile"] or found["matrix_left_out"]
+    charted = face is None or any(context["charts"].values()) or context["meanwhile"] or context["matrix_left_out"]
     parts: list[tuple[bool, str, str]] = [
         (face is None, "state", message("How it went")),
         (face is None, "headlines", message("Headlines")),
@@ -114,9 +118,9 @@ def _sections(found: dict[str, Any], face: Face | None) -> list[Section]:
         (True, "metrics", message("All metrics")),
         (True, "hosts", message("Hosts")),
         (face is not None, "excluded", message("Exclusions")),
-        (bool(found["failed_runs"] or (face and found["problems"])), "failed", message("Not passed")),
+        (bool(context["failed_runs"] or (face and context["problems"])), "failed", message("Not passed")),
         (face is not None, "method", message("Method")),
         (True, "provenance", message("Provenance")),
     ]
     classes = tuple(Section(t.anchor, fmt.clean(t.name)) for t in face.tables) if face else ()
-    return [Section(id_, title, classes if id_ == "ratios" else ()) for there, id_, title in parts if there]
+    return [Section(id_, title, classes if id_ == "ratios" else ()) for shown, id_, title in parts if shown]

@@ -38,9 +38,9 @@ def _written(lines: Iterable[str]) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 
 
-def _comparison(found: Comparison, rows: Sequence[of.RatioRow], _: Language) -> Iterator[str]:
-    yield from (f"**{_line(_(of.question(found)))}**", "")
-    for warning in found.warnings:
+def _comparison(comparison: Comparison, rows: Sequence[of.RatioRow], _: Language) -> Iterator[str]:
+    yield from (f"**{_line(_(of.question(comparison)))}**", "")
+    for warning in comparison.warnings:
         yield from (f"> **{_('Warning:')}** {_text(_(warning))}", "")
     heads = [_("benchmark"), _("baseline"), _("candidate"), _("ratio"), "±", "p", "n", _("verdict")]
     for row in rows:
@@ -55,9 +55,9 @@ def _comparison(found: Comparison, rows: Sequence[of.RatioRow], _: Language) -> 
                 yield from _head(heads, "lrrrrrrl")
             continue
         values = [of.value(v, row.unit) for v in (row.baseline_value, row.candidate_value)]
-        numbers = [of.figure(row.ratio), of.plus_minus(row), of.p_value(row), of.hosts(found, row)]
+        numbers = [of.figure(row.ratio), of.plus_minus(row), of.p_value(row), of.hosts(comparison, row)]
         yield _row([_(of.named(row.benchmark, row)), *values, *numbers, _(word(row.verdict) or row.note)])
-    notes = [*found.notes, *of.footnotes(found), *of.how_to_read(found)]
+    notes = [*comparison.notes, *of.footnotes(comparison), *of.how_to_read(comparison)]
     yield from ("", *(f"- {_text(_(note))}" for note in notes), "")
 
 
@@ -76,7 +76,7 @@ def _campaign(report: Report, _: Language) -> Iterator[str]:
     state = [
         _("{n} {status}", n=f"{counts[s]:,}", status=_(word(s)))
         for s in counts
-        if counts[s] or s not in WORST_FIRST  # what passed is said even where nothing did
+        if counts[s] or s not in WORST_FIRST  # the count of passed runs is given even where it is 0
     ]
     runs, hosts = _(count(total, "run")), _(count(len(view.hosts), "host"))
     yield _line(_("{runs} on {hosts}: {state}", runs=runs, hosts=hosts, state=", ".join(state)))
@@ -127,9 +127,9 @@ def _problems(problems: Sequence[Problem], _: Language) -> Iterator[str]:
 
 
 def _provenance(report: Report, _: Language) -> Iterator[str]:
-    made = report.campaign
-    yield from ("", f"## {_('Provenance')}", "", f"- {_('Run it again')}: {_code(shlex.join(made.command))}")
-    yield f"- Fleetmark {_text(made.fleetmark_version)}, {fmt.moment(made.created)}"
+    campaign = report.campaign
+    yield from ("", f"## {_('Provenance')}", "", f"- {_('Run it again')}: {_code(shlex.join(campaign.command))}")
+    yield f"- Fleetmark {_text(campaign.fleetmark_version)}, {fmt.moment(campaign.created)}"
     for c in report.campaigns:
         about = [
             fmt.moment(c.created),
@@ -137,7 +137,7 @@ def _provenance(report: Report, _: Language) -> Iterator[str]:
             *(f"{tool} {version}" for tool, version in sorted(c.tool_versions.items())),
         ]
         yield f"- {_('Campaign')} {_code(c.id)}: {_text(joined(about))}"
-        if c is not made:
+        if c is not campaign:
             yield f"  - {_code(shlex.join(c.command))}"
         yield from (f"  - {_text(_(note))}" for note in c.notes)
         yield from (f"  - SHA-256 {_code(digest)}: {_text(file)}" for file, digest in c.hashes.items())

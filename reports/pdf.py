@@ -27,12 +27,12 @@ def render(report: Report, *, templates: Path | None = None) -> bytes:
 
 
 def of_html(page: str) -> bytes:
-    """A page of ours as a PDF file; whatever it refers to but ``data:`` is left out."""
+    """A page of ours as a PDF file; everything it refers to except ``data:`` is left out."""
     weasyprint = _weasyprint()
     fetcher = weasyprint.urls.URLFetcher(allowed_protocols=("data",))
     drawn = _in_points(page).replace('font-family="system-ui, sans-serif"', f'font-family="{_FONTS}"')
-    made: bytes = weasyprint.HTML(string=drawn, url_fetcher=fetcher).write_pdf(pdf_identifier=True)
-    return made
+    document: bytes = weasyprint.HTML(string=drawn, url_fetcher=fetcher).write_pdf(pdf_identifier=True)
+    return document
 
 
 def _weasyprint() -> Any:

@@ -1,4 +1,4 @@
-"""Tabs of prose and lists that workbooks of results have: what it is and from where, what did not pass, facts."""
+"""Tabs of prose and lists that workbooks of results have: contents and provenance, what did not pass, facts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def command(words: Sequence[str]) -> str:
 
 
 class Prose:
-    """A sheet that is read from top to bottom: headings, sentences, and pairs of a name and what it is."""
+    """A sheet that is read from top to bottom: headings, sentences, and pairs of a name and its text."""
 
     def __init__(self, sheet: Sheet, row: int) -> None:
         self.sheet, self.row = sheet, row
@@ -64,12 +64,12 @@ class Prose:
 
 
 def provenance(prose: Prose, report: Report) -> None:
-    """Commands, versions and hashes: what it takes to make the same again."""
+    """Commands, versions and hashes: what is needed to reproduce the results."""
     if report.comparison is not None:
         prose.heading(message("Provenance"))
         prose.pair(message("Make this report again"), command(report.campaign.command), "code")
-        made = f"{fmt.moment(report.campaign.created)}, Fleetmark {report.campaign.fleetmark_version}"
-        prose.pair(message("Made"), made)
+        stamp = f"{fmt.moment(report.campaign.created)}, Fleetmark {report.campaign.fleetmark_version}"
+        prose.pair(message("Made"), stamp)
         prose.pair(message("Results in"), str(report.campaign.path), "code")
     for campaign in report.campaigns:
         _campaign(prose, campaign)

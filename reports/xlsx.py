@@ -8,25 +8,24 @@ from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
-from planner.equivalence import LEAST_COVERED
 from planner.estimate import CONFIDENCE
 from planner.ratio import SAME, Ratio
 from reports import sheets
 from reports.campaign import xlsx as campaign_xlsx
+from reports.comparison.method import DEGREES, method
 from reports.comparison.model import footnotes, question
 from reports.comparison.xlsx import classes as class_tabs
 from reports.comparison.xlsx import hosts as host_tabs
 from reports.comparison.xlsx import ratios
 from reports.comparison.xlsx.classes import ClassRow
 from reports.comparison.xlsx.grid import FIRST_ROW, grid
-from reports.comparison.xlsx.method import method
 from reports.comparison.xlsx.sources import LIVE, sources
 from reports.kit.workbook import COLOURS, GRID, PERCENT, RATIO, Book, Head, Sheet, cell, form_for, literal
 from reports.report import Report
 from reports.sheets import Prose
 
 # Columns of the tab Benchmarks.
-_BEFORE = ("candidate", "class", "benchmark", "unit", "direction", "baseline", "other", *ratios.KEYS)
+_BEFORE = ("candidate", "class", "benchmark", "unit", "direction", "baseline", "other", *ratios.KEYS, "p_adjusted")
 _AT = {name: n for n, name in enumerate((*_BEFORE, "standing", "note", *ratios.WORKINGS))}
 _INPUTS = 4  # the tab Conversion's row of the first input
 
@@ -46,9 +45,9 @@ def render(report: Report) -> bytes:
 class _Workbook:
     """A comparison's tabs, in the order in which they stand."""
 
-    def __init__(self, report: Report, found: Comparison, book: Book) -> None:
-        self.report, self.found, self.book = report, found, book
-        self.grid = grid(found, report.sides)
+    def __init__(self, report: Report, comparison: Comparison, book: Book) -> None:
+        self.report, self.comparison, self.book = report, comparison, book
+        self.grid = grid(comparison, report.sides)
         self.sources = sources(report, self.grid.titles)
         self.readme = book.sheet(message("Readme"), "#1F3A5F")
         self.conversion = book.sheet(message("Conversion"), COLOURS[0])
@@ -63,9 +62,7 @@ class _Workbook:
         self.facts = book.sheet(message("Facts"), COLOURS[5])
         self._hosts()
         self._benchmarks()
-        lines = class_tabs.write(
-            self.grid, self.weights, self.scores, self.logs, self.classes, self.benchmarks, _AT["delta"]
-        )
+        lines = class_tabs.write(self.grid, self.weights, self.scores, self.logs, self.classes)
         self._classes(lines)
         self._conversion(lines)
         self._lists()
@@ -77,7 +74,7 @@ class _Workbook:
         live = self.sources.listed and not self.sources.rows.empty
         if live:
             self.raw.top(message("Measurements behind the means"), _RAW)
-            host_tabs.raw(self.raw, self.sources, self.found.per)
+            host_tabs.raw(self.raw, self.sources, self.comparison.per)
         else:
             self.raw.top(message("Measurements behind the means"), self._no_raw())
         self.logs.top(message("Logarithms of the hosts' figures, higher is better"), _LOGS if live else _LOGS_AS_VALUES)
@@ -96,33 +93,34 @@ class _Workbook:
         )
 
     def _benchmarks(self) -> None:
-        found, sheet, at = self.found, self.benchmarks, _AT
+        comparison, sheet, at = self.comparison, self.benchmarks, _AT
         sheet.top(
             message("Benchmarks, each for itself"),
             message(
                 "A ratio above 1: the candidate is better. Means are of whole servers, ratios per {per}.",
-                per=word(found.per),
+                per=word(comparison.per),
             ),
         )
-        heads = ratios.heads(found.baseline) | {
+        heads = ratios.heads(comparison.baseline) | {
             "candidate": Head(message("candidate")),
             "class": Head(message("class"), "", 14),
             "benchmark": Head(message("benchmark")),
             "unit": Head(message("unit"), "", 9),
             "direction": Head(message("direction"), "", 10),
-            "baseline": Head(message("baseline"), found.baseline, 16),
+            "baseline": Head(message("baseline"), comparison.baseline, 16),
             "other": Head(message("candidate"), message("geometric mean"), 16),
+            "p_adjusted": Head(message("p among all"), message("Benjamini-Hochberg, a value"), 12),
             "standing": Head(message("standing"), "", 12),
             "note": Head(message("note"), "", 44),
         }
         row = FIRST_ROW
-        for candidate in found.candidates:
+        for candidate in comparison.candidates:
             first = row
             each = {t: r for e in candidate.classes.values() for t, r in e.each.items()}
             left_out = {t: w for e in candidate.classes.values() for t, w in e.left_out.items()}
             left_out |= dict(candidate.excluded)
             for title in self.grid.titles:
-                about = found.benchmarks.loc[title]
+                about = comparison.benchmarks.loc[title]
                 sheet.text(row, at["candidate"], candidate.title)
                 sheet.text(row, at["class"], about["class"])
                 sheet.text(row, at["benchmark"], title, "strong")
@@ -143,28 +141,28 @@ class _Workbook:
 
     def _means(self, row: int, title: str, candidate: str) -> None:
         """Both sides' geometric means: formulas, unless the hosts' logs are shared out over something."""
-        about = self.found.benchmarks.loc[title]
-        sides = ((self.found.baseline, _AT["baseline"]), (candidate, _AT["other"]))
-        known = {side: self.found.figures[side].get(title) for side, _ in sides}
+        about = self.comparison.benchmarks.loc[title]
+        sides = ((self.comparison.baseline, _AT["baseline"]), (candidate, _AT["other"]))
+        known = {side: self.comparison.figures[side].get(title) for side, _ in sides}
         form = form_for([v for v in known.values() if v is not None], str(about["unit"]))
         sign = "-" if about["better"] == Better.LOWER else ""
         for side, column in sides:
             value = known[side]
-            if value is None or self.found.per != "server" or self.grid.frames[side][title].isna().all():
+            if value is None or self.comparison.per != "server" or self.grid.frames[side][title].isna().all():
                 self.benchmarks.number(row, column, value, form, "value")
             else:
                 hosts = self.grid.hosts(self.logs, self.grid.row(title), side)
                 self.benchmarks.formula(row, column, f"=EXP({sign}AVERAGE({hosts}))", value, form)
 
     def _ratio(self, row: int, title: str, candidate: str, each: Mapping[str, Ratio]) -> None:
-        pairing, place = self.found.pairing, self.grid.row(title)
-        sides = (self.found.baseline, candidate)
+        pairing, place = self.comparison.pairing, self.grid.row(title)
+        sides = (self.comparison.baseline, candidate)
         a, b = (self.grid.hosts(self.logs, place, side) for side in sides)
         x, y = (self.grid.frames[side][title].to_numpy(float) for side in sides)
-        values = ratios.worked_out(x, y, pairing, each[title])
+        values = ratios.worked_out(x, y, pairing, ratios.over_hosts(each[title]))
         ratios.write(self.benchmarks, row, _AT, ratios.of_hosts(a, b, pairing), values)
 
-    # ------------------------------------------------------------ what it comes to
+    # ------------------------------------------------------------ results
 
     def _classes(self, lines: Sequence[ClassRow]) -> None:
         at = class_tabs.AT
@@ -190,12 +188,12 @@ class _Workbook:
     def _conversion(self, lines: Sequence[ClassRow]) -> None:
         sheet, at = self.conversion, class_tabs.AT
         sheet.top(
-            question(self.found), message("Everything here follows from the other tabs and from the yellow cells.")
+            question(self.comparison), message("Everything here follows from the other tabs and from the yellow cells.")
         )
         head = self._inputs() + 3
         names = list(dict.fromkeys(class_tabs.title(line) for line in lines))
-        candidates = [c.title for c in self.found.candidates]
-        replaced = self.found.per == "server"
+        candidates = [c.title for c in self.comparison.candidates]
+        replaced = self.comparison.per == "server"
         per = 5 if replaced else 4
         heads = [Head(message("class"), "", 40)]
         for k, candidate in enumerate(candidates):
@@ -237,9 +235,8 @@ class _Workbook:
         inputs = [
             (message("confidence of intervals"), CONFIDENCE, PERCENT, ratios.CONFIDENCE_NAME, 0.5, 0.999),
             (message("no difference worth having: within"), SAME, PERCENT, ratios.SAME_NAME, 0, 0.5),
-            (message("least weight covered for a headline"), LEAST_COVERED, PERCENT, class_tabs.LEAST_NAME, 0, 1),
         ]
-        if self.found.per == "server":
+        if self.comparison.per == "server":
             inputs.append((message("baseline servers to replace"), 100.0, "#,##0", "servers_replaced", 0, 1e9))
         sheet.text(_INPUTS - 1, 0, message("Inputs"), "heading")
         for n, (text, value, form, name, lo, hi) in enumerate(inputs, _INPUTS):
@@ -274,35 +271,35 @@ class _Workbook:
         sheets.facts(self.facts, self.report, FIRST_ROW - 1)
 
     def _readme(self, lines: Sequence[ClassRow]) -> None:
-        prose = Prose(self.readme, self.readme.top(question(self.found)) - 1)
+        prose = Prose(self.readme, self.readme.top(question(self.comparison)) - 1)
         prose.heading(message("Answer"))
         for line in lines:
             self._answer(prose, line)
-        if self.found.warnings:
+        if self.comparison.warnings:
             prose.heading(message("Warnings"))
-            prose.sentences(self.found.warnings, "worse")
+            prose.sentences(self.comparison.warnings, "worse")
         prose.heading(message("How to work with it"))
         prose.sentences(_HOW if self.sources.listed else [_HOW[0], *_HOW[2:]])
         prose.tabs({sheet.name: text for sheet, text in self._tabs()})
         prose.heading(message("Method"))
-        for name, text in method(self.found):
+        for name, text in (*method(self.comparison), DEGREES):
             prose.pair(name, text)
-        prose.sentences(footnotes(self.found), "note")
+        prose.sentences(footnotes(self.comparison), "note")
         sheets.provenance(prose, self.report)
 
     def _answer(self, prose: Prose, line: ClassRow) -> None:
         """One candidate and class in a sentence whose numbers are live."""
         own = {name: self.classes.at(line.row, at) for name, at in class_tabs.AT.items()}
         words, ratio = self.book.words, line.ratio
-        begin, end = words(class_tabs.title(line)) + ": ", f" × {words(self.found.baseline)}"
+        begin, end = words(class_tabs.title(line)) + ": ", f" × {words(self.comparison.baseline)}"
         if ratio is None:
             value = begin + words(class_tabs.why(line))
         else:
             interval = f" ({ratio.lo:,.3f} – {ratio.hi:,.3f})" if ratio.interval else ""
             value = f"{begin}{ratio.value:,.3f}{end}{interval}, {words(word(ratio.verdict))}"
         ends = f'" ("&FIXED({own["lo"]},3)&" – "&FIXED({own["hi"]},3)&")"'
-        there = f'FIXED({own["ratio"]},3)&{literal(end)}&IF({own["lo"]}="","",{ends})&", "&{own["verdict"]}'
-        formula = f'={literal(begin)}&IF({own["ratio"]}="",{own["note"]},{there})'
+        live = f'FIXED({own["ratio"]},3)&{literal(end)}&IF({own["lo"]}="","",{ends})&", "&{own["verdict"]}'
+        formula = f'={literal(begin)}&IF({own["ratio"]}="",{own["note"]},{live})'
         self.readme.text(prose.row, 0, line.candidate.title, "strong")
         self.readme.formula(prose.row, 1, formula, value, role="word")
         prose.row += 1

@@ -18,5 +18,5 @@ def rows(tool: str) -> list[Any]:
     if not manifest.exists():
         reason = f"corpus absent: no {manifest} (set FLEETMARK_CORPUS)"
         return [pytest.param(Path(), {}, marks=pytest.mark.skip(reason=reason), id="no-corpus")]
-    found = [json.loads(line) for line in manifest.read_text().splitlines()]
-    return [pytest.param(ROOT / r["file"], r, id=r["file"]) for r in found if r["tool"] == tool]
+    entries = [json.loads(line) for line in manifest.read_text().splitlines()]
+    return [pytest.param(ROOT / r["file"], r, id=r["file"]) for r in entries if r["tool"] == tool]

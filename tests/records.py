@@ -1,4 +1,4 @@
-"""Campaigns on record without running any: hosts with labels and facts, and what they are said to have measured."""
+"""Campaigns on record without running any: hosts with labels and facts, and their measurements."""
 
 from __future__ import annotations
 
@@ -51,9 +51,7 @@ def record(
 
     ``site`` ends every address; ``ids``: host to machine ID.
     """
-    listed = [
-        {"name": h, "address": h + site, "generation": given.get("gen"), "labels": given} for h, given in hosts.items()
-    ]
+    listed = [{"name": h, "address": h + site, "generation": own.get("gen"), "labels": own} for h, own in hosts.items()]
     about = {
         "hosts": listed,
         "suite": "x",

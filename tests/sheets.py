@@ -1,4 +1,4 @@
-"""Workbooks as LibreOffice sees them: recalculated, whatever values they came with, and read back cell by cell."""
+"""Workbooks as LibreOffice sees them: recalculated, stored values ignored, and read back cell by cell."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ _ALWAYS = """<?xml version="1.0" encoding="UTF-8"?>
 
 def needs_libreoffice() -> str:
     """LibreOffice's program; the test is skipped where there is none."""
-    found = shutil.which("soffice") or shutil.which("libreoffice")
-    if not found:
+    program = shutil.which("soffice") or shutil.which("libreoffice")
+    if not program:
         pytest.skip("needs LibreOffice: apt install libreoffice-calc")
-    return found
+    return program
 
 
 def recalculated(books: Sequence[bytes]) -> list[Cells]:
-    """What LibreOffice makes of every cell of ``books``, all formulas worked out anew; empty cells are absent."""
-    return [values(made) for made in converted(books, "xlsx")]
+    """Every cell of ``books`` after LibreOffice recalculated all formulas; empty cells are absent."""
+    return [values(book) for book in converted(books, "xlsx")]
 
 
 def converted(books: Sequence[bytes], kind: str) -> list[bytes]:
-    """``books`` as LibreOffice writes them (``xlsx``, ``pdf``), all formulas worked out anew; one start for all."""
+    """``books`` as LibreOffice writes them (``xlsx``, ``pdf``), all formulas recalculated; one start for all."""
     program = needs_libreoffice()
     with tempfile.TemporaryDirectory() as folder:
         home, out = Path(folder, "profile"), Path(folder, "out")
@@ -48,7 +48,7 @@ def converted(books: Sequence[bytes], kind: str) -> list[bytes]:
         files = [Path(folder, f"book{n}.xlsx") for n in range(len(books))]
         for file, data in zip(files, books, strict=True):
             file.write_bytes(data)
-        told = subprocess.run(
+        process = subprocess.run(
             [
                 program,
                 f"-env:UserInstallation={home.as_uri()}",
@@ -64,9 +64,9 @@ def converted(books: Sequence[bytes], kind: str) -> list[bytes]:
             timeout=300,
             check=False,
         )
-        made = [out / f"{file.stem}.{kind}" for file in files]
-        assert all(m.exists() for m in made), f"LibreOffice made no {kind}: {told.stdout} {told.stderr}"
-        return [m.read_bytes() for m in made]
+        outputs = [out / f"{file.stem}.{kind}" for file in files]
+        assert all(m.exists() for m in outputs), f"LibreOffice made no {kind}: {process.stdout} {process.stderr}"
+        return [m.read_bytes() for m in outputs]
 
 
 def values(book: bytes) -> Cells:
@@ -79,7 +79,7 @@ def formulas(book: bytes) -> Cells:
     return _cells(book, data_only=False)
 
 
-@lru_cache(maxsize=64)  # reading takes longer than most of what is asked of it
+@lru_cache(maxsize=64)  # reading takes longer than most checks on it
 def _cells(book: bytes, *, data_only: bool) -> Cells:
     read = openpyxl.load_workbook(io.BytesIO(book), data_only=data_only)
     return {

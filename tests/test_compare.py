@@ -115,8 +115,9 @@ def test_per_money_names_the_currency(tmp_path: Path) -> None:
 def test_a_work_mix_has_both_headlines(root: Path) -> None:
     rows = compared(root, "--baseline", "gen=old", "--candidate", "gen=new", "--mix", "mem-bw=0.5,disk=0.5")
     row = of(rows, "work mix")
-    assert float(row["ratio"]) == pytest.approx(math.sqrt(2.4 * 1.5), rel=0.02)
-    assert "equal work 1.8" in row["note"]  # 2 / (1/2.4 + 1/1.5) = 1.846
+    assert float(row["ratio"]) == float(row["work"]) == pytest.approx(2 / (1 / 2.4 + 1 / 1.5), rel=0.02)
+    assert float(row["geometric"]) == pytest.approx(math.sqrt(2.4 * 1.5), rel=0.02)
+    assert "for equal work; geometric mean 1.89" in row["note"]
     assert "MIX-SENSITIVE" not in row["note"]
 
 
@@ -195,10 +196,11 @@ def test_pairs_count_within_a_side_only(tmp_path: Path) -> None:
     assert (row["hosts_baseline"], row["hosts_candidate"]) == ("3", "3")
 
 
-def test_one_host_a_side_makes_no_claim(root: Path) -> None:
+def test_one_host_a_side_speaks_of_these_machines_alone(root: Path) -> None:
     row = of(compared(root, "--baseline", "host=a0", "--candidate", "host=b0"), "disk")
-    assert (row["lo"], row["hi"], row["verdict"]) == ("", "", "cannot tell")
-    assert "within-host only" in row["note"]
+    assert float(row["lo"]) < float(row["ratio"]) < float(row["hi"])
+    assert (row["interval_of"], row["verdict"], row["p"]) == ("repeats", "cannot tell", "")
+    assert "these machines, not their kinds" in row["note"]
 
 
 def test_the_columns_are_explained_where_there_is_no_page_on_the_method(root: Path) -> None:

@@ -354,21 +354,21 @@ def profiled(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_worth_foretold_by_a_profile(tmp_path: Path, profiled: Path) -> None:
+def test_a_worth_predicted_by_a_profile(tmp_path: Path, profiled: Path) -> None:
     run(profiled, *FIT, "--save", "web")
-    foretold = "{profile: {name: web, select: gen=turin}}"
-    against = foretold.replace("gen=turin", "gen=turin, baseline: gen=icelake")
+    predicted = "{profile: {name: web, select: gen=turin}}"
+    against = predicted.replace("gen=turin", "gen=turin, baseline: gen=icelake")
     ratio = read(tmp_path, changed("web: 1.83", f"web: {against}"), profiled).skus["genoa"].worth["web"]
     truth = truth_of(profiled, "icelake") / truth_of(profiled, "turin")
     assert ratio.value == pytest.approx(truth, rel=0.05)
     assert ratio.se > 0
     text = SMALL.replace("icelake servers", "GB/s").replace("{web: 1}", "{web: 10}")
-    faults = refused(tmp_path, changed("web: 1.83", f"web: {foretold}", text), profiled)
+    faults = refused(tmp_path, changed("web: 1.83", f"web: {predicted}", text), profiled)
     assert "profile web is in 1/s, the demand is in GB/s" in faults[0]
     text = SMALL.replace("icelake servers", "requests/min").replace("{web: 1}", "{web: 10}")
-    rate = read(tmp_path, changed("web: 1.83", f"web: {foretold}", text), profiled).skus["genoa"].worth["web"]
+    rate = read(tmp_path, changed("web: 1.83", f"web: {predicted}", text), profiled).skus["genoa"].worth["web"]
     assert rate.value == pytest.approx(60 / truth_of(profiled, "turin"), rel=0.05)
-    missing = foretold.replace("name: web", "name: wbe")
+    missing = predicted.replace("name: web", "name: wbe")
     assert "skus.genoa.worth.web: " in refused(tmp_path, changed("web: 1.83", f"web: {missing}"), profiled)[0]
 
 

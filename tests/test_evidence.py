@@ -1,4 +1,4 @@
-"""What stands behind a report: campaigns as tables, side by side; older files, damaged ones, telemetry, large ones."""
+"""The evidence of a report: campaigns as tables, side by side; older files, damaged ones, telemetry, large ones."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def campaign(root: Path, name: str = "c1", benches: tuple[Bench, ...] = (TRIAD, 
     return record(root, name, HOSTS, measured)
 
 
-def compared(root: Path, **asked: Any) -> comparing.Answer:
-    options: dict[str, Any] = {"baseline": "gen=old"} | asked
+def compared(root: Path, **changes: Any) -> comparing.Answer:
+    options: dict[str, Any] = {"baseline": "gen=old"} | changes
     return comparing.compare(comparing.Question(root, candidates=["gen=new"], **options))
 
 
-def gathered(root: Path, **asked: Any) -> tuple[Results, tuple[Results, ...]]:
-    return evidence.gather(root, compared(root, **asked), ["fleetmark", "compare"], WHEN)
+def gathered(root: Path, **changes: Any) -> tuple[Results, tuple[Results, ...]]:
+    return evidence.gather(root, compared(root, **changes), ["fleetmark", "compare"], WHEN)
 
 
 def rewritten(archive: Archive, change: Any) -> None:
@@ -74,37 +74,37 @@ def ran(archive: Archive, outcomes: list[Mapping[str, Any]]) -> None:
 
 def test_sides_are_generations_and_the_baseline_stands_first(tmp_path: Path) -> None:
     campaign(tmp_path)
-    found = compared(tmp_path)
-    whole, parts = evidence.gather(tmp_path, found, ["fleetmark", "compare"], WHEN)
-    assert {h.name: h.generation for h in whole.hosts} == {
+    answer = compared(tmp_path)
+    together, parts = evidence.gather(tmp_path, answer, ["fleetmark", "compare"], WHEN)
+    assert {h.name: h.generation for h in together.hosts} == {
         "a1": "old",
         "a2": "old",
         "b1": "new",
         "b2": "new",
     }
-    made = report.of_comparison(found, whole, parts)
-    assert made.view.generations == ("old", "new")
-    assert made.date == WHEN
-    values = made.view.generational.set_index(["metric", "generation"])["value"]
+    document = report.of_comparison(answer, together, parts)
+    assert document.view.generations == ("old", "new")
+    assert document.date == WHEN
+    values = document.view.generational.set_index(["metric", "generation"])["value"]
     assert values["triad", "new"] == pytest.approx(1e9 * (2.0 * 2.02) ** 0.5 * (1.01 * 1.02) ** (1 / 3))
 
 
 def test_a_host_before_and_after_is_two(tmp_path: Path) -> None:
     campaign(tmp_path, "before"), campaign(tmp_path, "after")
-    asked = comparing.compare(comparing.Question(tmp_path, "campaign=before", ["campaign=after"], paired=True))
-    whole, parts = evidence.gather(tmp_path, asked, [], WHEN)
-    assert sorted(h.name for h in whole.hosts)[:2] == ["a1 (after)", "a1 (before)"]
-    assert set(whole.measurements["host"]) == {h.name for h in whole.hosts}
-    assert len(whole.measurements) == sum(len(p.measurements) for p in parts) == 48
+    answer = comparing.compare(comparing.Question(tmp_path, "campaign=before", ["campaign=after"], paired=True))
+    together, parts = evidence.gather(tmp_path, answer, [], WHEN)
+    assert sorted(h.name for h in together.hosts)[:2] == ["a1 (after)", "a1 (before)"]
+    assert set(together.measurements["host"]) == {h.name for h in together.hosts}
+    assert len(together.measurements) == sum(len(p.measurements) for p in parts) == 48
 
 
 def test_a_host_that_two_candidates_have_stands_on_both_sides(tmp_path: Path) -> None:
     campaign(tmp_path)
-    asked = comparing.compare(comparing.Question(tmp_path, "gen=old", ["gen=new", "host=b1"]))
-    whole, (part,) = evidence.gather(tmp_path, asked, [], WHEN)
-    sides = {h.name: h.generation for h in whole.hosts}
+    answer = comparing.compare(comparing.Question(tmp_path, "gen=old", ["gen=new", "host=b1"]))
+    together, (part,) = evidence.gather(tmp_path, answer, [], WHEN)
+    sides = {h.name: h.generation for h in together.hosts}
     assert sides["b1 (new)"] == "new" and sides["b1 (b1)"] == "b1" and sides["b2"] == "new"
-    assert whole.measurements.groupby("host", observed=True).size().to_dict() == dict.fromkeys(sides, 6)
+    assert together.measurements.groupby("host", observed=True).size().to_dict() == dict.fromkeys(sides, 6)
     assert part.campaign.id == "c1"
 
 
@@ -113,26 +113,26 @@ def test_pairs_follow_their_hosts_names(tmp_path: Path) -> None:
     back = Bench("iperf3", "tcp-1", "bitrate", "B/s", "higher", "net", subject="a2>a1")
     for name in ("before", "after"):
         record(tmp_path, name, HOSTS, {("a1", link): [1e9] * 3, ("a2", back): [1e9] * 3})
-    asked = comparing.compare(comparing.Question(tmp_path, "campaign=before", ["campaign=after"], paired=True))
-    whole, _ = evidence.gather(tmp_path, asked, [], WHEN)
-    assert "a1 (after)>a2 (after)" in set(whole.measurements["subject"])
-    seen = report.of_comparison(asked, whole, ()).view
+    answer = comparing.compare(comparing.Question(tmp_path, "campaign=before", ["campaign=after"], paired=True))
+    together, _ = evidence.gather(tmp_path, answer, [], WHEN)
+    assert "a1 (after)>a2 (after)" in set(together.measurements["subject"])
+    seen = report.of_comparison(answer, together, ()).view
     assert set(seen.merged["subject"]) == {"to before", "to after"}
 
 
 def test_a_pinned_reference_has_no_machines_and_says_where_it_is_from(tmp_path: Path) -> None:
     campaign(tmp_path)
     reference.pin(tmp_path, "ref", "gen=old")
-    found = compared(tmp_path, baseline=None, reference="ref")
-    whole, parts = evidence.gather(tmp_path, found, [], WHEN)
-    assert {h.generation for h in whole.hosts} == {"new"}
+    answer = compared(tmp_path, baseline=None, reference="ref")
+    together, parts = evidence.gather(tmp_path, answer, [], WHEN)
+    assert {h.generation for h in together.hosts} == {"new"}
     pinned = evidence.pinned(tmp_path, "ref")
-    made = report.of_comparison(found, whole, (*parts, pinned))
-    assert made.view.generations == ("new",)
-    assert [c.id for c in made.campaigns] == ["c1", "ref@1"]
+    document = report.of_comparison(answer, together, (*parts, pinned))
+    assert document.view.generations == ("new",)
+    assert [c.id for c in document.campaigns] == ["c1", "ref@1"]
     file = tmp_path / "references" / "ref.1.json"
-    assert made.campaigns[1].hashes == {"ref.1.json": hashlib.sha256(file.read_bytes()).hexdigest()}
-    assert "gen=old" in made.campaigns[1].notes[0]
+    assert document.campaigns[1].hashes == {"ref.1.json": hashlib.sha256(file.read_bytes()).hexdigest()}
+    assert "gen=old" in document.campaigns[1].notes[0]
 
 
 def test_figures_have_the_hash_of_their_file(tmp_path: Path) -> None:
@@ -151,11 +151,11 @@ def test_campaigns_of_several_schema_versions_go_together_and_it_is_said(tmp_pat
     campaign(tmp_path, "new")
     old = campaign(tmp_path, "old", (MCF,))
     rewritten(old, lambda t: t.drop_columns(["standing", "members", "tool_version"]))
-    whole, parts = gathered(tmp_path)
-    assert len(whole.measurements) == 36
+    together, parts = gathered(tmp_path)
+    assert len(together.measurements) == 36
     (note,) = [n for p in parts for n in p.campaign.notes]
     assert "old" in note and "without standing" in note and "fleetmark parse" in note
-    assert set(whole.measurements.loc[whole.measurements["workload"] == "spec_cpu2017", "standing"]) == {""}
+    assert set(together.measurements.loc[together.measurements["workload"] == "spec_cpu2017", "standing"]) == {""}
 
 
 def test_missing_values_of_text_are_empty_not_nan(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_missing_values_of_text_are_empty_not_nan(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "said"),
+    ("file", "text", "sentence"),
     [
         ("campaign.json", "{", "campaign.json: cannot be read"),
         ("campaign.json", '{"schema": 1, "hosts": []}', "campaign.json: lacks created, suite"),
@@ -184,12 +184,12 @@ def test_missing_values_of_text_are_empty_not_nan(tmp_path: Path) -> None:
         ("measurements.parquet", "PAR1", "no whole Parquet file"),
     ],
 )
-def test_a_damaged_file_is_one_sentence(tmp_path: Path, file: str, text: str, said: str) -> None:
+def test_a_damaged_file_is_one_sentence(tmp_path: Path, file: str, text: str, sentence: str) -> None:
     archive = campaign(tmp_path)
     (archive.path / file).write_text(text)
     with pytest.raises(FleetmarkError) as refused:
         load_results(archive)
-    assert said in str(refused.value) and "\n" not in str(refused.value)
+    assert sentence in str(refused.value) and "\n" not in str(refused.value)
 
 
 def test_a_host_list_of_another_shape_is_one_sentence(tmp_path: Path) -> None:
@@ -209,11 +209,11 @@ def test_a_file_without_its_figures_is_refused(tmp_path: Path) -> None:
 
 def test_a_damaged_import_is_one_sentence(tmp_path: Path) -> None:
     campaign(tmp_path)
-    found = compared(tmp_path)
+    answer = compared(tmp_path)
     file = tmp_path / "c1" / "import.json"  # as a file that was imported has it
     file.write_text('{"kind": "table"}')
     with pytest.raises(FleetmarkError, match=r"import.json: damaged .* import again"):
-        evidence.gather(tmp_path, found, [], WHEN)
+        evidence.gather(tmp_path, answer, [], WHEN)
 
 
 # --- the journal -----------------------------------------------------------------------------------------------------
@@ -280,14 +280,14 @@ def test_telemetry_of_headlines_is_read_and_summarised(tmp_path: Path) -> None:
     for host in HOSTS:
         for repeat in range(3):
             sampled(archive, host, "stream", "all-cores", repeat)
-    found = compared(tmp_path)
-    whole, parts = evidence.gather(tmp_path, found, [], WHEN)
-    told = whole.telemetry
-    assert (told.read, told.available, told.damaged) == (12, 12, ())
-    assert set(told.samples["column"]) == {"clock_hz_mean", "temp_c_max", "power_w", "cpu_steal"}
-    assert told.samples.groupby(["host", "repeat", "column"]).size().max() <= 120
-    assert set(told.samples.loc[told.samples["column"] == "power_w", "value"]) == {201.0}
-    old, new = report.of_comparison(found, whole, parts).conditions
+    answer = compared(tmp_path)
+    together, parts = evidence.gather(tmp_path, answer, [], WHEN)
+    readings = together.telemetry
+    assert (readings.read, readings.available, readings.damaged) == (12, 12, ())
+    assert set(readings.samples["column"]) == {"clock_hz_mean", "temp_c_max", "power_w", "cpu_steal"}
+    assert readings.samples.groupby(["host", "repeat", "column"]).size().max() <= 120
+    assert set(readings.samples.loc[readings.samples["column"] == "power_w", "value"]) == {201.0}
+    old, new = report.of_comparison(answer, together, parts).conditions
     assert (old.generation, old.workload, old.runs, old.read) == ("old", "stream", 6, 6)
     assert (old.clock_hz, old.hottest_c, old.power_w, old.steal) == (pytest.approx(3e9 - 150.5e6), 70.0, 201.0, 0.25)
     assert (old.lowest_clock_hz, old.foreign_cores, new.foreign_cores) == (None, 0.0, 1.5)
@@ -300,9 +300,9 @@ def test_telemetry_is_read_of_some_runs_spread_over_all_hosts(tmp_path: Path) ->
     for host in HOSTS:
         for repeat in range(30):
             sampled(archive, host, "stream", "all-cores", repeat, seconds=5)
-    told = load_results(archive, telemetry_runs=20).telemetry
-    assert (told.read, told.available) == (20, 120)
-    assert told.extremes.drop_duplicates(["host", "repeat"]).groupby("host").size().tolist() == [5, 5, 5, 5]
+    readings = load_results(archive, telemetry_runs=20).telemetry
+    assert (readings.read, readings.available) == (20, 120)
+    assert readings.extremes.drop_duplicates(["host", "repeat"]).groupby("host").size().tolist() == [5, 5, 5, 5]
 
 
 def test_a_damaged_result_is_said_and_a_missing_one_is_not_there(tmp_path: Path) -> None:
@@ -341,18 +341,18 @@ def test_stacked_frames_keep_their_categories() -> None:
 
 def test_three_hundred_thousand_rows_take_little_time_and_room(tmp_path: Path) -> None:
     large(tmp_path, 200, 300, 5)
-    found = comparing.compare(comparing.Question(tmp_path, "gen=a", ["gen=b"]))
+    answer = comparing.compare(comparing.Question(tmp_path, "gen=a", ["gen=b"]))
     before = time.process_time()
-    whole, parts = evidence.gather(tmp_path, found, [], WHEN)
-    made = report.of_comparison(found, whole, parts)
+    together, parts = evidence.gather(tmp_path, answer, [], WHEN)
+    document = report.of_comparison(answer, together, parts)
     took = time.process_time() - before
-    assert len(whole.measurements) == 300_000 and len(made.view.stats) == 60_000
-    assert whole.measurements.memory_usage(deep=True).sum() < 300_000 * 50
+    assert len(together.measurements) == 300_000 and len(document.view.stats) == 60_000
+    assert together.measurements.memory_usage(deep=True).sum() < 300_000 * 50
     assert took < 10, f"{took:.1f} s"  # about 0.7 s on an idle core
-    row = made.view.generational.iloc[0]
-    values = whole.measurements
+    row = document.view.generational.iloc[0]
+    values = together.measurements
     mine = values[(values["host"] == "h0") & (values["workload"] == row["workload"]) & (values["case"] == row["case"])]
-    stats = made.view.stats.set_index(["host", "workload", "case", "metric"])["value"]
+    stats = document.view.stats.set_index(["host", "workload", "case", "metric"])["value"]
     expected = mine.loc[mine["metric"] == row["metric"], "value"]
     centre = math.exp(np.log(expected).mean()) if row["rule"] != "median" else expected.median()
     assert math.isclose(stats["h0", row["workload"], row["case"], row["metric"]], centre, rel_tol=1e-12)

@@ -1,4 +1,4 @@
-"""Documents from the command line: what is asked for is written whole, alike each time; what cannot be is refused first."""
+"""Documents from the command line: they are written completely, the same each time; what cannot be written is refused first."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def fleet(root: Path, name: str = "c1", hosts: int = 3, benches: tuple[Bench, ..
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A record, and the folder beside it where a user stands."""
     monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
-    made = tmp_path / "record"
-    made.mkdir()
-    fleet(made)
+    folder = tmp_path / "record"
+    folder.mkdir()
+    fleet(folder)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    return made
+    return folder
 
 
 def run(root: Path, *words: str) -> tuple[str, str]:
@@ -53,9 +53,9 @@ def refused(root: Path, *words: str) -> str:
     done = CliRunner().invoke(cli.app, [*words, "--results", str(root)])
     assert isinstance(done.exception, FleetmarkError), done.output
     assert sorted(Path.cwd().rglob("*")) == before
-    said = str(done.exception)
-    assert "\n" not in said
-    return said
+    text = str(done.exception)
+    assert "\n" not in text
+    return text
 
 
 # --- what is written -------------------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ def refused(root: Path, *words: str) -> str:
 
 @pytest.mark.parametrize("verb", [COMPARE, ("report", "c1")])
 def test_every_document_is_written_and_said(root: Path, verb: tuple[str, ...]) -> None:
-    told, _ = run(root, *verb, "--html", "a.html", "--pdf", "a.pdf", "--xlsx", "a.xlsx")
+    output, _ = run(root, *verb, "--html", "a.html", "--pdf", "a.pdf", "--xlsx", "a.xlsx")
     begins = {p.name: p.read_bytes()[:15] for p in Path.cwd().iterdir()}
     assert (
         begins["a.html"].lower() == b"<!doctype html>"
@@ -71,14 +71,14 @@ def test_every_document_is_written_and_said(root: Path, verb: tuple[str, ...]) -
         and begins["a.xlsx"][:2] == b"PK"
     )
     assert sorted(begins) == ["a.html", "a.pdf", "a.xlsx"]
-    assert all(f"wrote {name} (" in told for name in begins)
+    assert all(f"wrote {name} (" in output for name in begins)
     assert not (root / "c1" / "summary.html").exists()
 
 
 def test_the_page_beside_a_campaign_is_written_where_nothing_else_is_asked_for(root: Path) -> None:
-    told, _ = run(root, "report", "c1")
+    output, _ = run(root, "report", "c1")
     assert (root / "c1" / "summary.html").exists()
-    assert str(root / "c1" / "summary.html") in told.replace("\n", "")
+    assert str(root / "c1" / "summary.html") in output.replace("\n", "")
     assert not list(Path.cwd().iterdir())
 
 
@@ -129,8 +129,8 @@ def test_documents_speak_the_language_that_is_asked_for(root: Path) -> None:
 def test_the_command_line_is_in_the_document_and_makes_it_again(root: Path) -> None:
     words = (*COMPARE, "--per", "core", "--only", "stream/*", "--by", "host")
     run(root, *words, "--html", "a.html")
-    asked = Question(root, "gen=old", ["gen=new"], per="core", only=["stream/*"])
-    assert asked.command() == ["fleetmark", *COMPARE, "--per", "core", "--only", "stream/*", "--results", str(root)]
+    question = Question(root, "gen=old", ["gen=new"], per="core", only=["stream/*"])
+    assert question.command() == ["fleetmark", *COMPARE, "--per", "core", "--only", "stream/*", "--results", str(root)]
     assert "--only &#39;stream/*&#39;" in Path("a.html").read_text()
 
 
@@ -173,7 +173,7 @@ def test_a_campaign_where_nothing_passed_has_its_documents(root: Path, status: s
 
 @pytest.mark.parametrize("verb", [COMPARE, ("report", "c1")])
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "sentence"),
     [
         (("--html", "absent/a.html"), "--html absent/a.html: there is no folder absent"),
         (("--pdf", "."), "--pdf .: is a folder"),
@@ -186,11 +186,11 @@ def test_a_campaign_where_nothing_passed_has_its_documents(root: Path, status: s
     ],
 )
 def test_what_could_not_be_written_is_refused_first(
-    root: Path, verb: tuple[str, ...], words: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
+    root: Path, verb: tuple[str, ...], words: tuple[str, ...], sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fleetmark.record.compare.compare", None)  # nothing of the work has begun
     monkeypatch.setattr("fleetmark.verbs.report.load_results", None)
-    assert said in refused(root, *verb, *words)
+    assert sentence in refused(root, *verb, *words)
 
 
 def test_an_epoch_that_is_no_number_is_refused(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,8 +202,8 @@ def test_nothing_is_written_where_one_document_cannot_be_made(root: Path) -> Non
     own = root.parent / "own"
     own.mkdir()
     (own / "extra.html.j2").write_text("<p>\n{{ nonsense( }}")
-    said = refused(root, *COMPARE, "--xlsx", "a.xlsx", "--html", "a.html", "--templates", str(own))
-    assert "extra.html.j2 line 2" in said
+    text = refused(root, *COMPARE, "--xlsx", "a.xlsx", "--html", "a.html", "--templates", str(own))
+    assert "extra.html.j2 line 2" in text
 
 
 def test_a_damaged_campaign_is_one_sentence(root: Path) -> None:

@@ -30,9 +30,9 @@ def campaign(root: Path) -> Archive:
 
 
 def test_a_row_has_every_column_and_no_other() -> None:
-    made = schema.row(M, REST)
-    assert tuple(made) == schema.NAMES
-    assert (made["metric"], made["labels"], made["host"]) == ("triad", '{"a":"1","b":"2"}', "h9")
+    values = schema.row(M, REST)
+    assert tuple(values) == schema.NAMES
+    assert (values["metric"], values["labels"], values["host"]) == ("triad", '{"a":"1","b":"2"}', "h9")
     assert schema.row(M, {**REST, "case": "other"})["case"] == "other"
     with pytest.raises(TypeError, match="lacks members"):
         schema.row(M, {k: v for k, v in REST.items() if k != "members"})
@@ -65,10 +65,10 @@ def test_the_page_about_the_archive_names_every_column_with_its_type() -> None:
 
 
 def test_results_without_one_of_the_columns_are_refused(tmp_path: Path) -> None:
-    whole = load_results(campaign(tmp_path))
+    results = load_results(campaign(tmp_path))
     for name in schema.NAMES:
         with pytest.raises(ValueError, match=f"lack the columns {name}$"):
-            Results(whole.campaign, whole.hosts, whole.outcomes, whole.measurements.drop(columns=name))
+            Results(results.campaign, results.hosts, results.outcomes, results.measurements.drop(columns=name))
 
 
 @pytest.mark.parametrize("name", sorted(schema.DEFAULTS))

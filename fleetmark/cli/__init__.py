@@ -54,7 +54,7 @@ Timeout = Annotated[float, typer.Option("--connect-timeout", help="Seconds to wa
 
 
 @app.callback(invoke_without_command=True)
-def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False) -> None:
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
     if version:
         typer.echo(f"fleetmark {__version__}")
         raise typer.Exit(OK)
@@ -189,7 +189,7 @@ def import_(
     root: Root = ROOT,
     as_: AsFormat = Format.TABLE,
 ) -> None:
-    """Take published results (MLPerf, SPEC, Spare Cores) or your own table on record, to compare machines with.
+    """Record published results (MLPerf, SPEC, Spare Cores) or a tidy table of your own, to compare machines with.
 
     Examples: fleetmark import mlperf summary_results.json; fleetmark import table figures.csv
     """
@@ -209,7 +209,7 @@ def import_(
 
 @app.command()
 def predict(
-    machine: Annotated[str, typer.Option("--machine", "-m", help="Whose figures are wanted: host=new1; gen=turin.")],
+    machine: Annotated[str, typer.Option("--machine", "-m", help="The machine to predict: host=new1; gen=turin.")],
     target: Annotated[list[str] | None, typer.Option(help="Only these benchmarks: patterns over their titles.")] = None,
     baseline: Annotated[str | None, typer.Option("--baseline", "-b", help="Machines that ratios are against.")] = None,
     family: Annotated[str, typer.Option(help="The label that tells families of machines apart.")] = "gen",
@@ -217,7 +217,7 @@ def predict(
     root: Root = ROOT,
     as_: AsFormat = Format.TABLE,
 ) -> None:
-    """Say what a machine would show on benchmarks that it was not measured on, by the machines on record.
+    """Say what a machine would show on benchmarks that it was not measured on, from the machines on record.
 
     Example: fleetmark predict --machine host=new1 --baseline gen=icelake
     """
@@ -227,7 +227,7 @@ def predict(
     predicting.show(predictions, Terminal(), as_ is Format.JSON)
 
 
-references = typer.Typer(help="Pinned reference machines, which scores are against for good.", no_args_is_help=True)
+references = typer.Typer(help="Pinned reference machines: scores against them never drift.", no_args_is_help=True)
 app.add_typer(references, name="reference")
 
 

@@ -55,11 +55,11 @@ def solve(
     Examples: fleetmark plan demand.yml --xlsx plan.xlsx; fleetmark plan --from plan.xlsx; fleetmark plan sheets/
     """
     from fleetmark.verbs import plan as planning
-    from fleetmark.verbs import report as reporting
+    from fleetmark.verbs.documents import documents_of
 
     progress = Terminal(stderr=True)
     with interruptible("no document was written"):
-        documents = reporting.asked({"html": html, "xlsx": xlsx}, lang, templates, date)
+        documents = documents_of({"html": html, "xlsx": xlsx}, lang, templates, date)
         question = planning.question(file, workbook, root)
         answer = planning.answer(question, planning.Effort(gap, seconds, draws, seed), progress)
         provenance = planning.Provenance(documents.date)

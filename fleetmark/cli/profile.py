@@ -18,7 +18,7 @@ def profile(
     ],
     select: Annotated[str | None, typer.Option(help="Only these machines: gen=*, site=ams; all if unset.")] = None,
     upgrade: Annotated[
-        list[str] | None, typer.Option(help="What more would give, and costs: mem=1.2@800, or cpu=2,mem=1.5@4000.")
+        list[str] | None, typer.Option(help="Upgrades and their cost: mem=1.2@800, or cpu=2,mem=1.5@4000.")
     ] = None,
     machine: Annotated[
         list[str] | None, typer.Option("--machine", "-m", help="Predict these machines by their rates: gen=turin.")

@@ -1,4 +1,4 @@
-"""``fleetmark report`` and ``fleetmark compare``: what was measured, and what it is worth, on screen and on paper."""
+"""``fleetmark report`` and ``fleetmark compare``: campaigns and comparisons, in the terminal and as documents."""
 
 from __future__ import annotations
 
@@ -49,15 +49,16 @@ def report(
     root: Root = ROOT,
     as_: Annotated[ReportFormat, typer.Option("--format", help="table, json or md.")] = ReportFormat.TABLE,
 ) -> None:
-    """Show a campaign's summary again, and write its page anew, or the documents asked for.
+    """Show a campaign's summary, and write its page or the documents that options name.
 
     Examples: fleetmark report last; fleetmark report last --pdf report.pdf --xlsx report.xlsx --lang zh-CN
     """
     from fleetmark.record.campaigns import find
     from fleetmark.verbs import report as reporting
+    from fleetmark.verbs.documents import documents_of
 
     with interruptible(_NOTHING), keep_memory():
-        documents = reporting.asked({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
+        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
         console = Terminal(stderr=as_ is not ReportFormat.TABLE)
         reporting.campaign(find(root, campaign), as_.value, console, documents)
 
@@ -67,13 +68,11 @@ def compare(
         list[str],
         typer.Option("--candidate", "-c", help="Which machines: gen=genoa; site=ams,cpu.cores>=64; repeatable."),
     ],
-    baseline: Annotated[str | None, typer.Option("--baseline", "-b", help="What they are worth so many of.")] = None,
+    baseline: Annotated[str | None, typer.Option("--baseline", "-b", help="The machines to compare with.")] = None,
     reference: Annotated[
         str | None, typer.Option(help="Against a pinned reference (NAME, or NAME@2) instead of a baseline.")
     ] = None,
-    per: Annotated[
-        str, typer.Option(help="Share out per server, socket, core, thread, gpu, watt or money.")
-    ] = "server",
+    per: Annotated[str, typer.Option(help="Divide by server, socket, core, thread, gpu, watt or money.")] = "server",
     mix: Annotated[
         str | None, typer.Option(help="Work mix, shares of server-hours: cpu-int=0.6,disk=0.4 or a YAML file.")
     ] = None,
@@ -106,9 +105,10 @@ def compare(
     """
     from fleetmark.record.compare import Question
     from fleetmark.verbs import report as reporting
+    from fleetmark.verbs.documents import documents_of
 
     with interruptible(_NOTHING), keep_memory():
-        documents = reporting.asked({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
+        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
         question = Question(
             root,
             baseline=baseline,

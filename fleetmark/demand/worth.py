@@ -178,7 +178,7 @@ def _factor(written: str, demanded: str) -> float:
 
 
 def _of_ratio(ratio: Ratio, error: float | None, source: str) -> capacity.Worth:
-    if ratio.log_error is None:
+    if ratio.log_error is None or ratio.of_repeats:
         if error is None:
             raise FleetmarkError(
                 f"{source}: one host a side, so {ratio.value:.3g} has no error; measure another, or give "
@@ -204,7 +204,7 @@ def _headline(answer: Answer, chosen: Chosen) -> tuple[Ratio, str]:
         raise FleetmarkError(
             f"no class {name!r}{suggest(name, list(classes))} in common; there are {', '.join(classes)}"
         )
-    ratio = classes[name].work if chosen.mix else classes[name].ratio
+    ratio = classes[name].headline
     if ratio is None:
         raise FleetmarkError(f"{chosen.candidate}, {name}: no ratio: {classes[name].why}")
     return ratio, chosen.benchmark or (f"mix {chosen.mix}" if chosen.mix else name)

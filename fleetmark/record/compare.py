@@ -26,7 +26,7 @@ from planner.equivalence import LEAST_MACHINES, Pairing
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What ``fleetmark compare`` is asked of the record under ``root``.
+    """The options of ``fleetmark compare``, and the record under ``root`` that it reads.
 
     ``baseline`` and ``candidates`` are selectors; ``reference`` is a pinned one, instead of a baseline. ``per``: what
     figures are shared out by; ``mix``: shares of server-hours; ``only``: patterns over ``workload/case/metric``;
@@ -47,7 +47,7 @@ class Question:
     names: Sequence[str] = ()
 
     def command(self) -> list[str]:
-        """The command line that asks the same again, of the record here."""
+        """The command line that repeats the comparison, on this record."""
         words = ["fleetmark", "compare"]
         for name, value in (("--baseline", self.baseline), ("--reference", self.reference)):
             words += [name, value] if value is not None else []
@@ -67,7 +67,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A comparison and what it rests on: side's title to its machines, (campaign, host) to what the host goes by.
+    """A comparison and what it rests on: side's title to its machines, (campaign, host) to the host's name.
 
     ``turned``: the same sides with each of the others as the baseline, by that side's title; a pinned reference
     cannot be turned round. ``sides``: each side's title to its figures. ``selectors``: title to selector.
@@ -207,12 +207,12 @@ def _mix(text: str) -> dict[str, float]:
         pairs = dict(parts)
         if twice := [name for n, (name, _) in enumerate(parts) if name in dict(parts[:n])]:
             raise FleetmarkError(f"--mix {text}: {twice[0]} stands twice; give it one share")
-    made = {}
+    shares = {}
     for name, share in pairs.items():
         try:
-            made[str(name)] = float(share)
+            shares[str(name)] = float(share)
         except (TypeError, ValueError):
             raise FleetmarkError(f"--mix {text}: {share!r} is no share; write cpu-int=0.6,disk=0.4") from None
         if not name:
             raise FleetmarkError(f"--mix {text}: {share} of what? Write cpu-int=0.6,disk=0.4")
-    return made
+    return shares

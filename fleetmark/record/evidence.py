@@ -74,9 +74,9 @@ def gather(root: Path, answer: Answer, command: Sequence[str], created: str) -> 
         wall_s=0.0,
         workloads=tuple(dict.fromkeys(w for p in parts for w in p.campaign.workloads)),
     )
-    whole = _merged(about, parts)
-    hosts = {h.name: h for h in whole.hosts}  # the latest facts of a host speak for it
-    return replace(whole, hosts=tuple(hosts.values())), tuple(parts)
+    together = _merged(about, parts)
+    hosts = {h.name: h for h in together.hosts}  # the latest facts of a host count
+    return replace(together, hosts=tuple(hosts.values())), tuple(parts)
 
 
 def _merged(about: CampaignInfo, parts: Sequence[Results]) -> Results:
@@ -92,14 +92,14 @@ def _merged(about: CampaignInfo, parts: Sequence[Results]) -> Results:
 
 def pinned(root: Path, name: str) -> Results:
     """A pinned reference as a campaign without hosts: where the baseline's figures are from."""
-    found = reference.load(root, name)
-    file = reference.SHELF.path(root, found.name, found.version)
+    saved = reference.load(root, name)
+    file = reference.SHELF.path(root, saved.name, saved.version)
     info = CampaignInfo(
-        id=found.side.title,
-        created=found.created,
+        id=saved.side.title,
+        created=saved.created,
         suite="",
         seed=0,
-        command=("fleetmark", "reference", "save", found.name, "--from", found.selector),
+        command=("fleetmark", "reference", "save", saved.name, "--from", saved.selector),
         fleetmark_version=__version__,
         path=file.resolve(),
         finished=True,
@@ -107,8 +107,8 @@ def pinned(root: Path, name: str) -> Results:
         notes=(
             message(
                 "The baseline is pinned: the mean of {n} hosts that {what} selected.",
-                n=found.hosts,
-                what=found.selector,
+                n=saved.hosts,
+                what=saved.selector,
             ),
         ),
         hashes={file.name: hashlib.sha256(file.read_bytes()).hexdigest()},
@@ -137,7 +137,7 @@ def _names(answer: Answer) -> dict[tuple[str, str, str], str]:
 
 
 def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> Results:
-    """An imported table as a campaign that nobody ran."""
+    """An imported table in the form of a campaign."""
     file = archive.path / "import.json"
     try:
         about = json.loads(file.read_text())
@@ -164,21 +164,21 @@ def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> R
     return Results(info, hosts, _no_outcomes(), measurements)
 
 
-def _restricted(found: Results, side: str, names: Mapping[str, str]) -> Results:
-    """``found`` for the hosts in ``names`` alone, called as it says, as those of ``side``; a pair's subject follows."""
-    m = _called(found.measurements, names)
+def _restricted(results: Results, side: str, names: Mapping[str, str]) -> Results:
+    """``results`` for the hosts in ``names`` alone, renamed by it, as those of ``side``; a pair's subject follows."""
+    m = _called(results.measurements, names)
     hosts = tuple(
         HostInfo(names[h.name], side, h.labels, h.facts, h.reachable, h.reason, h.address)
-        for h in found.hosts
+        for h in results.hosts
         if h.name in names
     )
-    t = found.telemetry
+    t = results.telemetry
     meanwhile = replace(
         t,
         samples=_of(t.samples, names),
         extremes=_of(t.extremes, names),
     )
-    return Results(found.campaign, hosts, _of(found.outcomes, names), m, meanwhile)
+    return Results(results.campaign, hosts, _of(results.outcomes, names), m, meanwhile)
 
 
 def _of(frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
@@ -187,7 +187,7 @@ def _of(frame: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _called(measurements: pd.DataFrame, names: Mapping[str, str]) -> pd.DataFrame:
-    """The measurements of the hosts in ``names`` alone, called as it says, text as categories."""
+    """The measurements of the hosts in ``names`` alone, renamed by it, text as categories."""
     kept = measurements[measurements["host"].isin(list(names))]
     if all(old == new for old, new in names.items()):
         return kept

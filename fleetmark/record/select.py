@@ -29,7 +29,7 @@ _SHOWN = 8  # values named where nothing matches
 class Machine:
     """A host of one campaign, or a machine of one imported table, and what it can be chosen by.
 
-    ``facts`` is asked only when a selector needs them: a large archive has many. ``address``: where it was reached.
+    ``facts`` is called only when a selector needs them: a large archive has many. ``address``: where it was reached.
     """
 
     campaign: str
@@ -70,13 +70,13 @@ class Term:
     value: str
 
     def matches(self, machine: Machine) -> bool:
-        found = machine.values(self.key)
+        values = machine.values(self.key)
         if self.operator == "=":
-            return any(self._is(v) for v in found)
+            return any(self._is(v) for v in values)
         if self.operator == "!=":
-            return not any(self._is(v) for v in found)
+            return not any(self._is(v) for v in values)
         limit = float(self.value)
-        return any(_COMPARE[self.operator](number, limit) for v in found if (number := _number(v)) is not None)
+        return any(_COMPARE[self.operator](number, limit) for v in values if (number := _number(v)) is not None)
 
     def _is(self, value: str) -> bool:
         return value == self.value or fnmatch.fnmatchcase(value, self.value)  # [MAXSUN] is a name and a pattern
@@ -126,7 +126,7 @@ def _any_has(key: str, machines: Sequence[Machine]) -> bool:
 
 
 def _is_path(model: Any, path: Sequence[str]) -> bool:
-    """Whether facts have a place of that name, whether or not any host says something there."""
+    """Whether facts have a place of that name, whether or not any host has a value."""
     field = model.model_fields.get(path[0])
     if field is None or len(path) == 1:
         return field is not None
@@ -136,15 +136,15 @@ def _is_path(model: Any, path: Sequence[str]) -> bool:
 
 
 def told_apart(machines: Sequence[Machine], *, by_id: bool = False) -> dict[tuple[str, str], str]:
-    """(campaign, host) to what its host goes by: its name, and more where different machines bear one name.
+    """(campaign, host) to a distinct name: the host's, and more where different machines have one name.
 
-    Machines of one name and one address are one; facts are asked where the addresses differ (a machine may have moved)
+    Machines of one name and one address are one; facts are read where the addresses differ (a machine may have moved)
     and, with ``by_id``, wherever a name stands in several campaigns (one address may serve two sites).
     """
     of_name: dict[str, list[Machine]] = {}
     for machine in {(m.campaign, m.host): m for m in machines}.values():
         of_name.setdefault(machine.host, []).append(machine)
-    made = {}
+    names = {}
     for name, same in of_name.items():
         doubtful = len({m.address for m in same if m.address}) > 1 or (by_id and len(same) > 1)
         marks = _marks(same) if doubtful else {}
@@ -153,12 +153,12 @@ def told_apart(machines: Sequence[Machine], *, by_id: bool = False) -> dict[tupl
             shown = {mark: mark[:12] for mark in shown}
         for m in same:
             mark = marks.get(m.campaign)
-            made[m.campaign, name] = f"{name} ({shown[mark]})" if mark and len(shown) > 1 else name
-    return made
+            names[m.campaign, name] = f"{name} ({shown[mark]})" if mark and len(shown) > 1 else name
+    return names
 
 
 def _marks(same: Sequence[Machine]) -> dict[str, str]:
-    """Campaign to what tells a machine of one name from the others there: its machine ID, else its address."""
+    """Campaign to what distinguishes a machine from others of its name: its machine ID, else its address."""
     ids = {m.campaign: f.machine_id for m in same if (f := m.facts()) and f.machine_id}
     at = {m.address: ids[m.campaign] for m in same if m.campaign in ids}
     return {m.campaign: ids.get(m.campaign) or at.get(m.address) or m.address for m in same}

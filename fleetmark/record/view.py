@@ -37,40 +37,40 @@ def load_results(
     ``facts``: host to what reads its facts. ``telemetry_runs``: of how many runs at most samples are read.
     Raises FleetmarkError where a file of the campaign is damaged.
     """
-    asked = _asked(archive)
+    about = _campaign_file(archive)
     outcomes, events, last = journal.read(archive)
-    measurements, said_of_file = _measurements(archive, facts)
+    measurements, file_notes = _measurements(archive, facts)
     measurements = _with_scores(measurements)
     if facts is not None:
         outcomes = outcomes[outcomes["host"].isin(list(facts))].reset_index(drop=True)
-    notes = [*said_of_file, *_disturbances(outcomes), *_adapted(events, asked.get("until"))]
+    notes = [*file_notes, *_disturbances(outcomes), *_adapted(events, about.get("until"))]
     meanwhile = telemetry.read(archive, outcomes, measurements, telemetry_runs)
     if meanwhile.damaged:
         first, more = meanwhile.damaged[0], len(meanwhile.damaged)
         notes.append(
             message("The telemetry of {runs} cannot be read, first {file}.", runs=count(more, "run"), file=first)
         )
-    info = _info(archive, asked, events, last or asked["created"], measurements, notes)
-    return Results(info, _hosts(archive, asked, events, facts), outcomes, measurements, meanwhile)
+    info = _info(archive, about, events, last or about["created"], measurements, notes)
+    return Results(info, _hosts(archive, about, events, facts), outcomes, measurements, meanwhile)
 
 
-_ASKED = ("created", "suite", "seed", "command", "versions", "workloads", "hosts")
+_REQUIRED = ("created", "suite", "seed", "command", "versions", "workloads", "hosts")
 
 
-def _asked(archive: Archive) -> dict[str, Any]:
+def _campaign_file(archive: Archive) -> dict[str, Any]:
     """What campaign.json holds. Raises FleetmarkError where something is missing or of another kind."""
-    file, asked = archive.path / "campaign.json", Archive.open(archive.path).campaign()
-    lacking = [name for name in _ASKED if name not in asked]
+    file, about = archive.path / "campaign.json", Archive.open(archive.path).campaign()
+    lacking = [name for name in _REQUIRED if name not in about]
     if lacking:
         raise FleetmarkError(f"{file}: lacks {', '.join(lacking)}; restore it, or leave the campaign out")
     try:
-        datetime.fromisoformat(asked["created"])
-        for host in asked["hosts"]:
+        datetime.fromisoformat(about["created"])
+        for host in about["hosts"]:
             dict(host["labels"], **{str(host["name"]): host["name"]})
-        _ = asked["versions"]["fleetmark"]
+        _ = about["versions"]["fleetmark"]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise FleetmarkError(f"{file}: damaged ({error!r}); restore it, or leave the campaign out") from error
-    return asked
+    return about
 
 
 def _disturbances(outcomes: pd.DataFrame) -> list[str]:
@@ -146,7 +146,7 @@ def read_measurements(archive: Archive) -> pd.DataFrame:
 
 
 def _measurements(archive: Archive, hosts: Container[str] | None = None) -> tuple[pd.DataFrame, list[str]]:
-    """The measurements (of ``hosts``, where given), text as categories; and what has to be said of the file.
+    """The measurements (of ``hosts``, where given), text as categories; and notes on the file.
 
     Raises FleetmarkError for a file that is no whole Parquet file, or lacks a column that nothing goes without.
     """
@@ -158,20 +158,20 @@ def _measurements(archive: Archive, hosts: Container[str] | None = None) -> tupl
         names = set(pq.read_schema(file).names)
         if lacking := sorted(schema.NEEDED - names):
             raise FleetmarkError(f"{file}: lacks the columns {', '.join(lacking)}; {mend}")
-        there = [name for name in schema.NAMES if name in names]
-        with pq.ParquetFile(file, read_dictionary=[name for name in there if name in schema.TEXT]) as whole:
-            frame = whole.read(columns=there).unify_dictionaries().to_pandas()
+        present = [name for name in schema.NAMES if name in names]
+        with pq.ParquetFile(file, read_dictionary=[name for name in present if name in schema.TEXT]) as parquet:
+            frame = parquet.read(columns=present).unify_dictionaries().to_pandas()
     except (pa.ArrowException, OSError) as error:
         raise FleetmarkError(f"{file}: no whole Parquet file ({str(error).splitlines()[0]}); {mend}") from error
     if hosts is not None:
         chosen = [name in hosts for name in frame["host"].cat.categories]
         if not all(chosen):
             frame = frame[np.array(chosen)[frame["host"].cat.codes]].reset_index(drop=True)
-    lacking = [name for name in schema.NAMES if name not in there]
+    lacking = [name for name in schema.NAMES if name not in present]
     defaults = {**schema.DEFAULTS, "campaign": archive.id}
     for name in lacking:
-        given = defaults[name]
-        frame[name] = pd.Categorical([given] * len(frame)) if name in schema.TEXT else given
+        default = defaults[name]
+        frame[name] = pd.Categorical([default] * len(frame)) if name in schema.TEXT else default
     for name in schema.TEXT:
         if frame[name].hasnans:
             empty = defaults.get(name, "")
@@ -191,7 +191,7 @@ def _measurements(archive: Archive, hosts: Container[str] | None = None) -> tupl
 
 
 def _with_scores(measurements: pd.DataFrame) -> pd.DataFrame:
-    """The measurements, and behind them the scores that their workloads' manifests define."""
+    """The measurements, followed by the scores that their workloads' manifests define."""
     known = set(workloads.names())
     rules = {
         name: [
@@ -201,68 +201,68 @@ def _with_scores(measurements: pd.DataFrame) -> pd.DataFrame:
         for name in measurements["workload"].unique()
         if name in known
     }
-    rules = {name: found for name, found in rules.items() if found}
+    rules = {name: own for name, own in rules.items() if own}
     rows = measurements[measurements["workload"].isin(list(rules))]
-    made = scores(rows.astype(dict.fromkeys(schema.TEXT, object)), rules)
-    return measurements if made.empty else stacked([measurements, made.astype(_types(measurements))])
+    scored = scores(rows.astype(dict.fromkeys(schema.TEXT, object)), rules)
+    return measurements if scored.empty else stacked([measurements, scored.astype(_types(measurements))])
 
 
 def _types(frame: pd.DataFrame) -> dict[str, Any]:
-    """For a frame that shall be stacked with ``frame``: which of its columns are categories."""
+    """For a frame to be stacked with ``frame``: which of its columns are categories."""
     return {name: "category" for name in frame.columns if isinstance(frame[name].dtype, pd.CategoricalDtype)}
 
 
 def _info(
     archive: Archive,
-    asked: dict[str, Any],
+    about: dict[str, Any],
     events: list[dict[str, Any]],
     last: str,
     measurements: pd.DataFrame,
     notes: list[str],
 ) -> CampaignInfo:
     ended = [e for e in events if e["e"] == "ended"]
-    told = ["workload", "tool_version"]
-    pairs = measurements[told].drop_duplicates()
+    columns = ["workload", "tool_version"]
+    pairs = measurements[columns].drop_duplicates()
     versions = {
         workload: ", ".join(sorted(v for v in rows if v))
         for workload, rows in pairs.astype(object).groupby("workload")["tool_version"]
     }
     return CampaignInfo(
         id=archive.id,
-        created=asked["created"],
-        suite=asked["suite"],
-        seed=asked["seed"],
-        command=asked["command"],
-        fleetmark_version=asked["versions"]["fleetmark"],
+        created=about["created"],
+        suite=about["suite"],
+        seed=about["seed"],
+        command=about["command"],
+        fleetmark_version=about["versions"]["fleetmark"],
         path=archive.path.resolve(),
         finished=bool(ended) and ended[-1]["owed"] == 0,
-        wall_s=(_moment(last) - _moment(asked["created"])).total_seconds(),
-        workloads=asked["workloads"],
+        wall_s=(_moment(last) - _moment(about["created"])).total_seconds(),
+        workloads=about["workloads"],
         notes=notes,
-        tool_versions={w: v for w, v in versions.items() if v} | asked["versions"],
-        hashes=_hashes(archive, asked),
+        tool_versions={w: v for w, v in versions.items() if v} | about["versions"],
+        hashes=_hashes(archive, about),
     )
 
 
 def _moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _hashes(archive: Archive, asked: dict[str, Any]) -> dict[str, str]:
+def _hashes(archive: Archive, about: dict[str, Any]) -> dict[str, str]:
     """SHA-256 of the figures, and of the manifests and programs that the campaign was run by."""
     file = archive.path / "measurements.parquet"
     own = {file.name: hashlib.sha256(file.read_bytes()).hexdigest()} if file.exists() else {}
-    return own | {str(name): str(value) for name, value in (asked.get("sha256") or {}).items()}
+    return own | {str(name): str(value) for name, value in (about.get("sha256") or {}).items()}
 
 
 def _hosts(
     archive: Archive,
-    asked: dict[str, Any],
+    about: dict[str, Any],
     events: list[dict[str, Any]],
     facts: Mapping[str, Callable[[], Facts | None]] | None,
 ) -> tuple[HostInfo, ...]:
-    found = archive.facts() if facts is None else {host: of for host, read in facts.items() if (of := read())}
+    known = archive.facts() if facts is None else {host: of for host, read in facts.items() if (of := read())}
     gone = {e["host"]: e.get("reason") for e in events if e["e"] == "unreachable"}
     for host in (host for e in events if e["e"] == "joined" for host in e["hosts"]):
         gone.pop(host, None)
@@ -272,10 +272,10 @@ def _hosts(
             address=h.get("address"),
             generation=h.get("generation"),
             labels=h["labels"],
-            facts=found.get(h["name"]),
-            reachable=h["name"] in found,
-            reason=gone.get(h["name"]) or (None if h["name"] in found else _NO_FACTS),
+            facts=known.get(h["name"]),
+            reachable=h["name"] in known,
+            reason=gone.get(h["name"]) or (None if h["name"] in known else _NO_FACTS),
         )
-        for h in asked["hosts"]
+        for h in about["hosts"]
         if facts is None or h["name"] in facts
     )

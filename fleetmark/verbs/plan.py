@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console, RenderableType
-from rich.text import Text
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.files import write_atomic
@@ -19,7 +18,8 @@ from fleetmark.base.yaml import read_yaml
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import question as demand
 from fleetmark.record.archive import utc
-from fleetmark.verbs.report import Documents
+from fleetmark.verbs.documents import Documents
+from fleetmark.verbs.documents import write as write_documents
 from planner.capacity.alternatives import alternatives
 from planner.capacity.prices import shadow_prices
 from planner.capacity.question import Alternative, Binding, Conflict, Plan, Question
@@ -156,17 +156,12 @@ def write(answer: Answer, documents: Documents, provenance: Provenance, console:
         if documents.paths:
             console.print("no document was written: there is no plan")
         return
-    data: dict[Path, str | bytes] = {}
-    for kind, path in documents.paths.items():
-        with console.status(f"making {path}"):
-            data[path] = (
-                _html(answer, documents, provenance)
-                if kind == "html"
-                else _xlsx(answer, answer.plan, documents, provenance)
-            )
-    for path, content in data.items():
-        write_atomic(path, content)
-        console.print(Text(f"wrote {path} ({len(content) / 1e6:.1f} MB)"), soft_wrap=True)
+    plan = answer.plan
+    renderers = {
+        "html": lambda: _html(answer, documents, provenance).encode(),
+        "xlsx": lambda: _xlsx(answer, plan, documents, provenance),
+    }
+    write_documents(documents, renderers, console)
 
 
 def _html(answer: Answer, documents: Documents, provenance: Provenance) -> str:

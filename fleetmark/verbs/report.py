@@ -3,85 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
-from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.files import write_atomic
 from fleetmark.base.terminal import Terminal
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.results import Results
 from fleetmark.record.view import load_results
+from fleetmark.verbs.documents import Documents, write
 from reports import report
-from reports.kit.language import Language, language
 from reports.report import Report
 
 if TYPE_CHECKING:
     from fleetmark.record.compare import Answer, Question
-
-
-@dataclass(frozen=True, slots=True)
-class Documents:
-    """What is to be written: kind (html, pdf, xlsx) to its path. ``templates``: the user's folder. ``date``: the one to
-    print, ISO 8601; None where none was fixed."""
-
-    paths: Mapping[str, Path] = field(default_factory=dict)
-    language: Language = field(default_factory=Language)
-    templates: Path | None = None
-    date: str | None = None
-
-
-def asked(paths: Mapping[str, Path | None], lang: str, templates: Path | None, date: str | None) -> Documents:
-    """What the options ask for. Raises FleetmarkError, before any work, for what could not be written or is unknown."""
-    wanted = {kind: path for kind, path in paths.items() if path is not None}
-    for kind, path in wanted.items():
-        _can_be_written(kind, path)
-    twice = [p for p in wanted.values() if [q.resolve() for q in wanted.values()].count(p.resolve()) > 1]
-    if twice:
-        raise FleetmarkError(f"{twice[0]}: two documents cannot be one file; give each a name of its own")
-    if templates is not None and not templates.is_dir():
-        raise FleetmarkError(f"--templates {templates}: there is no such folder")
-    return Documents(wanted, language(lang), templates, _date(date))
-
-
-def _can_be_written(kind: str, path: Path) -> None:
-    if path.is_dir():
-        raise FleetmarkError(f"--{kind} {path}: is a folder; give the file a name")
-    if path.exists() and not path.is_file():
-        raise FleetmarkError(f"--{kind} {path}: is no plain file; give another name")
-    if not path.parent.is_dir():
-        raise FleetmarkError(f"--{kind} {path}: there is no folder {path.parent}; make it first")
-    try:
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise FleetmarkError(f"--{kind} {path}: cannot write there: {error.strerror}") from error
-
-
-def _date(text: str | None) -> str | None:
-    """``2026-11-21``, or ISO 8601, as the moment to print; without, that of SOURCE_DATE_EPOCH, as builds that shall be
-    the same byte for byte set it (reproducible-builds.org)."""
-    if text is None:
-        epoch = os.environ.get("SOURCE_DATE_EPOCH")
-        try:
-            return None if epoch is None else utc(int(epoch))
-        except (ValueError, OverflowError, OSError) as error:
-            raise FleetmarkError(f"SOURCE_DATE_EPOCH={epoch}: it is seconds since 1970, a whole number") from error
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise FleetmarkError(f"--date {text}: write it as 2026-11-21, or 2026-11-21T08:00Z") from error
-    return utc((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
 def _ahead(documents: Documents) -> None:
@@ -92,15 +32,9 @@ def _ahead(documents: Documents) -> None:
         threading.Thread(target=charts.warm, daemon=True).start()
 
 
-def write(of: Report, documents: Documents, console: Console) -> None:
-    """Make every document, then write them, and say so."""
-    made = {}
-    for kind, path in documents.paths.items():
-        with console.status(f"making {path}"):
-            made[path] = _RENDER[kind](of, documents.templates)
-    for path, data in made.items():
-        write_atomic(path, data)
-        console.print(Text(f"wrote {path} ({len(data) / 1e6:.1f} MB)"), soft_wrap=True)
+def _write(of: Report, documents: Documents, console: Console) -> None:
+    renderers = {kind: partial(render, of, documents.templates) for kind, render in _RENDER.items()}
+    write(documents, renderers, console)
 
 
 def _html(of: Report, templates: Path | None) -> bytes:
@@ -128,20 +62,20 @@ _RENDER: Mapping[str, Callable[[Report, Path | None], bytes]] = {"html": _html, 
 
 
 def campaign(archive: Archive, form: str, console: Console, documents: Documents | None = None) -> Results:
-    """Show a campaign as ``form`` (table, json or md) says, and write its documents: the page beside its files where no
-    other is asked for."""
+    """Show a campaign as ``form`` (table, json or md), and write its documents: the page beside its files where no
+    other is named."""
     from reports import html, markdown
     from reports.campaign import terminal
 
-    wanted = documents or Documents()
-    _ahead(wanted)
+    documents = documents or Documents()
+    _ahead(documents)
     results = load_results(archive)
-    of = report.of_campaign(results, wanted.language, wanted.date)
-    page = wanted.paths.get("html")
-    if wanted.paths:
-        write(of, wanted, console)
+    of = report.of_campaign(results, documents.language, documents.date)
+    page = documents.paths.get("html")
+    if documents.paths:
+        _write(of, documents, console)
     else:
-        page = archive.write_page(html.render(of, templates=wanted.templates))
+        page = archive.write_page(html.render(of, templates=documents.templates))
     if form == "json":
         typer.echo(json.dumps(_as_json(results, page), indent=1))
     elif form == "md":
@@ -177,7 +111,7 @@ def _records(frame: Any) -> list[dict[str, Any]]:
 
 
 def comparison(question: Question, form: str, console: Console, documents: Documents) -> None:
-    """Show a comparison as ``form`` (table, json, csv or md) says, and write its documents."""
+    """Show a comparison as ``form`` (table, json, csv or md), and write its documents."""
     from fleetmark.record.compare import compare  # with scipy, which a campaign's report has no use for
     from reports import markdown
     from reports.comparison import model as flat
@@ -187,7 +121,7 @@ def comparison(question: Question, form: str, console: Console, documents: Docum
     answer = compare(question, turn="html" in documents.paths, values="xlsx" in documents.paths)
     document = _report(question, answer, documents) if documents.paths or form == "md" else None
     if document is not None:
-        write(document, documents, console)
+        _write(document, documents, console)
     shown = answer.comparison
     if form == "md" and document is not None:
         typer.echo(markdown.render(document), nl=False)

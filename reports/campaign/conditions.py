@@ -15,7 +15,7 @@ _OF = ["generation", "workload"]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A generation's hosts during a workload's runs; None where nothing tells.
+    """A generation's hosts during a workload's runs; None where it is unknown.
 
     ``runs`` passed, of ``read`` of which samples were read. Over those: ``clock_hz`` and ``power_w`` (W) are medians of
     the runs' means, ``lowest_clock_hz``, ``hottest_c`` (°C) and ``steal`` (share of the machine) the worst samples of
@@ -48,13 +48,13 @@ def conditions(view: View) -> tuple[Condition, ...]:
     mean = of.groupby([*_OF, "column"])["mean"].median()
     low, high = of.groupby([*_OF, "column"])["min"].min(), of.groupby([*_OF, "column"])["max"].max()
     workloads = list(dict.fromkeys([*view.stats["workload"].unique(), *passed["workload"].unique()]))
-    found = []
+    rows = []
     for side in view.generations:
         for workload in workloads:
             key = (side, workload)
             if key in runs.index:
                 count, foreign = runs.loc[key, "size"], runs.loc[key, "max"]
-                found.append(
+                rows.append(
                     Condition(
                         *key,
                         int(count),
@@ -67,7 +67,7 @@ def conditions(view: View) -> tuple[Condition, ...]:
                         None if math.isnan(foreign) else float(foreign),
                     )
                 )
-    return tuple(found)
+    return tuple(rows)
 
 
 def _known(values: pd.Series, key: tuple[str, str, str]) -> float | None:

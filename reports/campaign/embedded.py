@@ -1,4 +1,4 @@
-"""Every host's figures as compact JSON within the page, for the table that the reader asks for, metric by metric."""
+"""Every host's figures as compact JSON within the page, for the table that the reader opens, metric by metric."""
 
 from __future__ import annotations
 
@@ -31,28 +31,28 @@ class Embedded:
 
 
 def embedded(view: View) -> Embedded:
-    """The figures of ``view.merged``, headlines first, as many as there is room for."""
+    """The figures of ``view.merged``, headlines first, as many as fit."""
     frame = view.merged
     spreads = len(frame) * 3 * _A_FIGURE <= MOST
     room = MOST // (_A_FIGURE * (3 if spreads else 1))
-    wanted = pd.concat([frame[frame["headline"].astype(bool)], frame[~frame["headline"].astype(bool)]])
+    ordered = pd.concat([frame[frame["headline"].astype(bool)], frame[~frame["headline"].astype(bool)]])
     place = {h.name: i for i, h in enumerate(view.hosts)}
     numbers: dict[Key, int] = {}
-    made: list[str] = []
+    metrics: list[str] = []
     used, left_out = 0, 0
-    for key, rows, shown in by_metric(wanted):
+    for key, rows, shown in by_metric(ordered):
         if used + len(view.hosts) > room:
             left_out += 1
             continue
         used += len(view.hosts)
-        numbers[key] = len(made)
-        made.append(_metric(key, rows, shown, place, spreads=spreads))
+        numbers[key] = len(metrics)
+        metrics.append(_metric(key, rows, shown, place, spreads=spreads))
     head = {
         "hosts": [fmt.clean(h.name) for h in view.hosts],
         "sides": [view.generations.index(h.generation or "") for h in view.hosts],
         "titles": [str(view.title_of(g)) for g in view.generations],
     }
-    text = f'{{{json.dumps(head, ensure_ascii=False, separators=(",", ":"))[1:-1]},"metrics":[{",".join(made)}]}}'
+    text = f'{{{json.dumps(head, ensure_ascii=False, separators=(",", ":"))[1:-1]},"metrics":[{",".join(metrics)}]}}'
     return Embedded(_inert(text), numbers, spreads, left_out)
 
 
@@ -77,19 +77,19 @@ def _numbers(column: npt.NDArray[np.float64], where: Sequence[int], size: int, s
     """Each host's figure in the unit shown, with the digits of its column; ``null`` where there is none."""
     values = np.full(size, math.nan)
     values[where] = column * shown.factor
-    made = (f"%.{shown.decimals}f," * size % tuple(values.tolist())).split(",")[:size]
+    texts = (f"%.{shown.decimals}f," * size % tuple(values.tolist())).split(",")[:size]
     for i in np.flatnonzero(~np.isfinite(values)):
-        made[i] = "null"
+        texts[i] = "null"
     for i in np.flatnonzero((np.abs(values) < 0.5 * 10.0**-shown.decimals) & (values != 0)):
-        made[i] = f"{values[i]:.2g}"  # no false 0
-    return made
+        texts[i] = f"{values[i]:.2g}"  # no false 0
+    return texts
 
 
 def _spread(values: Sequence[int], where: Sequence[int], size: int) -> list[int | None]:
-    made: list[int | None] = [None] * size
+    spread: list[int | None] = [None] * size
     for i, value in zip(where, values, strict=True):
-        made[i] = value
-    return made
+        spread[i] = value
+    return spread
 
 
 def _inert(text: str) -> str:

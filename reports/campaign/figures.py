@@ -67,17 +67,17 @@ def figures(view: View, language: Language | None = None) -> Figures:
     shown: list[tuple[str, Drawn]] = []
     left_out: dict[str, list[str]] = {}
     for kind, (drawn, most) in kinds.items():
-        found = sorted(drawn, key=lambda d: not d.headline)
-        shown += [(kind, d) for d in found[:most]]
-        if len(found) > most:
-            left_out[kind] = [d.title for d in found[most:]]
-    made = Figures({kind: [] for kind in kinds})
-    made.left_out = left_out
+        ordered = sorted(drawn, key=lambda d: not d.headline)
+        shown += [(kind, d) for d in ordered[:most]]
+        if len(ordered) > most:
+            left_out[kind] = [d.title for d in ordered[most:]]
+    result = Figures({kind: [] for kind in kinds})
+    result.left_out = left_out
     with ThreadPoolExecutor(4) as pool:  # the engine works outside the interpreter's lock
         svgs = pool.map(charts.to_svg, [d.spec() for _, d in shown], range(len(shown)))
         for (kind, d), svg in zip(shown, svgs, strict=True):
-            made[kind].append(Chart(d.title, d.note, svg))
-    return made
+            result[kind].append(Chart(d.title, d.note, svg))
+    return result
 
 
 def title_of(key: Key) -> str:
@@ -109,7 +109,7 @@ def _strips(view: View, _: Language) -> Iterator[Drawn]:
         ticks = [(fmt.clean(h), v * shown.factor) for h, v in zip(rows["host"], rows["value"], strict=True)]
         if len(dots) < FEW and len(names) == 1:
             continue  # a few dots of one host say nothing that the spread in the table does not
-        told = {fmt.clean(name): _(word(why)) for name, why in absent.items() if why}
+        reasons = {fmt.clean(name): _(word(why)) for name, why in absent.items() if why}
         pairs, one = rows["over"].iloc[0] != "repeats", len(have) == 1
         note = {
             (False, True): message("A dot per repeat, tick at the value of the host."),
@@ -117,7 +117,7 @@ def _strips(view: View, _: Language) -> Iterator[Drawn]:
             (True, True): message("A dot per pair of hosts, tick at the value of the host."),
             (True, False): message("A dot per pair of hosts, ticks at the values of hosts."),
         }[pairs, one]
-        yield Drawn(title_of(key), note, _lazily(charts.strip, names, dots, ticks, told, colours, axis))
+        yield Drawn(title_of(key), note, _lazily(charts.strip, names, dots, ticks, reasons, colours, axis))
 
 
 def _crowds(view: View, _: Language, colours: Mapping[str, str]) -> Iterator[Drawn]:
@@ -140,8 +140,8 @@ def _crowd(view: View, _: Language, colours: Mapping[str, str], key: Key, rows: 
     values = {g: (rows["value"][own == g] * shown.factor).tolist() for g in view.generations if (own == g).any()}
     names = {g: _(view.title_of(g)) for g in values}
     if len(view.hosts) > charts.MANY_DOTS:
-        made = [Box(names[g], g, np.quantile(v, _QUANTILES).tolist()) for g, v in values.items()]
-        return charts.boxes(made, colours, axis)
+        boxes = [Box(names[g], g, np.quantile(v, _QUANTILES).tolist()) for g, v in values.items()]
+        return charts.boxes(boxes, colours, axis)
     ticks = [(names[g], float(np.exp(np.mean(np.log(v))))) for g, v in values.items()]
     dots = [(names[g], g, value) for g, v in values.items() for value in v]
     return charts.strip(list(names.values()), dots, ticks, {}, colours, axis)
@@ -152,15 +152,15 @@ def _lazily(make: Callable[..., Spec], *of: Any) -> Callable[[], Spec]:
 
 
 def _dots(view: View) -> dict[Key, list[tuple[str, float]]]:
-    """What stands behind each host's headline, as (host, value): its repeats, or its pairs' values."""
+    """The values of each host's headline, as (host, value): its repeats, or its pairs' values."""
     passed = view.results.measurements[view.results.measurements["status"] == Status.PASSED]
-    found: dict[Key, list[tuple[str, float]]] = defaultdict(list)
+    dots: dict[Key, list[tuple[str, float]]] = defaultdict(list)
     for frame, pairs in ((headlines(passed), False), (headlines(view.stats), True)):
         subject = pair_subjects(frame, view.generation)
-        wanted = frame.assign(subject=subject)[(subject != frame["subject"].astype(object)) == pairs]
-        for key, rows in groups(wanted, METRIC):
-            found[key] += zip(rows["host"], rows["value"], strict=True)
-    return found
+        chosen = frame.assign(subject=subject)[(subject != frame["subject"].astype(object)) == pairs]
+        for key, rows in groups(chosen, METRIC):
+            dots[key] += zip(rows["host"], rows["value"], strict=True)
+    return dots
 
 
 # --- curves ----------------------------------------------------------------------------------------------------------
@@ -278,7 +278,7 @@ def _by_step(x: float, y: float) -> Callable[..., list[charts.Point]]:
     """Points of rows in the order of their steps; ``x`` and ``y`` are the factors of the axes."""
 
     def points(rows: pd.DataFrame, ends: tuple[str, str] | None) -> list[charts.Point]:
-        # No band: where a line turns back upon itself there is no saying what it would be a band of.
+        # No band: where a line turns back on itself a band would be ambiguous.
         ordered = rows.sort_values("step")
         blank = [math.nan] * len(ordered)
         return list(zip(ordered["x"] * x, ordered["value"] * y, blank, blank, strict=True))
@@ -327,16 +327,16 @@ def _matrices(view: View, _: Language) -> Iterator[Drawn]:
             if other is not None:
                 ends = (host, other) if subject.startswith(f"{host}>") else (other, host)
                 cells[key].append((names[ends[0]], names[ends[1]], median))
-    for key, found in cells.items():
+    for key, triples in cells.items():
         workload, case, metric, label_text, standing, unit, better, bits = key
-        seen = {name for a, b, _v in found for name in (a, b)}
+        seen = {name for a, b, _v in triples for name in (a, b)}
         if len(seen) < 3:
             continue
-        shown = fmt.fit(((v, math.nan, math.nan) for _a, _b, v in found), unit, bits=bool(bits))
-        values = [(a, b, v * shown.factor, shown.number(v)) for a, b, v in found]
+        shown = fmt.fit(((v, math.nan, math.nan) for _a, _b, v in triples), unit, bits=bool(bits))
+        values = [(a, b, v * shown.factor, shown.number(v)) for a, b, v in triples]
         title = title_of((workload, case, metric, "host", label_text, standing))
-        told = joined([message("Values, row to column"), fmt.better(better)])
-        note = joined([told, message("blank where nothing passed.")], "; ")
+        reading = joined([message("Values, row to column"), fmt.better(better)])
+        note = joined([reading, message("blank where nothing passed.")], "; ")
         axis_titles = (_(message("from")), _(message("to")))
         hosts = [n for n in names.values() if n in seen]
         yield Drawn(title, note, _lazily(charts.matrix, hosts, values, shown.unit, axis_titles))
@@ -350,15 +350,17 @@ _UNITS = {"clock_hz_mean": "Hz", "temp_c_max": "degC", "power_w": "W"}
 
 def _telemetry(view: View, _: Language) -> Iterator[Drawn]:
     """Clock, temperature and power over the runs of each workload: of its case that ran longest."""
-    told = view.results.telemetry
-    for (workload,), rows in groups(told.samples[told.samples["column"].isin(list(_UNITS))], ["workload"]):
+    telemetry = view.results.telemetry
+    for (workload,), rows in groups(telemetry.samples[telemetry.samples["column"].isin(list(_UNITS))], ["workload"]):
         ends = rows.groupby(["case", "host", "repeat"], sort=True)["t"].max().groupby("case", sort=True).median()
         case, length = str(ends.idxmax()), float(ends.max())
         mine = rows[rows["case"] == case]
         if mine["t"].nunique() < CURVE:
             continue
         read = message(
-            "Medians over the runs of a host; telemetry of {n} of {of} runs was read.", n=told.read, of=told.available
+            "Medians over the runs of a host; telemetry of {n} of {of} runs was read.",
+            n=telemetry.read,
+            of=telemetry.available,
         )
         for (column,), of in groups(mine, ["column"]):
             hosts, generational = _over_time(view, of, length)

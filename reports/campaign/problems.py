@@ -19,7 +19,7 @@ WORST_FIRST = (Status.FAILED, Status.LOST, Status.INVALID, Status.SKIPPED)
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Runs that ended alike for one reason: ``runs`` of them; ``advice`` says what ``command`` is for."""
+    """``runs`` runs of one status and reason; ``advice`` explains ``command``."""
 
     status: Status
     reason: str
@@ -35,20 +35,20 @@ def problems(results: Results) -> list[Problem]:
     outcomes = results.outcomes[results.outcomes["status"] != Status.PASSED]
     # Reasons that differ only in a measured number (1.42 or 1.47 foreign cores) are one cause.
     alike = outcomes["reason"].map(lambda r: re.sub(r"\d+\.\d+", "#", _reason(r)))
-    found = []
+    causes = []
     for (status, _), rows in outcomes.groupby([outcomes["status"], alike], sort=False):
         hosts = tuple(sorted(rows["host"].unique(), key=fmt.natural))
         workloads = tuple(sorted(rows["workload"].unique()))
         kind = Status(str(status))
         advice, command = _next(kind, rows.iloc[0], results)
-        found.append(Problem(kind, _reason(rows.iloc[0]["reason"]), workloads, hosts, len(rows), advice, command))
-    named = {host for problem in found for host in problem.hosts}
+        causes.append(Problem(kind, _reason(rows.iloc[0]["reason"]), workloads, hosts, len(rows), advice, command))
+    named = {host for problem in causes for host in problem.hosts}
     for host in results.hosts:
         if not host.reachable and host.name not in named:
             reason = message("unreachable: {why}", why=_reason(host.reason))
             advice, command = _answers(host)
-            found.append(Problem(Status.LOST, reason, (), (host.name,), 0, advice, command))
-    return sorted(found, key=lambda p: (WORST_FIRST.index(p.status), -p.runs, p.reason))
+            causes.append(Problem(Status.LOST, reason, (), (host.name,), 0, advice, command))
+    return sorted(causes, key=lambda p: (WORST_FIRST.index(p.status), -p.runs, p.reason))
 
 
 def absences(results: Results) -> dict[tuple[str, str, str], Status]:

@@ -29,7 +29,7 @@ _ENDS = ("low_host", "low", "high_host", "high")
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure as it is printed; ``value`` (base unit) is what a column sorts by. ``why`` stands for an absent one."""
+    """A figure as it is printed; ``value`` (base unit) is what a column sorts by. ``why``: why it is absent."""
 
     text: str = ""
     spread: str = ""
@@ -112,12 +112,12 @@ def across(view: View) -> list[tuple[Line, list[Figure]]]:
     """Headlines with the hosts as columns, a scale for each row; none for one host, or for too many."""
     if not 1 < len(view.hosts) <= ACROSS:
         return []
-    found = []
+    table = []
     for key, rows, shown in by_metric(headlines(view.merged)):
         of = _by_host(rows, shown)
         cells = [of.get(h.name) or Figure(why=view.why_absent(h.name, key)) for h in view.hosts]
-        found.append((lines(view, key, rows, shown)[0], cells))
-    return found
+        table.append((lines(view, key, rows, shown)[0], cells))
+    return table
 
 
 def down(view: View) -> tuple[list[Line], list[tuple[HostInfo, list[Figure]]]] | None:
@@ -125,12 +125,12 @@ def down(view: View) -> tuple[list[Line], list[tuple[HostInfo, list[Figure]]]] |
     chosen = headlines(view.merged)
     if len(view.hosts) <= ACROSS or len(chosen) > CELLS:
         return None
-    columns, found = [], []
+    columns, figures = [], []
     for key, rows, shown in by_metric(chosen):
         columns.append(lines(view, key, rows, shown)[0])
-        found.append((key, _by_host(rows, shown)))
+        figures.append((key, _by_host(rows, shown)))
     return columns, [
-        (h, [of.get(h.name) or Figure(why=view.why_absent(h.name, key)) for key, of in found]) for h in view.hosts
+        (h, [of.get(h.name) or Figure(why=view.why_absent(h.name, key)) for key, of in figures]) for h in view.hosts
     ]
 
 

@@ -35,7 +35,7 @@ _STYLE = {
 
 def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
     """What to print at the end of a run, in order, for 80 columns and wider. ``page``: where the HTML page lies."""
-    seen, found, results = report.view, report.problems, report.view.results
+    seen, problems, results = report.view, report.problems, report.view.results
     shown: list[RenderableType] = []
     figures = headlines(seen.generational if len(seen.hosts) > 1 else seen.merged)
     if not figures.empty:
@@ -50,9 +50,9 @@ def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
             shown.append(Text(f"{count(left_out, 'further headline')}{' on the page' if page else ''}"))
         shown.append(Text())
     shown.append(_counts(results))
-    shown += [_problem(p) for p in found[:MOST_PROBLEMS]]
-    if len(found) > MOST_PROBLEMS:
-        shown.append(Text(f"{count(len(found) - MOST_PROBLEMS, 'further cause')}{' on the page' if page else ''}"))
+    shown += [_problem(p) for p in problems[:MOST_PROBLEMS]]
+    if len(problems) > MOST_PROBLEMS:
+        shown.append(Text(f"{count(len(problems) - MOST_PROBLEMS, 'further cause')}{' on the page' if page else ''}"))
     shown += [unwrapped(fmt.clean(note)) for note in results.campaign.notes]
     shown.append(Text())
     if not results.campaign.finished:
@@ -75,7 +75,7 @@ def _table(view: View, figures: pd.DataFrame) -> Table:
     table.add_column("spread", justify="right", no_wrap=True)
     table.add_column("n", justify="right", no_wrap=True)
     case: tuple[str, ...] = ()
-    # where a case has one point, its name says it all
+    # where a case has one point, its name is enough
     points = figures.groupby(METRIC[:4], observed=True)["labels"].nunique()
     for key, rows, shown in islice(by_metric(figures), MOST_METRICS):
         title = "" if case == key[:2] else f"{fmt.clean(key[0])} {fmt.clean(key[1])}"

@@ -1,4 +1,4 @@
-"""What every report of a run needs, worked out once: hosts in order, their figures, their generations' figures."""
+"""What every report of a run needs, computed once: hosts in order, their figures, their generations' figures."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class View:
     def why_absent(self, host: str, key: Key) -> str:
         """One word for a figure a host lacks: how its runs ended; empty where none was planned."""
         workload, case = key[0], key[1]
-        # A step may give several cases (``step/part``), and an outcome may stand for a whole workload (``*``).
+        # A step may give several cases (``step/part``), and an outcome may be of a whole workload (``*``).
         for name in (case, case.split("/")[0], "*"):
             if (host, workload, name) in self.absent:
                 return str(self.absent[host, workload, name])
@@ -91,8 +91,8 @@ def in_order(frame: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.Dat
         return frame
 
     def rank(name: str, values: Sequence[str]) -> list[int]:
-        given = {value: position for position, value in enumerate(orders.get(name, ()))}
-        order = sorted(values, key=lambda v: (given.get(v, len(given)), v == "", fmt.natural(v)))
+        listed = {value: position for position, value in enumerate(orders.get(name, ()))}
+        order = sorted(values, key=lambda v: (listed.get(v, len(listed)), v == "", fmt.natural(v)))
         place = {value: position for position, value in enumerate(order)}
         return [place[v] for v in values]
 
@@ -149,7 +149,7 @@ def spread(shown: fmt.Shown, lo: float, hi: float, interval: str) -> str:
 
 
 def footnotes(frame: pd.DataFrame) -> list[str]:
-    """What the owners of benchmarks want said beside figures such as these."""
+    """The footnotes that the owners of benchmarks require beside such figures."""
     return [Standing(name).footnote for name in sorted(frame["standing"].unique()) if name]
 
 

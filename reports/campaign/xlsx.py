@@ -320,8 +320,8 @@ def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet | None) -> None:
             "below that the range."
         ),
     )
-    found = layout.view.generational
-    found = found[found["headline"].astype(bool)] if found["headline"].astype(bool).any() else found
+    frame = layout.view.generational
+    frame = frame[frame["headline"].astype(bool)] if frame["headline"].astype(bool).any() else frame
     heads = [
         *_POINT,
         *(Head(message("standing"), "", 10), Head(message("unit"), "", 8), Head(message("direction"), "", 10)),
@@ -331,7 +331,7 @@ def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet | None) -> None:
     ]
     row, head = _FIRST_ROW, _FIRST_ROW - 1
     ends = {} if hosts is None else _ends(layout)
-    for key, about in zip(_keys(found), found.to_dict("records"), strict=True):
+    for key, about in zip(_keys(frame), frame.to_dict("records"), strict=True):
         _about(sheet, row, key, str(about["better"]))
         generation = str(about["generation"])
         sheet.text(row, 8, layout.view.title_of(generation))

@@ -29,8 +29,13 @@ class RatioRow:
 
     ``baseline_value`` and ``candidate_value`` are geometric means in ``unit`` (a base unit); ``ratio`` is oriented
     (above 1: the candidate is better) and normalised; None where it is not known, and ``note`` says why. ``lowest``
-    and ``highest``: the ends of the benchmarks' ratios behind a headline; ``work``: that for equal work, of a mix.
-    ``resampled_lo`` and ``resampled_hi``: a headline's interval by the bootstrap over hosts, of fleets large enough.
+    and ``highest``: the ends of the benchmarks' ratios behind a headline, with their titles; ``disagree``: they are so
+    far apart that the mean alone misleads. Of a mix ``ratio`` and ``work`` are that for equal work, ``geometric`` the
+    mean beside it. ``resampled_lo`` and ``resampled_hi``: a headline's interval by the bootstrap over hosts, of fleets
+    large enough; ``workload_lo`` and ``workload_hi``: where a workload of the class lies that is none of its
+    benchmarks. ``p_adjusted``: a benchmark's p among all of the candidate's (Benjamini-Hochberg), which the verdict
+    goes by. ``interval_of``: ``hosts``, or ``repeats`` where a side is a single host: then ``lo`` and ``hi`` are of
+    these machines, not of their kinds.
     """
 
     candidate: str
@@ -55,6 +60,14 @@ class RatioRow:
     note: str = ""
     resampled_lo: float | None = None
     resampled_hi: float | None = None
+    p_adjusted: float | None = None
+    workload_lo: float | None = None
+    workload_hi: float | None = None
+    geometric: float | None = None
+    lowest_title: str = ""
+    highest_title: str = ""
+    disagree: bool = False
+    interval_of: str = ""
 
     @property
     def estimate(self) -> Estimate | None:
@@ -91,17 +104,19 @@ def _of(comparison: Comparison, candidate: Candidate) -> Iterator[RatioRow]:
 def _headline(candidate: Candidate, name: str, e: Equivalence) -> RatioRow:
     remarks = [e.why]
     if e.ratio:
-        if e.covered < 1 - 1e-9:
-            remarks.append(message("{covered:.0%} of the weight covered", covered=e.covered))
-        if e.ratio.interval is None:
+        if e.gaps:
+            remarks.append(message("hosts lack figures: by a mixed model"))
+        if e.ratio.of_repeats:
+            remarks.append(message("these machines, not their kinds: the interval is from repeats"))
+        elif e.ratio.interval is None:
             remarks.append(message("within-host only: one host says nothing of its fleet"))
     lo, hi = (e.resampled.lo, e.resampled.hi) if e.resampled else (None, None)
     if e.resampled:
         remarks.append(message("{lo} to {hi} by the bootstrap over hosts", lo=figure(lo), hi=figure(hi)))
-    if e.work and e.mix_sensitive:
-        remarks.append(message("equal work {ratio}, MIX-SENSITIVE", ratio=with_interval(e.work)))
-    elif e.work:
-        remarks.append(message("equal work {ratio}", ratio=with_interval(e.work)))
+    if e.ratio and e.work and e.mix_sensitive:
+        remarks.append(message("for equal work; geometric mean {ratio}, MIX-SENSITIVE", ratio=with_interval(e.ratio)))
+    elif e.ratio and e.work:
+        remarks.append(message("for equal work; geometric mean {ratio}", ratio=with_interval(e.ratio)))
     if e.hosts_out:
         reasons: dict[str, list[str]] = {}
         for host, why in e.hosts_out.items():
@@ -112,8 +127,13 @@ def _headline(candidate: Candidate, name: str, e: Equivalence) -> RatioRow:
     standings = {s for t in e.weights for s in candidate.standing.get(t, "").split(", ") if s}
     standing = ", ".join(sorted(standings))
     row = RatioRow(candidate.title, name, weight=1.0 if e.ratio else None, lowest=e.lowest, highest=e.highest)
-    row = replace(row, resampled_lo=lo, resampled_hi=hi)
-    return _with(replace(row, standing=standing, note=note, work=e.work.value if e.work else None), e.ratio)
+    row = replace(row, resampled_lo=lo, resampled_hi=hi, standing=standing, note=note, disagree=e.disagree)
+    row = replace(row, lowest_title=e.lowest_title, highest_title=e.highest_title)
+    if e.workload:
+        row = replace(row, workload_lo=e.workload.lo, workload_hi=e.workload.hi)
+    if e.work and e.ratio:
+        row = replace(row, work=e.work.value, geometric=e.ratio.value)
+    return _with(row, e.headline)
 
 
 def _out(host: str, why: str) -> str:
@@ -154,6 +174,8 @@ def _with(row: RatioRow, ratio: Ratio | None) -> RatioRow:
         lo=ratio.lo,
         hi=ratio.hi,
         p=ratio.p,
+        p_adjusted=ratio.p_adjusted,
+        interval_of="" if ratio.interval is None else "repeats" if ratio.of_repeats else "hosts",
         verdict=str(ratio.verdict),
         hosts_baseline=ratio.n[0],
         hosts_candidate=ratio.n[1],
@@ -200,8 +222,9 @@ def half_width(row: RatioRow) -> float | None:
 
 
 def p_value(row: RatioRow) -> str:
-    """How likely a ratio so far from 1 is where there is no difference."""
-    return "" if row.p is None else "<0.001" if row.p < 0.001 else f"{row.p:.3f}"
+    """How likely a ratio so far from 1 is where there is no difference, of a benchmark among all of its candidate."""
+    p = row.p if row.p_adjusted is None else row.p_adjusted
+    return "" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def hosts(comparison: Comparison, row: RatioRow) -> str:
@@ -233,7 +256,8 @@ def how_to_read(comparison: Comparison) -> list[str]:
     sentences: list[str] = [
         message(
             "ratio: how many of {baseline} one is worth, of a class with the range of its benchmarks; ±: half the "
-            "{confidence:.0%} interval over hosts (×÷: the factor that a wide one reaches either way); n: hosts",
+            "{confidence:.0%} interval over hosts (×÷: the factor that a wide one reaches either way); p: of a "
+            "benchmark among all of them; n: hosts",
             baseline=comparison.baseline,
             confidence=CONFIDENCE,
         )

@@ -12,7 +12,6 @@ import pandas as pd
 
 from fleetmark.base.units import significant
 from planner.comparison import WORK_MIX, Comparison
-from planner.equivalence import FULLY_COVERED
 from planner.estimate import Estimate
 from planner.ratio import Verdict
 from reports.campaign.view import View
@@ -209,7 +208,7 @@ def _answer(
 
 def _mix(comparison: Comparison) -> list[tuple[str, str]]:
     """The user's work mix: each class with its share of the server-hours."""
-    weights = next((c.classes[WORK_MIX].all_weights for c in comparison.candidates if WORK_MIX in c.classes), {})
+    weights = next((c.classes[WORK_MIX].weights for c in comparison.candidates if WORK_MIX in c.classes), {})
     shares: dict[str, float] = defaultdict(float)
     for title, share in weights.items():
         shares[str(comparison.benchmarks.loc[title, "class"])] += share
@@ -217,9 +216,11 @@ def _mix(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def _must_know(comparison: Comparison, row: RatioRow) -> bool:
-    """Whether a headline's note has more than the bootstrap's interval: gaps, one host, a mix, hosts left out."""
+    """Whether a headline's note has more than the bootstrap's interval: gaps, a single host, a mix, hosts left out."""
     e = next(c for c in comparison.candidates if c.title == row.candidate).classes[row.class_]
-    return bool(e.ratio is None or e.ratio.interval is None or e.covered < FULLY_COVERED or e.work or e.hosts_out)
+    if e.ratio is None or e.ratio.interval is None or e.ratio.of_repeats:
+        return True
+    return bool(e.gaps or e.work or e.hosts_out)
 
 
 def _notes(heads: Iterable[RatioLine]) -> list[tuple[str, Sequence[str], str]]:

@@ -179,6 +179,7 @@ def to_json(profiled: Profiled, upgrades: Sequence[Gain], predictions: Sequence[
                 "demand": p.demand[name],
                 "share": None if p.refused else p.shares[name].value,
             }
+            | dict(zip(("lo", "hi"), _interval(p, name) or (None, None), strict=True))
             for (name, r), mean in zip(profiled.resources.items(), p.rates_of(None), strict=True)
         ],
         "more": [] if p.refused else [_as_json(g) | {"factor": MORE} for g in more_of_each(profiled)],

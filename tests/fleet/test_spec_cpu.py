@@ -139,7 +139,7 @@ def test_a_broken_host_costs_only_itself_and_says_why(command: Command, media: M
     (h3,) = {reason for _, reason in reasons(command, "h3").values()}
     assert "could not be deployed: Packages for gcc, g++, gfortran: could not install gfortran" in h3
     h4 = reasons(command, "h4")
-    for benchmark, words in (
+    for benchmark, text in (
         (
             "500.perlbench_r",
             "500.perlbench_r base: CE, compile error; 500.perlbench_r peak: CE, compile error; see CPU",
@@ -149,7 +149,7 @@ def test_a_broken_host_costs_only_itself_and_says_why(command: Command, media: M
     ):
         status, reason = h4[benchmark]
         assert status == "failed"
-        assert words in reason
+        assert text in reason
     broken = command.campaign / "raw" / "h4" / "spec_cpu2017"
     assert "unrecognized command" in (broken / "500.perlbench_r" / "0" / "500.perlbench_r.base.why").read_text()
 

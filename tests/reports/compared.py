@@ -67,7 +67,7 @@ def compared_report(
 ) -> report.Report:
     """The report on a comparison of what lies under ``root``."""
     question = comparing.Question(root, baseline, list(candidates), **options)  # type: ignore[arg-type]
-    found = comparing.compare(question, turn=True)
+    answer = comparing.compare(question, turn=True)
     command = ["fleetmark", "compare", "--baseline", baseline, *(a for c in candidates for a in ("--candidate", c))]
-    whole, parts = evidence.gather(root, found, command, "2026-11-21T00:00:00Z")
-    return report.of_comparison(found, whole, parts, language)
+    together, parts = evidence.gather(root, answer, command, "2026-11-21T00:00:00Z")
+    return report.of_comparison(answer, together, parts, language)

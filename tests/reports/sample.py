@@ -421,7 +421,7 @@ def tiny(
 ) -> Results:
     """A campaign of one headline, ``stream 2t triad``: what each host's repeats gave; runs that ``ended`` otherwise."""
     columns: dict[str, list[object]] = {c: [] for c in OUTCOME_COLUMNS}
-    runs = [(h, r, Status.PASSED, "") for h, given in values.items() for r in range(len(given))]
+    runs = [(h, r, Status.PASSED, "") for h, repeats in values.items() for r in range(len(repeats))]
     runs += [(h, 90 + i, status, why) for i, (h, status, why) in enumerate(ended or [])]
     for host, repeat, status, why in runs:
         outcome = (host, "stream", "2t", repeat, status, why, "2026-03-04T09:12:00.000Z", 3.0, math.nan)
@@ -431,8 +431,8 @@ def tiny(
     triad |= {"time": "2026-03-04T09:12:00.000Z", "tool_version": "5.10", "status": Status.PASSED}
     rows = [
         row(**triad, host=host, repeat=repeat, value=value, raw=f"raw/{host}/{repeat}")
-        for host, given in values.items()
-        for repeat, value in enumerate(given)
+        for host, repeats in values.items()
+        for repeat, value in enumerate(repeats)
     ]
     names = list(dict.fromkeys([*values, *(host for host, _, _ in ended or [])]))
     info = CampaignInfo(

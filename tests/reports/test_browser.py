@@ -1,4 +1,4 @@
-"""The page in a real browser: it loads alone, and everything on it works by mouse, by keyboard and for screen readers."""
+"""The page in a real browser: it loads nothing else, and everything on it works by mouse, by keyboard and for screen readers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Opened:
     def unfold(self, which: str = "details") -> None:
         self.page.locator(which).evaluate_all("folds => folds.forEach((fold) => { fold.open = true; })")
 
-    def said(self) -> str:
+    def status(self) -> str:
         return str(self.page.locator("#status").inner_text())
 
 
@@ -52,7 +52,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     five = folder / "five"
     five.mkdir()
     compared.archives(five, ("rome", "sierra", "icelake", "genoa", "turin"))
-    made = {
+    reports = {
         "five": compared.compared_report(
             five, "gen=rome", [f"gen={g}" for g in ("sierra", "icelake", "genoa", "turin")]
         ),
@@ -62,7 +62,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "many": of_campaign(sample.many(30)),
     }
     files = {}
-    for name, report in made.items():
+    for name, report in reports.items():
         files[name] = folder / f"{name}.html"
         files[name].write_text(html.render(report), "utf-8")
     return files
@@ -79,14 +79,14 @@ def browser() -> Iterator[Any]:
 def opened(browser: Any, file: Path, anchor: str = "", script: str = "", **options: Any) -> Opened:
     context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
     page = context.new_page()
-    found = Opened(page)
-    page.on("console", lambda m: found.errors.append(m.text) if m.type in ("error", "warning") else None)
-    page.on("pageerror", lambda e: found.errors.append(str(e)))
-    page.on("request", lambda r: found.requests.append(r.url))
+    result = Opened(page)
+    page.on("console", lambda m: result.errors.append(m.text) if m.type in ("error", "warning") else None)
+    page.on("pageerror", lambda e: result.errors.append(str(e)))
+    page.on("request", lambda r: result.requests.append(r.url))
     if script:
         page.add_init_script(script)
     page.goto(file.as_uri() + anchor)
-    return found
+    return result
 
 
 @pytest.mark.parametrize("name", ["comparison", "campaign", "hostile", "many"])
@@ -134,7 +134,7 @@ def test_sorting(browser: Any, pages: dict[str, Path]) -> None:
     head.get_by_role("button").click()
     assert [float(t) for t in at.texts(ratios)] == up[::-1]
     assert head.get_attribute("aria-sort") == "descending"
-    assert at.said() == "sorted by ratio, descending"
+    assert at.status() == "sorted by ratio, descending"
     heads = at.texts("#class-disk tbody.heads tr th")
     assert all(t.startswith("disk") for t in heads) and len(heads) == 2
     assert table.locator(".again").first.evaluate("e => getComputedStyle(e).opacity") == "1"  # the name is back
@@ -159,7 +159,7 @@ def test_filtering(browser: Any, pages: dict[str, Path]) -> None:
     assert not at.page.locator("#class-os").is_visible()
     assert at.page.locator("#metrics details[open]").count() == 1
     n = rows.count() + at.page.locator(".figures tbody tr:visible").count()
-    assert at.said().startswith(f"{n} of ")
+    assert at.status().startswith(f"{n} of ")
     at.page.fill("#filter", "")
     sync_api.expect(at.page.locator("#status")).to_be_empty()
     assert rows.count() == every
@@ -172,10 +172,10 @@ def test_another_baseline(browser: Any, pages: dict[str, Path]) -> None:
     at.page.select_option("#baseline", label="genoa")
     assert at.page.locator("h1").inner_text().startswith("How many of genoa is one of icelake / turin")
     assert at.page.locator(".conversion tbody tr th").first.inner_text().split() == ["genoa", "baseline"]
-    assert at.said() == "The baseline is now genoa."
+    assert at.status() == "The baseline is now genoa."
     after = at.texts("#b1-class-mem-bw tbody.heads tr td:nth-child(6)")
-    there, back = (float(t[0].split()[0]) for t in (before, after))
-    assert abs(there * back - 1) < 0.01  # one in terms of the other, and the other way round
+    forward, back = (float(t[0].split()[0]) for t in (before, after))
+    assert abs(forward * back - 1) < 0.01  # one in terms of the other, and the other way round
     assert at.page.locator("#b1-excluded").count() == 1 and at.page.locator("#excluded").count() == 0
     for link in at.page.locator("nav a").all():
         assert at.page.locator(link.get_attribute("href")).count() == 1
@@ -310,8 +310,8 @@ def test_printing(browser: Any, pages: dict[str, Path], tmp_path: Path) -> None:
 def test_accessible(browser: Any, pages: dict[str, Path], name: str, scheme: str) -> None:
     at = opened(browser, pages[name], color_scheme=scheme)
     at.unfold("details:not(#metrics details), #metrics details:first-of-type")
-    found = axe.Axe().run(at.page, context={"exclude": [["figure svg"]]}).response["violations"]
-    grave = [(v["id"], v["nodes"][0]["html"][:200]) for v in found if v["impact"] in ("serious", "critical")]
+    violations = axe.Axe().run(at.page, context={"exclude": [["figure svg"]]}).response["violations"]
+    grave = [(v["id"], v["nodes"][0]["html"][:200]) for v in violations if v["impact"] in ("serious", "critical")]
     assert grave == []
 
 

@@ -1,4 +1,4 @@
-"""Charts: true to the figures behind them, told apart by more than colour, few enough, in the reader's language."""
+"""Charts: true to their figures, distinguished by more than colour, few enough, in the reader's language."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.reports import sample
 SIZES = [2.0**k for k in range(12, 20)]
 
 
-def made(results: Results, first: tuple[str, ...] = (), of: Language | None = None) -> figures.Figures:
+def charts_of(results: Results, first: tuple[str, ...] = (), of: Language | None = None) -> figures.Figures:
     return figures.figures(view(results, first), of)
 
 
@@ -54,19 +54,19 @@ def six() -> Results:
     return sample.six()
 
 
-# --- what there is ---------------------------------------------------------------------------------------------------
+# --- every chart -----------------------------------------------------------------------------------------------------
 
 
 def test_every_chart_is_well_formed_vector_graphics_without_clashing_ids(six: Results) -> None:
-    found = made(six)
-    assert {kind: bool(drawn) for kind, drawn in found.items()} == {
+    result = charts_of(six)
+    assert {kind: bool(drawn) for kind, drawn in result.items()} == {
         **dict.fromkeys(("strips", "curves", "depths", "pairs"), True),
         **dict.fromkeys(("loaded", "telemetry"), False),
     }
-    assert found.left_out == {}
-    ids = [i for drawn in found.values() for c in drawn for i in re.findall(r' id="([^"]+)"', c.svg)]
+    assert result.left_out == {}
+    ids = [i for drawn in result.values() for c in drawn for i in re.findall(r' id="([^"]+)"', c.svg)]
     assert len(ids) == len(set(ids))
-    for chart in (c for drawn in found.values() for c in drawn):
+    for chart in (c for drawn in result.values() for c in drawn):
         assert ET.fromstring(chart.svg).tag.endswith("svg")
         assert "<image" not in chart.svg and chart.title and chart.note
 
@@ -120,7 +120,7 @@ def test_very_many_hosts_are_boxes_over_their_quantiles() -> None:
     assert boxes["old"]["q50"] == pytest.approx(np.median(mine))
     assert (boxes["old"]["low"], boxes["old"]["high"]) == (pytest.approx(min(mine)), pytest.approx(max(mine)))
     assert boxes["old"]["q5"] == pytest.approx(np.quantile(mine, 0.05))
-    (chart,) = made(seen.results)["strips"]
+    (chart,) = charts_of(seen.results)["strips"]
     assert len(chart.svg) < 10_000
 
 
@@ -129,9 +129,9 @@ def test_a_page_holds_so_many_charts_and_names_the_others() -> None:
         [sample.tiny({"h1": [1.0, 2.0], "h2": [3.0, 4.0]}).measurements.assign(case=f"{n}t") for n in range(70)]
     )
     results = with_rows(sample.tiny({"h1": [1.0], "h2": [1.0]}), frame)
-    found = made(results)
-    assert len(found["strips"]) == figures.MOST
-    assert [*(c.title for c in found["strips"]), *found.left_out["strips"]] == [
+    result = charts_of(results)
+    assert len(result["strips"]) == figures.MOST
+    assert [*(c.title for c in result["strips"]), *result.left_out["strips"]] == [
         f"stream {n}t: triad" for n in range(70)
     ]
 
@@ -140,9 +140,9 @@ def test_curves_that_hold_a_headline_come_first() -> None:
     labels = [f'{{"size":"{int(size)}"}}' for size in SIZES]
     usual = {"host": "h1", "workload": "w", "metric": "latency", "value": 1e-9, "unit": "s"}
     frame = pd.concat([rows(**usual, labels=labels, case=f"c{n:02}", headline=n == 69) for n in range(70)])
-    found = made(with_rows(sample.tiny({"h1": [1.0]}), frame))
-    assert found["curves"][0].title == "w c69: latency"
-    assert len(found["curves"]) == figures.MOST and len(found.left_out["curves"]) == 70 - figures.MOST
+    result = charts_of(with_rows(sample.tiny({"h1": [1.0]}), frame))
+    assert result["curves"][0].title == "w c69: latency"
+    assert len(result["curves"]) == figures.MOST and len(result.left_out["curves"]) == 70 - figures.MOST
 
 
 def test_three_hundred_headlines_of_many_hosts_take_little_time() -> None:
@@ -150,9 +150,9 @@ def test_three_hundred_headlines_of_many_hosts_take_little_time() -> None:
     frame = pd.concat([base.measurements.assign(case=f"{n}t") for n in range(300)])
     seen = view(with_rows(base, frame))
     before = time.process_time()
-    found = figures.figures(seen)
+    result = figures.figures(seen)
     took = time.process_time() - before
-    assert len(found["strips"]) == figures.MOST_BOXES and len(found.left_out["strips"]) == 300 - figures.MOST_BOXES
+    assert len(result["strips"]) == figures.MOST_BOXES and len(result.left_out["strips"]) == 300 - figures.MOST_BOXES
     assert took < 15, f"{took:.1f} s"  # about 1 s on an idle core
 
 
@@ -176,7 +176,7 @@ def test_loaded_latency_stands_against_the_bandwidth_of_the_same_delay() -> None
     points = [p for p in drawn.spec()["layer"][-1]["data"]["values"] if p["s"] == "b"]
     assert (points[0]["x"], points[0]["y"]) == (pytest.approx(200), pytest.approx(190))
     assert [p["x"] for p in points] == sorted((p["x"] for p in points), reverse=True)  # in the order of the delays
-    (chart,) = made(results)["loaded"]
+    (chart,) = charts_of(results)["loaded"]
     assert "loaded_bandwidth, GB/s (higher is better)" in words(
         chart
     ) and "loaded_latency, ns (lower is better)" in words(chart)
@@ -209,7 +209,7 @@ def test_telemetry_is_the_median_over_a_hosts_runs_of_the_longest_case() -> None
     assert drawn.title == "stream 2t: temperature during the runs" and "12 of 40 runs" in drawn.note
     points = {(p["s"], p["x"]): p["y"] for p in drawn.spec()["layer"][-1]["data"]["values"]}
     assert (points["a", 30.0], points["b", 60.0]) == (pytest.approx(80), pytest.approx(115))
-    (chart,) = made(results)["telemetry"]
+    (chart,) = charts_of(results)["telemetry"]
     assert "hottest CPU sensor, °C" in words(chart)
 
 
@@ -217,8 +217,8 @@ def test_telemetry_is_the_median_over_a_hosts_runs_of_the_longest_case() -> None
 
 
 def test_axes_speak_the_language_and_numbers_stay(six: Results) -> None:
-    chinese = made(six, of=language("zh-CN"))
-    english = made(six)
+    chinese = charts_of(six, of=language("zh-CN"))
+    english = charts_of(six)
     for kind in ("strips", "curves", "depths"):
         of_ours, theirs = words(english[kind][0]), words(chinese[kind][0])
         assert any("is better" in w for w in of_ours) and not any("is better" in w for w in theirs)
@@ -228,9 +228,9 @@ def test_axes_speak_the_language_and_numbers_stay(six: Results) -> None:
 
 def test_hostile_names_are_text(six: Results) -> None:
     evil = "<script>\u202e"
-    found = made(sample.renamed(six, {"ice-a": evil}))
-    assert "<script" not in "".join(c.svg for drawn in found.values() for c in drawn)
-    assert any(w == "<script><U+202E>" for c in found["strips"] for w in words(c))
+    result = charts_of(sample.renamed(six, {"ice-a": evil}))
+    assert "<script" not in "".join(c.svg for drawn in result.values() for c in drawn)
+    assert any(w == "<script><U+202E>" for c in result["strips"] for w in words(c))
 
 
 def test_a_flat_clock_is_not_blown_up_and_a_sagging_one_is_seen() -> None:
@@ -251,5 +251,5 @@ def test_boxes_draw_what_they_are_given() -> None:
 
 def test_nothing_measured_gives_no_chart(tmp_path: Path) -> None:
     empty = sample.tiny({})
-    found = made(with_rows(empty, empty.measurements))
-    assert not any(found.values()) and found.left_out == {}
+    result = charts_of(with_rows(empty, empty.measurements))
+    assert not any(result.values()) and result.left_out == {}

@@ -1,4 +1,4 @@
-"""The page: true figures, every status, safe whatever a host is called, small, alone with itself."""
+"""The page: true figures, every status, safe with every host name, small, self-contained."""
 
 from __future__ import annotations
 
@@ -176,8 +176,8 @@ def test_charts(six: Page) -> None:
     ]
     names = {a["aria-label"] for a in charts}
     assert {"fio randread-4k: read_iops against queue depth", "iperf3 tcp-8: bitrate", "stream 64t: triad"} <= names
-    for said in ("L1 32 KiB", "L2 1.25 MiB", "L3 48 MiB"):  # as the hosts' facts say
-        assert said in six.words
+    for cache in ("L1 32 KiB", "L2 1.25 MiB", "L3 48 MiB"):  # as the hosts' facts say
+        assert cache in six.words
 
 
 def test_hostile_names_neither_run_nor_hide() -> None:
@@ -193,23 +193,23 @@ def test_hostile_names_neither_run_nor_hide() -> None:
 
 
 def test_hosts_side_by_side() -> None:
-    found = side_by_side(sample.six().hosts)
-    assert [names for _, names in found.columns] == [("ice-a",), ("ice-b",), ("ice-c",), ("gen-a",), ("gen-b",)]
-    rows = {row.name: row for row in found.rows}
-    odd = {name: [found.columns[i][1][0] for i, c in enumerate(row.cells) if c.odd] for name, row in rows.items()}
+    table = side_by_side(sample.six().hosts)
+    assert [names for _, names in table.columns] == [("ice-a",), ("ice-b",), ("ice-c",), ("gen-a",), ("gen-b",)]
+    rows = {row.name: row for row in table.rows}
+    odd = {name: [table.columns[i][1][0] for i, c in enumerate(row.cells) if c.odd] for name, row in rows.items()}
     assert odd["Kernel"] == odd["Clock"] == ["ice-b"] and odd["Governor"] == ["ice-c"]
     assert odd["CPU"] == [] and rows["CPU"].differs  # generations differ, hosts within them don't
     assert not rows["Boost"].differs
     assert "GPUs" not in rows  # nothing to say
-    assert found.unseen == (("gen-c", "ssh: connect to host 10.77.0.6 port 22: No route to host"),)
+    assert table.unseen == (("gen-c", "ssh: connect to host 10.77.0.6 port 22: No route to host"),)
 
 
 def test_hosts_alike_share_a_column() -> None:
-    found = side_by_side(sample.many(60).hosts)
-    assert sum(len(names) for _, names in found.columns) == 59
-    assert len(found.columns) < 10
-    missing = next(i for i, (_, names) in enumerate(found.columns) if names == ("n0017",))
-    dimms = next(row for row in found.rows if row.name == "DIMMs")
+    table = side_by_side(sample.many(60).hosts)
+    assert sum(len(names) for _, names in table.columns) == 59
+    assert len(table.columns) < 10
+    missing = next(i for i, (_, names) in enumerate(table.columns) if names == ("n0017",))
+    dimms = next(row for row in table.rows if row.name == "DIMMs")
     assert dimms.cells[missing].odd and "15 × 32 GiB DDR4 3200 MT/s; 1 slot empty" in dimms.cells[missing].text
 
 
@@ -274,14 +274,14 @@ def page(three: Report) -> Page:
 
 
 def two(
-    root: Path, old: Mapping[Bench, list[list[float]]], new: Mapping[Bench, list[list[float]]], **asked: object
+    root: Path, old: Mapping[Bench, list[list[float]]], new: Mapping[Bench, list[list[float]]], **options: object
 ) -> Page:
     """The page of ``new`` against ``old``: each benchmark's repeats, a list a host."""
     for name, figures in (("old", old), ("new", new)):
         hosts = {f"{name}{n}": {"gen": name} for n in range(max(len(v) for v in figures.values()))}
         measured = {(f"{name}{n}", b): own for b, values in figures.items() for n, own in enumerate(values)}
         records.record(root, f"20261101T00000{len(name)}-{name}", hosts, measured)
-    return Page(html.render(compared.compared_report(root, "gen=old", ["gen=new"], **asked)))
+    return Page(html.render(compared.compared_report(root, "gen=old", ["gen=new"], **options)))
 
 
 def test_a_comparison_by_hand(tmp_path: Path) -> None:
@@ -331,11 +331,11 @@ def test_the_page_of_a_comparison(three: Report, page: Page) -> None:
 def test_every_ratio_is_on_the_page(three: Report, page: Page) -> None:
     for row in three.rows:
         if row.benchmark:
-            said = [
+            lines = [
                 c for c in page.rows if c and " ".join(c[0].split()).startswith(row.benchmark) and row.candidate in c[1]
             ]
-            assert len(said) == 1, row
-            cells = said[0]
+            assert len(lines) == 1, row
+            cells = lines[0]
             if row.ratio is None:
                 assert "not compared" in cells[9] and row.note in cells[0]
             else:
@@ -362,11 +362,11 @@ def test_the_first_sentence_has_the_intervals_of_its_ends(three: Report, page: P
     words = " ".join(page.words.split())
     heads = {r.class_: r for r in three.rows if r.candidate == "genoa" and not r.benchmark and r.ratio}
     ends = sorted(heads.values(), key=lambda r: r.ratio or 0.0)
-    found = re.search(r"One genoa is worth [\d.]+ to .*?95% CI: ([\d.]+)–([\d.]+) in (\S+), ([\d.]+)–([\d.]+) in (\S+)\.", words)  # fmt: skip
-    assert found is not None
-    assert (found[3], found[6]) == (ends[0].class_, ends[-1].class_)
-    told = [float(found[n]) for n in (1, 2, 4, 5)]
-    assert told == pytest.approx([ends[0].lo, ends[0].hi, ends[-1].lo, ends[-1].hi], rel=0.01)
+    match = re.search(r"One genoa is worth [\d.]+ to .*?95% CI: ([\d.]+)–([\d.]+) in (\S+), ([\d.]+)–([\d.]+) in (\S+)\.", words)  # fmt: skip
+    assert match is not None
+    assert (match[3], match[6]) == (ends[0].class_, ends[-1].class_)
+    bounds = [float(match[n]) for n in (1, 2, 4, 5)]
+    assert bounds == pytest.approx([ends[0].lo, ends[0].hi, ends[-1].lo, ends[-1].hi], rel=0.01)
 
 
 def test_one_host_a_side_is_said_beside_the_range(tmp_path: Path) -> None:

@@ -54,10 +54,10 @@ def compared(root: Path, noun: str = "{side}{n}") -> Report:
     }
     measured |= {(names["old", n], MCF): [4.0] for n in range(3)} | {(names["new", n], IOPS): [1e5] for n in range(3)}
     record(root, "20261101T000000-a", {name: {"gen": s} for (s, _), name in names.items()}, measured)
-    found = comparing.compare(comparing.Question(root, "gen=old", ["gen=new"]))
+    answer = comparing.compare(comparing.Question(root, "gen=old", ["gen=new"]))
     command = ["fleetmark", "compare", "-b", "gen=old", "-c", "gen=new"]
-    whole, parts = evidence.gather(root, found, command, "2026-11-21T00:00:00Z")
-    return of_comparison(found, whole, parts)
+    together, parts = evidence.gather(root, answer, command, "2026-11-21T00:00:00Z")
+    return of_comparison(answer, together, parts)
 
 
 @pytest.fixture
@@ -113,8 +113,8 @@ def test_nothing_and_nothing_but_failures() -> None:
 
 def test_it_speaks_the_readers_language(report: Report) -> None:
     zh = language("zh-CN")
-    for given in (report, of_campaign(sample.six())):
-        text = markdown.render(replace(given, language=zh))
+    for document in (report, of_campaign(sample.six())):
+        text = markdown.render(replace(document, language=zh))
         assert "来源" in text and ("相当于多少台" in text or "关键指标" in text)
         prose = re.sub(r"`[^`]*`", "", text)
         assert not re.search(r"\b(baseline|better|verdict|Provenance|hosts|runs|measured)\b", prose)
@@ -122,12 +122,12 @@ def test_it_speaks_the_readers_language(report: Report) -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_names_stay_names(name: str) -> None:
-    made = sample.tiny(
+    results = sample.tiny(
         {name: [], "b": [1.0, 2.0]},
         generations={name: name, "b": "x"},
         ended=[(name, Status.FAILED, name)],
     )
-    html = read(markdown.render(of_campaign(made)))
+    html = read(markdown.render(of_campaign(results)))
     assert not re.search(r"<(script|a|img|del|em)\b", html)
     assert html.count("<h1>") == 1 and html.count("<table>") == 1
     shown = name.replace("\u202e", "<U+202E>").replace("\x00", "␀")

@@ -56,9 +56,9 @@ def compared(root: Path, name: str = "{gen}{n}", sides: tuple[str, ...] = ("old"
                 if other != host:
                     measured[host, Bench(*NET, subject=f"{host}>{other}")] = [1e9 * factor]
     record(root, "20261101T000000-a", labels, measured)
-    found = comparing.compare(comparing.Question(root, f"gen={sides[0]}", [f"gen={s}" for s in sides[1:]]), turn=True)
-    whole, parts = evidence.gather(root, found, ["fleetmark", "compare", "-b", "gen=old"], "2026-11-21T00:00:00Z")
-    return of_comparison(found, whole, parts)
+    answer = comparing.compare(comparing.Question(root, f"gen={sides[0]}", [f"gen={s}" for s in sides[1:]]), turn=True)
+    together, parts = evidence.gather(root, answer, ["fleetmark", "compare", "-b", "gen=old"], "2026-11-21T00:00:00Z")
+    return of_comparison(answer, together, parts)
 
 
 @pytest.fixture(scope="module")
@@ -96,11 +96,16 @@ def fonts(path: Path) -> Iterator[tuple[str, str]]:
 def test_cover_contents_and_every_section(file: Path, report: Report) -> None:
     text = pages(file)
     assert "How many of old is one of new / newer worth" in re.sub(r"\s+", " ", text[0])
-    for said in ("depending on the class of work", "2026-11-21", "fleetmark compare -b gen=old", "gen=newer: 3 hosts"):
-        assert said in re.sub(r"\s+", " ", text[0])
+    for phrase in (
+        "depending on the class of work",
+        "2026-11-21",
+        "fleetmark compare -b gen=old",
+        "gen=newer: 3 hosts",
+    ):
+        assert phrase in re.sub(r"\s+", " ", text[0])
     entries = re.findall(r"^\s*([^\n.]+?)\s*(?:\. ?)+\s*(\d+)$", text[1], re.M)
-    wanted = ["The answer", "Conversion table", "Ratios", "Charts", "All metrics", "Hosts", "Method", "Provenance"]
-    assert [name for name, _ in entries if name in wanted] == wanted
+    titles = ["The answer", "Conversion table", "Ratios", "Charts", "All metrics", "Hosts", "Method", "Provenance"]
+    assert [name for name, _ in entries if name in titles] == titles
     for name, number in entries:
         if name != "The answer":  # whose heading is the question
             assert re.search(rf"^\s*{re.escape(name)}\s*$", text[int(number) - 1], re.M), (name, number)
@@ -150,8 +155,8 @@ def test_nothing_is_cut_off(file: Path, folder: Path) -> None:
 
 
 def test_fonts_are_embedded(file: Path) -> None:
-    found = list(fonts(file))
-    assert found and all(embedded == "yes" for _, embedded in found)
+    used = list(fonts(file))
+    assert used and all(embedded == "yes" for _, embedded in used)
 
 
 def test_charts_are_drawings_and_no_pictures(file: Path) -> None:
@@ -195,14 +200,14 @@ def test_the_same_report_gives_the_same_bytes_in_another_process(folder: Path) -
         "import hashlib, sys; from pathlib import Path; from reports import pdf; "
         "print(hashlib.sha256(pdf.of_html(Path(sys.argv[1]).read_text('utf-8'))).hexdigest())"
     )
-    there = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code, str(page)],
         check=True,
         capture_output=True,
         text=True,
         env=os.environ | {"PYTHONHASHSEED": "7", "TZ": "Asia/Tokyo"},
     )
-    assert there.stdout.strip() == hashlib.sha256(pdf.render(report)).hexdigest()
+    assert process.stdout.strip() == hashlib.sha256(pdf.render(report)).hexdigest()
 
 
 def test_chinese(folder: Path, report: Report) -> None:
@@ -210,12 +215,12 @@ def test_chinese(folder: Path, report: Report) -> None:
     path.write_bytes(pdf.render(replace(report, language=language("zh-CN"))))
     text = pages(path)
     assert "相当于多少台 old" in text[0] and "目录" in text[1] and f"第 2 页，共 {len(text)} 页" in text[1]
-    whole = "".join(text)
-    assert not re.search(r"\b(the|hosts|Ratios|value|higher is better)\b", whole)
-    found = list(fonts(path))
-    assert all(embedded == "yes" for _, embedded in found)
-    assert any("CJK-SC" in name for name, _ in found), "needs fonts-noto-cjk"
-    assert not any("CJK-JP" in name for name, _ in found)
+    words = "".join(text)
+    assert not re.search(r"\b(the|hosts|Ratios|value|higher is better)\b", words)
+    used = list(fonts(path))
+    assert all(embedded == "yes" for _, embedded in used)
+    assert any("CJK-SC" in name for name, _ in used), "needs fonts-noto-cjk"
+    assert not any("CJK-JP" in name for name, _ in used)
 
 
 def small() -> Results:
@@ -234,43 +239,43 @@ def empty() -> Results:
 
 
 @pytest.mark.parametrize(
-    ("results", "said"),
+    ("results", "phrase"),
     [
         (small, "12 of 13 runs passed"),
         (all_failed, "it ended with status 1"),
         (empty, "Nothing was measured."),
     ],
 )
-def test_campaigns(results: Callable[[], Results], said: str, folder: Path) -> None:
+def test_campaigns(results: Callable[[], Results], phrase: str, folder: Path) -> None:
     path = folder / f"{results.__name__}.pdf"
     path.write_bytes(pdf.render(of_campaign(results())))
     text = pages(path)
     assert 3 <= len(text) <= 20
-    whole = re.sub(r"\s+", " ", " ".join(text))
-    assert "Contents" in whole and "Provenance" in whole and f"Page 2 of {len(text)}" in whole
-    assert said in whole
+    words = re.sub(r"\s+", " ", " ".join(text))
+    assert "Contents" in words and "Provenance" in words and f"Page 2 of {len(text)}" in words
+    assert phrase in words
 
 
 def test_hostile_names_are_shown_and_nothing_is_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-    monkeypatch.setattr("socket.create_connection", lambda *a, **_: asked.append(str(a)))
+    calls: list[str] = []
+    monkeypatch.setattr("socket.create_connection", lambda *a, **_: calls.append(str(a)))
     long = "x" * 300
-    made = small()
+    results = small()
     names = dict(
         zip(
-            [h.name for h in made.hosts],
+            [h.name for h in results.hosts],
             ['<img src="http://x.test/a.png">', "=cmd()|'/c calc'!A0", "\u202eesrever", "🚀" * 5, long, "a\x00b"],
             strict=True,
         )
     )
     path = tmp_path / "hostile.pdf"
-    path.write_bytes(pdf.render(of_campaign(sample.renamed(made, names))))
-    whole = re.sub(r"\s+", "", "".join(pages(path)))
+    path.write_bytes(pdf.render(of_campaign(sample.renamed(results, names))))
+    words = re.sub(r"\s+", "", "".join(pages(path)))
     for seen in ('<imgsrc="http://x.test/a.png">', "=cmd()|'/ccalc'!A0", "<U+202E>esrever", "a␀b"):
-        assert seen in whole
-    assert long in whole
+        assert seen in words
+    assert long in words
     edges_are_clean(path, tmp_path)
-    assert not asked
+    assert not calls
 
 
 def test_what_a_template_refers_to_outside_is_left_out(tmp_path: Path) -> None:

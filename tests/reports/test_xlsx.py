@@ -94,9 +94,9 @@ def fleet(root: Path) -> Path:
 def report(
     root: Path, base: str | None, candidates: Sequence[str], language: Language | None = None, **options: Any
 ) -> Report:
-    found = comparing.compare(comparing.Question(root, base, candidates, **options), values=True)
-    whole, parts = evidence.gather(root, found, ["fleetmark", "compare"], "2026-11-21T00:00:00Z")
-    return of_comparison(found, whole, parts, language)
+    answer = comparing.compare(comparing.Question(root, base, candidates, **options), values=True)
+    together, parts = evidence.gather(root, answer, ["fleetmark", "compare"], "2026-11-21T00:00:00Z")
+    return of_comparison(answer, together, parts, language)
 
 
 ASKED: Mapping[str, tuple[str | None, Sequence[str], Mapping[str, Any]]] = {
@@ -126,10 +126,10 @@ def reports(root: Path) -> dict[str, Report]:
 
 
 class Shouting(Language):
-    """A language of which nothing is hard to tell from what is no fixed text."""
+    """A language whose fixed text is in capitals, so that other text shows."""
 
-    def __call__(self, text: str, **given: Any) -> str:
-        return super().__call__(text, **given).upper() if isinstance(text, Message) else text
+    def __call__(self, text: str, **fields: Any) -> str:
+        return super().__call__(text, **fields).upper() if isinstance(text, Message) else text
 
 
 @pytest.fixture(scope="module")
@@ -259,7 +259,7 @@ def test_means_are_formulas_over_the_measurements(books: Mapping[str, bytes]) ->
     assert set(numbers) == set(logs) and len(logs) > 50
     assert any("MEDIAN(" in f for f in logs.values()) and any("AVERAGE(AVERAGE(" in f for f in logs.values())
     assert any(f.startswith("=MAX(") for f in formulas(books["best"])["Host logs"].values())
-    assert not formulas(books["pinned"])["Host logs"].keys() & {"E5"}  # a pinned figure is what it is
+    assert not formulas(books["pinned"])["Host logs"].keys() & {"E5"}  # a pinned figure is exact
 
 
 def test_a_changed_weight_changes_the_headline_as_the_planner_would(

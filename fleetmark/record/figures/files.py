@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,15 +16,16 @@ import pyarrow.parquet as pq
 
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.measurement import Better, Status
+from fleetmark.base.measurement import Better, Centre, Status
 from fleetmark.record.figures.database import connect
-from fleetmark.record.figures.statement import groups, rule_of
+from fleetmark.record.figures.statement import RULES, groups, rule_of
 
 BENCHMARK = (*schema.KEY, "better", "class")  # campaigns of several versions may differ in what they say of a metric
 _KEY = (*BENCHMARK, "centre", "members")
 _DETAIL = ("repeat", "time", "tool_version", "raw")
 _MEND = "for a campaign `fleetmark parse` makes it anew from raw; import a table again"
 HEADLINES, EVERYTHING, POWER = "headline", "true", "metric = 'power'"  # which rows are read
+OF_MEDIAN = math.sqrt(math.pi / 2)  # times the standard error of a mean that of a median, of normal values
 _SCORED = f"status = '{Status.PASSED}' and value > 0 and isfinite(value)"
 
 
@@ -41,7 +43,8 @@ class Figures:
 
     ``machines``: (campaign, host) of each, whose place is ``record``. ``keys``: a row per benchmark and subject, whose
     place is ``key``, with the columns BENCHMARK, ``members`` and ``rule`` (a Centre). ``rows``: ``record``, ``key``,
-    ``n`` values and ``log``, the natural logarithm of their centre. ``left_out``: ``record``, ``key``, ``why`` and the
+    ``n`` values, ``log``, the natural logarithm of their centre, and ``error``, its standard error by the spread of the
+    values (NaN for one). ``left_out``: ``record``, ``key``, ``why`` and the
     ``n`` values that are not scored. ``files``: campaign to its Parquet file;
     ``which``: the rows of them that were read.
     """
@@ -62,8 +65,8 @@ def read(files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, whic
     with connect() as con:
         try:
             keys = _prepare(con, files, machines, which)
-            con.execute(f"create view figures as {groups(_values(), 'record, key')}")
-            rows = con.execute("select record, key, n, unscored, ln(value) as log from figures").df()
+            # One rule after the other: less has to be held at once.
+            rows = pd.concat([_centres(con, rule) for rule in RULES], ignore_index=True)
             why = f"case when status <> '{Status.PASSED}' then status else 'zero or negative' end as why"
             left_out = pd.DataFrame({"record": [], "key": [], "why": [], "n": []})
             if rows["unscored"].any():
@@ -74,6 +77,12 @@ def read(files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, whic
             raise _damage(error, files, machines, which) from error
     rows = rows[rows["n"] > 0].drop(columns="unscored")
     return Figures(machines, keys, rows, left_out, files, which)
+
+
+def _centres(con: duckdb.DuckDBPyConnection, rule: Centre) -> pd.DataFrame:
+    widening = OF_MEDIAN if rule is Centre.MEDIAN else 1.0
+    columns = f"record, key, n, unscored, log, log_sd / sqrt(n) * {widening} as error"
+    return con.execute(f"select {columns} from ({groups(_values(), 'record, key', rule)})").df()
 
 
 def _damage(

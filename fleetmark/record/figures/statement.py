@@ -7,44 +7,40 @@ from collections.abc import Sequence
 from fleetmark.base.measurement import Centre
 from planner.centre import LEAST, Interval
 
+RULES = (Centre.GEOMEAN, Centre.MEDIAN)  # that a metric can have; an arithmetic mean stands in where it must
 MEDIANS_OF_OLD = ("disk", "net")  # classes whose figures are medians where a file of an earlier version names no rule
 
 
 def rule_of(centre: str, class_: str) -> Centre:
     """The rule of a metric, of what its rows say."""
-    if centre in set(Centre):
+    if centre in RULES:
         return Centre(centre)
     return Centre.MEDIAN if class_ in MEDIANS_OF_OLD else Centre.GEOMEAN
 
 
-def groups(rows: str, by: str, about: Sequence[str] = ()) -> str:
-    """A row per group of ``rows``, which have the columns ``by``, ``rule`` and ``value`` (NULL where it is not scored).
-    ``about``: further columns, text that is the same within a group.
+def groups(rows: str, by: str, rule: Centre, about: Sequence[str] = ()) -> str:
+    """A row per group of those ``rows`` whose rule is ``rule``; they have the columns ``by``, ``rule`` and ``value``
+    (NULL where it is not scored). ``about``: further columns, text that is the same within a group.
 
-    ``n`` values that are scored and ``unscored`` ones that are not; ``value``, their centre by ``rule``, which is the
-    arithmetic mean where a geometric one does not exist (a value that is not positive); ``mean``, ``sd``, ``log_sd``
-    (of natural logs), ``low``, ``high``, and ``ordered``, the values of a median. What a query does not ask for DuckDB
-    does not work out.
+    ``n`` values that are scored and ``unscored`` ones that are not; ``value``, their centre, and its natural logarithm
+    ``log``. Where no geometric mean exists (a value that is not positive) the arithmetic one stands, and ``rule`` says
+    so. ``mean``, ``sd``, ``log_sd`` (of logarithms), ``low``, ``high``, and ``ordered``, the values of a median. What a
+    query does not ask for DuckDB does not work out.
     """
-    names = "".join(f'"{name}", ' for name in about)
-    smallest = "".join(f'min("{name}") as "{name}", ' for name in about)
+    names = "".join(f'min("{name}") as "{name}", ' for name in about)
+    if rule is Centre.MEDIAN:
+        log, ordered = "ln(median(value))", "list_sort(list(value) filter (value is not null))"
+        value, resolved = "median(value)", f"'{rule}'"
+    else:
+        log, ordered = "avg(ln(value)) filter (value > 0)", "null::double[]"
+        value = f"case when count(value) = 1 then min(value) when min(value) <= 0 then avg(value) else exp({log}) end"
+        resolved = f"case when min(value) <= 0 then '{Centre.MEAN}' else '{rule}' end"
     return f"""
-        select *,
-            case when n = 1 then low
-                 when rule = '{Centre.MEDIAN}' then (ordered[(n + 1) // 2] + ordered[n // 2 + 1]) / 2
-                 when rule = '{Centre.GEOMEAN}' then exp(log) else mean end as value
-        from (
-            select {by}, {names}n, unscored, mean, sd, log, log_sd, low, high, list_sort(list_of) as ordered,
-                case when wanted = '{Centre.GEOMEAN}' and low <= 0 then '{Centre.MEAN}' else wanted end as rule
-            from (
-                select {by}, {smallest}min(rule) as wanted, count(value)::int as n,
-                    (count(*) - count(value))::int as unscored, avg(value) as mean,
-                    stddev_samp(value) as sd, avg(ln(value)) filter (value > 0) as log,
-                    stddev_samp(ln(value)) filter (value > 0) as log_sd, min(value) as low, max(value) as high,
-                    list(value) filter (rule = '{Centre.MEDIAN}' and value is not null) as list_of
-                from ({rows}) group by {by}
-            )
-        )"""
+        select {by}, {names}count(value)::int as n, (count(*) - count(value))::int as unscored, {value} as value,
+            {log} as log, {resolved} as rule, avg(value) as mean, stddev_samp(value) as sd,
+            stddev_samp(ln(value)) filter (value > 0) as log_sd, min(value) as low, max(value) as high,
+            {ordered} as ordered
+        from ({rows}) where rule = '{rule}' group by {by}"""
 
 
 def spread(table: str) -> str:

@@ -10,7 +10,7 @@ from fleetmark.base import schema
 from fleetmark.base.measurement import Centre, Status
 from fleetmark.record.figures.database import connect
 from fleetmark.record.figures.pairs import pair_subjects
-from fleetmark.record.figures.statement import groups, rule_of, spread
+from fleetmark.record.figures.statement import RULES, groups, rule_of, spread
 from planner.centre import ends
 
 METRIC = list(schema.KEY)
@@ -46,7 +46,9 @@ def merge_pairs(stats: pd.DataFrame, generation: Mapping[str, str | None]) -> pd
     pair = subject != stats["subject"]
     if not pair.any():
         return stats
-    pairs = _figures(stats[pair].assign(subject=subject[pair]), [*METRIC, "host"]).assign(over="pairs")
+    parts = plain(stats[pair]).assign(subject=subject[pair])
+    parts["rule"] = parts["rule"].replace(Centre.MEAN.value, Centre.GEOMEAN.value)  # of a pair's repeats, not of pairs
+    pairs = _figures(parts, [*METRIC, "host"]).assign(over="pairs")
     return pd.concat([plain(stats[~pair]), plain(pairs)], ignore_index=True)[list(stats.columns)]
 
 
@@ -78,7 +80,9 @@ def _figures(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     with connect() as con:
         con.register("frame", frame)
         texts = [name for name in _ABOUT if name not in keys]
-        con.execute("create table grouped as " + groups("select * from frame where isfinite(value)", by, texts))
+        rows = "select * from frame where isfinite(value)"
+        of = [groups(rows, by, rule, texts) for rule in RULES]
+        con.execute(f"create table grouped as {' union all '.join(of)}")
         sizes = con.execute("select distinct n from grouped").df()["n"].tolist()
         con.register("ends", ends(sizes))
         return pd.DataFrame(con.execute(spread("grouped")).df())

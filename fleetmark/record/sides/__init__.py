@@ -90,9 +90,11 @@ def _side(
 ) -> Side:
     own = figures.of_side(record, [(m.campaign, m.host) for m in chosen])
     benchmarks, rows = own.benchmarks, own.rows
-    wanted = np.array([_wanted("/".join(b), only) for b in benchmarks[["workload", "case", "metric"]].to_numpy()], bool)
-    rows = rows[wanted[rows["benchmark"].to_numpy(int)]]
-    left_out = own.left_out[wanted[own.left_out["benchmark"].to_numpy(int)]]
+    selected = np.array(
+        [_matches("/".join(b), only) for b in benchmarks[["workload", "case", "metric"]].to_numpy()], bool
+    )
+    rows = rows[selected[rows["benchmark"].to_numpy(int)]]
+    left_out = own.left_out[selected[own.left_out["benchmark"].to_numpy(int)]]
     about = left_out.merge(benchmarks[["workload", "case", "metric"]], left_on="benchmark", right_index=True)
     without = about.groupby(["workload", "case", "metric", "why"])["n"].sum()
     notes: list[str] = [
@@ -138,6 +140,7 @@ def _side(
         failed={f"{w} {c}": why for (w, c), why in failed.items()},
         limited={f"{w} {c}" for w, c in failed if keeps_limit(w, c)},
         count=count_of,
+        repeats=None if best else under.repeats(),
         values=_values(record, own, under.rows, chosen, names) if values and count_of <= MOST_VALUES else None,
     )
 
@@ -156,15 +159,15 @@ def _values(
     place = {m: n for n, m in enumerate(record.machines)}
     of_record = np.array([place[m.campaign, m.host] for m in chosen])
     parts = parts.assign(machine_of=parts["record"], record=of_record[parts["record"]])
-    found = figures.values(record, parts).merge(parts, on=["record", "key"])
+    values = figures.values(record, parts).merge(parts, on=["record", "key"])
     subjects = record.keys["subject"].to_numpy(object)
-    about = own.benchmarks.loc[found["benchmark"]].reset_index(drop=True).drop(columns="subject")
-    labelled = found.assign(
-        campaign=[chosen[n].campaign for n in found["machine_of"]],
-        machine=[names[chosen[n].campaign, chosen[n].host] for n in found["machine_of"]],
-        subject=subjects[found["key"]],
-        centre=found.groupby(["record", "benchmark"], sort=False).ngroup(),
-        part=found.groupby(["record", "key"], sort=False).ngroup(),
+    about = own.benchmarks.loc[values["benchmark"]].reset_index(drop=True).drop(columns="subject")
+    labelled = values.assign(
+        campaign=[chosen[n].campaign for n in values["machine_of"]],
+        machine=[names[chosen[n].campaign, chosen[n].host] for n in values["machine_of"]],
+        subject=subjects[values["key"]],
+        centre=values.groupby(["record", "benchmark"], sort=False).ngroup(),
+        part=values.groupby(["record", "key"], sort=False).ngroup(),
     )
     kept = labelled.drop(columns=["record", "key", "benchmark", "machine_of"])
     return pd.concat([kept, about], axis=1).astype({"host": object, "title": object, "rule": object})
@@ -198,7 +201,7 @@ def _read(files: dict[str, Path], machines: Sequence[tuple[str, str]], which: st
 
 def _check_patterns(keys: pd.DataFrame, only: Sequence[str]) -> None:
     titles = keys["workload"] + "/" + keys["case"] + "/" + keys["metric"]
-    if not any(_wanted(title, only) for title in titles.unique()):
+    if not any(_matches(title, only) for title in titles.unique()):
         raise FleetmarkError(f"--only {','.join(only)} matches no benchmark; there are {some(titles)}")
 
 
@@ -212,7 +215,7 @@ def _host(machine: Machine, by: str) -> str:
     return values[0]
 
 
-def _wanted(title: str, only: Sequence[str]) -> bool:
+def _matches(title: str, only: Sequence[str]) -> bool:
     return not only or any(fnmatch.fnmatchcase(title, p) for p in only)
 
 

@@ -42,7 +42,7 @@ def amounts(
     """For each of ``rows`` (``record``, a place in ``chosen``, and ``benchmark``) the natural logarithm of how much its
     machine had of ``per``, NaN where that is not known; notes; and where power was read.
 
-    Raises FleetmarkError where no machine says how much it has.
+    Raises FleetmarkError where no machine has an amount.
     """
     sources: list[str] = []
     if per == "watt":
@@ -76,17 +76,17 @@ def _power(
     rows: pd.DataFrame, benchmarks: pd.DataFrame, chosen: Sequence[Machine], files: Mapping[str, Path]
 ) -> tuple[pd.Series, list[str]]:
     """The logarithm of the W that were drawn during the runs of each row, by a machine in a campaign and case by
-    case; and the sources. The label ``watts`` stands for machines of which nothing was measured."""
+    case; and the sources. The label ``watts`` serves for machines whose power was not measured."""
     places = [(m.campaign, m.host) for m in chosen]
     side = figures.of_side(figures.read(files, places, which=figures.POWER), places)
     about = side.benchmarks[["workload", "case", "labels"]]
     power = side.rows.merge(about, left_on="benchmark", right_index=True)
     power["source"] = [json.loads(text).get("source", "a table") for text in power["labels"]]
     drawn = power.groupby(["record", "workload", "case"]).agg({"log": "mean", "source": joined})
-    wanted = rows[["record", "benchmark"]].join(benchmarks[["workload", "case"]], on="benchmark")
+    keys = rows[["record", "benchmark"]].join(benchmarks[["workload", "case"]], on="benchmark")
     amount, source = pd.Series(np.nan, rows.index), pd.Series("", rows.index)
-    for case in (wanted["case"], wanted["case"].str.partition("/")[0]):  # a step of several cases has one power
-        place = pd.MultiIndex.from_arrays([wanted["record"], wanted["workload"], case])
+    for case in (keys["case"], keys["case"].str.partition("/")[0]):  # a step of several cases has one power
+        place = pd.MultiIndex.from_arrays([keys["record"], keys["workload"], case])
         measured = drawn.reindex(place).set_axis(rows.index)
         source = source.where(amount.notna(), measured["source"].astype(object).fillna(""))
         amount = amount.fillna(measured["log"])

@@ -15,6 +15,7 @@ import pandas as pd
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, count, message
 from planner.curves import CURVE
+from planner.equivalence import Repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,37 @@ class Titled:
     def means(self, logs: pd.Series) -> pd.DataFrame:
         """The mean of ``logs``, one for each of ``rows`` (those with NaN do not count), higher is better: a row per
         host, a column per title."""
-        at = [self.rows[name].cat.codes.astype(int).rename(name)[logs.notna()] for name in ("host", "title")]
-        means = logs.dropna().groupby(at).mean().unstack("title")
-        means = means.reindex(columns=range(len(self.benchmarks)))
-        means.index = pd.Index(self.rows["host"].cat.categories[means.index])
-        means.columns = self.benchmarks.index
+        hosts, titles = self.rows["host"].cat, self.rows["title"].cat
+        shape = len(hosts.categories), len(titles.categories)
+        scored = logs.notna().to_numpy()
+        cell = (hosts.codes.to_numpy(int) * shape[1] + titles.codes.to_numpy(int))[scored]
+        number = np.bincount(cell, minlength=shape[0] * shape[1])
+        with np.errstate(invalid="ignore"):
+            mean = np.bincount(cell, weights=logs.to_numpy()[scored], minlength=len(number)) / number
+        means = pd.DataFrame(mean.reshape(shape), hosts.categories, titles.categories).dropna(how="all")
         sign = [-1.0 if better == Better.LOWER else 1.0 for better in self.benchmarks["better"]]
-        return means.rename_axis(columns=None) * sign
+        return means * sign
+
+    def repeats(self) -> Repeats:
+        """How well the means of the rows' logs are known by the repeats behind them; NaN where a row has but one."""
+        rows = self.rows.assign(squared=self.rows["error"] ** 2, free=self.rows["n"] - 1.0)
+        groups = rows.groupby(self._at(pd.Series(True, rows.index)))
+        sums = groups.agg(
+            squared=("squared", "sum"), known=("error", "count"), size=("n", "size"), free=("free", "sum")
+        )
+        sums = sums.where(sums["known"] == sums["size"])
+        return Repeats(self._framed(sums["squared"] ** 0.5 / sums["size"]), self._framed(sums["free"]))
+
+    def _at(self, counted: pd.Series) -> list[pd.Series]:
+        """Host and title, as numbers, of the rows that count."""
+        return [self.rows[name].cat.codes.astype(int).rename(name)[counted] for name in ("host", "title")]
+
+    def _framed(self, values: pd.Series) -> pd.DataFrame:
+        """``values`` by host and title as a row per host, a column per title."""
+        frame = values.unstack("title").reindex(columns=range(len(self.benchmarks)))
+        frame.index = pd.Index(self.rows["host"].cat.categories[frame.index])
+        frame.columns = self.benchmarks.index
+        return frame.rename_axis(columns=None)
 
 
 def titled(rows: pd.DataFrame, benchmarks: pd.DataFrame, hosts: Sequence[str]) -> Titled:

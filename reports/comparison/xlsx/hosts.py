@@ -36,7 +36,7 @@ _REST = (
 )
 
 
-def raw(sheet: Sheet, found: Sources, per: str) -> None:
+def raw(sheet: Sheet, sources: Sources, per: str) -> None:
     """Every measurement that a mean is made of, with its logarithm."""
     heads = [Head(_head(name), unit) for name, unit, _ in _RAW]
     heads += [
@@ -46,9 +46,9 @@ def raw(sheet: Sheet, found: Sources, per: str) -> None:
     ]
     heads += [Head(message("divided by"), word(per), 11), Head("ln", message("of value / amount"), 12)]
     heads += [Head(_head(name)) for name, _ in _REST]
-    columns = {name: found.rows[name].tolist() for name in {*(c for *_, c in _RAW), *(c for _, c in _REST)}}
-    numbers = {name: found.rows[name].tolist() for name in ("repeat", "value", "unit", "amount", "log", "per")}
-    for n in range(len(found.rows)):
+    columns = {name: sources.rows[name].tolist() for name in {*(c for *_, c in _RAW), *(c for _, c in _REST)}}
+    numbers = {name: sources.rows[name].tolist() for name in ("repeat", "value", "unit", "amount", "log", "per")}
+    for n in range(len(sources.rows)):
         row = FIRST_ROW + n
         for column, (_, _, name) in enumerate(_RAW):
             sheet.text(row, column, columns[name][n])
@@ -61,7 +61,7 @@ def raw(sheet: Sheet, found: Sources, per: str) -> None:
         for column, (_, name) in enumerate(_REST, _LOG + 1):
             sheet.text(row, column, columns[name][n])
     sheet.heads(FIRST_ROW - 1, heads)
-    sheet.filtered(FIRST_ROW - 1, FIRST_ROW + len(found.rows) - 1, len(heads), frozen_columns=2)
+    sheet.filtered(FIRST_ROW - 1, FIRST_ROW + len(sources.rows) - 1, len(heads), frozen_columns=2)
 
 
 def _head(name: str) -> str:
@@ -83,14 +83,14 @@ def _head(name: str) -> str:
     }[name]
 
 
-def logs(grid: Grid, sheet: Sheet, found: Sources, raw_sheet: Sheet | None) -> None:
+def logs(grid: Grid, sheet: Sheet, sources: Sources, raw_sheet: Sheet | None) -> None:
     """A row per benchmark, a column per host: the mean of its logs, higher is better; live where Raw has the rows."""
     lower = set(grid.comparison.benchmarks.index[grid.comparison.benchmarks["better"] == Better.LOWER])
     for title in grid.titles:
         row = grid.row(title)
         _about(grid, sheet, row, title)
         for side, frame in grid.frames.items():
-            centres = found.centres.get((side, title), {})
+            centres = sources.centres.get((side, title), {})
             for column, (host, value) in enumerate(frame[title].items(), grid.first[side]):
                 if math.isnan(value):
                     continue

@@ -4,12 +4,12 @@
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const byId = (id) => document.getElementById(id);
 const words = JSON.parse(byId("words").textContent);
-const fill = (text, values) => text.replace(/\{(\w+)\}/g, (whole, name) => values[name] ?? whole);
+const fill = (text, values) => text.replace(/\{(\w+)\}/g, (match, name) => values[name] ?? match);
 const tell = (text) => { byId("status").textContent = text; };
 function make(tag, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(tag), properties);
-  made.append(...children);
-  return made;
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children);
+  return element;
 }
 
 // --- Sorting: a button in each heading of a sortable table; a class's headlines stay where they are.
@@ -83,12 +83,12 @@ const visible2 = (node) => node.textContent.replace(/\s+/g, " ").trim();
 // --- Units: figures in the units people read, or in base units with as many digits.
 let base = false;
 function baseText(text, factor) {
-  return text.replace(/\d+(?:,\d{3})*(\.\d+)?(e[+-]?\d+)?/g, (found) => {
-    const value = Number(found.replace(/,/g, ""));
-    if (!value) return found;
-    const digits = Math.max(2, found.replace(/e.*/, "").replace(/[^\d]/g, "").replace(/^0+/, "").length);
-    const there = value * factor;
-    return there >= 1e7 || there < 1e-3 ? there.toExponential(Math.min(digits, 15) - 1) : String(Number(there.toPrecision(Math.min(digits, 15))));
+  return text.replace(/\d+(?:,\d{3})*(\.\d+)?(e[+-]?\d+)?/g, (number) => {
+    const value = Number(number.replace(/,/g, ""));
+    if (!value) return number;
+    const digits = Math.max(2, number.replace(/e.*/, "").replace(/[^\d]/g, "").replace(/^0+/, "").length);
+    const scaled = value * factor;
+    return scaled >= 1e7 || scaled < 1e-3 ? scaled.toExponential(Math.min(digits, 15) - 1) : String(Number(scaled.toPrecision(Math.min(digits, 15))));
   });
 }
 function scaleOf(cell) {
@@ -116,13 +116,13 @@ function units(root) {
 
 // --- Hiding a benchmark: its rows go, in every table; the headlines still count it, and the status line says so.
 const hidden = new Set();
-let wanted = [];
+let terms = [];
 function shown(row) {
   const name = row.dataset.b;
   if (name !== undefined && hidden.has(name)) return false;
-  if (!wanted.length) return true;
+  if (!terms.length) return true;
   row.words ??= `${row.closest(".class, .workload")?.querySelector("h3, summary")?.textContent ?? ""} ${row.closest("details")?.querySelector("summary")?.textContent ?? ""} ${row.textContent}`.toLowerCase();
-  return wanted.every((word) => row.words.includes(word));
+  return terms.every((word) => row.words.includes(word));
 }
 function apply() {
   let count = 0, of = 0;
@@ -134,11 +134,11 @@ function apply() {
   for (const fold of all("#metrics details")) {
     const any = fold.querySelector("tbody tr:not([hidden])") !== null;
     fold.hidden = !any;
-    if (wanted.length) fold.open = any;
+    if (terms.length) fold.open = any;
     else if (filtered) fold.open = false;
   }
-  for (const part of all("section.class")) part.hidden = wanted.length > 0 && !part.querySelector("tbody:not(.heads) tr:not([hidden])");
-  filtered = wanted.length > 0;
+  for (const part of all("section.class")) part.hidden = terms.length > 0 && !part.querySelector("tbody:not(.heads) tr:not([hidden])");
+  filtered = terms.length > 0;
   if (filtered) tell(fill(words.rows, { n: count, all: of }));
   byId("hidden-rows").hidden = !hidden.size;
   byId("hidden-count").textContent = fill(words.hidden, { n: hidden.size });
@@ -159,7 +159,7 @@ function hideable(table) {
   }
 }
 
-// --- What a part of the page is given when it is first shown.
+// --- What is added to a part of the page when it is first shown.
 function equip(root) {
   for (const table of all("table.ratios", root)) hideable(table);
   for (const table of all("table.sortable", root)) sortable(table);
@@ -204,7 +204,7 @@ document.addEventListener("click", (event) => {
   if (more) detail(Number(more.dataset.m));
 });
 
-// --- Another baseline: the parts that depend on it are changed for those seen from there.
+// --- Another baseline: the parts that depend on it are exchanged for those of that baseline.
 const parts = { 0: Object.fromEntries(all("[data-part]").map((part) => [part.dataset.part, part])) };
 let face = 0;
 function turn(number) {
@@ -297,8 +297,8 @@ let later = 0;
 byId("filter").addEventListener("input", (event) => {
   clearTimeout(later);
   later = setTimeout(() => {
-    wanted = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
-    if (!wanted.length) tell("");
+    terms = event.target.value.toLowerCase().split(/\s+/).filter(Boolean);
+    if (!terms.length) tell("");
     apply();
   }, 120);
 });

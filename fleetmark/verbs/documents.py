@@ -1,0 +1,83 @@
+"""The documents that a command is to write: where, in which language; all are made in memory before one is written."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.files import write_atomic
+from fleetmark.record.archive import utc
+from reports.kit.language import Language, language
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """What is to be written: kind (html, pdf, xlsx) to its path. ``templates``: the user's folder. ``date``: the one to
+    print, ISO 8601; None where none was fixed."""
+
+    paths: Mapping[str, Path] = field(default_factory=dict)
+    language: Language = field(default_factory=Language)
+    templates: Path | None = None
+    date: str | None = None
+
+
+def documents_of(paths: Mapping[str, Path | None], lang: str, templates: Path | None, date: str | None) -> Documents:
+    """What the options ask for. Raises FleetmarkError, before any work, for what could not be written or is unknown."""
+    named = {kind: path for kind, path in paths.items() if path is not None}
+    for kind, path in named.items():
+        _can_be_written(kind, path)
+    twice = [p for p in named.values() if [q.resolve() for q in named.values()].count(p.resolve()) > 1]
+    if twice:
+        raise FleetmarkError(f"{twice[0]}: two documents cannot be one file; give each a name of its own")
+    if templates is not None and not templates.is_dir():
+        raise FleetmarkError(f"--templates {templates}: there is no such folder")
+    return Documents(named, language(lang), templates, _date(date))
+
+
+def _can_be_written(kind: str, path: Path) -> None:
+    if path.is_dir():
+        raise FleetmarkError(f"--{kind} {path}: is a folder; give the file a name")
+    if path.exists() and not path.is_file():
+        raise FleetmarkError(f"--{kind} {path}: is no plain file; give another name")
+    if not path.parent.is_dir():
+        raise FleetmarkError(f"--{kind} {path}: there is no folder {path.parent}; make it first")
+    try:
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise FleetmarkError(f"--{kind} {path}: cannot write there: {error.strerror}") from error
+
+
+def _date(text: str | None) -> str | None:
+    """``2026-11-21``, or ISO 8601, as the moment to print; without, that of SOURCE_DATE_EPOCH, as builds that shall be
+    the same byte for byte set it (reproducible-builds.org)."""
+    if text is None:
+        epoch = os.environ.get("SOURCE_DATE_EPOCH")
+        try:
+            return None if epoch is None else utc(int(epoch))
+        except (ValueError, OverflowError, OSError) as error:
+            raise FleetmarkError(f"SOURCE_DATE_EPOCH={epoch}: it is seconds since 1970, a whole number") from error
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise FleetmarkError(f"--date {text}: write it as 2026-11-21, or 2026-11-21T08:00Z") from error
+    return utc((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+def write(documents: Documents, renderers: Mapping[str, Callable[[], bytes]], console: Console) -> None:
+    """Make every document by the renderer of its kind, then write them, and name the files."""
+    contents = {}
+    for kind, path in documents.paths.items():
+        with console.status(f"making {path}"):
+            contents[path] = renderers[kind]()
+    for path, data in contents.items():
+        write_atomic(path, data)
+        console.print(Text(f"wrote {path} ({len(data) / 1e6:.1f} MB)"), soft_wrap=True)

@@ -1,0 +1,111 @@
+"""How the figures of a comparison are computed: the one text of every document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fleetmark.base.text import Message, joined, message
+from fleetmark.base.words import word
+from planner.comparison import Comparison
+from planner.equivalence import Pairing
+
+DEGREES = (
+    message("Degrees of freedom"),
+    message(
+        "Welch's are no whole number, which Excel's TINV and TDIST would cut off: BETAINV and BETADIST give the same "
+        "distribution without."
+    ),
+)  # of a workbook's formulas
+
+
+def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
+    """The name of each rule, and the rule."""
+    interval = {
+        Pairing.SAME_HOSTS: message("Student's t at 95% on each host's difference between before and after."),
+        Pairing.PINNED: message(
+            "Student's t at 95% over the candidate's hosts; the pinned reference is taken as it is."
+        ),
+        Pairing.APART: message(
+            "Welch's t at 95% over hosts, of each host's weighted sum over the class. Repeats on one host do not "
+            "make a fleet: with one host on a side they give an interval of these machines, and no verdict on "
+            "their kinds."
+        ),
+    }
+    return (
+        (
+            message("Figure of a host"),
+            message(
+                "The mean of the logarithms of its repeats that passed, their median for storage and network, turned "
+                "so that more is better; then the mean over campaigns."
+            ),
+        ),
+        (
+            message("Ratio"),
+            message(
+                "The exponential of the difference of two sides' means over hosts: 1.83 says that one candidate does "
+                "the work of 1.83 of the baseline."
+            ),
+        ),
+        (
+            message("Class"),
+            message(
+                "The weighted geometric mean of its benchmarks' ratios. Benchmarks that rank machines alike share one "
+                "weight (correlation of 0.98 and above over at least 8 generations on record; below that only "
+                "identical figures do). Classes are mixed only by weights that are given."
+            ),
+        ),
+        (
+            message("Interval"),
+            joined(
+                [
+                    interval[comparison.pairing],
+                    message(
+                        "± is half of it, in per cent of the ratio; p is how likely a ratio so far from 1 is where "
+                        "there is no difference; n counts hosts."
+                    ),
+                    message("Beyond ±50% it is not even any more: ×÷ is the factor that it reaches either way."),
+                ],
+                " ",
+            ),
+        ),
+        (
+            message("Verdict"),
+            message(
+                "better, worse: the interval lies on that side of 1. same: all of it lies within 1% of 1. cannot tell: "
+                "neither."
+            ),
+        ),
+        (
+            message("Many benchmarks"),
+            message(
+                "p and verdict of a benchmark count all benchmarks of the candidate (Benjamini-Hochberg): of what is "
+                "called better or worse, at most about 5% is not."
+            ),
+        ),
+        (
+            message("Coverage"),
+            message(
+                "A headline is over what both sides measured, or a panel that is named; what one side lacks is listed"
+                " and takes nothing from it. Hosts that lack some of it stay: a mixed model (an intercept per host, "
+                "REML) gives each side, the larger of its own and the cluster-robust variance (CR2) the interval, "
+                "Satterthwaite the degrees of freedom. Nothing is imputed."
+            ),
+        ),
+        (
+            message("Never compared"),
+            message(
+                "Runs that did not pass, units that differ, values that are zero or negative, benchmarks of one side "
+                "only."
+            ),
+        ),
+        *_per(comparison.per),
+    )
+
+
+def _per(per: str) -> Sequence[tuple[Message, str]]:
+    if per == "server":
+        return ()
+    text = message(
+        "Each figure is divided by what its host had of it. What cannot be shared out, a latency say, is left out."
+    )
+    return ((message("Per {per}", per=word(per)), text),)
