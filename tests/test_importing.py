@@ -299,10 +299,21 @@ def test_submitters_are_hosts_without_being_asked_to(mlperf: Path) -> None:
     assert not any("counts as one host" in n for n in asked["notes"])
     by_host = of(compared(mlperf, H200_51, B200_51, "--by", "host"), LLAMA.format("Offline"))
     assert (by_host["hosts_baseline"], row["hosts_baseline"]) == (8, 7)
-    several = [
-        w for w in comparison["warnings"] if w.startswith("B200-SXM-180GB x8 is not one thing: its processor is")
-    ]
+    several = [w for w in comparison["warnings"] if w.startswith("B200-SXM-180GB x8 mixes processors: ")]
     assert len(several) == 1 and " more" in several[0]
+
+
+def test_a_pattern_that_takes_two_parts_is_warned_of(mlperf: Path) -> None:
+    wide = H100.replace("=NVIDIA H100-SXM-80GB", "=*H200-SXM*").replace("availability=available,has_power=false,", "")
+    comparison = compared(mlperf, H100, wide, "--name", "H100", "--name", "H200")
+    mixed = [w for w in comparison["warnings"] if w.startswith("H200 mixes ")]
+    assert mixed[:2] == [
+        "H200 mixes accelerators: H200-SXM-141GB (3); H200-SXM-141GB-CTS (1); "
+        "to have one, add accelerator=NVIDIA H200-SXM-141GB",
+        "H200 mixes runs with measured power and without: without (3); with (1); to have one, add has_power=false",
+    ]
+    narrowed = compared(mlperf, H100, f"{wide},accelerator=NVIDIA H200-SXM-141GB,has_power=false")
+    assert not [w for w in narrowed["warnings"] if " mixes accelerators" in w or " mixes runs" in w]
 
 
 def test_gptj_of_v40_is_not_held_against_v41(mlperf: Path) -> None:
@@ -339,6 +350,31 @@ def test_rows_that_stand_in_two_imports_count_once(mlperf: Path, tmp_path: Path)
     one, two = (of(compared(r, H200_51, B200_51, "--by", "host"), LLAMA.format("Offline")) for r in (mlperf, tmp_path))
     assert two["ratio"] == pytest.approx(one["ratio"])
     assert (two["hosts_baseline"], two["hosts_candidate"]) == (one["hosts_baseline"], one["hosts_candidate"]) == (8, 9)
+
+
+@absent
+def test_what_one_vendor_published_counts_as_one_host(tmp_path: Path) -> None:
+    run(tmp_path, "import", "spec", str(SPEC / "cpu2017_int_speed_rate_joined_202507.csv"))
+    old, new = "processor=*8380*,chips=2", "processor=*9755*,chips=2"
+    only = ("--only", "*/SPECrate2017_int/base_score")
+    comparison = compared(tmp_path, old, new, *only)
+    row = of(comparison, "base_score")
+    assert [row["lo"], row["hi"]] == pytest.approx([4.32, 5.20], abs=0.01)
+    assert (row["hosts_baseline"], row["hosts_candidate"]) == (13, 3)
+    assert "EPYC 9755 x2: 6 machines of 3 publishers: what one vendor published" in " ".join(comparison["notes"])
+    by_host = of(compared(tmp_path, old, new, *only, "--by", "host"), "base_score")
+    assert [by_host["lo"], by_host["hi"]] == pytest.approx([4.56, 4.98], abs=0.01)
+    memory = "Xeon Platinum 8380 x2 mixes memory populations: 16 x PC4-3200 (19); 32 x PC4-3200 (14); "
+    assert memory + "to have one, add memory=*16*x*PC4-3200*" in comparison["warnings"]
+
+    # published rows as a pinned reference: one of them, and several of one vendor
+    one = run(tmp_path, "reference", "save", "row", "--from", "vendor=Dell*,system=PowerEdge R750 (*8380*)")
+    assert "of 1 host (" in one and "one machine says nothing" in one
+    against = json.loads(run(tmp_path, "compare", "--reference", "row", "-c", new, *only, "--format", "json"))
+    (row,) = [r for r in against["rows"] if r["benchmark"] and r["ratio"]]
+    assert against["baseline"] == "row@1" and row["ratio"] == pytest.approx(4.76, rel=0.05)
+    done = CliRunner().invoke(cli.app, ["reference", "save", "all", "--from", old, "--results", str(tmp_path)])
+    assert "of 13 publishers (" in done.stdout and "fleetmark: warning: " + old + " mixes memory" in done.stderr
 
 
 @absent

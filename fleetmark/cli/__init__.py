@@ -243,7 +243,10 @@ def reference_save(
     """
     from fleetmark.verbs import reference
 
-    typer.echo(reference.pin(root, name, selector))
+    line, mixed = reference.pin(root, name, selector)
+    typer.echo(line)
+    for sentence in mixed:
+        typer.echo(f"fleetmark: warning: {sentence}", err=True)
 
 
 @references.command("list")

@@ -26,7 +26,12 @@ TRAITS: tuple[str, ...] = ()
 MODEL: tuple[str, ...] = ("processor",)
 KIND: tuple[str, ...] = ("server", "processor", "accelerator")
 COUNTS: Mapping[str, str] = {"gpus": "accelerator"}
-UNIFORM: Mapping[str, str] = {"processor": "processor", "accelerator": "accelerator"}
+UNIFORM: Mapping[str, str] = {
+    "processor": "processor",
+    "accelerator": "accelerator",
+    "gpus": "accelerators",
+    "threads": "threads",
+}
 PUBLISHER = "vendor"
 WORKLOAD = "sparecores"
 _REQUIRED = ("vendor", "server", "cpu_model")

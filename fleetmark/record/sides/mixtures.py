@@ -1,16 +1,21 @@
-"""Sides that are not one thing: of several processors, memory populations or software, a sentence for each."""
+"""Sides that are not one thing: of several processors, memory populations or software, a sentence for each.
+
+Each sentence ends with the condition that selects one part, where one condition does.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from fleetmark.base.facts import Facts
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from fleetmark.record import imports
 from fleetmark.record.naming import tidy
-from fleetmark.record.select import Machine
+from fleetmark.record.select import Machine, Term
 from fleetmark.record.sides.titles import is_of_mixed_standing
 from planner.comparison import Side
 
@@ -18,15 +23,35 @@ MOST_VALUES = 3
 MOST_FACTS = 200  # hosts of a side whose facts are read, evenly spread: a large fleet has thousands
 ALIKE = 1.05  # times one size of memory another, below which they are the same: kernels reserve different amounts
 _GiB = 1 << 30
-_NAMES: Mapping[str, Message] = {
-    "processor": message("processor"),
-    "accelerator": message("accelerator"),
-    "memory": message("memory"),
-    "nodes": message("number of nodes"),
-    "power": message("runs with power measured"),
-    "software": message("software"),
+_SENTENCES: Mapping[str, Message] = {
+    "processor": message("{side} mixes processors: {values}"),
+    "sockets": message("{side} mixes numbers of sockets: {values}"),
+    "accelerator": message("{side} mixes accelerators: {values}"),
+    "accelerators": message("{side} mixes numbers of accelerators: {values}"),
+    "memory": message("{side} mixes memory populations: {values}"),
+    "nodes": message("{side} mixes numbers of nodes: {values}"),
+    "threads": message("{side} mixes sizes, as threads: {values}"),
+    "power": message("{side} mixes runs with measured power and without: {values}"),
+    "software": message("{side} mixes software: {values}"),
 }
-_MODELS = ("processor", "accelerator")
+_POWER = {"true": message("with"), "false": message("without")}
+_FACTS = {  # what a selector says of a host of a campaign; memory apart
+    "processor": ("cpu.model",),
+    "sockets": ("cpu.sockets",),
+    "accelerator": ("gpus.name",),
+    "memory": ("dimms.configured_mts", "dimms.size", "memory"),
+    "software": ("os", "software.cuda", "software.nccl", "software.rocm", "software.rccl", "software.mpi"),
+}
+_POPULATION = re.compile(r"([0-9]+) x [0-9]+ [GMT]B\b[^(),+]*?\b(PC[0-9]\w?-[0-9]+|DDR[0-9]-[0-9]+)")
+_RUNNING = re.compile(r"running at ([0-9]+)")
+
+
+@dataclass(slots=True)
+class _Part:
+    """The machines of a side that are alike in one respect, and what their hosts go by."""
+
+    machines: list[Machine] = field(default_factory=list)
+    hosts: set[str] = field(default_factory=set)
 
 
 def mixtures(
@@ -36,19 +61,25 @@ def mixtures(
 
     Facts tell of the hosts of campaigns, labels of imported machines. ``names``: what hosts go by.
     """
-    tally: dict[str, dict[str, set[str]]] = {}
+    parts: dict[str, dict[str, _Part]] = {}
     spellings: dict[str, str] = {}  # published tables write a processor in several ways
-    for machine, traits in _traits(chosen):
+    traits_of = list(_traits(chosen))
+    read = [machine for machine, _ in traits_of]
+    for machine, traits in traits_of:
         for trait, value in traits.items():
-            spelled = spellings.setdefault(value.casefold(), value)
-            tally.setdefault(trait, {}).setdefault(spelled, set()).add(names[machine.campaign, machine.host])
-    for trait, name in _NAMES.items():
-        values = Counter({value: len(hosts) for value, hosts in tally.get(trait, {}).items()})
-        if len(values) > 1:
-            yield _sentence(title, name, values)
+            part = parts.setdefault(trait, {}).setdefault(spellings.setdefault(value.casefold(), value), _Part())
+            part.machines.append(machine)
+            part.hosts.add(names[machine.campaign, machine.host])
+    for trait, template in _SENTENCES.items():
+        of_value = parts.get(trait, {})
+        if len(of_value) > 1:
+            mixed = Message(template.template, {"side": title, "values": _listed(trait, of_value)})
+            value, largest = max(of_value.items(), key=lambda item: len(item[1].hosts))
+            term = _term(trait, value, largest, read)
+            yield message("{mixed}; to have one, add {term}", mixed=mixed, term=_written(term)) if term else mixed
     if standings := _standings(side):
         listed = joined(word(s) or message("an official result") for s in standings)
-        yield message("{side} is not one thing: its figures are {standings}", side=title, standings=listed)
+        yield message("{side} mixes results of unlike standing: {standings}", side=title, standings=listed)
 
 
 def _standings(side: Side) -> list[str]:
@@ -61,20 +92,52 @@ def _standings(side: Side) -> list[str]:
     return sorted(several | ({""} if mixed else set()))
 
 
-def _sentence(title: str, trait: Message, values: Counter[str]) -> Message:
-    some: list[str] = [message("{value} ({n})", value=value, n=n) for value, n in values.most_common(MOST_VALUES)]
-    if len(values) > MOST_VALUES:
-        some.append(message("and {n} more", n=len(values) - MOST_VALUES))
-    return message(
-        "{side} is not one thing: its {trait} is {values}", side=title, trait=trait, values=joined(some, "; ")
-    )
+def _listed(trait: str, parts: Mapping[str, _Part]) -> str:
+    """``EPYC 9654 (12); EPYC 9554 (3)``, the most frequent first."""
+    numbers = Counter({value: len(part.hosts) for value, part in parts.items()})
+    some: list[str] = []
+    for value, n in numbers.most_common(MOST_VALUES):
+        some.append(message("{value} ({n})", value=_POWER.get(value, value) if trait == "power" else value, n=n))
+    if len(numbers) > MOST_VALUES:
+        some.append(message("and {n} more", n=len(numbers) - MOST_VALUES))
+    return joined(some, "; ")
+
+
+# --- what selects one part -------------------------------------------------------------------------------------------
+
+
+def _term(trait: str, value: str, part: _Part, everyone: Sequence[Machine]) -> Term | None:
+    """One condition that holds for all machines of ``part`` and for no other, if there is one."""
+    inside = {(m.campaign, m.host) for m in part.machines}
+    for term in _candidates(trait, value, part.machines[0]):
+        if all(term.matches(m) == ((m.campaign, m.host) in inside) for m in everyone):
+            return term
+    return None
+
+
+def _candidates(trait: str, value: str, example: Machine) -> Iterator[Term]:
+    labels = [label for label, about in imports.UNIFORM.items() if about == trait]
+    for key in (*labels, *_FACTS.get(trait, ())):
+        for own in example.values(key):
+            yield Term(key, "=", own)
+            if key == "memory" and own.isdecimal():  # sizes that are alike differ by what kernels reserve
+                yield Term(key, ">=", f"{int(int(own) / ALIKE)}")
+                yield Term(key, "<=", f"{int(int(own) * ALIKE)}")
+    for key in labels:
+        yield Term(key, "=", f"*{'*'.join(value.split())}*")
+
+
+def _written(term: Term) -> str:
+    return f"{term.key}{term.operator}{term.value}"
+
+
+# --- in what machines differ -----------------------------------------------------------------------------------------
 
 
 def _traits(chosen: Sequence[Machine]) -> Iterator[tuple[Machine, dict[str, str]]]:
-    published = [m for m in chosen if imports.is_imported(m)]
-    for machine in published:
+    for machine in filter(imports.is_imported, chosen):
         labels = {about: machine.labels[x] for x, about in imports.UNIFORM.items() if x in machine.labels}
-        yield machine, labels | {trait: tidy(labels[trait]) for trait in _MODELS if trait in labels}
+        yield machine, {trait: _tidied(trait, value) for trait, value in labels.items()}
     own = [m for m in chosen if not imports.is_imported(m)]
     step = max(1, -(-len(own) // MOST_FACTS))
     facts = [(m, f) for m in own[::step] if (f := m.facts()) is not None]
@@ -82,6 +145,7 @@ def _traits(chosen: Sequence[Machine]) -> Iterator[tuple[Machine, dict[str, str]
     for (machine, f), size in zip(facts, memory, strict=True):
         traits = {
             "processor": tidy(f.cpu.model or ""),
+            "sockets": str(f.cpu.sockets or ""),
             "accelerator": _gpus(f),
             "memory": size,
             "software": _software(f),
@@ -89,8 +153,27 @@ def _traits(chosen: Sequence[Machine]) -> Iterator[tuple[Machine, dict[str, str]
         yield machine, {trait: value for trait, value in traits.items() if value}
 
 
+def _tidied(trait: str, value: str) -> str:
+    if trait == "memory":
+        return joined(dict.fromkeys(population(part) for part in value.split(")+(")), "+")
+    return tidy(value) if trait in ("processor", "accelerator") else value
+
+
+def population(text: str) -> str:
+    """How many modules of which speed: ``(16 x 64 GB 2Rx4 PC4-3200AA-R)`` is ``16 x PC4-3200``; another text as it is.
+
+    Their size is left out: twice as large modules are as fast, half as many are not.
+    """
+    modules = _POPULATION.findall(text)
+    if not modules:
+        return text
+    running = _RUNNING.search(text)
+    speed = f" at {running[1]}" if running and not modules[0][1].endswith(f"-{running[1]}") else ""
+    return " + ".join(f"{n} x {kind}" for n, kind in modules) + speed
+
+
 def _gpus(facts: Facts) -> str:
-    return joined(f"{name} x{n}" for name, n in sorted(Counter(g.name for g in facts.gpus).items()))
+    return _counted(Counter(tidy(g.name) for g in facts.gpus), "{name} x{n}")
 
 
 def _software(facts: Facts) -> str:
@@ -116,4 +199,9 @@ def _modules(facts: Facts) -> str:
         if d.size:
             speed = f"-{d.configured_mts}" if d.configured_mts else ""
             kinds[f"{d.size / _GiB:.3g} GiB {d.type or ''}{speed}".strip()] += 1
-    return joined(f"{n} x {kind}" for kind, n in sorted(kinds.items()))
+    return _counted(kinds, "{n} x {name}")
+
+
+def _counted(numbers: Mapping[str, int], form: str) -> str:
+    kinds: Iterable[str] = (form.format(name=name, n=n) for name, n in sorted(numbers.items()))
+    return ", ".join(kinds)
