@@ -44,9 +44,8 @@ class Figures:
     ``machines``: (campaign, host) of each, whose place is ``record``. ``keys``: a row per benchmark and subject, whose
     place is ``key``, with the columns BENCHMARK, ``members`` and ``rule`` (a Centre). ``rows``: ``record``, ``key``,
     ``n`` values, ``log``, the natural logarithm of their centre, and ``error``, its standard error by the spread of the
-    values (NaN for one). ``left_out``: ``record``, ``key``, ``why`` and the
-    ``n`` values that are not scored. ``files``: campaign to its Parquet file;
-    ``which``: the rows of them that were read.
+    values (NaN for one, and where errors were not asked for). ``left_out``: ``record``, ``key``, ``why`` and the ``n``
+    values that are not scored. ``files``: campaign to its Parquet file; ``which``: the rows of them that were read.
     """
 
     machines: Sequence[tuple[str, str]]
@@ -57,8 +56,16 @@ class Figures:
     which: str
 
 
-def read(files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, which: str = HEADLINES) -> Figures:
+def read(
+    files: Mapping[str, Path],
+    machines: Sequence[tuple[str, str]],
+    *,
+    which: str = HEADLINES,
+    errors: bool = False,
+) -> Figures:
     """The figures of ``machines`` (campaign, host), those that ``which`` says; ``files``: campaign to its file.
+
+    With ``errors`` each has its standard error.
 
     Raises DamagedFileError for a file that is no whole Parquet file or lacks a column that nothing goes without.
     """
@@ -66,7 +73,7 @@ def read(files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, whic
         try:
             keys = _prepare(con, files, machines, which)
             # One rule after the other: less has to be held at once.
-            rows = pd.concat([_centres(con, rule) for rule in RULES], ignore_index=True)
+            rows = pd.concat([_centres(con, rule, errors) for rule in RULES], ignore_index=True)
             why = f"case when status <> '{Status.PASSED}' then status else 'zero or negative' end as why"
             left_out = pd.DataFrame({"record": [], "key": [], "why": [], "n": []})
             if rows["unscored"].any():
@@ -79,9 +86,10 @@ def read(files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, whic
     return Figures(machines, keys, rows, left_out, files, which)
 
 
-def _centres(con: duckdb.DuckDBPyConnection, rule: Centre) -> pd.DataFrame:
+def _centres(con: duckdb.DuckDBPyConnection, rule: Centre, errors: bool) -> pd.DataFrame:
     widening = OF_MEDIAN if rule is Centre.MEDIAN else 1.0
-    columns = f"record, key, n, unscored, log, log_sd / sqrt(n) * {widening} as error"
+    error = f"log_sd / sqrt(n) * {widening}" if errors else "'nan'"
+    columns = f"record, key, n, unscored, log, {error}::double as error"
     return con.execute(f"select {columns} from ({groups(_values(), 'record, key', rule)})").df()
 
 

@@ -79,8 +79,9 @@ def _centres(values: pd.DataFrame) -> pd.DataFrame:
 def _of_parts(parts: pd.DataFrame) -> pd.DataFrame:
     """How many values stand behind the centre of parts, and its standard error: that of the mean of the parts."""
     squared = parts.assign(error=parts["error"] ** 2).groupby(["record", "benchmark"], as_index=False)
-    sums = squared.agg(n=("n", "sum"), error=("error", lambda e: e.sum(skipna=False)), parts=("error", "size"))
-    return sums.assign(error=sums["error"] ** 0.5 / sums["parts"]).drop(columns="parts")
+    sums = squared.agg(n=("n", "sum"), error=("error", "sum"), known=("error", "count"), parts=("error", "size"))
+    error = (sums["error"] ** 0.5 / sums["parts"]).where(sums["known"] == sums["parts"])
+    return sums[["record", "benchmark", "n"]].assign(error=error)
 
 
 def _own_pairs(rows: pd.DataFrame, subjects: pd.Series, machines: Sequence[tuple[str, str]]) -> Chosen:

@@ -66,13 +66,15 @@ def sides(
     files = _files(root, campaigns)
     if not files:
         raise FleetmarkError(f"{', '.join(campaigns[:4])}: nothing measured; `fleetmark run --resume` goes on with one")
-    record = _read(files, every, figures.EVERYTHING if only else figures.HEADLINES)
-    if only:
-        _check_patterns(record.keys, only)
     names = names or told_apart([m for machines in chosen.values() for m in machines])
     label = {title: by if isinstance(by, str) else by[title] for title in chosen}
+    hosts = {title: _hosts(title, machines, label[title], names) for title, machines in chosen.items()}
+    lone = [] if best else [title for title, of in hosts.items() if len(set(of)) == 1]
+    record = _read(files, every, figures.EVERYTHING if only else figures.HEADLINES, bool(lone))
+    if only:
+        _check_patterns(record.keys, only)
     return {
-        title: _side(record, title, machines, only, per, label[title], best, names, values)
+        title: _side(record, title, machines, hosts[title], only, per, best, names, values)
         for title, machines in chosen.items()
     }
 
@@ -81,9 +83,9 @@ def _side(
     record: figures.Figures,
     title: str,
     chosen: Sequence[Machine],
+    hosts: Sequence[str],
     only: Sequence[str],
     per: str,
-    by: str,
     best: bool,
     names: Mapping[tuple[str, str], str],
     values: bool,
@@ -118,10 +120,6 @@ def _side(
         amount, remarks, sources = amounts(rows, benchmarks, chosen, per, record.files)
         rows = rows.assign(per=amount)
         notes, traits = notes + remarks, traits | ({"power source": sources} if sources else {})
-    if by == "host":
-        hosts = [names[m.campaign, m.host] for m in chosen]
-    else:
-        hosts = [f"{_host(m, by)} of {title}" for m in chosen]  # the other side's is another
     under = titled(rows, benchmarks, hosts)
     means = under.means(under.rows["log"])
     if best:
@@ -140,7 +138,7 @@ def _side(
         failed={f"{w} {c}": why for (w, c), why in failed.items()},
         limited={f"{w} {c}" for w, c in failed if keeps_limit(w, c)},
         count=count_of,
-        repeats=None if best else under.repeats(),
+        repeats=under.repeats() if len(set(hosts)) == 1 and not best else None,
         values=_values(record, own, under.rows, chosen, names) if values and count_of <= MOST_VALUES else None,
     )
 
@@ -187,11 +185,11 @@ def _files(root: Path, campaigns: Sequence[str]) -> dict[str, Path]:
     return files
 
 
-def _read(files: dict[str, Path], machines: Sequence[tuple[str, str]], which: str) -> figures.Figures:
+def _read(files: dict[str, Path], machines: Sequence[tuple[str, str]], which: str, errors: bool) -> figures.Figures:
     """What ``files`` say of ``machines``; a damaged one is left out, and taken from ``files``."""
     while True:
         try:
-            return figures.read(files, machines, which=which)
+            return figures.read(files, machines, which=which, errors=errors)
         except figures.DamagedFileError as error:
             if len(files) == 1:
                 raise
@@ -203,6 +201,13 @@ def _check_patterns(keys: pd.DataFrame, only: Sequence[str]) -> None:
     titles = keys["workload"] + "/" + keys["case"] + "/" + keys["metric"]
     if not any(_matches(title, only) for title in titles.unique()):
         raise FleetmarkError(f"--only {','.join(only)} matches no benchmark; there are {some(titles)}")
+
+
+def _hosts(title: str, chosen: Sequence[Machine], by: str, names: Mapping[tuple[str, str], str]) -> list[str]:
+    """What each of the machines of a side counts for."""
+    if by == "host":
+        return [names[m.campaign, m.host] for m in chosen]
+    return [f"{_host(m, by)} of {title}" for m in chosen]  # the other side's is another
 
 
 def _host(machine: Machine, by: str) -> str:
