@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fleetmark.record.compare import Answer
 from fleetmark.record.results import CampaignInfo, Results
 from planner.comparison import Comparison, Side
+from reports.campaign.against import NOTHING, Against, against
 from reports.campaign.conditions import Condition, conditions
 from reports.campaign.problems import Problem, problems
 from reports.campaign.view import View, view
@@ -23,7 +24,8 @@ class Report:
     report itself is about and the command that makes it again; ``campaigns``: where its figures are from.
     ``comparison``: None for a campaign's report; ``rows`` are its rows. ``turned``: another side's title to the same
     machines with that side as the baseline, with its rows. ``sides``: each side's title to what was read of it.
-    ``date``: the document's, ISO 8601. ``conditions``: the hosts while they measured.
+    ``date``: the document's, ISO 8601. ``conditions``: the hosts while they measured. ``against``: what the
+    figures of one machine mean.
     """
 
     view: View
@@ -37,10 +39,14 @@ class Report:
     sides: Mapping[str, Side] = field(default_factory=dict)
     date: str = ""
     conditions: tuple[Condition, ...] = ()
+    against: Against = NOTHING
 
 
-def of_campaign(results: Results, language: Language | None = None, date: str | None = None) -> Report:
-    """The report on one campaign; ``date`` is the document's own, that of the campaign where none is given."""
+def of_campaign(
+    results: Results, language: Language | None = None, date: str | None = None, pinned: Comparison | None = None
+) -> Report:
+    """The report on one campaign; ``date`` is the document's own, that of the campaign where none is given. ``pinned``:
+    the campaign's host compared with a reference."""
     seen, campaign = view(results), results.campaign
     return Report(
         seen,
@@ -50,6 +56,7 @@ def of_campaign(results: Results, language: Language | None = None, date: str | 
         language=language or Language(),
         date=date or campaign.created,
         conditions=conditions(seen),
+        against=against(seen, pinned),
     )
 
 

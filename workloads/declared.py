@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 
-from workloads.manifest import Manifest, Plot, load, names
+from workloads.manifest import Manifest, Peak, Plot, load, names
 
 
 def throttle(workload: str) -> str:
@@ -18,6 +19,14 @@ def plot(workload: str, metric: str) -> Plot | None:
     manifest = _manifest(workload)
     metric_of_manifest = manifest.metrics.get(metric) if manifest else None
     return metric_of_manifest.plot if metric_of_manifest else None
+
+
+def peak(workload: str, case: str, metric: str) -> Peak | None:
+    """The peak of the machine that a figure is held against; None where there is none."""
+    manifest = _manifest(workload)
+    metric_of_manifest = manifest.metrics.get(metric) if manifest else None
+    declared = metric_of_manifest.peak if metric_of_manifest else None
+    return declared if declared and any(fnmatch.fnmatchcase(case, p) for p in declared.cases) else None
 
 
 def depth(workload: str, case: str) -> tuple[str, float] | None:

@@ -125,6 +125,18 @@ class Plot(_Part):
     each: str
 
 
+class Peak(_Part):
+    """What a bandwidth is held against: the machine's own peak of that kind, as its facts give it.
+
+    ``cases``: shell-style patterns, where it is not all of them (one process does not fill a memory). ``traffic``:
+    bytes that the hardware moves for each that the tool counts.
+    """
+
+    of: Literal["memory", "link"]
+    cases: tuple[str, ...] = ("*",)
+    traffic: float = Field(default=1.0, gt=0)
+
+
 class Metric(_Part):
     """A figure of merit: its meaning, which direction is better, and whether it is in the summary's first table."""
 
@@ -136,6 +148,7 @@ class Metric(_Part):
     class_: str | None = Field(default=None, alias="class")  # where it differs from its workload's
     centre: Summarised | None = None  # where it differs from its workload's
     plot: Plot | None = None  # of a latency under load
+    peak: Peak | None = None  # of a bandwidth
 
     @field_validator("unit")
     @classmethod

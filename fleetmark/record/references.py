@@ -25,13 +25,16 @@ _ABOUT = ["workload", "case", "metric", "unit", "better", "class", "standing"]
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A pinned machine. ``side`` has one row, ``weights`` the share of each benchmark within its class."""
+    """A pinned machine. ``side`` has one row, ``weights`` the share of each benchmark within its class;
+    ``campaigns``: where its figures are from.
+    """
 
     name: str
     version: int
     created: str
     selector: str
     hosts: int
+    campaigns: frozenset[str]
     side: Side
     weights: Mapping[str, float]
 
@@ -91,6 +94,7 @@ def _reference(doc: Mapping[str, Any]) -> Reference:
         doc["created"],
         doc["selector"],
         doc["hosts"],
+        frozenset(str(r["campaign"]) for r in doc.get("records", ())),
         Side(title, means, rows[_ABOUT].join(sizes), traits=doc.get("traits", {})),
         {str(t): float(w) for t, w in rows["weight"].items()},
     )

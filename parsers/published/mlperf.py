@@ -31,7 +31,7 @@ COUNTS: Mapping[str, str] = {"accelerators": "accelerator", "gpus": "accelerator
 UNIFORM: Mapping[str, str] = {
     "processor": "processor",
     "accelerator": "accelerator",
-    "accelerators": "accelerators",
+    "accelerators": "count",
     "nodes": "nodes",
     "has_power": "power",
     "software": "software",

@@ -29,7 +29,7 @@ COUNTS: Mapping[str, str] = {"gpus": "accelerator"}
 UNIFORM: Mapping[str, str] = {
     "processor": "processor",
     "accelerator": "accelerator",
-    "gpus": "accelerators",
+    "gpus": "count",
     "threads": "threads",
 }
 PUBLISHER = "vendor"

@@ -27,7 +27,7 @@ _SENTENCES: Mapping[str, Message] = {
     "processor": message("{side} mixes processors: {values}"),
     "sockets": message("{side} mixes numbers of sockets: {values}"),
     "accelerator": message("{side} mixes accelerators: {values}"),
-    "accelerators": message("{side} mixes numbers of accelerators: {values}"),
+    "count": message("{side} mixes numbers of accelerators: {values}"),
     "memory": message("{side} mixes memory populations: {values}"),
     "nodes": message("{side} mixes numbers of nodes: {values}"),
     "threads": message("{side} mixes sizes, as threads: {values}"),

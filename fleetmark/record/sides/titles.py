@@ -148,6 +148,13 @@ def _mixed(title: str) -> Message:
     )
 
 
+def title_of(benchmark: Mapping[Any, Any], *, sized: bool = True) -> str:
+    """The title of a benchmark as recorded (workload, case, metric, subject, labels); ``sized``: with its size, which a
+    host that has one size of a thing does not show.
+    """
+    return _title(benchmark if sized else {**benchmark, "labels": _without_size(str(benchmark["labels"]))})
+
+
 def _title(benchmark: Mapping[Any, Any]) -> str:
     where = "" if benchmark["subject"] in ("host", "lo") else f" ({benchmark['subject']})"
     labels = "".join(f" {k}={v}" for k, v in json.loads(benchmark["labels"]).items())
