@@ -26,7 +26,9 @@ class _Part(BaseModel):
 
 
 class Parameter(_Part):
-    """Something a user may set. A ``many`` parameter is a list; one value given for it is a list of one."""
+    """Something a user may set. A ``many`` parameter is a list; one value given for it is a list of one. It
+    may be empty where its default is.
+    """
 
     type: Kind
     about: str
@@ -39,7 +41,7 @@ class Parameter(_Part):
         """``value`` as this parameter's type. Raises FleetmarkError naming ``where`` and what is allowed."""
         if self.many:
             items = value if isinstance(value, list | tuple) else _split(value)
-            if not items:
+            if not items and self.default != []:
                 raise FleetmarkError(f"{where}: needs at least one value")
             return [self._one(v, where) for v in items]
         if isinstance(value, list | tuple):
