@@ -12,7 +12,7 @@ import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better
-from fleetmark.base.text import count, joined, message
+from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
 from planner.equivalence import Equivalence, Pairing, Repeats, compare
 from planner.ratio import adjusted
@@ -71,7 +71,8 @@ class Comparison:
     """The result of ``fleetmark compare``.
 
     ``per``: server, core, gpu, ...; ``benchmarks`` as in Side, of all sides; ``figures``: side's title to benchmark to
-    the geometric mean over its machines, in base units, whole servers.
+    the geometric mean over its machines, in base units, whole servers. ``panel``: the benchmarks that headlines are
+    over, where the user named some.
     """
 
     baseline: str
@@ -82,6 +83,7 @@ class Comparison:
     figures: Mapping[str, Mapping[str, float]]
     warnings: Sequence[str]
     notes: Sequence[str]
+    panel: Sequence[str] | None = None
 
 
 def compare_sides(
@@ -117,7 +119,8 @@ def compare_sides(
         n for c in candidates for n in _sizes(baseline, c)[1]
     ]
     figures = {s.title: _figures(s) for s in sides}
-    return Comparison(baseline.title, results, per, pairing, benchmarks, figures, list(dict.fromkeys(warnings)), notes)
+    warnings = list(dict.fromkeys(warnings))
+    return Comparison(baseline.title, results, per, pairing, benchmarks, figures, warnings, notes, panel)
 
 
 def _figures(side: Side) -> dict[str, float]:
@@ -195,8 +198,14 @@ def _explained(left_out: Mapping[str, str], benchmarks: pd.DataFrame, a: Side, b
                 failures.append(message("not equivalent: on {side} every run was {how}", side=s.title, how=how))
             elif run in s.failed:
                 failures.append(message("on {side} every run was {how}", side=s.title, how=word(s.failed[run])))
-        reasons[title] = joined(failures, "; ") or why
+        reasons[title] = joined(failures, "; ") or _not_measured(title, a, b) or why
     return reasons
+
+
+def _not_measured(title: str, a: Side, b: Side) -> Message | None:
+    """Which side lacks a benchmark that only one has."""
+    lacking = [side.title for side in (a, b) if title not in side.means]
+    return message("not measured on {side}", side=lacking[0]) if len(lacking) == 1 else None
 
 
 def at_odds(units: Sequence[str], directions: Sequence[str]) -> str:

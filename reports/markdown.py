@@ -51,7 +51,8 @@ def _comparison(comparison: Comparison, rows: Sequence[of.RatioRow], _: Language
                 f"### {_text(row.candidate)}: {_text(_(of.named(row.class_, row)))}: {_text(_headline(row, _))}",
                 "",
             )
-            yield from (_line(_(row.note)), "")
+            for line in (row.headline, row.intervals, row.note):
+                yield from (_line(_(line)), "") if line else ()
             if any(r.benchmark and (r.candidate, r.class_) == (row.candidate, row.class_) for r in rows):
                 yield from _head(heads, "lrrrrrrl")
             continue
@@ -66,6 +67,8 @@ def _headline(row: of.RatioRow, _: Language) -> str:
     if row.ratio is None:
         return _("no headline")
     figure = f"{of.figure(row.ratio)} {of.plus_minus(row)}".strip()
+    if row.disagree and not row.work:
+        return _("{extent}, mean {figure}", figure=figure, extent=of.extent(row))
     return _("{figure}, benchmarks {extent}", figure=figure, extent=of.extent(row)) if of.extent(row) else figure
 
 

@@ -8,10 +8,12 @@ from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
+from planner.equivalence import DISAGREE
 from planner.estimate import CONFIDENCE
 from planner.ratio import SAME, Ratio
 from reports import sheets
 from reports.campaign import xlsx as campaign_xlsx
+from reports.comparison.headline import FLEET, MOST_SPREAD, WORKLOAD, bounded
 from reports.comparison.method import DEGREES, method
 from reports.comparison.model import footnotes, question
 from reports.comparison.xlsx import classes as class_tabs
@@ -155,11 +157,14 @@ class _Workbook:
                 self.benchmarks.formula(row, column, f"=EXP({sign}AVERAGE({hosts}))", value, form)
 
     def _ratio(self, row: int, title: str, candidate: str, each: Mapping[str, Ratio]) -> None:
+        if each[title].of_repeats:
+            ratios.stand(self.benchmarks, row, _AT, each[title])
+            return
         pairing, place = self.comparison.pairing, self.grid.row(title)
         sides = (self.comparison.baseline, candidate)
         a, b = (self.grid.hosts(self.logs, place, side) for side in sides)
         x, y = (self.grid.frames[side][title].to_numpy(float) for side in sides)
-        values = ratios.worked_out(x, y, pairing, ratios.over_hosts(each[title]))
+        values = ratios.worked_out(x, y, pairing, each[title])
         ratios.write(self.benchmarks, row, _AT, ratios.of_hosts(a, b, pairing), values)
 
     # ------------------------------------------------------------ results
@@ -194,16 +199,20 @@ class _Workbook:
         names = list(dict.fromkeys(class_tabs.title(line) for line in lines))
         candidates = [c.title for c in self.comparison.candidates]
         replaced = self.comparison.per == "server"
-        per = 5 if replaced else 4
+        per = 7 if replaced else 6
         heads = [Head(message("class"), "", 40)]
         for k, candidate in enumerate(candidates):
             sheet.text(head - 1, 1 + k * per, candidate, "heading")
             heads += [
                 Head(message("one is worth"), message("× baseline"), 11),
-                Head(message("from"), message("× baseline"), 11),
+                Head(message("from"), message("fleet, × baseline"), 11),
             ]
-            heads += [Head(message("to"), message("× baseline"), 11), Head(message("verdict"), "", 13)]
+            heads += [Head(message("to"), message("fleet, × baseline"), 11), Head(message("verdict"), "", 13)]
             heads += [Head(message("needed instead"), message("servers"), 11)] if replaced else []
+            heads += [
+                Head(message("your workload from"), message("× baseline, a value"), 12),
+                Head(message("your workload to"), message("× baseline, a value"), 12),
+            ]
         place = {(line.candidate.title, class_tabs.title(line)): line for line in lines}
         for n, name in enumerate(names, head + 1):
             sheet.text(n, 0, name, "strong")
@@ -212,15 +221,20 @@ class _Workbook:
                 if line is None:
                     continue
                 ratio = line.ratio
-                values = (ratio.value, ratio.lo, ratio.hi, word(ratio.verdict)) if ratio else (None,) * 4
+                verdict = word(ratio.verdict) if ratio and line.judged else None
+                values = (ratio.value, ratio.lo, ratio.hi, verdict) if ratio else (None,) * 4
                 first = 1 + k * per
                 for m, (key, value) in enumerate(zip(("ratio", "lo", "hi", "verdict"), values, strict=True)):
-                    source = f"={self.classes.at(line.row, at[key])}"
-                    sheet.formula(n, first + m, source, value, RATIO, ("key", "computed", "computed", "word")[m])
+                    source = self.classes.at(line.row, at[key])
+                    shown = f'=IF({source}="","",{source})'
+                    sheet.formula(n, first + m, shown, value, RATIO, ("key", "computed", "computed", "word")[m])
                 if replaced:
                     own = cell(n, first)
                     needed = 100 / ratio.value if ratio else None
                     sheet.formula(n, first + 4, f'=IF({own}="","",servers_replaced/{own})', needed, "#,##0.0")
+                for m, (key, value) in enumerate(class_tabs.yours(line), first + per - 2):
+                    source = self.classes.at(line.row, at[key])
+                    sheet.formula(n, m, f'=IF({source}="","",{source})', value, RATIO)
         last = head + len(names)
         sheet.heads(head, heads)
         sheet.frozen(head + 1, 1)
@@ -274,7 +288,9 @@ class _Workbook:
         prose = Prose(self.readme, self.readme.top(question(self.comparison)) - 1)
         prose.heading(message("Answer"))
         for line in lines:
-            self._answer(prose, line)
+            if line.judged:
+                self._answer(prose, line)
+        prose.sentences([FLEET, WORKLOAD], "note")
         if self.comparison.warnings:
             prose.heading(message("Warnings"))
             prose.sentences(self.comparison.warnings, "worse")
@@ -288,17 +304,32 @@ class _Workbook:
         sheets.provenance(prose, self.report)
 
     def _answer(self, prose: Prose, line: ClassRow) -> None:
-        """One candidate and class in a sentence whose numbers are live."""
+        """One candidate and class in a sentence whose numbers are live; benchmarks that disagree come first."""
         own = {name: self.classes.at(line.row, at) for name, at in class_tabs.AT.items()}
-        words, ratio = self.book.words, line.ratio
+        words, ratio, e = self.book.words, line.ratio, line.equivalence
         begin, end = words(class_tabs.title(line)) + ": ", f" × {words(self.comparison.baseline)}"
+        mean, yours = words(message("mean")) + " ", "; " + words(message("your workload")) + " "
+        lo, hi = (value for _, value in class_tabs.yours(line))
         if ratio is None:
             value = begin + words(class_tabs.why(line))
         else:
+            apart = f"{e.lowest:,.2f} ({e.lowest_title}) – {e.highest:,.2f} ({e.highest_title}); {mean}"
             interval = f" ({ratio.lo:,.3f} – {ratio.hi:,.3f})" if ratio.interval else ""
-            value = f"{begin}{ratio.value:,.3f}{end}{interval}, {words(word(ratio.verdict))}"
+            value = f"{begin}{apart if e.disagree and not line.equal_work else ''}{ratio.value:,.3f}{end}{interval}"
+            value += f", {words(word(ratio.verdict))}" + (
+                f"{yours}{lo:,.2f} – {hi:,.2f}" if lo and hi and bounded(lo, hi) else ""
+            )
+        least, most = own["lowest"], own["highest"]
         ends = f'" ("&FIXED({own["lo"]},3)&" – "&FIXED({own["hi"]},3)&")"'
         live = f'FIXED({own["ratio"]},3)&{literal(end)}&IF({own["lo"]}="","",{ends})&", "&{own["verdict"]}'
+        if not line.equal_work:
+            both = f"AND({least}<1-{ratios.SAME_NAME},{most}>1+{ratios.SAME_NAME})"
+            named = f'FIXED({least},2)&" ("&{own["lowest_title"]}&") – "&FIXED({most},2)&" ("&{own["highest_title"]}'
+            named = f'{named}&"); "&{literal(mean)}'
+            live = f'IF(OR({both},{most}>{DISAGREE!r}*{least}),{named},"")&{live}'
+        workload = f'FIXED({own["workload_lo"]},2)&" – "&FIXED({own["workload_hi"]},2)'
+        wide = f'IF({own["workload_lo"]}="",TRUE,{own["workload_hi"]}>={MOST_SPREAD}*{own["workload_lo"]})'
+        live += f'&IF({wide},"",{literal(yours)}&{workload})'
         formula = f'={literal(begin)}&IF({own["ratio"]}="",{own["note"]},{live})'
         self.readme.text(prose.row, 0, line.candidate.title, "strong")
         self.readme.formula(prose.row, 1, formula, value, role="word")

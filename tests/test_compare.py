@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -117,8 +118,10 @@ def test_a_work_mix_has_both_headlines(root: Path) -> None:
     row = of(rows, "work mix")
     assert float(row["ratio"]) == float(row["work"]) == pytest.approx(2 / (1 / 2.4 + 1 / 1.5), rel=0.02)
     assert float(row["geometric"]) == pytest.approx(math.sqrt(2.4 * 1.5), rel=0.02)
-    assert "for equal work; geometric mean 1.89" in row["note"]
-    assert "MIX-SENSITIVE" not in row["note"]
+    assert re.match(
+        r"1\.8\d{1,2}x \(95% [\d.]+-[\d.]+\) for equal work over 2 benchmarks of the mix; range ", row["headline"]
+    )
+    assert "geometric mean 1.89x (95% " in row["headline"] and "MIX-SENSITIVE" not in row["headline"]
 
 
 def test_several_campaigns_of_a_host_are_one_host(root: Path) -> None:
@@ -200,7 +203,7 @@ def test_one_host_a_side_speaks_of_these_machines_alone(root: Path) -> None:
     row = of(compared(root, "--baseline", "host=a0", "--candidate", "host=b0"), "disk")
     assert float(row["lo"]) < float(row["ratio"]) < float(row["hi"])
     assert (row["interval_of"], row["verdict"], row["p"]) == ("repeats", "cannot tell", "")
-    assert "these machines, not their kinds" in row["note"]
+    assert "by repeats" in row["headline"] and row["headline"].endswith("these two machines, not their kinds")
 
 
 def test_the_columns_are_explained_where_there_is_no_page_on_the_method(root: Path) -> None:

@@ -76,6 +76,10 @@ def compare(
     mix: Annotated[
         str | None, typer.Option(help="Work mix, shares of server-hours: cpu-int=0.6,disk=0.4 or a YAML file.")
     ] = None,
+    panel: Annotated[
+        list[str] | None,
+        typer.Option(help="The benchmarks that headlines are over: titles, parts of them or patterns; repeatable."),
+    ] = None,
     only: Annotated[
         list[str] | None, typer.Option(help="Only these, headlines or not: patterns over workload/case/metric.")
     ] = None,
@@ -116,6 +120,7 @@ def compare(
             reference=reference,
             per=per,
             mix=mix,
+            panel=tuple(panel or ()),
             only=tuple(only or ()),
             paired=paired,
             by=by,

@@ -20,6 +20,7 @@ from fleetmark.record.machines import machines
 from fleetmark.record.select import Machine, choose, told_apart
 from fleetmark.record.sides import PER, side, sides, some
 from fleetmark.record.sides.mixtures import mixtures
+from fleetmark.record.sides.panel import panel as panel_of
 from planner.comparison import Comparison, Side, compare_sides
 from planner.equivalence import LEAST_MACHINES, Pairing
 
@@ -29,9 +30,10 @@ class Question:
     """The options of ``fleetmark compare``, and the record under ``root`` that it reads.
 
     ``baseline`` and ``candidates`` are selectors; ``reference`` is a pinned one, instead of a baseline. ``per``: what
-    figures are shared out by; ``mix``: shares of server-hours; ``only``: patterns over ``workload/case/metric``;
-    ``paired``: both sides are the same hosts; ``by``: what counts as one host, by default a host, of imported tables
-    a publisher; ``best``: of each side the best figure. ``names``: what sides are called, in their order.
+    figures are shared out by; ``mix``: shares of server-hours; ``panel``: the benchmarks that headlines are over;
+    ``only``: patterns over ``workload/case/metric``; ``paired``: both sides are the same hosts; ``by``: what counts as
+    one host, by default a host, of imported tables a publisher; ``best``: of each side the best figure. ``names``: what
+    sides are called, in their order.
     """
 
     root: Path
@@ -40,6 +42,7 @@ class Question:
     reference: str | None = None
     per: str = "server"
     mix: str | None = None
+    panel: Sequence[str] = ()
     only: Sequence[str] = ()
     paired: bool = False
     by: str | None = None
@@ -55,6 +58,8 @@ class Question:
             words += ["--candidate", candidate]
         words += ["--per", self.per] if self.per != "server" else []
         words += ["--mix", self.mix] if self.mix is not None else []
+        for benchmark in self.panel:
+            words += ["--panel", benchmark]
         for pattern in self.only:
             words += ["--only", pattern]
         words += ["--paired"] if self.paired else []
@@ -109,13 +114,16 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         first = of[called.short[str(q.baseline)]]
     others = [of[called.short[candidate]] for candidate in dict.fromkeys(q.candidates)]
     _all_matched(q.only, [first, *others])
+    panel = panel_of(q.panel, (str(t) for s in (first, *others) for t in s.benchmarks.index)) if q.panel else None
     kinds = None if q.reference is not None else kinds_on_record(q.root, every, q.only)
 
     warnings = [w for title, of_side in chosen.items() for w in mixtures(title, of_side, of[title], names)]
     notes = [*called.notes, *_publishers(q, by, chosen, of)]
 
     def against(base: Side, rest: Sequence[Side]) -> Comparison:
-        result = compare_sides(base, rest, per=q.per, mix=mix, machines=kinds, weights=weights, pairing=pairing)
+        result = compare_sides(
+            base, rest, per=q.per, mix=mix, machines=kinds, weights=weights, panel=panel, pairing=pairing
+        )
         return replace(result, warnings=[*result.warnings, *warnings], notes=[*notes, *result.notes])
 
     answer = against(first, others)
@@ -133,6 +141,8 @@ def _check(q: Question) -> None:
         raise FleetmarkError("compare needs --baseline gen=… or --reference NAME, one of them")
     if q.per not in PER:
         raise FleetmarkError(f"--per {q.per}{suggest(q.per, list(PER))}: it is one of {', '.join(PER)}")
+    if q.panel and q.mix is not None:
+        raise FleetmarkError("--panel and --mix: a mix names its own benchmarks; leave one of them out")
     if q.reference is not None and (q.paired or q.per != "server"):
         raise FleetmarkError("--reference goes with whole servers and without --paired: a pinned figure is neither")
     if (q.best or q.by not in (None, "host")) and (q.paired or q.per != "server"):

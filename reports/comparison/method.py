@@ -69,6 +69,13 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
             ),
         ),
         (
+            message("Your workload"),
+            message(
+                "Where a workload of the class lies that is none of its benchmarks, at 95%: Student's t on the spread "
+                "of their ratios, redundant ones taken together, with the fleet's variance on top."
+            ),
+        ),
+        (
             message("Verdict"),
             message(
                 "better, worse: the interval lies on that side of 1. same: all of it lies within 1% of 1. cannot tell: "

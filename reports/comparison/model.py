@@ -13,10 +13,11 @@ from fleetmark.base.measurement import Standing
 from fleetmark.base.text import joined, message
 from fleetmark.base.units import human, significant
 from fleetmark.base.words import word
-from planner.comparison import CLASH, Candidate, Comparison
+from planner.comparison import CLASH, WORK_MIX, Candidate, Comparison
 from planner.equivalence import Equivalence, Pairing
 from planner.estimate import CONFIDENCE, Estimate
 from planner.ratio import Ratio
+from reports.comparison import headline
 
 MOST_NAMED = 4  # hosts in a note, of those that a class does without for one reason
 MOST_REASONS = 4
@@ -32,10 +33,12 @@ class RatioRow:
     and ``highest``: the ends of the benchmarks' ratios behind a headline, with their titles; ``disagree``: they are so
     far apart that the mean alone misleads. Of a mix ``ratio`` and ``work`` are that for equal work, ``geometric`` the
     mean beside it. ``resampled_lo`` and ``resampled_hi``: a headline's interval by the bootstrap over hosts, of fleets
-    large enough; ``workload_lo`` and ``workload_hi``: where a workload of the class lies that is none of its
-    benchmarks. ``p_adjusted``: a benchmark's p among all of the candidate's (Benjamini-Hochberg), which the verdict
-    goes by. ``interval_of``: ``hosts``, or ``repeats`` where a side is a single host: then ``lo`` and ``hi`` are of
-    these machines, not of their kinds.
+    large enough. ``p_adjusted``: a benchmark's p among all of the candidate's (Benjamini-Hochberg), which the verdict
+    goes by; ``verdict_raw``: by its own p. ``interval_of``: ``fleet``, or ``repeats`` where a side is a single host:
+    then ``lo`` and ``hi`` are of these machines, not of their kinds. ``your_workload_lo`` and ``your_workload_hi``:
+    where a workload of the class lies that is none of its benchmarks. ``benchmarks``: how many are in a headline;
+    ``one_sided``: how many more only one side ran; ``headline``: all of it as a sentence; ``ends``: its range with the
+    names of its ends, for short.
     """
 
     candidate: str
@@ -61,13 +64,25 @@ class RatioRow:
     resampled_lo: float | None = None
     resampled_hi: float | None = None
     p_adjusted: float | None = None
-    workload_lo: float | None = None
-    workload_hi: float | None = None
+    verdict_raw: str = ""
+    your_workload_lo: float | None = None
+    your_workload_hi: float | None = None
     geometric: float | None = None
     lowest_title: str = ""
     highest_title: str = ""
     disagree: bool = False
     interval_of: str = ""
+    benchmarks: int = 0
+    one_sided: int = 0
+    headline: str = ""
+    ends: str = ""
+
+    @property
+    def intervals(self) -> str:
+        """Both intervals of a headline, under their names."""
+        workload = (self.your_workload_lo, self.your_workload_hi)
+        of_class = self.work is None
+        return "" if self.benchmark else headline.intervals(self.lo, self.hi, workload, self.interval_of, of_class)
 
     @property
     def estimate(self) -> Estimate | None:
@@ -78,14 +93,16 @@ class RatioRow:
 
 
 def rows(comparison: Comparison) -> list[RatioRow]:
-    """Every class with its benchmarks, candidate by candidate; then what was not compared, with its reason."""
+    """Every class with its benchmarks, candidate by candidate, a mix of work first; then what was not compared, with
+    its reason.
+    """
     return [row for candidate in comparison.candidates for row in _of(comparison, candidate)]
 
 
 def _of(comparison: Comparison, candidate: Candidate) -> Iterator[RatioRow]:
     class_of = comparison.benchmarks["class"].to_dict()
-    for name, e in candidate.classes.items():
-        yield _headline(candidate, name, e)
+    for name, e in sorted(candidate.classes.items(), key=lambda c: c[0] != WORK_MIX):
+        yield _headline(comparison, candidate, name, e)
         for title, ratio in e.each.items():
             if name != class_of[title]:
                 continue  # a work mix: its benchmarks stand with their classes
@@ -101,36 +118,30 @@ def _of(comparison: Comparison, candidate: Candidate) -> Iterator[RatioRow]:
         yield row
 
 
-def _headline(candidate: Candidate, name: str, e: Equivalence) -> RatioRow:
+def _headline(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> RatioRow:
     remarks = [e.why]
-    if e.ratio:
-        if e.gaps:
-            remarks.append(message("hosts lack figures: by a mixed model"))
-        if e.ratio.of_repeats:
-            remarks.append(message("these machines, not their kinds: the interval is from repeats"))
-        elif e.ratio.interval is None:
-            remarks.append(message("within-host only: one host says nothing of its fleet"))
+    if e.ratio and e.gaps:
+        remarks.append(message("hosts lack figures: by a mixed model"))
     lo, hi = (e.resampled.lo, e.resampled.hi) if e.resampled else (None, None)
     if e.resampled:
         remarks.append(message("{lo} to {hi} by the bootstrap over hosts", lo=figure(lo), hi=figure(hi)))
-    if e.ratio and e.work and e.mix_sensitive:
-        remarks.append(message("for equal work; geometric mean {ratio}, MIX-SENSITIVE", ratio=with_interval(e.ratio)))
-    elif e.ratio and e.work:
-        remarks.append(message("for equal work; geometric mean {ratio}", ratio=with_interval(e.ratio)))
     if e.hosts_out:
         reasons: dict[str, list[str]] = {}
         for host, why in e.hosts_out.items():
             reasons.setdefault(why, []).append(host)
         names = [_out(joined(_some(hosts, MOST_NAMED)), why) for why, hosts in reasons.items()]
         remarks.append(message("without {hosts}", hosts=joined(_some(names, MOST_REASONS))))
-    note = joined(remarks, "; ")
     standings = {s for t in e.weights for s in candidate.standing.get(t, "").split(", ") if s}
-    standing = ", ".join(sorted(standings))
     row = RatioRow(candidate.title, name, weight=1.0 if e.ratio else None, lowest=e.lowest, highest=e.highest)
-    row = replace(row, resampled_lo=lo, resampled_hi=hi, standing=standing, note=note, disagree=e.disagree)
+    row = replace(row, resampled_lo=lo, resampled_hi=hi, disagree=e.disagree)
+    row = replace(row, standing=", ".join(sorted(standings)), note=joined(remarks, "; "))
     row = replace(row, lowest_title=e.lowest_title, highest_title=e.highest_title)
+    row = replace(row, headline=headline.sentence(comparison, candidate, name, e))
+    row = replace(row, ends=headline.ends(comparison, e) if len(e.weights) > 1 and e.ratio else "")
+    row = replace(row, benchmarks=len(e.weights) if e.ratio else 0)
+    row = replace(row, one_sided=headline.one_sided(comparison, candidate, name, e))
     if e.workload:
-        row = replace(row, workload_lo=e.workload.lo, workload_hi=e.workload.hi)
+        row = replace(row, your_workload_lo=e.workload.lo, your_workload_hi=e.workload.hi)
     if e.work and e.ratio:
         row = replace(row, work=e.work.value, geometric=e.ratio.value)
     return _with(row, e.headline)
@@ -175,8 +186,9 @@ def _with(row: RatioRow, ratio: Ratio | None) -> RatioRow:
         hi=ratio.hi,
         p=ratio.p,
         p_adjusted=ratio.p_adjusted,
-        interval_of="" if ratio.interval is None else "repeats" if ratio.of_repeats else "hosts",
+        interval_of="" if ratio.interval is None else "repeats" if ratio.of_repeats else "fleet",
         verdict=str(ratio.verdict),
+        verdict_raw=str(replace(ratio, p_adjusted=None).verdict),
         hosts_baseline=ratio.n[0],
         hosts_candidate=ratio.n[1],
     )
@@ -185,16 +197,6 @@ def _with(row: RatioRow, ratio: Ratio | None) -> RatioRow:
 def figure(value: float | None) -> str:
     """A ratio to three digits, empty for none."""
     return "" if value is None else significant(value, 3)
-
-
-def with_interval(ratio: Estimate) -> str:
-    """``1.83 (95% CI 1.79 to 1.87)``, or the bare figure where one host a side gives no interval."""
-    if ratio.interval is None:
-        return figure(ratio.value)
-    lo, hi = map(figure, ratio.interval)
-    return message(
-        "{value} ({confidence:.0%} CI {lo} to {hi})", value=figure(ratio.value), confidence=ratio.level, lo=lo, hi=hi
-    )
 
 
 def extent(row: RatioRow) -> str:
@@ -262,6 +264,8 @@ def how_to_read(comparison: Comparison) -> list[str]:
             confidence=CONFIDENCE,
         )
     ]
+    if any(row.intervals for row in rows(comparison)):
+        sentences += [headline.FLEET, headline.WORKLOAD]
     if comparison.per != "server":
         sentences.append(
             message(
@@ -306,6 +310,8 @@ def to_json(comparison: Comparison, selectors: Mapping[str, str]) -> str:
         "per": comparison.per,
         "pairing": comparison.pairing.value,
         "confidence": CONFIDENCE,
+        "panel": None if comparison.panel is None else list(comparison.panel),
+        "intervals": {"lo, hi": headline.FLEET, "your_workload_lo, your_workload_hi": headline.WORKLOAD},
         "rows": [{k.rstrip("_"): v for k, v in asdict(row).items()} for row in rows(comparison)],
         "warnings": list(comparison.warnings),
         "notes": list(comparison.notes),

@@ -16,6 +16,7 @@ from planner.estimate import Estimate
 from planner.ratio import Verdict
 from reports.campaign.view import View
 from reports.comparison import forest
+from reports.comparison.headline import bounded
 from reports.comparison.model import (
     RatioRow,
     extent,
@@ -41,6 +42,7 @@ _HUGE = 1e6  # a ratio from which on its digits say nothing
 class RatioLine:
     """A row of a class's table, its figures as they are printed; a class's headline has no ``baseline``.
 
+    ``workload``: a headline's interval of your workload; ``ends``: where its benchmarks disagree, between which.
     ``half``: what a column of ± sorts by. ``factor``: what one of ``unit`` is in the base unit ``row.unit``. ``again``:
     the line above has the same benchmark. ``plot`` is the ratio on its table's axis, ``key`` the candidate's mark; both
     are SVG.
@@ -55,6 +57,8 @@ class RatioLine:
     sign: str
     half: float | None = None
     extent: str = ""
+    workload: str = ""
+    ends: str = ""
     baseline: str = ""
     candidate: str = ""
     unit: str = ""
@@ -216,11 +220,9 @@ def _mix(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def _must_know(comparison: Comparison, row: RatioRow) -> bool:
-    """Whether a headline's note has more than the bootstrap's interval: gaps, a single host, a mix, hosts left out."""
+    """Whether a headline's note has more than the bootstrap's interval: gaps, hosts left out, or why there is none."""
     e = next(c for c in comparison.candidates if c.title == row.candidate).classes[row.class_]
-    if e.ratio is None or e.ratio.interval is None or e.ratio.of_repeats:
-        return True
-    return bool(e.gaps or e.work or e.hosts_out)
+    return bool(e.ratio is None or e.gaps or e.hosts_out)
 
 
 def _notes(heads: Iterable[RatioLine]) -> list[tuple[str, Sequence[str], str]]:
@@ -312,12 +314,22 @@ def _line(comparison: Comparison, row: RatioRow, shown: fmt.Shown | None, marks:
         SIGNS[Verdict(row.verdict)] if row.verdict else "",
         half=half_width(row),
         extent=extent(row) if row.lowest is not None and figure(row.lowest) != figure(row.highest) else "",
+        workload=_workload(row),
+        ends=row.ends if row.disagree else "",
         baseline=shown.number(a) if shown and a is not None else "",
         candidate=shown.number(b) if shown and b is not None else "",
         unit=shown.unit if shown else "",
         factor=1 / shown.factor if shown else 1.0,
         key=_key(row.candidate, marks),
     )
+
+
+def _workload(row: RatioRow) -> str:
+    lo, hi = row.your_workload_lo, row.your_workload_hi
+    if row.ratio is None or not bounded(lo, hi):
+        return ""
+    decimals = _decimals(Estimate(row.ratio, lo, hi))
+    return f"{_fixed(lo, decimals)}–{_fixed(hi, decimals)}"
 
 
 def _scales(

@@ -43,20 +43,35 @@ def show(comparison: Comparison) -> list[RenderableType]:
         candidate_rows = [r for r in all_rows if r.candidate == candidate.title]
         if len(comparison.candidates) > 1 and len(candidate.title) > MOST_HEAD:
             parts.append(Text(f"candidate {fmt.clean(candidate.title)}", style="bold"))
+        parts += [*_headlines(candidate_rows), Text()]
         parts += [_table(comparison, candidate_rows, candidate.title), Text()]
-        headlines = [r for r in candidate_rows if r.note and not r.benchmark]
-        parts += [Text(f"{r.class_}: {fmt.clean(r.note)}") for r in headlines] + ([Text()] if headlines else [])
-        excluded = [r for r in candidate_rows if r.benchmark and r.ratio is None]
-        if excluded:
-            parts.append(Text(f"not compared: {count(len(excluded), 'benchmark')}", style="bold"))
-            parts += [Text(f"  {fmt.clean(r.benchmark)}: {fmt.clean(r.note)}") for r in excluded[:MOST_OUT]]
-            if len(excluded) > MOST_OUT:
-                parts.append(Text(f"  and {len(excluded) - MOST_OUT} more; --format csv has all"))
-            parts.append(Text())
+        if excluded := [r for r in candidate_rows if r.benchmark and r.ratio is None]:
+            parts += [*_excluded(excluded), Text()]
     if len(comparison.candidates) > 1:
         parts += [_conversions(comparison, all_rows), Text()]
     notes = [*comparison.notes, *footnotes(comparison), *how_to_read(comparison)]
     return [*parts, *(Text(fmt.clean(note), style="dim") for note in notes)]
+
+
+def _headlines(candidate_rows: list[RatioRow]) -> list[Text]:
+    """The answer for each class: its headline, both intervals, and what there is to know of them."""
+    lines = []
+    for row in candidate_rows:
+        if not row.benchmark:
+            first, *below = [line for line in (row.headline, row.intervals, row.note) if line] or [""]
+            lines.append(Text.assemble((f"{fmt.clean(row.class_)}: ", "bold"), fmt.clean(first)))
+            lines += [Text(f"  {fmt.clean(line)}", style="dim") for line in below]
+    return lines
+
+
+def _excluded(excluded: list[RatioRow]) -> list[Text]:
+    """Benchmarks that were not compared, by the reason."""
+    lines = [Text(f"not compared: {count(len(excluded), 'benchmark')}", style="bold")]
+    for why in dict.fromkeys(r.note for r in excluded):
+        titles = [fmt.clean(r.benchmark) for r in excluded if r.note == why]
+        more = f"; and {len(titles) - MOST_OUT} more, which --format csv has" if len(titles) > MOST_OUT else ""
+        lines.append(Text(f"  {fmt.clean(why)}: {'; '.join(titles[:MOST_OUT])}{more}"))
+    return lines
 
 
 def _table(comparison: Comparison, candidate_rows: list[RatioRow], title: str) -> Table:

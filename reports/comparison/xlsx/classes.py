@@ -16,12 +16,14 @@ from planner.equivalence import MIX_SENSITIVE, Equivalence, Pairing
 from planner.ratio import Ratio
 from reports.comparison.xlsx import ratios
 from reports.comparison.xlsx.grid import FIRST_COLUMN, FIRST_ROW, Grid
-from reports.kit.workbook import GRID, INTEGER, LOG, P_VALUE, PERCENT, RATIO, Head, Sheet, cell, literal
+from reports.kit.workbook import GRID, INTEGER, LOG, PERCENT, RATIO, Head, Sheet, cell, literal
 
 _Logs = npt.NDArray[np.float64]
 # Columns of the tab Weights.
 CANDIDATE, CLASS, BENCHMARK, WEIGHT, COUNTED, SHARE, DELTA, OWN, WHY, HOURS, OF_HOURS = range(11)
-_BEFORE = ("candidate", "class", *ratios.KEYS, "lowest", "highest", "note")
+_YOURS = ("workload_lo", "workload_hi")
+_ENDS = ("lowest", "lowest_title", "highest", "highest_title")
+_BEFORE = ("candidate", "class", *ratios.KEYS, *_YOURS, *_ENDS, "note")
 _BEHIND = (
     *ratios.WORKINGS,
     "inside",
@@ -51,13 +53,13 @@ class ClassRow:
 
     @property
     def ratio(self) -> Ratio | None:
-        """Over hosts: what the repeats of single hosts give is no interval of a fleet."""
-        return ratios.over_hosts(self.equivalence.work if self.equal_work else self.equivalence.ratio)
+        """The headline."""
+        return self.equivalence.work if self.equal_work else self.equivalence.ratio
 
     @property
     def live(self) -> bool:
-        """Whether formulas over the hosts' scores give the headline: a mixed model they cannot."""
-        return self.ratio is not None and not self.equivalence.gaps
+        """Whether formulas over the hosts' scores give the headline: neither a mixed model nor repeats can be."""
+        return self.ratio is not None and not self.equivalence.gaps and not self.ratio.of_repeats
 
     @property
     def judged(self) -> bool:
@@ -71,7 +73,7 @@ def lines(grid: Grid) -> list[ClassRow]:
     first = score = FIRST_ROW
     for candidate in grid.comparison.candidates:
         for name, equivalence in sorted(candidate.classes.items(), key=lambda c: (c[0] != WORK_MIX, c[0])):
-            for equal_work in (False, True) if name == WORK_MIX else (False,):
+            for equal_work in (True, False) if name == WORK_MIX else (False,):
                 rows.append(ClassRow(candidate, name, equivalence, equal_work, 0, first, score))
                 score += 2 if grid.comparison.pairing is Pairing.SAME_HOSTS else 1  # a row of differences below it
             first += len(grid.of(name))
@@ -247,8 +249,13 @@ def _class(grid: Grid, line: ClassRow, v: _Scored, sheet: Sheet, weights_tab: Sh
     )
     values = ratios.worked_out(v.a, v.b, grid.comparison.pairing, ratio)
     ratios.write(sheet, row, AT, formulas, values, judged=line.judged)
+    names = weights_tab.span(line.first, BENCHMARK, last, BENCHMARK)
     for name, formula, value in (("lowest", "MIN", e.lowest), ("highest", "MAX", e.highest)):
         sheet.formula(row, AT[name], f'=IF({no_headline},"",EXP({formula}({delta})))', value if ratio else None, RATIO)
+        which = f"INDEX({names},MATCH({formula}({delta}),{delta},0))"
+        end = e.lowest_title if name == "lowest" else e.highest_title
+        sheet.formula(row, AT[f"{name}_title"], f'=IF({no_headline},"",{which})', end, role="word")
+    _yours(line, sheet)
     below = above = 0.0
     if ratio and ratio.interval:
         below, above = ratio.value - ratio.interval[0], ratio.interval[1] - ratio.value
@@ -259,29 +266,42 @@ def _class(grid: Grid, line: ClassRow, v: _Scored, sheet: Sheet, weights_tab: Sh
         sheet.number(row, AT["resampled_hi"], e.resampled.hi, RATIO, "value")
 
 
+def yours(line: ClassRow) -> list[tuple[str, float | None]]:
+    """The interval of your workload, with the weights as they came: the names of its columns, and its ends."""
+    workload = None if line.equal_work else line.equivalence.workload
+    return list(zip(_YOURS, (workload.lo, workload.hi) if workload else (None, None), strict=True))
+
+
+def _yours(line: ClassRow, sheet: Sheet) -> None:
+    for name, value in yours(line):
+        sheet.number(line.row, AT[name], value, RATIO, "value")
+
+
 def _standing(line: ClassRow, sheet: Sheet) -> None:
     """A headline that formulas cannot give, as a value; or why there is none."""
     row, e, ratio = line.row, line.equivalence, line.ratio
-    sheet.text(row, AT["note"], why(line) if ratio is None else _MIX if line.equal_work and e.mix_sensitive else _GAPS)
     if ratio is None:
+        sheet.text(row, AT["note"], why(line))
         return
-    shown = {"ratio": ratio.value, "lo": ratio.lo, "hi": ratio.hi, "lowest": e.lowest, "highest": e.highest}
+    sheet.text(row, AT["note"], joined([_REPEATS if ratio.of_repeats else _GAPS, _mix(line)], "; "))
+    _yours(line, sheet)
+    sheet.text(row, AT["lowest_title"], e.lowest_title)
+    sheet.text(row, AT["highest_title"], e.highest_title)
+    ratios.stand(sheet, row, AT, ratio, judged=line.judged)
     lo, hi = ratio.interval or (ratio.value, ratio.value)
-    for name, value in (shown | {"below": ratio.value - lo, "above": hi - ratio.value}).items():
+    beside = {"lowest": e.lowest, "highest": e.highest, "below": ratio.value - lo, "above": hi - ratio.value}
+    for name, value in beside.items():
         sheet.number(row, AT[name], value, RATIO, "value")
-    sheet.number(row, AT["p"], ratio.p, P_VALUE, "value")
-    if line.judged:
-        sheet.text(row, AT["verdict"], word(ratio.verdict))
-    for name, hosts in zip(("n_a", "n_b"), ratio.n, strict=True):
-        sheet.number(row, AT[name], hosts, INTEGER, "value")
-    sheet.number(row, AT["delta"], math.log(ratio.value), LOG, "value")
-    sheet.number(row, AT["se"], ratio.log_error, LOG, "value")
-    sheet.number(row, AT["df"], ratio.df, "0.00", "value")
 
 
 _NOTHING = message("no headline: nothing that is counted has a weight")
 _GAPS = message("a value, not a formula: hosts lack some of these benchmarks, and a mixed model gives the headline")
+_REPEATS = message("a value, not a formula: by repeats of one host on a side; these machines, not their kinds")
 _MIX = message("the mix decides: the headline for equal work differs by more than 5%")
+
+
+def _mix(line: ClassRow) -> Message | None:
+    return _MIX if line.equal_work and line.equivalence.mix_sensitive else None
 
 
 def why(line: ClassRow) -> str:
@@ -294,7 +314,7 @@ def _note(line: ClassRow, sheet: Sheet, at: dict[str, str]) -> None:
     words = sheet.book.words
     formula, value = f'IF({at["count"]}=0,{literal(words(_NOTHING))},"")', ""
     if line.equal_work:
-        other = cell(line.row - 1, AT["ratio"])
+        other = cell(line.row + 1, AT["ratio"])
         apart = f"ABS({other}/{at['ratio']}-1)>{MIX_SENSITIVE!r}"
         formula = f'IF({at["ratio"]}="",{formula},IF({apart},{literal(words(_MIX))},""))'
         value = words(_MIX) if line.equivalence.mix_sensitive else ""
@@ -307,8 +327,14 @@ def _heads(grid: Grid, weights: Sheet, scores: Sheet, classes: Sheet, rows: Sequ
     heads = worked | {
         "candidate": Head(message("candidate"), "", 18),
         "class": Head(message("class"), "", 26),
+        "lo": Head(message("from"), message("fleet, × baseline"), 10),
+        "hi": Head(message("to"), message("fleet, × baseline"), 10),
+        "workload_lo": Head(message("your workload from"), message("× baseline, a value"), 12),
+        "workload_hi": Head(message("your workload to"), message("× baseline, a value"), 12),
         "lowest": Head(message("lowest benchmark"), message("× baseline"), 11),
+        "lowest_title": Head(message("which is lowest"), "", 30),
         "highest": Head(message("highest benchmark"), message("× baseline"), 11),
+        "highest_title": Head(message("which is highest"), "", 30),
         "note": Head(message("note"), "", 70),
         "inside": Head(message("weight in the headline"), "", 11),
         "count": Head(message("benchmarks in it"), "", 11),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -119,11 +119,6 @@ def _means(a: str, b: str, pairing: Pairing) -> Formulas:
     return Formulas(pairing, f"COUNT({a})", f"COUNT({b})", f"AVERAGE({b})-AVERAGE({a})", var_a, f"VAR({b})/{{n_b}}")
 
 
-def over_hosts(ratio: Ratio | None) -> Ratio | None:
-    """Without the interval of single hosts by their repeats: formulas are over hosts."""
-    return ratio and (replace(ratio, lo=None, hi=None, df=None, of_repeats=False) if ratio.of_repeats else ratio)
-
-
 def worked_out(x: _Logs, y: _Logs, pairing: Pairing, ratio: Ratio | None) -> Values:
     """What the workings come to for the logs of both sides (NaN where a host has none)."""
     if pairing is Pairing.SAME_HOSTS:
@@ -190,6 +185,22 @@ def write(sheet: Sheet, row: int, at: Mapping[str, int], f: Formulas, v: Values,
         sheet.number(row, at["p_adjusted"], _figure(ratio, "p_adjusted"), P_VALUE, "value")
     if judged:
         put("verdict", _verdict(sheet.book, cells), word(ratio.verdict) if ratio else None, GENERAL, "word")
+
+
+def stand(sheet: Sheet, row: int, at: Mapping[str, int], ratio: Ratio, *, judged: bool = True) -> None:
+    """KEYS and those of WORKINGS that there are, as values: a ratio that formulas over hosts do not give."""
+    for name, value in (("ratio", ratio.value), ("lo", ratio.lo), ("hi", ratio.hi)):
+        sheet.number(row, at[name], value, RATIO, "value")
+    for name in ("p", "p_adjusted"):
+        if name in at:
+            sheet.number(row, at[name], _figure(ratio, name), P_VALUE, "value")
+    if judged:
+        sheet.text(row, at["verdict"], word(ratio.verdict))
+    for name, hosts in zip(("n_a", "n_b"), ratio.n, strict=True):
+        sheet.number(row, at[name], hosts, INTEGER, "value")
+    sheet.number(row, at["delta"], math.log(ratio.value), LOG, "value")
+    sheet.number(row, at["se"], ratio.log_error, LOG, "value")
+    sheet.number(row, at["df"], ratio.df, "0.00", "value")
 
 
 def _figure(ratio: Ratio | None, name: str) -> float | None:
