@@ -97,7 +97,8 @@ def _listed(trait: str, parts: Mapping[str, _Part]) -> str:
     numbers = Counter({value: len(part.hosts) for value, part in parts.items()})
     some: list[str] = []
     for value, n in numbers.most_common(MOST_VALUES):
-        some.append(message("{value} ({n})", value=_POWER.get(value, value) if trait == "power" else value, n=n))
+        shown = _POWER.get(value, value) if trait == "power" else value
+        some.append(joined([shown, f"({n})"], " "))
     if len(numbers) > MOST_VALUES:
         some.append(message("and {n} more", n=len(numbers) - MOST_VALUES))
     return joined(some, "; ")
