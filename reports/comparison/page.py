@@ -315,7 +315,7 @@ def _line(comparison: Comparison, row: RatioRow, shown: fmt.Shown | None, marks:
         half=half_width(row),
         extent=extent(row) if row.lowest is not None and figure(row.lowest) != figure(row.highest) else "",
         workload=_workload(row),
-        ends=row.ends if row.disagree else "",
+        ends=row.ends if row.disagree and row.work is None else "",
         baseline=shown.number(a) if shown and a is not None else "",
         candidate=shown.number(b) if shown and b is not None else "",
         unit=shown.unit if shown else "",
