@@ -11,6 +11,7 @@ from fleetmark.base.measurement import Status
 from fleetmark.base.text import Message, count, message
 from fleetmark.record.results import status_counts
 from reports.campaign import tables as page_tables
+from reports.campaign.against import sentences
 from reports.campaign.embedded import Embedded, embedded
 from reports.campaign.figures import figures
 from reports.campaign.problems import WORST_FIRST, resume_command
@@ -92,6 +93,7 @@ def _of_campaign(report: Report) -> dict[str, Any]:
         "counts": [(str(s), counts[s]) for s in (Status.PASSED, *WORST_FIRST)],
         "resume": resume_command(view.results),
         "legend": legend({*headlines(view.merged)["interval"], *headlines(of)["interval"]}),
+        "meant": sentences(report.against),
         "headlines": [page_tables.lines(view, *metric) for metric in by_metric(headlines(of))],
         "across": page_tables.across(view),
         "down": page_tables.down(view),

@@ -10,6 +10,7 @@ from fleetmark.base.text import count, joined
 from fleetmark.base.words import word
 from fleetmark.record.results import status_counts
 from planner.comparison import Comparison
+from reports.campaign.against import sentences
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
 from reports.campaign.view import View, by_metric, footnotes, headlines, legend, meaning, spread
 from reports.comparison import model as of
@@ -102,6 +103,8 @@ def _campaign(report: Report, _: Language) -> Iterator[str]:
         yield from ("", f"{_('The campaign is not finished. Go on with it:')} {_code(resume_command(view.results))}")
     yield from ("", f"## {_('Headlines')}", "")
     yield from _headlines(view, _)
+    if meant := sentences(report.against):
+        yield from (f"**{_('What it means')}**", "", *(f"- {_text(_(line))}" for line in meant), "")
 
 
 def _headlines(view: View, _: Language) -> Iterator[str]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from fleetmark.record.compare import Answer
 from fleetmark.record.results import CampaignInfo, Results
 from planner.comparison import Comparison, Side
+from reports.campaign.against import NOTHING, Against, against
 from reports.campaign.conditions import Condition, conditions
 from reports.campaign.problems import Problem, problems
 from reports.campaign.view import View, view
-from reports.comparison.model import RatioRow, rows, shortened
+from reports.comparison.model import RatioRow, rows
 from reports.kit.language import Language
 
 
@@ -23,7 +24,8 @@ class Report:
     report itself is about and the command that makes it again; ``campaigns``: where its figures are from.
     ``comparison``: None for a campaign's report; ``rows`` are its rows. ``turned``: another side's title to the same
     machines with that side as the baseline, with its rows. ``sides``: each side's title to what was read of it.
-    ``date``: the document's, ISO 8601. ``conditions``: the hosts while they measured.
+    ``date``: the document's, ISO 8601. ``conditions``: the hosts while they measured. ``against``: what the
+    figures of one machine mean.
     """
 
     view: View
@@ -37,10 +39,14 @@ class Report:
     sides: Mapping[str, Side] = field(default_factory=dict)
     date: str = ""
     conditions: tuple[Condition, ...] = ()
+    against: Against = NOTHING
 
 
-def of_campaign(results: Results, language: Language | None = None, date: str | None = None) -> Report:
-    """The report on one campaign; ``date`` is the document's own, that of the campaign where none is given."""
+def of_campaign(
+    results: Results, language: Language | None = None, date: str | None = None, pinned: Comparison | None = None
+) -> Report:
+    """The report on one campaign; ``date`` is the document's own, that of the campaign where none is given. ``pinned``:
+    the campaign's host compared with a reference."""
     seen, campaign = view(results), results.campaign
     return Report(
         seen,
@@ -50,6 +56,7 @@ def of_campaign(results: Results, language: Language | None = None, date: str | 
         language=language or Language(),
         date=date or campaign.created,
         conditions=conditions(seen),
+        against=against(seen, pinned),
     )
 
 
@@ -57,27 +64,18 @@ def of_comparison(
     answer: Answer, together: Results, parts: Sequence[Results], language: Language | None = None
 ) -> Report:
     """The report on a comparison; ``together`` and ``parts`` as ``fleetmark.record.evidence.gather`` gives them."""
-    short = shortened(answer.comparison)
     titles = [answer.comparison.baseline, *(c.title for c in answer.comparison.candidates)]
-    names = dict(zip(titles, [short.baseline, *(c.title for c in short.candidates)], strict=True))
-    shown = view(_sides(together, names), list(names.values()))
+    shown = view(together, titles)
     return Report(
         shown,
         together.campaign,
         tuple(p.campaign for p in parts),
-        tuple(p for part in parts for p in problems(_sides(part, names))),
-        short,
-        tuple(rows(short)),
-        {names[title]: (s := shortened(c), tuple(rows(s))) for title, c in answer.turned.items()},
+        tuple(p for part in parts for p in problems(part)),
+        answer.comparison,
+        tuple(rows(answer.comparison)),
+        {title: (c, tuple(rows(c))) for title, c in answer.turned.items()},
         language or Language(),
-        {names[title]: side for title, side in answer.sides.items()},
+        answer.sides,
         together.campaign.created,
         conditions(shown),
-    )
-
-
-def _sides(results: Results, names: Mapping[str, str]) -> Results:
-    """With generations called as the comparison calls its sides."""
-    return replace(
-        results, hosts=tuple(replace(h, generation=names.get(h.generation or "", h.generation)) for h in results.hosts)
     )

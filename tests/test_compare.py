@@ -83,7 +83,7 @@ def test_power_of_two_sources_is_said(tmp_path: Path) -> None:
     record(tmp_path, "c", hosts, measured)
     words = ("compare", "-b", "gen=old", "-c", "gen=new", "--per", "watt", "--format", "json")
     warnings = json.loads(run(tmp_path, *words))["warnings"]
-    assert "power source differs: rapl (gen=old) against meter (gen=new)" in warnings
+    assert "power source differs: rapl (old) against meter (new)" in warnings
 
 
 def test_each_campaign_is_shared_out_by_what_there_was_then(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_per_money_names_the_currency(tmp_path: Path) -> None:
     row = of(compared(tmp_path, *words), "disk-iops")
     assert float(row["ratio"]) == pytest.approx(1.0, rel=0.02)
     warnings = json.loads(run(tmp_path, "compare", *words, "--format", "json"))["warnings"]
-    assert "currency differs: USD (gen=old) against EUR (gen=new)" in warnings
+    assert "currency differs: USD (old) against EUR (new)" in warnings
 
 
 def test_a_work_mix_has_both_headlines(root: Path) -> None:
@@ -141,8 +141,8 @@ def test_what_did_not_pass_or_is_not_positive_is_left_out_and_said(root: Path) -
     row = next(r for r in result["rows"] if r["class"] == "mem-bw")
     assert row["ratio"] == pytest.approx(float(before["ratio"]))
     assert sorted(result["notes"]) == [
-        "gen=new: stream all-cores: 1 value of triad left out: invalid",
-        "gen=new: stream all-cores: 1 value of triad left out: zero or negative",
+        "new: stream all-cores: 1 value of triad left out: invalid",
+        "new: stream all-cores: 1 value of triad left out: zero or negative",
     ]
 
 
@@ -302,12 +302,53 @@ def test_a_mix_in_yaml_with_a_class_twice(root: Path, tmp_path: Path) -> None:
     assert "mix.yml line 3: not YAML: disk-iops stands twice" in sentence
 
 
-def test_long_selectors_are_named_by_what_tells_them_apart(root: Path) -> None:
+def test_every_form_names_sides_by_what_tells_them_apart(root: Path) -> None:
     words = ("compare", "-b", "campaign=c1,gen=old", "-c", "campaign=c1,gen=new")
     table = run(root, *words)
-    assert "How many of gen=old is one of gen=new worth" in table and "all sides: campaign=c1" in table
-    assert "### gen=new: disk-iops" in run(root, *words, "--format", "md")
-    assert json.loads(run(root, *words, "--format", "json"))["baseline"] == "campaign=c1,gen=old"
+    assert "How many of old is one of new worth" in table and "all sides: campaign=c1" in table
+    assert "### new: disk-iops" in run(root, *words, "--format", "md")
+    doc = json.loads(run(root, *words, "--format", "json"))
+    assert (doc["baseline"], doc["candidates"], doc["rows"][0]["candidate"]) == ("old", ["new"], "new")
+    assert doc["selectors"] == {"old": "campaign=c1,gen=old", "new": "campaign=c1,gen=new"}
+    assert "all sides: campaign=c1" in doc["notes"]
+
+
+def test_sides_have_the_names_that_the_user_gives(root: Path) -> None:
+    words = ("compare", "-b", "gen=old", "-c", "gen=new", "--name", "Ice Lake", "--name", "Genoa")
+    assert "How many of Ice Lake is one of Genoa worth" in run(root, *words)
+    doc = json.loads(run(root, *words[:-2], "--format", "json"))  # the second is left to Fleetmark
+    assert doc["selectors"] == {"Ice Lake": "gen=old", "new": "gen=new"}
+    doc = json.loads(run(root, *words[:5], "--name", "", "--name", "Genoa", "--format", "json"))
+    assert doc["selectors"] == {"old": "gen=old", "Genoa": "gen=new"}
+    run(root, "reference", "save", "old-2026", "--from", "gen=old")
+    pinned = ("compare", "--reference", "old-2026", "-c", "gen=new", "--name", "Genoa", "--format", "json")
+    doc = json.loads(run(root, *pinned))
+    assert (doc["baseline"], doc["selectors"]) == ("old-2026@1", {"Genoa": "gen=new"})
+    assert "--name Genoa: two sides" in refused(root, *words[:5], "--name", "Genoa", "--name", "Genoa")
+    assert "--name stands 3 times, and there are 2 sides" in refused(root, *words, "--name", "x")
+
+
+def test_a_side_of_several_processors_or_memories_is_warned_of(tmp_path: Path) -> None:
+    measured = {(h, TRIAD): [1e9] for h in ("a1", "a2", "b1", "b2")}
+    record(tmp_path, "c1", {h: {"gen": {"a": "old", "b": "new"}[h[0]]} for h, _ in measured}, measured)
+    dimms = [{"slot": str(n), "size": 64 << 30, "type": "DDR5", "configured_mts": 4800} for n in range(24)]
+    of_host = {
+        "a1": {"cpu": {"model": "Xeon 8380"}, "memory": 1000 << 30},
+        "a2": {"cpu": {"model": "Xeon 8380"}, "memory": 1010 << 30},  # as much, less what the kernel keeps
+        "b1": {"cpu": {"model": "EPYC 9654"}, "dimms": dimms, "software": {"cuda": "12.4"}},
+        "b2": {"cpu": {"model": "EPYC 9554"}, "dimms": dimms[:16], "software": {"cuda": "12.6"}},
+    }
+    for host, more in of_host.items():
+        file = tmp_path / "c1" / "facts" / f"{host}.json"
+        doc = json.loads(file.read_text())
+        doc["facts"] |= more
+        file.write_text(json.dumps(doc))
+    warnings = json.loads(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))["warnings"]
+    assert [w for w in warnings if " mixes " in w] == [
+        "new mixes processors: EPYC 9654 (1); EPYC 9554 (1); to have one, add cpu.model=EPYC 9654",
+        "new mixes memory populations: 24 x 64 GiB DDR5-4800 (1); 16 x 64 GiB DDR5-4800 (1)",
+        "new mixes software: cuda 12.4 (1); cuda 12.6 (1); to have one, add software.cuda=12.4",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -335,13 +376,13 @@ def test_what_older_archives_lack(root: Path) -> None:
     assert [r["ratio"] for r in compared(root)] == [r["ratio"] for r in before]
     headline = pa.array([None] * table.num_rows, pa.bool_())
     pq.write_table(table.drop_columns(["headline"]).append_column("headline", headline), path)
-    assert "gen=new: nothing is measured" in refused(root, "compare", "-b", "gen=old", "-c", "gen=new")
+    assert "new: nothing is measured" in refused(root, "compare", "-b", "gen=old", "-c", "gen=new")
     pq.write_table(table.slice(0, 0), path)
-    assert "gen=new: nothing is measured" in refused(root, "compare", "-b", "gen=old", "-c", "gen=new")
+    assert "new: nothing is measured" in refused(root, "compare", "-b", "gen=old", "-c", "gen=new")
     path.unlink()
     record(root, "c2", {"a0": {"gen": "old"}, "b0": {"gen": "new"}}, {("a0", TRIAD): [1.0], ("b0", TRIAD): [2.0]})
     result = json.loads(run(root, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))
-    assert "gen=old: c1: nothing measured there" in result["notes"]
+    assert "old: c1: nothing measured there" in result["notes"]
 
 
 def test_machines_of_one_name_at_two_sites_are_two_hosts(tmp_path: Path) -> None:
@@ -361,7 +402,7 @@ def test_the_word_of_either_side_stands_in_every_form(tmp_path: Path) -> None:
     record(tmp_path, "c", hosts, {("a", official): [10.0], ("b", MCF): [20.0], ("c", official): [30.0]})
     words = ("-b", "gen=old", "-c", "gen=new", "-c", "gen=other", "-c", "gen=new")
     rows = [r for r in compared(tmp_path, *words) if r["benchmark"]]
-    assert [(r["candidate"], r["standing"]) for r in rows] == [("gen=new", "estimate"), ("gen=other", "")]
+    assert [(r["candidate"], r["standing"]) for r in rows] == [("new", "estimate"), ("other", "")]
     text = run(tmp_path, "compare", *words, "--format", "md")
     assert "cpu-int, estimate: 2.00" in text and "| spec_cpu2017 505.mcf_r base_ratio, estimate |" in text
     assert "2.00 estimate" in run(tmp_path, "compare", *words)
@@ -377,8 +418,8 @@ def test_sizes_far_apart_and_traits_of_one_side_are_warned_of(tmp_path: Path) ->
     run(tmp_path, "reference", "save", "ref", "--from", "gen=old")
     for side, title in (("--baseline", "gen=old"), ("--reference", "ref")):
         sentence = " ".join(json.loads(run(tmp_path, *words, side, title))["warnings"])
-        assert "size 1,048,576 (" in sentence and "against 536,870,912 (gen=new)" in sentence
-        assert "round differs: v5.1" in sentence and "against none (gen=new)" in sentence
+        assert "size 1,048,576 (" in sentence and "against 536,870,912 (new)" in sentence
+        assert "round differs: v5.1" in sentence and "against none (new)" in sentence
 
 
 def test_pairs_name_what_is_on_one_side_only_and_do_not_ask_for_pairs(tmp_path: Path) -> None:
@@ -396,7 +437,7 @@ def test_what_failed_without_a_latency_target_just_failed(tmp_path: Path) -> Non
     record(tmp_path, "c1", hosts, {("a", TRIAD): [1e9], ("b", TRIAD): [2e9], ("b", IOPS): [5e5]})
     record(tmp_path, "c2", {"a": hosts["a"]}, {("a", IOPS): [1e4]}, status="invalid")
     row = of(compared(tmp_path), "disk-iops", "fio randread-4k-qd32 read_iops")
-    assert row["note"] == "on gen=old every run was invalid"
+    assert row["note"] == "on old every run was invalid"
 
 
 def test_a_reference_knows_which_benchmarks_are_redundant(tmp_path: Path) -> None:
@@ -425,7 +466,7 @@ def test_a_run_of_several_hosts_counts_for_their_side_alone(tmp_path: Path) -> N
     assert float(of(compared(tmp_path, *arguments), "collective")["ratio"]) == pytest.approx(2)
     notes = json.loads(run(tmp_path, "compare", *arguments, "--format", "json"))["notes"]
     assert [n for n in notes if "shared with hosts of another side" in n] == [
-        "gen=a: nccl_tests all_reduce-2n: 3 values of busbw left out: shared with hosts of another side"
+        "a: nccl_tests all_reduce-2n: 3 values of busbw left out: shared with hosts of another side"
     ]
 
 
@@ -451,6 +492,6 @@ def test_a_side_of_official_results_and_estimates_is_named(tmp_path: Path) -> No
     arguments = ("compare", "--baseline", "gen=a", "--candidate", "gen=b", "--format", "json")
     notes = json.loads(run(tmp_path, *arguments))["notes"]
     assert [n for n in notes if "official" in n] == [
-        "gen=a: spec_cpu2017 505.mcf_r base_ratio: the mean is over official results of some hosts and figures of others"
+        "a: spec_cpu2017 505.mcf_r base_ratio: the mean is over official results of some hosts and figures of others"
         " that are none"
     ]

@@ -55,7 +55,7 @@ def test_a_latency_that_one_side_cannot_keep_gives_no_number(tmp_path: Path) -> 
     record(tmp_path, "c1", hosts, {**both, ("b", sla): [5e5]})
     record(tmp_path, "c2", {"a": hosts["a"]}, {("a", sla): [1e4]}, status="invalid")
     row = of(compared(tmp_path), "disk-iops", "fio randread-4k-p99-500us read_iops")
-    assert (row["ratio"], row["note"]) == ("", "not equivalent: on gen=old every run was invalid")
+    assert (row["ratio"], row["note"]) == ("", "not equivalent: on old every run was invalid")
 
 
 def test_units_must_agree(tmp_path: Path) -> None:
@@ -90,4 +90,4 @@ def test_estimates_and_official_results_of_a_host_do_not_mix(tmp_path: Path) -> 
     row = of(compared(tmp_path), "cpu-int")
     assert float(row["ratio"]) == pytest.approx(2) and row["standing"] == ""
     result = json.loads(run(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--format", "json"))
-    assert "gen=old: 1 figure left out: no official result, where the host has one" in result["notes"]
+    assert "old: 1 figure left out: no official result, where the host has one" in result["notes"]

@@ -63,7 +63,7 @@ def test_what_one_side_ran_takes_nothing_away(tmp_path: Path) -> None:
     wording = r"\d\.\d\dx \(95% \d\.\d\d-\d\.\d\d\) over 8 benchmarks that both ran \(range 1\.\d+-2\.\d+\); "
     assert re.fullmatch(wording + "1 more ran on one side only", row["headline"])
     shown = run(tmp_path, *ASK)
-    assert "not measured on gen=new: spec_cpu2017 999.alone_r base_ratio" in " ".join(shown.split())
+    assert "not measured on new: spec_cpu2017 999.alone_r base_ratio" in " ".join(shown.split())
     assert re.search(r"fleet \d\.\d\d-\d\.\d\d, your workload \d\.\d\d-\d\.\d\d", shown)
 
 
@@ -73,7 +73,7 @@ def test_benchmarks_that_disagree_lead_with_their_range(tmp_path: Path) -> None:
     assert re.match(r"0\.\d+ \(500\.job0_r\) to [23]\.\d+ \(507\.job7_r\); mean 1\.\d+x \(95% ", row["headline"])
     assert row["disagree"] and row["lowest_title"] == "spec_cpu2017 500.job0_r base_ratio"
     markdown = run(tmp_path, *ASK, "--format", "md")
-    assert re.search(r"### gen=new: cpu-int: 0\.\d+–[23]\.\d+, mean 1\.\d+", markdown)
+    assert re.search(r"### new: cpu-int: 0\.\d+–[23]\.\d+, mean 1\.\d+", markdown)
 
 
 def test_two_hosts_are_called_two_hosts(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_one_host_a_side_speaks_of_two_machines(tmp_path: Path) -> None:
     assert "(95% by repeats " in row["headline"] and "these two machines, not their kinds" in row["headline"]
     assert (row["interval_of"], row["verdict"], row["p"]) == ("repeats", "cannot tell", "")
     beside = next(r for r in compared(tmp_path, "-b", "host=old0", "-c", "gen=new") if not r["benchmark"])
-    assert "one machine of host=old0, not its kind" in beside["headline"] and beside["verdict"] == "cannot tell"
+    assert "one machine of old0, not its kind" in beside["headline"] and beside["verdict"] == "cannot tell"
 
 
 @pytest.mark.skipif(not MLPERF.is_dir(), reason=f"corpus absent: no {MLPERF} (set FLEETMARK_CORPUS)")

@@ -137,7 +137,7 @@ def test_one_bad_file_among_several_does_not_stop_the_others(tmp_path: Path, tid
 @pytest.mark.parametrize(
     ("kind", "content", "expected"),
     [
-        ("mlprf", TABLE, "import mlprf (did you mean mlperf?): there are mlperf, spec, table"),
+        ("mlprf", TABLE, "import mlprf (did you mean mlperf?): there are mlperf, spec, sparecores, table"),
         ("table", None, "t.csv: No such file or directory; give a file to import"),
         ("table", "", "t.csv: empty; there is nothing to import"),
         ("mlperf", TABLE, "t.csv: no table of MLPerf results: there are MLPerf Inference results"),
@@ -288,6 +288,34 @@ def test_submitters_as_hosts_of_v51(mlperf: Path, without: str, ratio: float, lo
     assert (row["hosts_baseline"], row["hosts_candidate"]) == ((7, 7) if not without else (7, 6))
 
 
+def test_submitters_are_hosts_without_being_asked_to(mlperf: Path) -> None:
+    comparison = compared(mlperf, H200_51, B200_51)
+    row, asked = of(comparison, LLAMA.format("Offline")), compared(mlperf, H200_51, B200_51, "--by", "submitter")
+    assert row["ratio"] == of(asked, LLAMA.format("Offline"))["ratio"]
+    assert (comparison["baseline"], comparison["candidates"]) == ("H200-SXM-141GB x8", ["B200-SXM-180GB x8"])
+    assert any(
+        "what one submitter published counts as one host (--by host undoes it)" in n for n in comparison["notes"]
+    )
+    assert not any("counts as one host" in n for n in asked["notes"])
+    by_host = of(compared(mlperf, H200_51, B200_51, "--by", "host"), LLAMA.format("Offline"))
+    assert (by_host["hosts_baseline"], row["hosts_baseline"]) == (8, 7)
+    several = [w for w in comparison["warnings"] if w.startswith("B200-SXM-180GB x8 mixes processors: ")]
+    assert len(several) == 1 and " more" in several[0]
+
+
+def test_a_pattern_that_takes_two_parts_is_warned_of(mlperf: Path) -> None:
+    wide = H100.replace("=NVIDIA H100-SXM-80GB", "=*H200-SXM*").replace("availability=available,has_power=false,", "")
+    comparison = compared(mlperf, H100, wide, "--name", "H100", "--name", "H200")
+    mixed = [w for w in comparison["warnings"] if w.startswith("H200 mixes ")]
+    assert mixed[:2] == [
+        "H200 mixes accelerators: H200-SXM-141GB (3); H200-SXM-141GB-CTS (1); "
+        "to have one, add accelerator=NVIDIA H200-SXM-141GB",
+        "H200 mixes runs with measured power and without: without (3); with (1); to have one, add has_power=false",
+    ]
+    narrowed = compared(mlperf, H100, f"{wide},accelerator=NVIDIA H200-SXM-141GB,has_power=false")
+    assert not [w for w in narrowed["warnings"] if " mixes accelerators" in w or " mixes runs" in w]
+
+
 def test_gptj_of_v40_is_not_held_against_v41(mlperf: Path) -> None:
     platform = "submitter=NVIDIA,platform=DGX-H100_H100-SXM-80GBx8_TRT"
     comparison = compared(mlperf, f"{platform},round=v4.0", f"{platform},round=v4.1")
@@ -319,9 +347,34 @@ def test_preview_another_count_and_unverified_results_are_said(mlperf: Path) -> 
 def test_rows_that_stand_in_two_imports_count_once(mlperf: Path, tmp_path: Path) -> None:
     for name in ("inference_v5.1_summary_results.json", "mlperf_inference_all_rounds.csv"):
         run(tmp_path, "import", "mlperf", str(MLPERF / name))
-    one, two = (of(compared(r, H200_51, B200_51), LLAMA.format("Offline")) for r in (mlperf, tmp_path))
+    one, two = (of(compared(r, H200_51, B200_51, "--by", "host"), LLAMA.format("Offline")) for r in (mlperf, tmp_path))
     assert two["ratio"] == pytest.approx(one["ratio"])
     assert (two["hosts_baseline"], two["hosts_candidate"]) == (one["hosts_baseline"], one["hosts_candidate"]) == (8, 9)
+
+
+@absent
+def test_what_one_vendor_published_counts_as_one_host(tmp_path: Path) -> None:
+    run(tmp_path, "import", "spec", str(SPEC / "cpu2017_int_speed_rate_joined_202507.csv"))
+    old, new = "processor=*8380*,chips=2", "processor=*9755*,chips=2"
+    only = ("--only", "*/SPECrate2017_int/base_score")
+    comparison = compared(tmp_path, old, new, *only)
+    row = of(comparison, "base_score")
+    assert [row["lo"], row["hi"]] == pytest.approx([4.32, 5.20], abs=0.01)
+    assert (row["hosts_baseline"], row["hosts_candidate"]) == (13, 3)
+    assert "EPYC 9755 x2: 6 machines of 3 publishers: what one vendor published" in " ".join(comparison["notes"])
+    by_host = of(compared(tmp_path, old, new, *only, "--by", "host"), "base_score")
+    assert [by_host["lo"], by_host["hi"]] == pytest.approx([4.56, 4.98], abs=0.01)
+    memory = "Xeon Platinum 8380 x2 mixes memory populations: 16 x PC4-3200 (19); 32 x PC4-3200 (14); "
+    assert memory + "to have one, add memory=*16*x*PC4-3200*" in comparison["warnings"]
+
+    # published rows as a pinned reference: one of them, and several of one vendor
+    one = run(tmp_path, "reference", "save", "row", "--from", "vendor=Dell*,system=PowerEdge R750 (*8380*)")
+    assert "of 1 host (" in one and "one machine says nothing" in one
+    against = json.loads(run(tmp_path, "compare", "--reference", "row", "-c", new, *only, "--format", "json"))
+    (row,) = [r for r in against["rows"] if r["benchmark"] and r["ratio"]]
+    assert against["baseline"] == "row@1" and row["ratio"] == pytest.approx(4.76, rel=0.05)
+    done = CliRunner().invoke(cli.app, ["reference", "save", "all", "--from", old, "--results", str(tmp_path)])
+    assert "of 13 publishers (" in done.stdout and "fleetmark: warning: " + old + " mixes memory" in done.stderr
 
 
 @absent
@@ -336,7 +389,7 @@ def test_spec_lists_and_reports(tmp_path: Path) -> None:
     assert "printed as 777" in " ".join(output.split()) and "770.2" in output
     run(tmp_path, "import", "spec", str(ROOT / "spec_cpu2017" / "intrate_epyc7713.csv"))
     milan, turin = "generation=*Milan*,chips=2", "generation=*Turin*,chips=2"
-    row = of(compared(tmp_path, milan, turin, "--only", "*/SPECrate2017_int/base_score"), "base_score")
+    row = of(compared(tmp_path, milan, turin, "--by", "host", "--only", "*/SPECrate2017_int/base_score"), "base_score")
     assert row["verdict"] == "better" and row["hosts_baseline"] > 100
     by_hand = _geometric(files[0], "Turin") / _geometric(files[0], "Milan")
     assert row["ratio"] == pytest.approx(by_hand, rel=0.02)  # hosts that are ambiguous are left out, repeats averaged
@@ -366,6 +419,30 @@ def _standings(folder: Path) -> Sequence[str]:
     return list(pd.read_parquet(folder / "measurements.parquet")["standing"].unique())
 
 
+SPARECORES = ROOT / "sparecores_published" / "sc_servers.csv"
+
+
+@pytest.mark.skipif(not SPARECORES.exists(), reason=f"corpus absent: no {SPARECORES} (set FLEETMARK_CORPUS)")
+def test_cloud_types_are_machines(tmp_path: Path) -> None:
+    output = run(tmp_path, "import", "sparecores", str(SPARECORES))
+    assert "46,103 figures of 3,614 machines from 3,614 rows" in output
+    raw = pd.read_csv(SPARECORES).set_index("server")["stressng_full_best_bogo_ops_s"]
+    row = of(compared(tmp_path, "host=aws/m6i.4xlarge", "host=aws/m7g.4xlarge"), "stress-ng div16 bogo_ops")
+    assert row["ratio"] == pytest.approx(raw["m7g.4xlarge"] / raw["m6i.4xlarge"])
+    assert (row["class"], row["hosts_baseline"], row["hosts_candidate"]) == ("cpu-int", 1, 1)
+    per_core = compared(tmp_path, "server=m6i.4xlarge", "server=m7g.4xlarge", "--per", "core", "--only", "*/*div16/*")
+    assert of(per_core, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"] / 2)  # 8 cores against 16
+    per_thread = compared(tmp_path, "server=m6i.4xlarge", "server=m7g.4xlarge", "--per", "thread")
+    assert of(per_thread, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"])
+    pinned = run(tmp_path, "reference", "save", "m6i", "--from", "server=m6i.4xlarge")
+    assert "1 host (server=m6i.4xlarge); one machine says nothing of how others of its kind differ" in pinned
+    against = json.loads(run(tmp_path, "compare", "--reference", "m6i", "-c", "server=m7g.4xlarge", "--format", "json"))
+    assert of(against, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"])
+    assert of(against, "stress-ng div16 bogo_ops")["lo"] is None
+    error = refused(tmp_path, "compare", "-b", "server=m6i.4xlarge", "-c", "server=m7g.4xlarge", "--per", "money")
+    assert "does not say how much it has" in error
+
+
 @absent
 def test_training(tmp_path: Path) -> None:
     file = MLPERF / "mlperf-training_3.0_cm4mlperf-results.json"
@@ -376,7 +453,9 @@ def test_training(tmp_path: Path) -> None:
         for name in ("A100-SXM", "H100-SXM")
     )
     eight = "division=closed,accelerators=8,accelerator=*{}-SXM*"
-    comparison = compared(tmp_path, eight.format("A100"), eight.format("H100"), "--only", "mlperf_training/bert/*")
+    comparison = compared(
+        tmp_path, eight.format("A100"), eight.format("H100"), "--by", "host", "--only", "mlperf_training/bert/*"
+    )
     row = of(comparison, "mlperf_training bert time_to_train")
     assert row["ratio"] == pytest.approx(np.exp(a100 - h100))
     assert (row["class"], row["unit"], row["better"]) == ("gpu-train-speed", "s", "lower")

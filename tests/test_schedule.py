@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.facts import NumaNode
+from fleetmark.base.facts import Cache, Cpu, NumaNode
 from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import settings_of
 from fleetmark.record.steps import Step
@@ -72,6 +73,72 @@ def test_a_raw_device_in_use_is_never_touched(tmp_path: Path) -> None:
     free = schedule(text, {"fio": {"device": "/dev/nvme1n1", "erase": "yes"}}).hosts["h1"].steps
     assert {options(s)["filename"] for s in free} == {"/dev/nvme1n1"}
     assert {s.exclusive for s in free} == {("/dev/nvme1n1",)}
+
+
+def test_several_drives_are_measured_together_each_by_a_process_of_its_own(tmp_path: Path) -> None:
+    text = suite(tmp_path, "  fio: {cases: ['*randread-4k-qd32']}\n")
+    lone = schedule(text).hosts["h1"].steps[0]
+    assert (lone.case, lone.argv[-2:]) == (
+        "randread-4k-qd32",
+        ("--name=randread-4k-qd32", "--filename=fleetmark.fio"),
+    )
+    files = schedule(text, {"fio": {"files": "4"}}, work_free=8 * GiB).hosts["h1"].steps[0]
+    assert files.case == "drives-randread-4k-qd32"
+    assert [w for w in files.argv if w.startswith("--filename=")] == [
+        f"--filename=./fleetmark{n}.fio" for n in range(4)
+    ]
+    assert 4 * int(options(files)["size"]) <= 0.2 * 8 * GiB
+    folders = schedule(text, {"fio": {"directories": "/data1,/data 2"}}).hosts["h1"].steps[0]
+    assert [w for w in folders.argv if w.startswith("--filename=")] == [
+        "--filename=/data1/fleetmark0.fio",
+        "--filename=/data 2/fleetmark0.fio",
+    ]
+    assert "--unlink=1" in folders.argv and "--unlink=1" not in files.argv
+    assert folders.argv.index("--rw=randread") < folders.argv.index("--name=drives-randread-4k-qd32")  # for all jobs
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"directories": "data"}, "fio.directories to be absolute paths"),
+        ({"directories": "/a:/b"}, "fio.directories to be absolute paths"),
+        ({"directories": "/a", "device": "/dev/nvme1n1", "erase": "yes"}, "fio.device or fio.directories, not both"),
+        ({"device": "nvme1n1", "erase": "yes"}, "fio.device to be paths under /dev"),
+        ({"device": "/dev/nvme1n1 /dev/nvme0n1", "erase": "yes"}, "fio.device to be paths under /dev"),
+        ({"device": "/dev/nvme1n1,/dev/nvme2n1"}, "everything on /dev/nvme1n1, /dev/nvme2n1 is lost"),
+    ],
+)
+def test_drives_that_cannot_be_meant_are_refused(tmp_path: Path, settings: dict[str, str], expected: str) -> None:
+    with pytest.raises(FleetmarkError, match=re.escape(expected)):
+        settings_of(load_suite(suite(tmp_path, "  fio:\n")), {"fio": settings})
+
+
+def test_no_drive_of_several_may_be_in_use_or_absent(tmp_path: Path) -> None:
+    text = suite(tmp_path, "  fio:\n")
+    used = schedule(text, {"fio": {"device": "/dev/nvme1n1,/dev/nvme0n1", "erase": "yes"}}).hosts["h1"]
+    assert (used.steps, used.skipped["fio"]) == (
+        [],
+        "needs /dev/nvme1n1, /dev/nvme0n1 to be unused: it is mounted at /",
+    )
+    absent = schedule(text, {"fio": {"device": "/dev/nvme1n1,/dev/sdz", "erase": "yes"}}).hosts["h1"]
+    assert "no such whole disk" in absent.skipped["fio"] and not absent.steps
+
+
+def test_the_latency_curve_goes_to_eight_last_level_caches(tmp_path: Path) -> None:
+    text = suite(tmp_path, "  lmbench: {cases: ['lat_mem_rd*']}\n")
+    cpu = Cpu(cores=8, threads=16, caches=(Cache(level=3, type="unified", size=96 << 20, instances=2),))
+    step = schedule(text, cpu=cpu, memory_available=64 * GiB).hosts["h1"].steps[0]
+    assert step.argv[-2:] == ("768", "128")  # MiB
+    assert "max_size" not in load_suite("quick").chosen()["lmbench"].set
+
+
+def test_the_offered_rate_is_in_the_name_of_the_case_and_no_result(tmp_path: Path) -> None:
+    for workload in ("iperf3", "iperf2"):
+        text = suite(tmp_path, f"  {workload}: {{cases: ['udp*']}}\n")
+        step = schedule(text).hosts["h1"].steps[0]
+        assert (step.case, step.headline) == ("udp-1G", ("loss",))
+        steps = schedule(text, {workload: {"udp_rate": "0"}}).hosts["h1"].steps
+        assert {s.case for s in steps} == {"udp-unlimited"}
 
 
 def test_what_is_absent_is_deployed_by_root_and_skipped_otherwise(tmp_path: Path) -> None:

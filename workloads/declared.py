@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from functools import cache
 
 from fleetmark.base import kinds
-from workloads.manifest import About, Manifest, Plot, load, names
+from workloads.manifest import About, Manifest, Peak, Plot, load, names
 
 
 def throttle(workload: str) -> str:
@@ -20,6 +21,14 @@ def plot(workload: str, metric: str) -> Plot | None:
     manifest = _manifest(workload)
     metric_of_manifest = manifest.metrics.get(metric) if manifest else None
     return metric_of_manifest.plot if metric_of_manifest else None
+
+
+def peak(workload: str, case: str, metric: str) -> Peak | None:
+    """The peak of the machine that a figure is held against; None where there is none."""
+    manifest = _manifest(workload)
+    metric_of_manifest = manifest.metrics.get(metric) if manifest else None
+    declared = metric_of_manifest.peak if metric_of_manifest else None
+    return declared if declared and any(fnmatch.fnmatchcase(case, p) for p in declared.cases) else None
 
 
 def depth(workload: str, case: str) -> tuple[str, float] | None:

@@ -30,7 +30,9 @@ class _Part(BaseModel):
 
 
 class Parameter(_Part):
-    """Something a user may set. A ``many`` parameter is a list; one value given for it is a list of one."""
+    """Something a user may set. A ``many`` parameter is a list; one value given for it is a list of one. It
+    may be empty where its default is.
+    """
 
     type: ParameterType
     about: str
@@ -43,7 +45,7 @@ class Parameter(_Part):
         """``value`` as this parameter's type. Raises FleetmarkError naming ``where`` and what is allowed."""
         if self.many:
             items = value if isinstance(value, list | tuple) else _split(value)
-            if not items:
+            if not items and self.default != []:
                 raise FleetmarkError(f"{where}: needs at least one value")
             return [self._one(v, where) for v in items]
         if isinstance(value, list | tuple):
@@ -140,6 +142,18 @@ class At(_Part):
     limit: str = ""
 
 
+class Peak(_Part):
+    """What a bandwidth is held against: the machine's own peak of that kind, as its facts give it.
+
+    ``cases``: shell-style patterns, where it is not all of them (one process does not fill a memory). ``traffic``:
+    bytes that the hardware moves for each that the tool counts.
+    """
+
+    of: Literal["memory", "link"]
+    cases: tuple[str, ...] = ("*",)
+    traffic: float = Field(default=1.0, gt=0)
+
+
 class Metric(_Part):
     """A figure of merit: its meaning, its kind, which direction is better, and whether it is in the summary's first
     table.
@@ -160,6 +174,7 @@ class Metric(_Part):
     quantity: str = ""
     centre: Summarised | None = None  # where it differs from its workload's
     plot: Plot | None = None  # of a latency under load
+    peak: Peak | None = None  # of a bandwidth
 
     @field_validator("unit")
     @classmethod

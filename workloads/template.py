@@ -7,6 +7,7 @@ gives text; anything else is itself. An unknown name is an error, never an empty
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 from collections.abc import Mapping
 from functools import cache
@@ -25,7 +26,15 @@ KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
 def _environment() -> SandboxedEnvironment:
     env = SandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
     env.globals.update(
-        KiB=KiB, MiB=MiB, GiB=GiB, ceil=math.ceil, floor=math.floor, short=short, digest=digest, fingerprint=fingerprint
+        KiB=KiB,
+        MiB=MiB,
+        GiB=GiB,
+        ceil=math.ceil,
+        floor=math.floor,
+        short=short,
+        digest=digest,
+        fingerprint=fingerprint,
+        product=product,
     )
     return env
 
@@ -36,6 +45,11 @@ def short(size: int) -> str:
         if size >= unit and size % unit == 0:
             return f"{size // unit}{letter}"
     return str(size)
+
+
+def product(*parts: list[Any]) -> list[list[Any]]:
+    """Every combination of one item of each of ``parts``, the last varying fastest."""
+    return [list(items) for items in itertools.product(*parts)]
 
 
 def fingerprint(source: str) -> str:

@@ -184,12 +184,12 @@ app.command()(cli_reports.compare)
 
 @app.command("import")
 def import_(
-    kind: Annotated[str, typer.Argument(help="What the files are: mlperf, spec or table.")],
+    kind: Annotated[str, typer.Argument(help="What the files are: mlperf, spec, sparecores or table.")],
     files: Annotated[list[Path], typer.Argument(help="Published tables, or your own tidy ones; .gz too.")],
     root: Root = ROOT,
     as_: AsFormat = Format.TABLE,
 ) -> None:
-    """Record published results (MLPerf, SPEC) or a tidy table of your own, to compare machines with.
+    """Record published results (MLPerf, SPEC, Spare Cores) or a tidy table of your own, to compare machines with.
 
     Examples: fleetmark import mlperf summary_results.json; fleetmark import table figures.csv
     """
@@ -243,7 +243,10 @@ def reference_save(
     """
     from fleetmark.verbs import reference
 
-    typer.echo(reference.pin(root, name, selector))
+    line, mixed = reference.pin(root, name, selector)
+    typer.echo(line)
+    for sentence in mixed:
+        typer.echo(f"fleetmark: warning: {sentence}", err=True)
 
 
 @references.command("list")

@@ -84,7 +84,14 @@ def compare(
         list[str] | None, typer.Option(help="Only these, headlines or not: patterns over workload/case/metric.")
     ] = None,
     paired: Annotated[bool, typer.Option("--paired", help="Both sides are the same hosts, before and after.")] = False,
-    by: Annotated[str, typer.Option(help="What counts as one host: machines with the same submitter, say.")] = "host",
+    by: Annotated[
+        str | None,
+        typer.Option(help="What counts as one host: host, or a label. Of published tables: who published."),
+    ] = None,
+    name: Annotated[
+        list[str] | None,
+        typer.Option("--name", help="What a side is called: first the baseline, then each candidate; repeatable."),
+    ] = None,
     best: Annotated[bool, typer.Option("--best", help="Of each side, the best figure for each benchmark.")] = False,
     html: Html = None,
     pdf: Pdf = None,
@@ -118,5 +125,6 @@ def compare(
             paired=paired,
             by=by,
             best=best,
+            names=tuple(name or ()),
         )
         reporting.comparison(question, as_.value, Terminal(stderr=as_ is not CompareFormat.TABLE), documents)

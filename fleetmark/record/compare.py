@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.base.text import Message, count, message
 from fleetmark.base.yaml import read_yaml
+from fleetmark.record import imports, naming
 from fleetmark.record import references as reference
 from fleetmark.record.machines import machines
 from fleetmark.record.select import Machine, choose, told_apart
 from fleetmark.record.sides import PER, side, sides, some
+from fleetmark.record.sides.mixtures import mixtures
 from fleetmark.record.sides.panel import panel as panel_of
 from planner.comparison import Comparison, Side, compare_sides
 from planner.equivalence import LEAST_MACHINES, Pairing
@@ -28,8 +31,9 @@ class Question:
 
     ``baseline`` and ``candidates`` are selectors; ``reference`` is a pinned one, instead of a baseline. ``per``: what
     figures are shared out by; ``mix``: shares of server-hours; ``panel``: the benchmarks that headlines are over;
-    ``only``: patterns over ``workload/case/metric``;
-    ``paired``: both sides are the same hosts; ``by``: what counts as one host; ``best``: of each side the best figure.
+    ``only``: patterns over ``workload/case/metric``; ``paired``: both sides are the same hosts; ``by``: what counts as
+    one host, by default a host, of imported tables a publisher; ``best``: of each side the best figure. ``names``: what
+    sides are called, in their order.
     """
 
     root: Path
@@ -41,8 +45,9 @@ class Question:
     panel: Sequence[str] = ()
     only: Sequence[str] = ()
     paired: bool = False
-    by: str = "host"
+    by: str | None = None
     best: bool = False
+    names: Sequence[str] = ()
 
     def command(self) -> list[str]:
         """The command line that repeats the comparison, on this record."""
@@ -58,8 +63,10 @@ class Question:
         for pattern in self.only:
             words += ["--only", pattern]
         words += ["--paired"] if self.paired else []
-        words += ["--by", self.by] if self.by != "host" else []
+        words += ["--by", self.by] if self.by is not None else []
         words += ["--best"] if self.best else []
+        for name in self.names:
+            words += ["--name", name]
         return [*words, "--results", str(self.root)]
 
 
@@ -68,7 +75,7 @@ class Answer:
     """A comparison and what it rests on: side's title to its machines, (campaign, host) to the host's name.
 
     ``turned``: the same sides with each of the others as the baseline, by that side's title; a pinned reference
-    cannot be turned round. ``sides``: each side's title to its figures.
+    cannot be turned round. ``sides``: each side's title to its figures. ``selectors``: title to selector.
     """
 
     comparison: Comparison
@@ -76,6 +83,7 @@ class Answer:
     names: Mapping[tuple[str, str], str]
     turned: Mapping[str, Comparison] = field(default_factory=dict)
     sides: Mapping[str, Side] = field(default_factory=dict)
+    selectors: Mapping[str, str] = field(default_factory=dict)
 
 
 def compare(question: Question, *, turn: bool = False, values: bool = False) -> Answer:
@@ -87,32 +95,36 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
     _check(q)
     every = machines(q.root)
     mix = None if q.mix is None else _mix(q.mix)
-    candidates = {c: choose(every, c) for c in q.candidates}
-    baseline = {} if q.baseline is None else {q.baseline: choose(every, q.baseline)}
-    chosen = {**baseline, **candidates}
-    everyone = [m for of in (*candidates.values(), *baseline.values()) for m in of]
+    pinned = None if q.reference is None else reference.load(q.root, q.reference)
+    selected = {c: choose(every, c) for c in dict.fromkeys([*filter(None, [q.baseline]), *q.candidates])}
+    everyone = [m for of in selected.values() for m in of]
     names = told_apart(everyone, by_id=q.paired or q.per != "server")
-    for title, own in candidates.items():
-        for base, hosts in baseline.items():
-            _apart(base, hosts, title, own, names, q.paired)
-    of = sides(
-        q.root, {**candidates, **baseline}, only=q.only, per=q.per, by=q.by, best=q.best, names=names, values=values
-    )
+    for candidate in q.candidates:
+        if q.baseline is not None:
+            _apart(q.baseline, selected[q.baseline], candidate, selected[candidate], names, q.paired)
+    called = naming.names(selected, q.names, [pinned.side.title] if pinned else ())
+    chosen = {called.short[selector]: of for selector, of in selected.items()}
+    by = {title: _by(q, of) for title, of in chosen.items()}
+    rest_first = dict(sorted(chosen.items(), key=lambda item: called.selectors[item[0]] == q.baseline))
+    of = sides(q.root, rest_first, only=q.only, per=q.per, by=by, best=q.best, names=names, values=values)
     weights, pairing = None, Pairing.SAME_HOSTS if q.paired else Pairing.APART
-    if q.reference is not None:
-        pinned = reference.load(q.root, q.reference)
+    if pinned is not None:
         first, weights, pairing = pinned.side, pinned.weights, Pairing.PINNED
     else:
-        first = of[str(q.baseline)]
-    others = [of[title] for title in candidates]
+        first = of[called.short[str(q.baseline)]]
+    others = [of[called.short[candidate]] for candidate in dict.fromkeys(q.candidates)]
     _all_matched(q.only, [first, *others])
     panel = panel_of(q.panel, (str(t) for s in (first, *others) for t in s.benchmarks.index)) if q.panel else None
     kinds = None if q.reference is not None else kinds_on_record(q.root, every, q.only)
 
+    warnings = [w for title, of_side in chosen.items() for w in mixtures(title, of_side, of[title], names)]
+    notes = [*called.notes, *_publishers(q, by, chosen, of)]
+
     def against(base: Side, rest: Sequence[Side]) -> Comparison:
-        return compare_sides(
+        result = compare_sides(
             base, rest, per=q.per, mix=mix, machines=kinds, weights=weights, panel=panel, pairing=pairing
         )
+        return replace(result, warnings=[*result.warnings, *warnings], notes=[*notes, *result.notes])
 
     answer = against(first, others)
     turned = {}
@@ -120,7 +132,7 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         for side in others:
             with contextlib.suppress(FleetmarkError):  # two candidates may share nothing
                 turned[side.title] = against(side, [first, *(s for s in others if s is not side)])
-    return Answer(answer, chosen, names, turned, {s.title: s for s in (first, *others)})
+    return Answer(answer, chosen, names, turned, {s.title: s for s in (first, *others)}, called.selectors)
 
 
 def _check(q: Question) -> None:
@@ -133,8 +145,30 @@ def _check(q: Question) -> None:
         raise FleetmarkError("--panel and --mix: a mix names its own benchmarks; leave one of them out")
     if q.reference is not None and (q.paired or q.per != "server"):
         raise FleetmarkError("--reference goes with whole servers and without --paired: a pinned figure is neither")
-    if (q.best or q.by != "host") and (q.paired or q.per != "server"):
+    if (q.best or q.by not in (None, "host")) and (q.paired or q.per != "server"):
         raise FleetmarkError("--best and --by go with whole servers and without --paired: they make hosts of several")
+
+
+def _by(q: Question, chosen: Sequence[Machine]) -> str:
+    """What counts as one host of a side where the user does not say."""
+    if q.by is not None or q.paired or q.best:
+        return q.by or "host"
+    return imports.publisher(chosen) or "host"
+
+
+def _publishers(
+    q: Question, by: Mapping[str, str], chosen: Mapping[str, Sequence[Machine]], of: Mapping[str, Side]
+) -> Iterator[Message]:
+    """Where several machines of one publisher became one host without being asked to."""
+    for title, label in by.items():
+        if q.by is None and label in imports.PUBLISHERS and len(of[title].means) < len(chosen[title]):
+            yield message(
+                "{side}: {machines} of {hosts}: what one {label} published counts as one host (--by host undoes it)",
+                side=title,
+                machines=count(len(chosen[title]), "machine"),
+                hosts=count(len(of[title].means), "publisher"),
+                label=label,
+            )
 
 
 def _apart(

@@ -25,7 +25,7 @@ from fleetmark.base.files import decode_json, write_atomic
 from fleetmark.base.measurement import Centre, Status
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.select import Machine
-from parsers.published import Table, mlperf, spec, table
+from parsers.published import Table, mlperf, sparecores, spec, table
 from workloads import declared
 
 SCHEMA = 1
@@ -38,13 +38,21 @@ class _Importer(Protocol):
 
     TRAITS: tuple[str, ...]
     MODEL: tuple[str, ...]
+    KIND: tuple[str, ...]
+    COUNTS: Mapping[str, str]
+    UNIFORM: Mapping[str, str]
+    PUBLISHER: str
 
     def read(self, raw: bytes, name: str, /) -> Table: ...
 
 
-_KINDS: Mapping[str, _Importer] = {"mlperf": mlperf, "spec": spec, "table": table}
+_KINDS: Mapping[str, _Importer] = {"mlperf": mlperf, "spec": spec, "sparecores": sparecores, "table": table}
 TRAITS = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.TRAITS))
 MODEL = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.MODEL))
+KIND = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.KIND))
+COUNTS = {label: of for kind in _KINDS.values() for label, of in kind.COUNTS.items()}
+UNIFORM = {label: about for kind in _KINDS.values() for label, about in kind.UNIFORM.items()}
+PUBLISHERS = tuple(dict.fromkeys(kind.PUBLISHER for kind in _KINDS.values() if kind.PUBLISHER))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +177,21 @@ def machines(file: Path) -> list[Machine]:
     """The machines of an imported table, by its import.json. Raises FleetmarkError where that is damaged."""
     name = f"{FOLDER}/{file.parent.name}"
     return [Machine(name, host, labels, _no_facts) for host, labels in _about(file)["machines"].items()]
+
+
+def is_imported(machine: Machine) -> bool:
+    """Whether a machine is of an imported table rather than of a campaign."""
+    return machine.campaign.startswith(f"{FOLDER}/")
+
+
+def publisher(chosen: Sequence[Machine]) -> str | None:
+    """The label that says who published the figures of these machines; None where one is not of a table that says so.
+
+    What one publisher tuned and measured is not several independent machines.
+    """
+    if not all(map(is_imported, chosen)):
+        return None
+    return next((label for label in PUBLISHERS if all(label in m.labels for m in chosen)), None)
 
 
 def _no_facts() -> Facts | None:

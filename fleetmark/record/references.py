@@ -29,13 +29,16 @@ _DECLARED = ["limit", "quantity"]  # by manifests, and not saved
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A pinned machine. ``side`` has one row, ``weights`` the share of each benchmark within its class."""
+    """A pinned machine. ``side`` has one row, ``weights`` the share of each benchmark within its class;
+    ``campaigns``: where its figures are from.
+    """
 
     name: str
     version: int
     created: str
     selector: str
     hosts: int
+    campaigns: frozenset[str]
     side: Side
     weights: Mapping[str, float]
 
@@ -109,6 +112,7 @@ def _reference(doc: Mapping[str, Any]) -> Reference:
         doc["created"],
         doc["selector"],
         doc["hosts"],
+        frozenset(str(r["campaign"]) for r in doc.get("records", ())),
         Side(title, means, rows[[*_ABOUT, *_DECLARED]].join(sizes), traits=doc.get("traits", {}), inferred=older),
         {str(t): float(w) for t, w in rows["weight"].items()},
     )

@@ -8,22 +8,28 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from fleetmark.base.text import count
-from fleetmark.record import references
+from fleetmark.base.text import Message, count
+from fleetmark.record import imports, references
 from fleetmark.record.compare import kinds_on_record
 from fleetmark.record.machines import machines
-from fleetmark.record.select import choose
+from fleetmark.record.select import choose, told_apart
 from fleetmark.record.sides import side
+from fleetmark.record.sides.mixtures import mixtures
 from reports.terminal.references import table
 
 
-def pin(root: Path, name: str, selector: str) -> str:
-    """Save a reference; a line that says what it holds."""
+def pin(root: Path, name: str, selector: str) -> tuple[str, list[Message]]:
+    """Save a reference; a line that says what it holds, and where its machines are not one thing."""
     every = machines(root)
     chosen = choose(every, selector)
-    reference = references.save(root, name, side(root, selector, chosen), chosen, kinds_on_record(root, every, ()))
-    holds = f"{count(len(reference.side.benchmarks), 'benchmark')} of {count(reference.hosts, 'host')}"
-    return f"{reference.name}@{reference.version}: {holds} ({selector})"
+    publisher = imports.publisher(chosen)  # as in a comparison with the same machines
+    own = side(root, selector, chosen, by=publisher or "host")
+    reference = references.save(root, name, own, chosen, kinds_on_record(root, every, ()))
+    of = count(reference.hosts, "publisher") if publisher and len(chosen) > 1 else count(reference.hosts, "host")
+    holds = f"{count(len(reference.side.benchmarks), 'benchmark')} of {of} ({selector})"
+    alone = "; one machine says nothing of how others of its kind differ" if len(chosen) == 1 else ""
+    mixed = mixtures(selector, chosen, own, told_apart(chosen))
+    return f"{reference.name}@{reference.version}: {holds}{alone}", list(mixed)
 
 
 def show(root: Path, console: Console, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Callable, Mapping
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from rich.console import Console
 
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.terminal import Terminal
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.results import Results
@@ -22,6 +24,7 @@ from reports.report import Report
 
 if TYPE_CHECKING:
     from fleetmark.record.compare import Answer, Question
+    from planner.comparison import Comparison
 
 
 def _ahead(documents: Documents) -> None:
@@ -70,7 +73,7 @@ def campaign(archive: Archive, form: str, console: Console, documents: Documents
     documents = documents or Documents()
     _ahead(documents)
     results = load_results(archive)
-    of = report.of_campaign(results, documents.language, documents.date)
+    of = report.of_campaign(results, documents.language, documents.date, _beside_reference(archive, results))
     page = documents.paths.get("html")
     if documents.paths:
         _write(of, documents, console)
@@ -84,6 +87,28 @@ def campaign(archive: Archive, form: str, console: Console, documents: Documents
         for part in terminal.summary(of, page and page.resolve()):
             console.print(part)
     return results
+
+
+def _beside_reference(archive: Archive, results: Results) -> Comparison | None:
+    """The campaign's only host compared with the latest reference that has benchmarks in common with it."""
+    from fleetmark.record import references
+
+    if len(results.hosts) != 1 or results.measurements.empty:
+        return None
+    root = archive.path.parent
+    if not references.SHELF.versions(root):
+        return None
+    from fleetmark.record.compare import Question, compare  # with scipy, which a report has no use for otherwise
+
+    try:
+        of_others = [r for r in references.references(root) if archive.id not in r.campaigns]
+    except FleetmarkError:  # a damaged one: it is told where a reference is asked for
+        return None
+    for reference in sorted(of_others, key=lambda r: (r.created, r.name, r.version), reverse=True):
+        question = Question(root, None, [f"campaign={archive.id}"], reference=f"{reference.name}@{reference.version}")
+        with contextlib.suppress(FleetmarkError):  # nothing in common: another may have
+            return compare(question).comparison
+    return None
 
 
 def _as_json(results: Results, page: Path | None) -> dict[str, Any]:
@@ -128,8 +153,10 @@ def comparison(question: Question, form: str, console: Console, documents: Docum
     elif form == "table":
         for part in comparison_terminal.show(shown):
             Terminal().print(part)
+    elif form == "json":
+        typer.echo(flat.to_json(shown, answer.selectors))
     else:
-        typer.echo({"json": flat.to_json, "csv": flat.to_csv}[form](shown), nl=form == "json")
+        typer.echo(flat.to_csv(shown), nl=False)
     if form == "csv":  # which has no place for them
         for sentence in [*(f"warning: {w}" for w in shown.warnings), *shown.notes, *flat.footnotes(shown)]:
             typer.echo(f"fleetmark: {sentence}", err=True)

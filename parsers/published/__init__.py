@@ -1,9 +1,12 @@
-"""Published tables to rows: MLCommons', SPEC's, and tidy tables of the user's own.
+"""Published tables to rows: MLCommons', SPEC's, Spare Cores', and tidy tables of the user's own.
 
-``mlperf``, ``spec`` and ``table`` each offer ``read(raw, name) -> Table``, a pure function of a file's bytes; ``name``
-is the file's, for what only it says. They raise FleetmarkError, without the file's name, for what is no such table.
+``mlperf``, ``spec``, ``sparecores`` and ``table`` each offer ``read(raw, name) -> Table``, a pure function of a file's
+bytes; ``name`` is the file's, for what only it says. They raise FleetmarkError, without the file's name, for what is no
+such table.
 Each says which labels of its machines a reader must know where two sides differ in them (``TRAITS``), and which name a
-machine's model, the first of them that it has (``MODEL``).
+machine's model, the first of them that it has (``MODEL``); which say what kind of machine a selector means (``KIND``),
+and how many of it a machine has (``COUNTS``: label to the kind it counts); which must be one over a side, and what they
+are about (``UNIFORM``); and who published a row (``PUBLISHER``): rows of one publisher are not independent.
 """
 
 from __future__ import annotations

@@ -26,6 +26,17 @@ from parsers.published import Cells, Collector, Records, Row, Table, figure, rec
 
 TRAITS: tuple[str, ...] = ("round", "division", "availability", "precision", "accelerators")
 MODEL: tuple[str, ...] = ("platform", "system")
+KIND: tuple[str, ...] = ("accelerator", "platform", "system", "processor")
+COUNTS: Mapping[str, str] = {"accelerators": "accelerator", "gpus": "accelerator", "processors": "processor"}
+UNIFORM: Mapping[str, str] = {
+    "processor": "processor",
+    "accelerator": "accelerator",
+    "accelerators": "count",
+    "nodes": "nodes",
+    "has_power": "power",
+    "software": "software",
+}
+PUBLISHER = "submitter"
 _SCENARIOS = {name.lower(): name for name in ("Offline", "Server", "Interactive", "SingleStream", "MultiStream")}
 _CLASSES = {"Offline": "gpu-offline", "Server": "gpu-server", "Interactive": "gpu-interactive"}
 _STREAMS = "gpu-latency"  # how fast one stream of requests is answered

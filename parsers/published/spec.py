@@ -26,6 +26,10 @@ from parsers.published import Cells, Collector, Records, Row, Table, figure, rec
 
 TRAITS: tuple[str, ...] = ()
 MODEL: tuple[str, ...] = ("system", "processor")
+KIND: tuple[str, ...] = ("processor", "system", "generation")
+COUNTS: Mapping[str, str] = {"chips": "processor"}
+UNIFORM: Mapping[str, str] = {"processor": "processor", "chips": "sockets", "memory": "memory"}
+PUBLISHER = "vendor"
 _APART = 1.2  # rate scores of one system further apart are of different configurations
 _LIST = ("benchmark", "system", "base result")
 _JOIN = ("system", "base speed result", "base rate result")

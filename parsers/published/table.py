@@ -21,6 +21,10 @@ from parsers.published import ZERO, Collector, Records, Row, Table, figure, reco
 
 TRAITS: tuple[str, ...] = ()  # its labels mean what those of the other kinds mean, and those of inventories
 MODEL: tuple[str, ...] = ()
+KIND: tuple[str, ...] = ()
+COUNTS: Mapping[str, str] = {}
+UNIFORM: Mapping[str, str] = {}
+PUBLISHER = ""
 REQUIRED = ("machine", "benchmark", "value", "unit")
 OPTIONAL = ("metric", "better", "class", "kind", "repeat", "workload", "standing")
 _MEANT = {"host": "machine", "campaign": "import"}  # words of a selector that are not labels

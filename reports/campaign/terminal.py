@@ -17,6 +17,7 @@ from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import count
 from fleetmark.record.figures.summary import METRIC
 from fleetmark.record.results import Results, status_counts
+from reports.campaign.against import sentences
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
 from reports.campaign.view import View, by_metric, footnotes, headlines, legend, meaning, spread
 from reports.kit import format as fmt
@@ -49,6 +50,8 @@ def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
         if left_out > 0:
             shown.append(Text(f"{count(left_out, 'further headline')}{' on the page' if page else ''}"))
         shown.append(Text())
+    if meant := sentences(report.against):
+        shown += [Text("What it means", style="bold"), *(Text(f"  {line}") for line in meant), Text()]
     shown.append(_counts(results))
     shown += [_problem(p) for p in problems[:MOST_PROBLEMS]]
     if len(problems) > MOST_PROBLEMS:

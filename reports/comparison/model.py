@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from fleetmark.base.measurement import Kind, Standing
-from fleetmark.base.text import changed, joined, message
+from fleetmark.base.text import joined, message
 from fleetmark.base.units import human, significant
 from fleetmark.base.words import word
 from planner.comparison import CLASH, WORK_MIX, Candidate, Comparison
@@ -276,33 +276,6 @@ def footnotes(comparison: Comparison) -> list[str]:
     return [Standing(name).footnote for name in sorted(names)]
 
 
-def shortened(comparison: Comparison) -> Comparison:
-    """The same with sides named by what tells them apart; conditions that all share are said once, as a note."""
-    titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
-    terms = {t: [part.strip() for part in t.split(",")] for t in titles}
-    shared = [part for part in terms[comparison.baseline] if all(part in side_terms for side_terms in terms.values())]
-    short = {t: ",".join(part for part in side_terms if part not in shared) or t for t, side_terms in terms.items()}
-    if not shared or len(set(short.values())) < len(titles):
-        return comparison
-
-    def with_short_names(text: str) -> str:
-        for title in sorted(titles, key=len, reverse=True):
-            text = text.replace(title, short[title])
-        return text
-
-    return replace(
-        comparison,
-        baseline=short[comparison.baseline],
-        candidates=[replace(c, title=short[c.title]) for c in comparison.candidates],
-        figures={short[t]: values for t, values in comparison.figures.items()},
-        warnings=[changed(w, with_short_names) for w in comparison.warnings],
-        notes=[
-            message("all sides: {terms}", terms=",".join(shared)),
-            *(changed(n, with_short_names) for n in comparison.notes),
-        ],
-    )
-
-
 def how_to_read(comparison: Comparison) -> list[str]:
     """What the columns of the tables say, for forms without a page on the method."""
     sentences: list[str] = [
@@ -374,11 +347,12 @@ def to_csv(comparison: Comparison) -> str:
     return out.getvalue()
 
 
-def to_json(comparison: Comparison) -> str:
-    """Question, rows, warnings and notes; a missing value is null."""
+def to_json(comparison: Comparison, selectors: Mapping[str, str]) -> str:
+    """Question, rows, warnings and notes; a missing value is null. ``selectors``: a side's name to what chose it."""
     doc: dict[str, Any] = {
         "baseline": comparison.baseline,
         "candidates": [c.title for c in comparison.candidates],
+        "selectors": dict(selectors),
         "per": comparison.per,
         "pairing": comparison.pairing.value,
         "confidence": CONFIDENCE,

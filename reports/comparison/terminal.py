@@ -26,7 +26,6 @@ from reports.comparison.model import (
     plus_minus,
     question,
     rows,
-    shortened,
     value,
 )
 from reports.kit import format as fmt
@@ -39,7 +38,6 @@ MOST_HEAD = 12  # characters of a side's name over its column; for a longer name
 
 def show(comparison: Comparison) -> list[RenderableType]:
     """What to print, in order, for 80 columns and wider."""
-    comparison = shortened(comparison)
     all_rows = rows(comparison)
     parts: list[RenderableType] = [Text(fmt.clean(question(comparison)), style="bold"), Text()]
     for warning in comparison.warnings:

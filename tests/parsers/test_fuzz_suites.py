@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import parsers
 from fleetmark.base.errors import FleetmarkError, ParseError
 from parsers import published
-from parsers.published import mlperf, spec, table
+from parsers.published import mlperf, sparecores, spec, table
 from tests.parsers.outputs import SUITES, seeds
 
 ODD = (
@@ -114,6 +114,7 @@ COLUMNS = {
     mlperf: (
         "Submitter,Platform,Division,Model,Scenario,Result,Units,version,a#,Nodes,p#,has_power,Power_Result,errors"
     ),
+    sparecores: "vendor,server,cpu_model,cpus,threads_per_core,gpu,stressng_full_best_bogo_ops_s,price,currency",
     spec: ("Benchmark,Hardware Vendor,System,# Cores,# Chips,Processor,Base Result,Peak Result,Published"),
     table: ("machine,benchmark,value,unit,metric,better,class,repeat,note"),
 }

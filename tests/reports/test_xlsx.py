@@ -169,7 +169,7 @@ def edits(book: bytes) -> dict[str, dict[tuple[str, str], Any]]:
     """Changes of inputs by name: (sheet, cell) to value."""
 
     def at(class_: str, benchmark: str, head: str) -> tuple[str, str]:
-        row = {"candidate": "gen=new", "class": class_, "benchmark": benchmark}
+        row = {"candidate": "new", "class": class_, "benchmark": benchmark}
         return "Weights", cell_of(book, "Weights", row, head)
 
     return {
@@ -215,7 +215,7 @@ def test_recalculated_agrees_with_python_on_every_formula_cell(
 
 
 def test_the_recalculation_is_real(books: Mapping[str, bytes], libreoffice: Mapping[str, Cells]) -> None:
-    cell = cell_of(books["apart"], "Classes", {"candidate": "gen=new", "class": "cpu-int"}, "ratio")
+    cell = cell_of(books["apart"], "Classes", {"candidate": "new", "class": "cpu-int"}, "ratio")
     assert values(lied_to(books["apart"]))["Classes"][cell] == 123.456
     assert list(disagreements(books["apart"], libreoffice["lie"])) == []
 
@@ -270,7 +270,7 @@ def test_a_changed_weight_changes_the_headline_as_the_planner_would(
 ) -> None:
     sides = reports["apart"].sides
     e = reports["apart"].comparison.candidates[0].classes["cpu-int"]  # type: ignore[union-attr]
-    a, b = (sides[t].means[[*e.weights]] for t in ("gen=old", "gen=new"))
+    a, b = (sides[t].means[[*e.weights]] for t in ("old", "new"))
     expected = compare(a, b, weights={**e.weights, TITLE: 9.0}).ratio
     assert expected is not None and e.ratio is not None and abs(expected.value / e.ratio.value - 1) > 0.01
     headline = classes(books, libreoffice["weights"], "cpu-int")
@@ -278,7 +278,7 @@ def test_a_changed_weight_changes_the_headline_as_the_planner_would(
 
 
 def classes(books: Mapping[str, bytes], libreoffice: Cells, class_: str) -> list[Any]:
-    row = {"candidate": "gen=new", "class": class_}
+    row = {"candidate": "new", "class": class_}
     return [
         libreoffice["Classes"].get(cell_of(books["apart"], "Classes", row, head))
         for head in ("ratio", "from", "to", "p")
@@ -299,8 +299,8 @@ def test_other_inputs_are_followed(books: Mapping[str, bytes], libreoffice: Mapp
 
 def test_what_was_left_out_is_listed(books: Mapping[str, bytes]) -> None:
     listed = " ".join(str(v) for v in values(books["apart"])["Excluded"].values())
-    assert "units clash" in listed and "not measured on gen=new" in listed
-    row = {"candidate": "gen=new", "benchmark": "gptj offline rate"}  # whose sides share no unit
+    assert "units clash" in listed and "not measured on new" in listed
+    row = {"candidate": "new", "benchmark": "gptj offline rate"}  # whose sides share no unit
     assert not {cell_of(books["apart"], "Benchmarks", row, h) for h in ("baseline", "ratio")} & set(
         values(books["apart"])["Benchmarks"]
     )
@@ -322,7 +322,7 @@ def test_hostile_text_stays_text(books: Mapping[str, bytes]) -> None:
         parts = {name: z.read(name).decode() for name in z.namelist() if name.endswith((".xml", ".rels"))}
     assert not [name for name, text in parts.items() if "TargetMode" in text or "<script" in text]
     defined = re.findall(r'<definedName name="([^"]+)"', parts["xl/workbook.xml"])
-    assert "E_gen_new_cpu_int" in defined and len(set(map(str.lower, defined))) == len(set(defined))
+    assert "E_new_cpu_int" in defined and len(set(map(str.lower, defined))) == len(set(defined))
 
 
 def test_too_many_measurements_stand_as_values(books: Mapping[str, bytes]) -> None:
@@ -336,7 +336,7 @@ def test_fixed_text_is_in_the_readers_language(books: Mapping[str, bytes]) -> No
     sheets = values(books["shouting"])
     assert set(sheets) >= {"README", "CONVERSION", "PER HOST"}
     assert "BETTER" in sheets["CLASSES"].values() and "better" not in sheets["CLASSES"].values()
-    assert TITLE in sheets["BENCHMARKS"].values() and "gen=new" in sheets["CLASSES"].values()
+    assert TITLE in sheets["BENCHMARKS"].values() and "new" in sheets["CLASSES"].values()
     assert any('"BETTER"' in f for f in formulas(books["shouting"])["CLASSES"].values())
 
 

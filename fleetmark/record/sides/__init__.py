@@ -48,7 +48,7 @@ def sides(
     *,
     only: Sequence[str] = (),
     per: str = "server",
-    by: str = "host",
+    by: str | Mapping[str, str] = "host",
     best: bool = False,
     names: Mapping[tuple[str, str], str] | None = None,
     values: bool = False,
@@ -56,9 +56,9 @@ def sides(
     """The figures of the ``chosen`` machines, title by title; the record is read once.
 
     ``only``: shell-style patterns over ``workload/case/metric``, which reach all metrics; without, headlines are
-    compared. Machines that share a value of ``by`` count as one host; ``best``: a side is one host that has the best
-    figure of them all for each benchmark. ``names``: what hosts go by over all sides, from ``told_apart``. With
-    ``values`` a side holds its single values too, where they are at most MOST_VALUES.
+    compared. Machines that share a value of ``by`` (of all sides, or title by title) count as one host; ``best``: a
+    side is one host that has the best figure of them all for each benchmark. ``names``: what hosts go by over all
+    sides, from ``told_apart``. With ``values`` a side holds its single values too, where they are at most MOST_VALUES.
 
     A machine that several campaigns measured counts once: its mean over them. Raises FleetmarkError where nothing is
     measured, ``only`` matches nothing, or no machine says how much it has of what ``per`` divides capacity by.
@@ -69,7 +69,8 @@ def sides(
     if not files:
         raise FleetmarkError(f"{', '.join(campaigns[:4])}: nothing measured; `fleetmark run --resume` goes on with one")
     names = names or told_apart([m for machines in chosen.values() for m in machines])
-    hosts = {title: _hosts(title, machines, by, names) for title, machines in chosen.items()}
+    label = {title: by if isinstance(by, str) else by[title] for title in chosen}
+    hosts = {title: _hosts(title, machines, label[title], names) for title, machines in chosen.items()}
     lone = [] if best else [title for title, of in hosts.items() if len(set(of)) == 1]
     record = _read(files, every, figures.EVERYTHING if only else figures.HEADLINES, bool(lone))
     if only:

@@ -22,13 +22,13 @@ from fleetmark.record.sides.titles import joined
 _PER: Mapping[str, Callable[[Machine, Facts | None], float | None]] = {
     "socket": lambda m, f: f.cpu.sockets if f else _positive(m.labels.get("chips")),
     "core": lambda m, f: f.cpu.cores if f else _positive(m.labels.get("cores")),
-    "thread": lambda m, f: f.cpu.threads if f else None,
+    "thread": lambda m, f: f.cpu.threads if f else _positive(m.labels.get("threads")),
     "gpu": lambda m, f: len(f.gpus) if f and f.gpus else _positive(m.labels.get("gpus")),
     "watt": lambda m, f: _positive(m.labels.get("watts")),
     "money": lambda m, f: _positive(m.labels.get("price")) if m.labels.get("currency") else None,
 }
 PER = ("server", *_PER)
-_LABELS = {"socket": "chips", "core": "cores", "gpu": "gpus", "watt": "watts", "money": "price"}
+_LABELS = {"socket": "chips", "core": "cores", "thread": "threads", "gpu": "gpus", "watt": "watts", "money": "price"}
 _HINTS = {
     "watt": message("no power was measured during its runs; give it the label watts, from a meter, in the inventory"),
     "money": message("give it the labels price and currency (and price_date, term) in the inventory"),

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.measurement import Better
-from fleetmark.base.text import count, message
+from fleetmark.base.text import Message, count, message
 from planner.curves import CURVE
 from planner.equivalence import Repeats
 
@@ -133,13 +133,26 @@ def _official(
         notes.append(message("{figures} left out: no official result, where the host has one", figures=figures))
     mixed = set(rows["title"][lesser & ~dropped]) & set(rows["title"][~lesser])
     for title in (names[n] for n in sorted(mixed)):
-        notes.append(
-            message(
-                "{title}: the mean is over official results of some hosts and figures of others that are none",
-                title=title,
-            )
-        )
+        notes.append(_mixed(title))
     return rows[~dropped], notes
+
+
+def is_of_mixed_standing(note: str) -> bool:
+    """Whether a note of ``titled`` says that official results and others are in one mean."""
+    return isinstance(note, Message) and note.template == _mixed("").template
+
+
+def _mixed(title: str) -> Message:
+    return message(
+        "{title}: the mean is over official results of some hosts and figures of others that are none", title=title
+    )
+
+
+def title_of(benchmark: Mapping[Any, Any], *, sized: bool = True) -> str:
+    """The title of a benchmark as recorded (workload, case, metric, subject, labels); ``sized``: with its size, which a
+    host that has one size of a thing does not show.
+    """
+    return _title(benchmark if sized else {**benchmark, "labels": _without_size(str(benchmark["labels"]))})
 
 
 def _title(benchmark: Mapping[Any, Any]) -> str:

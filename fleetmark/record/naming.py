@@ -1,0 +1,143 @@
+"""What the sides of a comparison are called: the values that tell them apart, rather than their selectors.
+
+``accelerator=NVIDIA H200-SXM-141GB,gpus=8`` is ``H200-SXM-141GB x8``, and ``gen=genoa`` is ``genoa``. Names that two
+sides would share become longer, up to the selector itself.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.text import Message, message
+from fleetmark.record import imports
+from fleetmark.record.select import Machine, Term, parse
+
+# What says of which kind a machine is, in inventories, facts and imported tables; and how many it has of it.
+_KIND = ("gen", "generation", "host", "product", "cpu.model", "gpus.name", *imports.KIND)
+_COUNTS = {"cpu.sockets": "cpu.model", **imports.COUNTS}
+_MAKER = re.compile(r"(?:NVIDIA|AMD|Intel(?: Corporation)?)(?:\((?:R|TM)\))?\s+(?=\S)", re.IGNORECASE)
+_TRADEMARK = re.compile(r"\((?:R|TM|C)\)", re.IGNORECASE)
+_CLOCK = re.compile(r"\s*(?:CPU\s*)?@\s*[0-9.]+\s*[GM]Hz|\s+[0-9]+-Core Processor|\s+(?:CPU|Processor)$", re.IGNORECASE)
+_PLAIN = re.compile(r"[0-9.]*|true|false|yes|no", re.IGNORECASE)  # a value that says nothing without its key
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """``short``: selector to name. ``selectors``: name to selector. ``notes``: what names leave out, in sentences."""
+
+    short: Mapping[str, str] = field(default_factory=dict)
+    selectors: Mapping[str, str] = field(default_factory=dict)
+    notes: Sequence[Message] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A selector: its conditions, those that not all sides have, and its machines."""
+
+    selector: str
+    terms: tuple[Term, ...]
+    own: tuple[Term, ...]
+    machines: Sequence[Machine]
+
+
+def names(chosen: Mapping[str, Sequence[Machine]], wished: Sequence[str] = (), taken: Sequence[str] = ()) -> Names:
+    """A name for each selector of ``chosen``, which has its machines.
+
+    ``wished``: the user's names, in the order of ``chosen``; an empty one is for Fleetmark to choose. ``taken``: names
+    that stand already (a pinned reference's). Raises FleetmarkError for too many names, and for one that stands twice.
+    """
+    _check(wished, len(chosen), taken)
+    terms = {selector: parse(selector) for selector in chosen}
+    shared = [t for t in next(iter(terms.values())) if len(chosen) > 1 and all(t in of for of in terms.values())]
+    sides = [_Side(s, of, tuple(t for t in of if t not in shared), chosen[s]) for (s, of) in terms.items()]
+    fixed = {selector: name for selector, name in zip(chosen, wished, strict=False) if name}
+    short = {s.selector: s.selector for s in sides}
+    for level in (_kind, _values, _conditions):
+        candidates = {s.selector: fixed.get(s.selector) or level(s) for s in sides}
+        if all(candidates.values()) and len({*candidates.values(), *taken}) == len(candidates) + len(taken):
+            short = candidates
+            break
+    else:
+        short |= fixed
+    return Names(short, {name: selector for selector, name in short.items()}, _notes(sides, short, shared))
+
+
+def _check(wished: Sequence[str], sides: int, taken: Sequence[str]) -> None:
+    if len(wished) > sides:
+        raise FleetmarkError(
+            f"--name stands {len(wished)} times, and there are {sides} sides to name: "
+            "give one for the baseline and one for each candidate, in their order"
+        )
+    named = [name for name in (*taken, *wished) if name]
+    if twice := [name for n, name in enumerate(named) if name in named[:n]]:
+        raise FleetmarkError(f"--name {twice[0]}: two sides cannot have one name; give each its own")
+    if odd := [name for name in wished if not name.isprintable()]:
+        raise FleetmarkError(f"--name {odd[0]!r}: a name is one line of text")
+
+
+def _kind(side: _Side) -> str:
+    """What kind of machines the side has, and how many processors or accelerators each has."""
+    own = [t for t in side.own if t.operator == "="]
+    every = [t for t in side.terms if t.operator == "="]
+    counts = {_COUNTS[t.key]: t.value for t in every if t.key in _COUNTS and t.value.isdecimal()}
+    counted = {_COUNTS[t.key] for t in own if t.key in _COUNTS}
+    kinds = [t for t in every if t.key in _KIND and (t in own or t.key in counted)]
+    parts = []
+    for t in kinds:
+        count = counts.get(t.key) or (next(iter(counts.values())) if len(kinds) == len(counts) == 1 else "")
+        name = tidy(_value(side, t))
+        parts.append(f"{name} x{count}" if name and count and f"x{count}" not in name else name)
+    return ", ".join(dict.fromkeys(filter(None, parts)))
+
+
+def _values(side: _Side) -> str:
+    """The kind, and the values of all other conditions that the other sides lack."""
+    kind = _kind(side)
+    rest = [t for t in side.own or side.terms if t.key not in _COUNTS and not (kind and t.key in _KIND)]
+    return ", ".join(filter(None, [kind, *(_term(side, t) for t in rest)]))
+
+
+def _conditions(side: _Side) -> str:
+    return _written(side.own or side.terms)
+
+
+def _term(side: _Side, term: Term) -> str:
+    value = tidy(_value(side, term))
+    if term.operator != "=" or _PLAIN.fullmatch(value):
+        return f"{term.key}{term.operator}{term.value}"
+    return value
+
+
+def _value(side: _Side, term: Term) -> str:
+    """The value of a condition; of a pattern the one value that all machines have there, or the pattern's own words."""
+    if not re.search(r"[*?\[]", term.value):
+        return term.value
+    labels = {m.labels[term.key] for m in side.machines if term.key in m.labels}
+    values = {v for v in labels if fnmatch.fnmatchcase(v, term.value)}
+    if len(values) == 1:
+        return values.pop()
+    words = " ".join(part.strip() for part in term.value.split("*")).strip(" .-_")
+    return words if any(c.isalnum() for c in words) else ""
+
+
+def tidy(value: str) -> str:
+    """Without maker, trademarks and clock: ``AMD EPYC 9654 96-Core Processor`` is ``EPYC 9654``."""
+    text = " ".join(_CLOCK.sub("", _TRADEMARK.sub("", value)).split())
+    return _MAKER.sub("", text, count=1) if _MAKER.match(text) else text or value
+
+
+def _written(terms: Sequence[Term]) -> str:
+    return ",".join(f"{t.key}{t.operator}{t.value}" for t in terms)
+
+
+def _notes(sides: Sequence[_Side], short: Mapping[str, str], shared: Sequence[Term]) -> list[Message]:
+    """The conditions that names do not show: those of all sides once, then each side's own."""
+    notes = [message("all sides: {terms}", terms=_written(shared))] if shared else []
+    for side in sides:
+        if short[side.selector] != side.selector and len(side.own) > 1:
+            notes.append(message("{side}: {terms}", side=short[side.selector], terms=_written(side.own)))
+    return notes

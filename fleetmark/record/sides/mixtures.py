@@ -1,0 +1,208 @@
+"""Sides that are not one thing: of several processors, memory populations or software, a sentence for each.
+
+Each sentence ends with the condition that selects one part, where one condition does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fleetmark.base.facts import Facts
+from fleetmark.base.text import Message, joined, message
+from fleetmark.base.words import word
+from fleetmark.record import imports
+from fleetmark.record.naming import tidy
+from fleetmark.record.select import Machine, Term
+from fleetmark.record.sides.titles import is_of_mixed_standing
+from planner.comparison import Side
+
+MOST_VALUES = 3
+MOST_FACTS = 200  # hosts of a side whose facts are read, evenly spread: a large fleet has thousands
+ALIKE = 1.05  # times one size of memory another, below which they are the same: kernels reserve different amounts
+_GiB = 1 << 30
+_SENTENCES: Mapping[str, Message] = {
+    "processor": message("{side} mixes processors: {values}"),
+    "sockets": message("{side} mixes numbers of sockets: {values}"),
+    "accelerator": message("{side} mixes accelerators: {values}"),
+    "count": message("{side} mixes numbers of accelerators: {values}"),
+    "memory": message("{side} mixes memory populations: {values}"),
+    "nodes": message("{side} mixes numbers of nodes: {values}"),
+    "threads": message("{side} mixes sizes, as threads: {values}"),
+    "power": message("{side} mixes runs with measured power and without: {values}"),
+    "software": message("{side} mixes software: {values}"),
+}
+_POWER = {"true": message("with"), "false": message("without")}
+_FACTS = {  # what a selector says of a host of a campaign; memory apart
+    "processor": ("cpu.model",),
+    "sockets": ("cpu.sockets",),
+    "accelerator": ("gpus.name",),
+    "memory": ("dimms.configured_mts", "dimms.size", "memory"),
+    "software": ("os", "software.cuda", "software.nccl", "software.rocm", "software.rccl", "software.mpi"),
+}
+_POPULATION = re.compile(r"([0-9]+) x [0-9]+ [GMT]B\b[^(),+]*?\b(PC[0-9]\w?-[0-9]+|DDR[0-9]-[0-9]+)")
+_RUNNING = re.compile(r"running at ([0-9]+)")
+
+
+@dataclass(slots=True)
+class _Part:
+    """The machines of a side that are alike in one respect, and what their hosts go by."""
+
+    machines: list[Machine] = field(default_factory=list)
+    hosts: set[str] = field(default_factory=set)
+
+
+def mixtures(
+    title: str, chosen: Sequence[Machine], side: Side, names: Mapping[tuple[str, str], str]
+) -> Iterator[Message]:
+    """A sentence for each respect in which the machines of ``side`` differ, with the values and how many have each.
+
+    Facts tell of the hosts of campaigns, labels of imported machines. ``names``: what hosts go by.
+    """
+    parts: dict[str, dict[str, _Part]] = {}
+    spellings: dict[str, str] = {}  # published tables write a processor in several ways
+    traits_of = list(_traits(chosen))
+    read = [machine for machine, _ in traits_of]
+    for machine, traits in traits_of:
+        for trait, value in traits.items():
+            part = parts.setdefault(trait, {}).setdefault(spellings.setdefault(value.casefold(), value), _Part())
+            part.machines.append(machine)
+            part.hosts.add(names[machine.campaign, machine.host])
+    for trait, template in _SENTENCES.items():
+        of_value = parts.get(trait, {})
+        if len(of_value) > 1:
+            mixed = Message(template.template, {"side": title, "values": _listed(trait, of_value)})
+            value, largest = max(of_value.items(), key=lambda item: len(item[1].hosts))
+            term = _term(trait, value, largest, read)
+            yield message("{mixed}; to have one, add {term}", mixed=mixed, term=_written(term)) if term else mixed
+    if standings := _standings(side):
+        listed = joined(word(s) or message("an official result") for s in standings)
+        yield message("{side} mixes results of unlike standing: {standings}", side=title, standings=listed)
+
+
+def _standings(side: Side) -> list[str]:
+    """What figures of one workload are called, where that is not one thing; empty for an official result."""
+    of_workload: dict[str, set[str]] = {}
+    for workload, text in zip(side.benchmarks["workload"], side.benchmarks["standing"], strict=True):
+        of_workload.setdefault(str(workload), set()).update(str(text).split(", "))
+    mixed = any(map(is_of_mixed_standing, side.notes))
+    several = {s for names in of_workload.values() if mixed or len(names) > 1 for s in names}
+    return sorted(several | ({""} if mixed else set()))
+
+
+def _listed(trait: str, parts: Mapping[str, _Part]) -> str:
+    """``EPYC 9654 (12); EPYC 9554 (3)``, the most frequent first."""
+    numbers = Counter({value: len(part.hosts) for value, part in parts.items()})
+    some: list[str] = []
+    for value, n in numbers.most_common(MOST_VALUES):
+        shown = _POWER.get(value, value) if trait == "power" else value
+        some.append(joined([shown, f"({n})"], " "))
+    if len(numbers) > MOST_VALUES:
+        some.append(message("and {n} more", n=len(numbers) - MOST_VALUES))
+    return joined(some, "; ")
+
+
+# --- what selects one part -------------------------------------------------------------------------------------------
+
+
+def _term(trait: str, value: str, part: _Part, everyone: Sequence[Machine]) -> Term | None:
+    """One condition that holds for all machines of ``part`` and for no other, if there is one."""
+    inside = {(m.campaign, m.host) for m in part.machines}
+    for term in _candidates(trait, value, part.machines[0]):
+        if all(term.matches(m) == ((m.campaign, m.host) in inside) for m in everyone):
+            return term
+    return None
+
+
+def _candidates(trait: str, value: str, example: Machine) -> Iterator[Term]:
+    labels = [label for label, about in imports.UNIFORM.items() if about == trait]
+    for key in (*labels, *_FACTS.get(trait, ())):
+        for own in example.values(key):
+            yield Term(key, "=", own)
+            if key == "memory" and own.isdecimal():  # sizes that are alike differ by what kernels reserve
+                yield Term(key, ">=", f"{int(int(own) / ALIKE)}")
+                yield Term(key, "<=", f"{int(int(own) * ALIKE)}")
+    for key in labels:
+        yield Term(key, "=", f"*{'*'.join(value.split())}*")
+
+
+def _written(term: Term) -> str:
+    return f"{term.key}{term.operator}{term.value}"
+
+
+# --- in what machines differ -----------------------------------------------------------------------------------------
+
+
+def _traits(chosen: Sequence[Machine]) -> Iterator[tuple[Machine, dict[str, str]]]:
+    for machine in filter(imports.is_imported, chosen):
+        labels = {about: machine.labels[x] for x, about in imports.UNIFORM.items() if x in machine.labels}
+        yield machine, {trait: _tidied(trait, value) for trait, value in labels.items()}
+    own = [m for m in chosen if not imports.is_imported(m)]
+    step = max(1, -(-len(own) // MOST_FACTS))
+    facts = [(m, f) for m in own[::step] if (f := m.facts()) is not None]
+    memory = _memory([f for _, f in facts])
+    for (machine, f), size in zip(facts, memory, strict=True):
+        traits = {
+            "processor": tidy(f.cpu.model or ""),
+            "sockets": str(f.cpu.sockets or ""),
+            "accelerator": _gpus(f),
+            "memory": size,
+            "software": _software(f),
+        }
+        yield machine, {trait: value for trait, value in traits.items() if value}
+
+
+def _tidied(trait: str, value: str) -> str:
+    if trait == "memory":
+        return joined(dict.fromkeys(population(part) for part in value.split(")+(")), "+")
+    return tidy(value) if trait in ("processor", "accelerator") else value
+
+
+def population(text: str) -> str:
+    """How many modules of which speed: ``(16 x 64 GB 2Rx4 PC4-3200AA-R)`` is ``16 x PC4-3200``; another text as it is.
+
+    Their size is left out: twice as large modules are as fast, half as many are not.
+    """
+    modules = _POPULATION.findall(text)
+    if not modules:
+        return text
+    running = _RUNNING.search(text)
+    speed = f" at {running[1]}" if running and not modules[0][1].endswith(f"-{running[1]}") else ""
+    return " + ".join(f"{n} x {kind}" for n, kind in modules) + speed
+
+
+def _gpus(facts: Facts) -> str:
+    return _counted(Counter(tidy(g.name) for g in facts.gpus), "{name} x{n}")
+
+
+def _software(facts: Facts) -> str:
+    return joined([facts.os, *(f"{name} {version}" for name, version in sorted(facts.software.items()))])
+
+
+def _memory(hosts: Sequence[Facts]) -> list[str]:
+    """The memory of each host: its modules where every host tells them, else its size; nothing where sizes agree."""
+    modules = [_modules(f) for f in hosts]
+    if all(modules):
+        return modules
+    sizes = [f.memory or 0 for f in hosts]
+    present = [size for size in sizes if size]
+    if not present or max(present) <= ALIKE * min(present):
+        return ["" for _ in hosts]
+    return [f"{size / _GiB:.4g} GiB" if size else "" for size in sizes]
+
+
+def _modules(facts: Facts) -> str:
+    """``16 x 64 GiB DDR5-4800``; empty where the host does not tell."""
+    kinds: Counter[str] = Counter()
+    for d in facts.dimms:
+        if d.size:
+            speed = f"-{d.configured_mts}" if d.configured_mts else ""
+            kinds[f"{d.size / _GiB:.3g} GiB {d.type or ''}{speed}".strip()] += 1
+    return _counted(kinds, "{n} x {name}")
+
+
+def _counted(numbers: Mapping[str, int], form: str) -> str:
+    kinds: Iterable[str] = (form.format(name=name, n=n) for name, n in sorted(numbers.items()))
+    return ", ".join(kinds)

@@ -1,0 +1,169 @@
+"""Spare Cores' published table of cloud server types: a row a type, a column a figure (``sc_servers.csv``).
+
+Read: what sc-inspector measured once on each type. A machine is a type of a vendor, ``aws/m7i.large``. An empty cell
+was not measured there. Figures are the whole type's, over all its vCPUs, unless the case says otherwise:
+
+- ``stress-ng div16``: integer divisions, in as many processes as gave most, and in one (``stress-ng div16 1 core``);
+- ``bw_mem OP SIZE``: lmbench's loops in all vCPUs at once; the smaller size describes, as it may lie in a cache;
+- ``llama-bench MODEL pp512`` and ``tg128``: tokens a second of a prompt, and of one answer;
+- ``nvbandwidth ...``: copies to, from and within the GPUs.
+
+The vendor's type is a slice of a server, so ``sockets`` is what the type shows, and nothing is shared out by it. GPU
+names longer than the table's cells are cut there: such a type has no number of GPUs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Better, Kind, Measurement
+from parsers.published import Collector, Row, Table, figure, records, some, words
+
+TRAITS: tuple[str, ...] = ()
+MODEL: tuple[str, ...] = ("processor",)
+KIND: tuple[str, ...] = ("server", "processor", "accelerator")
+COUNTS: Mapping[str, str] = {"gpus": "accelerator"}
+UNIFORM: Mapping[str, str] = {
+    "processor": "processor",
+    "accelerator": "accelerator",
+    "gpus": "count",
+    "threads": "threads",
+}
+PUBLISHER = "vendor"
+WORKLOAD = "sparecores"
+_REQUIRED = ("vendor", "server", "cpu_model")
+_CUT = 120  # characters of a cell; a longer list of GPUs ends there
+_MB = 1e6
+_GB = 1e9
+_LABELS = {  # column to label
+    "vendor": "vendor",
+    "server": "server",
+    "arch": "arch",
+    "cpu_model": "processor",
+    "cpus": "threads",
+    "sockets": "sockets",
+    "threads_per_core": "threads_per_core",
+    "price": "price",
+    "currency": "currency",
+    "price_date": "price_date",
+    "term": "term",
+}
+_LLM = re.compile(r"llm_([A-Za-z0-9]+)_(pp|tg)_([0-9]+)")
+_BW_MEM = re.compile(r"bw_mem_(rd|wr|rdwr|cp)_([0-9]+)MB_MBps")
+_NVBANDWIDTH = re.compile(r"nvbw_(\w+)_sum_GBps")
+_COUNT = re.compile(r"[1-9][0-9]{0,8}")
+_SIZE = 512  # MB: the size of bw_mem that is compared
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """What a column holds: ``factor`` makes its values those of ``unit``. A table of rates over whole machines: what
+    one core or one answer goes at is declared.
+    """
+
+    case: str
+    metric: str
+    class_: str
+    unit: str
+    factor: float = 1.0
+    headline: bool = True
+    kind: Kind = Kind.CAPACITY
+
+
+_FIXED = {
+    "stressng_full_1core_bogo_ops_s": _Column(
+        "stress-ng div16 1 core", "bogo_ops", "cpu-int-speed", "1/s", kind=Kind.RESPONSIVENESS
+    ),
+    "stressng_full_best_bogo_ops_s": _Column("stress-ng div16", "bogo_ops", "cpu-int", "1/s"),
+}
+
+
+def read(raw: bytes, name: str = "") -> Table:
+    """The figures in ``raw``; ``name`` is not needed.
+
+    Raises FleetmarkError for another table, and for a row without vendor or server.
+    """
+    source = records(raw)
+    figures = {c: about for c in source.columns if (about := _column(c)) is not None}
+    missing = [c for c in _REQUIRED if c not in source.columns]
+    if missing or not figures:
+        lacks = f"without {', '.join(missing)}" if missing else "with no figure"
+        raise FleetmarkError(
+            f"no table of Spare Cores' servers ({lacks}): it has vendor, server, cpu_model, and figures such as "
+            f"stressng_full_best_bogo_ops_s; this {source.form} has {some(source.columns)}"
+        )
+    collector = Collector()
+    cut = unpriced = 0
+    seen: set[tuple[str, ...]] = set()
+    for place, cells in source.rows:
+        texts = {column: words(cells.get(column)) for column in source.columns}
+        for what in ("vendor", "server"):
+            if not texts[what]:
+                raise FleetmarkError(f"{place}: no {what}; a row is a server type of a vendor")
+        if tuple(texts.values()) in seen:
+            collector.leave("the same row again")
+            continue
+        seen.add(tuple(texts.values()))
+        labels = {label: texts.get(column, "") for column, label in _LABELS.items()} | _gpus(texts.get("gpu", ""))
+        labels["cores"] = _cores(labels)
+        cut += labels["accelerator"] != "" and labels["gpus"] == ""
+        if labels["price"] and not labels["currency"]:
+            labels["price"], unpriced = "", unpriced + 1
+        machine = f"{texts['vendor']}/{texts['server']}"
+        for column, about in figures.items():
+            value, why = figure(cells.get(column))
+            if why:
+                collector.leave("not measured on that type" if why == "no value" else f"{column}: {why}")
+                continue
+            m = Measurement(WORKLOAD, about.case, about.metric, value * about.factor, about.unit, Better.HIGHER)
+            collector.add(
+                machine, {}, labels, Row(machine, m, about.class_, about.kind, place, headline=about.headline)
+            )
+    if cut:
+        collector.notes.append(f"{cut} types list more GPUs than the table's cells hold: they have no label gpus")
+    if unpriced:
+        collector.notes.append(f"{unpriced} prices are left out for want of a currency: add the column currency")
+    elif "price" not in source.columns:
+        collector.notes.append("the table has no prices: --per money needs columns price, currency, price_date")
+    if unknown := [c for c in source.columns if c not in {*figures, *_LABELS, "gpu"}]:
+        collector.notes.append(f"columns that are not known are left out: {some(unknown)}")
+    return collector.table(len(source.rows))
+
+
+def _column(name: str) -> _Column | None:
+    """What a column holds; None for one that holds no figure, or none that is known."""
+    if name in _FIXED:
+        return _FIXED[name]
+    if match := _BW_MEM.fullmatch(name):
+        operation, size = match[1], int(match[2])
+        return _Column(f"bw_mem {operation} {size}MB", "bandwidth", "mem-bw", "B/s", _MB, headline=size == _SIZE)
+    if match := _LLM.fullmatch(name):
+        model, phase, tokens = match.groups()
+        class_ = "llm-prompt" if phase == "pp" else "llm-answer"
+        case = f"llama-bench {model} {phase}{tokens}"  # of one request at a time
+        return _Column(case, "tokens_per_second", class_, "1/s", kind=Kind.RESPONSIVENESS)
+    if match := _NVBANDWIDTH.fullmatch(name):
+        within = "local" in match[1]
+        return _Column(f"nvbandwidth {match[1]}", "bandwidth", "gpu-memory" if within else "gpu-link", "B/s", _GB)
+    return None
+
+
+def _gpus(text: str) -> dict[str, str]:
+    """The accelerators of a type, and how many; no number where the cell is cut."""
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    if not names:
+        return {"accelerator": "", "gpus": ""}
+    if len(text) >= _CUT:
+        return {"accelerator": names[0], "gpus": ""}
+    return {"accelerator": "+".join(sorted(set(names))), "gpus": str(len(names))}
+
+
+def _cores(labels: Mapping[str, str]) -> str:
+    """The cores behind a type's vCPUs; empty where the table does not say."""
+    threads, each = labels["threads"], labels["threads_per_core"]
+    if not (_COUNT.fullmatch(threads) and _COUNT.fullmatch(each)):
+        return ""
+    return str(max(1, int(threads) // int(each)))
