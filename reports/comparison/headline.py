@@ -11,11 +11,9 @@ from collections.abc import Iterable, Mapping
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.units import significant
 from planner.comparison import WORK_MIX, Candidate, Comparison
-from planner.equivalence import Equivalence, Pairing
+from planner.equivalence import Equivalence, Pairing, bounded
 from planner.estimate import Estimate
 from planner.ratio import Ratio
-
-MOST_SPREAD = 100  # times its lower end the upper one, from which on an interval of your workload says nothing
 
 
 def sentence(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> str:
@@ -77,11 +75,6 @@ def intervals(
 def span(lo: float | None, hi: float | None) -> str:
     """``2.04-2.17``; empty without ends."""
     return "" if lo is None or hi is None else f"{significant(lo, 3)}-{significant(hi, 3)}"
-
-
-def bounded(lo: float | None, hi: float | None) -> bool:
-    """Whether an interval of your workload says anything: of two benchmarks far apart it reaches from 0 to anywhere."""
-    return lo is not None and hi is not None and hi < MOST_SPREAD * lo
 
 
 UNKNOWN = message("your workload unknown: too few benchmarks")
