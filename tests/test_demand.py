@@ -322,6 +322,10 @@ def test_a_measured_rate_in_the_unit_of_the_demand(tmp_path: Path, on_record: Pa
         ("{measured: {select: gen=genoa, benchmark: stream/*/triad}}", "icelake servers", "is in B/s, the demand is in icelake"),
         ("{measured: {select: gen=genoa, benchmark: '*'}}", "GB/s", "narrow it to one"),
         ("{measured: {select: gen=genoa, benchmark: 'lmbench/*'}}", "GB/s", "is not a rate"),
+        (COMPARED.replace("cpu-int", "os"), "icelake servers", "os is responsiveness, which is not worth servers: name one of capacity (cpu-int, disk-iops, mem-bw)"),
+        (COMPARED.replace("cpu-int", "disk"), "icelake servers", "the class 'disk' is now disk-iops, disk-bw or disk-latency: write one of them"),
+        (COMPARED.replace("class: cpu-int", "benchmark: lmbench/*"), "icelake servers", "is responsiveness, which is not worth servers"),
+        (COMPARED.replace("class: cpu-int", "mix: 'cpu-int=0.5,os=0.5'"), "icelake servers", "only capacity is an amount of work"),
     ],
 )  # fmt: skip
 def test_worths_that_do_not_fit(tmp_path: Path, on_record: Path, worth: str, unit: str, sentence: str) -> None:
