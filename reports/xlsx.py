@@ -8,12 +8,12 @@ from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
-from planner.equivalence import DISAGREE
+from planner.equivalence import DISAGREE, MOST_SPREAD, bounded
 from planner.estimate import CONFIDENCE
 from planner.ratio import SAME, Ratio
 from reports import sheets
 from reports.campaign import xlsx as campaign_xlsx
-from reports.comparison.headline import FLEET, MOST_SPREAD, WORKLOAD, bounded
+from reports.comparison.headline import FLEET, WORKLOAD
 from reports.comparison.method import DEGREES, method
 from reports.comparison.model import footnotes, question
 from reports.comparison.xlsx import classes as class_tabs
