@@ -27,7 +27,7 @@ def sentence(comparison: Comparison, candidate: Candidate, name: str, e: Equival
     ratio = _times(e.headline, comparison.pairing, sides)
     if e.work and e.ratio:
         return joined([_of_mix(e, ratio), _range(comparison, e), _beside(e, e.ratio)], "; ")
-    parts = [_over(comparison, e, ratio), _kinds(e.headline, sides)]
+    parts = [_over(comparison, e, ratio), _kinds(e.headline, comparison.pairing, sides)]
     more = one_sided(comparison, candidate, name, e)
     return joined([*parts, message("{n} more ran on one side only", n=more) if more else ""], "; ")
 
@@ -143,9 +143,10 @@ def ends(comparison: Comparison, e: Equivalence) -> Message:
     return message("{low} ({one}) to {high} ({other})", low=low, one=one, high=high, other=other)
 
 
-def _kinds(ratio: Ratio, sides: tuple[str, str]) -> Message | None:
-    """What one host on a side leaves unsaid."""
+def _kinds(ratio: Ratio, pairing: Pairing, sides: tuple[str, str]) -> Message | None:
+    """What one host on a side leaves unsaid; a pinned reference is taken as it is, and a pair is one host."""
     single = [side for n, side in zip(ratio.n, sides, strict=True) if n == 1]
+    single = single if pairing is Pairing.APART else [sides[1]] if ratio.n[1] == 1 else []
     if not single or (ratio.interval is not None and not ratio.of_repeats):
         return None
     if len(single) == 2:
