@@ -41,7 +41,7 @@ _BEFORE = (
     "p_adjusted",
 )
 _AT = {name: n for n, name in enumerate((*_BEFORE, "standing", "note", *ratios.WORKINGS))}
-_HELD = {Held.KEPT: "better", Held.BROKEN: "worse", Held.CANNOT_TELL: "cannot tell"}  # to the colour of a word
+_HELD = {Held.KEPT: "better", Held.BROKEN: "worse", Held.CANNOT_TELL: "unsure"}  # to the colour of a word
 _INPUTS = 4  # the tab Conversion's row of the first input
 
 
