@@ -294,9 +294,9 @@ def test_submitters_are_hosts_without_being_asked_to(mlperf: Path) -> None:
     assert row["ratio"] == of(asked, LLAMA.format("Offline"))["ratio"]
     assert (comparison["baseline"], comparison["candidates"]) == ("H200-SXM-141GB x8", ["B200-SXM-180GB x8"])
     assert any(
-        "what one submitter published counts as one host (--by host undoes it)" in n for n in comparison["notes"]
+        "count as 11 hosts, those of one submitter together (--by host undoes it)" in n for n in comparison["notes"]
     )
-    assert not any("counts as one host" in n for n in asked["notes"])
+    assert not any("together (--by host" in n for n in asked["notes"])
     by_host = of(compared(mlperf, H200_51, B200_51, "--by", "host"), LLAMA.format("Offline"))
     assert (by_host["hosts_baseline"], row["hosts_baseline"]) == (8, 7)
     several = [w for w in comparison["warnings"] if w.startswith("B200-SXM-180GB x8 mixes processors: ")]
@@ -361,7 +361,9 @@ def test_what_one_vendor_published_counts_as_one_host(tmp_path: Path) -> None:
     row = of(comparison, "base_score")
     assert [row["lo"], row["hi"]] == pytest.approx([4.32, 5.20], abs=0.01)
     assert (row["hosts_baseline"], row["hosts_candidate"]) == (13, 3)
-    assert "EPYC 9755 x2: 6 machines of 3 publishers: what one vendor published" in " ".join(comparison["notes"])
+    assert "EPYC 9755 x2: 6 machines count as 3 hosts, those of one vendor together (--by host undoes it)" in " ".join(
+        comparison["notes"]
+    )
     by_host = of(compared(tmp_path, old, new, *only, "--by", "host"), "base_score")
     assert [by_host["lo"], by_host["hi"]] == pytest.approx([4.56, 4.98], abs=0.01)
     memory = "Xeon Platinum 8380 x2 mixes memory populations: 16 x PC4-3200 (19); 32 x PC4-3200 (14); "

@@ -163,10 +163,10 @@ def _publishers(
     for title, label in by.items():
         if q.by is None and label in imports.PUBLISHERS and len(of[title].means) < len(chosen[title]):
             yield message(
-                "{side}: {machines} of {hosts}: what one {label} published counts as one host (--by host undoes it)",
+                "{side}: {machines} count as {hosts}, those of one {label} together (--by host undoes it)",
                 side=title,
                 machines=count(len(chosen[title]), "machine"),
-                hosts=count(len(of[title].means), "publisher"),
+                hosts=count(len(of[title].means), "host"),
                 label=label,
             )
 
