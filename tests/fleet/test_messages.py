@@ -1,0 +1,73 @@
+"""Messages between processes over real SSH: UCX and qperf between two hosts and on one, HPC Challenge by MPI on one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.fleet.command import Command
+
+pytestmark = pytest.mark.fleet
+UNPACK = Path(__file__).parents[2] / "playbooks/roles/unpacked/files/unpack.sh"
+PACKAGES = {"ucx_perftest": "ucx-utils", "qperf": "qperf", "hpcc": "hpcc libopenblas0-pthread"}
+
+
+@pytest.fixture(scope="session")
+def programs() -> dict[str, str]:
+    """Where all hosts see the programs, as they reach no package mirror; unpacked by the role's own script."""
+    folders = {}
+    for program, packages in PACKAGES.items():
+        folder = f"/usr/local/share/fleetmark-tests/{program}"
+        unpacked = subprocess.run(["sh", str(UNPACK), folder, packages, program, ""], capture_output=True, text=True)
+        if unpacked.returncode:
+            pytest.skip(f"{program} cannot be had here: {unpacked.stderr.strip().splitlines()[-1]}")
+        folders[program] = f"{folder}/bin"
+    return folders
+
+
+@pytest.fixture
+def suite(tmp_path: Path, programs: dict[str, str]) -> Callable[..., str]:
+    def write(**workloads: dict[str, Any]) -> str:
+        file = tmp_path / "suite.yml"
+        chosen = {name: {"set": {"path": programs[name], **settings}} for name, settings in workloads.items()}
+        file.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": chosen}))
+        return str(file)
+
+    return write
+
+
+def test_two_hosts(command: Command, suite: Callable[..., str]) -> None:
+    text = suite(
+        ucx_perftest={"latency_iterations": 50, "bandwidth_iterations": 5},
+        qperf={"tests": "tcp_lat,tcp_bw", "duration": 1},
+    )
+    done = command.run("--suite", text, "--limit", "h1,h2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert command.count() == {"passed": 2 * 2 + 2 * 2}
+    frame = pd.read_parquet(command.campaign / "measurements.parquet")
+    assert set(frame["subject"]) == {"h1>h2", "h2>h1"}
+    assert set(frame["case"]) == {"tcp-lat-8", "tcp-bw-1m", "tcp_lat", "tcp_bw"}
+    assert (frame.query("metric == 'bandwidth'")["value"] > 1e5).all()
+    assert len(frame.query("metric == 'latency_p50'")) == len(frame.query("metric == 'latency'")) == 2
+
+
+def test_one_host(command: Command, suite: Callable[..., str]) -> None:
+    """Shared memory between two processes; and all of HPC Challenge between two, with OpenBLAS."""
+    text = suite(
+        ucx_perftest={"transports": "shm", "latency_iterations": 50, "bandwidth_iterations": 5},
+        hpcc={"memory_share": 0.0001, "block": 32, "ranks": 2, "timeout": 200},
+    )
+    done = command.run("--suite", text, "--limit", "h1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert command.count() == {"passed": 2 + 1}
+    frame = pd.read_parquet(command.campaign / "measurements.parquet").query("workload == 'hpcc'")
+    assert (frame.set_index("metric")["value"][["hpl", "dgemm", "triad", "random_access"]] > 0).all()
+    assert frame.set_index("metric")["value"]["ranks"] == 2
+    assert frame["tool_version"].str.contains("OpenBLAS").all()
+    assert command.fleet.exec("h1", ["pgrep", "-x", "hpcc|mpirun|orted|ucx_perftest"], check=False).stdout == ""
