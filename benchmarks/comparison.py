@@ -1,6 +1,7 @@
 """How long ``fleetmark compare`` takes over a large record, and its peak memory, beside reading the same file once.
 
-``python -m benchmarks.comparison [HOSTS] [METRICS] [REPEATS]`` (10000 200 5). The record is made in a temporary folder.
+``python -m benchmarks.comparison [HOSTS] [METRICS] [REPEATS] [MISSING]`` (10000 200 5 0). MISSING: the percentage of
+figures that hosts lack, at random. The record is made in a temporary folder.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ BLOCK = 500  # hosts written at once
 READ = "import sys, pyarrow.parquet as pq; pq.read_table(sys.argv[1], columns=['host', 'workload', 'case', 'metric', 'value'])"
 
 
-def record(root: Path, hosts: int, metrics: int, repeats: int) -> Path:
-    """A campaign of two generations under ``root``: its measurements file."""
+def record(root: Path, hosts: int, metrics: int, repeats: int, missing: float = 0.0) -> Path:
+    """A campaign of two generations under ``root``, a part of its figures ``missing``: its measurements file."""
     folder = root / "20260101T000000-large"
     folder.mkdir()
     names = [f"h{n}" for n in range(hosts)]
@@ -67,7 +68,10 @@ def record(root: Path, hosts: int, metrics: int, repeats: int) -> Path:
             values["host"] = np.repeat([names[i] for i in block], rows)
             level = np.tile((1.0 + metric) * [SCALES[m // 20 % 4] for m in metric], len(block))
             values["value"] = np.exp(host_effect + rng.normal(0, 0.01, many)) * level * speed
-            out.write_table(pa.table({k: values[k] for k in columns.names}, schema=columns))
+            table = pa.table({k: values[k] for k in columns.names}, schema=columns)
+            if missing:
+                table = table.filter(pa.array(np.repeat(rng.random(len(block) * metrics) >= missing, repeats)))
+            out.write_table(table)
     return path
 
 
@@ -81,11 +85,13 @@ def timed(argv: list[str]) -> tuple[float, float]:
 
 def main() -> None:
     sizes = [int(a) for a in sys.argv[1:]]
-    hosts, metrics, repeats = sizes or (10_000, 200, 5)
+    hosts, metrics, repeats, missing = [*(sizes or (10_000, 200, 5)), 0][:4]
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        path = record(root, hosts, metrics, repeats)
-        print(f"{hosts} hosts x {metrics} metrics x {repeats} repeats: {path.stat().st_size / 1e6:.0f} MB of Parquet")
+        path = record(root, hosts, metrics, repeats, missing / 100)
+        print(
+            f"{hosts} hosts x {metrics} metrics x {repeats} repeats, {missing}% missing: {path.stat().st_size / 1e6:.0f} MB of Parquet"
+        )
         program = [sys.executable, "-c", "from fleetmark.cli import main; main()"]
         compare = [*program, "compare", "-b", "gen=a", "-c", "gen=b", "--format", "csv", "--results", folder]
         wall, memory = timed(compare)

@@ -1,4 +1,8 @@
-"""Candidates against a baseline, class by class: what is comparable, what is not and why, and the warnings due."""
+"""Candidates against a baseline, class by class: what is comparable, what is not and why, and the warnings due.
+
+A class holds figures of one kind. Capacity makes "one is worth N", and alone may be shared out and mixed;
+responsiveness is "x faster"; guardrails are kept or broken, and are in no class's headline.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +14,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 
-from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.measurement import Better
-from fleetmark.base.text import count, joined, message
+from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.base.kinds import CLASSES, PEAK, SPEED, successors
+from fleetmark.base.measurement import Better, Kind
+from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
-from planner.equivalence import Equivalence, Pairing, compare
+from planner.equivalence import Equivalence, Pairing, Repeats, compare
+from planner.guardrail import Guardrail, guardrail
+from planner.ratio import adjusted
 
 CLASH = ("units clash", "directions clash")  # how the reason begins where figures cannot be compared at all
 APART = 4  # times one size another, from which on their figures are of different things (one in cache, say)
-RATES = ("B/s", "1/s", "FLOP/s", "1")  # what can be shared out over cores, watts or money; a latency cannot
 WORK_MIX = "work mix"  # the class of a comparison over the user's mix
 
 
@@ -28,15 +34,18 @@ class Side:
 
     ``title``: the selector that chose them. ``means``: a row per machine, a column per benchmark (its title), oriented
     natural logs, NaN where there is none. ``benchmarks``: a row per title with workload, case, metric, unit, better,
-    class, standing, and the sizes that a title without one stands for (smallest, largest). ``shared``: the means
-    divided by how much each machine has of what is normalised by (cores, watts); None for whole servers. ``traits``:
+    class, kind, standing, the sizes that a title without one stands for (smallest, largest), the limit of a guardrail
+    (NaN for none) and the quantity that it measures, where redundant benchmarks share one. ``shared``: the means, of
+    capacity divided by how much each machine has of what is normalised by (cores, watts); None for whole servers.
+    ``inferred``: whether the record left kinds open, so that they follow from class, unit and direction. ``traits``:
     what a reader must know about the figures' origin (round, division, availability), each with its values.
     ``notes``: what was left out, a sentence each. ``failed``: ``workload case`` whose every run failed, and how it
     ended; ``limited``: those of them that had a limit (a latency) to meet and did not.
     ``count``: how many values stand behind the means. ``values``: these, where they were asked for and are few, with
     their ``title`` and ``host`` (the place in ``means``), the ``part`` of which they are the values (a host as
     recorded, or a pair of hosts), the ``centre`` that each part belongs to, the ``rule`` of both, and the log of what
-    it is shared out ``per``. A mean is that of the logarithms of its centres.
+    it is shared out ``per``. A mean is that of the logarithms of its centres. ``repeats``: how well each of the
+    means is known by its own repeats.
     """
 
     title: str
@@ -49,18 +58,21 @@ class Side:
     limited: Container[str] = ()
     count: int = 0
     values: pd.DataFrame | None = None
+    inferred: bool = False
+    repeats: Repeats | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One candidate: its equivalence for each class, what was not compared (title to reason), and the ``standing`` of
-    what was (title to what its figures on either side are called).
+    """One candidate: its equivalence for each class, what was not compared (title to reason), the ``standing`` of
+    what was (title to what its figures on either side are called), and its ``guardrails`` by title.
     """
 
     title: str
     classes: Mapping[str, Equivalence]
     excluded: Mapping[str, str]
     standing: Mapping[str, str]
+    guardrails: Mapping[str, Guardrail] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +80,8 @@ class Comparison:
     """The result of ``fleetmark compare``.
 
     ``per``: server, core, gpu, ...; ``benchmarks`` as in Side, of all sides; ``figures``: side's title to benchmark to
-    the geometric mean over its machines, in base units, whole servers.
+    the geometric mean over its machines, in base units, whole servers. ``panel``: the benchmarks that headlines are
+    over, where the user named some.
     """
 
     baseline: str
@@ -79,6 +92,18 @@ class Comparison:
     figures: Mapping[str, Mapping[str, float]]
     warnings: Sequence[str]
     notes: Sequence[str]
+    panel: Sequence[str] | None = None
+
+    def kind(self, class_: str) -> str:
+        """The kind of the figures in a class; a mix is of capacity."""
+        held = self.benchmarks.loc[(self.benchmarks["class"] == class_) & _in_classes(self.benchmarks), "kind"]
+        return str(held.iloc[0]) if len(held) else Kind.CAPACITY.value
+
+
+INFERRED = message(
+    "Kinds of figures are inferred where the record leaves them open: `fleetmark parse CAMPAIGN` declares those of a "
+    "campaign, the column kind those of a table, and importing anew those of a published one."
+)
 
 
 def compare_sides(
@@ -89,12 +114,14 @@ def compare_sides(
     mix: Mapping[str, float] | None = None,
     machines: pd.DataFrame | None = None,
     weights: Mapping[str, float] | None = None,
+    panel: Sequence[str] | None = None,
     pairing: Pairing = Pairing.APART,
 ) -> Comparison:
     """Every candidate against ``baseline``.
 
-    ``mix``: class, title or shell-style pattern of titles to its share of server-hours; ``machines`` as in
-    equivalence.compare; ``weights``: pinned weights of titles (a reference's), instead of clusters.
+    ``panel``: titles that headlines are over, instead of all that both sides have. ``mix``: class, title or
+    shell-style pattern of titles to its share of server-hours; ``machines`` as in equivalence.compare; ``weights``:
+    pinned weights of titles (a reference's), instead of clusters.
 
     Raises FleetmarkError for a mix that names nothing or does not sum to 1, and where the sides share nothing.
     """
@@ -103,19 +130,25 @@ def compare_sides(
     standings = benchmarks["standing"].groupby(level=0).agg(_words)
     benchmarks = benchmarks[~benchmarks.index.duplicated()].sort_index()
     benchmarks["standing"] = standings
+    benchmarks["class"] = _of_one_kind(benchmarks)
     shares = _shares(mix, benchmarks, baseline, candidates) if mix else None
-    results = [_candidate(baseline, c, benchmarks, per, shares, machines, weights, pairing) for c in candidates]
-    if not any(e.each for c in results for e in c.classes.values()):
-        raise FleetmarkError(_nothing_shared(baseline, candidates, per, results))
+    results = [_candidate(baseline, c, benchmarks, shares, machines, weights, panel, pairing) for c in candidates]
+    if not any(e.each for c in results for e in c.classes.values()) and not any(c.guardrails for c in results):
+        raise FleetmarkError(_nothing_shared(baseline, candidates, results))
+    if per != "server":
+        _check_shared_out(per, benchmarks, results)
     warnings = [w for c in candidates for w in _warnings(baseline, c, pairing)]
     notes: list[str] = [message("{side}: {note}", side=s.title, note=n) for s in sides for n in s.notes] + [
         n for c in candidates for n in _sizes(baseline, c)[1]
     ]
+    notes += [INFERRED] if any(s.inferred for s in sides) else []
     figures = {s.title: _figures(s) for s in sides}
-    return Comparison(baseline.title, results, per, pairing, benchmarks, figures, list(dict.fromkeys(warnings)), notes)
+    warnings = list(dict.fromkeys(warnings))
+    return Comparison(baseline.title, results, per, pairing, benchmarks, figures, warnings, notes, panel)
 
 
 def _figures(side: Side) -> dict[str, float]:
+    """What each benchmark comes to on a side: the geometric mean over its machines."""
     lower = set(side.benchmarks.index[side.benchmarks["better"] == Better.LOWER])
     return {str(t): float(np.exp(-m if t in lower else m)) for t, m in side.means.mean().items()}
 
@@ -124,41 +157,84 @@ def _candidate(
     a: Side,
     b: Side,
     benchmarks: pd.DataFrame,
-    per: str,
     shares: Mapping[str, float] | None,
     machines: pd.DataFrame | None,
     weights: Mapping[str, float] | None,
+    panel: Sequence[str] | None,
     pairing: Pairing,
 ) -> Candidate:
     excluded = _clashes(a, b)
-    if per != "server":
-        excluded |= {
-            str(t): message(
-                "its unit is {unit}, {better}: nothing to share out per {per}",
-                unit=unit,
-                better=Better(better).phrase,
-                per=word(per),
-            )
-            for t, unit, better in zip(benchmarks.index, benchmarks["unit"], benchmarks["better"], strict=True)
-            if (unit not in RATES or better == Better.LOWER) and t not in excluded
-        }
     means_a, means_b = (
         (s.means if s.shared is None else s.shared).drop(columns=list(excluded), errors="ignore") for s in (a, b)
     )
-    classes = {}
-    for name in sorted(benchmarks["class"].unique()):
-        titles = benchmarks.index[benchmarks["class"] == name]
+    classes, repeats = {}, (a.repeats, b.repeats)
+    quantity = {str(t): str(q) for t, q in benchmarks["quantity"].items() if q}
+    scored = benchmarks[_in_classes(benchmarks)]
+    for name in sorted(scored["class"].unique()):
+        titles = scored.index[scored["class"] == name]
         x, y = (side[[t for t in titles if t in side]] for side in (means_a, means_b))
         if (x.empty and y.empty) or not (len(x.columns) or len(y.columns)):
             continue
         pinned = {t: w for t, w in (weights or {}).items() if t in titles} or None
         of_class = None if machines is None else machines.reindex(columns=[t for t in titles if t in machines])
-        classes[name] = compare(x, y, weights=pinned, machines=of_class, pairing=pairing)
+        named = None if panel is None else [t for t in panel if t in titles]
+        classes[name] = compare(
+            x,
+            y,
+            weights=pinned,
+            panel=named,
+            machines=of_class,
+            quantity=quantity,
+            pairing=pairing,
+            repeats=repeats,
+        )
     if shares:
-        classes[WORK_MIX] = compare(means_a, means_b, mix=shares, pairing=pairing)
+        work = benchmarks.index[benchmarks["kind"] == Kind.CAPACITY]
+        x, y = (side[[t for t in work if t in side]] for side in (means_a, means_b))
+        classes[WORK_MIX] = compare(x, y, mix=shares, pairing=pairing, repeats=repeats)
+    classes = _adjusted(classes)
     explained = {name: replace(e, left_out=_explained(e.left_out, benchmarks, a, b)) for name, e in classes.items()}
     standing = pd.concat([s.benchmarks["standing"] for s in (a, b)]).groupby(level=0).agg(_words)
-    return Candidate(b.title, explained, excluded, {str(t): str(s) for t, s in standing.items()})
+    guards = _guardrails(benchmarks, means_a, means_b, pairing)
+    return Candidate(b.title, explained, excluded, {str(t): str(s) for t, s in standing.items()}, guards)
+
+
+def _in_classes(benchmarks: pd.DataFrame) -> pd.Series:
+    """Which benchmarks make headlines: neither guardrails nor what only describes."""
+    return benchmarks["kind"].isin([Kind.CAPACITY, Kind.RESPONSIVENESS])
+
+
+def _of_one_kind(benchmarks: pd.DataFrame) -> pd.Series:
+    """The class of each benchmark; a class of the user's own with figures of two kinds becomes two."""
+    classes = benchmarks["class"].copy()
+    scored = benchmarks[_in_classes(benchmarks)]
+    for name, group in scored.groupby("class"):
+        if group["kind"].nunique() > 1:
+            usual = CLASSES.get(str(name), Kind.CAPACITY)
+            other = group.index[group["kind"] != usual]
+            classes[other] = f"{name}{SPEED if usual is Kind.CAPACITY else '-capacity'}"
+    return classes
+
+
+def _guardrails(benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame, pairing: Pairing) -> dict[str, Guardrail]:
+    """The guardrails that at least one side has."""
+    guards = {}
+    for title, about in benchmarks[benchmarks["kind"] == Kind.GUARDRAIL].to_dict("index").items():
+        x, y = (side[title].dropna() if title in side else pd.Series(dtype=float) for side in (a, b))
+        if len(x) or len(y):
+            limit = None if math.isnan(about["limit"]) else float(about["limit"])
+            guards[str(title)] = guardrail(x, y, Better(about["better"]), limit, pairing)
+    return guards
+
+
+def _adjusted(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
+    """The same with each benchmark's p as it counts among those of all classes: many tests find many differences."""
+    ps = {title: r.p for e in classes.values() for title, r in e.each.items() if r.p is not None}
+    among = dict(zip(ps, adjusted(list(ps.values())), strict=True))
+    return {
+        name: replace(e, each={title: replace(r, p_adjusted=among.get(title)) for title, r in e.each.items()})
+        for name, e in classes.items()
+    }
 
 
 def _words(standings: pd.Series) -> str:
@@ -177,8 +253,14 @@ def _explained(left_out: Mapping[str, str], benchmarks: pd.DataFrame, a: Side, b
                 failures.append(message("not equivalent: on {side} every run was {how}", side=s.title, how=how))
             elif run in s.failed:
                 failures.append(message("on {side} every run was {how}", side=s.title, how=word(s.failed[run])))
-        reasons[title] = joined(failures, "; ") or why
+        reasons[title] = joined(failures, "; ") or _not_measured(title, a, b) or why
     return reasons
+
+
+def _not_measured(title: str, a: Side, b: Side) -> Message | None:
+    """Which side lacks a benchmark that only one has."""
+    lacking = [side.title for side in (a, b) if title not in side.means]
+    return message("not measured on {side}", side=lacking[0]) if len(lacking) == 1 else None
 
 
 def at_odds(units: Sequence[str], directions: Sequence[str]) -> str:
@@ -205,6 +287,14 @@ def _clashes(a: Side, b: Side) -> dict[str, str]:
                 clashes[str(title)] = message(
                     "directions clash: {one} on the baseline, {other} on the candidate", one=one, other=other
                 )
+        one, other = (str(s.benchmarks.loc[title, "kind"]) for s in (a, b))
+        if one != other:
+            clashes.setdefault(
+                str(title),
+                message(
+                    "kinds clash: {one} on the baseline, {other} on the candidate", one=word(one), other=word(other)
+                ),
+            )
     return clashes
 
 
@@ -254,7 +344,9 @@ def _warnings(a: Side, b: Side, pairing: Pairing) -> list[str]:
 def _shares(
     mix: Mapping[str, float], benchmarks: pd.DataFrame, baseline: Side, candidates: Sequence[Side]
 ) -> dict[str, float]:
-    """A mix by title: the share of a class or a pattern is divided equally among its benchmarks."""
+    """A mix by title: the share of a pattern is divided equally among its benchmarks, that of a class among what they
+    measure, so that redundant ones share one part.
+    """
     total = sum(mix.values())
     for name, share in mix.items():
         if not (math.isfinite(share) and share >= 0):
@@ -263,18 +355,65 @@ def _shares(
         raise FleetmarkError(f"the work mix sums to {total:g}, not to 1: its shares are parts of all server-hours")
     shares: dict[str, float] = {}
     for name, share in mix.items():
-        titles = [str(t) for t in benchmarks.index if t == name or fnmatch.fnmatchcase(str(t), name)]
-        titles = titles or [str(t) for t in benchmarks.index[benchmarks["class"] == name]]
-        if not titles:
-            classes = ", ".join(sorted(benchmarks["class"].unique()))
-            some = "; ".join(map(str, benchmarks.index[:4]))
-            raise FleetmarkError(
-                f"the work mix names {name!r}, which is not measured; classes are {classes}; benchmarks {some}, …"
-            )
+        titles = _of_mix(name, benchmarks)
         both = [t for t in titles if t in baseline.means and all(t in c.means for c in candidates)]
+        members: dict[str, list[str]] = {}
+        of_class = not any(fnmatch.fnmatchcase(t, name) for t in titles)  # a pattern names benchmarks one by one
         for title in both or titles:
-            shares[title] = shares.get(title, 0.0) + share / len(both or titles)
+            quantity = str(benchmarks.loc[title, "quantity"]) if of_class else ""
+            members.setdefault(quantity or title, []).append(title)
+        for group in members.values():
+            for title in group:
+                shares[title] = shares.get(title, 0.0) + share / len(members) / len(group)
     return shares
+
+
+def _of_mix(name: str, benchmarks: pd.DataFrame) -> list[str]:
+    """The benchmarks of capacity that a name in a mix stands for: a title, a pattern of titles or a class.
+
+    Raises FleetmarkError where nothing of that name is measured, or none of it is capacity.
+    """
+    titles = [str(t) for t in benchmarks.index if t == name or fnmatch.fnmatchcase(str(t), name)]
+    titles = titles or [str(t) for t in benchmarks.index[benchmarks["class"] == name]]
+    work = sorted(benchmarks.loc[benchmarks["kind"] == Kind.CAPACITY, "class"].unique())
+    if not titles and (sentence := successors(name)):
+        raise FleetmarkError(f"the work mix names {name!r}: {sentence}")
+    if not titles:
+        classes = ", ".join(sorted(benchmarks["class"].unique()))
+        some = "; ".join(map(str, benchmarks.index[:4]))
+        raise FleetmarkError(
+            f"the work mix names {name!r}, which is not measured{suggest(name, work)}; classes are {classes}; "
+            f"benchmarks {some}, …"
+        )
+    of = benchmarks.loc[titles]
+    of = of[of["kind"] == Kind.CAPACITY]
+    if of.empty:
+        kind = str(benchmarks.loc[titles[0], "kind"]) or "a setting"
+        example = ",".join(f"{c}={1 / len(work[:2]):g}" for c in work[:2])
+        hint = f"write one of capacity, such as --mix {example}" if work else "nothing here is: leave --mix out"
+        raise FleetmarkError(
+            f"the work mix names {name!r}, which is {kind}: only capacity is an amount of work; {hint}"
+        )
+    tuned = of["class"].str.endswith(PEAK)  # beside base it would count the same work twice
+    return [str(t) for t in (of[~tuned] if not tuned.all() else of).index]
+
+
+def _check_shared_out(per: str, benchmarks: pd.DataFrame, results: Sequence[Candidate]) -> None:
+    """Raises FleetmarkError where no capacity is compared: nothing else may be shared out."""
+    work = set(benchmarks.index[benchmarks["kind"] == Kind.CAPACITY])
+    if any(title in work for c in results for e in c.classes.values() for title in e.each):
+        return
+    rest = sorted({f"{t} is {k}" for t, k in benchmarks["kind"].items() if t not in work and k})
+    if work:
+        rest = sorted(f"{t}: {w}" for c in results for t, w in _left_out(c).items() if t in work)
+    raise FleetmarkError(
+        f"--per {per}: nothing that both sides measured can be shared out per {per}, which only capacity can "
+        f"({'; '.join(rest[:3])}{', …' if len(rest) > 3 else ''}): leave --per out"
+    )
+
+
+def _left_out(candidate: Candidate) -> dict[str, str]:
+    return {**candidate.excluded, **{t: w for e in candidate.classes.values() for t, w in e.left_out.items()}}
 
 
 def _sizes(a: Side, b: Side) -> tuple[list[str], list[str]]:
@@ -307,11 +446,7 @@ def _sizes(a: Side, b: Side) -> tuple[list[str], list[str]]:
     return sorted(sentences[True]), sorted(sentences[False])
 
 
-def _nothing_shared(a: Side, candidates: Sequence[Side], per: str, results: Sequence[Candidate]) -> str:
-    measured = {str(t) for c in candidates for t in c.benchmarks.index}
-    if per != "server" and measured & {str(t) for t in a.benchmarks.index}:
-        why = next((w for c in results for w in c.excluded.values()), "none has an amount on both sides")
-        return f"--per {per}: nothing of {'; '.join(sorted(measured)[:3])} … can be shared out on both sides: {why}"
+def _nothing_shared(a: Side, candidates: Sequence[Side], results: Sequence[Candidate]) -> str:
     for title, why in (item for c in results for item in c.excluded.items()):
         return f"{a.title} and {candidates[0].title} share no benchmark that can be compared; {title}: {why}"
     titles_a = "; ".join(map(str, a.benchmarks.index[:3]))

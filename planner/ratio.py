@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
@@ -33,61 +33,106 @@ class Verdict(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Ratio(Estimate):
     """How much faster one side is than the other. There is no interval where a side has one host. ``p``: how likely a
-    ratio so far from 1 is where there is no difference; None where nothing was tested. ``n``: hosts of each side.
+    ratio so far from 1 is where there is no difference; None where nothing was tested. ``p_adjusted``: the same where
+    it is one of many that were tested together. ``n``: hosts of each side. ``of_repeats``: a side is a single host, and
+    the interval is of these machines by their repeats: it says nothing of their kinds.
     """
 
     p: float | None = None
+    p_adjusted: float | None = None
+    of_repeats: bool = False
 
     @property
     def verdict(self) -> Verdict:
-        if self.lo is None or self.hi is None:
+        """For the kinds of machine, not for single ones; among many tests by the adjusted p."""
+        if self.lo is None or self.hi is None or self.of_repeats:
+            return Verdict.CANNOT_TELL
+        if self.lo >= 1 - SAME and self.hi <= 1 + SAME:
+            return Verdict.SAME
+        if self.p_adjusted is not None and self.p_adjusted > 1 - self.level:
             return Verdict.CANNOT_TELL
         if self.lo > 1:
-            return Verdict.SAME if self.hi <= 1 + SAME else Verdict.BETTER
-        if self.hi < 1:
-            return Verdict.SAME if self.lo >= 1 - SAME else Verdict.WORSE
-        return Verdict.SAME if self.lo >= 1 - SAME and self.hi <= 1 + SAME else Verdict.CANNOT_TELL
+            return Verdict.BETTER
+        return Verdict.WORSE if self.hi < 1 else Verdict.CANNOT_TELL
 
 
-def welch(a: Sequence[float], b: Sequence[float], level: float = CONFIDENCE, extra: float = 0.0) -> Ratio:
-    """exp(mean b - mean a) with Welch's t interval over hosts; ``extra`` is variance to add to that of the difference.
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """The mean of one side's oriented logarithms, its variance and that variance's degrees of freedom: infinite for a
+    figure without an error, 0 where nothing tells the variance.
+    """
+
+    value: float
+    variance: float
+    df: float
+
+    @classmethod
+    def of(cls, logs: npt.NDArray[np.float64]) -> Mean:
+        """Of a figure per host."""
+        if len(logs) < 2:
+            return cls(float(logs.mean()), 0.0, 0.0)
+        return cls(float(logs.mean()), float(logs.var(ddof=1)) / len(logs), float(len(logs) - 1))
+
+    @classmethod
+    def exact(cls, value: float) -> Mean:
+        """A figure without an error of its own."""
+        return cls(value, 0.0, math.inf)
+
+
+def between(a: Mean, b: Mean, hosts: tuple[int, int], level: float = CONFIDENCE, of_repeats: bool = False) -> Ratio:
+    """exp(b - a) with Student's t interval: variances add, degrees of freedom are Satterthwaite's.
+
+    There is no interval where a side does not tell its variance. ``of_repeats`` as in Ratio: nothing is tested then.
+    """
+    delta = b.value - a.value
+    if min(a.df, b.df) <= 0:
+        return Ratio(of_log(delta), level=level, n=hosts)
+    variance = a.variance + b.variance
+    ratio = _student(delta, variance, satterthwaite([a, b]), level, hosts)
+    return replace(ratio, p=None, of_repeats=True) if of_repeats else ratio
+
+
+def satterthwaite(parts: Sequence[Mean]) -> float:
+    """The degrees of freedom of the sum of the variances of ``parts``; where all are nothing, they count the same."""
+    total = sum(part.variance for part in parts)
+    known = [part for part in parts if math.isfinite(part.df)]
+    shares = [part.variance / total if total > NOTHING else 1 / len(known) for part in known]
+    spread = sum(share**2 / part.df for share, part in zip(shares, known, strict=True))
+    return 1 / spread if spread else math.inf
+
+
+def welch(a: Sequence[float], b: Sequence[float], level: float = CONFIDENCE) -> Ratio:
+    """exp(mean b - mean a) with Welch's t interval over hosts.
 
     Welch, Biometrika 34 (1947). A side of one host says nothing about its fleet: then there is no interval.
     """
     x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    delta = float(y.mean() - x.mean())
-    hosts = (len(x), len(y))
-    if min(hosts) < 2:
-        return Ratio(of_log(delta), level=level, n=hosts)
-    va, vb = float(x.var(ddof=1)) / len(x), float(y.var(ddof=1)) / len(y)
-    variance = va + vb
-    share = va / variance if variance > NOTHING else 0.5
-    df = 1 / (share**2 / (len(x) - 1) + (1 - share) ** 2 / (len(y) - 1))
-    return _student(delta, variance + extra, df, level, hosts)
+    return between(Mean.of(x), Mean.of(y), (len(x), len(y)), level)
 
 
-def paired(a: Sequence[float], b: Sequence[float], level: float = CONFIDENCE, extra: float = 0.0) -> Ratio:
-    """The same hosts before (``a``) and after (``b``), in the same order: Student's t on the differences.
-
-    ``extra`` as in ``welch``.
-    """
+def paired(a: Sequence[float], b: Sequence[float], level: float = CONFIDENCE) -> Ratio:
+    """The same hosts before (``a``) and after (``b``), in the same order: Student's t on the differences."""
     differences = np.asarray(b, dtype=float) - np.asarray(a, dtype=float)
-    return _one_sample(differences, 0.0, level, extra, (len(differences), len(differences)))
+    return between(Mean.exact(0.0), Mean.of(differences), (len(differences), len(differences)), level)
 
 
-def against(fixed: float, b: Sequence[float], level: float = CONFIDENCE, extra: float = 0.0) -> Ratio:
+def against(fixed: float, b: Sequence[float], level: float = CONFIDENCE) -> Ratio:
     """Hosts ``b`` against a pinned figure that has no error of its own: Student's t on their mean."""
-    return _one_sample(np.asarray(b, dtype=float), fixed, level, extra, (1, len(b)))
+    return between(Mean.exact(fixed), Mean.of(np.asarray(b, dtype=float)), (1, len(b)), level)
 
 
-def _one_sample(
-    logs: npt.NDArray[np.float64], fixed: float, level: float, extra: float, hosts: tuple[int, int]
-) -> Ratio:
-    delta = float(logs.mean()) - fixed
-    if len(logs) < 2:
-        return Ratio(of_log(delta), level=level, n=hosts)
-    variance = float(logs.var(ddof=1)) / len(logs) + extra
-    return _student(delta, variance, float(len(logs) - 1), level, hosts)
+def adjusted(ps: Sequence[float]) -> list[float]:
+    """Each p as it counts among all of ``ps``: at 5% of these, at most 5% of what is called a difference is none.
+
+    Benjamini & Hochberg, J. R. Statist. Soc. B 57 (1995).
+    """
+    values = np.asarray(ps, dtype=float)
+    order = np.argsort(-values, kind="stable")
+    ranks = np.arange(len(values), 0, -1)
+    least = np.minimum.accumulate(np.minimum(values[order] * len(values) / ranks, 1.0))
+    result = np.empty(len(values))
+    result[order] = least
+    return [float(p) for p in result]
 
 
 def _student(delta: float, variance: float, df: float, level: float, hosts: tuple[int, int]) -> Ratio:

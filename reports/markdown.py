@@ -43,17 +43,33 @@ def _comparison(comparison: Comparison, rows: Sequence[of.RatioRow], _: Language
     for warning in comparison.warnings:
         yield from (f"> **{_('Warning:')}** {_text(_(warning))}", "")
     heads = [_("benchmark"), _("baseline"), _("candidate"), _("ratio"), "±", "p", "n", _("verdict")]
+    block = None
     for row in rows:
+        if block != (row.candidate, row.kind) and (not row.benchmark or row.guardrail):
+            block = (row.candidate, row.kind)
+            yield from ("", f"## {_text(_(of.heading(comparison, row.kind, row.candidate)))}", "")
+            if row.guardrail:
+                limits = [_("benchmark"), _("baseline"), _("candidate"), _("limit"), "n", _("guardrail"), _("note")]
+                yield from _head(limits, "lrrrrll")
+        if row.guardrail:
+            figures = [of.value(v, row.unit) for v in (row.baseline_value, row.candidate_value, row.limit)]
+            state = [of.hosts(comparison, row), _(word(row.verdict)), _(row.note)]
+            yield _row([_(of.named(row.benchmark, row)), *figures, *state])
+            continue
         if not row.benchmark:
             yield from (
                 "",
                 f"### {_text(row.candidate)}: {_text(_(of.named(row.class_, row)))}: {_text(_headline(row, _))}",
                 "",
             )
-            yield from (_line(_(row.note)), "")
+            for line in (row.headline, row.intervals, row.note):
+                yield from (_line(_(line)), "") if line else ()
             if any(r.benchmark and (r.candidate, r.class_) == (row.candidate, row.class_) for r in rows):
                 yield from _head(heads, "lrrrrrrl")
             continue
+        if block is None or block[0] != row.candidate:
+            block = (row.candidate, "")
+            yield from ("", *_head(heads, "lrrrrrrl"))
         values = [of.value(v, row.unit) for v in (row.baseline_value, row.candidate_value)]
         numbers = [of.figure(row.ratio), of.plus_minus(row), of.p_value(row), of.hosts(comparison, row)]
         yield _row([_(of.named(row.benchmark, row)), *values, *numbers, _(word(row.verdict) or row.note)])
@@ -65,6 +81,8 @@ def _headline(row: of.RatioRow, _: Language) -> str:
     if row.ratio is None:
         return _("no headline")
     figure = f"{of.figure(row.ratio)} {of.plus_minus(row)}".strip()
+    if row.disagree and not row.work:
+        return _("{extent}, mean {figure}", figure=figure, extent=of.extent(row))
     return _("{figure}, benchmarks {extent}", figure=figure, extent=of.extent(row)) if of.extent(row) else figure
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from fleetmark.base.measurement import Better
+from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
-from planner.equivalence import LEAST_COVERED
+from planner.equivalence import DISAGREE
 from planner.estimate import CONFIDENCE
+from planner.guardrail import Held
 from planner.ratio import SAME, Ratio
 from reports import sheets
 from reports.campaign import xlsx as campaign_xlsx
+from reports.comparison.headline import FLEET, MOST_SPREAD, WORKLOAD, bounded
 from reports.comparison.method import DEGREES, method
 from reports.comparison.model import footnotes, question
 from reports.comparison.xlsx import classes as class_tabs
@@ -21,13 +23,25 @@ from reports.comparison.xlsx import ratios
 from reports.comparison.xlsx.classes import ClassRow
 from reports.comparison.xlsx.grid import FIRST_ROW, grid
 from reports.comparison.xlsx.sources import LIVE, sources
-from reports.kit.workbook import COLOURS, GRID, PERCENT, RATIO, Book, Head, Sheet, cell, form_for, literal
+from reports.kit.workbook import COLOURS, GRID, INTEGER, PERCENT, RATIO, Book, Head, Sheet, cell, form_for, literal
 from reports.report import Report
 from reports.sheets import Prose
 
 # Columns of the tab Benchmarks.
-_BEFORE = ("candidate", "class", "benchmark", "unit", "direction", "baseline", "other", *ratios.KEYS)
+_BEFORE = (
+    "candidate",
+    "class",
+    "kind",
+    "benchmark",
+    "unit",
+    "direction",
+    "baseline",
+    "other",
+    *ratios.KEYS,
+    "p_adjusted",
+)
 _AT = {name: n for n, name in enumerate((*_BEFORE, "standing", "note", *ratios.WORKINGS))}
+_HELD = {Held.KEPT: "better", Held.BROKEN: "worse", Held.CANNOT_TELL: "cannot tell"}  # to the colour of a word
 _INPUTS = 4  # the tab Conversion's row of the first input
 
 
@@ -55,6 +69,8 @@ class _Workbook:
         self.classes = book.sheet(message("Classes"), COLOURS[0])
         self.weights = book.sheet(message("Weights"), COLOURS[1])
         self.benchmarks = book.sheet(message("Benchmarks"), COLOURS[0])
+        guardrails = any(c.guardrails for c in comparison.candidates)
+        self.guardrails = book.sheet(message("Guardrails"), COLOURS[0]) if guardrails else None
         self.figures = book.sheet(message("Per host"), COLOURS[2])
         self.logs = book.sheet(message("Host logs"), COLOURS[2])
         self.scores = book.sheet(message("Host scores"), COLOURS[2])
@@ -63,9 +79,9 @@ class _Workbook:
         self.facts = book.sheet(message("Facts"), COLOURS[5])
         self._hosts()
         self._benchmarks()
-        lines = class_tabs.write(
-            self.grid, self.weights, self.scores, self.logs, self.classes, self.benchmarks, _AT["delta"]
-        )
+        if self.guardrails:
+            self._guardrails(self.guardrails)
+        lines = class_tabs.write(self.grid, self.weights, self.scores, self.logs, self.classes)
         self._classes(lines)
         self._conversion(lines)
         self._lists()
@@ -100,18 +116,20 @@ class _Workbook:
         sheet.top(
             message("Benchmarks, each for itself"),
             message(
-                "A ratio above 1: the candidate is better. Means are of whole servers, ratios per {per}.",
+                "A ratio above 1: the candidate is better. Means are of whole servers, ratios of capacity per {per}.",
                 per=word(comparison.per),
             ),
         )
         heads = ratios.heads(comparison.baseline) | {
             "candidate": Head(message("candidate")),
             "class": Head(message("class"), "", 14),
+            "kind": Head(message("kind"), "", 14),
             "benchmark": Head(message("benchmark")),
             "unit": Head(message("unit"), "", 9),
             "direction": Head(message("direction"), "", 10),
             "baseline": Head(message("baseline"), comparison.baseline, 16),
             "other": Head(message("candidate"), message("geometric mean"), 16),
+            "p_adjusted": Head(message("p among all"), message("Benjamini-Hochberg, a value"), 12),
             "standing": Head(message("standing"), "", 12),
             "note": Head(message("note"), "", 44),
         }
@@ -125,6 +143,7 @@ class _Workbook:
                 about = comparison.benchmarks.loc[title]
                 sheet.text(row, at["candidate"], candidate.title)
                 sheet.text(row, at["class"], about["class"])
+                sheet.text(row, at["kind"], word(str(about["kind"])))
                 sheet.text(row, at["benchmark"], title, "strong")
                 sheet.text(row, at["unit"], about["unit"])
                 sheet.text(row, at["direction"], word(str(about["better"])))
@@ -137,9 +156,51 @@ class _Workbook:
                 row += 1
             self.book.name(f"ratios_{candidate.title}", sheet.span(first, at["ratio"], row - 1, at["ratio"]))
         sheet.heads(FIRST_ROW - 1, [heads[name] for name in at])
-        sheet.filtered(FIRST_ROW - 1, row - 1, len(at), frozen_columns=3)
+        sheet.filtered(FIRST_ROW - 1, row - 1, len(at), frozen_columns=4)
         sheet.printed(row - 1, at["note"])
         ratios.paint(sheet, FIRST_ROW, row - 1, at["verdict"])
+
+    def _guardrails(self, sheet: Sheet) -> None:
+        """What must hold, both sides' figures beside the limit."""
+        sheet.top(
+            message("Guardrails: what must hold"),
+            message("Without a limit the candidate must not be worse than the baseline. Figures are means over hosts."),
+        )
+        heads = [
+            Head(message("candidate")),
+            Head(message("class"), "", 14),
+            Head(message("benchmark")),
+            Head(message("unit"), "", 9),
+            Head(message("direction"), "", 10),
+            Head(message("baseline"), self.comparison.baseline, 16),
+            Head(message("candidate"), "", 16),
+            Head(message("limit"), "", 12),
+            Head(message("guardrail"), "", 12),
+            Head(message("hosts, baseline"), "", 10),
+            Head(message("hosts, candidate"), "", 10),
+            Head(message("note"), "", 44),
+        ]
+        row = FIRST_ROW
+        for candidate in self.comparison.candidates:
+            for title, guard in candidate.guardrails.items():
+                about = self.comparison.benchmarks.loc[title]
+                texts = (candidate.title, about["class"], title, about["unit"], word(str(about["better"])))
+                for column, text in enumerate(texts):
+                    sheet.text(row, column, text)
+                values = (guard.a, guard.b, guard.limit)
+                form = form_for([v for v in values if v is not None], str(about["unit"]))
+                for column, value in enumerate(values, 5):
+                    sheet.number(row, column, value, form, "value")
+                sheet.text(row, 8, word(str(guard.held or "")))
+                for column, hosts in enumerate(guard.n, 9):
+                    sheet.number(row, column, hosts, INTEGER, "value")
+                sheet.text(row, 11, guard.why, "note")
+                row += 1
+        sheet.heads(FIRST_ROW - 1, heads)
+        sheet.filtered(FIRST_ROW - 1, row - 1, len(heads), frozen_columns=3)
+        sheet.printed(row - 1, len(heads) - 1)
+        words = {self.book.words(word(held)): role for held, role in _HELD.items()}
+        sheet.paint(f"{cell(FIRST_ROW, 8)}:{cell(row - 1, 8)}", words)
 
     def _means(self, row: int, title: str, candidate: str) -> None:
         """Both sides' geometric means: formulas, unless the hosts' logs are shared out over something."""
@@ -157,6 +218,9 @@ class _Workbook:
                 self.benchmarks.formula(row, column, f"=EXP({sign}AVERAGE({hosts}))", value, form)
 
     def _ratio(self, row: int, title: str, candidate: str, each: Mapping[str, Ratio]) -> None:
+        if each[title].of_repeats:
+            ratios.stand(self.benchmarks, row, _AT, each[title])
+            return
         pairing, place = self.comparison.pairing, self.grid.row(title)
         sides = (self.comparison.baseline, candidate)
         a, b = (self.grid.hosts(self.logs, place, side) for side in sides)
@@ -177,7 +241,7 @@ class _Workbook:
             message("A host that lacks a benchmark of the headline has none."),
         )
         self.classes.top(
-            message("Classes: what one candidate is worth"),
+            message("Classes: what one candidate is worth, and how fast it is"),
             message("Live from the hosts' scores. The range of the benchmarks stands beside each headline."),
         )
         ratios.paint(self.classes, FIRST_ROW, FIRST_ROW + len(lines) - 1, at["verdict"])
@@ -188,24 +252,42 @@ class _Workbook:
                 self.book.name(f"{prefix}_{name}", self.classes.at(line.row, at[key]))
 
     def _conversion(self, lines: Sequence[ClassRow]) -> None:
-        sheet, at = self.conversion, class_tabs.AT
+        sheet = self.conversion
         sheet.top(
             question(self.comparison), message("Everything here follows from the other tabs and from the yellow cells.")
         )
         head = self._inputs() + 3
+        work = [line for line in lines if line.kind == Kind.CAPACITY]
+        rest = [line for line in lines if line.kind != Kind.CAPACITY]
+        per, last, below = 7 if self.comparison.per == "server" else 6, head, head
+        if work:
+            last = below = self._converted(head, work, message("one is worth"), replaced=per == 7)
+        if rest:
+            below = self._converted(below + 3 if work else head, rest, message("so many times as fast"))
+        sheet.frozen(head + 1, 1)
+        sheet.inner.repeat_rows(head)
+        if work:
+            self._bars(head, last, len(self.comparison.candidates), per, below)
+
+    def _converted(self, head: int, lines: Sequence[ClassRow], called: Message, *, replaced: bool = False) -> int:
+        """The classes of one kind from the row ``head`` on, with how many servers are ``replaced``; the last row."""
+        sheet, at = self.conversion, class_tabs.AT
         names = list(dict.fromkeys(class_tabs.title(line) for line in lines))
         candidates = [c.title for c in self.comparison.candidates]
-        replaced = self.comparison.per == "server"
-        per = 5 if replaced else 4
+        per = 7 if replaced else 6
         heads = [Head(message("class"), "", 40)]
         for k, candidate in enumerate(candidates):
             sheet.text(head - 1, 1 + k * per, candidate, "heading")
             heads += [
-                Head(message("one is worth"), message("× baseline"), 11),
-                Head(message("from"), message("× baseline"), 11),
+                Head(called, message("× baseline"), 11),
+                Head(message("from"), message("fleet, × baseline"), 11),
             ]
-            heads += [Head(message("to"), message("× baseline"), 11), Head(message("verdict"), "", 13)]
+            heads += [Head(message("to"), message("fleet, × baseline"), 11), Head(message("verdict"), "", 13)]
             heads += [Head(message("needed instead"), message("servers"), 11)] if replaced else []
+            heads += [
+                Head(message("your workload from"), message("× baseline, a value"), 12),
+                Head(message("your workload to"), message("× baseline, a value"), 12),
+            ]
         place = {(line.candidate.title, class_tabs.title(line)): line for line in lines}
         for n, name in enumerate(names, head + 1):
             sheet.text(n, 0, name, "strong")
@@ -214,22 +296,25 @@ class _Workbook:
                 if line is None:
                     continue
                 ratio = line.ratio
-                values = (ratio.value, ratio.lo, ratio.hi, word(ratio.verdict)) if ratio else (None,) * 4
+                verdict = word(ratio.verdict) if ratio and line.judged else None
+                values = (ratio.value, ratio.lo, ratio.hi, verdict) if ratio else (None,) * 4
                 first = 1 + k * per
                 for m, (key, value) in enumerate(zip(("ratio", "lo", "hi", "verdict"), values, strict=True)):
-                    source = f"={self.classes.at(line.row, at[key])}"
-                    sheet.formula(n, first + m, source, value, RATIO, ("key", "computed", "computed", "word")[m])
+                    source = self.classes.at(line.row, at[key])
+                    shown = f'=IF({source}="","",{source})'
+                    sheet.formula(n, first + m, shown, value, RATIO, ("key", "computed", "computed", "word")[m])
                 if replaced:
                     own = cell(n, first)
                     needed = 100 / ratio.value if ratio else None
                     sheet.formula(n, first + 4, f'=IF({own}="","",servers_replaced/{own})', needed, "#,##0.0")
+                for m, (key, value) in enumerate(class_tabs.yours(line), first + per - 2):
+                    source = self.classes.at(line.row, at[key])
+                    sheet.formula(n, m, f'=IF({source}="","",{source})', value, RATIO)
         last = head + len(names)
         sheet.heads(head, heads)
-        sheet.frozen(head + 1, 1)
-        sheet.inner.repeat_rows(head)
         for k in range(len(candidates)):
             ratios.paint(sheet, head + 1, last, 4 + k * per)
-        self._bars(head, last, len(candidates), per)
+        return last
 
     def _inputs(self) -> int:
         """The inputs that all tabs share; the row below them."""
@@ -237,7 +322,6 @@ class _Workbook:
         inputs = [
             (message("confidence of intervals"), CONFIDENCE, PERCENT, ratios.CONFIDENCE_NAME, 0.5, 0.999),
             (message("no difference worth having: within"), SAME, PERCENT, ratios.SAME_NAME, 0, 0.5),
-            (message("least weight covered for a headline"), LEAST_COVERED, PERCENT, class_tabs.LEAST_NAME, 0, 1),
         ]
         if self.comparison.per == "server":
             inputs.append((message("baseline servers to replace"), 100.0, "#,##0", "servers_replaced", 0, 1e9))
@@ -249,7 +333,7 @@ class _Workbook:
             self.book.name(name, sheet.at(n, 1))
         return _INPUTS + len(inputs)
 
-    def _bars(self, head: int, last: int, candidates: int, per: int) -> None:
+    def _bars(self, head: int, last: int, candidates: int, per: int, below: int) -> None:
         chart = self.book.chart("column", message("What one candidate is worth, in baselines"))
         for k in range(candidates):
             column = 1 + k * per
@@ -263,7 +347,7 @@ class _Workbook:
                 }
             )
         chart.set_y_axis({"name": self.book.words(message("× baseline")), "num_format": "0.0", "min": 0} | GRID)
-        self.conversion.place(chart, last + 2, 0, 860, 360)
+        self.conversion.place(chart, below + 2, 0, 860, 360)
 
     # ------------------------------------------------------------ what to know of it
 
@@ -277,7 +361,9 @@ class _Workbook:
         prose = Prose(self.readme, self.readme.top(question(self.comparison)) - 1)
         prose.heading(message("Answer"))
         for line in lines:
-            self._answer(prose, line)
+            if line.judged:
+                self._answer(prose, line)
+        prose.sentences([FLEET, WORKLOAD], "note")
         if self.comparison.warnings:
             prose.heading(message("Warnings"))
             prose.sentences(self.comparison.warnings, "worse")
@@ -291,17 +377,34 @@ class _Workbook:
         sheets.provenance(prose, self.report)
 
     def _answer(self, prose: Prose, line: ClassRow) -> None:
-        """One candidate and class in a sentence whose numbers are live."""
+        """One candidate and class in a sentence whose numbers are live; benchmarks that disagree come first."""
         own = {name: self.classes.at(line.row, at) for name, at in class_tabs.AT.items()}
-        words, ratio = self.book.words, line.ratio
+        words, ratio, e = self.book.words, line.ratio, line.equivalence
         begin, end = words(class_tabs.title(line)) + ": ", f" × {words(self.comparison.baseline)}"
+        if line.kind == Kind.RESPONSIVENESS:
+            end = words(message(" times as fast as {baseline}", baseline=self.comparison.baseline))
+        mean, yours = words(message("mean")) + " ", "; " + words(message("your workload")) + " "
+        lo, hi = (value for _, value in class_tabs.yours(line))
         if ratio is None:
             value = begin + words(class_tabs.why(line))
         else:
+            apart = f"{e.lowest:,.2f} ({e.lowest_title}) – {e.highest:,.2f} ({e.highest_title}); {mean}"
             interval = f" ({ratio.lo:,.3f} – {ratio.hi:,.3f})" if ratio.interval else ""
-            value = f"{begin}{ratio.value:,.3f}{end}{interval}, {words(word(ratio.verdict))}"
+            value = f"{begin}{apart if e.disagree and not line.equal_work else ''}{ratio.value:,.3f}{end}{interval}"
+            value += f", {words(word(ratio.verdict))}" + (
+                f"{yours}{lo:,.2f} – {hi:,.2f}" if lo and hi and bounded(lo, hi) else ""
+            )
+        least, most = own["lowest"], own["highest"]
         ends = f'" ("&FIXED({own["lo"]},3)&" – "&FIXED({own["hi"]},3)&")"'
         live = f'FIXED({own["ratio"]},3)&{literal(end)}&IF({own["lo"]}="","",{ends})&", "&{own["verdict"]}'
+        if not line.equal_work:
+            both = f"AND({least}<1-{ratios.SAME_NAME},{most}>1+{ratios.SAME_NAME})"
+            named = f'FIXED({least},2)&" ("&{own["lowest_title"]}&") – "&FIXED({most},2)&" ("&{own["highest_title"]}'
+            named = f'{named}&"); "&{literal(mean)}'
+            live = f'IF(OR({both},{most}>{DISAGREE!r}*{least}),{named},"")&{live}'
+        workload = f'FIXED({own["workload_lo"]},2)&" – "&FIXED({own["workload_hi"]},2)'
+        wide = f'IF({own["workload_lo"]}="",TRUE,{own["workload_hi"]}>={MOST_SPREAD}*{own["workload_lo"]})'
+        live += f'&IF({wide},"",{literal(yours)}&{workload})'
         formula = f'={literal(begin)}&IF({own["ratio"]}="",{own["note"]},{live})'
         self.readme.text(prose.row, 0, line.candidate.title, "strong")
         self.readme.formula(prose.row, 1, formula, value, role="word")
@@ -313,6 +416,7 @@ class _Workbook:
             (self.classes, message("The headline of each class with its interval and how it comes about; a chart.")),
             (self.weights, message("The weight of each benchmark in its class: inputs, in yellow.")),
             (self.benchmarks, message("The ratio of each benchmark with its interval and how it comes about.")),
+            *([(self.guardrails, message("What must hold: kept or broken."))] if self.guardrails else []),
             (self.figures, message("Each host's geometric mean of each benchmark.")),
             (self.logs, message("The same as logarithms, turned so that more is better: what ratios are made of.")),
             (self.scores, message("Each host's weighted sum over a class: what headlines are made of.")),

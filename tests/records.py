@@ -28,13 +28,14 @@ class Bench:
     standing: str = ""
     subject: str = "host"
     members: tuple[str, ...] = ()  # the hosts that ran it together
+    kind: str = ""  # empty: as in a file of an earlier version
 
 
-TRIAD = Bench("stream", "all-cores", "triad", "B/s", "higher", "mem-bw")
-IOPS = Bench("fio", "randread-4k-qd32", "read_iops", "1/s", "higher", "disk")
-NULL = Bench("lmbench", "lat_syscall-null", "null", "s", "lower", "os")
-MCF = Bench("spec_cpu2017", "505.mcf_r", "base_ratio", "1", "higher", "cpu-int", standing="estimate")
-GCC = Bench("spec_cpu2017", "502.gcc_r", "base_ratio", "1", "higher", "cpu-int", standing="estimate")
+TRIAD = Bench("stream", "all-cores", "triad", "B/s", "higher", "mem-bw", kind="capacity")
+IOPS = Bench("fio", "randread-4k-qd32", "read_iops", "1/s", "higher", "disk-iops", kind="capacity")
+NULL = Bench("lmbench", "lat_syscall-null", "null", "s", "lower", "os", kind="responsiveness")
+MCF = Bench("spec_cpu2017", "505.mcf_r", "base_ratio", "1", "higher", "cpu-int", standing="estimate", kind="capacity")
+GCC = Bench("spec_cpu2017", "502.gcc_r", "base_ratio", "1", "higher", "cpu-int", standing="estimate", kind="capacity")
 
 
 def record(
@@ -65,7 +66,7 @@ def record(
         archive.save_facts(host, _facts((cores or {}).get(host, 16), (ids or {}).get(host)), {})
     archive.write_measurements(
         row(
-            **{"campaign": name, "host": host, "subject": b.subject, "class": b.class_},
+            **{"campaign": name, "host": host, "subject": b.subject, "class": b.class_, "kind": b.kind},
             workload=b.workload,
             case=b.case,
             metric=b.metric,
@@ -85,7 +86,14 @@ def record(
 
 
 USUAL = {"campaign": "c1", "host": "h1", "workload": "w", "case": "c", "metric": "m", "unit": "1", "better": "higher"}
-USUAL |= {"class": "disk", "time": "2026-11-01T00:00:00Z", "tool_version": "1", "raw": "raw/x", "status": "passed"}
+USUAL |= {
+    "class": "disk-iops",
+    "kind": "capacity",
+    "time": "2026-11-01T00:00:00Z",
+    "tool_version": "1",
+    "raw": "raw/x",
+    "status": "passed",
+}
 
 
 def row(**columns: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +30,7 @@ def root(tmp_path: Path) -> Path:
 
 def test_ratios_of_classes_and_benchmarks(root: Path) -> None:
     rows = compared(root)
-    for class_, truth in (("mem-bw", 2.4), ("disk", 1.5), ("os", 1.1), ("cpu-int", math.sqrt(1.7 * 1.6))):
+    for class_, truth in (("mem-bw", 2.4), ("disk-iops", 1.5), ("os", 1.1), ("cpu-int", math.sqrt(1.7 * 1.6))):
         row = of(rows, class_)
         assert float(row["lo"]) < truth < float(row["hi"])
         assert float(row["ratio"]) == pytest.approx(truth, rel=0.02)
@@ -48,11 +49,13 @@ def test_the_other_way_round_is_the_inverse(root: Path) -> None:
         assert float(row["ratio"]) * float(mirrored["ratio"]) == pytest.approx(1)
 
 
-def test_per_core_leaves_latencies_out(root: Path) -> None:
+def test_per_core_shares_out_capacity_alone(root: Path) -> None:
     rows = compared(root, "--baseline", "gen=old", "--candidate", "gen=new", "--per", "core")
     assert float(of(rows, "mem-bw")["ratio"]) == pytest.approx(1.2, rel=0.02)
-    left = of(rows, "os", "lmbench lat_syscall-null null")
-    assert left["ratio"] == "" and left["note"].endswith("nothing to share out per core")
+    of_server = compared(root)
+    for benchmark in ("", "lmbench lat_syscall-null null"):
+        latency = of(rows, "os", benchmark)
+        assert latency["kind"] == "responsiveness" and latency["ratio"] == of(of_server, "os", benchmark)["ratio"]
 
 
 def test_per_watt_takes_what_was_drawn_during_the_runs(tmp_path: Path) -> None:
@@ -68,7 +71,7 @@ def test_per_watt_takes_what_was_drawn_during_the_runs(tmp_path: Path) -> None:
     assert "no power was measured during its runs" in refusal
     record(tmp_path, "c2", labels(measured), {**measured, **drawn})
     rows = compared(tmp_path, "--baseline", "gen=old", "--candidate", "gen=new", "--per", "watt")
-    assert float(of(rows, "disk", "fio randread-4k-qd32 read_iops")["ratio"]) == pytest.approx(1.5 / 2, rel=0.02)
+    assert float(of(rows, "disk-iops", "fio randread-4k-qd32 read_iops")["ratio"]) == pytest.approx(1.5 / 2, rel=0.02)
     assert float(of(rows, "mem-bw", "stream all-cores triad")["ratio"]) == pytest.approx(2.4 / 1.2, rel=0.02)
 
 
@@ -106,24 +109,27 @@ def test_per_money_names_the_currency(tmp_path: Path) -> None:
     }
     record(tmp_path, "c1", hosts, measured)
     words = ("-b", "gen=old", "-c", "gen=new", "--per", "money")
-    row = of(compared(tmp_path, *words), "disk")
+    row = of(compared(tmp_path, *words), "disk-iops")
     assert float(row["ratio"]) == pytest.approx(1.0, rel=0.02)
     warnings = json.loads(run(tmp_path, "compare", *words, "--format", "json"))["warnings"]
     assert "currency differs: USD (gen=old) against EUR (gen=new)" in warnings
 
 
 def test_a_work_mix_has_both_headlines(root: Path) -> None:
-    rows = compared(root, "--baseline", "gen=old", "--candidate", "gen=new", "--mix", "mem-bw=0.5,disk=0.5")
+    rows = compared(root, "--baseline", "gen=old", "--candidate", "gen=new", "--mix", "mem-bw=0.5,disk-iops=0.5")
     row = of(rows, "work mix")
-    assert float(row["ratio"]) == pytest.approx(math.sqrt(2.4 * 1.5), rel=0.02)
-    assert "equal work 1.8" in row["note"]  # 2 / (1/2.4 + 1/1.5) = 1.846
-    assert "MIX-SENSITIVE" not in row["note"]
+    assert float(row["ratio"]) == float(row["work"]) == pytest.approx(2 / (1 / 2.4 + 1 / 1.5), rel=0.02)
+    assert float(row["geometric"]) == pytest.approx(math.sqrt(2.4 * 1.5), rel=0.02)
+    assert re.match(
+        r"1\.8\d{1,2}x \(95% [\d.]+-[\d.]+\) for equal work over 2 benchmarks of the mix; range ", row["headline"]
+    )
+    assert "geometric mean 1.89x (95% " in row["headline"] and "MIX-SENSITIVE" not in row["headline"]
 
 
 def test_several_campaigns_of_a_host_are_one_host(root: Path) -> None:
     more = fleet(seed=2)
     record(root, "c2", labels(more), more)
-    row = of(compared(root), "disk")
+    row = of(compared(root), "disk-iops")
     assert (row["hosts_baseline"], row["hosts_candidate"]) == ("6", "6")
 
 
@@ -190,15 +196,16 @@ def test_pairs_count_within_a_side_only(tmp_path: Path) -> None:
                 slow = "a" in client + server
                 measured[client, wire(f"{client}>{server}")] = [(1e9 if slow else 3e9) * (1 + 0.001 * int(client[1]))]
     record(tmp_path, "c", {h: {"gen": "old" if h[0] == "a" else "new"} for h, _ in measured}, measured)
-    row = of(compared(tmp_path), "net", "iperf3 tcp-1 bitrate (pairs)")
+    row = of(compared(tmp_path), "net-flow", "iperf3 tcp-1 bitrate (pairs)")
     assert float(row["ratio"]) == pytest.approx(3)
     assert (row["hosts_baseline"], row["hosts_candidate"]) == ("3", "3")
 
 
-def test_one_host_a_side_makes_no_claim(root: Path) -> None:
-    row = of(compared(root, "--baseline", "host=a0", "--candidate", "host=b0"), "disk")
-    assert (row["lo"], row["hi"], row["verdict"]) == ("", "", "cannot tell")
-    assert "within-host only" in row["note"]
+def test_one_host_a_side_speaks_of_these_machines_alone(root: Path) -> None:
+    row = of(compared(root, "--baseline", "host=a0", "--candidate", "host=b0"), "disk-iops")
+    assert float(row["lo"]) < float(row["ratio"]) < float(row["hi"])
+    assert (row["interval_of"], row["verdict"], row["p"]) == ("repeats", "cannot tell", "")
+    assert "by repeats" in row["headline"] and row["headline"].endswith("these two machines, not their kinds")
 
 
 def test_the_columns_are_explained_where_there_is_no_page_on_the_method(root: Path) -> None:
@@ -206,7 +213,7 @@ def test_the_columns_are_explained_where_there_is_no_page_on_the_method(root: Pa
         arguments = ("compare", "--baseline", "gen=old", "--candidate", "gen=new", "--per", "core", "--format", form)
         text = " ".join(run(root, *arguments).split())
         assert "half the 95% interval over hosts" in text
-        assert "Ratios are per core; the figures beside them are those of whole servers." in text
+        assert "Ratios of capacity are per core, those of responsiveness are not" in text
 
 
 def test_the_best_of_either_side_is_no_host_of_both(root: Path) -> None:
@@ -222,9 +229,9 @@ def test_before_and_after_on_the_same_hosts(tmp_path: Path) -> None:
     words = ("--baseline", "campaign=before", "--candidate", "campaign=after")
     apart = json.loads(run(tmp_path, "compare", *words, "--format", "json"))
     assert "6 hosts are on both sides (a0, a1, a2): compare them with --paired" in apart["warnings"]
-    row = of(compared(tmp_path, *words, "--paired"), "disk")
+    row = of(compared(tmp_path, *words, "--paired"), "disk-iops")
     assert float(row["ratio"]) == pytest.approx(1.05) and row["verdict"] == "better"
-    assert of(compared(tmp_path, *words), "disk")["verdict"] == "cannot tell"
+    assert of(compared(tmp_path, *words), "disk-iops")["verdict"] == "cannot tell"
 
 
 def test_a_pinned_reference_does_not_drift(root: Path) -> None:
@@ -256,9 +263,9 @@ def test_every_form_says_the_same(root: Path) -> None:
         (["-b", "gen=olt", "-c", "gen=new"], r"there are gen=old (6), gen=new (6)"),
         (["-b", "gen=old", "-c", "gen=new", "--per", "cores"], "did you mean core?"),
         (["-b", "gen=old", "-c", "gen=new", "--per", "money"], "b0 (c1) does not say how much it has"),
-        (["-b", "gen=old", "-c", "gen=new", "--mix", "disk=0.5"], "sums to 0.5, not to 1"),
+        (["-b", "gen=old", "-c", "gen=new", "--mix", "disk-iops=0.5"], "sums to 0.5, not to 1"),
         (["-b", "gen=old", "-c", "gen=new", "--mix", "disc=1"], "names 'disc', which is not measured; classes are"),
-        (["-b", "gen=old", "-c", "gen=new", "--mix", "disk"], "is no share"),
+        (["-b", "gen=old", "-c", "gen=new", "--mix", "disk-iops"], "is no share"),
         (["-b", "gen=old", "-c", "gen=new", "--only", "nothing*"], "matches no benchmark; there are"),
         (["-c", "gen=new"], "--baseline gen=… or --reference NAME"),
         (["--reference", "nobody", "-c", "gen=new"], "there is none yet"),
@@ -266,11 +273,21 @@ def test_every_form_says_the_same(root: Path) -> None:
         (["--reference", "", "-c", "gen=new"], "no reference ''"),
         (["--reference", "x@²", "-c", "gen=new"], "there is none yet"),
         (["-b", "gen=old", "-c", "gen=new", "--mix", ""], "is no share"),
-        (["-b", "gen=old", "-c", "gen=new", "--mix", "disk=0.5,disk=0.5"], "disk stands twice; give it one share"),
-        (["-b", "gen=old", "-c", "gen=new", "--mix", "disk=-1,mem-bw=2"], "gives disk -1: a share is a number from 0"),
-        (["-b", "gen=old", "-c", "gen=new", "--mix", "disk=nan"], "gives disk nan: a share is a number"),
+        (
+            ["-b", "gen=old", "-c", "gen=new", "--mix", "disk-iops=0.5,disk-iops=0.5"],
+            "disk-iops stands twice; give it one share",
+        ),
+        (
+            ["-b", "gen=old", "-c", "gen=new", "--mix", "disk-iops=-1,mem-bw=2"],
+            "gives disk-iops -1: a share is a number from 0",
+        ),
+        (["-b", "gen=old", "-c", "gen=new", "--mix", "disk-iops=nan"], "gives disk-iops nan: a share is a number"),
         (["-b", "gen=old", "-c", "gen=new", "--only", "fio/*", "--only", "x*"], "--only x* matches no benchmark"),
-        (["-b", "gen=old", "-c", "gen=new", "--per", "core", "--only", "lmbench/*"], "nothing to share out per core"),
+        (["-b", "gen=old", "-c", "gen=new", "--per", "core", "--only", "lmbench/*"], "which only capacity can"),
+        (
+            ["-b", "gen=old", "-c", "gen=new", "--mix", "mem-bw=.5,os=.5"],
+            "'os', which is responsiveness: only capacity",
+        ),
         (["-b", "gne!=old", "-c", "gen=new"], "none has gne (did you mean gen?)"),
         (["-b", "gen=old", "-c", "host=a0"], "gen=old and host=a0 both select a0 of c1"),
     ],
@@ -280,16 +297,16 @@ def test_bad_input_is_one_sentence(root: Path, words: list[str], sentence: str) 
 
 
 def test_a_mix_in_yaml_with_a_class_twice(root: Path, tmp_path: Path) -> None:
-    (tmp_path / "mix.yml").write_text("disk: 0.5\nmem-bw: 0.5\ndisk: 0.5\n")
+    (tmp_path / "mix.yml").write_text("disk-iops: 0.5\nmem-bw: 0.5\ndisk-iops: 0.5\n")
     sentence = refused(root, "compare", "-b", "gen=old", "-c", "gen=new", "--mix", str(tmp_path / "mix.yml"))
-    assert "mix.yml line 3: not YAML: disk stands twice" in sentence
+    assert "mix.yml line 3: not YAML: disk-iops stands twice" in sentence
 
 
 def test_long_selectors_are_named_by_what_tells_them_apart(root: Path) -> None:
     words = ("compare", "-b", "campaign=c1,gen=old", "-c", "campaign=c1,gen=new")
     table = run(root, *words)
     assert "How many of gen=old is one of gen=new worth" in table and "all sides: campaign=c1" in table
-    assert "### gen=new: disk" in run(root, *words, "--format", "md")
+    assert "### gen=new: disk-iops" in run(root, *words, "--format", "md")
     assert json.loads(run(root, *words, "--format", "json"))["baseline"] == "campaign=c1,gen=old"
 
 
@@ -378,7 +395,7 @@ def test_what_failed_without_a_latency_target_just_failed(tmp_path: Path) -> Non
     hosts = {"a": {"gen": "old"}, "b": {"gen": "new"}}
     record(tmp_path, "c1", hosts, {("a", TRIAD): [1e9], ("b", TRIAD): [2e9], ("b", IOPS): [5e5]})
     record(tmp_path, "c2", {"a": hosts["a"]}, {("a", IOPS): [1e4]}, status="invalid")
-    row = of(compared(tmp_path), "disk", "fio randread-4k-qd32 read_iops")
+    row = of(compared(tmp_path), "disk-iops", "fio randread-4k-qd32 read_iops")
     assert row["note"] == "on gen=old every run was invalid"
 
 

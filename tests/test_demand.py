@@ -266,7 +266,7 @@ def test_a_comparison_by_name(tmp_path: Path, on_record: Path) -> None:
     ("worth", "value"),
     [
         ("{compare: {candidate: gen=genoa, baseline: gen=icelake, benchmark: stream/*/triad}}", 1.83),
-        ("{compare: {candidate: gen=genoa, baseline: gen=icelake, mix: 'cpu-int=0.5,disk=0.5'}}", 1.83),
+        ("{compare: {candidate: gen=genoa, baseline: gen=icelake, mix: 'cpu-int=0.5,disk-iops=0.5'}}", 1.83),
         ("{reference: {name: icelake-2026, candidate: gen=genoa, class: cpu-int}}", 1.83),
     ],
 )

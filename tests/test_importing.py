@@ -379,4 +379,4 @@ def test_training(tmp_path: Path) -> None:
     comparison = compared(tmp_path, eight.format("A100"), eight.format("H100"), "--only", "mlperf_training/bert/*")
     row = of(comparison, "mlperf_training bert time_to_train")
     assert row["ratio"] == pytest.approx(np.exp(a100 - h100))
-    assert (row["class"], row["unit"], row["better"]) == ("gpu-train", "s", "lower")
+    assert (row["class"], row["unit"], row["better"]) == ("gpu-train-speed", "s", "lower")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
-from workloads.manifest import Manifest, Plot, load, names
+from fleetmark.base import kinds
+from workloads.manifest import About, Manifest, Plot, load, names
 
 
 def throttle(workload: str) -> str:
@@ -31,6 +33,14 @@ def depth(workload: str, case: str) -> tuple[str, float] | None:
     return None
 
 
+def about(workload: str, case: str, metric: str, class_: str, unit: str, better: str) -> About:
+    """What a recorded figure is: by its manifest, else by class, unit and direction."""
+    manifest = _manifest(workload)
+    if manifest is None:
+        return About(*kinds.inferred(class_, unit, better), better)
+    return manifest.describe(metric, [case.partition("/")[0], case], class_, unit, better)
+
+
 def keeps_limit(workload: str, case: str) -> bool:
     """Whether a failure of the case means that the host cannot keep a limit."""
     manifest = _manifest(workload)
@@ -39,5 +49,6 @@ def keeps_limit(workload: str, case: str) -> bool:
     return any(re.fullmatch(re.sub("<.*?>", ".+", re.escape(shape)), base) for shape in shapes)
 
 
+@cache
 def _manifest(workload: str) -> Manifest | None:
     return load(workload) if workload in names() else None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import fnmatch
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from fleetmark.base import kinds
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.base.measurement import BASE_UNITS, Better, Centre
+from fleetmark.base.measurement import BASE_UNITS, Better, Centre, Kind
 from fleetmark.base.units import parse_bytes, parse_seconds
 from fleetmark.base.yaml import read_yaml
 
@@ -18,7 +22,7 @@ HERE = Path(__file__).parent
 T = TypeVar("T", bound=BaseModel)
 
 Summarised = Literal[Centre.GEOMEAN, Centre.MEDIAN]
-Kind = Literal["int", "float", "bool", "str", "bytes", "seconds", "source"]
+ParameterType = Literal["int", "float", "bool", "str", "bytes", "seconds", "source"]
 
 
 class _Part(BaseModel):
@@ -28,7 +32,7 @@ class _Part(BaseModel):
 class Parameter(_Part):
     """Something a user may set. A ``many`` parameter is a list; one value given for it is a list of one."""
 
-    type: Kind
+    type: ParameterType
     about: str
     default: Any
     many: bool = False
@@ -125,15 +129,35 @@ class Plot(_Part):
     each: str
 
 
+class At(_Part):
+    """What a metric is in some cases: where it differs. ``better: none`` for a setting that comes back as a result;
+    ``limit``: the part of the case's name with the limit that its guardrail keeps, <> for the time: "-p99-<>".
+    """
+
+    kind: Kind | None = None
+    class_: str | None = Field(default=None, alias="class")
+    better: Literal[Better.NONE] | None = None
+    limit: str = ""
+
+
 class Metric(_Part):
-    """A figure of merit: its meaning, which direction is better, and whether it is in the summary's first table."""
+    """A figure of merit: its meaning, its kind, which direction is better, and whether it is in the summary's first
+    table.
+
+    ``<>`` in a class stands for the class of the case. ``at``: shell-style patterns of cases' names to what the metric
+    is there; the first that matches counts. ``quantity``: what it measures, under one name in all metrics and workloads
+    that measure the same, so that it counts once.
+    """
 
     unit: str
     better: Better
     about: str
     headline: bool = False
     bits: bool = False  # people read it in bit/s
+    kind: Kind | None = None  # where it differs from its workload's
     class_: str | None = Field(default=None, alias="class")  # where it differs from its workload's
+    at: Mapping[str, At] = {}
+    quantity: str = ""
     centre: Summarised | None = None  # where it differs from its workload's
     plot: Plot | None = None  # of a latency under load
 
@@ -218,14 +242,31 @@ class Case(_Part):
     timeout: Any = None  # seconds; unset: 60 s and five times what is expected
 
 
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a figure is: its class, its kind (empty for what only describes), and its direction. ``limit``: what its
+    guardrail keeps to, in seconds; None where there is none. ``quantity``: what it measures, where several do.
+    """
+
+    class_: str
+    kind: str
+    better: str
+    limit: float | None = None
+    quantity: str = ""
+
+
 class Manifest(_Part):
     """One workload. ``scope: pair`` measures between two hosts, or over loopback where there is only one; its parameter
-    ``pairs`` says which.
+    ``pairs`` says which. ``was``: classes in files of earlier versions to today's. ``redundant``: the part of a case's
+    name, a regular expression, in which cases that measure the same differ.
     """
 
     name: str
     title: str
     class_: str = Field(alias="class")
+    kind: Kind | None = None  # of metrics that have none of their own
+    was: Mapping[str, str] = {}
+    redundant: str = ""
     scope: Literal["host", "pair"] = "host"
     about: str
     licence: str
@@ -251,6 +292,48 @@ class Manifest(_Part):
                 raise ValueError(f"{name} is drawn against {m.plot.bandwidth}, which is none of its bandwidths")
         return metrics
 
+    @model_validator(mode="after")
+    def _kinds(self) -> Self:
+        for name, metric in self.metrics.items():
+            for kind, class_ in self._declared(metric):
+                if kind is None:
+                    choices = ", ".join(Kind)
+                    raise ValueError(f"metrics: {name} has no kind: write kind: with one of {choices}")
+                held = kinds.kind_of_class(class_)
+                if held and kind not in (held, Kind.GUARDRAIL):
+                    raise ValueError(f"metrics: {name} is {kind}, and its class {class_} holds {held}")
+        return self
+
+    def _declared(self, metric: Metric) -> Iterator[tuple[Kind | None, str]]:
+        """Every kind and class that ``metric`` may have, as declared; none for one that only describes."""
+        if metric.better == Better.NONE:
+            return
+        for at in (At(), *metric.at.values()):
+            if at.better is None:
+                template = at.class_ or metric.class_ or "<>"
+                yield at.kind or metric.kind or self.kind, self.class_ if template == "<>" else template
+
+    def describe(self, name: str, cases: Sequence[str], class_: str, unit: str, better: str) -> About:
+        """What the metric ``name`` is in a case, which goes by each of ``cases``.
+
+        ``class_``: that of the case, or the one that a file of an earlier version gives. ``unit`` and ``better`` decide
+        where the manifest does not know the metric.
+        """
+        class_ = self.was.get(class_, class_)
+        metric = self.metrics.get(name)
+        if metric is None or better == Better.NONE:
+            return About(*kinds.inferred(class_, unit, better), better)
+        at = next((a for p, a in metric.at.items() if any(fnmatch.fnmatchcase(c, p) for c in cases)), At())
+        class_ = (at.class_ or metric.class_ or "<>").replace("<>", class_)
+        if at.better is not None:
+            return About(class_, "", at.better)
+        kind = at.kind or metric.kind or self.kind
+        quantity = metric.quantity
+        if self.redundant and not quantity:
+            bare = [re.sub(self.redundant, "", c) for c in cases[:1]]
+            quantity = " ".join([self.name, *bare, name])
+        return About(class_, kind.value if kind else "", better, _limit(at.limit, cases[0]), quantity)
+
     @property
     def tool(self) -> str:
         """The parser that reads its output: the one of the same name unless the manifest says otherwise."""
@@ -267,6 +350,15 @@ class Manifest(_Part):
                 )
             checked[key] = self.parameters[key].coerce(value, f"{where}: {self.name}.{key}")
         return checked
+
+
+def _limit(part: str, case: str) -> float | None:
+    """The time in a case's name, where ``part`` says, in seconds."""
+    if not part:
+        return None
+    before, _, after = map(re.escape, part.partition("<>"))
+    match = re.search(rf"{before}([0-9]+(?:\.[0-9]+)?(?:us|ms|s)){after}\b", case)
+    return parse_seconds(match[1]) if match else None
 
 
 def names() -> list[str]:

@@ -23,6 +23,14 @@ class Better(StrEnum):
         return {Better.HIGHER: message("higher is better"), Better.LOWER: message("lower is better")}.get(self, "")
 
 
+class Kind(StrEnum):
+    """What a figure is, which decides how it is told."""
+
+    CAPACITY = "capacity"  # extensive: two machines do twice as much; "one new is worth N old"
+    RESPONSIVENESS = "responsiveness"  # intensive: how fast one job, request or flow goes; "x faster"
+    GUARDRAIL = "guardrail"  # a condition that must hold; "kept" or "broken"
+
+
 class Centre(StrEnum):
     """What stands for several values of a metric."""
 

@@ -44,7 +44,8 @@ COLUMNS = (
     Column("standing", str, Role.KEY, ""),  # a Standing where the benchmark's owners would not call it a result
     Column("unit", str, Role.KEY),  # a base unit
     Column("better", str, Role.ABOUT),  # a Better
-    Column("class", str, Role.ABOUT, ""),  # cpu-int, mem-bw, disk, net, ...
+    Column("class", str, Role.ABOUT, ""),  # cpu-int, mem-bw, disk-iops, net, ...
+    Column("kind", str, Role.ABOUT, ""),  # a Kind; empty for what only describes, and in files of earlier versions
     Column("headline", bool, Role.ABOUT),  # among the few figures people ask for first
     Column("centre", str, Role.ABOUT, ""),  # a Centre: what stands for several of its values
     Column("bits", bool, Role.ABOUT, False),  # people read this rate in bit/s

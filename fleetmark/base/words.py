@@ -20,6 +20,13 @@ _WORDS: dict[str, Message] = {
     "worse": message("worse"),
     "same": message("same"),
     "cannot tell": message("cannot tell"),
+    # whether a guardrail holds (planner.guardrail.Held)
+    "kept": message("kept"),
+    "broken": message("broken"),
+    # what a figure is (Kind)
+    "capacity": message("capacity"),
+    "responsiveness": message("responsiveness"),
+    "guardrail": message("guardrail"),
     # which way a metric improves (Better)
     "higher": message("higher"),
     "lower": message("lower"),

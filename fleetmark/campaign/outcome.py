@@ -131,10 +131,14 @@ def _rows(
     }
     for m in [*parsed.measurements, *([power] if power else [])]:
         metric = manifest.metrics.get(m.metric)
+        cases = [step["case"], m.case]
+        about = manifest.describe(m.metric, cases, step["class_"] or manifest.class_, m.unit, m.better)
         of_metric = {
             "subject": _subject(step["subject"], m.subject),
             "case": f"{step['case']}/{m.case}" if several and m is not power else step["case"],
-            "class": (metric and metric.class_) or step["class_"] or manifest.class_,
+            "class": about.class_,
+            "kind": about.kind,
+            "better": str(about.better),
             "headline": m.metric in step["headline"] and m.subject == "host",
             "centre": ((metric and metric.centre) or manifest.centre).value,
             "bits": bool(metric and metric.bits),

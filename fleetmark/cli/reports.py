@@ -74,7 +74,11 @@ def compare(
     ] = None,
     per: Annotated[str, typer.Option(help="Divide by server, socket, core, thread, gpu, watt or money.")] = "server",
     mix: Annotated[
-        str | None, typer.Option(help="Work mix, shares of server-hours: cpu-int=0.6,disk=0.4 or a YAML file.")
+        str | None, typer.Option(help="Work mix, shares of server-hours: cpu-int=0.6,disk-iops=0.4 or a YAML file.")
+    ] = None,
+    panel: Annotated[
+        list[str] | None,
+        typer.Option(help="The benchmarks that headlines are over: titles, parts of them or patterns; repeatable."),
     ] = None,
     only: Annotated[
         list[str] | None, typer.Option(help="Only these, headlines or not: patterns over workload/case/metric.")
@@ -109,6 +113,7 @@ def compare(
             reference=reference,
             per=per,
             mix=mix,
+            panel=tuple(panel or ()),
             only=tuple(only or ()),
             paired=paired,
             by=by,

@@ -174,7 +174,9 @@ class Chosen(_Part):
     @model_validator(mode="after")
     def _one(self) -> Chosen:
         if sum(v is not None for v in (self.class_, self.benchmark, self.mix)) != 1:
-            raise ValueError("give one of class (cpu-int), benchmark (fio/*/read_iops) and mix (cpu-int=0.6,disk=0.4)")
+            raise ValueError(
+                "give one of class (cpu-int), benchmark (fio/*/read_iops) and mix (cpu-int=0.6,disk-iops=0.4)"
+            )
         return self
 
 

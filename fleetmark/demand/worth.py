@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.base.measurement import Better
+from fleetmark.base.kinds import successors
+from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import message
 from fleetmark.demand.amounts import Quantity
 from fleetmark.demand.document import Chosen, Compared, Measured, Pinned, Profile, Workload, Worth
@@ -125,6 +126,8 @@ class Record:
         title, about = next(iter(side.benchmarks.to_dict("index").items()))
         if about["better"] != Better.HIGHER:
             raise FleetmarkError(f"{title} is not a rate ({about['unit']}, {about['better']} is better)")
+        if about["kind"] != Kind.CAPACITY:
+            raise FleetmarkError(f"{title} is {about['kind']}, not capacity: name a rate of whole servers")
         demanded = base(unit)
         if demanded is None or demanded[0] != about["unit"]:
             raise FleetmarkError(f"{title} is in {about['unit']}, the demand is in {unit}: they do not match")
@@ -178,7 +181,7 @@ def _factor(written: str, demanded: str) -> float:
 
 
 def _of_ratio(ratio: Ratio, error: float | None, source: str) -> capacity.Worth:
-    if ratio.log_error is None:
+    if ratio.log_error is None or ratio.of_repeats:
         if error is None:
             raise FleetmarkError(
                 f"{source}: one host a side, so {ratio.value:.3g} has no error; measure another, or give "
@@ -192,19 +195,28 @@ def _of_ratio(ratio: Ratio, error: float | None, source: str) -> capacity.Worth:
 
 
 def _headline(answer: Answer, chosen: Chosen) -> tuple[Ratio, str]:
-    """The chosen ratio and its name."""
+    """The chosen ratio and its name. Raises FleetmarkError where there is none, or it is not of capacity."""
     classes = answer.comparison.candidates[0].classes
+    work = [n for n in classes if answer.comparison.kind(n) == Kind.CAPACITY]
     name = chosen.class_ or WORK_MIX
     if chosen.benchmark:
         measured = [n for n, e in classes.items() if e.each]
         if len(measured) > 1:
             raise FleetmarkError(f"{chosen.benchmark} is of several classes ({', '.join(measured)}): narrow it")
+        if not measured:
+            raise FleetmarkError(f"{chosen.benchmark} is a guardrail, not capacity: name what does the work")
         name = measured[0]
     if name not in classes:
         raise FleetmarkError(
-            f"no class {name!r}{suggest(name, list(classes))} in common; there are {', '.join(classes)}"
+            successors(name)
+            or f"no class {name!r}{suggest(name, work)} in common; there are {', '.join(work) or 'none of capacity'}"
         )
-    ratio = classes[name].work if chosen.mix else classes[name].ratio
+    if name not in work:
+        choices = f"name one of capacity ({', '.join(work)})" if work else "measure one of capacity, such as cpu-int"
+        raise FleetmarkError(
+            f"{chosen.benchmark or name} is {answer.comparison.kind(name)}, which is not worth servers: {choices}"
+        )
+    ratio = classes[name].headline
     if ratio is None:
         raise FleetmarkError(f"{chosen.candidate}, {name}: no ratio: {classes[name].why}")
     return ratio, chosen.benchmark or (f"mix {chosen.mix}" if chosen.mix else name)

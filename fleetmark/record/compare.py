@@ -17,6 +17,7 @@ from fleetmark.record import references as reference
 from fleetmark.record.machines import machines
 from fleetmark.record.select import Machine, choose, told_apart
 from fleetmark.record.sides import PER, side, sides, some
+from fleetmark.record.sides.panel import panel as panel_of
 from planner.comparison import Comparison, Side, compare_sides
 from planner.equivalence import LEAST_MACHINES, Pairing
 
@@ -26,7 +27,8 @@ class Question:
     """The options of ``fleetmark compare``, and the record under ``root`` that it reads.
 
     ``baseline`` and ``candidates`` are selectors; ``reference`` is a pinned one, instead of a baseline. ``per``: what
-    figures are shared out by; ``mix``: shares of server-hours; ``only``: patterns over ``workload/case/metric``;
+    figures are shared out by; ``mix``: shares of server-hours; ``panel``: the benchmarks that headlines are over;
+    ``only``: patterns over ``workload/case/metric``;
     ``paired``: both sides are the same hosts; ``by``: what counts as one host; ``best``: of each side the best figure.
     """
 
@@ -36,6 +38,7 @@ class Question:
     reference: str | None = None
     per: str = "server"
     mix: str | None = None
+    panel: Sequence[str] = ()
     only: Sequence[str] = ()
     paired: bool = False
     by: str = "host"
@@ -50,6 +53,8 @@ class Question:
             words += ["--candidate", candidate]
         words += ["--per", self.per] if self.per != "server" else []
         words += ["--mix", self.mix] if self.mix is not None else []
+        for benchmark in self.panel:
+            words += ["--panel", benchmark]
         for pattern in self.only:
             words += ["--only", pattern]
         words += ["--paired"] if self.paired else []
@@ -101,10 +106,13 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         first = of[str(q.baseline)]
     others = [of[title] for title in candidates]
     _all_matched(q.only, [first, *others])
+    panel = panel_of(q.panel, (str(t) for s in (first, *others) for t in s.benchmarks.index)) if q.panel else None
     kinds = None if q.reference is not None else kinds_on_record(q.root, every, q.only)
 
     def against(base: Side, rest: Sequence[Side]) -> Comparison:
-        return compare_sides(base, rest, per=q.per, mix=mix, machines=kinds, weights=weights, pairing=pairing)
+        return compare_sides(
+            base, rest, per=q.per, mix=mix, machines=kinds, weights=weights, panel=panel, pairing=pairing
+        )
 
     answer = against(first, others)
     turned = {}
@@ -121,6 +129,8 @@ def _check(q: Question) -> None:
         raise FleetmarkError("compare needs --baseline gen=… or --reference NAME, one of them")
     if q.per not in PER:
         raise FleetmarkError(f"--per {q.per}{suggest(q.per, list(PER))}: it is one of {', '.join(PER)}")
+    if q.panel and q.mix is not None:
+        raise FleetmarkError("--panel and --mix: a mix names its own benchmarks; leave one of them out")
     if q.reference is not None and (q.paired or q.per != "server"):
         raise FleetmarkError("--reference goes with whole servers and without --paired: a pinned figure is neither")
     if (q.best or q.by != "host") and (q.paired or q.per != "server"):
@@ -165,7 +175,7 @@ def kinds_on_record(root: Path, every: Sequence[Machine], only: Sequence[str]) -
 
 
 def _mix(text: str) -> dict[str, float]:
-    """``cpu-int=0.6,disk=0.4``, or a YAML file of such keys and values."""
+    """``cpu-int=0.6,disk-iops=0.4``, or a YAML file of such keys and values."""
     if text.endswith((".yml", ".yaml")):
         pairs: dict[str, Any] = read_yaml(Path(text))
     else:
@@ -178,7 +188,7 @@ def _mix(text: str) -> dict[str, float]:
         try:
             shares[str(name)] = float(share)
         except (TypeError, ValueError):
-            raise FleetmarkError(f"--mix {text}: {share!r} is no share; write cpu-int=0.6,disk=0.4") from None
+            raise FleetmarkError(f"--mix {text}: {share!r} is no share; write cpu-int=0.6,disk-iops=0.4") from None
         if not name:
-            raise FleetmarkError(f"--mix {text}: {share} of what? Write cpu-int=0.6,disk=0.4")
+            raise FleetmarkError(f"--mix {text}: {share} of what? Write cpu-int=0.6,disk-iops=0.4")
     return shares

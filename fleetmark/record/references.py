@@ -11,16 +11,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from fleetmark.base.measurement import Kind
 from fleetmark.record.pinned import Shelf
 from fleetmark.record.select import Machine
 from planner.comparison import Side
 from planner.equivalence import pinned_weights
+from workloads.declared import about
 
 SHELF = Shelf("reference", "icelake-2026", "fleetmark reference save NAME --from gen=…", "pin the reference again")
 _SIZES = ["smallest", "largest"]  # older files lack these, and traits
-_ABOUT = ["workload", "case", "metric", "unit", "better", "class", "standing"]
+_ABOUT = ["workload", "case", "metric", "unit", "better", "class", "kind", "standing"]
+_DECLARED = ["limit", "quantity"]  # by manifests, and not saved
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ def save(root: Path, name: str, side: Side, records: Sequence[Machine], kinds: p
 
     ``kinds``: a row per kind of machine on record, which shows what benchmarks are redundant.
     """
-    weights = pinned_weights(side.means, side.benchmarks["class"], kinds)
+    weights = _weights(side, kinds)
     rows = [
         {"title": title, "mean": float(side.means[title].mean()), "hosts": int(side.means[title].count())}
         | {key: about[key] for key in _ABOUT}
@@ -70,6 +74,14 @@ def save(root: Path, name: str, side: Side, records: Sequence[Machine], kinds: p
     return _reference(SHELF.save(root, name, content))
 
 
+def _weights(side: Side, kinds: pd.DataFrame | None) -> dict[str, float]:
+    """The weight of each title within its class; guardrails have none."""
+    scored = side.benchmarks[side.benchmarks["kind"] != Kind.GUARDRAIL]
+    quantity = {str(t): str(q) for t, q in scored["quantity"].items() if q}
+    weights = pinned_weights(side.means, scored["class"], kinds, quantity)
+    return dict.fromkeys(map(str, side.benchmarks.index), 0.0) | weights
+
+
 def load(root: Path, name: str) -> Reference:
     """The reference ``name`` (its latest version) or ``name@2``. Raises FleetmarkError where there is none."""
     return SHELF.read(SHELF.find(root, name), _reference)
@@ -82,6 +94,12 @@ def references(root: Path) -> list[Reference]:
 
 def _reference(doc: Mapping[str, Any]) -> Reference:
     rows = pd.DataFrame(doc["benchmarks"]).set_index("title")
+    older = "kind" not in rows  # of a version whose classes held several kinds
+    described = [about(*v) for v in rows[["workload", "case", "metric", "class", "unit", "better"]].to_numpy().tolist()]
+    if older:
+        rows["class"], rows["kind"] = [a.class_ for a in described], [a.kind for a in described]
+    rows["limit"] = np.array([math.nan if a.limit is None else a.limit for a in described], float)
+    rows["quantity"] = [a.quantity for a in described]
     sizes = rows.reindex(columns=_SIZES).astype(float)
     title = f"{doc['name']}@{doc['version']}"
     means = pd.DataFrame([rows["mean"].to_dict()], index=[title])
@@ -91,6 +109,6 @@ def _reference(doc: Mapping[str, Any]) -> Reference:
         doc["created"],
         doc["selector"],
         doc["hosts"],
-        Side(title, means, rows[_ABOUT].join(sizes), traits=doc.get("traits", {})),
+        Side(title, means, rows[[*_ABOUT, *_DECLARED]].join(sizes), traits=doc.get("traits", {}), inferred=older),
         {str(t): float(w) for t, w in rows["weight"].items()},
     )

@@ -21,7 +21,7 @@ from decimal import Decimal
 from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.measurement import Measurement, Standing
+from fleetmark.base.measurement import Kind, Measurement, Standing
 from parsers._text import decode, number
 
 _LARGEST = 1 << 30  # bytes, unpacked
@@ -29,17 +29,19 @@ _LARGEST_FIGURE = 1e290  # any unit's factor leaves it finite
 _DASHES = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013", "-"))
 
 Cells = Mapping[str, Any]
+ZERO = "zero"  # why such a figure is left out
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """One figure of one machine. ``place`` says where in the file it stands, ``version`` which release or round of the
-    benchmark it is of; ``invalid`` why it is not to be compared.
+    benchmark it is of; ``invalid`` why it is not to be compared. ``kind``: None where the file does not declare it.
     """
 
     machine: str
     measurement: Measurement
     class_: str
+    kind: Kind | None
     place: str
     repeat: int = 0
     headline: bool = True
@@ -151,7 +153,7 @@ def figure(value: object) -> tuple[float, str]:
     result = number(value)
     if result is None or result > _LARGEST_FIGURE:
         return 0.0, "not a number"
-    return (result, "") if result > 0 else (0.0, "zero" if result == 0 else "negative")
+    return (result, "") if result > 0 else (0.0, ZERO if result == 0 else "negative")
 
 
 def some(names: Iterable[str], most: int = 8) -> str:

@@ -21,13 +21,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.measurement import Better, Measurement, Standing
+from fleetmark.base.measurement import Better, Kind, Measurement, Standing
 from parsers.published import Cells, Collector, Records, Row, Table, figure, records, some, words
 
 TRAITS: tuple[str, ...] = ("round", "division", "availability", "precision", "accelerators")
 MODEL: tuple[str, ...] = ("platform", "system")
 _SCENARIOS = {name.lower(): name for name in ("Offline", "Server", "Interactive", "SingleStream", "MultiStream")}
-_CLASSES = {"Offline": "gpu-offline", "Server": "gpu-sla", "Interactive": "gpu-sla"}  # the streams are gpu-compute
+_CLASSES = {"Offline": "gpu-offline", "Server": "gpu-server", "Interactive": "gpu-interactive"}
+_STREAMS = "gpu-latency"  # how fast one stream of requests is answered
 _BOTH = ("Offline", "Server", "Interactive")
 # What a benchmark is called at first, its scenarios, and the round from which on they are scored in tokens.
 _TOKENS = (
@@ -233,13 +234,21 @@ def _inference(
         entry = Row(
             name,
             m,
-            _CLASSES.get(scenario, "gpu-compute"),
+            _CLASSES.get(scenario, _STREAMS),
+            _kind(metric, scenario),
             place,
             headline=metric not in _DESCRIBING,
             standing=standing,
             version=version,
         )
         collector.add(name, {}, labels, entry)
+
+
+def _kind(metric: str, scenario: str) -> Kind:
+    """Throughput that the whole machine has is capacity; what one stream waits for is not, nor is power."""
+    if metric in _DESCRIBING:
+        return Kind.GUARDRAIL
+    return Kind.CAPACITY if scenario in _CLASSES else Kind.RESPONSIVENESS
 
 
 def _training(
@@ -267,7 +276,8 @@ def _training(
     seen.add((name, *identity.values(), texts["model"], value))
     labels = _labels(texts, version, division) | {"suite": "training"}
     m = Measurement("mlperf_training", texts["model"], "time_to_train", value * factor, "s", Better.LOWER)
-    collector.add(name, identity, labels, Row(name, m, "gpu-train", place, standing=standing, version=version))
+    entry = Row(name, m, "gpu-train-speed", Kind.RESPONSIVENESS, place, standing=standing, version=version)
+    collector.add(name, identity, labels, entry)
 
 
 def _labels(texts: Mapping[str, str], version: str, division: str) -> dict[str, str | list[str]]:

@@ -18,7 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fleetmark.base.errors import FleetmarkError, ParseError
-from fleetmark.base.measurement import Better, Measurement, Parsed, Standing
+from fleetmark.base.kinds import PEAK, SPEED
+from fleetmark.base.measurement import Better, Kind, Measurement, Parsed, Standing
 from parsers import spec_cpu2017, spec_cpu2026
 from parsers._text import decode
 from parsers.published import Cells, Collector, Records, Row, Table, figure, records, some, unpacked, words
@@ -36,13 +37,14 @@ _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _DATE = re.compile(r"([A-Z][a-z]{2})-(?:20)?([0-9]{2})")
 _REPORT = re.compile(r"SPEC\W{0,4}(?:\(R\))?\W{0,4}CPU|SPEC(?:rate|speed)|[5-8][0-9]{2}\.[a-z][a-z0-9]{1,20}_[rs]\b")
 _PARSERS = {"spec_cpu2017": spec_cpu2017, "spec_cpu2026": spec_cpu2026}
-_HEADLINES = ("base_score", "base_ratio")
+_HEADLINES = ("base_score", "base_ratio", "peak_score", "peak_ratio")  # peak has headlines of its own
 # Of the benchmarks of CPU 2017 and 2026, those in floating point.
 _FLOATING = re.compile(
     r"[0-9]{3}\.(?:bwaves|cactuBSSN|namd|parest|povray|lbm|wrf|blender|cam4|pop2|imagick|nab|fotonik3d|roms|cactus|palm"
     r"|astcenc|ocio|gmsh|flightdm|femflow|nest|marian|pot3d|sph_exa|tealeaf|cloverleaf|neutron)_[rs]"
     r"|SPEC(?:rate|speed)20[0-9]{2}_fp\w{0,20}"
 )
+_SPEED = re.compile(r"^SPECspeed|_s$| 1-copy\b")  # cases that run one job at a time
 _FACTS = {  # facts about the machine in a report, in CSV or text
     "vendor": re.compile(r'^"?Hardware Vendor:?"?,"?([^"\n]+)', re.MULTILINE),
     "system": re.compile(r'^"?Hardware Model:?"?,"?([^"\n]+)', re.MULTILINE),
@@ -145,9 +147,15 @@ def _suite(name: str) -> str:
     return f"SPEC{(match[3] or 'speed').lower()}{match[2]}_{match[1].lower()}"
 
 
-def _class(case: str) -> str:
-    """The class of a suite's score, or of one benchmark."""
-    return "cpu-fp" if _FLOATING.fullmatch(case) else "cpu-int"
+def _about(case: str, metric: str) -> tuple[str, Kind]:
+    """Class and kind of a suite's score, or of one benchmark: rate is the throughput of a machine; speed, a time, and a
+    rate of one copy say how fast one job goes. Peak has classes of its own, beside those of base.
+    """
+    name = "cpu-fp" if _FLOATING.fullmatch(case.partition(" ")[0]) else "cpu-int"
+    tune = PEAK if metric.startswith("peak_") else ""
+    if _SPEED.search(case) or metric.endswith("_time"):
+        return f"{name}{SPEED}{tune}", Kind.RESPONSIVENESS
+    return f"{name}{tune}", Kind.CAPACITY
 
 
 def _list(collector: Collector, source: Records, columns: Mapping[str, str]) -> None:
@@ -225,7 +233,7 @@ def _add(collector: Collector, labels: Mapping[str, str], scores: list[_Score]) 
         row = Row(
             "",
             Measurement(workload, score.suite, metric, value, "1", Better.HIGHER),
-            _class(score.suite),
+            *_about(score.suite, metric),
             score.place,
             headline=metric in _HEADLINES,
         )
@@ -255,7 +263,7 @@ def _rate1(collector: Collector, source: Records, columns: Mapping[str, str]) ->
         name = texts["cpu"].replace("_", " ")
         labels = {"processor": name, "suite": suite, "copies": "1"}
         m = Measurement(f"spec_cpu{match[2]}", case, "base_score", value, "1", Better.HIGHER)
-        row = Row(name, m, _class(suite), place, standing=Standing.ESTIMATE)
+        row = Row(name, m, *_about(case, "base_score"), place, standing=Standing.ESTIMATE)
         collector.add(name, {}, labels, row)
 
 
@@ -283,7 +291,7 @@ def _report(raw: bytes, name: str) -> Table:
         row = Row(
             machine,
             m,
-            _class(m.case),
+            *_about(m.case, m.metric),
             name,
             headline=m.metric in _HEADLINES,
             standing=parsed.standing,

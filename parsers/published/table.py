@@ -1,8 +1,8 @@
 """Tidy tables of the user's own figures: one figure per row, in CSV, JSON, JSON lines or Parquet.
 
 Columns that must be there: ``machine``, ``benchmark``, ``value``, ``unit``. Columns that may be: ``metric``, ``better``
-(higher or lower), ``class``, ``repeat``, ``workload``, ``standing`` (estimate or unverified). Every further column is a
-label of the machine.
+(higher or lower), ``class``, ``kind`` (capacity, responsiveness or guardrail), ``repeat``, ``workload``, ``standing``
+(estimate or unverified). Every further column is a label of the machine.
 
 Units become base units. What a rate counts stays with the benchmark (``rate of=samples``), so that samples per second
 are never compared with tokens per second.
@@ -15,13 +15,14 @@ import re
 from collections.abc import Mapping
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.measurement import Better, Measurement, Standing
-from parsers.published import Collector, Records, Row, Table, figure, records, some, words
+from fleetmark.base.kinds import kind_of_class
+from fleetmark.base.measurement import Better, Kind, Measurement, Standing
+from parsers.published import ZERO, Collector, Records, Row, Table, figure, records, some, words
 
 TRAITS: tuple[str, ...] = ()  # its labels mean what those of the other kinds mean, and those of inventories
 MODEL: tuple[str, ...] = ()
 REQUIRED = ("machine", "benchmark", "value", "unit")
-OPTIONAL = ("metric", "better", "class", "repeat", "workload", "standing")
+OPTIONAL = ("metric", "better", "class", "kind", "repeat", "workload", "standing")
 _MEANT = {"host": "machine", "campaign": "import"}  # words of a selector that are not labels
 _LARGE = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {f"{p}i": 1024.0**n for n, p in enumerate("KMGTPE", 1)}
@@ -97,6 +98,7 @@ def read(raw: bytes, name: str = "") -> Table:
             f"the column {column} is left out: in a selector, {column} stands for the {_MEANT[column]}"
         )
     labels: dict[str, dict[str, tuple[str, str]]] = {}
+    open_kinds = 0
     seen: dict[tuple[object, ...], tuple[str, float]] = {}
     betters: dict[tuple[object, ...], tuple[str, Better]] = {}
     for place, cells in source.rows:
@@ -108,8 +110,13 @@ def read(raw: bytes, name: str = "") -> Table:
         unit, factor, of = _unit(where, texts["unit"])
         metric, better = _metric(where, texts, unit)
         standing = _standing(where, texts.get("standing", ""))
+        class_ = texts.get("class") or "other"
+        kind = _kind(where, texts.get("kind", ""), class_)
+        open_kinds += kind is None
         _label(where, labels.setdefault(texts["machine"], {}), {k: words(cells.get(c)) for k, c in further.items()})
         value, why = figure(cells.get(columns["value"]))
+        if why == ZERO and kind is Kind.GUARDRAIL:  # a loss of nothing is a figure
+            value, why = 0.0, ""
         if why:
             collector.leave(why)
             continue
@@ -142,7 +149,12 @@ def read(raw: bytes, name: str = "") -> Table:
             texts["machine"],
             {},
             {k: value for k, (value, _) in labels[texts["machine"]].items()},
-            Row(texts["machine"], m, texts.get("class") or "other", place, standing=standing),
+            Row(texts["machine"], m, class_, kind, place, standing=standing),
+        )
+    if open_kinds:
+        collector.notes.append(
+            f"{open_kinds:,} rows declare no kind: it follows from class, unit and direction; a column kind "
+            f"({', '.join(Kind)}) says it"
         )
     return collector.table(len(source.rows))
 
@@ -207,6 +219,18 @@ def _standing(where: str, text: str) -> Standing | None:
         return Standing(text.lower()) if text else None
     except ValueError:
         raise FleetmarkError(f"{where}: standing is {text!r}; write {' or '.join(Standing)}, or nothing") from None
+
+
+def _kind(where: str, text: str, class_: str) -> Kind | None:
+    """The kind that a row declares. Raises FleetmarkError for one there is not, or that its class does not hold."""
+    try:
+        kind = Kind(text.lower()) if text else None
+    except ValueError:
+        raise FleetmarkError(f"{where}: kind is {text!r}; write {', '.join(Kind)}, or nothing") from None
+    held = kind_of_class(class_)
+    if kind and held and kind not in (held, Kind.GUARDRAIL):
+        raise FleetmarkError(f"{where}: kind is {kind}, and the class {class_} holds {held}: write another class")
+    return kind
 
 
 def _label(where: str, labels: dict[str, tuple[str, str]], texts: Mapping[str, str]) -> None:

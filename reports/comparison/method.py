@@ -26,8 +26,9 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
             "Student's t at 95% over the candidate's hosts; the pinned reference is taken as it is."
         ),
         Pairing.APART: message(
-            "Welch's t at 95% over hosts, of each host's weighted sum over the class. Repeats on one host do not make "
-            "a fleet: with one host on a side there is a ratio, and no interval."
+            "Welch's t at 95% over hosts, of each host's weighted sum over the class. Repeats on one host do not "
+            "make a fleet: with one host on a side they give an interval of these machines, and no verdict on "
+            "their kinds."
         ),
     }
     return (
@@ -46,11 +47,21 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
             ),
         ),
         (
+            message("Kind"),
+            message(
+                "Capacity is work that a whole machine gets done in a time: two do twice as much, so one is worth so "
+                "many of another. Responsiveness is how fast one job, request or flow goes: so many times as fast. It "
+                "is never shared out, and in no headline of capacity. A guardrail is a condition: kept or broken, "
+                "against its limit, or else against the baseline. Settings are labels."
+            ),
+        ),
+        (
             message("Class"),
             message(
                 "The weighted geometric mean of its benchmarks' ratios. Benchmarks that rank machines alike share one "
                 "weight (correlation of 0.98 and above over at least 8 generations on record; below that only "
-                "identical figures do). Classes are mixed only by weights that are given."
+                "identical figures do), and so do those that measure the same, such as memory bandwidth over all "
+                "cores by several tools. Classes are mixed only by weights that are given."
             ),
         ),
         (
@@ -68,6 +79,13 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
             ),
         ),
         (
+            message("Your workload"),
+            message(
+                "Where a workload of the class lies that is none of its benchmarks, at 95%: Student's t on the spread "
+                "of their ratios, redundant ones taken together, with the fleet's variance on top."
+            ),
+        ),
+        (
             message("Verdict"),
             message(
                 "better, worse: the interval lies on that side of 1. same: all of it lies within 1% of 1. cannot tell: "
@@ -77,24 +95,17 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
         (
             message("Many benchmarks"),
             message(
-                "Each ratio is judged by itself: of 100 benchmarks without a difference, about 5 will look better or "
-                "worse."
+                "p and verdict of a benchmark count all benchmarks of the candidate (Benjamini-Hochberg): of what is "
+                "called better or worse, at most about 5% is not."
             ),
         ),
         (
             message("Coverage"),
-            joined(
-                [
-                    message(
-                        "A benchmark that one side lacks costs its weight. Below 80% there is no headline; below 100% "
-                        "the interval is wider, by how far the known benchmarks lie apart. Nothing is imputed."
-                    ),
-                    message(
-                        "A host that lacks one of a class's benchmarks is not in the class's headline, nor in the "
-                        "range beside it, but in the ratios of the others."
-                    ),
-                ],
-                " ",
+            message(
+                "A headline is over what both sides measured, or a panel that is named; what one side lacks is listed"
+                " and takes nothing from it. Hosts that lack some of it stay: a mixed model (an intercept per host, "
+                "REML) gives each side, the larger of its own and the cluster-robust variance (CR2) the interval, "
+                "Satterthwaite the degrees of freedom. Nothing is imputed."
             ),
         ),
         (
@@ -112,6 +123,7 @@ def _per(per: str) -> Sequence[tuple[Message, str]]:
     if per == "server":
         return ()
     text = message(
-        "Each figure is divided by what its host had of it. What cannot be shared out, a latency say, is left out."
+        "Each figure of capacity is divided by what its host had of it. Responsiveness and guardrails stay as they "
+        "are: half the cores do not halve a latency."
     )
     return ((message("Per {per}", per=word(per)), text),)

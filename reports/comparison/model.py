@@ -9,17 +9,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from fleetmark.base.measurement import Standing
+from fleetmark.base.measurement import Kind, Standing
 from fleetmark.base.text import changed, joined, message
 from fleetmark.base.units import human, significant
 from fleetmark.base.words import word
-from planner.comparison import CLASH, Candidate, Comparison
+from planner.comparison import CLASH, WORK_MIX, Candidate, Comparison
 from planner.equivalence import Equivalence, Pairing
 from planner.estimate import CONFIDENCE, Estimate
 from planner.ratio import Ratio
+from reports.comparison import headline
 
 MOST_NAMED = 4  # hosts in a note, of those that a class does without for one reason
 MOST_REASONS = 4
+_KINDS = [Kind.CAPACITY.value, Kind.RESPONSIVENESS.value, Kind.GUARDRAIL.value]  # in the order they are read in
 WIDE = 0.5  # of the ratio: an interval that reaches further is no longer about even, and no ± would tell its ends
 
 
@@ -29,12 +31,21 @@ class RatioRow:
 
     ``baseline_value`` and ``candidate_value`` are geometric means in ``unit`` (a base unit); ``ratio`` is oriented
     (above 1: the candidate is better) and normalised; None where it is not known, and ``note`` says why. ``lowest``
-    and ``highest``: the ends of the benchmarks' ratios behind a headline; ``work``: that for equal work, of a mix.
-    ``resampled_lo`` and ``resampled_hi``: a headline's interval by the bootstrap over hosts, of fleets large enough.
+    and ``highest``: the ends of the benchmarks' ratios behind a headline, with their titles; ``disagree``: they are so
+    far apart that the mean alone misleads. Of a mix ``ratio`` and ``work`` are that for equal work, ``geometric`` the
+    mean beside it. ``resampled_lo`` and ``resampled_hi``: a headline's interval by the bootstrap over hosts, of fleets
+    large enough. ``p_adjusted``: a benchmark's p among all of the candidate's (Benjamini-Hochberg), which the verdict
+    goes by; ``verdict_raw``: by its own p. ``interval_of``: ``fleet``, or ``repeats`` where a side is a single host:
+    then ``lo`` and ``hi`` are of these machines, not of their kinds. ``your_workload_lo`` and ``your_workload_hi``:
+    where a workload of the class lies that is none of its benchmarks. ``benchmarks``: how many are in a headline;
+    ``one_sided``: how many more only one side ran; ``headline``: all of it as a sentence; ``ends``: its range with the
+    names of its ends, for short. ``kind`` is a Kind. A guardrail has no ratio: its ``verdict`` is a Held, ``limit``
+    what it keeps to, in ``unit``.
     """
 
     candidate: str
     class_: str
+    kind: str = ""
     benchmark: str = ""
     unit: str = ""
     better: str = ""
@@ -55,6 +66,37 @@ class RatioRow:
     note: str = ""
     resampled_lo: float | None = None
     resampled_hi: float | None = None
+    p_adjusted: float | None = None
+    verdict_raw: str = ""
+    your_workload_lo: float | None = None
+    your_workload_hi: float | None = None
+    geometric: float | None = None
+    lowest_title: str = ""
+    highest_title: str = ""
+    disagree: bool = False
+    interval_of: str = ""
+    benchmarks: int = 0
+    one_sided: int = 0
+    headline: str = ""
+    ends: str = ""
+    limit: float | None = None
+
+    @property
+    def guardrail(self) -> bool:
+        """Whether it is kept or broken, and has no ratio."""
+        return self.kind == Kind.GUARDRAIL and bool(self.verdict)
+
+    @property
+    def left_out(self) -> bool:
+        """Whether it is a benchmark that was not compared."""
+        return bool(self.benchmark) and self.ratio is None and not self.guardrail
+
+    @property
+    def intervals(self) -> str:
+        """Both intervals of a headline, under their names."""
+        workload = (self.your_workload_lo, self.your_workload_hi)
+        of_class = self.work is None
+        return "" if self.benchmark else headline.intervals(self.lo, self.hi, workload, self.interval_of, of_class)
 
     @property
     def estimate(self) -> Estimate | None:
@@ -65,14 +107,16 @@ class RatioRow:
 
 
 def rows(comparison: Comparison) -> list[RatioRow]:
-    """Every class with its benchmarks, candidate by candidate; then what was not compared, with its reason."""
+    """Candidate by candidate, every class with its benchmarks, those of capacity first, a mix of work before all; then
+    what was not compared, with its reason, and guardrails.
+    """
     return [row for candidate in comparison.candidates for row in _of(comparison, candidate)]
 
 
 def _of(comparison: Comparison, candidate: Candidate) -> Iterator[RatioRow]:
     class_of = comparison.benchmarks["class"].to_dict()
-    for name, e in candidate.classes.items():
-        yield _headline(candidate, name, e)
+    for name, e in sorted(candidate.classes.items(), key=lambda c: _place(comparison, c[0])):
+        yield replace(_headline(comparison, candidate, name, e), kind=comparison.kind(name))
         for title, ratio in e.each.items():
             if name != class_of[title]:
                 continue  # a work mix: its benchmarks stand with their classes
@@ -86,34 +130,43 @@ def _of(comparison: Comparison, candidate: Candidate) -> Iterator[RatioRow]:
         if why.startswith(CLASH):  # its values cannot be shown side by side
             row = replace(row, unit="", baseline_value=None, candidate_value=None)
         yield row
+    for title, guard in candidate.guardrails.items():
+        row = _benchmark(comparison, candidate, title, None, None, guard.why)
+        row = replace(row, baseline_value=guard.a, candidate_value=guard.b, limit=guard.limit)
+        yield replace(row, verdict=str(guard.held or ""), hosts_baseline=guard.n[0], hosts_candidate=guard.n[1])
 
 
-def _headline(candidate: Candidate, name: str, e: Equivalence) -> RatioRow:
+def _place(comparison: Comparison, class_: str) -> tuple[bool, int]:
+    return class_ != WORK_MIX, _KINDS.index(comparison.kind(class_))
+
+
+def _headline(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> RatioRow:
     remarks = [e.why]
-    if e.ratio:
-        if e.covered < 1 - 1e-9:
-            remarks.append(message("{covered:.0%} of the weight covered", covered=e.covered))
-        if e.ratio.interval is None:
-            remarks.append(message("within-host only: one host says nothing of its fleet"))
+    if e.ratio and e.gaps:
+        remarks.append(message("hosts lack figures: by a mixed model"))
     lo, hi = (e.resampled.lo, e.resampled.hi) if e.resampled else (None, None)
     if e.resampled:
         remarks.append(message("{lo} to {hi} by the bootstrap over hosts", lo=figure(lo), hi=figure(hi)))
-    if e.work and e.mix_sensitive:
-        remarks.append(message("equal work {ratio}, MIX-SENSITIVE", ratio=with_interval(e.work)))
-    elif e.work:
-        remarks.append(message("equal work {ratio}", ratio=with_interval(e.work)))
     if e.hosts_out:
         reasons: dict[str, list[str]] = {}
         for host, why in e.hosts_out.items():
             reasons.setdefault(why, []).append(host)
         names = [_out(joined(_some(hosts, MOST_NAMED)), why) for why, hosts in reasons.items()]
         remarks.append(message("without {hosts}", hosts=joined(_some(names, MOST_REASONS))))
-    note = joined(remarks, "; ")
     standings = {s for t in e.weights for s in candidate.standing.get(t, "").split(", ") if s}
-    standing = ", ".join(sorted(standings))
     row = RatioRow(candidate.title, name, weight=1.0 if e.ratio else None, lowest=e.lowest, highest=e.highest)
-    row = replace(row, resampled_lo=lo, resampled_hi=hi)
-    return _with(replace(row, standing=standing, note=note, work=e.work.value if e.work else None), e.ratio)
+    row = replace(row, resampled_lo=lo, resampled_hi=hi, disagree=e.disagree)
+    row = replace(row, standing=", ".join(sorted(standings)), note=joined(remarks, "; "))
+    row = replace(row, lowest_title=e.lowest_title, highest_title=e.highest_title)
+    row = replace(row, headline=headline.sentence(comparison, candidate, name, e))
+    row = replace(row, ends=headline.ends(comparison, e) if len(e.weights) > 1 and e.ratio else "")
+    row = replace(row, benchmarks=headline.counted(comparison, e.weights) if e.ratio else 0)
+    row = replace(row, one_sided=headline.one_sided(comparison, candidate, name, e))
+    if e.workload:
+        row = replace(row, your_workload_lo=e.workload.lo, your_workload_hi=e.workload.hi)
+    if e.work and e.ratio:
+        row = replace(row, work=e.work.value, geometric=e.ratio.value)
+    return _with(row, e.headline)
 
 
 def _out(host: str, why: str) -> str:
@@ -133,6 +186,7 @@ def _benchmark(
     row = RatioRow(
         candidate.title,
         str(about["class"]),
+        str(about["kind"]),
         title,
         str(about["unit"]),
         str(about["better"]),
@@ -154,7 +208,10 @@ def _with(row: RatioRow, ratio: Ratio | None) -> RatioRow:
         lo=ratio.lo,
         hi=ratio.hi,
         p=ratio.p,
+        p_adjusted=ratio.p_adjusted,
+        interval_of="" if ratio.interval is None else "repeats" if ratio.of_repeats else "fleet",
         verdict=str(ratio.verdict),
+        verdict_raw=str(replace(ratio, p_adjusted=None).verdict),
         hosts_baseline=ratio.n[0],
         hosts_candidate=ratio.n[1],
     )
@@ -163,16 +220,6 @@ def _with(row: RatioRow, ratio: Ratio | None) -> RatioRow:
 def figure(value: float | None) -> str:
     """A ratio to three digits, empty for none."""
     return "" if value is None else significant(value, 3)
-
-
-def with_interval(ratio: Estimate) -> str:
-    """``1.83 (95% CI 1.79 to 1.87)``, or the bare figure where one host a side gives no interval."""
-    if ratio.interval is None:
-        return figure(ratio.value)
-    lo, hi = map(figure, ratio.interval)
-    return message(
-        "{value} ({confidence:.0%} CI {lo} to {hi})", value=figure(ratio.value), confidence=ratio.level, lo=lo, hi=hi
-    )
 
 
 def extent(row: RatioRow) -> str:
@@ -200,13 +247,14 @@ def half_width(row: RatioRow) -> float | None:
 
 
 def p_value(row: RatioRow) -> str:
-    """How likely a ratio so far from 1 is where there is no difference."""
-    return "" if row.p is None else "<0.001" if row.p < 0.001 else f"{row.p:.3f}"
+    """How likely a ratio so far from 1 is where there is no difference, of a benchmark among all of its candidate."""
+    p = row.p if row.p_adjusted is None else row.p_adjusted
+    return "" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def hosts(comparison: Comparison, row: RatioRow) -> str:
     """``6+6``: how many stand behind each side; a pinned reference counts for none."""
-    if row.ratio is None:
+    if row.ratio is None and not row.guardrail:
         return ""
     pinned = comparison.pairing is Pairing.PINNED
     return str(row.hosts_candidate) if pinned else f"{row.hosts_baseline}+{row.hosts_candidate}"
@@ -259,16 +307,21 @@ def how_to_read(comparison: Comparison) -> list[str]:
     """What the columns of the tables say, for forms without a page on the method."""
     sentences: list[str] = [
         message(
-            "ratio: how many of {baseline} one is worth, of a class with the range of its benchmarks; ±: half the "
-            "{confidence:.0%} interval over hosts (×÷: the factor that a wide one reaches either way); n: hosts",
+            "ratio: of capacity how many of {baseline} one is worth, of responsiveness how many times as fast it is, "
+            "of a class with the range of its benchmarks; ±: half the {confidence:.0%} interval over hosts (×÷: the "
+            "factor that a wide one reaches either way); p: of a benchmark among all of them; n: hosts",
             baseline=comparison.baseline,
             confidence=CONFIDENCE,
         )
     ]
+    if any(row.intervals for row in rows(comparison)):
+        sentences += [headline.FLEET, headline.WORKLOAD]
     if comparison.per != "server":
         sentences.append(
             message(
-                "Ratios are per {per}; the figures beside them are those of whole servers.", per=word(comparison.per)
+                "Ratios of capacity are per {per}, those of responsiveness are not; the figures beside them are those "
+                "of whole servers.",
+                per=word(comparison.per),
             )
         )
     if comparison.pairing is Pairing.SAME_HOSTS:
@@ -283,11 +336,32 @@ def question(comparison: Comparison) -> str:
         "candidates": " / ".join(c.title for c in comparison.candidates),
         "per": word(comparison.per),
     }
+    if not any(comparison.kind(name) == Kind.CAPACITY for c in comparison.candidates for name in c.classes):
+        return message("How fast is {candidates} beside {baseline}?", **values)
     if comparison.pairing is Pairing.SAME_HOSTS:
         return message(
             "How many of {baseline} is one of {candidates} worth, per {per}, the same hosts before and after?", **values
         )
     return message("How many of {baseline} is one of {candidates} worth, per {per}?", **values)
+
+
+def heading(comparison: Comparison, kind: str, candidate: str) -> str:
+    """What the figures of a kind say of ``candidate``, as a heading."""
+    sides = {"candidate": candidate, "baseline": comparison.baseline}
+    if kind == Kind.RESPONSIVENESS:
+        return message("Responsiveness: how many times as fast as {baseline} {candidate} is", **sides)
+    if kind == Kind.GUARDRAIL:
+        return message("Guardrails: what must hold on {candidate}", candidate=candidate)
+    if comparison.per != "server":
+        per = word(comparison.per)
+        return message("Capacity per {per}: how many {baseline} one {candidate} is worth", per=per, **sides)
+    return message("Capacity: how many {baseline} one {candidate} is worth", **sides)
+
+
+def by_kind(all_rows: Sequence[RatioRow]) -> list[tuple[str, list[RatioRow]]]:
+    """The kinds that there are, each with its rows; without what was not compared where nothing else is of its kind."""
+    groups = [(kind, [r for r in all_rows if r.kind == kind]) for kind in _KINDS]
+    return [(kind, of) for kind, of in groups if any(not r.left_out for r in of)]
 
 
 def to_csv(comparison: Comparison) -> str:
@@ -308,6 +382,8 @@ def to_json(comparison: Comparison) -> str:
         "per": comparison.per,
         "pairing": comparison.pairing.value,
         "confidence": CONFIDENCE,
+        "panel": None if comparison.panel is None else list(comparison.panel),
+        "intervals": {"lo, hi": headline.FLEET, "your_workload_lo, your_workload_hi": headline.WORKLOAD},
         "rows": [{k.rstrip("_"): v for k, v in asdict(row).items()} for row in rows(comparison)],
         "warnings": list(comparison.warnings),
         "notes": list(comparison.notes),

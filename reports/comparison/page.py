@@ -10,13 +10,15 @@ from dataclasses import dataclass, replace
 
 import pandas as pd
 
-from fleetmark.base.units import significant
+from fleetmark.base.measurement import Kind
+from fleetmark.base.units import human, significant
 from planner.comparison import WORK_MIX, Comparison
-from planner.equivalence import FULLY_COVERED
 from planner.estimate import Estimate
+from planner.guardrail import Held
 from planner.ratio import Verdict
 from reports.campaign.view import View
 from reports.comparison import forest
+from reports.comparison.headline import bounded
 from reports.comparison.model import (
     RatioRow,
     extent,
@@ -32,6 +34,7 @@ from reports.kit import charts
 from reports.kit import format as fmt
 from reports.report import Report
 
+HELD = {Held.KEPT: "▲", Held.BROKEN: "▼", Held.CANNOT_TELL: "?"}
 SIGNS = {Verdict.BETTER: "▲", Verdict.WORSE: "▼", Verdict.SAME: "=", Verdict.CANNOT_TELL: "?"}
 _GREY = "#8C8C8C"
 Marks = Mapping[str, tuple[str, int]]  # side's title to its colour, as in the charts, and the shape of its mark
@@ -42,6 +45,7 @@ _HUGE = 1e6  # a ratio from which on its digits say nothing
 class RatioLine:
     """A row of a class's table, its figures as they are printed; a class's headline has no ``baseline``.
 
+    ``workload``: a headline's interval of your workload; ``ends``: where its benchmarks disagree, between which.
     ``half``: what a column of ± sorts by. ``factor``: what one of ``unit`` is in the base unit ``row.unit``. ``again``:
     the line above has the same benchmark. ``plot`` is the ratio on its table's axis, ``key`` the candidate's mark; both
     are SVG.
@@ -56,6 +60,8 @@ class RatioLine:
     sign: str
     half: float | None = None
     extent: str = ""
+    workload: str = ""
+    ends: str = ""
     baseline: str = ""
     candidate: str = ""
     unit: str = ""
@@ -70,6 +76,7 @@ class ClassTable:
     """A class of work: its headlines, a line per candidate, and its benchmarks, those not compared at the end."""
 
     name: str
+    kind: str
     anchor: str
     heads: Sequence[RatioLine]
     lines: Sequence[RatioLine]
@@ -78,17 +85,53 @@ class ClassTable:
 
 
 @dataclass(frozen=True, slots=True)
+class GuardLine:
+    """A guardrail of one candidate, its figures as they are printed. ``again``: the line above has the same one."""
+
+    row: RatioRow
+    baseline: str
+    candidate: str
+    limit: str
+    n: str
+    sign: str
+    key: str = ""
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """The summary of one candidate. ``of_mix``: the headline for the user's mix; ``least`` and ``most``: the
-    lowest and the highest of the other headlines, None where there is none.
+    lowest and the highest of the other headlines of capacity, ``slowest`` and ``fastest`` those of responsiveness, None
+    where there is none. ``heads``: the headlines of capacity, and ``speeds`` those of responsiveness; where there is no
+    capacity, they are the heads. ``guards``: the guardrails; ``broken``: those that are.
     """
 
     candidate: str
     key: str
     of_mix: RatioLine | None
     heads: Sequence[RatioLine]
+    speeds: Sequence[RatioLine]
     least: RatioLine | None
     most: RatioLine | None
+    slowest: RatioLine | None
+    fastest: RatioLine | None
+    guards: Sequence[GuardLine]
+
+    @property
+    def broken(self) -> Sequence[GuardLine]:
+        """The guardrails that do not hold."""
+        return [line for line in self.guards if line.row.verdict == Held.BROKEN]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversion:
+    """What each candidate is worth, or how fast it is: a column for each class of one ``kind``. ``rows``: a candidate,
+    its mark, and its cells.
+    """
+
+    kind: str
+    classes: Sequence[str]
+    rows: Sequence[tuple[str, str, Sequence[RatioLine | None]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +163,9 @@ class Face:
     question: str
     comparison: Comparison
     answers: Sequence[Answer]
-    conversions: Sequence[tuple[str, str, Sequence[RatioLine | None]]]  # candidate, its mark, a cell for each class
-    classes: Sequence[str]
+    conversions: Sequence[Conversion]
     tables: Sequence[ClassTable]
+    guards: Sequence[GuardLine]
     notes: Sequence[tuple[str, Sequence[str], str]]  # class, candidates, note on its headline
     footnotes: Sequence[str]
     gaps: Sequence[Gap]
@@ -163,22 +206,26 @@ def _face(
     bits: frozenset[tuple[str, str, str]],
 ) -> Face:
     prefix = f"b{number}-" if number else ""
-    lines = _lines(comparison, rows, marks, bits)
+    sides = comparison.candidates
+    guards = _guards(comparison, rows, marks)
+    lines = _lines(comparison, [row for row in rows if row.kind != Kind.GUARDRAIL], marks, bits)
     heads = {(line.row.candidate, line.row.class_): line for line in lines if not line.row.benchmark}
-    classes = list(dict.fromkeys(row.class_ for row in rows if not row.benchmark))
+    classes = list(dict.fromkeys(line.row.class_ for line in lines if not line.row.benchmark))
     return Face(
         number,
         prefix,
         comparison.baseline,
         question(comparison),
         comparison,
-        [_answer(c.title, heads, classes, marks) for c in comparison.candidates],
+        [_answer(comparison, c.title, heads, classes, guards, marks) for c in comparison.candidates],
         [
-            (c.title, _key(c.title, marks), [heads.get((c.title, name)) for name in classes])
-            for c in comparison.candidates
+            Conversion(
+                kind, names, [(c.title, _key(c.title, marks), [heads.get((c.title, n)) for n in names]) for c in sides]
+            )
+            for kind, names in _by_kind(comparison, classes)
         ],
-        classes,
-        _tables(lines, marks, prefix),
+        _tables(comparison, lines, marks, prefix),
+        guards,
         _notes(line for line in heads.values() if _must_know(comparison, line.row)),
         footnotes(comparison),
         _gaps(rows),
@@ -192,24 +239,66 @@ def _face(
     )
 
 
+def _by_kind(comparison: Comparison, classes: Sequence[str]) -> list[tuple[str, list[str]]]:
+    """The kinds that have classes, each with these."""
+    groups = [(kind, [n for n in classes if comparison.kind(n) == kind]) for kind in Kind]
+    return [(kind.value, names) for kind, names in groups if names]
+
+
 def _answer(
+    comparison: Comparison,
     candidate: str,
     heads: Mapping[tuple[str, str], RatioLine],
     classes: Sequence[str],
+    guards: Sequence[GuardLine],
     marks: Marks,
 ) -> Answer:
-    lines = [heads[candidate, name] for name in classes if (candidate, name) in heads]
-    of_mix = next((line for line in lines if line.row.class_ == WORK_MIX), None)
-    ranked = sorted(
-        (line for line in lines if line.ratio and line is not of_mix), key=lambda line: line.row.ratio or 0.0
+    groups = [
+        (kind, [heads[candidate, name] for name in names if (candidate, name) in heads])
+        for kind, names in _by_kind(comparison, classes)
+    ]
+    of = dict(groups)
+    of_mix = next((line for line in of.get(Kind.CAPACITY, ()) if line.row.class_ == WORK_MIX), None)
+    least, most = _ends(line for line in of.get(Kind.CAPACITY, ()) if line is not of_mix)
+    slowest, fastest = _ends(of.get(Kind.RESPONSIVENESS, ()))
+    mine = [replace(g, again=False) for g in guards if g.row.candidate == candidate]
+    return Answer(
+        candidate,
+        _key(candidate, marks),
+        of_mix,
+        of.get(Kind.CAPACITY) or of.get(Kind.RESPONSIVENESS, []),
+        of.get(Kind.RESPONSIVENESS, []) if of.get(Kind.CAPACITY) else [],
+        least,
+        most,
+        slowest,
+        fastest,
+        mine,
     )
-    least, most = (ranked[0], ranked[-1]) if ranked else (None, None)
-    return Answer(candidate, _key(candidate, marks), of_mix, lines, least, most)
+
+
+def _ends(lines: Iterable[RatioLine]) -> tuple[RatioLine | None, RatioLine | None]:
+    """Those with the lowest and the highest ratio; None where none has one."""
+    ranked = sorted((line for line in lines if line.ratio), key=lambda line: line.row.ratio or 0.0)
+    return (ranked[0], ranked[-1]) if ranked else (None, None)
+
+
+def _guards(comparison: Comparison, rows: Sequence[RatioRow], marks: Marks) -> list[GuardLine]:
+    """The guardrails that both sides have, those of one benchmark below each other."""
+    guards = sorted((row for row in rows if row.guardrail), key=lambda row: fmt.natural(row.benchmark))
+    lines: list[GuardLine] = []
+    for row in guards:
+        a, b, limit = (
+            "" if v is None else human(v, row.unit) for v in (row.baseline_value, row.candidate_value, row.limit)
+        )
+        again = bool(lines) and lines[-1].row.benchmark == row.benchmark
+        sign = HELD[Held(row.verdict)]
+        lines.append(GuardLine(row, a, b, limit, hosts(comparison, row), sign, _key(row.candidate, marks), again))
+    return lines
 
 
 def _mix(comparison: Comparison) -> list[tuple[str, str]]:
     """The user's work mix: each class with its share of the server-hours."""
-    weights = next((c.classes[WORK_MIX].all_weights for c in comparison.candidates if WORK_MIX in c.classes), {})
+    weights = next((c.classes[WORK_MIX].weights for c in comparison.candidates if WORK_MIX in c.classes), {})
     shares: dict[str, float] = defaultdict(float)
     for title, share in weights.items():
         shares[str(comparison.benchmarks.loc[title, "class"])] += share
@@ -217,9 +306,9 @@ def _mix(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def _must_know(comparison: Comparison, row: RatioRow) -> bool:
-    """Whether a headline's note has more than the bootstrap's interval: gaps, one host, a mix, hosts left out."""
+    """Whether a headline's note has more than the bootstrap's interval: gaps, hosts left out, or why there is none."""
     e = next(c for c in comparison.candidates if c.title == row.candidate).classes[row.class_]
-    return bool(e.ratio is None or e.ratio.interval is None or e.covered < FULLY_COVERED or e.work or e.hosts_out)
+    return bool(e.ratio is None or e.gaps or e.hosts_out)
 
 
 def _notes(heads: Iterable[RatioLine]) -> list[tuple[str, Sequence[str], str]]:
@@ -235,7 +324,7 @@ def _gaps(rows: Sequence[RatioRow]) -> list[Gap]:
     """Benchmarks without a ratio by reason, the most frequent first."""
     by_reason: dict[str, list[RatioRow]] = defaultdict(list)
     for row in rows:
-        if row.benchmark and row.ratio is None:
+        if row.left_out:
             by_reason[row.note].append(row)
     gaps = [
         Gap(why, list(dict.fromkeys(r.candidate for r in group)), list(dict.fromkeys(r.benchmark for r in group)))
@@ -247,15 +336,16 @@ def _gaps(rows: Sequence[RatioRow]) -> list[Gap]:
 # --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def _tables(lines: Sequence[RatioLine], marks: Marks, prefix: str) -> list[ClassTable]:
+def _tables(comparison: Comparison, lines: Sequence[RatioLine], marks: Marks, prefix: str) -> list[ClassTable]:
     by_class: dict[str, list[RatioLine]] = defaultdict(list)
     for line in lines:
         by_class[line.row.class_].append(line)
     anchors = _anchors(list(by_class), prefix)
-    return [_table(name, anchors[name], group, marks) for name, group in by_class.items()]
+    tables = [_table(name, comparison.kind(name), anchors[name], group, marks) for name, group in by_class.items()]
+    return sorted(tables, key=lambda table: list(Kind).index(Kind(table.kind)))
 
 
-def _table(name: str, anchor: str, lines: Sequence[RatioLine], marks: Marks) -> ClassTable:
+def _table(name: str, kind: str, anchor: str, lines: Sequence[RatioLine], marks: Marks) -> ClassTable:
     axis = forest.axis_of(line.row.estimate for line in lines if line.row.estimate)
 
     def plotted(line: RatioLine, again: bool = False) -> RatioLine:
@@ -273,7 +363,7 @@ def _table(name: str, anchor: str, lines: Sequence[RatioLine], marks: Marks) -> 
     order = sorted(by_title, key=lambda t: (all(x.row.ratio is None for x in by_title[t]), fmt.natural(t)))
     benchmarks = [plotted(line, again=i > 0) for title in order for i, line in enumerate(by_title[title])]
     excluded = sum(all(x.row.ratio is None for x in group) for group in by_title.values())
-    return ClassTable(name, anchor, heads, benchmarks, forest.scale(axis), excluded)
+    return ClassTable(name, kind, anchor, heads, benchmarks, forest.scale(axis), excluded)
 
 
 def _anchors(names: Sequence[str], prefix: str) -> dict[str, str]:
@@ -311,12 +401,22 @@ def _line(comparison: Comparison, row: RatioRow, shown: fmt.Shown | None, marks:
         SIGNS[Verdict(row.verdict)] if row.verdict else "",
         half=half_width(row),
         extent=extent(row) if row.lowest is not None and figure(row.lowest) != figure(row.highest) else "",
+        workload=_workload(row),
+        ends=row.ends if row.disagree and row.work is None else "",
         baseline=shown.number(a) if shown and a is not None else "",
         candidate=shown.number(b) if shown and b is not None else "",
         unit=shown.unit if shown else "",
         factor=1 / shown.factor if shown else 1.0,
         key=_key(row.candidate, marks),
     )
+
+
+def _workload(row: RatioRow) -> str:
+    lo, hi = row.your_workload_lo, row.your_workload_hi
+    if row.ratio is None or not bounded(lo, hi):
+        return ""
+    decimals = _decimals(Estimate(row.ratio, lo, hi))
+    return f"{_fixed(lo, decimals)}–{_fixed(hi, decimals)}"
 
 
 def _scales(

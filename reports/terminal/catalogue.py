@@ -11,8 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Better
 from workloads import Manifest, Suite
-from workloads.manifest import Case
+from workloads.manifest import Case, Metric
 from workloads.template import evaluate
 
 
@@ -38,15 +39,32 @@ def workload(m: Manifest) -> list[RenderableType]:
         kind = f"{p.type}, ..." if p.many else p.type
         about = p.about + (f" ({', '.join(map(str, p.choices))})" if p.choices else "")
         parameters.add_row(f"{m.name}.{name}", kind, defaults[name], about)
-    metrics = table("metric", "unit", "better", "about")
+    metrics = table("metric", "unit", "better", "kind", "about")
     for name, metric in m.metrics.items():
         metrics.add_row(
-            Text(name, style="bold" if metric.headline else ""), metric.unit, metric.better.value, metric.about
+            Text(name, style="bold" if metric.headline else ""),
+            metric.unit,
+            metric.better.value,
+            _kind(m, metric),
+            metric.about,
         )
     head = Text.assemble((m.title, "bold"), f"  {m.class_}, {m.scope} scope\n{m.about}\n")
     foot = Text(f"\nlicence: {m.licence}\ncite: {m.citation}", style="dim")
     gap = Text("")
     return [head, cases, gap, parameters, gap, metrics, foot]
+
+
+def _kind(m: Manifest, metric: Metric) -> str:
+    """``capacity; responsiveness in tcp-1``: the kind of a metric, and where it differs; empty for what describes."""
+    if metric.better is Better.NONE:
+        return ""
+    usual = metric.kind or m.kind or ""
+    cases: dict[str, list[str]] = {}
+    for pattern, at in metric.at.items():
+        kind = "a setting" if at.better else str(at.kind or usual)
+        if kind != usual:
+            cases.setdefault(kind, []).append(pattern)
+    return "; ".join([str(usual), *(f"{kind} in {', '.join(patterns)}" for kind, patterns in cases.items())])
 
 
 def _program(m: Manifest, case: Case) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from planner.ratio import Ratio, Verdict, paired, welch
+from planner.ratio import Ratio, Verdict, adjusted, paired, welch
 
 LOGS = st.lists(st.floats(-5, 5), min_size=2, max_size=8)
 
@@ -81,3 +81,25 @@ def test_paired_differences_forget_what_hosts_differ_in() -> None:
 )
 def test_verdicts(lo: float, hi: float, verdict: Verdict) -> None:
     assert Ratio(1.0, lo, hi, n=(3, 3), p=0.5).verdict is verdict
+
+
+def test_adjusted_ps_are_those_of_benjamini_and_hochberg() -> None:
+    """Their own example (1995, section 3.2): of 15 p values, four stay below 5%."""
+    ps = [0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, 0.0344]
+    ps += [0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0]
+    result = adjusted(ps)
+    assert sum(p <= 0.05 for p in result) == 4
+    assert result[:4] == pytest.approx([0.0015, 0.003, 0.0095, 0.035625])
+    assert result == sorted(result) and max(result) == 1.0
+    assert adjusted(ps[::-1]) == result[::-1]
+    assert adjusted([]) == [] and adjusted([0.03]) == [0.03]
+
+
+def test_one_of_many_is_judged_by_its_adjusted_p() -> None:
+    assert Ratio(1.1, 1.02, 1.2, n=(3, 3), p=0.02).verdict is Verdict.BETTER
+    assert Ratio(1.1, 1.02, 1.2, n=(3, 3), p=0.02, p_adjusted=0.2).verdict is Verdict.CANNOT_TELL
+    assert Ratio(1.0, 0.995, 1.004, n=(3, 3), p=0.8, p_adjusted=0.9).verdict is Verdict.SAME
+
+
+def test_what_repeats_of_single_hosts_say_is_no_verdict() -> None:
+    assert Ratio(2.0, 1.9, 2.1, n=(1, 1), of_repeats=True).verdict is Verdict.CANNOT_TELL

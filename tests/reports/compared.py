@@ -16,12 +16,26 @@ from tests.records import GCC, MCF, NULL, TRIAD, Bench
 
 SPEED = {"icelake": 1.0, "genoa": 1.83, "turin": 2.4, "sierra": 0.8, "rome": 0.7}
 LOAD = [
-    Bench("lmbench", "lat_mem_rd", "latency", "s", "lower", "mem-latency", (("size", str(2**k)), ("stride", "128")))  # type: ignore[arg-type]
+    Bench(
+        "lmbench",
+        "lat_mem_rd",
+        "latency",
+        "s",
+        "lower",
+        "mem-latency",
+        (("size", str(2**k)), ("stride", "128")),
+        kind="responsiveness",
+    )  # type: ignore[arg-type]
     for k in range(12, 28, 2)
 ]
-IOPS = [Bench("fio", f"randread-4k-qd{d}", "read_iops", "1/s", "higher", "disk") for d in (1, 16, 64)]
-LAST = Bench("iperf3", "tcp-1", "bitrate", "B/s", "higher", "net")
-ONLY = Bench("mlc", "idle", "latency", "s", "lower", "mem-latency")  # which the last generation lacks
+IOPS = [
+    Bench("fio", "randread-4k-qd1", "read_iops", "1/s", "higher", "disk-latency", kind="responsiveness"),
+    *(Bench("fio", f"randread-4k-qd{d}", "read_iops", "1/s", "higher", "disk-iops", kind="capacity") for d in (16, 64)),
+]
+LAST = Bench("iperf3", "tcp-1", "bitrate", "B/s", "higher", "net-flow", kind="responsiveness")
+ONLY = Bench(
+    "mlc", "idle", "latency", "s", "lower", "mem-latency", kind="responsiveness"
+)  # which the last generation lacks
 
 
 def archives(root: Path, generations: Sequence[str] = ("icelake", "genoa", "turin"), hosts: int = 3) -> None:
@@ -52,6 +66,7 @@ def archives(root: Path, generations: Sequence[str] = ("icelake", "genoa", "turi
                     pair = Bench(
                         *(LAST.workload, LAST.case, LAST.metric, LAST.unit, LAST.better, LAST.class_),
                         subject=f"{host}>{other}",
+                        kind=LAST.kind,
                     )  # type: ignore[misc]
                     measured[host, pair] = [1.2e9 * speed**0.3 * math.exp(rng.gauss(0, 0.02)) for _ in range(3)]
         hosts_labels = dict.fromkeys(names, labels)

@@ -75,7 +75,7 @@ def test_a_comparison_has_a_table_per_class_and_says_where_it_is_from(report: Re
     assert bandwidth[1][:4] == ["stream all-cores triad", "101 GB/s", "202 GB/s", "2.00"]
     assert bandwidth[1][6:] == ["3+3", "better"]
     alone = next(row for t in tables(text) for row in t if row[0].startswith("spec_cpu2017 505"))
-    assert alone[3] == "" and alone[-1] == "measured on the baseline only"
+    assert alone[3] == "" and alone[-1] == "not measured on gen=new"
     assert "not comparable with published SPEC results" in html
     assert "<code>fleetmark compare -b gen=old -c gen=new</code>" in html
     assert "<code>20261101T000000-a</code>" in html and "SHA-256" in html

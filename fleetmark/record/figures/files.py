@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,16 +16,18 @@ import pyarrow.parquet as pq
 
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.measurement import Better, Status
+from fleetmark.base.measurement import Better, Centre, Kind, Status
 from fleetmark.record.figures.database import connect
 from fleetmark.record.figures.statement import RULES, groups, rule_of
+from workloads.declared import about
 
-BENCHMARK = (*schema.KEY, "better", "class")  # campaigns of several versions may differ in what they say of a metric
+BENCHMARK = (*schema.KEY, "better", "class", "kind")  # campaigns of several versions may differ in the last three
 _KEY = (*BENCHMARK, "centre", "members")
 _DETAIL = ("repeat", "time", "tool_version", "raw")
 _MEND = "for a campaign `fleetmark parse` makes it anew from raw; import a table again"
 HEADLINES, EVERYTHING, POWER = "headline", "true", "metric = 'power'"  # which rows are read
-_SCORED = f"status = '{Status.PASSED}' and value > 0 and isfinite(value)"
+_TINY = math.log(1e-30)  # stands for the logarithm of zero
+OF_MEDIAN = math.sqrt(math.pi / 2)  # times the standard error of a mean that of a median, of normal values
 
 
 class DamagedFileError(FleetmarkError):
@@ -40,10 +43,11 @@ class Figures:
     """What machines measured, by machine and benchmark.
 
     ``machines``: (campaign, host) of each, whose place is ``record``. ``keys``: a row per benchmark and subject, whose
-    place is ``key``, with the columns BENCHMARK, ``members`` and ``rule`` (a Centre). ``rows``: ``record``, ``key``,
-    ``n`` values and ``log``, the natural logarithm of their centre. ``left_out``: ``record``, ``key``, ``why`` and the
-    ``n`` values that are not scored. ``files``: campaign to its Parquet file;
-    ``which``: the rows of them that were read.
+    place is ``key``, with the columns BENCHMARK, ``members``, ``rule`` (a Centre) and ``inferred`` (whether a file left
+    its kind open). ``rows``: ``record``, ``key``,
+    ``n`` values, ``log``, the natural logarithm of their centre, and ``error``, its standard error by the spread of the
+    values (NaN for one, and where errors were not asked for). ``left_out``: ``record``, ``key``, ``why`` and the ``n``
+    values that are not scored. ``files``: campaign to its Parquet file; ``which``: the rows of them that were read.
     """
 
     machines: Sequence[tuple[str, str]]
@@ -54,30 +58,43 @@ class Figures:
     which: str
 
 
-def read(files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, which: str = HEADLINES) -> Figures:
+def read(
+    files: Mapping[str, Path],
+    machines: Sequence[tuple[str, str]],
+    *,
+    which: str = HEADLINES,
+    errors: bool = False,
+) -> Figures:
     """The figures of ``machines`` (campaign, host), those that ``which`` says; ``files``: campaign to its file.
+
+    With ``errors`` each has its standard error.
 
     Raises DamagedFileError for a file that is no whole Parquet file or lacks a column that nothing goes without.
     """
     with connect() as con:
         try:
             keys = _prepare(con, files, machines, which)
-            by_rule = (groups(_values(), "record, key", rule) for rule in RULES)
             # One rule after the other: less has to be held at once.
-            rows = pd.concat(
-                [con.execute(f"select record, key, n, unscored, log from ({of})").df() for of in by_rule],
-                ignore_index=True,
-            )
+            rows = pd.concat([_centres(con, rule, errors) for rule in RULES], ignore_index=True)
             why = f"case when status <> '{Status.PASSED}' then status else 'zero or negative' end as why"
             left_out = pd.DataFrame({"record": [], "key": [], "why": [], "n": []})
             if rows["unscored"].any():
                 left_out = con.execute(
-                    f"select record, key, {why}, count(*)::int as n from ({_rows()}) where not ({_SCORED}) group by all"
+                    f"select record, key, {why}, count(*)::int as n from ({_rows()}) where not scored group by all"
                 ).df()
         except duckdb.Error as error:
             raise _damage(error, files, machines, which) from error
     rows = rows[rows["n"] > 0].drop(columns="unscored")
     return Figures(machines, keys, rows, left_out, files, which)
+
+
+def _centres(con: duckdb.DuckDBPyConnection, rule: Centre, errors: bool) -> pd.DataFrame:
+    widening = OF_MEDIAN if rule is Centre.MEDIAN else 1.0
+    error = f"log_sd / sqrt(n) * {widening}" if errors else "'nan'"
+    # Only guardrails have zeros: their centre is then the arithmetic mean, or zero itself.
+    log = f"case when low > 0 then log when value > 0 then ln(value) else {_TINY} end as log"
+    columns = f"record, key, n, unscored, {log}, {error}::double as error"
+    return con.execute(f"select {columns} from ({groups(_values(), 'record, key', rule)})").df()
 
 
 def _damage(
@@ -119,14 +136,28 @@ def _prepare(
         if raw["h"].is_unique:  # so that a hash says as much as all columns, and costs a tenth
             break
     raw = raw.fillna({name: str(schema.DEFAULTS.get(name, "")) for name in _KEY})
-    raw = raw[raw["better"] != Better.NONE]  # what only describes
     raw["rule"] = [rule_of(c, of_class).value for c, of_class in zip(raw["centre"], raw["class"], strict=True)]
+    raw = _with_kinds(raw)
+    raw = raw[raw["better"] != Better.NONE]  # what only describes
     columns_of = [*BENCHMARK, "members", "rule"]
-    keys = raw[columns_of].drop_duplicates().sort_values(columns_of, ignore_index=True)
-    hashes = raw.merge(keys.reset_index(names="key"), on=columns_of)
-    con.register("hash_frame", hashes[["h", "key", "rule"]])
-    con.execute("create table hashes as select h::ubigint as h, key::int as key, rule from hash_frame")
+    keys = raw.groupby(columns_of)["inferred"].any().reset_index()
+    hashes = raw.merge(keys.drop(columns="inferred").reset_index(names="key"), on=columns_of)
+    hashes["zeros"] = hashes["kind"] == Kind.GUARDRAIL  # a loss of nothing is the best there is
+    con.register("hash_frame", hashes[["h", "key", "rule", "zeros"]])
+    con.execute("create table hashes as select h::ubigint as h, key::int as key, rule, zeros from hash_frame")
     con.execute(f"create macro hashed() as table select *, {hashed} as h from measurements")
+    return keys
+
+
+def _with_kinds(keys: pd.DataFrame) -> pd.DataFrame:
+    """``keys`` with the class, kind and direction of today where a file declares no kind, and ``inferred`` there."""
+    lacking = (keys["kind"] == "") & (keys["better"] != Better.NONE)
+    keys = keys.assign(inferred=lacking)
+    if not lacking.any():
+        return keys
+    columns = ["workload", "case", "metric", "class", "unit", "better"]
+    described = [about(*values) for values in keys.loc[lacking, columns].itertuples(index=False, name=None)]
+    keys.loc[lacking, ["class", "kind", "better"]] = [[a.class_, a.kind, str(a.better)] for a in described]
     return keys
 
 
@@ -172,13 +203,16 @@ def _globbed(path: str) -> str:
 _JOINED = "hashed() v join hashes k using (h) join machines m using (file, host)"
 
 
+_SCORED = f"v.status = '{Status.PASSED}' and isfinite(v.value) and (v.value > 0 or (k.zeros and v.value = 0))"
+
+
 def _rows() -> str:
-    """Every value of a machine and benchmark that is asked for, scored or not."""
-    return f"select m.record, k.key, k.rule, v.status, v.value from {_JOINED}"
+    """Every value of a machine and benchmark that is asked for, and whether it is scored."""
+    return f"select m.record, k.key, k.rule, v.status, v.value, coalesce({_SCORED}, false) as scored from {_JOINED}"
 
 
 def _values() -> str:
-    return f"select record, key, rule, case when {_SCORED} then value end as value from ({_rows()})"
+    return f"select record, key, rule, case when scored then value end as value from ({_rows()})"
 
 
 def values(figures: Figures, parts: pd.DataFrame) -> pd.DataFrame:

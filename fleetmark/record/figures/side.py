@@ -25,9 +25,10 @@ class SideFigures:
     """What the machines of a side measured, by the place of each among them (``record``).
 
     ``benchmarks``: a row per benchmark with the columns BENCHMARK, whose place is ``benchmark``; pairs of hosts are one
-    subject. ``rows``: ``record``, ``benchmark``, ``n`` values and ``log``, the natural logarithm of their centre: of
-    pairs the centre of each pair's own. ``parts``: what those are centres of, with ``key`` (of Figures) and ``rule``.
-    ``left_out``: ``record``, ``benchmark``, ``why``, ``n``.
+    subject. ``rows``: ``record``, ``benchmark``, ``n`` values, ``log``, the natural logarithm of their centre (of
+    pairs the centre of each pair's own), and its standard ``error``, NaN where nothing tells it. ``parts``: what
+    those are centres of, with ``key`` (of Figures) and ``rule``. ``left_out``: ``record``, ``benchmark``, ``why``,
+    ``n``.
     """
 
     benchmarks: pd.DataFrame
@@ -62,7 +63,7 @@ def of_side(figures: Figures, machines: Sequence[tuple[str, str]]) -> SideFigure
         rows = parts.drop(columns="key")
     else:
         values = parts.assign(rule=rules[parts["key"]], value=np.exp(parts["log"]))
-        rows = _centres(values).merge(parts.groupby(["record", "benchmark"], as_index=False)["n"].sum())
+        rows = _centres(values).merge(_of_parts(parts), on=["record", "benchmark"])
     return SideFigures(benchmarks, rows, parts.assign(rule=pd.Categorical(rules[parts["key"]])), left_out)
 
 
@@ -73,6 +74,14 @@ def _centres(values: pd.DataFrame) -> pd.DataFrame:
         return pd.concat(
             [con.execute(f"select record, benchmark, log from ({of})").df() for of in by_rule], ignore_index=True
         )
+
+
+def _of_parts(parts: pd.DataFrame) -> pd.DataFrame:
+    """How many values stand behind the centre of parts, and its standard error: that of the mean of the parts."""
+    squared = parts.assign(error=parts["error"] ** 2).groupby(["record", "benchmark"], as_index=False)
+    sums = squared.agg(n=("n", "sum"), error=("error", "sum"), known=("error", "count"), parts=("error", "size"))
+    error = (sums["error"] ** 0.5 / sums["parts"]).where(sums["known"] == sums["parts"])
+    return sums[["record", "benchmark", "n"]].assign(error=error)
 
 
 def _own_pairs(rows: pd.DataFrame, subjects: pd.Series, machines: Sequence[tuple[str, str]]) -> Chosen:

@@ -8,14 +8,14 @@ from fleetmark.base.measurement import Centre
 from planner.centre import LEAST, Interval
 
 RULES = (Centre.GEOMEAN, Centre.MEDIAN)  # that a metric can have; an arithmetic mean stands in where it must
-MEDIANS_OF_OLD = ("disk", "net")  # classes whose figures are medians where a file of an earlier version names no rule
+MEDIANS_OF_OLD = ("disk", "net")  # how classes begin whose figures are medians where a file names no rule
 
 
 def rule_of(centre: str, class_: str) -> Centre:
     """The rule of a metric, of what its rows say."""
     if centre in RULES:
         return Centre(centre)
-    return Centre.MEDIAN if class_ in MEDIANS_OF_OLD else Centre.GEOMEAN
+    return Centre.MEDIAN if class_.partition("-")[0] in MEDIANS_OF_OLD else Centre.GEOMEAN
 
 
 def groups(rows: str, by: str, rule: Centre, about: Sequence[str] = ()) -> str:
@@ -29,7 +29,7 @@ def groups(rows: str, by: str, rule: Centre, about: Sequence[str] = ()) -> str:
     """
     names = "".join(f'min("{name}") as "{name}", ' for name in about)
     if rule is Centre.MEDIAN:
-        log, ordered = "ln(median(value))", "list_sort(list(value) filter (value is not null))"
+        log, ordered = "ln(nullif(median(value), 0))", "list_sort(list(value) filter (value is not null))"
         value, resolved = "median(value)", f"'{rule}'"
     else:
         log, ordered = "avg(ln(value)) filter (value > 0)", "null::double[]"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError, leave_out
+from fleetmark.base.measurement import Kind
 from fleetmark.base.text import count, message
 from fleetmark.base.words import word
 from fleetmark.record import figures, imports
@@ -18,7 +20,7 @@ from fleetmark.record.select import Machine, told_apart
 from fleetmark.record.sides.amounts import PER, amounts
 from fleetmark.record.sides.titles import titled
 from planner.comparison import Side
-from workloads.declared import keeps_limit
+from workloads.declared import about, keeps_limit
 
 __all__ = ["PER", "side", "sides", "some"]
 
@@ -59,19 +61,22 @@ def sides(
     ``values`` a side holds its single values too, where they are at most MOST_VALUES.
 
     A machine that several campaigns measured counts once: its mean over them. Raises FleetmarkError where nothing is
-    measured, ``only`` matches nothing, or no machine says how much it has of what ``per`` divides by.
+    measured, ``only`` matches nothing, or no machine says how much it has of what ``per`` divides capacity by.
     """
     every = list({(m.campaign, m.host): m for machines in chosen.values() for m in machines})
     campaigns = sorted({campaign for campaign, _ in every})
     files = _files(root, campaigns)
     if not files:
         raise FleetmarkError(f"{', '.join(campaigns[:4])}: nothing measured; `fleetmark run --resume` goes on with one")
-    record = _read(files, every, figures.EVERYTHING if only else figures.HEADLINES)
+    names = names or told_apart([m for machines in chosen.values() for m in machines])
+    hosts = {title: _hosts(title, machines, by, names) for title, machines in chosen.items()}
+    lone = [] if best else [title for title, of in hosts.items() if len(set(of)) == 1]
+    record = _read(files, every, figures.EVERYTHING if only else figures.HEADLINES, bool(lone))
     if only:
         _check_patterns(record.keys, only)
-    names = names or told_apart([m for machines in chosen.values() for m in machines])
     return {
-        title: _side(record, title, machines, only, per, by, best, names, values) for title, machines in chosen.items()
+        title: _side(record, title, machines, hosts[title], only, per, best, names, values)
+        for title, machines in chosen.items()
     }
 
 
@@ -79,9 +84,9 @@ def _side(
     record: figures.Figures,
     title: str,
     chosen: Sequence[Machine],
+    hosts: Sequence[str],
     only: Sequence[str],
     per: str,
-    by: str,
     best: bool,
     names: Mapping[tuple[str, str], str],
     values: bool,
@@ -93,8 +98,8 @@ def _side(
     )
     rows = rows[selected[rows["benchmark"].to_numpy(int)]]
     left_out = own.left_out[selected[own.left_out["benchmark"].to_numpy(int)]]
-    about = left_out.merge(benchmarks[["workload", "case", "metric"]], left_on="benchmark", right_index=True)
-    without = about.groupby(["workload", "case", "metric", "why"])["n"].sum()
+    described = left_out.merge(benchmarks[["workload", "case", "metric"]], left_on="benchmark", right_index=True)
+    without = described.groupby(["workload", "case", "metric", "why"])["n"].sum()
     notes: list[str] = [
         message(
             "{workload} {case}: {values} of {metric} left out: {why}",
@@ -112,14 +117,11 @@ def _side(
     notes += [message("{campaign}: nothing measured there", campaign=name) for name in missing]
     traits = _traits(chosen)
     rows = rows.assign(per=0.0)
-    if per != "server":
-        amount, remarks, sources = amounts(rows, benchmarks, chosen, per, record.files)
-        rows = rows.assign(per=amount)
+    shares = (benchmarks["kind"] == Kind.CAPACITY).to_numpy()[rows["benchmark"].to_numpy(int)]
+    if per != "server" and shares.any():  # what is no capacity stays as it is: two sockets do not halve a latency
+        amount, remarks, sources = amounts(rows[shares], benchmarks, chosen, per, record.files)
+        rows.loc[shares, "per"] = amount
         notes, traits = notes + remarks, traits | ({"power source": sources} if sources else {})
-    if by == "host":
-        hosts = [names[m.campaign, m.host] for m in chosen]
-    else:
-        hosts = [f"{_host(m, by)} of {title}" for m in chosen]  # the other side's is another
     under = titled(rows, benchmarks, hosts)
     means = under.means(under.rows["log"])
     if best:
@@ -128,18 +130,29 @@ def _side(
     measured = set(zip(under.benchmarks["workload"], under.benchmarks["case"], strict=True))
     failed = {(w, c): why for w, c, _, why in without.index if (w, c) not in measured}
     count_of = int(under.rows["n"].sum())
+    open_keys = set(record.keys.index[record.keys["inferred"]])
     return Side(
         title,
         means,
-        under.benchmarks,
+        _declared(under.benchmarks),
         shared,
         traits,
         [*notes, *under.notes],
         failed={f"{w} {c}": why for (w, c), why in failed.items()},
         limited={f"{w} {c}" for w, c in failed if keeps_limit(w, c)},
         count=count_of,
+        inferred=bool(open_keys & set(own.parts["key"][selected[own.parts["benchmark"].to_numpy(int)]])),
+        repeats=under.repeats() if len(set(hosts)) == 1 and not best else None,
         values=_values(record, own, under.rows, chosen, names) if values and count_of <= MOST_VALUES else None,
     )
+
+
+def _declared(benchmarks: pd.DataFrame) -> pd.DataFrame:
+    """``benchmarks`` with what the manifests say of each: its limit (NaN for none), and the quantity it measures."""
+    columns = ["workload", "case", "metric", "class", "unit", "better"]
+    described = [about(*values) for values in benchmarks[columns].itertuples(index=False, name=None)]
+    limits = [math.nan if a.limit is None else a.limit for a in described]
+    return benchmarks.assign(limit=np.array(limits, float), quantity=[a.quantity for a in described])
 
 
 def _values(
@@ -158,7 +171,7 @@ def _values(
     parts = parts.assign(machine_of=parts["record"], record=of_record[parts["record"]])
     values = figures.values(record, parts).merge(parts, on=["record", "key"])
     subjects = record.keys["subject"].to_numpy(object)
-    about = own.benchmarks.loc[values["benchmark"]].reset_index(drop=True).drop(columns="subject")
+    described = own.benchmarks.loc[values["benchmark"]].reset_index(drop=True).drop(columns="subject")
     labelled = values.assign(
         campaign=[chosen[n].campaign for n in values["machine_of"]],
         machine=[names[chosen[n].campaign, chosen[n].host] for n in values["machine_of"]],
@@ -167,7 +180,7 @@ def _values(
         part=values.groupby(["record", "key"], sort=False).ngroup(),
     )
     kept = labelled.drop(columns=["record", "key", "benchmark", "machine_of"])
-    return pd.concat([kept, about], axis=1).astype({"host": object, "title": object, "rule": object})
+    return pd.concat([kept, described], axis=1).astype({"host": object, "title": object, "rule": object})
 
 
 def _files(root: Path, campaigns: Sequence[str]) -> dict[str, Path]:
@@ -184,11 +197,11 @@ def _files(root: Path, campaigns: Sequence[str]) -> dict[str, Path]:
     return files
 
 
-def _read(files: dict[str, Path], machines: Sequence[tuple[str, str]], which: str) -> figures.Figures:
+def _read(files: dict[str, Path], machines: Sequence[tuple[str, str]], which: str, errors: bool) -> figures.Figures:
     """What ``files`` say of ``machines``; a damaged one is left out, and taken from ``files``."""
     while True:
         try:
-            return figures.read(files, machines, which=which)
+            return figures.read(files, machines, which=which, errors=errors)
         except figures.DamagedFileError as error:
             if len(files) == 1:
                 raise
@@ -200,6 +213,13 @@ def _check_patterns(keys: pd.DataFrame, only: Sequence[str]) -> None:
     titles = keys["workload"] + "/" + keys["case"] + "/" + keys["metric"]
     if not any(_matches(title, only) for title in titles.unique()):
         raise FleetmarkError(f"--only {','.join(only)} matches no benchmark; there are {some(titles)}")
+
+
+def _hosts(title: str, chosen: Sequence[Machine], by: str, names: Mapping[tuple[str, str], str]) -> list[str]:
+    """What each of the machines of a side counts for."""
+    if by == "host":
+        return [names[m.campaign, m.host] for m in chosen]
+    return [f"{_host(m, by)} of {title}" for m in chosen]  # the other side's is another
 
 
 def _host(machine: Machine, by: str) -> str:

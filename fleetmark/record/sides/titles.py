@@ -15,6 +15,7 @@ import pandas as pd
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import count, message
 from planner.curves import CURVE
+from planner.equivalence import Repeats
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,27 @@ class Titled:
         means = pd.DataFrame(mean.reshape(shape), hosts.categories, titles.categories).dropna(how="all")
         sign = [-1.0 if better == Better.LOWER else 1.0 for better in self.benchmarks["better"]]
         return means * sign
+
+    def repeats(self) -> Repeats:
+        """How well the means of the rows' logs are known by the repeats behind them; NaN where a row has but one."""
+        rows = self.rows.assign(squared=self.rows["error"] ** 2, free=self.rows["n"] - 1.0)
+        groups = rows.groupby(self._at(pd.Series(True, rows.index)))
+        sums = groups.agg(
+            squared=("squared", "sum"), known=("error", "count"), size=("n", "size"), free=("free", "sum")
+        )
+        sums = sums.where(sums["known"] == sums["size"])
+        return Repeats(self._framed(sums["squared"] ** 0.5 / sums["size"]), self._framed(sums["free"]))
+
+    def _at(self, counted: pd.Series) -> list[pd.Series]:
+        """Host and title, as numbers, of the rows that count."""
+        return [self.rows[name].cat.codes.astype(int).rename(name)[counted] for name in ("host", "title")]
+
+    def _framed(self, values: pd.Series) -> pd.DataFrame:
+        """``values`` by host and title as a row per host, a column per title."""
+        frame = values.unstack("title").reindex(columns=range(len(self.benchmarks)))
+        frame.index = pd.Index(self.rows["host"].cat.categories[frame.index])
+        frame.columns = self.benchmarks.index
+        return frame.rename_axis(columns=None)
 
 
 def titled(rows: pd.DataFrame, benchmarks: pd.DataFrame, hosts: Sequence[str]) -> Titled:
@@ -79,7 +101,7 @@ def _about(rows: pd.DataFrame, benchmarks: pd.DataFrame, sizes: pd.Series) -> pd
     pairs = pd.DataFrame({"title": titles.codes.to_numpy(int), "benchmark": rows["benchmark"]}).drop_duplicates()
     pairs = pairs.merge(benchmarks, left_on="benchmark", right_index=True)
     of_title = pairs.sort_values("benchmark").groupby("title")
-    about = of_title[["workload", "case", "metric", "better", "class"]].first()
+    about = of_title[["workload", "case", "metric", "better", "class", "kind"]].first()
     about = about.assign(unit=of_title[["unit", "better"]].apply(_units), standing=of_title["standing"].agg(joined))
     ends = sizes.groupby(titles.codes[sizes.index].astype(int)).agg(["min", "max"])
     about[["smallest", "largest"]] = ends.reindex(about.index).to_numpy(float)

@@ -9,25 +9,25 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import WORK_MIX, Candidate
-from planner.equivalence import FULLY_COVERED, LEAST_COVERED, MIX_SENSITIVE, Equivalence, Pairing
+from planner.equivalence import MIX_SENSITIVE, Equivalence, Pairing
 from planner.ratio import Ratio
 from reports.comparison.xlsx import ratios
 from reports.comparison.xlsx.grid import FIRST_COLUMN, FIRST_ROW, Grid
 from reports.kit.workbook import GRID, INTEGER, LOG, PERCENT, RATIO, Head, Sheet, cell, literal
 
-LEAST_NAME = "least_covered"
 _Logs = npt.NDArray[np.float64]
 # Columns of the tab Weights.
 CANDIDATE, CLASS, BENCHMARK, WEIGHT, COUNTED, SHARE, DELTA, OWN, WHY, HOURS, OF_HOURS = range(11)
-_BEFORE = ("candidate", "class", *ratios.KEYS, "lowest", "highest", "covered", "note")
+_YOURS = ("workload_lo", "workload_hi")
+_ENDS = ("lowest", "lowest_title", "highest", "highest_title")
+_BEFORE = ("candidate", "class", "kind", *ratios.KEYS, *_YOURS, *_ENDS, "note")
 _BEHIND = (
     *ratios.WORKINGS,
-    "extra",
     "inside",
-    "all",
     "count",
     "below",
     "above",
@@ -40,12 +40,14 @@ AT = {name: place for place, name in enumerate((*_BEFORE, *_BEHIND))}  # columns
 
 @dataclass(frozen=True, slots=True)
 class ClassRow:
-    """A line of the tab Classes: a class of one candidate, or its headline for equal work. ``row``: where it stands
-    there; ``first``: the row of the tab Weights where its benchmarks begin; ``score``: the row of its hosts' scores.
+    """A line of the tab Classes: a class of one candidate, or its headline for equal work. ``kind``: a Kind; ``row``:
+    where it stands there; ``first``: the row of the tab Weights where its benchmarks begin; ``score``: the row of its
+    hosts' scores.
     """
 
     candidate: Candidate
     class_: str
+    kind: str
     equivalence: Equivalence
     equal_work: bool
     row: int
@@ -54,7 +56,18 @@ class ClassRow:
 
     @property
     def ratio(self) -> Ratio | None:
+        """The headline."""
         return self.equivalence.work if self.equal_work else self.equivalence.ratio
+
+    @property
+    def live(self) -> bool:
+        """Whether formulas over the hosts' scores give the headline: neither a mixed model nor repeats can be."""
+        return self.ratio is not None and not self.equivalence.gaps and not self.ratio.of_repeats
+
+    @property
+    def judged(self) -> bool:
+        """Whether the line carries a verdict: of a mix that for equal work does."""
+        return self.equal_work or self.class_ != WORK_MIX
 
 
 def lines(grid: Grid) -> list[ClassRow]:
@@ -63,11 +76,12 @@ def lines(grid: Grid) -> list[ClassRow]:
     first = score = FIRST_ROW
     for candidate in grid.comparison.candidates:
         for name, equivalence in sorted(candidate.classes.items(), key=lambda c: (c[0] != WORK_MIX, c[0])):
-            for equal_work in (False, True) if name == WORK_MIX else (False,):
-                rows.append(ClassRow(candidate, name, equivalence, equal_work, 0, first, score))
+            kind = grid.comparison.kind(name)
+            for equal_work in (True, False) if name == WORK_MIX else (False,):
+                rows.append(ClassRow(candidate, name, kind, equivalence, equal_work, 0, first, score))
                 score += 2 if grid.comparison.pairing is Pairing.SAME_HOSTS else 1  # a row of differences below it
             first += len(grid.of(name))
-    rows.sort(key=lambda line: line.ratio is None)
+    rows.sort(key=lambda line: (line.ratio is None, line.kind != Kind.CAPACITY))
     return [replace(line, row=row) for row, line in enumerate(rows, FIRST_ROW)]
 
 
@@ -87,27 +101,18 @@ class _Scored:
     delta: _Logs
     a: _Logs
     b: _Logs
-    extra: float
 
 
-def write(
-    grid: Grid, weights: Sheet, scores: Sheet, logs: Sheet, classes: Sheet, benchmarks: Sheet, delta_column: int
-) -> list[ClassRow]:
-    """The tabs Weights, Host scores and Classes. ``logs`` has the hosts' logs where ``grid`` says; ``benchmarks`` has
-    the log of each benchmark's own ratio in column ``delta_column``, candidate by candidate in the grid's order.
-    """
+def write(grid: Grid, weights: Sheet, scores: Sheet, logs: Sheet, classes: Sheet) -> list[ClassRow]:
+    """The tabs Weights, Host scores and Classes. ``logs`` has the hosts' logs where ``grid`` says."""
     rows = lines(grid)
-    for n, candidate in enumerate(grid.comparison.candidates):
-        before = n * len(grid.titles)
+    for candidate in grid.comparison.candidates:
         for line in (m for m in rows if m.candidate is candidate):
             scored = _scored(grid, line)
             if not line.equal_work:
                 _weights(grid, line, scored, weights, scores, logs, classes)
             _scores(grid, line, scored, weights, scores, logs)
-            first, last = (FIRST_ROW + before + place for place in grid.place(line.class_))
-            _class(
-                grid, line, scored, classes, weights, scores, benchmarks.span(first, delta_column, last, delta_column)
-            )
+            _class(grid, line, scored, classes, weights, scores)
     _heads(grid, weights, scores, classes, rows)
     return rows
 
@@ -115,8 +120,8 @@ def write(
 def _of(line: ClassRow, grid: Grid) -> tuple[list[float], list[bool]]:
     """The weight of each benchmark of the class, and whether it is in the headline."""
     e, titles = line.equivalence, grid.of(line.class_)
-    weights = [float(e.all_weights.get(t, 0.0)) for t in titles]
-    return weights, [w > 0 and t in e.each and t not in e.left_out for w, t in zip(weights, titles, strict=True)]
+    weights = [float(e.weights.get(t, 0.0)) for t in titles]
+    return weights, [w > 0 and t in e.each for w, t in zip(weights, titles, strict=True)]
 
 
 def _scored(grid: Grid, line: ClassRow) -> _Scored:
@@ -134,13 +139,9 @@ def _scored(grid: Grid, line: ClassRow) -> _Scored:
     if chosen.any() and complete_a.any() and complete_b.any():
         delta[chosen] = y[complete_b][:, chosen].mean(axis=0) - x[complete_a][:, chosen].mean(axis=0)
     hours = np.where(np.isnan(delta), 0.0, share * np.exp(-np.nan_to_num(delta)))
-    extra = 0.0
-    if line.equivalence.ratio and line.equivalence.covered < FULLY_COVERED:
-        logs = delta[chosen] if chosen.sum() > 1 else np.log([r.value for r in line.equivalence.each.values()])
-        extra = (1 - line.equivalence.covered) ** 2 * float(np.var(logs, ddof=1))
     if line.equal_work and hours.any():
         a, b = (_dot(side, hours / hours.sum(), chosen) for side in (x, y))
-    return _Scored(share, hours, delta, a, b, extra)
+    return _Scored(share, hours, delta, a, b)
 
 
 def _dot(side: _Logs, share: _Logs, chosen: npt.NDArray[np.bool_]) -> _Logs:
@@ -157,21 +158,20 @@ def _none(value: float) -> float | None:
 
 def _weights(grid: Grid, line: ClassRow, v: _Scored, sheet: Sheet, scores: Sheet, logs: Sheet, classes: Sheet) -> None:
     """The benchmarks of a class with their weights, which are inputs."""
-    all_weights, _ = _of(line, grid)
+    of_titles, _ = _of(line, grid)
     e, candidate = line.equivalence, line.candidate
     total = classes.at(line.row, AT["inside"])
     baseline, other = (grid.hosts(scores, line.score, side) for side in (grid.comparison.baseline, candidate.title))
     mixed = line.class_ == WORK_MIX
-    of_hours = sheet.span(line.first, HOURS, line.first + len(all_weights) - 1, HOURS)
+    of_hours = sheet.span(line.first, HOURS, line.first + len(of_titles) - 1, HOURS)
     for n, name in enumerate(grid.of(line.class_)):
         row = line.first + n
         sheet.text(row, CANDIDATE, candidate.title)
         sheet.text(row, CLASS, word(line.class_))
         sheet.text(row, BENCHMARK, name)
-        sheet.number(row, WEIGHT, all_weights[n], "0.0000", "input")
+        sheet.number(row, WEIGHT, of_titles[n], "0.0000", "input")
         comparable = name in e.each
-        counts = comparable and name not in e.left_out
-        sheet.number(row, COUNTED, float(counts), INTEGER, "input" if comparable else "value")
+        sheet.number(row, COUNTED, float(comparable), INTEGER, "input" if comparable else "value")
         if comparable:
             sheet.must_be_one_of(row, COUNTED, [1, 0])
         sheet.must_be_number(row, WEIGHT, 0, 1e6, message("a weight is 0 or more; weights need not sum to 1"))
@@ -224,9 +224,7 @@ def _scores(grid: Grid, line: ClassRow, v: _Scored, weights: Sheet, scores: Shee
             scores.formula(row + 1, grid.first[line.candidate.title] + n, formula, _none(difference), LOG)
 
 
-def _class(
-    grid: Grid, line: ClassRow, v: _Scored, sheet: Sheet, weights_tab: Sheet, scores: Sheet, deltas: str
-) -> None:
+def _class(grid: Grid, line: ClassRow, v: _Scored, sheet: Sheet, weights_tab: Sheet, scores: Sheet) -> None:
     """The headline of a class: its ratio and interval, from the hosts' scores."""
     row, e, ratio = line.row, line.equivalence, line.ratio
     last = line.first + len(grid.of(line.class_)) - 1
@@ -236,31 +234,33 @@ def _class(
     )
     sheet.text(row, AT["candidate"], line.candidate.title, "strong")
     sheet.text(row, AT["class"], title(line), "strong")
+    sheet.text(row, AT["kind"], word(line.kind))
     sheet.text(row, AT["label"], joined([line.candidate.title, title(line)]))
     weights, inside = _of(line, grid)
     chosen = [x for x, counts in zip(weights, inside, strict=True) if counts]
     sheet.formula(
         row, AT["inside"], f"=SUMPRODUCT(({counted}=1)*({weight_cells}>0)*{weight_cells})", sum(chosen), "0.0000"
     )
-    sheet.formula(row, AT["all"], f"=SUM({weight_cells})", sum(weights), "0.0000")
     sheet.formula(row, AT["count"], f'=COUNTIF({share},">0")', len(chosen), INTEGER)
-    covered = f"IF({at['all']}=0,0,{at['inside']}/{at['all']})"
-    sheet.formula(row, AT["covered"], f"={covered}", sum(chosen) / sum(weights) if sum(weights) else 0.0, PERCENT)
-    _note(line, sheet, at, deltas)
-    fully_covered = f"{at['covered']}>={FULLY_COVERED!r}"
-    spread = f"IF(COUNT({delta})>1,VAR({delta}),IF(COUNT({deltas})>1,VAR({deltas}),0))"
+    if not line.live:
+        _standing(line, sheet)
+        return
+    _note(line, sheet, at)
     no_headline = f'{at["ratio"]}=""'
-    may = f'{_lacking(at, deltas)}=""'
-    extra = f"=IF({fully_covered},0,IF({may},(1-{at['covered']})^2*{spread},0))"
-    sheet.formula(row, AT["extra"], extra, v.extra, "0.00E+00")
     a, b = (grid.hosts(scores, line.score, side) for side in (grid.comparison.baseline, line.candidate.title))
     differences = grid.hosts(scores, line.score + 1, line.candidate.title)
     formulas = ratios.of_scores(
-        a, b, differences, grid.comparison.pairing, at["extra"], may, f"1/SUM({hours})" if line.equal_work else ""
+        a, b, differences, grid.comparison.pairing, f"{at['count']}>0", f"1/SUM({hours})" if line.equal_work else ""
     )
-    ratios.write(sheet, row, AT, formulas, ratios.worked_out(v.a, v.b, grid.comparison.pairing, ratio, v.extra))
+    values = ratios.worked_out(v.a, v.b, grid.comparison.pairing, ratio)
+    ratios.write(sheet, row, AT, formulas, values, judged=line.judged)
+    names = weights_tab.span(line.first, BENCHMARK, last, BENCHMARK)
     for name, formula, value in (("lowest", "MIN", e.lowest), ("highest", "MAX", e.highest)):
         sheet.formula(row, AT[name], f'=IF({no_headline},"",EXP({formula}({delta})))', value if ratio else None, RATIO)
+        which = f"INDEX({names},MATCH({formula}({delta}),{delta},0))"
+        end = e.lowest_title if name == "lowest" else e.highest_title
+        sheet.formula(row, AT[f"{name}_title"], f'=IF({no_headline},"",{which})', end, role="word")
+    _yours(line, sheet)
     below = above = 0.0
     if ratio and ratio.interval:
         below, above = ratio.value - ratio.interval[0], ratio.interval[1] - ratio.value
@@ -271,39 +271,58 @@ def _class(
         sheet.number(row, AT["resampled_hi"], e.resampled.hi, RATIO, "value")
 
 
-_NOTHING = message("no benchmark on both sides")
-_TOO_LITTLE = message("no headline: too little of the weight is measured on both sides")
-_ONE = message("no headline: one benchmark says nothing of those that are not covered")
+def yours(line: ClassRow) -> list[tuple[str, float | None]]:
+    """The interval of your workload, with the weights as they came: the names of its columns, and its ends."""
+    workload = None if line.equal_work else line.equivalence.workload
+    return list(zip(_YOURS, (workload.lo, workload.hi) if workload else (None, None), strict=True))
+
+
+def _yours(line: ClassRow, sheet: Sheet) -> None:
+    for name, value in yours(line):
+        sheet.number(line.row, AT[name], value, RATIO, "value")
+
+
+def _standing(line: ClassRow, sheet: Sheet) -> None:
+    """A headline that formulas cannot give, as a value; or why there is none."""
+    row, e, ratio = line.row, line.equivalence, line.ratio
+    if ratio is None:
+        sheet.text(row, AT["note"], why(line))
+        return
+    sheet.text(row, AT["note"], joined([_REPEATS if ratio.of_repeats else _GAPS, _mix(line)], "; "))
+    _yours(line, sheet)
+    sheet.text(row, AT["lowest_title"], e.lowest_title)
+    sheet.text(row, AT["highest_title"], e.highest_title)
+    ratios.stand(sheet, row, AT, ratio, judged=line.judged)
+    lo, hi = ratio.interval or (ratio.value, ratio.value)
+    beside = {"lowest": e.lowest, "highest": e.highest, "below": ratio.value - lo, "above": hi - ratio.value}
+    for name, value in beside.items():
+        sheet.number(row, AT[name], value, RATIO, "value")
+
+
+_NOTHING = message("no headline: nothing that is counted has a weight")
+_GAPS = message("a value, not a formula: hosts lack some of these benchmarks, and a mixed model gives the headline")
+_REPEATS = message("a value, not a formula: by repeats of one host on a side; these machines, not their kinds")
 _MIX = message("the mix decides: the headline for equal work differs by more than 5%")
 
 
-def _lacking(at: dict[str, str], deltas: str, texts: Sequence[str] = ('"x"', '"x"', '"x"')) -> str:
-    """A formula for why there is no headline, empty where there is one."""
-    nothing, little, one = texts
-    alone = f'IF(AND({at["covered"]}<{FULLY_COVERED!r},COUNT({deltas})<2),{one},"")'
-    return f"IF({at['count']}=0,{nothing},IF({at['covered']}<{LEAST_NAME},{little},{alone}))"
+def _mix(line: ClassRow) -> Message | None:
+    return _MIX if line.equal_work and line.equivalence.mix_sensitive else None
 
 
-def why(line: ClassRow) -> Message:
-    """Why a line without a ratio has none, as the workbook has it."""
-    nothing = not any(
-        w > 0 and t in line.equivalence.each and t not in line.equivalence.left_out
-        for t, w in line.equivalence.all_weights.items()
-    )
-    return _NOTHING if nothing else _ONE if line.equivalence.covered >= LEAST_COVERED else _TOO_LITTLE
+def why(line: ClassRow) -> str:
+    """Why a line without a ratio has none."""
+    return line.equivalence.why
 
 
-def _note(line: ClassRow, sheet: Sheet, at: dict[str, str], deltas: str) -> None:
-    """Why there is no headline; of the one for equal work, whether it differs from the other."""
+def _note(line: ClassRow, sheet: Sheet, at: dict[str, str]) -> None:
+    """Why there is no headline any more; of the one for equal work, whether it differs from the other."""
     words = sheet.book.words
-    e = line.equivalence
-    formula = _lacking(at, deltas, [literal(words(t)) for t in (_NOTHING, _TOO_LITTLE, _ONE)])
-    value = "" if e.ratio else words(why(line))
+    formula, value = f'IF({at["count"]}=0,{literal(words(_NOTHING))},"")', ""
     if line.equal_work:
-        other = cell(line.row - 1, AT["ratio"])
+        other = cell(line.row + 1, AT["ratio"])
         apart = f"ABS({other}/{at['ratio']}-1)>{MIX_SENSITIVE!r}"
         formula = f'IF({at["ratio"]}="",{formula},IF({apart},{literal(words(_MIX))},""))'
-        value = words(_MIX) if e.mix_sensitive else value
+        value = words(_MIX) if line.equivalence.mix_sensitive else ""
     sheet.formula(line.row, AT["note"], f"={formula}", value, role="word")
 
 
@@ -313,13 +332,17 @@ def _heads(grid: Grid, weights: Sheet, scores: Sheet, classes: Sheet, rows: Sequ
     heads = worked | {
         "candidate": Head(message("candidate"), "", 18),
         "class": Head(message("class"), "", 26),
+        "kind": Head(message("kind"), "", 14),
+        "lo": Head(message("from"), message("fleet, × baseline"), 10),
+        "hi": Head(message("to"), message("fleet, × baseline"), 10),
+        "workload_lo": Head(message("your workload from"), message("× baseline, a value"), 12),
+        "workload_hi": Head(message("your workload to"), message("× baseline, a value"), 12),
         "lowest": Head(message("lowest benchmark"), message("× baseline"), 11),
+        "lowest_title": Head(message("which is lowest"), "", 30),
         "highest": Head(message("highest benchmark"), message("× baseline"), 11),
-        "covered": Head(message("weight covered"), "%", 10),
+        "highest_title": Head(message("which is highest"), "", 30),
         "note": Head(message("note"), "", 70),
-        "extra": Head(message("variance for what is not covered"), message("ln²"), 12),
         "inside": Head(message("weight in the headline"), "", 11),
-        "all": Head(message("weight of all"), "", 11),
         "count": Head(message("benchmarks in it"), "", 11),
         "below": Head(message("interval below"), message("× baseline"), 10),
         "above": Head(message("interval above"), message("× baseline"), 10),
@@ -327,7 +350,7 @@ def _heads(grid: Grid, weights: Sheet, scores: Sheet, classes: Sheet, rows: Sequ
         "resampled_hi": Head(message("bootstrap to"), message("× baseline"), 11),
         "label": Head(message("label of the chart"), "", 24),
     }
-    heads["ratio"] = Head(message("one is worth"), message("× baseline"), 10)
+    heads["ratio"] = Head(message("ratio"), message("worth, or so fast"), 10)
     classes.heads(FIRST_ROW - 1, [heads[name] for name in AT])
     classes.filtered(FIRST_ROW - 1, FIRST_ROW + len(rows) - 1, len(AT), frozen_columns=2)
     mixed = [

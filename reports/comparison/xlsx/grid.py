@@ -8,6 +8,7 @@ from itertools import groupby
 
 import pandas as pd
 
+from fleetmark.base.measurement import Kind
 from planner.comparison import Candidate, Comparison, Side
 from planner.equivalence import Pairing
 from reports.kit import format as fmt
@@ -19,9 +20,9 @@ FIRST_COLUMN = 4  # of hosts, right of class, benchmark, unit, better
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """``titles``: benchmarks by class, then by name, one row each. ``classes``: class to its first and last place
-    among them. ``frames``: side's title to its oriented logs, hosts by benchmarks, as they are compared (per
-    unit where ``--per`` asks for it); ``first``: side's title to the column of its first host.
+    """``titles``: benchmarks by class, then by name, one row each, without guardrails. ``classes``: class to its
+    first and last place among them. ``frames``: side's title to its oriented logs, hosts by benchmarks, as they are
+    compared (per unit where ``--per`` asks for it); ``first``: side's title to the column of its first host.
     """
 
     comparison: Comparison
@@ -60,7 +61,8 @@ class Grid:
 
 def grid(comparison: Comparison, sides: Mapping[str, Side]) -> Grid:
     """The grid of a comparison of ``sides``, baseline first."""
-    classes = {str(t): str(c) for t, c in comparison.benchmarks["class"].items()}
+    scored = comparison.benchmarks[comparison.benchmarks["kind"] != Kind.GUARDRAIL]
+    classes = {str(t): str(c) for t, c in scored["class"].items()}
     titles = tuple(sorted(classes, key=lambda t: (fmt.natural(classes[t]), fmt.natural(t))))
     places = {
         name: (members[0], members[-1])

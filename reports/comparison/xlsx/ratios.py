@@ -37,8 +37,8 @@ _Logs = npt.NDArray[np.float64]
 @dataclass(frozen=True, slots=True)
 class Formulas:
     """Formulas for the parts of a ratio (without the leading =): hosts counted, the log of the ratio, the
-    variances of both means (of the mean difference, in ``var_b``, where there is but one), what is added to them, and
-    the ratio where it is not just exp of that log. ``pairing`` as everywhere.
+    variances of both means (of the mean difference, in ``var_b``, where there is but one), and the ratio where it is
+    not just exp of that log. ``pairing`` as everywhere.
     """
 
     pairing: Pairing
@@ -47,7 +47,6 @@ class Formulas:
     delta: str
     var_a: str
     var_b: str
-    extra: str = "0"
     ratio: str = ""
     only_if: str = "TRUE"
 
@@ -106,15 +105,13 @@ def of_hosts(a: str, b: str, pairing: Pairing) -> Formulas:
     return _means(a, b, pairing)
 
 
-def of_scores(
-    a: str, b: str, differences: str, pairing: Pairing, extra: str, only_if: str, ratio: str = ""
-) -> Formulas:
+def of_scores(a: str, b: str, differences: str, pairing: Pairing, only_if: str, ratio: str = "") -> Formulas:
     """Over scores, which are a number or an empty text; ``differences``: those of pairs, of the same hosts."""
     if pairing is Pairing.SAME_HOSTS:
         n, mean = f"COUNT({differences})", f"AVERAGE({differences})"
-        return Formulas(pairing, n, n, mean, "", f"VAR({differences})/{{n_b}}", extra, ratio, only_if)
+        return Formulas(pairing, n, n, mean, "", f"VAR({differences})/{{n_b}}", ratio, only_if)
     means = _means(a, b, pairing)
-    return Formulas(pairing, means.n_a, means.n_b, means.delta, means.var_a, means.var_b, extra, ratio, only_if)
+    return Formulas(pairing, means.n_a, means.n_b, means.delta, means.var_a, means.var_b, ratio, only_if)
 
 
 def _means(a: str, b: str, pairing: Pairing) -> Formulas:
@@ -122,7 +119,7 @@ def _means(a: str, b: str, pairing: Pairing) -> Formulas:
     return Formulas(pairing, f"COUNT({a})", f"COUNT({b})", f"AVERAGE({b})-AVERAGE({a})", var_a, f"VAR({b})/{{n_b}}")
 
 
-def worked_out(x: _Logs, y: _Logs, pairing: Pairing, ratio: Ratio | None, extra: float = 0.0) -> Values:
+def worked_out(x: _Logs, y: _Logs, pairing: Pairing, ratio: Ratio | None) -> Values:
     """What the workings come to for the logs of both sides (NaN where a host has none)."""
     if pairing is Pairing.SAME_HOSTS:
         d = (y - x)[~np.isnan(x) & ~np.isnan(y)]
@@ -136,7 +133,7 @@ def worked_out(x: _Logs, y: _Logs, pairing: Pairing, ratio: Ratio | None, extra:
         var_a, var_b = None if pairing is Pairing.PINNED else _variance(x), _variance(y)
     variances = [v for v in (var_a, var_b) if v is not None]
     enough = ratio is not None and len(variances) == (2 if pairing is Pairing.APART else 1)
-    se = math.sqrt(sum(variances) + extra) if enough else None
+    se = math.sqrt(sum(variances)) if enough else None
     return Values(n_a, n_b, delta if ratio else None, var_a, var_b, se, ratio)
 
 
@@ -145,8 +142,10 @@ def _variance(logs: _Logs) -> float | None:
     return float(logs.var(ddof=1)) / len(logs) if len(logs) > 1 else None
 
 
-def write(sheet: Sheet, row: int, at: Mapping[str, int], f: Formulas, v: Values) -> None:
-    """KEYS and WORKINGS in the columns ``at``, live."""
+def write(sheet: Sheet, row: int, at: Mapping[str, int], f: Formulas, v: Values, *, judged: bool = True) -> None:
+    """KEYS and WORKINGS in the columns ``at``, live; the adjusted p, where there is a column for it, as a value. A line
+    that is not ``judged`` has no verdict.
+    """
     cells = {name: cell(row, column) for name, column in at.items()}
 
     def put(name: str, formula: str, value: float | str | None, form: str, role: str = "computed") -> None:
@@ -164,7 +163,7 @@ def write(sheet: Sheet, row: int, at: Mapping[str, int], f: Formulas, v: Values)
             put(name, f'IF({cells[n]}<2,"",{filled(formula)})', value, _SCIENCE)
     variances = [cells[name] for name, formula in (("var_a", f.var_a), ("var_b", f.var_b)) if formula]
     lacking = ",".join(f'{cells[name]}=""' for name in ("delta", *(["var_a"] if f.var_a else []), "var_b"))
-    put("se", f'IF(OR({lacking}),"",SQRT({"+".join(variances)}+{f.extra}))', v.se, LOG)
+    put("se", f'IF(OR({lacking}),"",SQRT({"+".join(variances)}))', v.se, LOG)
     put("df", _df(f, cells), ratio.df if ratio else None, "0.00")
     t = v.delta / v.se if ratio and ratio.df is not None and v.delta is not None and v.se else None
     put("t", f'IF({cells["df"]}="","",{cells["delta"]}/{cells["se"]})', t, "0.00")
@@ -182,7 +181,26 @@ def write(sheet: Sheet, row: int, at: Mapping[str, int], f: Formulas, v: Values)
     certain = f"IF({cells['delta']}=0,1,0)"
     p = t_two_sided(cells["t"], cells["df"])
     put("p", f'IF({cells["se"]}="","",IF({cells["df"]}="",{certain},{p}))', _figure(ratio, "p"), P_VALUE)
-    put("verdict", _verdict(sheet.book, cells), word(ratio.verdict) if ratio else None, GENERAL, "word")
+    if "p_adjusted" in at:
+        sheet.number(row, at["p_adjusted"], _figure(ratio, "p_adjusted"), P_VALUE, "value")
+    if judged:
+        put("verdict", _verdict(sheet.book, cells), word(ratio.verdict) if ratio else None, GENERAL, "word")
+
+
+def stand(sheet: Sheet, row: int, at: Mapping[str, int], ratio: Ratio, *, judged: bool = True) -> None:
+    """KEYS and those of WORKINGS that there are, as values: a ratio that formulas over hosts do not give."""
+    for name, value in (("ratio", ratio.value), ("lo", ratio.lo), ("hi", ratio.hi)):
+        sheet.number(row, at[name], value, RATIO, "value")
+    for name in ("p", "p_adjusted"):
+        if name in at:
+            sheet.number(row, at[name], _figure(ratio, name), P_VALUE, "value")
+    if judged:
+        sheet.text(row, at["verdict"], word(ratio.verdict))
+    for name, hosts in zip(("n_a", "n_b"), ratio.n, strict=True):
+        sheet.number(row, at[name], hosts, INTEGER, "value")
+    sheet.number(row, at["delta"], math.log(ratio.value), LOG, "value")
+    sheet.number(row, at["se"], ratio.log_error, LOG, "value")
+    sheet.number(row, at["df"], ratio.df, "0.00", "value")
 
 
 def _figure(ratio: Ratio | None, name: str) -> float | None:
@@ -205,9 +223,10 @@ def _verdict(book: Book, cells: Mapping[str, str]) -> str:
     better, worse, same, unsure = (literal(book.words(word(v))) for v in VERDICTS)
     lo, hi = cells["lo"], cells["hi"]
     near_lo, near_hi = f"{lo}>=1-{SAME_NAME}", f"{hi}<=1+{SAME_NAME}"
+    one_of_many = f"{cells['p_adjusted']}>1-{CONFIDENCE_NAME}" if "p_adjusted" in cells else "FALSE"
     by_interval = (
-        f"IF({lo}>1,IF({near_hi},{same},{better}),IF({hi}<1,IF({near_lo},{same},{worse}),"
-        f"IF(AND({near_lo},{near_hi}),{same},{unsure})))"
+        f"IF(AND({near_lo},{near_hi}),{same},IF({one_of_many},{unsure},"
+        f"IF({lo}>1,{better},IF({hi}<1,{worse},{unsure}))))"
     )
     return f'IF({cells["ratio"]}="","",IF({lo}="",{unsure},{by_interval}))'
 

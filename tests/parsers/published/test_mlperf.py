@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.measurement import Better, Standing
+from fleetmark.base.measurement import Better, Kind, Standing
 from parsers.published import Table, mlperf
 from tests.corpus import ROOT
 
@@ -80,16 +80,17 @@ def test_a_row_of_inference() -> None:
 @pytest.mark.parametrize(
     ("scenario", "unit", "metric", "value", "base", "better", "class_"),
     [
-        ("Server", "Queries/s", "samples_per_second", 100.0, "1/s", Better.HIGHER, "gpu-sla"),
-        ("interactive", "Tokens/s", "tokens_per_second", 100.0, "1/s", Better.HIGHER, "gpu-sla"),
-        ("SingleStream", "Latency (ms)", "latency", 0.1, "s", Better.LOWER, "gpu-compute"),
-        ("MultiStream", "Latency (ms)", "latency", 0.1, "s", Better.LOWER, "gpu-compute"),
+        ("Server", "Queries/s", "samples_per_second", 100.0, "1/s", Better.HIGHER, "gpu-server"),
+        ("interactive", "Tokens/s", "tokens_per_second", 100.0, "1/s", Better.HIGHER, "gpu-interactive"),
+        ("SingleStream", "Latency (ms)", "latency", 0.1, "s", Better.LOWER, "gpu-latency"),
+        ("MultiStream", "Latency (ms)", "latency", 0.1, "s", Better.LOWER, "gpu-latency"),
     ],
 )
 def test_scenarios(scenario: str, unit: str, metric: str, value: float, base: str, better: Better, class_: str) -> None:
     (row,) = read({**CM, "Scenario": scenario, "Units": unit}).rows
     m = row.measurement
     assert (m.metric, m.unit, m.better, row.class_) == (metric, base, better, class_)
+    assert row.kind == (Kind.RESPONSIVENESS if class_ == "gpu-latency" else Kind.CAPACITY)
     assert m.value == pytest.approx(value)
 
 
@@ -209,7 +210,7 @@ def test_training() -> None:
     (first, _) = table.rows
     m = first.measurement
     assert (m.workload, m.case, m.metric, m.value, m.unit) == ("mlperf_training", "bert", "time_to_train", 150.0, "s")
-    assert (m.better, first.class_, first.standing) == (Better.LOWER, "gpu-train", None)
+    assert (m.better, first.class_, first.standing) == (Better.LOWER, "gpu-train-speed", None)
     labels = table.machines["Acme/one v3.0 accelerators=8"]
     assert (labels["availability"], labels["suite"], labels["gpus"]) == ("available", "training", "8")
     assert table.left_out == {"the same row again": 1}

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.measurement import Standing
+from fleetmark.base.measurement import Kind, Standing
 from parsers.published import Table, spec
 from tests.corpus import ROOT
 
@@ -53,12 +53,12 @@ def test_a_list_of_one_suite() -> None:
         "suite": "SPECrate2017_int+SPECrate2026_int+SPECspeed2017_fp",
     }
     assert table.left_out == {"peak was not run": 3, "the same row again": 1}
-    assert [(r.measurement.workload, r.class_, r.headline, r.standing) for r in table.rows] == [
-        ("spec_cpu2017", "cpu-int", True, None),
-        ("spec_cpu2017", "cpu-int", False, None),
-        ("spec_cpu2017", "cpu-int", True, None),
-        ("spec_cpu2017", "cpu-fp", True, None),
-        ("spec_cpu2026", "cpu-int", True, None),
+    assert [(r.measurement.workload, r.class_, r.kind, r.headline, r.standing) for r in table.rows] == [
+        ("spec_cpu2017", "cpu-int", "capacity", True, None),
+        ("spec_cpu2017", "cpu-int-peak", "capacity", True, None),
+        ("spec_cpu2017", "cpu-int", "capacity", True, None),
+        ("spec_cpu2017", "cpu-fp-speed", "responsiveness", True, None),
+        ("spec_cpu2026", "cpu-int", "capacity", True, None),
     ]
 
 
@@ -116,7 +116,8 @@ def test_scores_that_others_estimated_with_one_copy() -> None:
         ("AMD EPYC 1", "SPECrate2026_fp 1-copy -O3 -march=native trixie", "base_score", 2.5, 0),
     ]
     assert {r.standing for r in table.rows} == {Standing.ESTIMATE}
-    assert [r.class_ for r in table.rows] == ["cpu-int", "cpu-int", "cpu-fp"]
+    assert [r.class_ for r in table.rows] == ["cpu-int-speed", "cpu-int-speed", "cpu-fp-speed"]
+    assert {r.kind for r in table.rows} == {Kind.RESPONSIVENESS}
     assert table.left_out == {"the same row again": 1}
 
 

@@ -1,0 +1,72 @@
+"""Classes of work with the one kind of figure that each holds, and the kind of a figure that nobody declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fleetmark.base.measurement import Better, Kind
+
+PEAK = "-peak"  # ends the class of figures of a tuned build, which have a headline of their own
+SPEED = "-speed"  # ends the class of what is responsiveness where a class of the same name is capacity
+_CAPACITY = (
+    *("cpu-int", "cpu-fp", "mem-bw", "disk-iops", "disk-bw", "net", "app"),
+    *("gpu-offline", "gpu-server", "gpu-interactive", "gpu-train", "gpu-compute"),
+    *("cpu-offline", "cpu-server", "cpu-interactive", "cpu-compute"),  # inference on processors
+)
+_RESPONSIVENESS = (
+    *("cpu-int-speed", "cpu-fp-speed", "mem-latency", "core-bw", "os", "disk-latency", "net-flow"),
+    *("gpu-latency", "collective", "gpu-train-speed", "cpu-latency"),
+)
+# A guardrail stands in the class of what it guards.
+CLASSES: Mapping[str, Kind] = {
+    **dict.fromkeys(_CAPACITY, Kind.CAPACITY),
+    **dict.fromkeys(_RESPONSIVENESS, Kind.RESPONSIVENESS),
+}
+_RATES = ("B/s", "1/s", "FLOP/s")  # units of work over time
+_OF_OLD = {  # classes of earlier versions that held several kinds: unit to today's class
+    "disk": {"1/s": "disk-iops", "B/s": "disk-bw", "s": "disk-latency"},
+    "net": {"s": "net-flow"},
+    "gpu-sla": {"1/s": "gpu-server", "s": "gpu-latency"},
+    "cpu-sla": {"1/s": "cpu-server", "s": "cpu-latency"},
+    "gpu-compute": {"s": "gpu-latency"},
+    "gpu-train": {"s": "gpu-train-speed"},
+}
+
+_GONE = {  # classes of earlier versions that are no longer there
+    "disk": "disk-iops, disk-bw or disk-latency",
+    "gpu-sla": "gpu-server, gpu-interactive or gpu-latency",
+    "cpu-sla": "cpu-server, cpu-interactive or cpu-latency",
+    "inference": "gpu-offline, gpu-server, gpu-interactive or gpu-latency",
+}
+
+
+def successors(name: str) -> str:
+    """A sentence for a class of earlier versions, which says what to write instead; empty for any other name."""
+    return f"the class {name!r} is now {_GONE[name]}: write one of them" if name in _GONE else ""
+
+
+def kind_of_class(name: str) -> Kind | None:
+    """The kind that the class ``name`` holds; None for a class of the user's own."""
+    return CLASSES.get(name.removesuffix(PEAK))
+
+
+def inferred(class_: str, unit: str, better: str) -> tuple[str, str]:
+    """Class and kind of a figure that declares no kind, by its ``class_``, base ``unit`` and direction.
+
+    The kind is empty for what only describes.
+    """
+    if better == Better.NONE:
+        return class_, ""
+    class_ = _OF_OLD.get(class_, {}).get(unit, class_)
+    return class_, _kind(class_, unit, better).value
+
+
+def _kind(class_: str, unit: str, better: str) -> Kind:
+    known = kind_of_class(class_)
+    if known is Kind.RESPONSIVENESS:
+        return known
+    if better == Better.LOWER:  # a time is how fast one thing goes; a loss, an error rate or watts are conditions
+        return Kind.RESPONSIVENESS if unit == "s" and known is None else Kind.GUARDRAIL
+    if unit in _RATES or known is Kind.CAPACITY or unit in ("1", "B"):  # a score counts as work, unless it is declared
+        return Kind.CAPACITY
+    return Kind.RESPONSIVENESS  # a clock, say

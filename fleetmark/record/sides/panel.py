@@ -1,0 +1,47 @@
+"""The panel of a comparison: the benchmarks that a user names for its headlines, as titles."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Sequence
+
+from fleetmark.base.errors import FleetmarkError
+
+MOST_NAMED = 6  # titles in a sentence
+
+
+def panel(words: Sequence[str], titles: Iterable[str]) -> list[str]:
+    """The titles that ``words`` name: a title, a part of only one, a pattern with ``*``, or several with commas.
+
+    Raises FleetmarkError for a word that names nothing, or several where it should name one.
+    """
+    every = sorted(set(titles))
+    return list(dict.fromkeys(title for word in words for title in _named(word, every)))
+
+
+def _named(word: str, every: Sequence[str]) -> list[str]:
+    if titles := _matching(word, every):
+        return titles
+    parts = [part.strip() for part in word.split(",") if part.strip()]
+    if len(parts) > 1:
+        return [title for part in parts for title in _named(part, every)]
+    raise FleetmarkError(f"--panel {word}: nobody ran that; there are {_some(every)}")
+
+
+def _matching(word: str, every: Sequence[str]) -> list[str]:
+    if word in every:
+        return [word]
+    if any(sign in word for sign in "*?"):
+        return [title for title in every if fnmatch.fnmatchcase(title.lower(), word.lower())]
+    parts = [title for title in every if word.strip() and word.strip().lower() in title.lower()]
+    if len(parts) > 1:
+        raise FleetmarkError(
+            f"--panel {word} is part of {len(parts)} benchmarks: {_some(parts)}; write more of the one, or a pattern "
+            f"such as '*{word}*' for all"
+        )
+    return parts
+
+
+def _some(titles: Sequence[str]) -> str:
+    more = f"; and {len(titles) - MOST_NAMED} more" if len(titles) > MOST_NAMED else ""
+    return "; ".join(titles[:MOST_NAMED]) + more

@@ -1,0 +1,84 @@
+"""Conditions that must hold: kept or broken, on both sides, against a limit where there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from fleetmark.base.measurement import Better
+from fleetmark.base.text import message
+from planner.equivalence import Pairing
+from planner.ratio import Verdict, against, paired, welch
+
+_ZERO = 1e-29  # logarithms of what is smaller stand for zero
+
+
+class Held(StrEnum):
+    """Whether a guardrail holds on the candidate."""
+
+    KEPT = "kept"
+    BROKEN = "broken"
+    CANNOT_TELL = "cannot tell"
+
+
+@dataclass(frozen=True, slots=True)
+class Guardrail:
+    """One guardrail. ``a`` and ``b``: the mean over the hosts of each side, in the base unit, None where a side has
+    none; ``n``: how many hosts. ``limit``: what it must keep to; without one the baseline's figure is the limit.
+    ``held``: None where a side lacks it, and ``why`` says so.
+    """
+
+    a: float | None
+    b: float | None
+    limit: float | None
+    held: Held | None
+    why: str
+    n: tuple[int, int]
+
+
+def guardrail(a: pd.Series, b: pd.Series, better: Better, limit: float | None, pairing: Pairing) -> Guardrail:
+    """The guardrail of the hosts ``b`` beside that of ``a``: oriented logarithms of host means.
+
+    With a limit every host has to keep to it. Without one the candidate must not be worse than the baseline.
+    """
+    sign = -1.0 if better is Better.LOWER else 1.0
+    x, y = (pd.Series(np.exp(sign * side), dtype=float).where(sign * side > np.log(_ZERO), 0.0) for side in (a, b))
+    first, second = (float(side.mean()) if len(side) else None for side in (x, y))
+    n = (len(x), len(y))
+    if limit is not None and len(y):
+        over = {side: int((sign * values < sign * limit).sum()) for side, values in (("a", x), ("b", y))}
+        why = message("broken on {n} of {hosts} hosts", n=over["b"], hosts=len(y)) if over["b"] else ""
+        if over["a"] and not why:
+            why = message("the baseline breaks it")
+        return Guardrail(first, second, limit, Held.BROKEN if over["b"] else Held.KEPT, why, n)
+    if not len(x) or not len(y):
+        why = message("measured on the baseline only") if len(x) else message("measured on the candidate only")
+        return Guardrail(first, second, limit, None, why, n)
+    return Guardrail(
+        first, second, None, _beside(x, y, sign, pairing), message("no limit: held against the baseline"), n
+    )
+
+
+def _beside(x: pd.Series, y: pd.Series, sign: float, pairing: Pairing) -> Held:
+    """Whether ``y`` is no worse than ``x``, by the difference of their means in parts of that of the baseline."""
+    scale = float(x.mean()) or float(y.mean())
+    if scale == 0:
+        return Held.KEPT
+    if pairing is Pairing.SAME_HOSTS:
+        common = x.index.intersection(y.index)
+        x, y = x[common], y[common]
+    before, after = (sign * side.to_numpy(float) / scale for side in (x, y))
+    verdict = _ratio(before, after, pairing)
+    return {Verdict.WORSE: Held.BROKEN, Verdict.CANNOT_TELL: Held.CANNOT_TELL}.get(verdict, Held.KEPT)
+
+
+def _ratio(x: npt.NDArray[np.float64], y: npt.NDArray[np.float64], pairing: Pairing) -> Verdict:
+    if pairing is Pairing.SAME_HOSTS:
+        return paired(x.tolist(), y.tolist()).verdict if len(x) else Verdict.CANNOT_TELL
+    if pairing is Pairing.PINNED:
+        return against(float(x[0]), y.tolist()).verdict
+    return welch(x.tolist(), y.tolist()).verdict

@@ -1,0 +1,171 @@
+"""One side's mean over a class of benchmarks where hosts lack some of them: a linear mixed model.
+
+The oriented log figure of host h and benchmark b is y[h, b] = mu[b] + u[h] + e[h, b], with a random intercept u per
+host. The means mu are estimated by generalised least squares, with the ratio of the two variances by restricted maximum
+likelihood (REML). A weighted mean over benchmarks then has two variances: that of the model, and the cluster-robust
+CR2 over hosts, which holds as well where hosts differ in more than an intercept; the larger one counts. Its degrees of
+freedom are Satterthwaite's (Bell & McCaffrey, Survey Methodology 28, 2002; Pustejovsky & Tipton, JBES 36, 2018).
+
+Without gaps this is the mean over hosts of each host's weighted sum, which is exact, and taken directly.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from planner.ratio import Mean
+
+Floats = npt.NDArray[np.float64]
+
+WIDEST = 8.0  # the logarithm of the ratio of variances lies within this either way
+MOST_SPARE = 4  # figures more than benchmarks from which on intervals cover what they should, whatever the hosts
+LEAST_KEPT = 0.05  # of a host's residual, however much of the estimate rests on that host
+_REFINEMENTS = 5  # each eight times finer than the one before
+_NOTHING = 1e-300
+
+
+class TooFewError(ValueError):
+    """The figures do not determine a mean and its error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The model of one side. ``means``: mu, by benchmark. ``hosts``: those with a figure at all."""
+
+    means: Floats
+    hosts: int
+    _errors: Floats  # y less its mean, 0 where missing
+    _seen: Floats  # 1 where there is a figure, else 0
+    _shrink: Floats  # by host: its weight matrix is I - shrink 11'
+    _inverse: Floats  # of the normal equations
+    _residual: float  # variance of e
+    _complete: bool
+
+    def mean(self, weights: Floats) -> Mean:
+        """The mean over benchmarks by ``weights``, with its variance and degrees of freedom."""
+        if self._complete:
+            scores = self._errors @ weights
+            variance = float(scores.var(ddof=1)) / self.hosts
+            return Mean(float(weights @ self.means), variance, float(self.hosts - 1))
+        slope = self._inverse @ weights
+        k = self._seen.sum(axis=1)
+        error = self._errors
+        pull = error @ slope - self._shrink * error.sum(axis=1) * (self._seen @ slope)  # of each host on the mean
+        share = (1 - self._shrink * k) * (self._seen @ slope)  # of each host's intercept in the mean; they sum to 1
+        kept = np.clip(1 - share, LEAST_KEPT, None)
+        clustered = float((pull**2 / kept).sum())
+        model = self._residual * float(weights @ slope)
+        return Mean(float(weights @ self.means), max(model, clustered), _degrees(share, kept))
+
+
+def needed(hosts: int, benchmarks: int) -> int:
+    """How many figures hosts with gaps must have: as many as a mean of each benchmark and an effect of each host take
+    from them, of many hosts no more than of five.
+    """
+    return benchmarks + max(1, min(hosts - 1, MOST_SPARE))
+
+
+def fit(y: Floats) -> Fit:
+    """The model of the oriented logs ``y``, hosts by benchmarks, NaN where a host lacks one.
+
+    Raises TooFewError below two hosts, for a benchmark without a figure, and for fewer figures than ``needed``.
+    """
+    y = y[~np.isnan(y).all(axis=1)]
+    seen = (~np.isnan(y)).astype(float)
+    hosts, benchmarks = y.shape
+    cells = int(seen.sum())
+    complete = cells == hosts * benchmarks
+    if hosts < 2 or not seen.any(axis=0).all() or not (complete or cells >= needed(hosts, benchmarks)):
+        raise TooFewError
+    centre = np.nanmean(y, axis=0)
+    z = np.where(seen > 0, y - centre, 0.0)  # small numbers: sums of squares lose no digits
+    if complete:
+        nothing = np.zeros(0)
+        return Fit(centre, hosts, z, seen, nothing, nothing, 0.0, True)
+    sums = _Sums.of(z, seen)
+    ratio = _most_likely(sums)
+    normal, right, _ = sums.equations(np.array([ratio]))
+    inverse = np.linalg.inv(normal[0])
+    shift = inverse @ right[0]
+    k = seen.sum(axis=1)
+    shrink = ratio / (1 + ratio * k)
+    error = np.where(seen > 0, z - shift, 0.0)
+    left = float((error**2).sum() - (shrink * error.sum(axis=1) ** 2).sum())
+    return Fit(centre + shift, hosts, error, seen, shrink, inverse, max(left, 0.0) / (cells - benchmarks), False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """All that the likelihood needs of the figures: a host counts by how many benchmarks it has, so hosts with equally
+    many are summed once, and a step of the search costs the same for ten hosts as for ten thousand.
+    """
+
+    sizes: Floats  # numbers of benchmarks that hosts have
+    hosts: Floats  # how many have so many
+    pairs: Floats  # of those, the number that have both of two benchmarks
+    totals: Floats  # of those, sum over hosts of the host's sum, by benchmark that it has
+    squares: Floats  # of those, sum over hosts of the host's sum, squared
+    right: Floats  # sum by benchmark
+    square: float  # sum of all squares
+    counts: Floats  # hosts by benchmark
+
+    @classmethod
+    def of(cls, z: Floats, seen: Floats) -> _Sums:
+        k, sums = seen.sum(axis=1), z.sum(axis=1)
+        sizes, of_host = np.unique(k, return_inverse=True)
+        groups = [np.flatnonzero(of_host == n) for n in range(len(sizes))]
+        return cls(
+            sizes,
+            np.array([float(len(g)) for g in groups]),
+            np.array([seen[g].T @ seen[g] for g in groups]),
+            np.array([sums[g] @ seen[g] for g in groups]),
+            np.array([float((sums[g] ** 2).sum()) for g in groups]),
+            z.sum(axis=0),
+            float((z**2).sum()),
+            seen.sum(axis=0),
+        )
+
+    def equations(self, ratios: Floats) -> tuple[Floats, Floats, Floats]:
+        """Normal matrix, right side and total sum of squares for each of the ``ratios`` of variances."""
+        shrink = ratios[:, None] / (1 + ratios[:, None] * self.sizes)
+        normal = np.diag(self.counts) - np.tensordot(shrink, self.pairs, 1)
+        return normal, self.right - shrink @ self.totals, self.square - shrink @ self.squares
+
+    def deviance(self, logs: Floats) -> Floats:
+        """Twice the negative restricted log-likelihood for each log ratio of variances, the residual variance profiled
+        out, but for a constant.
+        """
+        ratios = np.exp(logs)
+        normal, right, total = self.equations(ratios)
+        free = float(self.counts.sum()) - len(self.counts)
+        left = total - (right * np.linalg.solve(normal, right[:, :, None])[:, :, 0]).sum(axis=1)
+        left = np.maximum(left, max(1e-14 * self.square, _NOTHING))
+        deviance: Floats = (
+            free * np.log(left) + np.log1p(ratios[:, None] * self.sizes) @ self.hosts + np.linalg.slogdet(normal)[1]
+        )
+        return deviance
+
+
+def _most_likely(sums: _Sums) -> float:
+    """The ratio of variances by REML: a grid over the logarithm, refined about its lowest point."""
+    step, grid = 1.0, np.arange(-WIDEST, WIDEST + 1)
+    for _ in range(_REFINEMENTS):
+        best = float(grid[int(np.argmin(sums.deviance(grid)))])
+        grid, step = np.clip(np.linspace(best - step, best + step, 17), -WIDEST, WIDEST), step / 8
+    return math.exp(best)
+
+
+def _degrees(share: Floats, kept: Floats) -> float:
+    """Satterthwaite's degrees of freedom of sum (share e)^2 / kept, e the deviations of hosts from their mean.
+
+    The quadratic form's matrix is M'DM with D = diag(share^2 / kept) and M = I - 1 share'; both traces in closed form.
+    """
+    d, q = share**2 / kept, float(share @ share)
+    s0, s1, s2 = float(d.sum()), float(d @ share), float(d @ share**2)
+    trace = (1 + q) * s0 - 2 * s1
+    square = float(d**2 @ (1 + 2 * (q - 2 * share))) + q * q * s0**2 + 2 * s0 * s2 + 2 * s1**2 - 4 * q * s0 * s1
+    return trace**2 / square

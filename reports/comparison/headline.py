@@ -1,0 +1,183 @@
+"""The headline of a class as sentences: the ratio, over what, how far the benchmarks lie apart, and both intervals.
+
+Two intervals answer two questions. That of the *fleet* says how sure the mean of these benchmarks is; that of *your
+workload* where work of this class lies that is none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from fleetmark.base.text import Message, count, joined, message
+from fleetmark.base.units import significant
+from planner.comparison import WORK_MIX, Candidate, Comparison
+from planner.equivalence import Equivalence, Pairing
+from planner.estimate import Estimate
+from planner.ratio import Ratio
+
+MOST_SPREAD = 100  # times its lower end the upper one, from which on an interval of your workload says nothing
+
+
+def sentence(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> str:
+    """``2.11x (95% 2.04-2.17) over 4 benchmarks that both ran (range 1.28-2.98); 3 more ran on one side only``.
+
+    Where benchmarks disagree, their range and its ends come first. Empty where there is no headline.
+    """
+    if e.headline is None:
+        return ""
+    sides = (comparison.baseline, candidate.title)
+    ratio = _times(e.headline, comparison.pairing, sides)
+    if e.work and e.ratio:
+        return joined([_of_mix(e, ratio), _range(comparison, e), _beside(e, e.ratio)], "; ")
+    parts = [_over(comparison, e, ratio), _kinds(e.headline, sides)]
+    more = one_sided(comparison, candidate, name, e)
+    return joined([*parts, message("{n} more ran on one side only", n=more) if more else ""], "; ")
+
+
+def one_sided(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> int:
+    """How many benchmarks of a class only one side ran; a mix names its own."""
+    if name == WORK_MIX:
+        return 0
+    a, b = (comparison.figures[side] for side in (comparison.baseline, candidate.title))
+    return sum((title in a) != (title in b) for title in e.left_out)
+
+
+def short_titles(titles: Iterable[str], metrics: Iterable[str] = ()) -> Mapping[str, str]:
+    """Each title by the words that tell it from the others: ``505.mcf_r`` of ``spec_cpu2017 505.mcf_r base_ratio``;
+    without its metric where the rest tells it.
+    """
+    words = {title: title.split() for title in titles}
+    shared = set.intersection(*(set(of) for of in words.values())) if len(words) > 1 else set()
+    for needless in (shared | set(metrics), shared):
+        short = {title: " ".join(w for w in of if w not in needless) for title, of in words.items()}
+        if all(short.values()) and len(set(short.values())) == len(short):
+            return short
+    return {title: title for title in words}
+
+
+def intervals(
+    lo: float | None, hi: float | None, workload: tuple[float | None, float | None], of: str, open_: bool
+) -> str:
+    """``fleet 2.04-2.17, your workload 1.35-3.30``: both intervals under their names; what there is of them. ``of``:
+    ``fleet`` or ``repeats``, whose interval the first one is; ``open_``: a workload is not told by a mix.
+    """
+    first = span(lo, hi)
+    second = span(*workload) if bounded(*workload) else ""
+    if not first and not second:
+        return ""
+    if of == "repeats":
+        own = message("these machines {interval}", interval=first)
+    else:
+        own = message("fleet {interval}", interval=first) if first else message("fleet: no interval")
+    if second:
+        return joined([own, message("your workload {interval}", interval=second)])
+    return joined([own, UNKNOWN]) if open_ else own
+
+
+def span(lo: float | None, hi: float | None) -> str:
+    """``2.04-2.17``; empty without ends."""
+    return "" if lo is None or hi is None else f"{significant(lo, 3)}-{significant(hi, 3)}"
+
+
+def bounded(lo: float | None, hi: float | None) -> bool:
+    """Whether an interval of your workload says anything: of two benchmarks far apart it reaches from 0 to anywhere."""
+    return lo is not None and hi is not None and hi < MOST_SPREAD * lo
+
+
+UNKNOWN = message("your workload unknown: too few benchmarks")
+FLEET = message("fleet: 95% interval of the mean of these benchmarks, over hosts")
+WORKLOAD = message("your workload: where, at 95%, work of this class lies that is none of these benchmarks")
+
+
+# --- parts of the sentence --------------------------------------------------------------------------------------------
+
+
+def _times(ratio: Ratio, pairing: Pairing, sides: tuple[str, str]) -> Message:
+    """``2.11x (95% 2.04-2.17, 2 hosts a side)``."""
+    value = significant(ratio.value, 3)
+    if ratio.interval is None:
+        return message("{ratio}x", ratio=value)
+    level = f"{ratio.level:.0%}"
+    if ratio.of_repeats:
+        return message("{ratio}x ({level} by repeats {interval})", ratio=value, level=level, interval=_of(ratio))
+    few = _few(ratio, pairing, sides)
+    if few:
+        return message("{ratio}x ({level} {interval}, {few})", ratio=value, level=level, interval=_of(ratio), few=few)
+    return message("{ratio}x ({level} {interval})", ratio=value, level=level, interval=_of(ratio))
+
+
+def _of(estimate: Estimate) -> str:
+    return span(estimate.lo, estimate.hi)
+
+
+def _few(ratio: Ratio, pairing: Pairing, sides: tuple[str, str]) -> Message | None:
+    """Two hosts are called two hosts."""
+    if pairing is not Pairing.APART:
+        return message("2 hosts") if ratio.n[1] == 2 else None
+    two = [side for n, side in zip(ratio.n, sides, strict=True) if n == 2]
+    if len(two) == 2:
+        return message("2 hosts a side")
+    return message("2 hosts of {side}", side=two[0]) if two else None
+
+
+def counted(comparison: Comparison, titles: Iterable[str]) -> int:
+    """How many benchmarks a headline is over; those that measure the same count once."""
+    quantity = comparison.benchmarks["quantity"]
+    return len({str(quantity.get(title) or title) for title in titles})
+
+
+def _benchmarks(comparison: Comparison, e: Equivalence) -> Message:
+    benchmarks = count(counted(comparison, e.weights), "benchmark")
+    if comparison.panel is not None:
+        return message("over {benchmarks} of the panel", benchmarks=benchmarks)
+    return message("over {benchmarks} that both ran", benchmarks=benchmarks)
+
+
+def _over(comparison: Comparison, e: Equivalence, ratio: Message) -> Message:
+    over = _benchmarks(comparison, e)
+    if len(e.weights) < 2 or e.lowest is None or e.highest is None:
+        return message("{ratio} {over}", ratio=ratio, over=over)
+    if not e.disagree:
+        return message("{ratio} {over} (range {range})", ratio=ratio, over=over, range=span(e.lowest, e.highest))
+    return message("{ends}; mean {ratio} {over}", ends=ends(comparison, e), ratio=ratio, over=over)
+
+
+def ends(comparison: Comparison, e: Equivalence) -> Message:
+    """``1.28 (whisper) to 2.98 (llama3.1-405b)``: the range of the benchmarks, and who its ends are."""
+    short = short_titles(e.weights, comparison.benchmarks.loc[list(e.weights), "metric"])
+    low, high = ("" if value is None else significant(value, 3) for value in (e.lowest, e.highest))
+    one, other = (short.get(title, title) for title in (e.lowest_title, e.highest_title))
+    return message("{low} ({one}) to {high} ({other})", low=low, one=one, high=high, other=other)
+
+
+def _kinds(ratio: Ratio, sides: tuple[str, str]) -> Message | None:
+    """What one host on a side leaves unsaid."""
+    single = [side for n, side in zip(ratio.n, sides, strict=True) if n == 1]
+    if not single or (ratio.interval is not None and not ratio.of_repeats):
+        return None
+    if len(single) == 2:
+        return message("these two machines, not their kinds")
+    return message("one machine of {side}, not its kind", side=single[0])
+
+
+def _of_mix(e: Equivalence, ratio: Message) -> Message:
+    return message(
+        "{ratio} for equal work over {benchmarks} of the mix",
+        ratio=ratio,
+        benchmarks=count(len(e.weights), "benchmark"),
+    )
+
+
+def _range(comparison: Comparison, e: Equivalence) -> Message | None:
+    return message("range {ends}", ends=ends(comparison, e)) if len(e.weights) > 1 else None
+
+
+def _beside(e: Equivalence, geometric: Ratio) -> Message:
+    interval = _of(geometric)
+    value = significant(geometric.value, 3)
+    level = f"{geometric.level:.0%}"
+    mean = message("{ratio}x ({level} {interval})", ratio=value, level=level, interval=interval)
+    shown = mean if interval else message("{ratio}x", ratio=value)
+    if e.mix_sensitive:
+        return message("geometric mean {ratio}, MIX-SENSITIVE", ratio=shown)
+    return message("geometric mean {ratio}", ratio=shown)
