@@ -1,4 +1,5 @@
-"""Messages between processes over real SSH: UCX and qperf between two hosts and on one, HPC Challenge by MPI on one."""
+"""Programs that are unpacked, over real SSH: UCX and qperf between two hosts and on one, HPC Challenge by MPI on one, and a
+soak of a sound host beside one that is throttled."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from tests.fleet.command import Command
 
 pytestmark = pytest.mark.fleet
 UNPACK = Path(__file__).parents[2] / "playbooks/roles/unpacked/files/unpack.sh"
-PACKAGES = {"ucx_perftest": "ucx-utils", "qperf": "qperf", "hpcc": "hpcc libopenblas0-pthread"}
+PACKAGES = {"ucx_perftest": "ucx-utils", "qperf": "qperf", "hpcc": "hpcc libopenblas0-pthread", "stress": "stress-ng"}
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +25,8 @@ def programs() -> dict[str, str]:
     folders = {}
     for program, packages in PACKAGES.items():
         folder = f"/usr/local/share/fleetmark-tests/{program}"
-        unpacked = subprocess.run(["sh", str(UNPACK), folder, packages, program, ""], capture_output=True, text=True)
+        command = "stress-ng" if program == "stress" else program
+        unpacked = subprocess.run(["sh", str(UNPACK), folder, packages, command, ""], capture_output=True, text=True)
         if unpacked.returncode:
             pytest.skip(f"{program} cannot be had here: {unpacked.stderr.strip().splitlines()[-1]}")
         folders[program] = f"{folder}/bin"
@@ -71,3 +73,26 @@ def test_one_host(command: Command, suite: Callable[..., str]) -> None:
     assert frame.set_index("metric")["value"]["ranks"] == 2
     assert frame["tool_version"].str.contains("OpenBLAS").all()
     assert command.fleet.exec("h1", ["pgrep", "-x", "hpcc|mpirun|orted|ucx_perftest"], check=False).stdout == ""
+
+
+# Hosts of the fleet see no control groups, as other hosts do.
+SHOW_QUOTA = """
+grep -qE ':([a-z,]*,)?cpu[,:]' /proc/self/cgroup || exec mount -t cgroup2 none /sys/fs/cgroup
+mount -t tmpfs groups /sys/fs/cgroup && mkdir /sys/fs/cgroup/cpu && mount -t cgroup -o cpu none /sys/fs/cgroup/cpu
+"""
+
+
+def test_a_soak_tells_a_throttled_host_from_a_sound_one(command: Command, suite: Callable[..., str]) -> None:
+    text = suite(stress={"duration": 3, "memory_share": 0.002, "disk": "4MiB"})
+    for host in ("h1", "h2"):
+        command.fleet.exec(host, ["sh", "-ec", SHOW_QUOTA])
+    command.fleet.cpu("h2", 20)
+    try:
+        command.run("--suite", text, "--limit", "h1,h2")
+    finally:
+        command.fleet.cpu("h2", 0)
+        for host in ("h1", "h2"):
+            command.fleet.exec(host, ["umount", "-R", "/sys/fs/cgroup"])
+    outcomes = {o["host"]: o for o in command.outcomes()}
+    assert (outcomes["h1"]["status"], outcomes["h2"]["status"]) == ("passed", "invalid")
+    assert "by a quota" in outcomes["h2"]["reason"]

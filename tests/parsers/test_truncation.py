@@ -19,7 +19,7 @@ from tests.parsers.truncation import cuts, lost_figures
 
 TOOLS = (
     *("fio", "iperf2", "iperf3", "lmbench", "mlc", "selftest", "stream"),
-    *("openssl_speed", "redis_benchmark", "nginx_wrk", "pgbench", "hpcc", "ucx_perftest", "qperf"),
+    *("openssl_speed", "redis_benchmark", "nginx_wrk", "pgbench", "hpcc", "ucx_perftest", "qperf", "stress"),
 )
 _MOST_CUTS = 30  # of a JSON document, in which one place is like another
 
