@@ -1,10 +1,12 @@
 """Programs that are unpacked, over real SSH: UCX and qperf between two hosts and on one, HPC Challenge by MPI on one, and a
-soak of a sound host beside one that is throttled."""
+soak of a sound host beside one that is throttled; and a build of a project that the user gives."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import subprocess
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -96,3 +98,25 @@ def test_a_soak_tells_a_throttled_host_from_a_sound_one(command: Command, suite:
     outcomes = {o["host"]: o for o in command.outcomes()}
     assert (outcomes["h1"]["status"], outcomes["h2"]["status"]) == ("passed", "invalid")
     assert "by a quota" in outcomes["h2"]["reason"]
+
+
+def test_a_project_of_the_users_is_built(command: Command, tmp_path: Path) -> None:
+    tree = tmp_path / "project-1.0"
+    tree.mkdir()
+    (tree / "Makefile").write_text("all: a.o b.o\n")
+    for name in "ab":
+        (tree / f"{name}.c").write_text(f"int {name}(void) {{ return 1; }}\n")
+    archive = tmp_path / "project.tar"
+    with tarfile.open(archive, "w") as tar:
+        tar.add(tree, tree.name)
+    settings = {"source": str(archive), "source_sha256": hashlib.sha256(archive.read_bytes()).hexdigest()}
+    settings |= {"configure": "test -e Makefile", "disk": "1MiB"}
+    (tmp_path / "suite.yml").write_text(
+        json.dumps({"about": "x", "repeats": 2, "workloads": {"kernel_build": {"set": settings}}})
+    )
+    done = command.run("--suite", str(tmp_path / "suite.yml"), "--limit", "h1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert command.count() == {"passed": 2}
+    frame = pd.read_parquet(command.campaign / "measurements.parquet")
+    assert (frame.query("metric == 'build_rate'")["value"] > 0).all()
+    assert frame["tool_version"].str.startswith("gcc").all()

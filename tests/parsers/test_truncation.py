@@ -19,7 +19,17 @@ from tests.parsers.truncation import cuts, lost_figures
 
 TOOLS = (
     *("fio", "iperf2", "iperf3", "lmbench", "mlc", "selftest", "stream"),
-    *("openssl_speed", "redis_benchmark", "nginx_wrk", "pgbench", "hpcc", "ucx_perftest", "qperf", "stress"),
+    *(
+        "openssl_speed",
+        "redis_benchmark",
+        "nginx_wrk",
+        "pgbench",
+        "hpcc",
+        "ucx_perftest",
+        "qperf",
+        "stress",
+        "kernel_build",
+    ),
 )
 _MOST_CUTS = 30  # of a JSON document, in which one place is like another
 
