@@ -29,6 +29,7 @@ TOOLS = (
         "qperf",
         "stress",
         "kernel_build",
+        "perftest",
     ),
 )
 _MOST_CUTS = 30  # of a JSON document, in which one place is like another

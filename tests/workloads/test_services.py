@@ -28,6 +28,8 @@ def reason(workload: str, settings: dict[str, Any] | None = None, **host: Any) -
         ("pgbench", {"scale": 1000}, {"root": False, "work_free": 9 << 30}, "needs 34.0 GB of free disk under"),
         ("hpcc", {}, {"software": {}}, "needs Open MPI's mpirun (install openmpi-bin, or openmpi) on this host"),
         ("hpcc", {}, {"software": {"mpi": "Intel MPI 2021"}}, "needs Open MPI's mpirun"),
+        ("perftest", {}, {}, "needs an RDMA device: /sys/class/infiniband has none on this host"),
+        ("perftest", {"device": "mlx5_9"}, {"rdma": ("mlx5_0",)}, "needs mlx5_9 on this host, which has mlx5_0"),
         ("qperf", {}, {"root": False, "os_family": "rhel", "tools": {}}, "sudo dnf install qperf"),
     ],
 )
