@@ -198,6 +198,7 @@ class Facts(_Fact):
     dimms: tuple[Dimm, ...] = ()
     disks: tuple[Disk, ...] = ()
     nics: tuple[Nic, ...] = ()
+    rdma: tuple[str, ...] = ()  # devices for RDMA: mlx5_0, irdma0, rxe0
     gpus: Annotated[tuple[Gpu, ...], Field(max_length=MOST_GPUS)] = ()
     pcie: tuple[PcieLink, ...] = ()
     governor: str | None = None  # one word; "performance (64), powersave (2)" where CPUs differ

@@ -13,6 +13,7 @@ from parsers.facts._common import integer, leading, text_or_none
 from parsers.facts._raw import Raw
 
 _CONTAINERS = ("docker", "podman", "lxc", "lxc-libvirt", "container-other", "openvz", "systemd-nspawn", "rkt")
+_RDMA = re.compile(r"/sys/class/infiniband/([A-Za-z0-9][A-Za-z0-9_.-]{0,63})/node_type")
 
 
 def dimms(raw: Raw, slots: list[dict[str, Any]]) -> tuple[Dimm, ...]:
@@ -108,6 +109,12 @@ def nics(raw: Raw) -> tuple[Nic, ...]:
             addresses.setdefault(match[1], []).append(match[2])
     result = (_nic(raw, name, tuple(addresses.get(name, ()))) for name in raw.doc.get("nics", ()) if name != "lo")
     return tuple(nic for nic in result if nic)
+
+
+def rdma(raw: Raw) -> tuple[str, ...]:
+    """The names of RDMA devices (InfiniBand, RoCE, iWARP), sorted; other words are none, as names go into commands."""
+    matches = (_RDMA.fullmatch(path) for path in raw.files())
+    return tuple(sorted(match[1] for match in matches if match))
 
 
 def _nic(raw: Raw, name: str, addresses: tuple[str, ...]) -> Nic | None:

@@ -14,7 +14,7 @@ from parsers._text import dig
 from parsers.facts import dmidecode
 from parsers.facts._common import integer, leading, text_or_none
 from parsers.facts._cpu import cpu, numa
-from parsers.facts._devices import dimms, disks, gpus, nics, pcie
+from parsers.facts._devices import dimms, disks, gpus, nics, pcie, rdma
 from parsers.facts._document import check, damaged
 from parsers.facts._raw import Raw
 from parsers.facts._software import software
@@ -76,6 +76,7 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
         "dimms": dimms(raw, firmware.get("memory", [])),
         "disks": disks(raw, virtualisation),
         "nics": nics(raw),
+        "rdma": rdma(raw),
         "gpus": gpus(raw, functions),
         "pcie": links,
         "governor": _joined(raw.shares("scaling_governor")),

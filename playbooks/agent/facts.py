@@ -91,6 +91,7 @@ FILES = (
     "/sys/class/net/*/mtu",
     "/sys/class/net/*/operstate",
     "/sys/class/net/*/device/numa_node",
+    "/sys/class/infiniband/*/node_type",
 )
 # Folders of the libraries for multi-node GPU work; the targets of their links have the version in the name.
 LIBRARIES = ("libnccl.so", "librccl.so")

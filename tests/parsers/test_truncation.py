@@ -17,7 +17,21 @@ from tests import corpus
 from tests.parsers.reading import FIXTURES
 from tests.parsers.truncation import cuts, lost_figures
 
-TOOLS = ("fio", "iperf2", "iperf3", "lmbench", "mlc", "selftest", "stream")
+TOOLS = (
+    *("fio", "iperf2", "iperf3", "lmbench", "mlc", "selftest", "stream"),
+    *(
+        "openssl_speed",
+        "redis_benchmark",
+        "nginx_wrk",
+        "pgbench",
+        "hpcc",
+        "ucx_perftest",
+        "qperf",
+        "stress",
+        "kernel_build",
+        "perftest",
+    ),
+)
 _MOST_CUTS = 30  # of a JSON document, in which one place is like another
 
 COMMANDS = {
@@ -40,6 +54,9 @@ COMMANDS = {
     "lmbench/par_mem.txt": "par_mem -L 64 -M 64M",
     "stream/official_c_5.10.txt": "./stream",
     "mlc/v3.11_at_odds.txt": "./mlc --latency_matrix",
+    "qperf/0.4.11_tcp_lat.txt": "qperf -lp 7066 h2 tcp_lat conf",
+    "qperf/0.4.11_udp_bw_verbose.txt": "qperf -lp 7066 -v h2 udp_bw conf",
+    "qperf/tcp_udp_conf_0.4.11.txt": "qperf -v h2 tcp_bw tcp_lat udp_lat conf",
 }
 
 
@@ -65,6 +82,8 @@ SNAPSHOTS = "a report of --status-interval is as whole as the last one"
 SUM_ROW = "iperf 2.0 and 2.2 print a row that sums the streams, 2.1 does not"
 STRIDES = "nothing says how many strides were asked for; the command does"
 REPORT = "whether a UDP client's rows are followed by its server's report or a sum depends on the version of iperf"
+CONF = "nothing says what follows; Fleetmark's command ends with the test conf"
+TESTS = "the CSV does not say how many tests there are; Fleetmark's driver marks the end"
 UNSEEN = {
     "fio/3.33_status_interval.json": unseen(270, 540, why=SNAPSHOTS),
     "fio/3.33_status_interval.txt": unseen(range(29, 34), range(57, 63), why=SNAPSHOTS, inside=True),
@@ -97,6 +116,11 @@ UNSEEN = {
     "mlc/v3.11_at_odds.txt": unseen(9, why=MEMORY_NODES),
     "mlc/v3.11_at_odds.txt with its command": unseen(9, why=MEMORY_NODES),
     "mlc/v3.9a_every_core.txt": unseen(8, 9, 10, why="with -a there is a row of each core, and nothing says how many"),
+    "qperf/0.4.11_udp_bw_verbose.txt": unseen(2, 3, why=CONF),
+    "qperf/tcp_udp_conf_0.4.11.txt": unseen(range(2, 9), range(10, 15), 16, why=CONF),
+    "redis_benchmark/7.0_three_tests.csv": unseen(2, 3, why=TESTS),
+    "redis_benchmark/csv_7.0.15.csv": unseen(2, why=TESTS),
+    "redis_benchmark/csv_pipelined16_7.0.15.csv": unseen(2, why=TESTS),
     "stream/fleetmark_kernels_sweep.txt": unseen(17, 18, 19, why=BETWEEN, inside=True),
 }
 

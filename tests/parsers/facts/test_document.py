@@ -203,6 +203,14 @@ def test_figures_that_cannot_be_are_unknown_and_noted() -> None:
     assert "The interface eth0: what the host says of mtu, numa_node cannot be, and is left out." in result.notes
 
 
+def test_rdma_devices_go_by_their_names() -> None:
+    doc = document()
+    names = ("mlx5_1", "mlx5_0", "-x", "a b", "")
+    doc["files"] |= {f"/sys/class/infiniband/{name}/node_type": "1: CA\n" for name in names}
+    assert facts(doc).rdma == ("mlx5_0", "mlx5_1")
+    assert facts(document()).rdma == ()
+
+
 def test_control_characters_do_not_pass() -> None:
     doc = document(hostname="web\x1b]0;pwned\x07\n1\u202e", user="ro\tot", nics=["eth\x00\x9b0"])
     doc["files"]["/sys/class/dmi/id/sys_vendor"] = "Ac\x1b[31mme\r\nInc\u200b"

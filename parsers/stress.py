@@ -1,0 +1,93 @@
+"""What stress-ng and Fleetmark's watch beside it print, to measurements; stress-ng's text from 0.05 on, and its YAML.
+
+Case: ``soak``. Metrics: the counters of the watch (``faults`` is their sum; lower), ``temperature_max`` in degC,
+``clock_min`` in Hz, and ``bogo_ops_per_second`` in 1/s of wall time with a label ``stressor``: no score, it describes.
+A soak with a fault, with a result that did not verify, or without stress-ng's word that all ended well is ``invalid``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed
+from parsers._cut import cut, cut_in_line
+from parsers._text import decode, number, numbered
+
+_TOOL = "stress"
+_LONGEST = 1000  # characters of a line worth reading
+_COUNTERS = {
+    "throttles": "throttled itself {n} times for heat or power",
+    "quota_throttles": "was held back {n} times by a quota",
+    "corrected_errors": "corrected {n} errors of memory",
+    "uncorrected_errors": "had {n} errors of memory that were not corrected",
+    "machine_checks": "had {n} machine checks",
+    "gpu_slowdowns": "had GPUs that slowed down for heat or power in {n} samples",
+    "gpu_uncorrected_errors": "had {n} errors of GPU memory that were not corrected",
+}
+_WATCH = re.compile(r"fleetmark: ([a-z_]{1,40}) ([0-9]{1,15}(?:\.[0-9]{1,3})?)")
+_EARLY = re.compile(r"fleetmark: (the command beside it ended early with exit status -?[0-9]{1,5})")
+_SAID = re.compile(r"stress-ng: (\w{4,5}):? +\[[0-9]{1,10}\] (.*)")
+_TIME = r" +[0-9.]{1,20}"
+_ROW = re.compile(rf"([a-z0-9-]{{1,40}}) +[0-9]{{1,20}}{_TIME}{_TIME}{_TIME} +([0-9.]{{1,24}}) +[0-9.]{{1,24}}(?: .*)?")
+_YAML = re.compile(r" {4,6}(?:- )?(stressor|bogo-ops-per-second-real-time): (\S{1,60})")
+_GAUGES = {"temperature_max": "degC", "clock_min": "Hz"}
+
+
+def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """Counters and rates. Raises ParseError where there are none."""
+    text = decode(raw)
+    lines = [(n, line) for n, line in numbered(text) if len(line) <= _LONGEST]
+    measurements = {(m.metric, m.labels.get("stressor", "")): m for m in _measurements(lines)}
+    if not measurements:
+        last = next(((n, line) for n, line in reversed(lines) if line.strip()), (1, "no output"))
+        raise ParseError(_TOOL, "stress-ng's metrics", line=last[0], got=last[1])
+    counts = {m.metric: m.value for m in measurements.values()}
+    faults = [words.format(n=f"{counts[name]:g}") for name, words in _COUNTERS.items() if counts.get(name)]
+    broken = [f"the host {', '.join(faults)}"] if faults else []
+    broken += [match[1] for _, line in lines if (match := _EARLY.fullmatch(line))]
+    broken += _failures(lines)
+    invalid = "; ".join(broken) or _unfinished(text, lines)
+    return Parsed(_TOOL, tuple(measurements.values()), None, invalid)
+
+
+def _measurements(lines: Sequence[tuple[int, str]]) -> Iterator[Measurement]:
+    stressor = ""
+    for _, line in lines:
+        if match := _WATCH.fullmatch(line):
+            name, value = match[1], float(match[2])
+            if name in _GAUGES and value:
+                yield Measurement(_TOOL, "soak", name, value, _GAUGES[name], Better.NONE)
+            elif name == "faults" or name in _COUNTERS:
+                yield Measurement(_TOOL, "soak", name, value, "1", Better.LOWER)
+        elif (match := _SAID.fullmatch(line)) and match[1] in ("info", "metrc") and (row := _ROW.fullmatch(match[2])):
+            yield from _rate(row[1], row[2])
+        elif match := _YAML.fullmatch(line):
+            if match[1] == "stressor":
+                stressor = match[2]
+            elif stressor:
+                yield from _rate(stressor, match[2])
+
+
+def _rate(stressor: str, figure: str) -> Iterator[Measurement]:
+    if rate := number(figure):
+        labels = {"stressor": stressor}
+        yield Measurement(_TOOL, "soak", "bogo_ops_per_second", rate, "1/s", Better.NONE, labels=labels)
+
+
+def _failures(lines: Sequence[tuple[int, str]]) -> list[str]:
+    """What stress-ng says went wrong, its first words."""
+    words = [match for _, line in lines if (match := _SAID.fullmatch(line))]
+    wrong = [m[2].strip()[:200] for m in words if m[1] == "fail" or m[2].startswith("unsuccessful run")]
+    return wrong[:1]
+
+
+def _unfinished(text: str, lines: Sequence[tuple[int, str]]) -> str | None:
+    if any(line.rstrip() == "..." for _, line in lines):  # the end of its YAML
+        return None
+    if not any("successful run completed in" in line for _, line in lines):
+        return cut("stress-ng did not say that it ended well")
+    watched = any(line.startswith("fleetmark: ") for _, line in lines)
+    ended = any(line.startswith("fleetmark: faults ") for _, line in lines)
+    return cut_in_line(text) or (cut("the watch has no sum of faults") if watched and not ended else None)

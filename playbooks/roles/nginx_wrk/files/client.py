@@ -1,0 +1,24 @@
+"""wrk at a number of connections: client.py OPTIONS -- wrk URL"""
+
+import re
+
+import load
+
+
+def command_of(clients, seconds, _):
+    """Whole seconds, as wrk takes no parts of them."""
+    how = ["-t", str(load.threads(clients)), "-c", str(clients), "-d", "%ds" % max(1, round(seconds)), "--latency"]
+    return [chosen.command[0], *how, *chosen.command[1:]]
+
+
+def read(text):
+    """The rate, and the 99th percentile in its own unit."""
+    rate = re.search(r"^Requests/sec: *([0-9.]+)$", text, re.MULTILINE)
+    p99 = re.search(r"^ +99% +(\S+)$", text, re.MULTILINE)
+    latency = load.seconds_of(p99.group(1)) if p99 else None
+    return (float(rate.group(1)), latency) if rate and latency is not None else None
+
+
+chosen = load.options()
+# Each thread of wrk has as many connections as every other: it drops the rest in silence.
+load.Client(chosen, command_of, read, rounded=lambda clients: clients - clients % load.threads(clients)).go()

@@ -1,0 +1,122 @@
+"""Servers of internet services over real SSH: Redis, nginx and PostgreSQL on one host, their clients on another, and nothing
+of them left behind."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.fleet.command import Command, as_ops
+from tests.fleet.hosts import Fleet
+
+pytestmark = pytest.mark.fleet
+UNPACK = Path(__file__).parents[2] / "playbooks/roles/unpacked/files/unpack.sh"
+PACKAGES = {
+    "redis": ("redis-server", "redis-server redis-benchmark"),
+    "nginx": ("nginx wrk", "nginx wrk"),
+    "postgresql": ("postgresql", "initdb postgres psql pgbench"),
+}
+
+
+@pytest.fixture(scope="session")
+def programs() -> dict[str, str]:
+    """Where all hosts see the programs, as they reach no package mirror; unpacked by the role's own script."""
+    folders = {}
+    for name, (packages, commands) in PACKAGES.items():
+        folder = f"/usr/local/share/fleetmark-tests/{name}"
+        words = ["sh", str(UNPACK), folder, packages, commands, ""]
+        unpacked = subprocess.run(words, capture_output=True, text=True, check=False)
+        if unpacked.returncode:
+            pytest.skip(f"{name} cannot be had here: {unpacked.stderr.strip().splitlines()[-1]}")
+        folders[name] = f"{folder}/bin"
+    return folders
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Callable[..., str]:
+    def write(**workloads: dict[str, Any]) -> str:
+        file = tmp_path / "suite.yml"
+        chosen = {name: {"set": settings} for name, settings in workloads.items()}
+        file.write_text(json.dumps({"about": "x", "repeats": 1, "workloads": chosen}))
+        return str(file)
+
+    return write
+
+
+def left(fleet: Fleet, *hosts: str) -> str:
+    """Processes and listeners of ours on the hosts."""
+    script = "pgrep -x 'redis-server|nginx|postgres|wrk|pgbench|redis-benchmark'; ss -Hltn | grep -E ':(173|174)'"
+    return "".join(fleet.exec(host, ["sh", "-c", script], check=False).stdout for host in hosts)
+
+
+SEARCH = {"latency_target": 3600, "most": 2, "probe": 1, "duration": 1, "clients": 2}
+
+
+def test_caches_and_web_servers_between_two_hosts(
+    command: Command, suite: Callable[..., str], programs: dict[str, str]
+) -> None:
+    text = suite(
+        openssl_speed={"algorithms": ["aes-256-gcm", "ecdsap256"], "seconds": 1, "processes": 2},
+        redis_benchmark={"path": programs["redis"], "tests": "set", **SEARCH},
+        nginx_wrk={"path": programs["nginx"], **SEARCH},
+    )
+    done = command.run("--suite", text, "--limit", "h1,h2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert command.count() == {"passed": 2 * 2 + 2 * 2 * 2}
+    frame = pd.read_parquet(command.campaign / "measurements.parquet")
+    assert set(frame.query("workload == 'openssl_speed'")["metric"]) == {"throughput", "sign", "verify"}
+    rates = frame.query("metric == 'requests_per_second'")
+    assert set(rates["subject"]) == {"h1>h2", "h2>h1"}
+    assert set(rates["case"]) == {"set-c2", "set-p99-3600000000us", "http-1k-c2", "http-1k-p99-3600000000us"}
+    assert (rates["value"] > 100).all()
+    kept = frame.query("metric == 'clients' and case.str.contains('p99')", engine="python")["value"]
+    assert len(kept) == 4 and set(kept) <= {1, 2}
+    assert left(command.fleet, "h1", "h2") == ""
+    touched = "ls -d /var/lib/nginx /etc/nginx /var/log/nginx /var/lib/redis /etc/redis 2>/dev/null"
+    assert command.fleet.exec("h2", ["sh", "-c", touched], check=False).stdout == ""
+
+
+def test_a_database_under_an_ordinary_account(
+    ordinary: Path, command: Command, suite: Callable[..., str], programs: dict[str, str]
+) -> None:
+    small = {"scale": 1, "shared_buffers": "16MiB", "scripts": "tpcb-like", "path": programs["postgresql"], **SEARCH}
+    done = as_ops(ordinary, command, "--suite", suite(pgbench=small))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert command.count() == {"passed": 2 * 2}
+    frame = pd.read_parquet(command.campaign / "measurements.parquet")
+    rates = frame.query("metric == 'transactions_per_second'")
+    assert set(rates["case"]) == {"tpcb-like-s1-c2", "tpcb-like-s1-p99-3600000000us"}
+    assert (rates["value"] > 1).all()
+    assert (frame.query("metric == 'latency_p99'")["value"] > 0).all()
+    assert left(command.fleet, "h1", "h4") == ""
+
+
+def test_what_cannot_be_is_said_in_one_sentence(
+    command: Command, suite: Callable[..., str], programs: dict[str, str]
+) -> None:
+    """A taken port, a database as root, a folder without the programs."""
+    listen = "import socket,time;s=socket.socket();s.bind(('',17379));s.listen();time.sleep(100)"
+    taken = ["sh", "-c", f'python3 -c "{listen}" >/dev/null 2>&1 & echo $!']
+    process = command.fleet.exec("h2", taken).stdout.strip()
+    text = suite(
+        redis_benchmark={"path": programs["redis"], "tests": "set", **SEARCH, "latency_target": 0},
+        nginx_wrk={"path": "/opt/none", **SEARCH},
+        pgbench={},
+    )
+    try:
+        done = command.run("--suite", text, "--limit", "h1,h2")
+    finally:
+        command.fleet.exec("h2", ["kill", process])
+    assert done.returncode == 1
+    reasons = {(o["workload"], o["subject"]): o["reason"] for o in command.outcomes()}
+    assert "port 17379 is in use on this host" in reasons["redis_benchmark", "h1>h2"]
+    assert command.count(workload="redis_benchmark", subject="h2>h1") == {"passed": 1}
+    assert "/opt/none on this host does not hold all of nginx wrk" in reasons["nginx_wrk", "h1>h2"]
+    assert "an account other than root, as which PostgreSQL refuses to run" in done.stdout.replace("\n", " ")
+    assert left(command.fleet, "h1", "h2") == ""

@@ -1,0 +1,92 @@
+"""Servers, clients and MPI programs before any host is touched: what is refused, what is skipped, which commands are scheduled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.campaign.resolve import resolve
+from fleetmark.campaign.schedule import make_schedule, settings_of
+from fleetmark.hosts.inventory import Host
+from fleetmark.record.steps import Step
+from tests.schedules import facts
+from workloads import Choice, Suite, load
+
+
+def reason(workload: str, settings: dict[str, Any] | None = None, **host: Any) -> str:
+    """Why the host cannot run it; empty where it can."""
+    resolved = resolve(load(workload), settings or {}, facts(**host), "c1")
+    return resolved if isinstance(resolved, str) else ""
+
+
+@pytest.mark.parametrize(
+    ("workload", "settings", "host", "words"),
+    [
+        ("pgbench", {}, {"root": True}, "needs an account other than root, as which PostgreSQL refuses to run"),
+        ("pgbench", {"scale": 1000}, {"root": False, "work_free": 9 << 30}, "needs 34.0 GB of free disk under"),
+        ("hpcc", {}, {"software": {}}, "needs Open MPI's mpirun (install openmpi-bin, or openmpi) on this host"),
+        ("hpcc", {}, {"software": {"mpi": "Intel MPI 2021"}}, "needs Open MPI's mpirun"),
+        ("perftest", {}, {}, "needs an RDMA device: /sys/class/infiniband has none on this host"),
+        ("perftest", {"device": "mlx5_9"}, {"rdma": ("mlx5_0",)}, "needs mlx5_9 on this host, which has mlx5_0"),
+        ("qperf", {}, {"root": False, "os_family": "rhel", "tools": {}}, "sudo dnf install qperf"),
+    ],
+)
+def test_what_a_host_lacks_is_one_sentence(
+    workload: str, settings: dict[str, Any], host: dict[str, Any], words: str
+) -> None:
+    sentence = reason(workload, settings, **host)
+    assert words in sentence and "\n" not in sentence
+
+
+def test_a_debian_host_needs_no_root_for_what_is_unpacked() -> None:
+    for workload in ("redis_benchmark", "nginx_wrk", "ucx_perftest", "qperf"):
+        assert reason(workload, root=False, os_family="debian", tools={}) == ""
+
+
+@pytest.mark.parametrize(
+    ("workload", "settings", "words"),
+    [
+        ("redis_benchmark", {"path": "redis/bin"}, "redis_benchmark.path to be a whole path on the hosts"),
+        ("nginx_wrk", {"pairs": "some"}, "nginx_wrk.pairs to be auto, all or a number of rounds"),
+        ("openssl_speed", {"algorithms": ["-engine"]}, "openssl_speed.algorithms as names, not options"),
+        ("qperf", {"tests": ["--help"]}, "qperf.tests as names, not options"),
+        ("ucx_perftest", {"env": "UCX_TLS"}, "ucx_perftest.env to be words NAME=VALUE"),
+        ("hpcc", {"memory_share": 0.95}, "hpcc.memory_share below 0.9"),
+    ],
+)
+def test_mistakes_are_refused_before_any_host_is_touched(workload: str, settings: dict[str, Any], words: str) -> None:
+    suite = Suite(name="s", about="x", workloads={workload: Choice(set=settings)})
+    with pytest.raises(FleetmarkError, match=words):
+        settings_of(suite, {})
+
+
+def scheduled(workload: str, count: int, **settings: Any) -> dict[str, list[Step]]:
+    hosts = [(Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), facts(root=False)) for n in range(1, count + 1)]
+    suite = Suite(name="s", about="x", repeats=1, workloads={workload: Choice(set=settings)})
+    schedule = make_schedule(hosts, suite, {}, campaign="c1", seed=1, repeats=None)
+    return {name: host.steps for name, host in schedule.hosts.items()}
+
+
+@pytest.mark.parametrize("workload", ["redis_benchmark", "nginx_wrk", "pgbench"])
+def test_a_server_is_bound_to_its_own_address_and_nothing_is_pinned_between_hosts(workload: str) -> None:
+    steps = scheduled(workload, 2, clients=[2], latency_target=[0])
+    serving = [s for s in steps["h2"] if s.serves]
+    assert serving and all("10.0.0.2" in " ".join(s.argv) for s in serving)
+    assert all("10.0.0.2" in " ".join(s.argv) for s in steps["h1"] if not s.serves)
+    assert not any("--half" in s.argv for h in steps.values() for s in h)
+
+
+@pytest.mark.parametrize("workload", ["redis_benchmark", "nginx_wrk", "pgbench"])
+def test_on_one_host_both_ends_have_halves_of_their_own(workload: str) -> None:
+    for step in scheduled(workload, 1)["h1"]:
+        assert step.serve
+        ends = [argv[argv.index("--half") + 1] for argv in (list(step.argv), step.serve["argv"])]
+        assert ends == ["client", "server"]
+        assert "127.0.0.1" in " ".join(step.serve["argv"])
+
+
+def test_shared_memory_is_for_one_host() -> None:
+    assert {s.case for s in scheduled("ucx_perftest", 1)["h1"]} == {"tcp-lat-8", "tcp-bw-1m", "shm-lat-8", "shm-bw-1m"}
+    assert {s.case for s in scheduled("ucx_perftest", 2)["h1"]} == {"tcp-lat-8", "tcp-bw-1m"}
