@@ -9,6 +9,7 @@ from fleetmark.record.compare import Answer
 from fleetmark.record.results import CampaignInfo, Results
 from planner.comparison import Comparison, Side
 from reports.campaign.conditions import Condition, conditions
+from reports.campaign.front import References
 from reports.campaign.problems import Problem, problems
 from reports.campaign.view import View, view
 from reports.comparison.model import RatioRow, rows, shortened
@@ -23,7 +24,8 @@ class Report:
     report itself is about and the command that makes it again; ``campaigns``: where its figures are from.
     ``comparison``: None for a campaign's report; ``rows`` are its rows. ``turned``: another side's title to the same
     machines with that side as the baseline, with its rows. ``sides``: each side's title to what was read of it.
-    ``date``: the document's, ISO 8601. ``conditions``: the hosts while they measured.
+    ``date``: the document's, ISO 8601. ``conditions``: the hosts while they measured. ``references``: what headline
+    figures of a campaign are held against (peaks, saved references), where known.
     """
 
     view: View
@@ -37,10 +39,17 @@ class Report:
     sides: Mapping[str, Side] = field(default_factory=dict)
     date: str = ""
     conditions: tuple[Condition, ...] = ()
+    references: References = field(default_factory=dict)
 
 
-def of_campaign(results: Results, language: Language | None = None, date: str | None = None) -> Report:
-    """The report on one campaign; ``date`` is the document's own, that of the campaign where none is given."""
+def of_campaign(
+    results: Results,
+    language: Language | None = None,
+    date: str | None = None,
+    references: References | None = None,
+) -> Report:
+    """The report on one campaign; ``date`` is the document's own, that of the campaign where none is given;
+    ``references`` as of ``Report``."""
     seen, campaign = view(results), results.campaign
     return Report(
         seen,
@@ -50,6 +59,7 @@ def of_campaign(results: Results, language: Language | None = None, date: str | 
         language=language or Language(),
         date=date or campaign.created,
         conditions=conditions(seen),
+        references=references or {},
     )
 
 
