@@ -10,9 +10,9 @@ from fleetmark.base.text import count, joined
 from fleetmark.base.words import word
 from fleetmark.record.results import status_counts
 from planner.comparison import Comparison
-from reports.campaign.against import sentences
+from reports.campaign.front import front
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
-from reports.campaign.view import View, by_metric, footnotes, headlines, legend, meaning, spread
+from reports.campaign.view import View, footnotes, headlines, legend, meaning, spread
 from reports.comparison import model as of
 from reports.kit import format as fmt
 from reports.kit.language import Language
@@ -89,9 +89,10 @@ def _headline(row: of.RatioRow, _: Language) -> str:
 
 def _campaign(report: Report, _: Language) -> Iterator[str]:
     view, campaign = report.view, report.campaign
+    first = front(view, report.problems, report.against)
     counts = status_counts(view.results.outcomes)
     total = sum(counts.values())
-    yield from (f"# {_line(campaign.id)}", "")
+    yield from (f"# {_line(campaign.id)}", "", f"**{_line(_(first.status))}**", "")
     state = [
         _("{n} {status}", n=f"{counts[s]:,}", status=_(word(s)))
         for s in counts
@@ -99,12 +100,19 @@ def _campaign(report: Report, _: Language) -> Iterator[str]:
     ]
     runs, hosts = _(count(total, "run")), _(count(len(view.hosts), "host"))
     yield _line(_("{runs} on {hosts}: {state}", runs=runs, hosts=hosts, state=", ".join(state)))
+    yield ""
+    yield from (f"- {_line(_(line))}" for line in first.machines)
+    if first.means:
+        yield from ("", f"## {_('What it means')}", "", *(f"- {_line(_(line))}" for line in first.means))
+    if first.odd:
+        yield from ("", f"## {_('What is odd')}", "", *(f"- {_line(_(line))}" for line in first.odd))
+    if first.next:
+        steps = (f"- {_text(_(advice))}: {_code(command)}" for advice, command in first.next)
+        yield from ("", f"## {_('What to do next')}", "", *steps)
     if not campaign.finished:
         yield from ("", f"{_('The campaign is not finished. Go on with it:')} {_code(resume_command(view.results))}")
     yield from ("", f"## {_('Headlines')}", "")
     yield from _headlines(view, _)
-    if meant := sentences(report.against):
-        yield from (f"**{_('What it means')}**", "", *(f"- {_text(_(line))}" for line in meant), "")
 
 
 def _headlines(view: View, _: Language) -> Iterator[str]:
@@ -116,7 +124,7 @@ def _headlines(view: View, _: Language) -> Iterator[str]:
     who = [] if of_hosts else [_("generation")]
     heads = [_("metric"), *who, _("value"), _("unit"), _("spread"), "CV", "n", _("better")]
     yield from _head(heads, "l" + "l" * len(who) + "rlrrrl")
-    for key, rows, shown in by_metric(frame.head(MOST_ROWS)):
+    for key, rows, shown in view.by_metric(frame.head(MOST_ROWS)):
         title = f"{key[0]} {key[1]} {fmt.point(key[2], key[3], key[4], key[5])}"
         for r in rows.to_dict("records"):
             side = [] if of_hosts else [_(view.title_of(r["generation"]))]

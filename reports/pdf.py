@@ -17,13 +17,13 @@ _GRADIENT = re.compile(r'<linearGradient id="([^"]+)" x1="([\d.]+)" x2="([\d.]+)
 _FILLED = re.compile(r'<path d="M0,0h([\d.]+)v([\d.]+)h-[\d.]+Z" fill="url\(#([^)]+)\)"')
 
 
-def render(report: Report, *, templates: Path | None = None) -> bytes:
+def render(report: Report, *, templates: Path | None = None, appendix: bool = False) -> bytes:
     """The report as a PDF file. Nothing is fetched, and the same report gives the same bytes, given the same fonts.
 
-    ``templates``: the user's folder, as ``reports.html.render`` takes it. Raises FleetmarkError as that does, and where
+    ``templates`` and ``appendix`` as ``reports.html.render`` takes them. Raises FleetmarkError as that does, and where
     the libraries that WeasyPrint draws text with are not installed.
     """
-    return of_html(html.render(report, templates=templates, medium="paper"))
+    return of_html(html.render(report, templates=templates, medium="paper", appendix=appendix))
 
 
 def of_html(page: str) -> bytes:

@@ -47,7 +47,12 @@ def joined(parts: Iterable[str | None], between: str = ", ") -> str:
     if len(present) < 2:
         return present[0] if present else ""
     values = {f"part{n}": part for n, part in enumerate(present)}
+    between = _SIGNS.get(between, between)
     return Message("{between}".join(f"{{{name}}}" for name in values), values | {"between": between})
+
+
+# Signs between the parts of a list, which languages write differently.
+_SIGNS: Mapping[str, str] = {", ": message(", "), "; ": message("; ")}
 
 
 def changed(text: str, change: Callable[[str], str]) -> str:

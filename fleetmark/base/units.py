@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -29,7 +30,9 @@ def scale_for(value: float, unit: str, *, bits: bool = False) -> Scale:
     if unit == "B/s" and bits:
         return _pick(size * 8, _SI, "bit/s", 8.0)
     if unit in ("B/s", "FLOP/s", "Hz", "1/s"):
-        return _pick(size, _SI, unit if unit != "1/s" else "/s", 1.0)
+        # "k/s" would be read as a unit of its own.
+        steps = _SI if unit != "1/s" or size >= 1e7 else _SI[-1:]
+        return _pick(size, steps, unit.removeprefix("1"), 1.0)
     if unit == "s":
         return _pick(size, _SMALL, "s", 1.0)
     if unit == "B":
@@ -63,7 +66,7 @@ def significant(value: float, digits: int = 3) -> str:
     if before >= digits:
         return f"{value:,.0f}"
     if before == 0:  # 0.0123 keeps its significant digits
-        leading = len(re.match(r"0\.(0*)", f"{abs(value):.10f}").group(1))  # type: ignore[union-attr]
+        leading = -math.floor(math.log10(abs(value))) - 1
         return f"{value:.{digits + leading}f}"
     return f"{value:.{digits - before}f}"
 

@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 
 from fleetmark.base.terminal import Terminal
 from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible
-from fleetmark.cli.reports import Date, Html, Lang, Templates, Xlsx
+from fleetmark.cli.reports import Date, Html, Lang, Pdf, Templates, Xlsx
 
 
 class _Plan(TyperGroup):
@@ -38,6 +38,7 @@ def solve(
     workbook: Annotated[Path | None, typer.Option("--from", help="The question as an edited workbook has it.")] = None,
     xlsx: Xlsx = None,
     html: Html = None,
+    pdf: Pdf = None,
     gap: Annotated[float, typer.Option(min=0, max=0.5, help="How far above the best plan the cost may lie.")] = 0.01,
     seconds: Annotated[
         float, typer.Option(min=1, help="The most to spend on one solve; a quarter of it on what binds.")
@@ -59,16 +60,16 @@ def solve(
 
     progress = Terminal(stderr=True)
     with interruptible("no document was written"):
-        documents = documents_of({"html": html, "xlsx": xlsx}, lang, templates, date)
+        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
         question = planning.question(file, workbook, root)
         answer = planning.answer(question, planning.Effort(gap, seconds, draws, seed), progress)
         provenance = planning.Provenance(documents.date)
+        planning.write(answer, documents, provenance, progress)  # before stdout, which a reader may close
         if as_ is Format.JSON:
             typer.echo(planning.as_json(answer, provenance))
         else:
-            for part in planning.show(answer):
+            for part in planning.show(answer, documents.language):
                 Terminal().print(part)
-        planning.write(answer, documents, provenance, progress)
     raise typer.Exit(OK if answer.plan else SOME_FAILED)
 
 

@@ -15,7 +15,7 @@ from fleetmark.cli.common import ROOT, Root, interruptible
 Html = Annotated[Path | None, typer.Option("--html", help="Write one page that needs nothing else.")]
 Pdf = Annotated[Path | None, typer.Option("--pdf", help="Write it for paper.")]
 Xlsx = Annotated[Path | None, typer.Option("--xlsx", help="Write a workbook to go on with.")]
-Lang = Annotated[str, typer.Option("--lang", help="The language of documents: en, zh-CN.")]
+Lang = Annotated[str, typer.Option("--lang", help="The language of the terminal and of documents: en, zh-CN.")]
 Templates = Annotated[
     Path | None,
     typer.Option("--templates", help="A folder with your logo.svg, colours.css, extra.html.j2, templates."),
@@ -46,6 +46,7 @@ def report(
     lang: Lang = "en",
     templates: Templates = None,
     date: Date = None,
+    appendix: Annotated[bool, typer.Option("--appendix", help="With --pdf: all metrics, plots and failures.")] = False,
     root: Root = ROOT,
     as_: Annotated[ReportFormat, typer.Option("--format", help="table, json or md.")] = ReportFormat.TABLE,
 ) -> None:
@@ -58,7 +59,7 @@ def report(
     from fleetmark.verbs.documents import documents_of
 
     with interruptible(_NOTHING), keep_memory():
-        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
+        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, appendix)
         console = Terminal(stderr=as_ is not ReportFormat.TABLE)
         reporting.campaign(find(root, campaign), as_.value, console, documents)
 

@@ -81,8 +81,8 @@ def _disturbances(outcomes: pd.DataFrame) -> list[str]:
     worst = disturbed.sort_values("foreign_cores").iloc[-1]
     return [
         message(
-            "Something else was busy during {n} of {of} runs (more than {limit} cores; at worst {worst}, {workload} "
-            "{case} on {host}): repeat on an idle host before trusting small differences.",
+            "Other processes disturbed {n} of {of} runs (more than {limit} cores; at most {worst}, during {workload} "
+            "{case} on {host}). Re-run on an idle host before relying on small differences.",
             n=len(disturbed),
             of=len(outcomes),
             limit=f"{FOREIGN_CORES:g}",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, RenderableType
 
@@ -21,11 +21,16 @@ from fleetmark.record.archive import utc
 from fleetmark.verbs.documents import Documents
 from fleetmark.verbs.documents import write as write_documents
 from planner.capacity.alternatives import alternatives
+from planner.capacity.nothing import Nothing, do_nothing
 from planner.capacity.prices import shadow_prices
 from planner.capacity.question import Alternative, Binding, Conflict, Plan, Question
 from planner.capacity.solve import solve
 from planner.capacity.tornado import Effect, tornado
 from planner.capacity.uncertainty import Futures, futures, margined
+
+if TYPE_CHECKING:
+    from reports.kit.language import Language
+    from reports.kit.page import Medium
 
 Say = Callable[[str], None]
 SEEDS_OF_MARGINS = 2  # seeds that choose margins; the plan looks too good in those, so futures use the next one
@@ -58,6 +63,7 @@ class Answer:
     futures: Futures | None = None
     tornado: Sequence[Effect] = ()
     seconds: float = 0.0
+    nothing: Nothing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,16 +127,17 @@ def _answer(question: Question, effort: Effort, say: Say) -> Answer:
     say(f"simulating {effort.draws:,} futures")
     ahead = futures(question, plan, effort.draws, effort.seed + SEEDS_OF_MARGINS)
     effects = tornado(question, plan, seconds=effort.beside)
-    return Answer(question, plan, None, others, bindings, ahead, effects, time.monotonic() - began)
+    without = do_nothing(question)
+    return Answer(question, plan, None, others, bindings, ahead, effects, time.monotonic() - began, without)
 
 
-def show(answer: Answer) -> list[RenderableType]:
+def show(answer: Answer, language: Language | None = None) -> list[RenderableType]:
     """The answer for a terminal."""
     from reports.plan import terminal
 
     if answer.conflict is not None:
-        return terminal.conflict(answer.question, answer.conflict)
-    return terminal.show(_view(answer), answer.futures, answer.tornado)
+        return terminal.conflict(answer.question, answer.conflict, language)
+    return terminal.show(_view(answer), answer.futures, answer.tornado, language)
 
 
 def as_json(answer: Answer, provenance: Provenance) -> str:
@@ -144,10 +151,10 @@ def as_json(answer: Answer, provenance: Provenance) -> str:
 
 
 def _view(answer: Answer) -> Any:
-    from reports.plan.view import view
+    from reports.plan.model import view
 
     assert answer.plan is not None
-    return view(answer.question, answer.plan, answer.alternatives, answer.bindings)
+    return view(answer.question, answer.plan, answer.alternatives, answer.bindings, answer.nothing)
 
 
 def write(answer: Answer, documents: Documents, provenance: Provenance, console: Console) -> None:
@@ -158,17 +165,25 @@ def write(answer: Answer, documents: Documents, provenance: Provenance, console:
         return
     plan = answer.plan
     renderers = {
-        "html": lambda: _html(answer, documents, provenance).encode(),
+        "html": lambda: _html(answer, documents, provenance, "screen").encode(),
+        "pdf": lambda: _pdf(answer, documents, provenance),
         "xlsx": lambda: _xlsx(answer, plan, documents, provenance),
     }
     write_documents(documents, renderers, console)
 
 
-def _html(answer: Answer, documents: Documents, provenance: Provenance) -> str:
+def _html(answer: Answer, documents: Documents, provenance: Provenance, medium: Medium) -> str:
     from reports.plan import html
 
     about = html.About(provenance.created, provenance.command, documents.language)
-    return html.render(_view(answer), answer.futures, answer.tornado, about, templates=documents.templates)
+    templates = documents.templates
+    return html.render(_view(answer), answer.futures, answer.tornado, about, templates=templates, medium=medium)
+
+
+def _pdf(answer: Answer, documents: Documents, provenance: Provenance) -> bytes:
+    from reports import pdf
+
+    return pdf.of_html(_html(answer, documents, provenance, "paper"))
 
 
 def _xlsx(answer: Answer, plan: Plan, documents: Documents, provenance: Provenance) -> bytes:

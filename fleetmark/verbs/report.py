@@ -36,29 +36,29 @@ def _ahead(documents: Documents) -> None:
 
 
 def _write(of: Report, documents: Documents, console: Console) -> None:
-    renderers = {kind: partial(render, of, documents.templates) for kind, render in _RENDER.items()}
+    renderers = {kind: partial(render, of, documents) for kind, render in _RENDER.items()}
     write(documents, renderers, console)
 
 
-def _html(of: Report, templates: Path | None) -> bytes:
+def _html(of: Report, documents: Documents) -> bytes:
     from reports import html
 
-    return html.render(of, templates=templates).encode()
+    return html.render(of, templates=documents.templates).encode()
 
 
-def _pdf(of: Report, templates: Path | None) -> bytes:
+def _pdf(of: Report, documents: Documents) -> bytes:
     from reports import pdf
 
-    return pdf.render(of, templates=templates)
+    return pdf.render(of, templates=documents.templates, appendix=documents.appendix)
 
 
-def _xlsx(of: Report, _templates: Path | None) -> bytes:
+def _xlsx(of: Report, _documents: Documents) -> bytes:
     from reports import xlsx
 
     return xlsx.render(of)
 
 
-_RENDER: Mapping[str, Callable[[Report, Path | None], bytes]] = {"html": _html, "pdf": _pdf, "xlsx": _xlsx}
+_RENDER: Mapping[str, Callable[[Report, Documents], bytes]] = {"html": _html, "pdf": _pdf, "xlsx": _xlsx}
 
 
 # --- a campaign ------------------------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ def campaign(archive: Archive, form: str, console: Console, documents: Documents
     else:
         page = archive.write_page(html.render(of, templates=documents.templates))
     if form == "json":
-        typer.echo(json.dumps(_as_json(results, page), indent=1))
+        typer.echo(json.dumps(_as_json(of, page), indent=1))
     elif form == "md":
         typer.echo(markdown.render(of), nl=False)
     else:
@@ -111,14 +111,20 @@ def _beside_reference(archive: Archive, results: Results) -> Comparison | None:
     return None
 
 
-def _as_json(results: Results, page: Path | None) -> dict[str, Any]:
+def _as_json(of: Report, page: Path | None) -> dict[str, Any]:
+    from reports.campaign.front import front
     from reports.campaign.view import footnotes
 
+    results, first = of.view.results, front(of.view, of.problems, of.against)
     return {
         "campaign": results.campaign.id,
         "path": str(results.campaign.path),
         "page": page and str(page.resolve()),
         "finished": results.campaign.finished,
+        "status": str(first.status),
+        "machines": [str(line) for line in first.machines],
+        "odd": [str(line) for line in first.odd],
+        "next": [{"advice": str(advice), "command": command} for advice, command in first.next],
         "notes": list(results.campaign.notes),
         "footnotes": footnotes(results.measurements),
         "outcomes": _records(results.outcomes),

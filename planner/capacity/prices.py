@@ -56,7 +56,8 @@ def shadow_prices(question: Question, plan: Plan, *, most: int = MOST, seconds: 
                 saves, rough = max(relaxed[0] * model.scale - bare.cost * changed.scale, 0.0), True
         per_unit = None if saves is None else saves / step
         weight = -1.0 if per_unit is None else per_unit * steps[label]
-        bindings.append((weight, Binding(_name(question, label), unit(question, label), step, per_unit, rough)))
+        named, demand = _name(question, label), label[0] == "demand"
+        bindings.append((weight, Binding(named, unit(question, label), step, per_unit, rough, demand)))
     return [binding for _, binding in sorted(bindings, key=lambda each: -each[0])]
 
 

@@ -177,6 +177,7 @@ class Binding:
     """A limit that binds. ``name`` in words, its ``unit``. ``more``: the tried increase (for a demand: the decrease).
     ``saves``: present value saved per unit of it, None if the changed question was not solved. ``relaxed``: the saving
     is that of the relaxation with fractions of servers, because the question was not solved closely enough.
+    ``demand``: the limit is a demand.
     """
 
     name: str
@@ -184,6 +185,7 @@ class Binding:
     more: float
     saves: float | None
     relaxed: bool = False
+    demand: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ def possible(worth: Floats, demand: Floats, servers: Servers, shares: Floats) ->
         if not len(open_):
             break
         one = open_[len(open_) // 2]
-        theta, shared, prices = _best(worth[one], demand[one], servers)
+        theta, shared, prices = best_share(worth[one], demand[one], servers)
         if theta >= 1 - _NEAR:
             settled = _moved(worth[open_], demand[open_], servers, shared)
             good[open_[settled]] = good[one] = True
@@ -94,8 +94,8 @@ def enough(work: Floats, demand: Floats) -> Flags:
     return np.asarray((work >= demand * (1 - _NEAR)).all(axis=-1))
 
 
-def _best(worth: Floats, demand: Floats, servers: Servers) -> tuple[float, Floats, Floats]:
-    """The largest theta of one draw, its shares, and the prices (cases, workloads) of the demands."""
+def best_share(worth: Floats, demand: Floats, servers: Servers) -> tuple[float, Floats, Floats]:
+    """The largest theta (at most 2) of one draw, its shares, and the prices (cases, workloads) of the demands."""
     skus, sites, workloads = servers.may.shape
     s, k, w = np.nonzero(servers.may & (servers.count > 0)[:, :, None] & (worth > 0)[:, None, :])
     cases, many = len(servers.surviving), len(s)

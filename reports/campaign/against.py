@@ -16,7 +16,7 @@ from fleetmark.record.sides.titles import title_of
 from planner import peak
 from planner.comparison import Comparison
 from planner.peak import Peak
-from reports.campaign.view import View, by_metric, headlines
+from reports.campaign.view import View, headlines
 from reports.comparison.model import rows as ratios
 from reports.kit import format as fmt
 from workloads import declared
@@ -64,7 +64,7 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
     of_title = {r.benchmark: r.ratio for r in ratios(comparison) if r.benchmark} if comparison is not None else {}
     listed: list[Beside] = []
     notes: dict[Message, None] = {}
-    for (workload, case, *_), rows, _shown in by_metric(headlines(view.stats)):
+    for (workload, case, *_), rows, _shown in view.by_metric(headlines(view.stats)):
         for r in rows.to_dict("records"):
             ratio = of_title.get(title_of(r)) or of_title.get(title_of(r, sized=False))
             held = declared.peak(workload, case, r["metric"])

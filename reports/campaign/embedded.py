@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from reports.campaign.view import Key, View, by_metric
+from reports.campaign.view import Key, View
 from reports.kit import format as fmt
 
 MOST = 8_000_000  # characters, so that the whole page stays below 15 MB
@@ -40,7 +40,7 @@ def embedded(view: View) -> Embedded:
     numbers: dict[Key, int] = {}
     metrics: list[str] = []
     used, left_out = 0, 0
-    for key, rows, shown in by_metric(ordered):
+    for key, rows, shown in view.by_metric(ordered):
         if used + len(view.hosts) > room:
             left_out += 1
             continue

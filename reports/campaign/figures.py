@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fleetmark.base.measurement import Status
+from fleetmark.base.measurement import Better, Status
 from fleetmark.base.text import joined, message
 from fleetmark.base.words import word
 from fleetmark.record.figures.pairs import pair_subjects, peer
 from fleetmark.record.figures.summary import METRIC
 from planner.curves import CURVE, curve_point
-from reports.campaign.view import Key, View, by_metric, groups, headlines, shown_as
+from reports.campaign.view import Key, View, groups, headlines
 from reports.kit import charts
 from reports.kit import format as fmt
 from reports.kit.charts import Across, Box, Chart, Line, Spec
@@ -27,6 +27,7 @@ from reports.kit.language import Language
 from workloads import declared
 
 FEW = 6  # dots
+LEAST_POINTS = 3  # of a line
 MOST = 60  # charts of a kind; of headlines as boxes, which are for very many hosts, fewer
 MOST_BOXES = 24
 _QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
@@ -100,7 +101,7 @@ def _strips(view: View, _: Language) -> Iterator[Drawn]:
         yield from _crowds(view, _, colours)
         return
     sources = _dots(view)
-    for key, rows, shown in by_metric(headlines(view.merged)):
+    for key, rows, shown in view.by_metric(headlines(view.merged)):
         axis = axis_title(fmt.clean(key[2]), shown, rows["better"].iloc[0], _)
         have = set(rows["host"])
         absent = {h.name: view.why_absent(h.name, key) for h in view.hosts if h.name not in have}
@@ -134,7 +135,7 @@ def _crowds(view: View, _: Language, colours: Mapping[str, str]) -> Iterator[Dra
 
 
 def _crowd(view: View, _: Language, colours: Mapping[str, str], key: Key, rows: pd.DataFrame) -> Spec:
-    shown = shown_as(rows, key[-1])
+    shown = view.shown(key, rows)
     axis = axis_title(fmt.clean(key[2]), shown, rows["better"].iloc[0], _)
     own = rows["host"].map({h: g or "" for h, g in view.generation.items()})
     values = {g: (rows["value"][own == g] * shown.factor).tolist() for g in view.generations if (own == g).any()}
@@ -189,7 +190,7 @@ def _lines(
         colour = colours[generation] if len(view.generations) > 1 else charts.COLOURS[i % len(charts.COLOURS)]
         lines.append(Line(fmt.clean(name), colour, kin[generation], points(rows, None)))
         kin[generation] += 1
-    return lines, message("Values.") if len(lines) == 1 else message("A line per host, through its values.")
+    return lines, message("Values.") if len(lines) == 1 else message("A line per host.")
 
 
 def _rising(factor: float) -> Callable[..., list[charts.Point]]:
@@ -237,7 +238,7 @@ def _curves(view: View, _: Language) -> Iterator[Drawn]:
         edges = charts.caches(view.hosts, colours) if str(first["class"]).startswith("mem-") else []
         inside = [e for e in edges if rows["x"].min() < e[0] < rows["x"].max()]
         if inside:
-            note = joined([note, message("Upright: where one data cache of each level ends.")], " ")
+            note = joined([note, message("Dotted lines: size of one L1d, L2, L3.")], " ")
         axis = axis_title(fmt.clean(key[2]), shown, first["better"], _)
         spec = _lazily(charts.curve, lines, _(message("size")), axis, Across.SIZE, inside)
         yield Drawn(title_of(key), note, spec, bool(rows["headline"].any()))
@@ -246,7 +247,7 @@ def _curves(view: View, _: Language) -> Iterator[Drawn]:
 def _depths(view: View, _: Language) -> Iterator[Drawn]:
     """Every metric that is a headline at some queue depth, of cases that differ in their depth only."""
     for key, rows, generational in _against(view, "case", declared.depth):
-        if rows["x"].nunique() < 2 or not rows["headline"].any():
+        if rows["x"].nunique() < LEAST_POINTS or not rows["headline"].any():
             continue
         shown = _fit(rows, key[-1])
         lines, note = _lines(view, _, rows, generational, _rising(shown.factor))
@@ -333,13 +334,33 @@ def _matrices(view: View, _: Language) -> Iterator[Drawn]:
         if len(seen) < 3:
             continue
         shown = fmt.fit(((v, math.nan, math.nan) for _a, _b, v in triples), unit, bits=bool(bits))
-        values = [(a, b, v * shown.factor, shown.number(v)) for a, b, v in triples]
+        away = _from_their_kind(triples, {names[h]: g or "" for h, g in view.generation.items()}, better)
+        values = [(a, b, 100 * part, shown.number(v)) for (a, b, v), part in zip(triples, away, strict=True)]
         title = title_of((workload, case, metric, "host", label_text, standing))
-        reading = joined([message("Values, row to column"), fmt.better(better)])
-        note = joined([reading, message("blank where nothing passed.")], "; ")
+        note = joined(
+            [
+                message("Values in {unit}, row to column; blank where nothing passed.", unit=shown.unit),
+                message("Colour: % from the median between the same two generations, blue is better."),
+            ],
+            " ",
+        )
         axis_titles = (_(message("from")), _(message("to")))
         hosts = [n for n in names.values() if n in seen]
-        yield Drawn(title, note, _lazily(charts.matrix, hosts, values, shown.unit, axis_titles))
+        legend = _(message("% from the median"))
+        yield Drawn(title, note, _lazily(charts.matrix, hosts, values, legend, axis_titles, shown.unit))
+
+
+def _from_their_kind(
+    triples: Sequence[tuple[str, str, float]], generation: Mapping[str, str], better: str
+) -> list[float]:
+    """How far each value of a pair of hosts lies from the median between their two generations, as a share; positive is
+    better."""
+    of: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for a, b, value in triples:
+        of[generation[a], generation[b]].append(value)
+    middle = {kind: float(np.median(values)) for kind, values in of.items()}
+    ratios = [value / m if (m := middle[generation[a], generation[b]]) else 1.0 for a, b, value in triples]
+    return [(1 / r if r else 1.0) - 1 if better == Better.LOWER else r - 1 for r in ratios]
 
 
 # --- the hosts meanwhile ---------------------------------------------------------------------------------------------

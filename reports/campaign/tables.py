@@ -14,7 +14,7 @@ from fleetmark.base.text import message
 from fleetmark.record.results import HostInfo, Results
 from planner.centre import Interval
 from reports.campaign.problems import WORST_FIRST
-from reports.campaign.view import Key, View, by_metric, groups, headlines, spread
+from reports.campaign.view import Key, View, groups, headlines, spread
 from reports.kit import format as fmt
 
 ACROSS = 8  # hosts up to which they stand as columns beside each other
@@ -23,13 +23,16 @@ ROWS_ON_PAPER = 400  # the same, where nothing can be folded
 CELLS = 6000  # figures up to which the headlines of all hosts are a table
 FOLD = 60  # rows above which a workload's cases are folded one by one
 
+NOISY = 0.05  # coefficient of variation from which a figure is marked
+
 _PRINTED = ("better", "generation", "host", "value", "lo", "hi", "interval", "cv", "n")
 _ENDS = ("low_host", "low", "high_host", "high")
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure as it is printed; ``value`` (base unit) is what a column sorts by. ``why``: why it is absent."""
+    """A figure as it is printed; ``value`` (base unit) is what a column sorts by. ``why``: why it is absent; ``noisy``:
+    its coefficient of variation is above NOISY."""
 
     text: str = ""
     spread: str = ""
@@ -37,6 +40,7 @@ class Figure:
     n: int = 0
     value: float = 0.0
     why: str = ""
+    noisy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +105,9 @@ def _records(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 def _figure(row: Mapping[Any, Any], shown: fmt.Shown) -> Figure:
     extent = spread(shown, row["lo"], row["hi"], row["interval"])
-    return Figure(shown.number(row["value"]), extent, fmt.percent(row["cv"]), row["n"], row["value"])
+    return Figure(
+        shown.number(row["value"]), extent, fmt.percent(row["cv"]), row["n"], row["value"], noisy=row["cv"] > NOISY
+    )
 
 
 def _by_host(rows: pd.DataFrame, shown: fmt.Shown) -> dict[str, Figure]:
@@ -113,7 +119,7 @@ def across(view: View) -> list[tuple[Line, list[Figure]]]:
     if not 1 < len(view.hosts) <= ACROSS:
         return []
     table = []
-    for key, rows, shown in by_metric(headlines(view.merged)):
+    for key, rows, shown in view.by_metric(headlines(view.merged)):
         of = _by_host(rows, shown)
         cells = [of.get(h.name) or Figure(why=view.why_absent(h.name, key)) for h in view.hosts]
         table.append((lines(view, key, rows, shown)[0], cells))
@@ -126,7 +132,7 @@ def down(view: View) -> tuple[list[Line], list[tuple[HostInfo, list[Figure]]]] |
     if len(view.hosts) <= ACROSS or len(chosen) > CELLS:
         return None
     columns, figures = [], []
-    for key, rows, shown in by_metric(chosen):
+    for key, rows, shown in view.by_metric(chosen):
         columns.append(lines(view, key, rows, shown)[0])
         figures.append((key, _by_host(rows, shown)))
     return columns, [
@@ -138,7 +144,7 @@ def metrics(view: View, numbers: Mapping[Key, int], *, per_host: bool) -> Iterat
     """All metrics, by host or (not ``per_host``) by generation; ``numbers``: which are embedded, as ``Line.number``."""
     for (workload,), frame in groups(view.stats if per_host else view.generational, ["workload"]):
         tables: dict[str, list[Line]] = defaultdict(list)
-        for key, rows, shown in by_metric(frame):
+        for key, rows, shown in view.by_metric(frame):
             tables[key[1] if len(frame) > FOLD else ""] += lines(view, key, rows, shown, numbers)
         yield Workload(workload, len(frame), tuple(tables.items()))
 

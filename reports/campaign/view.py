@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ class View:
     ``hosts`` stand by generation, then by name; ``generations`` holds each generation's name, "" (last) for hosts
     without one. ``stats`` has a row per host and subject, ``merged`` has pairs of hosts brought together, and
     ``generational`` a row per generation (all three as record.figures.summary gives them). ``absent`` says why a
-    (host, workload, case) has no figure.
+    (host, workload, case) has no figure. ``scales``: the one way in which every document writes a metric's figures.
     """
 
     results: Results
@@ -39,6 +39,17 @@ class View:
     merged: pd.DataFrame
     generational: pd.DataFrame
     absent: Mapping[tuple[str, str, str], Status]
+    scales: Mapping[Key, fmt.Shown] = field(default_factory=dict)
+
+    def by_metric(self, frame: pd.DataFrame) -> Iterator[tuple[Key, pd.DataFrame, fmt.Shown]]:
+        """``frame``'s rows metric by metric, each with the one way to write all its figures."""
+        for key, rows in groups(frame, summary.METRIC):
+            yield key, rows, self.shown(key, rows)
+
+    def shown(self, key: Key, rows: pd.DataFrame) -> fmt.Shown:
+        """How the figures of a metric are written: alike in every table and document; ``rows`` decide for a single
+        pair of hosts."""
+        return self.scales.get(key) or shown_as(rows, key[-1])
 
     def title_of(self, generation: str) -> str:
         """A generation's name as people read it."""
@@ -73,6 +84,7 @@ def view(results: Results, first: Sequence[str] = ()) -> View:
     stats = in_order(summary.per_host(results.measurements), orders)
     paired = summary.merge_pairs(stats, generation)
     merged = stats if paired is stats else in_order(paired, orders)
+    generational = in_order(summary.per_generation(merged, generation), orders)
     return View(
         results,
         tuple(hosts),
@@ -80,9 +92,18 @@ def view(results: Results, first: Sequence[str] = ()) -> View:
         tuple(generations),
         stats=stats,
         merged=merged,
-        generational=in_order(summary.per_generation(merged, generation), orders),
+        generational=generational,
         absent=absences(results),
+        scales=_scales(merged, generational if len(hosts) > 1 else None),
     )
+
+
+def _scales(merged: pd.DataFrame, generational: pd.DataFrame | None) -> dict[Key, fmt.Shown]:
+    """Each metric's unit and digits: those that suit its hosts, or their generations where there are several hosts."""
+    return {
+        key: shown_as(rows, key[-1])
+        for key, rows in groups(merged if generational is None else generational, summary.METRIC)
+    }
 
 
 def in_order(frame: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.DataFrame:
@@ -109,12 +130,6 @@ def in_order(frame: pd.DataFrame, orders: Mapping[str, Sequence[str]]) -> pd.Dat
 def groups(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
     """``frame``'s rows group by group, in the order in which the groups first occur; the key is a tuple."""
     yield from frame.groupby(list(keys), sort=False, observed=True)
-
-
-def by_metric(frame: pd.DataFrame) -> Iterator[tuple[Key, pd.DataFrame, fmt.Shown]]:
-    """``frame``'s rows metric by metric, each with the one way to write all its figures."""
-    for key, rows in groups(frame, summary.METRIC):
-        yield key, rows, shown_as(rows, key[-1])
 
 
 def shown_as(rows: pd.DataFrame, unit: str) -> fmt.Shown:

@@ -16,11 +16,12 @@ from fleetmark.record.figures.pairs import pair_subjects
 from fleetmark.record.figures.summary import METRIC, plain
 from planner.centre import LEAST
 from reports import sheets
+from reports.campaign.front import front
 from reports.campaign.view import View, meaning
 from reports.comparison.xlsx.hosts import MOST_SHOWN
 from reports.comparison.xlsx.sources import LIVE
 from reports.kit import format as fmt
-from reports.kit.workbook import COLOURS, INTEGER, MOST_FORMULA, PERCENT, Book, Head, Sheet, form_for
+from reports.kit.workbook import COLOURS, INTEGER, MOST_FORMULA, Book, Head, Sheet
 from reports.report import Report
 from reports.sheets import Prose
 
@@ -72,6 +73,7 @@ def render(report: Report) -> bytes:
     layout = _layout(report.view, measured if live else measured.iloc[:0])
     _raw(raw, measured, live, report)
     few = len(report.view.merged) <= _MOST_MEDIANS
+    first = front(report.view, report.problems, report.against)
     _values(hosts, layout, raw, few)
     _spreads(spread, layout, raw)
     _headlines(headlines, layout, hosts if few else None)
@@ -80,6 +82,20 @@ def render(report: Report) -> bytes:
     facts.top(message("Hosts side by side"), sheets.ALIKE)
     sheets.facts(facts, report, _FIRST_ROW - 1)
     prose = Prose(readme, readme.top(title) - 1)
+    prose.heading(message("Summary"))
+    prose.pair(message("status"), first.status)
+    for label, lines in (
+        (message("machines"), first.machines),
+        (message("What it means"), first.means),
+        (message("What is odd"), first.odd),
+    ):
+        for i, line in enumerate(lines):
+            prose.pair(label if i == 0 else " ", line)
+    for i, (advice, command) in enumerate(first.next):
+        prose.pair(
+            message("What to do next") if i == 0 else " ",
+            message("{advice}: {command}", advice=advice, command=command),
+        )
     prose.heading(message("What was measured"))
     counts = report.view.results.outcomes["status"].value_counts()
     prose.pair(message("Hosts"), f"{len(report.view.hosts):,}")
@@ -185,8 +201,9 @@ def _raw(sheet: Sheet, measured: pd.DataFrame, live: bool, report: Report) -> No
     sheet.filtered(_FIRST_ROW - 1, _FIRST_ROW + len(measured) - 1, len(heads))
 
 
-def _about(sheet: Sheet, row: int, key: _Key, better: str) -> None:
-    known = dict(zip(METRIC, key, strict=True))
+def _about(sheet: Sheet, row: int, key: _Key, better: str, unit: str) -> None:
+    """A metric's names, and the ``unit`` in which its row stands."""
+    known = dict(zip(METRIC, key, strict=True)) | {"unit": unit}
     texts = {
         **known,
         "labels": fmt.labels(known["labels"]),
@@ -217,15 +234,22 @@ def _values(sheet: Sheet, layout: _Layout, raw: Sheet, few: bool) -> None:
     sheet.top(title, meaning(layout.view))
     for _, rows in merged.groupby(METRIC, sort=False, observed=True):
         key = _keys(rows.iloc[:1])[0]
-        row, form = layout.metrics[key], form_for(rows["value"].tolist(), key[METRIC.index("unit")])
-        _about(sheet, row, key, str(rows["better"].iloc[0]))
+        row, shown = layout.metrics[key], layout.view.shown(key, rows)
+        form = decimals(shown)
+        _about(sheet, row, key, str(rows["better"].iloc[0]), shown.unit)
         for host, value, rule in zip(*(rows[c].tolist() for c in ("host", "value", "rule")), strict=True):
             formula = _centre(raw, layout.ranges.get((key, host), ()), rule)
             if formula:
-                sheet.formula(row, layout.columns[host], f"={formula}", float(value), form)
+                scaled = formula if shown.factor == 1 else f"{formula}*{shown.factor!r}"
+                sheet.formula(row, layout.columns[host], f"={scaled}", float(value) * shown.factor, form)
             else:
-                sheet.number(row, layout.columns[host], float(value), form, "value")
+                sheet.number(row, layout.columns[host], float(value) * shown.factor, form, "value")
     _matrix(sheet, layout)
+
+
+def decimals(shown: fmt.Shown) -> str:
+    """The number format of figures in the unit shown, with the digits that every other document prints."""
+    return f"#,##0.{'0' * shown.decimals}" if shown.decimals else "#,##0"
 
 
 _FUNCTION = {Centre.GEOMEAN: "GEOMEAN", Centre.MEDIAN: "MEDIAN", Centre.MEAN: "AVERAGE"}
@@ -251,15 +275,15 @@ def _spreads(sheet: Sheet, layout: _Layout, raw: Sheet) -> None:
     sheet.top(title, text)
     for key, host, cv, better in zip(_keys(merged), merged["host"], merged["cv"], merged["better"], strict=True):
         row, column = layout.metrics[key], layout.columns[host]
-        _about(sheet, row, key, str(better))
+        _about(sheet, row, key, str(better), key[METRIC.index("unit")])
         ranges = layout.ranges.get((key, host), ())
         if math.isnan(cv):
             continue
         if len(ranges) == 1:
             cells = raw.span(ranges[0][0], _VALUE, ranges[0][1], _VALUE)
-            sheet.formula(row, column, f"=STDEV({cells})/ABS(AVERAGE({cells}))", float(cv), "0.00%")
+            sheet.formula(row, column, f"=STDEV({cells})/ABS(AVERAGE({cells}))", float(cv), fmt.CV_FORM)
         else:
-            sheet.number(row, column, float(cv), "0.00%", "value")
+            sheet.number(row, column, float(cv), fmt.CV_FORM, "value")
     _matrix(sheet, layout)
     last = max(layout.columns.values(), default=_FIRST_COLUMN)
     rows = (_FIRST_ROW, max(layout.metrics.values(), default=_FIRST_ROW))
@@ -332,11 +356,11 @@ def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet | None) -> None:
     row, head = _FIRST_ROW, _FIRST_ROW - 1
     ends = {} if hosts is None else _ends(layout)
     for key, about in zip(_keys(frame), frame.to_dict("records"), strict=True):
-        _about(sheet, row, key, str(about["better"]))
+        shown = layout.view.scales[key]
+        form = decimals(shown)
+        _about(sheet, row, key, str(about["better"]), shown.unit)
         generation = str(about["generation"])
         sheet.text(row, 8, layout.view.title_of(generation))
-        width = float(about["hi"] - about["lo"])
-        form = form_for([float(about["value"])], str(about["unit"]), width)
         n = int(about["n"])
         lowest, highest = ends.get((key, generation), (about["low_host"], about["high_host"]))
         cells = names = ""
@@ -346,10 +370,10 @@ def _headlines(sheet: Sheet, layout: _Layout, hosts: Sheet | None) -> None:
             names = hosts.span(head, first, head, last)
         figures: list[tuple[str, int | float | str, str, str]] = [
             (f"COUNT({cells})", n, INTEGER, "computed"),
-            (_mean(cells, about["rule"]), float(about["value"]), form, "key"),
-            (_end(cells, about["rule"], n, -1), float(about["lo"]), form, "computed"),
-            (_end(cells, about["rule"], n, 1), float(about["hi"]), form, "computed"),
-            (f"STDEV({cells})/ABS(AVERAGE({cells}))", float(about["cv"]), PERCENT, "computed"),
+            (_mean(cells, about["rule"]), float(about["value"]) * shown.factor, form, "key"),
+            (_end(cells, about["rule"], n, -1), float(about["lo"]) * shown.factor, form, "computed"),
+            (_end(cells, about["rule"], n, 1), float(about["hi"]) * shown.factor, form, "computed"),
+            (f"STDEV({cells})/ABS(AVERAGE({cells}))", float(about["cv"]), fmt.CV_FORM, "computed"),
             (f"INDEX({names},MATCH(MIN({cells}),{cells},0))", lowest, "", "computed"),
             (f"INDEX({names},MATCH(MAX({cells}),{cells},0))", highest, "", "computed"),
         ]

@@ -45,15 +45,15 @@ class SideBySide:
 
 def side_by_side(hosts: Sequence[HostInfo]) -> SideBySide:
     """Compare the facts of ``hosts``, which are already in their final order."""
-    names = [name for name, _, _ in _ROWS]
-    written: list[dict[Hashable, str]] = [{} for _ in _ROWS]  # facts that hosts share are formatted once
+    names = [name for name, _, _ in ROWS]
+    written: list[dict[Hashable, str]] = [{} for _ in ROWS]  # facts that hosts share are formatted once
     alike: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
     unseen = []
     for host in hosts:
         if host.facts is None:
             unseen.append((host.name, host.reason or message("no facts were collected")))
             continue
-        alike[host.generation or "", tuple(_texts(host.facts, written))].append(host.name)
+        alike[host.generation or "", tuple(texts_of(host.facts, written))].append(host.name)
     # Within a generation the most common configuration comes first.
     order = list(dict.fromkeys(generation for generation, _ in alike))
     kinds = sorted(alike.items(), key=lambda kind: (order.index(kind[0][0]), -len(kind[1])))
@@ -75,8 +75,9 @@ def side_by_side(hosts: Sequence[HostInfo]) -> SideBySide:
     )
 
 
-def _texts(facts: Facts, written: Sequence[dict[Hashable, str]]) -> Iterator[str]:
-    for (_, read, say), cache in zip(_ROWS, written, strict=True):
+def texts_of(facts: Facts, written: Sequence[dict[Hashable, str]]) -> Iterator[str]:
+    """The text of each of ``ROWS``; ``written`` keeps, row by row, what was formatted before."""
+    for (_, read, say), cache in zip(ROWS, written, strict=True):
         part = read(facts)
         if part not in cache:
             cache[part] = fmt.clean(say(part) or "")
@@ -214,7 +215,7 @@ def _itself(text: str | None) -> str | None:
 
 
 # A row's name, the part of the facts that it shows, and how that part is written.
-_ROWS: tuple[tuple[str, Callable[[Facts], Hashable], Callable[[Any], str | None]], ...] = (
+ROWS: tuple[tuple[str, Callable[[Facts], Hashable], Callable[[Any], str | None]], ...] = (
     (message("Server"), lambda f: (f.vendor, f.product), lambda of: _join(*of)),
     (message("Virtualisation"), lambda f: f.virtualisation, _itself),
     (message("CPU"), lambda f: f.cpu.model, _itself),

@@ -12,6 +12,7 @@ from typing import Any
 import vl_convert
 
 from fleetmark.base.facts import Facts
+from fleetmark.base.units import significant
 from fleetmark.record.results import HostInfo
 from reports.kit import format as fmt
 
@@ -21,6 +22,7 @@ DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3])
 MANY_ROWS = 24  # above this, strips show generations instead of hosts
 MANY_DOTS = 200  # hosts above which a strip's dots become boxes
 MANY_LINES = 12  # above this, and of several hosts of several generations, lines show generations instead of hosts
+MANY_HOVER = 600  # marks of a chart above which none shows its value on hover
 MANY_CELLS = 40  # hosts above which a matrix of pairs is no longer drawn
 _WIDTH = 400
 
@@ -37,11 +39,21 @@ class Chart:
     svg: str
 
 
+# A mark with a description: a browser shows a title on hover, which a label for screen readers does not do.
+_LABELLED = re.compile(r'<path aria-label="([^"]*)"([^>]*?)/>')
+_ROLES = re.compile(r' (?:role="graphics-(?:symbol|object)"|aria-roledescription="[^"]*")')
+
+
+def _titled(match: re.Match[str]) -> str:
+    return f"<path{match[2]}><title>{match[1]}</title></path>"
+
+
 def to_svg(spec: Spec, number: int) -> str:
     """Render ``spec``; ``number`` makes the ids of this SVG differ from those of its neighbours on the page."""
     svg: str = vl_convert.vegalite_to_svg(
         {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", **_STYLE, **spec}
     )
+    svg = _ROLES.sub("", _LABELLED.sub(_titled, svg))
     for name in set(re.findall(r' id="([^"]+)"', svg)):
         svg = svg.replace(f' id="{name}"', f' id="c{number}-{name}"').replace(f"#{name})", f"#c{number}-{name})")
     return svg
@@ -119,9 +131,16 @@ def strip(
         "layer": [
             {
                 # Golden-ratio steps spread a crowd evenly and always alike.
-                "data": {"values": [{"r": r, "g": g, "v": v, "j": i * 0.618 % 1} for i, (r, g, v) in enumerate(dots)]},
-                "mark": {"type": "point", "filled": True, "size": 18 if crowd else 34, "opacity": 0.7},
+                "data": {
+                    "values": [
+                        {"r": r, "g": g, "v": v, "j": i * 0.618 % 1} | _hover(len(dots), f"{r}: {significant(v, 4)}")
+                        for i, (r, g, v) in enumerate(dots)
+                    ]
+                },
+                "mark": {"type": "point", "filled": True, "size": 18 if crowd else 34, "opacity": 0.7}
+                | ({"aria": True} if len(dots) <= MANY_HOVER else {}),
                 "encoding": {
+                    **_DESCRIBED[len(dots) <= MANY_HOVER],
                     "x": x,
                     "y": y,
                     **offset,
@@ -140,6 +159,14 @@ def strip(
             },
         ],
     }
+
+
+_DESCRIBED: tuple[Spec, Spec] = ({}, {"description": {"field": "d", "type": "nominal"}})
+
+
+def _hover(marks: int, text: str) -> Spec:
+    """The field with what a mark shows on hover; none where marks are very many."""
+    return {"d": text} if marks <= MANY_HOVER else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +261,12 @@ def curve(
     keyed: Spec = {"field": "s", "type": "nominal", "legend": legend if len(lines) > 1 else None}
     colour = {**keyed, "scale": {"domain": names, "range": [line.colour for line in lines]}}
     dash = {**keyed, "scale": {"domain": names, "range": [DASHES[line.dash % len(DASHES)] for line in lines]}}
-    points = [{"s": line.name, "x": p[0], "y": p[1], "i": i} for line in lines for i, p in enumerate(line.points)]
+    number = sum(len(line.points) for line in lines)
+    points = [
+        {"s": line.name, "x": p[0], "y": p[1], "i": i} | _hover(number, f"{line.name}: {_at(p, across)}")
+        for line in lines
+        for i, p in enumerate(line.points)
+    ]
     in_order = {"order": {"field": "i", "type": "quantitative"}} if across is Across.LOAD else {}
     band = [
         {"s": line.name, "x": p[0], "lo": p[2], "hi": p[3]}
@@ -245,7 +277,7 @@ def curve(
     few = len(xs) <= 12 or across is Across.LOAD
     dots = {"size": 28, "filled": True} if few else False
     layers: list[Spec] = [
-        *_marks(marks, x),
+        *_marks(marks, x, xs),
         {
             "data": {"values": band},
             "mark": {"type": "area", "opacity": 0.18},
@@ -257,7 +289,17 @@ def curve(
             "encoding": {"x": x, "y": y, "color": colour, "strokeDash": dash, **in_order},
         },
     ]
+    if number <= MANY_HOVER:  # what one points at is larger than what one sees
+        touched = {"type": "point", "filled": True, "size": 90, "opacity": 0, "aria": True}
+        encoding = {"x": x, "y": y, **_DESCRIBED[True]}
+        layers.append({"data": {"values": points}, "mark": touched, "encoding": encoding})
     return {"width": _WIDTH, "height": 210, "layer": layers}
+
+
+def _at(point: Point, across: Across) -> str:
+    """A point in words: its y, and where on x it lies."""
+    x = fmt.size(point[0]) if across is Across.SIZE else significant(point[0], 4)
+    return f"{significant(point[1], 4)} ({x})"
 
 
 def _x_scale(xs: Sequence[float], across: Across) -> Spec:
@@ -276,13 +318,17 @@ def _x_scale(xs: Sequence[float], across: Across) -> Spec:
     return {"scale": scale, "axis": {**axis, "grid": False}}
 
 
-def _marks(marks: Sequence[tuple[float, str, str]], x: Spec) -> Iterator[Spec]:
-    """An upright rule for each mark, and its text at the top, in as many lines as there are colours."""
-    rows = len({colour for _, _, colour in marks})
-    for i, (at, text, colour) in enumerate(marks):
+def _marks(marks: Sequence[tuple[float, str, str]], x: Spec, xs: Sequence[float]) -> Iterator[Spec]:
+    """An upright rule for each mark, and its text at the top, in the first line where it hides no other."""
+    ends: list[float] = []  # of the last text of each line, in px
+    span = math.log2(xs[-1] / xs[0]) if xs and xs[0] > 0 and xs[-1] > xs[0] else 1.0
+    for at, text, colour in sorted(marks):
+        begins = _WIDTH * math.log2(at / xs[0]) / span if xs and xs[0] > 0 else 0.0
+        line = next((n for n, end in enumerate(ends) if end <= begins), len(ends))
+        ends[line:] = [begins + 6.2 * len(text) + 8, *ends[line + 1 :]]
         data = {"values": [{"x": at, "t": text}]}
         rule = {"type": "rule", "strokeDash": [2, 3], "opacity": 0.7, "color": colour}
-        words = {"type": "text", "align": "left", "dx": 3, "fontSize": 10, "y": 6 + 12 * (i % rows), "color": colour}
+        words = {"type": "text", "align": "left", "dx": 3, "fontSize": 10, "y": 6 + 12 * line, "color": colour}
         yield {"data": data, "mark": rule, "encoding": {"x": x}}
         yield {"data": data, "mark": words, "encoding": {"x": x, "text": {"field": "t"}}}
 
@@ -306,17 +352,18 @@ def caches(hosts: Sequence[HostInfo], colours: Mapping[str, str]) -> list[tuple[
 
 
 def matrix(
-    hosts: Sequence[str], cells: Sequence[tuple[str, str, float, str]], unit: str, axis_titles: tuple[str, str]
+    hosts: Sequence[str],
+    cells: Sequence[tuple[str, str, float, str]],
+    legend: str,
+    axis_titles: tuple[str, str],
+    unit: str,
 ) -> Spec:
-    """A heat map from rows to columns; ``cells`` are (from, to, value, value as text). What is missing stays blank.
-
-    ``axis_titles``: the titles of rows and columns.
+    """A heat map from rows to columns; ``cells`` are (from, to, deviation in percent, value as text in ``unit``). What
+    is missing stays blank. ``legend``: what the deviation is from. ``axis_titles``: the titles of rows and columns.
     """
     side = min(_WIDTH, max(26, 44 if len(hosts) <= 12 else 14) * len(hosts))
-    values = [c[2] for c in cells]
-    lo, hi = min(values), max(values)
-    # Below 2% of difference a full colour scale would only paint noise.
-    lo = min(lo, hi * 0.98)
+    # Below 5% of deviation a full colour scale would only paint noise.
+    most = max([5.0, *(abs(c[2]) for c in cells)])
     axis = {"type": "nominal", "sort": list(hosts), "scale": {"domain": list(hosts)}}
     ends: Spec = {
         "x": {
@@ -327,30 +374,30 @@ def matrix(
         },
         "y": {"field": "a", **axis, "title": axis_titles[0], "axis": {"ticks": False, "domain": False}},
     }
-    legend = {"title": unit, "titleLimit": 0, "gradientLength": min(side, 160)}
     colour: Spec = {
         "field": "v",
         "type": "quantitative",
-        "legend": legend,
-        "scale": {"scheme": "cividis", "domain": [lo, hi]},
+        "legend": {"title": legend, "titleLimit": 0, "gradientLength": min(side, 160)},
+        "scale": {"domain": [-most, 0, most], "range": [COLOURS[1], "#F2F2F2", COLOURS[0]]},
     }
+    rows = [
+        {"a": a, "b": b, "v": v, "t": t} | _hover(len(cells), f"{a} → {b}: {t} {unit} ({v:+.1f}%)")
+        for a, b, v, t in cells
+    ]
+    hover = len(cells) <= MANY_HOVER
     spec: Spec = {
         "width": side,
         "height": side,
-        "data": {"values": [{"a": a, "b": b, "v": v, "t": t} for a, b, v, t in cells]},
+        "data": {"values": rows},
         "layer": [
             {
-                "mark": {"type": "rect", "tooltip": None},
-                "encoding": {
-                    **ends,
-                    "color": colour,
-                },
+                "mark": {"type": "rect", "tooltip": None} | ({"aria": True} if hover else {}),
+                "encoding": {**ends, **_DESCRIBED[hover], "color": colour},
             }
         ],
     }
     if len(hosts) <= 12:
-        ink = {"condition": {"test": f"datum.v > {(lo + hi) / 2}", "value": "#111"}, "value": "#fff"}
-        spec["layer"].append(
-            {"mark": {"type": "text", "fontSize": 10}, "encoding": {**ends, "text": {"field": "t"}, "color": ink}}
-        )
+        ink = {"condition": {"test": f"abs(datum.v) > {0.75 * most}", "value": "#fff"}, "value": "#111"}
+        text = {"type": "text", "fontSize": 10}
+        spec["layer"].append({"mark": text, "encoding": {**ends, "text": {"field": "t"}, "color": ink}})
     return spec

@@ -83,8 +83,13 @@ def fit(figures: Iterable[tuple[float, float, float]], unit: str, *, bits: bool 
 
 
 def percent(ratio: float) -> str:
-    """A coefficient of variation: ``0.84%``; empty where unknown."""
-    return f"{significant(ratio * 100, 2)}%" if math.isfinite(ratio) else ""
+    """A coefficient of variation: ``0.84%``, ``6.2%``, ``31%``; empty where unknown."""
+    if not math.isfinite(ratio):
+        return ""
+    part = 100 * ratio
+    if part >= 0.995:
+        return f"{part:.0f}%" if part >= 9.95 else f"{part:.1f}%"
+    return f"{significant(part, 2)}%"
 
 
 def size(value: float) -> str:
@@ -128,3 +133,62 @@ def moment(iso: str) -> str:
     except ValueError:
         return clean(iso)
     return (when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)).strftime("%Y-%m-%d %H:%M UTC")
+
+
+# --- one rule of rounding for every format; the forms are the same rules as number formats of workbooks ---------------
+
+MONEY_FORM = "#,##0"
+FIGURE_FORM = "[>=999.5]#,##0;[>=9.95]0.0;0.00"
+CV_FORM = "[>=0.0995]0%;[>=0.00995]0.0%;0.00%"
+_ROUNDING = 1e-6  # what is this much above a whole number counts as that number
+
+
+def money(value: float) -> str:
+    """A sum of money without its currency: ``9,600,119``."""
+    return _no_minus_zero(f"{value:,.0f}")
+
+
+def change_of_money(value: float) -> str:
+    """A change of cost with its sign: ``+2,346,242``."""
+    return f"{value:+,.0f}"
+
+
+def figure(value: float) -> str:
+    """A quantity in a unit that its column names: ``1,234``, ``47.8``, ``5.26``; below 0.1 two significant digits."""
+    size = abs(value)
+    if size >= 999.5:
+        return f"{value:,.0f}"
+    if size >= 9.95:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if size >= 0.095 or size == 0 else significant(value, 2)
+
+
+def amount(value: float) -> str:
+    """A quantity in a sentence, four significant digits at most: ``42``, ``0.125``, ``12,345,678``."""
+    return f"{value:,.4g}" if abs(value) < 9999.5 else f"{value:,.0f}"
+
+
+def servers(number: float) -> str:
+    """Servers as people buy them, rounded up: 47.2 is ``48``."""
+    return f"{math.ceil(number - _ROUNDING):,}"
+
+
+def share(part: float | None, decimals: int = 1) -> str:
+    """A share: ``96.2%``; a dash where it is not known."""
+    if part is None:
+        return "–"
+    return f"{_no_minus_zero(f'{100 * part:.{decimals}f}')}%"
+
+
+def change(part: float) -> str:
+    """A relative change with its sign: ``+2.4%``."""
+    return f"{100 * part:+.1f}%"
+
+
+def factor(value: float) -> str:
+    """A factor, a ratio or a margin: ``1.27``."""
+    return f"{value:.2f}"
+
+
+def _no_minus_zero(text: str) -> str:
+    return text[1:] if text.startswith("-") and not text.strip("-0.,") else text

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from fleetmark.base.text import message
@@ -11,7 +13,7 @@ from planner.capacity.uncertainty import Futures
 from reports.kit import format as fmt
 from reports.kit.charts import COLOURS, Chart, Spec, to_svg
 from reports.kit.language import Language
-from reports.plan.view import PlanView, kind
+from reports.plan.model import PlanView, kind
 
 MOST = 40  # charts of one kind
 BARS = 12  # of a tornado
@@ -27,30 +29,34 @@ _LEGEND: Spec = {
 
 
 def demand(v: PlanView, futures: Futures | None, _: Language) -> list[Chart]:
-    """A chart per workload: median demand with its band of 5 to 95% of futures, planned demand and capacity."""
+    """A chart per workload: median demand with its band of 5 to 95% of futures, planned demand, capacity, and what is
+    served if nothing is bought."""
     result = []
     for n, (name, workload) in enumerate(list(v.question.workloads.items())[:MOST]):
         rows = v.of(name)
         periods = [fmt.clean(v.question.periods[s.period]) for s in rows]
-        lines = {
-            _(message("capacity")): [s.capacity for s in rows],
-            _(message("planned for")): [s.planned for s in rows],
-            _(message("demand, median")): [s.demand for s in rows],
-        }
+        lines = [
+            _Line(_(message("capacity")), [s.capacity for s in rows], COLOURS[2], [1, 0], 6),
+            _Line(_(message("planned for")), [s.planned for s in rows], COLOURS[1], [6, 3], 2),
+            _Line(_(message("demand, median")), [s.demand for s in rows], COLOURS[0], [1, 0], 2),
+            _Line(_(message("if nothing is bought")), [s.nothing for s in rows], COLOURS[6], [2, 2], 2),
+        ]
         band = _band(futures, name)
         spec = _lines(periods, lines, band, fmt.clean(workload.unit))
-        result.append(Chart(fmt.clean(name), _demand_note(v, bool(band)), to_svg(spec, n)))
+        note = message("shaded: demand in 5 to 95% of futures") if band else ""
+        result.append(Chart(fmt.clean(name), note, to_svg(spec, n)))
     return result
 
 
-def _demand_note(v: PlanView, banded: bool) -> str:
-    if banded and v.question.survive:
-        return message(
-            "shaded: demand in 5 to 95% of futures; capacity is what is left when the worst failure domain is gone"
-        )
-    if banded:
-        return message("shaded: demand in 5 to 95% of futures")
-    return message("capacity is what is left when the worst failure domain is gone") if v.question.survive else ""
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line of a chart over periods, labelled at its end."""
+
+    name: str
+    values: Sequence[float]
+    colour: str
+    dash: Sequence[int]
+    width: int
 
 
 def _band(futures: Futures | None, workload: str) -> list[tuple[float, float]]:
@@ -62,44 +68,47 @@ def _band(futures: Futures | None, workload: str) -> list[tuple[float, float]]:
 
 
 def _x(periods: Sequence[str]) -> Spec:
-    many = len(periods) > 12
-    axis = {"labelAngle": -45 if many or max(map(len, periods)) > 8 else 0, "grid": False, "labelOverlap": True}
+    crowded = sum(map(len, periods)) * 6.5 > _WIDTH - 130  # px that the labels need
+    axis = {"labelAngle": -45 if crowded else 0, "grid": False, "labelOverlap": True}
     return {"field": "x", "type": "ordinal", "sort": list(periods), "title": None, "axis": axis}
 
 
-def _lines(
-    periods: Sequence[str], lines: Mapping[str, Sequence[float]], band: Sequence[tuple[float, float]], unit: str
-) -> Spec:
-    names = list(lines)
-    scale = {"domain": names, "range": [COLOURS[2], COLOURS[1], COLOURS[0]]}
-    dashes = {"domain": names, "range": [[1, 0], [6, 3], [2, 2]]}
+def _lines(periods: Sequence[str], lines: Sequence[_Line], band: Sequence[tuple[float, float]], unit: str) -> Spec:
+    """Lines with their names at their right ends; the first is drawn wide, so that one over it is seen."""
     y: Spec = {"field": "y", "type": "quantitative", "title": unit, "scale": {"zero": True}, "axis": {"tickCount": 6}}
-    legend = _LEGEND | {"symbolType": "stroke", "symbolSize": 260, "symbolStrokeWidth": 2}
-    points = [
-        {"x": x, "y": value, "s": name}
-        for name, values in lines.items()
-        for x, value in zip(periods, values, strict=True)
-    ]
-    area = [{"x": x, "lo": lo, "hi": hi} for x, (lo, hi) in zip(periods, band, strict=False)]
-    keyed = {"field": "s", "type": "nominal", "legend": legend}
+    x = _x(periods)
+    area = [{"x": at, "lo": lo, "hi": hi} for at, (lo, hi) in zip(periods, band, strict=False)]
     layers: list[Spec] = [
         {
             "data": {"values": area},
             "mark": {"type": "area", "opacity": 0.16, "color": COLOURS[0]},
-            "encoding": {"x": _x(periods), "y": {**y, "field": "lo"}, "y2": {"field": "hi"}},
-        },
-        {
-            "data": {"values": points},
-            "mark": {"type": "line", "strokeWidth": 2, "point": {"size": 22, "filled": True}},
-            "encoding": {
-                "x": _x(periods),
-                "y": y,
-                "color": {**keyed, "scale": scale},
-                "strokeDash": {**keyed, "scale": dashes},
-            },
-        },
+            "encoding": {"x": x, "y": {**y, "field": "lo"}, "y2": {"field": "hi"}},
+        }
     ]
-    return {"width": _WIDTH, "height": 220, "layer": layers if area else layers[1:]}
+    top = max([v for line in lines for v in line.values] + [hi for _, hi in band] or [1.0]) or 1.0
+    heights = _apart([line.values[-1] for line in lines], 0.07 * top)
+    for line, height in zip(lines, heights, strict=True):
+        points = [{"x": at, "y": value} for at, value in zip(periods, line.values, strict=True)]
+        mark = {"type": "line", "strokeWidth": line.width, "strokeDash": line.dash, "color": line.colour}
+        if line.width > 2:
+            mark["opacity"] = 0.45
+        data = {"values": points}
+        layers.append({"data": data, "mark": mark, "encoding": {"x": x, "y": y}})
+        if len(points) == 1:  # no line to be seen
+            layers.append({"data": data, "mark": {"type": "point", "color": line.colour}, "encoding": {"x": x, "y": y}})
+        label = {"type": "text", "align": "left", "dx": 8, "color": line.colour, "fontWeight": "bold"}
+        data = {"values": [{"x": periods[-1], "y": height, "t": line.name}]}
+        layers.append({"data": data, "mark": label, "encoding": {"x": x, "y": y, "text": {"field": "t"}}})
+    return {"width": _WIDTH - 90, "height": 220, "layer": layers if area else layers[1:]}
+
+
+def _apart(values: Sequence[float], room: float) -> list[float]:
+    """Heights for labels of ``values``: in the same order, each at least ``room`` above the one below."""
+    heights = list(values)
+    below = -math.inf
+    for at in sorted(range(len(values)), key=lambda n: (values[n], -n)):
+        heights[at] = below = max(values[at], below + room)
+    return heights
 
 
 def _bars(
@@ -231,7 +240,5 @@ def tornado(v: PlanView, effects: Sequence[Effect], _: Language) -> list[Chart]:
             },
         ],
     }
-    note = message(
-        "change of the present value when one input alone moves over its range: 5 to 95%, or ±10% if no range is known"
-    )
-    return [Chart(message("What the cost depends on"), note, to_svg(spec, 300))]
+    note = message("when one input alone moves over its range: 5 to 95%, or ±10% where no range is known")
+    return [Chart(message("Change of the present value"), note, to_svg(spec, 300))]

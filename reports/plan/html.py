@@ -13,10 +13,12 @@ from fleetmark.base.text import Message, message
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
 from reports.campaign.embedded import Embedded
+from reports.kit import format as fmt
 from reports.kit.language import Language
-from reports.kit.page import Section, page
+from reports.kit.page import Medium, Section, page
 from reports.plan import charts
-from reports.plan.view import PlanView, kind, price_of, trades
+from reports.plan.front import NO_PLAN, RANGES, SAVINGS, drawn, front, kilowatts, other_plan, step
+from reports.plan.model import PlanView, kind, price_of, trades
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ def render(
     about: About,
     *,
     templates: Path | None = None,
+    medium: Medium = "screen",
 ) -> str:
     """The page; ``templates`` and errors as for ``reports.html.render``."""
     q, language = v.question, about.language
@@ -63,9 +66,16 @@ def render(
         "futures": futures,
         "last": _last(v, futures),
         "tornado": [e for e in tornado if e.size > 0],
-        "infinite": math.inf,  # the size of an effect that leaves no plan
+        "impossible": any(math.isinf(e.size) for e in tornado),
         "kind": kind,
+        "front": front(v, futures, tornado),
+        "step": step,
         "price_of": price_of,
+        "kilowatts": kilowatts,
+        "fmt": fmt,
+        "other_plan": other_plan,
+        "drawn": drawn(v, futures) if futures else {},
+        "explained": {"savings": SAVINGS, "ranges": RANGES, "no_plan": NO_PLAN},
         "trades": {a.name: trades(a, q.currency) for a in v.alternatives},
         "charts": {
             "demand": charts.demand(v, futures, language),
@@ -76,7 +86,7 @@ def render(
         "command_line": about.command,
         "margins": {w: [v.plan.factor(w, t) for t in range(len(q.periods))] for w in q.workloads},
     }
-    return page("plan.html.j2", context, language, templates=templates)
+    return page("plan.html.j2", context, language, templates=templates, medium=medium)
 
 
 def _title(v: PlanView) -> Message:
@@ -93,13 +103,13 @@ def _last(v: PlanView, futures: Futures | None) -> list[Mapping[str, Any]]:
 
 def _sections(v: PlanView, futures: Futures | None, tornado: Sequence[Effect]) -> list[Section]:
     parts: list[tuple[bool, str, Message]] = [
-        (True, "answer", message("The answer")),
+        (True, "answer", message("Summary")),
         (True, "purchases", message("Purchases")),
         (True, "capacity", message("Capacity")),
         (True, "costs", message("Costs")),
         (True, "sites", message("Sites")),
-        (bool(v.bindings or v.alternatives or v.others_missing), "limits", message("What binds, and what else")),
-        (futures is not None or bool(tornado), "futures", message("How sure it is")),
+        (bool(v.bindings or v.alternatives or v.others_missing), "limits", message("Limits and alternatives")),
+        (futures is not None or bool(tornado), "futures", message("Risks")),
         (True, "inputs", message("Inputs")),
         (True, "provenance", message("Provenance")),
     ]

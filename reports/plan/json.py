@@ -13,7 +13,8 @@ import pandas as pd
 from planner.capacity.question import Alternative, Conflict, Plan, Question
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
-from reports.plan.view import PlanView
+from reports.plan.front import front
+from reports.plan.model import PlanView
 
 SCHEMA = 1
 _KEYS = {"by_period": "whole"}  # fields of Futures whose key in JSON is another
@@ -21,10 +22,12 @@ _KEYS = {"by_period": "whole"}  # fields of Futures whose key in JSON is another
 
 def of_plan(v: PlanView, futures: Futures | None, tornado: Sequence[Effect], about: Mapping[str, Any]) -> str:
     """A plan with its analyses; ``about``: further keys at the top (command, time)."""
-    q = v.question
+    q, first = v.question, front(v, futures, tornado)
     doc = {
         "schema": SCHEMA,
         **about,
+        "summary": asdict(first),
+        "nothing": {"share": v.nothing.share},
         "question": _question(q),
         "plan": _plan(v, q),
         "capacity": [{**asdict(s), "period": q.periods[s.period]} for s in v.supply],

@@ -1,8 +1,7 @@
-"""A capacity plan for a terminal: the answer, purchases, costs, capacity, limits, alternatives and futures."""
+"""A capacity plan for a terminal: the first screen, then purchases, costs, capacity, limits, other plans, futures."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from rich import box
@@ -10,56 +9,62 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fleetmark.base.text import count
-from fleetmark.base.units import significant
-from planner.capacity.question import Alternative, Binding, Conflict, Question
+from fleetmark.base.text import Message, count, joined, message
+from planner.capacity.question import Alternative, Conflict, Question
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
+from reports.kit import format as fmt
 from reports.kit.format import clean
-from reports.plan.view import Order, PlanView, Supply, price_of, trades
+from reports.kit.language import Language
+from reports.plan.front import NO_PLAN, RANGES, SAVINGS, Front, drawn, front, kilowatts, other_plan, saving
+from reports.plan.model import Order, PlanView, Supply, kind, trades
 
 MOST = 8  # rows of a list of limits or effects
 MOST_ROWS = 40
-_MANY = re.compile(r"\b(server|machine|host|node|unit|port|domain)s$")
+_Say = Language
 
 
-def show(v: PlanView, futures: Futures | None, tornado: Sequence[Effect]) -> list[RenderableType]:
+def show(
+    v: PlanView, futures: Futures | None, tornado: Sequence[Effect], language: Language | None = None
+) -> list[RenderableType]:
     """What to print, in order, for 80 columns and wider."""
+    _ = language or Language()
     q, plan = v.question, v.plan
-    parts: list[RenderableType] = [Text(answer(v), style="bold"), Text(_sure(v), style="dim"), Text()]
-    parts += _part("buy", _orders(v, v.orders, buy=True))
-    parts += _part("retire", _orders(v, v.retired, buy=False))
-    parts += _part(f"cost, {q.currency}", [_costs(v)])
-    parts += _part("capacity against demand", [_supply(v, futures)])
-    parts += _part("sites, the most in any period", [_sites(v)])
-    parts += _part(
-        "what binds, and what one unit more of it (of a demand: less) would save", list(_bindings(q, v.bindings))
-    )
-    parts += _part("next best plans", list(_alternatives(v, v.alternatives)))
+    parts: list[RenderableType] = [*_front(v, front(v, futures, tornado), _), Text()]
+    parts += _part(_(message("Buy")), _orders(v, v.orders, _, buy=True))
+    parts += _part(_(message("Retire")), _orders(v, v.retired, _, buy=False))
+    parts += _part(_(message("Cost, {currency}", currency=q.currency)), [_costs(v, _)])
+    parts += _part(_(message("Capacity against demand")), [_supply(v, _)])
+    parts += _part(_(message("Sites, the most in any period")), [_sites(v, _)])
+    limits = message("What limits the plan, and what relaxing each limit by one unit would save")
+    parts += _part(_(limits), list(_bindings(v, _)))
+    parts += _part(_(message("Next best plans")), list(_alternatives(v, v.alternatives, _)))
     if futures is not None:
-        parts += _part(f"{futures.draws:,} simulated futures", list(_futures(v, futures, tornado)))
+        title = message("Servers needed in {period} across {n} simulated futures (seed {seed})", **drawn(v, futures))
+        parts += _part(_(title), [_needed(v, futures, _)])
+    parts += _part(_(message("What drives the cost")), list(_drivers(v, tornado, _)))
     if plan.margin:
-        parts.append(Text(_margin(v), style="dim"))
+        parts.append(Text(_margin(v, _), style="dim"))
     return parts
 
 
-def answer(v: PlanView) -> str:
-    """The plan in one sentence."""
-    q = v.question
-    what = f"Buy {v.bought_text()}" if v.bought() else "Buy nothing"
-    gone = sum(o.count for o in v.retired)
-    retired = f", retire {gone:,}" if gone else ""
-    span = clean(q.periods[0]) + (f" to {clean(q.periods[-1])}" if len(q.periods) > 1 else "")
-    rate = f"{100 * q.discount:.3g}% a year"
-    return f"{what}{retired}: {v.plan.objective:,.0f} {q.currency} for {span}, present value at {rate}"
+def _front(v: PlanView, shown: Front, _: _Say) -> Iterator[RenderableType]:
+    yield Text(_(shown.answer), style="bold")
+    yield Text(_(shown.cost))
+    yield Text(_(shown.nothing))
+    yield from (Text(_(line)) for line in shown.sure)
+    years = "   ".join(f"{clean(year)} {cost}" for year, cost in shown.years)
+    yield Text(_(message("Cost by year, {currency}: {years}", currency=v.question.currency, years=years)))
+    for title, lines in ((message("Largest risks"), shown.risks), (message("What limits it"), shown.limits)):
+        if lines:
+            yield Text(_(title), style="bold")
+            yield from (_item(_(line)) for line in lines)
+    prices = message("Prices of {date}; solved in {seconds} s.", date=v.question.date, seconds=f"{v.plan.seconds:.1f}")
+    yield Text(_(prices), style="dim")
 
 
-def _sure(v: PlanView) -> str:
-    plan, q = v.plan, v.question
-    return (
-        f"no plan costs less than {plan.bound:,.0f} {q.currency} (gap {plan.gap:.2%}); prices of {q.date}; "
-        f"solved in {plan.seconds:.1f} s"
-    )
+def _item(text: str) -> Text:
+    return Text(f"  {text}")
 
 
 def _part(title: str, parts: Sequence[RenderableType]) -> list[RenderableType]:
@@ -73,135 +78,142 @@ def _table(*columns: str, left: int = 1) -> Table:
     return table
 
 
-def _orders(v: PlanView, orders: Sequence[Order], *, buy: bool) -> list[RenderableType]:
+def _orders(v: PlanView, orders: Sequence[Order], _: _Say, *, buy: bool) -> list[RenderableType]:
     if not orders:
         return []
     q = v.question
-    more = (Text("in use from"), Text(q.currency)) if buy else (Text(""), Text(""))
-    table = _table("order in" if buy else "in", "site", "SKU", "servers", *[str(t) for t in more if str(t)], left=3)
+    when = _(message("order in")) if buy else _(message("retire in"))
+    more = (_(message("in use from")), q.currency) if buy else ()
+    table = _table(when, _(message("site")), "SKU", _(message("servers")), *more, left=3)
     for o in orders[:MOST_ROWS]:
-        arrives = "after the plan" if o.arrives is None else clean(q.periods[o.arrives])
-        tail = (arrives, f"{o.money:,.0f}") if buy else ()
+        arrives = _(message("after the plan")) if o.arrives is None else clean(q.periods[o.arrives])
+        tail = (arrives, fmt.money(o.money)) if buy else ()
         table.add_row(clean(q.periods[o.period]), clean(o.site), clean(o.sku), f"{o.count:,}", *tail)
     out = len(orders) - MOST_ROWS
-    return [table, *([Text(f"and {out} more; --format json, --xlsx or --html have all")] if out > 0 else [])]
+    more_rows = message("and {n} more; --format json, --xlsx or --html have all", n=out)
+    return [table, *([Text(_(more_rows))] if out > 0 else [])]
 
 
-def _costs(v: PlanView) -> RenderableType:
-    table = _table("", *v.years, "present value")
-    for kind, (by_year, present) in v.costs.items():
-        table.add_row(kind, *[f"{m:,.0f}" for m in by_year], f"{present:,.0f}")
-    total = [sum(c[0][n] for c in v.costs.values()) for n in range(len(v.years))]
-    table.add_row("all", *[f"{m:,.0f}" for m in total], f"{v.plan.objective:,.0f}", style="bold")
+def _costs(v: PlanView, _: _Say) -> RenderableType:
+    table = _table("", *v.years, _(message("present value")))
+    for name, (by_year, present) in v.costs.items():
+        table.add_row(_(kind(name)), *[fmt.money(m) for m in by_year], fmt.money(present))
+    total = [fmt.money(v.in_year(n)) for n in range(len(v.years))]
+    table.add_row(_(message("all")), *total, fmt.money(v.plan.objective), style="bold")
     return table
 
 
-def _supply(v: PlanView, futures: Futures | None) -> RenderableType:
+def _supply(v: PlanView, _: _Say) -> RenderableType:
     """Rows per workload: its first, its tightest and its last period."""
-    table = _table("workload", "period", "demand", "planned for", "capacity", "servers", "load", left=2)
+    heads = (message("workload"), message("period"), message("demand"), message("planned for"), message("capacity"))
+    more = (message("servers"), message("utilisation"))
+    table = _table(*[_(head) for head in (*heads, *more)], left=2)
     for w, workload in v.question.workloads.items():
         rows = v.of(w)
         chosen: dict[int, Supply] = {s.period: s for s in (rows[0], min(rows, key=lambda s: s.spare), rows[-1])}
-        for n, (_, s) in enumerate(sorted(chosen.items())):
+        for n, (_period, s) in enumerate(sorted(chosen.items())):
             name = f"{clean(w)}, {clean(workload.unit)}" if n == 0 else ""
-            figures = [significant(x, 4) for x in (s.demand, s.planned, s.capacity, s.servers)]
-            table.add_row(name, clean(v.question.periods[s.period]), *figures, f"{workload.utilisation:.0%}")
+            figures = [fmt.figure(x) for x in (s.demand, s.planned, s.capacity)]
+            tail = (fmt.servers(s.servers), fmt.share(workload.utilisation, 0))
+            table.add_row(name, clean(v.question.periods[s.period]), *figures, *tail)
     return table
 
 
-def _sites(v: PlanView) -> RenderableType:
-    table = _table("site", "servers", "power at peak", "of", "rack units", "of", "ports", "of")
+def _sites(v: PlanView, _: _Say) -> RenderableType:
+    of = _(message("limit"))
+    heads = (_(message("power at peak")), of, _(message("rack units")), of, _(message("ports")), of)
+    table = _table(_(message("site")), _(message("servers")), *heads)
     for k in v.question.sites:
         mine = [load for load in v.loads if load.site == k]
         top = max(mine, key=lambda load: load.power_w)
         units, plugs = max(m.rack_units for m in mine), max(m.ports for m in mine)
         limits = [
-            _kilowatts(top.power_w),
-            "" if top.power_limit_w is None else _kilowatts(top.power_limit_w),
-            f"{units:,.0f}",
-            "" if top.rack_limit is None else f"{top.rack_limit:,.0f}",
-            f"{plugs:,.0f}",
-            "" if top.port_limit is None else f"{top.port_limit:,.0f}",
+            f"{kilowatts(top.power_w)} kW",
+            "" if top.power_limit_w is None else f"{kilowatts(top.power_limit_w)} kW",
+            fmt.money(units),
+            "" if top.rack_limit is None else fmt.money(top.rack_limit),
+            fmt.money(plugs),
+            "" if top.port_limit is None else fmt.money(top.port_limit),
         ]
         table.add_row(clean(k), f"{max(m.servers for m in mine):,}", *limits)
     return table
 
 
-def _kilowatts(watts: float) -> str:
-    return f"{watts / 1000:,.1f} kW"
+def _bindings(v: PlanView, _: _Say) -> Iterator[Text]:
+    limits = v.by_price
+    for b in limits[:MOST]:
+        yield _item(f"{clean(_(b.name))}: {clean(_(saving(v, b)))}")
+    if len(limits) > MOST:
+        yield _item(_(message("and {n} more", n=len(limits) - MOST)))
+    if limits:
+        yield Text(_(SAVINGS), style="dim")
 
 
-def _bindings(q: Question, bindings: Sequence[Binding]) -> Iterator[Text]:
-    for b in bindings[:MOST]:
-        saves, unit = price_of(b)
-        price = "not known: not solved in time"
-        if saves is not None:
-            one = _MANY.sub(r"\1", unit)
-            price = f"{'about ' if b.relaxed else ''}{significant(saves, 3)} {q.currency} per {one}"
-        yield Text(f"  {clean(b.name)}: {clean(price)}")
-    if len(bindings) > MOST:
-        yield Text(f"  and {len(bindings) - MOST} more")
-
-
-def _alternatives(v: PlanView, others: Sequence[Alternative]) -> Iterator[Text]:
+def _alternatives(v: PlanView, others: Sequence[Alternative], _: _Say) -> Iterator[Text]:
     for other in others:
-        part = other.extra / v.plan.objective if v.plan.objective else 0.0
-        proven = "" if other.least >= 0 else ", not proven to be dearer"
-        yield Text(f"  {clean(other.name)}: {other.extra:+,.0f} {v.question.currency} ({part:+.2%}){proven}")
-        differences = ", ".join(f"{name} {figure}" for name, figure in trades(other, v.question.currency))
-        yield Text(f"    {differences or 'the same in purchases, power and space'}", style="dim")
+        yield _item(_(other_plan(v, other)))
+        figures = ", ".join(f"{_(name)} {figure}" for name, figure in trades(other, v.question.currency))
+        yield Text(f"    {figures or _(message('the same in purchases, power and space'))}", style="dim")
     if v.others_missing:
-        yield Text(f"  {v.others_missing}", style="dim")
+        yield _item(_(v.others_missing))
 
 
-def _futures(v: PlanView, futures: Futures, tornado: Sequence[Effect]) -> Iterator[RenderableType]:
-    yield Text(
-        f"  demand is not met in {futures.shortfall.value:.1%} of them "
-        f"({futures.shortfall.lo:.1%} to {futures.shortfall.hi:.1%}); "
-        f"target: at most {1 - v.question.quantile:.1%}"
-    )
+def _needed(v: PlanView, futures: Futures, _: _Say) -> RenderableType:
     last = futures.table[futures.table["period"] == len(v.question.periods) - 1]
-    table = _table("servers needed, last period", "p50", "p90", "p95", "in the plan", "short in")
+    table = _table(_(message("workload")), "p50", "p90", "p95", _(message("in the plan")), _(message("short in")))
     for row in last.to_dict("records"):
-        sizes = [f"{row[f'servers_{p}']:,.0f}" for p in ("p50", "p90", "p95")]
-        table.add_row(clean(row["workload"]), *sizes, f"{row['servers']:,.1f}", f"{row['shortfall']:.1%}")
-    yield table
+        sizes = [fmt.servers(row[f"servers_{p}"]) for p in ("p50", "p90", "p95")]
+        table.add_row(clean(row["workload"]), *sizes, fmt.servers(row["servers"]), fmt.share(row["shortfall"]))
+    return table
+
+
+def _drivers(v: PlanView, tornado: Sequence[Effect], _: _Say) -> Iterator[RenderableType]:
     moving = [e for e in tornado if e.size > 0][:MOST]
-    if moving:
-        yield Text(
-            "  what the cost depends on: its change when one input alone is at the low or high end of its range "
-            "(5 and 95%, or ±10% if no range is known)"
-        )
-        money = v.question.currency
-        table = _table("", "low end", "high end", f"at low end, {money}", f"at high end, {money}")
-        for e in moving:
-            ends = ["no plan" if x is None else f"{x:+,.0f}" for x in (e.at_low, e.at_high)]
-            table.add_row(f"  {clean(e.name)}", f"x {e.low:.3g}", f"x {e.high:.3g}", *ends)
-        yield table
+    if not moving:
+        return
+    yield Text(_(RANGES), style="dim")
+    money = v.question.currency
+    low, high = (
+        _(message("at low end, {currency}", currency=money)),
+        _(message("at high end, {currency}", currency=money)),
+    )
+    table = _table(_(message("input")), _(message("low end")), _(message("high end")), low, high)
+    for e in moving:
+        ends = [_(message("no plan")) if x is None else fmt.change_of_money(x) for x in (e.at_low, e.at_high)]
+        table.add_row(clean(_(e.name)), f"× {fmt.factor(e.low)}", f"× {fmt.factor(e.high)}", *ends)
+    yield table
+    if any(x is None for e in moving for x in (e.at_low, e.at_high)):
+        yield Text(_(NO_PLAN), style="dim")
 
 
-def _margin(v: PlanView) -> str:
+def _margin(v: PlanView, _: _Say) -> str:
     named = []
     for w in v.question.workloads:
         factors = [v.plan.factor(w, t) for t in range(len(v.question.periods))]
-        named.append(f"{clean(w)} {factors[0]:.2f} to {factors[-1]:.2f}")
-    return f"planned for more than the median demand, by a factor from first to last period: {', '.join(named)}"
+        ends = {"first": fmt.factor(factors[0]), "last": fmt.factor(factors[-1])}
+        named.append(message("{workload} {first} to {last}", workload=clean(w), **ends))
+    return _(message("Planned demand over median demand, first to last period: {margins}", margins=joined(named)))
 
 
-def conflict(q: Question, conflict: Conflict) -> list[RenderableType]:
+def conflict(q: Question, conflict: Conflict, language: Language | None = None) -> list[RenderableType]:
     """Why there is no plan, and which relaxations would give one."""
-    head = f"No plan meets this: {count(len(conflict.limits), 'limit')} cannot hold together"
-    parts: list[RenderableType] = [Text(head, style="bold red")]
+    _ = language or Language()
+    limits = count(len(conflict.limits), "limit")
+    head = message("No plan is possible: {limits} cannot hold together", limits=limits)
+    parts: list[RenderableType] = [Text(_(head), style="bold red")]
     for limit in conflict.limits:
         if limit.relax is None:
-            others = " and ".join(limit.beside) or "the others"
-            change = f"changing it alone does not help: {others} still cannot hold together"
+            others: str = joined(limit.beside, message(" and ")) or message("the others")
+            change: Message = message(
+                "changing it alone does not help: {others} still cannot hold together", others=others
+            )
         else:
-            cost = f"; the plan then costs {limit.cost:,.0f} {q.currency}" if limit.cost is not None else ""
             by, unit = (limit.relax / 1000, "kW") if limit.unit == "W" else (limit.relax, limit.unit)
-            figure = f"{by:,.0f}" if by >= 1e4 else significant(by, 4)
-            change = f"alone it must be relaxed by {figure} {unit}{cost}"
-        parts.append(Text(f"  {clean(limit.name)}: {clean(change)}"))
+            change = message("alone it must be relaxed by {by} {unit}", by=fmt.amount(by), unit=unit)
+            if limit.cost is not None:
+                cost = f"{fmt.money(limit.cost)} {q.currency}"
+                change = message("{change}; the plan then costs {cost}", change=change, cost=cost)
+        parts.append(_item(f"{clean(_(limit.name))}: {clean(_(change))}"))
     if not conflict.smallest:
-        parts.append(Text("  (a smaller set of limits in conflict may exist)", style="dim"))
+        parts.append(Text(f"  {_(message('(a smaller set of limits in conflict may exist)'))}", style="dim"))
     return parts

@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -25,63 +24,11 @@ from reports.report import Report, of_campaign
 from tests import records
 from tests.records import GCC, MCF, TRIAD, Bench
 from tests.reports import compared, sample
+from tests.reports.pages import Page
 
 
 def render(results: Results) -> str:
     return html.render(of_campaign(results))
-
-
-class Page(HTMLParser):
-    """The page as elements: tags with attributes, the text, and the rows of its tables."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.rows: list[list[str]] = []
-        self.words = ""
-        self.data: list[str] = []  # JSON that comes with the page
-        self._open: list[str] = []
-        self.unclosed: list[str] = []
-        self.feed(text)
-        self.close()
-        self.unclosed += self._open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in ("meta", "br", "input", "img"):
-            self._open.append(tag)
-        if "template" in self._open:
-            return  # seen from another baseline
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append("")
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        if not self._open or self._open.pop() != tag:
-            self.unclosed.append(tag)
-
-    def handle_data(self, data: str) -> None:
-        if {"script", "style"} & set(self._open):
-            if data.startswith("{"):
-                self.data.append(data)
-            return
-        if "template" in self._open:
-            return
-        self.words += data
-        if "tr" in self._open and self.rows[-1]:
-            self.rows[-1][-1] += data
-
-    def table_row(self, *start: str) -> list[str]:
-        """The first row whose cells begin so, white space normalised."""
-        for row in self.rows:
-            cells = [" ".join(cell.split()) for cell in row]
-            if cells[: len(start)] == list(start):
-                return cells
-        raise AssertionError(f"no row begins with {start}")
 
 
 @pytest.fixture(scope="module")
@@ -498,7 +445,7 @@ def test_a_template_of_ours_extended_or_replaced(tmp_path: Path) -> None:
         ("extra.html.j2", "a\nb\n{{ nothing_such }}", 3, "nothing_such"),
         ("extra.html.j2", "{{ 1 / 0 }}", 1, "division by zero"),
         ("extra.html.j2", "\n{{ ''.__class__.__mro__ }}", 2, "unsafe"),
-        ("_hosts.html.j2", "\n\n{{ campaign.nonsense }}", 3, "nonsense"),
+        ("_generations.html.j2", "\n\n{{ campaign.nonsense }}", 3, "nonsense"),
     ],
 )
 def test_an_error_in_a_template_is_named(tmp_path: Path, name: str, text: str, line: int, what: str) -> None:

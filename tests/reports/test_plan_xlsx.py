@@ -308,7 +308,7 @@ def test_the_smallest_question() -> None:
         {"k": Site("k")},
     )
     nothing = Plan(
-        pd.DataFrame(columns=["sku", "site", "period", "buy", "retire", "installed", "active"]),
+        pd.DataFrame(columns=["sku", "site", "period", "buy", "arrive", "retire", "installed", "active", "peak_w"]),
         pd.DataFrame(columns=["sku", "site", "workload", "period", "servers"]),
         pd.DataFrame(columns=["period", "kind", "money", "present"]),
         *(0.0, 0.0, 0.0, 0.0),

@@ -130,7 +130,7 @@ def test_the_same_content_gives_the_same_bytes_and_fixed_text_is_translated() ->
     ("figures", "unit", "shown"),
     [
         ([2.1e11], "B/s", '#,##0,,," GB/s"'),
-        ([4.5e4], "1/s", '#,##0.0," k/s"'),
+        ([4.5e4], "1/s", '#,##0" /s"'),
         ([7.1e-8], "s", '##0.00E+0" s"'),
         ([1.5], "s", '#,##0.00" s"'),
         ([210.0], "1", "#,##0"),

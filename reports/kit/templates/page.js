@@ -131,6 +131,7 @@ function apply() {
     of += 1;
     count += !row.hidden;
   }
+  for (const plot of all("details.chart")) plot.hidden = !shown(plot);
   for (const fold of all("#metrics details")) {
     const any = fold.querySelector("tbody tr:not([hidden])") !== null;
     fold.hidden = !any;

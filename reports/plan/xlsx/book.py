@@ -15,6 +15,8 @@ from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
 from reports.kit.language import Language
 from reports.kit.workbook import Book
+from reports.plan.front import front as first_screen
+from reports.plan.model import view
 from reports.plan.xlsx import checks, front, inputs, limits, sensitivity
 from reports.plan.xlsx import plan as plan_tabs
 from reports.plan.xlsx.layout import TABS, Places
@@ -50,5 +52,6 @@ def render(
     broken = checks.write(at, numbers)
     front.benchmarks(book, at, numbers)
     front.charts(book, at, numbers)
-    front.readme(book, at, numbers, broken, front.Provenance(created, command, __version__))
+    shown = first_screen(view(question, plan, alternatives, bindings), futures, tornado)
+    front.readme(book, at, numbers, broken, front.Provenance(created, command, __version__), shown)
     return book.bytes()

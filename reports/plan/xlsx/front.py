@@ -12,6 +12,8 @@ from fleetmark.demand import tables
 from planner.capacity.question import KINDS
 from reports.kit import format as fmt
 from reports.kit.workbook import COLOURS, Book, Head, Sheet, wide
+from reports.plan.front import Front
+from reports.plan.model import capacity_name
 from reports.plan.xlsx.inputs import quoted
 from reports.plan.xlsx.layout import TABS, Block, Places, named
 from reports.plan.xlsx.numbers import BAND, Numbers, quantile
@@ -24,8 +26,6 @@ _SERIES: Mapping[str, Message] = {
     "band": message("demand, 5% to 95%"),
     "median": message("median demand"),
     "planned": message("planned demand"),
-    "capacity": message("capacity"),
-    "worst": message("capacity, worst domain gone"),
     "power": message("power"),
     "limit": message("limit"),
 }
@@ -142,13 +142,14 @@ class _Lines:
         self.row += 1
 
 
-def readme(book: Book, at: Places, n: Numbers, broken: int, provenance: Provenance) -> None:
-    """The first tab; ``broken``: the number of checks that do not hold."""
+def readme(book: Book, at: Places, n: Numbers, broken: int, provenance: Provenance, shown: Front) -> None:
+    """The first tab; ``broken``: the number of checks that do not hold; ``shown``: the plan as solved, in words."""
     q, sheet = n.question, at.sheets["readme"]
     sheet.width(0, 34)
     sheet.width(1, _WIDE)
     lines = _Lines(sheet, 2)
     _answer(book, at, n, broken, lines)
+    _in_words(shown, lines)
     lines.heading(message("Going on with it"))
     for label, text, role in _GUIDE:
         lines.line(label, text, label_role=role)
@@ -180,9 +181,23 @@ def readme(book: Book, at: Places, n: Numbers, broken: int, provenance: Provenan
     sheet.inner.set_portrait()
 
 
+def _in_words(shown: Front, lines: _Lines) -> None:
+    lines.heading(message("Summary, as solved"))
+    lines.line(message("plan"), shown.answer, "answer")
+    lines.line(message("cost"), shown.cost)
+    lines.line(message("otherwise"), shown.nothing)
+    for label, texts in (
+        (message("how sure"), shown.sure),
+        (message("Largest risks"), shown.risks),
+        (message("What limits it"), shown.limits),
+    ):
+        for i, text in enumerate(texts):
+            lines.line(label if i == 0 else "", text)
+
+
 def _answer(book: Book, at: Places, n: Numbers, broken: int, lines: _Lines) -> None:
     q, plan = n.question, n.plan
-    lines.heading(message("The answer"))
+    lines.heading(message("The plan now"))
     lines.live(message("present value, {money}", money=q.currency), f"={at.total.at(0)}", n.total, tables.PRICE)
     lines.live(message("servers to order"), f"=SUM({at.buy.all})", float(n.buy.sum()), tables.INTEGER)
     lines.live(message("servers to retire"), f"=SUM({at.retire.all})", float(n.retire.sum()), tables.INTEGER)
@@ -193,15 +208,7 @@ def _answer(book: Book, at: Places, n: Numbers, broken: int, lines: _Lines) -> N
         f"{broken} {no}" if broken else yes,
     )
     lines.sheet.paint(f"B{lines.row}", {yes: "ok"})
-    solved = message(
-        "present value {value} {money}; no plan costs less than {bound} {money}: a gap of {gap}; found in {time}",
-        value=f"{plan.objective:,.2f}",
-        bound=f"{plan.bound:,.2f}",
-        money=q.currency,
-        gap=f"{max(plan.gap, 0.0):.2%}",
-        time=fmt.duration(plan.seconds),
-    )
-    lines.line(message("as solved"), solved)
+    lines.line(message("solved in"), fmt.duration(plan.seconds))
     span = message(
         "{first} to {last}, {n} periods of {years} years",
         first=q.periods[0],
@@ -219,7 +226,11 @@ def charts(book: Book, at: Places, n: Numbers) -> None:
     row = 3 + _LINES * -(-number // 2) + 1
     sheet.text(row, 0, message("Data of the charts"), "heading")
     names: dict[str, str] = {}
-    for key, label in _SERIES.items():
+    capacities = {
+        "capacity": capacity_name(n.question, worst=False),
+        "worst": capacity_name(n.question, worst=True),
+    }
+    for key, label in {**_SERIES, **capacities}.items():
         row += 1
         sheet.text(row, 0, label, "note")
         names[key] = f"={sheet.at(row, 0)}"
@@ -264,8 +275,8 @@ def _demand(book: Book, at: Places, n: Numbers, i: int, names: Mapping[str, str]
     for key, block, colour, dash in (
         ("median", at.median, COLOURS[0], "dash"),
         ("planned", at.planned, COLOURS[0], "solid"),
-        ("capacity", at.delivered, COLOURS[2], "solid"),
-        ("worst", at.worst, COLOURS[5], "solid"),
+        ("capacity", at.delivered, COLOURS[2], "round_dot" if n.question.survive else "solid"),
+        *((("worst", at.worst, COLOURS[2], "solid"),) if n.question.survive else ()),
     ):
         look = {"line": {"color": colour, "width": 2.25, "dash_type": dash}, "marker": {"type": "none"}}
         lines.add_series({"name": names[key], "categories": periods, "values": f"={block.line(i)}", **look})

@@ -13,7 +13,9 @@ from fleetmark.demand.tables import NO, YES, Column
 from planner.capacity.question import HOURS
 from planner.capacity.queueing import CAP
 from planner.estimate import CONFIDENCE
+from reports.kit.format import FIGURE_FORM
 from reports.kit.workbook import Book, Head, Sheet, cell, t_quantile
+from reports.plan.model import capacity_name
 from reports.plan.xlsx.layout import HEAD, Block, Places, headed, named
 from reports.plan.xlsx.numbers import BAND, Numbers, quantile
 
@@ -325,18 +327,18 @@ def _demand(book: Book, at: Places, n: Numbers) -> None:
     )
     at.margin.numbers(n.margin, "0.0000", "solver")
     block(at.planned, message("planned demand: median times margin; the plan must meet it"))
-    at.planned.live(lambda i, t: f"={at.median.near(i, t)}*{at.margin.near(i, t)}", n.planned, tables.AMOUNT)
-    block(at.delivered, message("capacity of the plan"))
+    at.planned.live(lambda i, t: f"={at.median.near(i, t)}*{at.margin.near(i, t)}", n.planned, FIGURE_FORM)
+    block(at.delivered, capacity_name(q, worst=False))
     work_of = at.combo.down(3)
     at.delivered.live(
         lambda i, t: f"=SUMIFS({at.capacity.down(t)},{work_of},{i + 1})",
         lambda i, t: n.delivered(i)[t],
-        tables.AMOUNT,
+        FIGURE_FORM,
     )
-    block(at.worst, message("capacity with the worst failure domain gone"))
+    block(at.worst, capacity_name(q, worst=True))
     sites = len(n.sites)
     worst = np.array([np.min([n.delivered(i, k) for k in range(sites)], axis=0) for i in range(len(n.workloads))])
-    at.worst.live(lambda i, t: f"=MIN({at.left.down(t, i * sites, (i + 1) * sites - 1)})", worst, tables.AMOUNT)
+    at.worst.live(lambda i, t: f"=MIN({at.left.down(t, i * sites, (i + 1) * sites - 1)})", worst, FIGURE_FORM)
     sheet.frozen(3, 2)
 
 

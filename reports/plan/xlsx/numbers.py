@@ -18,7 +18,7 @@ import pandas as pd
 from scipy import stats
 
 from planner.capacity.question import HOURS, Plan, Question
-from reports.plan.view import years
+from reports.plan.model import years
 
 Floats = npt.NDArray[np.float64]
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from fleetmark.base.text import Message, message
-from fleetmark.demand import tables
 from planner.capacity.question import KINDS, TRADES, Alternative, Binding
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
+from reports.kit import format as fmt
+from reports.kit.format import FIGURE_FORM
 from reports.kit.workbook import Book, Head, Sheet, cell
+from reports.plan.front import SAVINGS
+from reports.plan.model import price_of
 from reports.plan.xlsx.layout import Block, Places, named
 from reports.plan.xlsx.limits import each, rounded_up
 from reports.plan.xlsx.numbers import Numbers, servers_for
@@ -154,18 +158,24 @@ def _table(
     return row + 1 + len(rows)
 
 
+def _whole(column: str, value: float | str) -> float | str:
+    """Servers as people buy them, rounded up; other figures as they are."""
+    servers = column.startswith(("servers", "needed", "installed"))
+    return math.ceil(value - 1e-6) if servers and not isinstance(value, str) else value
+
+
 def _simulated(sheet: Sheet, n: Numbers, f: Futures, row: int) -> int:
     q = n.question
     sheet.text(row, 0, message("Simulated futures (kept as they were when the plan was made)"), "heading")
     text = message(
         "In {share} of {n} futures demand is not met (95% interval {lo} to {hi}; seed {seed}); with servers kept to "
         "the workloads that Allocation gives them, in {unshared}.",
-        share=f"{f.shortfall.value:.1%}",
+        share=fmt.share(f.shortfall.value),
         n=f"{f.draws:,}",
-        lo=f"{f.shortfall.lo:.1%}",
-        hi=f"{f.shortfall.hi:.1%}",
+        lo=fmt.share(f.shortfall.lo),
+        hi=fmt.share(f.shortfall.hi),
         seed=f.seed,
-        unshared=f"{f.unshared:.1%}",
+        unshared=fmt.share(f.unshared),
     )
     sheet.text(row + 1, 0, text, "note")
     servers = message("servers")
@@ -174,7 +184,8 @@ def _simulated(sheet: Sheet, n: Numbers, f: Futures, row: int) -> int:
         frame: pd.DataFrame, at_row: int, heads: Sequence[Head], columns: Sequence[str], forms: Sequence[str]
     ) -> int:
         rows = [
-            [q.periods[int(r["period"])] if c == "period" else r[c] for c in columns] for r in frame.to_dict("records")
+            [q.periods[int(r["period"])] if c == "period" else _whole(c, r[c]) for c in columns]
+            for r in frame.to_dict("records")
         ]
         return _table(sheet, at_row, heads, rows, forms) + 1
 
@@ -199,7 +210,7 @@ def _simulated(sheet: Sheet, n: Numbers, f: Futures, row: int) -> int:
             Head(message("is short in"), message("share of futures")),
             *(Head(message("demand p{share}", share=p)) for p in (5, 50, 95)),
             *(Head(message("capacity p{share}", share=p)) for p in (5, 50, 95)),
-            Head(message("given"), servers),
+            Head(message("in the plan"), servers),
             *(Head(message("needed at p{share}", share=p), servers) for p in (50, 90, 95)),
         ],
         [
@@ -210,7 +221,7 @@ def _simulated(sheet: Sheet, n: Numbers, f: Futures, row: int) -> int:
             "servers",
             *(f"servers_p{p}" for p in (50, 90, 95)),
         ],
-        ["", "", "0.0%", *["#,##0.##"] * 7, *[_COUNT] * 3],
+        ["", "", "0.0%", *[FIGURE_FORM] * 6, *[_COUNT] * 4],
     )
     sheet.text(row, 0, message("Alone, on the SKU that is cheapest for it"), "heading")
     return part(
@@ -233,7 +244,7 @@ def _tornado(sheet: Sheet, n: Numbers, effects: Sequence[Effect], row: int) -> i
         row,
         0,
         message(
-            "What matters: present value of the cheapest plan, with one input changed (computed with the plan; kept)"
+            "What drives the cost: change of the present value with one input changed (computed with the plan; kept)"
         ),
         "heading",
     )
@@ -259,11 +270,19 @@ def _tornado(sheet: Sheet, n: Numbers, effects: Sequence[Effect], row: int) -> i
     return _table(sheet, row + 1, heads, rows, ["", "0.000", "0.000", _MONEY, _MONEY, ""]) + 1
 
 
+def _saves(binding: Binding) -> float:
+    saves = price_of(binding)[0]
+    return -1.0 if saves is None else saves
+
+
 def _bindings(sheet: Sheet, n: Numbers, bindings: Sequence[Binding], row: int) -> int:
     if not bindings:
         return row
     money = n.question.currency
-    sheet.text(row, 0, message("What binds, and what a little more of it would save (solved again; kept)"), "heading")
+    title = message("What limits the plan, and what relaxing each limit by one unit would save")
+    sheet.text(row, 0, title, "heading")
+    sheet.text(row + 1, 0, SAVINGS, "note")
+    row += 1
     heads = [
         Head(message("limit"), width=34),
         Head(message("unit")),
@@ -274,27 +293,25 @@ def _bindings(sheet: Sheet, n: Numbers, bindings: Sequence[Binding], row: int) -
     rows = [
         [
             b.name,
-            b.unit,
-            b.more,
-            b.saves,
+            price_of(b)[1],
+            b.more / 1000 if b.unit == "W" else b.more,
+            price_of(b)[0],
             message("not solved in time")
             if b.saves is None
             else message("about: with fractions of servers")
             if b.relaxed
             else message("solved again"),
         ]
-        for b in bindings
+        for b in sorted(bindings, key=_saves, reverse=True)
     ]
-    return _table(sheet, row + 1, heads, rows, ["", "", "#,##0.##", tables.PRICE, ""]) + 1
+    return _table(sheet, row + 1, heads, rows, ["", "", FIGURE_FORM, _MONEY, ""]) + 1
 
 
 def _alternatives(sheet: Sheet, n: Numbers, others: Sequence[Alternative], row: int) -> None:
     if not others:
         return
     money = n.question.currency
-    sheet.text(
-        row, 0, message("The next best plans, and what they trade (as differences to this one; kept)"), "heading"
-    )
+    sheet.text(row, 0, message("Next best plans, and what they trade (as differences to this one; kept)"), "heading")
     heads = [
         Head(message("plan"), width=34),
         Head(message("costs more"), message("{money}, present value", money=money), 16),

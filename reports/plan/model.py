@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from fleetmark.base.text import Message, joined, message
+from fleetmark.base.text import Message, message
+from planner.capacity.nothing import Nothing, do_nothing
 from planner.capacity.question import KINDS, Alternative, Binding, Plan, Question
-from reports.kit.format import clean
 
 NEAR = 1e-6
 
@@ -31,8 +31,9 @@ class Order:
 @dataclass(frozen=True, slots=True)
 class Supply:
     """A workload in a period. ``demand``: its median; ``planned``: the median with the plan's margin; ``capacity``:
-    work of the plan's servers, with the worst failure domain gone if the question asks for survival; all in the
-    workload's unit. ``servers``: the number that serve it at all sites.
+    work of the plan's servers, with the worst failure domain lost if the question asks for survival; ``all_up``: the
+    same with every site up; ``nothing``: what the servers in place serve if nothing is bought; all in the
+    workload's unit. ``servers``: the number that serve it at all sites, with fractions where servers are shared.
     """
 
     workload: str
@@ -41,6 +42,8 @@ class Supply:
     planned: float
     capacity: float
     servers: float
+    all_up: float
+    nothing: float
 
     @property
     def spare(self) -> float:
@@ -68,7 +71,8 @@ OTHERS = 2  # next best plans to search for
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """A plan in rows. ``costs``: kind to (undiscounted by year, present value); ``years``: their names."""
+    """A plan in rows. ``costs``: kind to (undiscounted by year, present value); ``years``: their names; ``nothing``:
+    what happens without it."""
 
     question: Question
     plan: Plan
@@ -78,6 +82,7 @@ class PlanView:
     costs: Mapping[str, tuple[tuple[float, ...], float]]
     supply: tuple[Supply, ...]
     loads: tuple[Load, ...]
+    nothing: Nothing
     alternatives: Sequence[Alternative] = ()
     bindings: Sequence[Binding] = field(default_factory=tuple)
 
@@ -88,9 +93,10 @@ class PlanView:
             counts[order.sku] = counts.get(order.sku, 0) + order.count
         return counts
 
-    def bought_text(self) -> str:
-        """The same in words: ``16 genoa, 395 turin``."""
-        return joined(message("{n} {sku}", n=f"{n:,}", sku=clean(sku)) for sku, n in self.bought().items())
+    @property
+    def by_price(self) -> list[Binding]:
+        """The limits that bind, by what one unit more of each saves; those without a saving last."""
+        return sorted(self.bindings, key=lambda b: -1.0 if (saves := price_of(b)[0]) is None else saves, reverse=True)
 
     @property
     def others_missing(self) -> Message | None:
@@ -113,10 +119,14 @@ class PlanView:
 
 
 def view(
-    q: Question, plan: Plan, alternatives: Sequence[Alternative] = (), bindings: Sequence[Binding] = ()
+    q: Question,
+    plan: Plan,
+    alternatives: Sequence[Alternative] = (),
+    bindings: Sequence[Binding] = (),
+    nothing: Nothing | None = None,
 ) -> PlanView:
-    """The rows of ``plan``."""
-    named = tuple(years(q))
+    """The rows of ``plan``. ``nothing``: what happens without it, if that is known already."""
+    named, nothing = tuple(years(q)), nothing or do_nothing(q)
     return PlanView(
         q,
         plan,
@@ -124,8 +134,9 @@ def view(
         tuple(_retired(q, plan)),
         tuple(dict.fromkeys(named)),
         _costs(plan, named),
-        tuple(_supply(q, plan)),
+        tuple(_supply(q, plan, nothing)),
         tuple(_loads(q, plan)),
+        nothing,
         alternatives,
         bindings,
     )
@@ -172,7 +183,7 @@ def _costs(plan: Plan, years: Sequence[str]) -> dict[str, tuple[tuple[float, ...
     return {kind: cost for kind, cost in costs.items() if any(cost[0])}
 
 
-def _supply(q: Question, plan: Plan) -> list[Supply]:
+def _supply(q: Question, plan: Plan, nothing: Nothing) -> list[Supply]:
     work = _work(q, plan)
     domains = sorted({q.domain(k) for k in q.sites}) if q.survive else [None]
     supply = []
@@ -182,7 +193,9 @@ def _supply(q: Question, plan: Plan) -> list[Supply]:
             now = mine[mine["period"] == t]
             left = [float(now.loc[now["domain"] != lost, "work"].sum()) for lost in domains]
             planned = workload.point[t] * plan.factor(w, t)
-            supply.append(Supply(w, t, workload.point[t], planned, min(left), float(now["servers"].sum())))
+            servers, all_up = float(now["servers"].sum()), float(now["work"].sum())
+            without = workload.point[t] * nothing.share[t]
+            supply.append(Supply(w, t, workload.point[t], planned, min(left), servers, all_up, without))
     return supply
 
 
@@ -245,3 +258,11 @@ def kind(name: str) -> Message:
         "migration": message("migration"),
         "carbon": message("carbon"),
     }[name]
+
+
+def capacity_name(q: Question, *, worst: bool) -> Message:
+    """What a workbook calls the work of the plan's servers: "capacity" is what counts for the plan everywhere, which is
+    what is left in the worst case if the question asks for survival, and what all sites give if it does not."""
+    if worst == q.survive:
+        return message("capacity")
+    return message("capacity, worst failure domain lost") if worst else message("capacity, all sites up")

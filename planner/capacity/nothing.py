@@ -1,0 +1,66 @@
+"""What happens if nothing is bought: how much of the demand the servers in place can serve, period by period."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.capacity.question import Question
+from planner.capacity.sharing import Floats, Servers, best_share
+
+MOST = 2.0  # the largest share that is computed
+_NEAR = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """``share``: the part of every workload's median demand that the servers in place can serve, by period, at most
+    ``MOST``. Servers leave only at their age limit. Workloads share all servers, so dedicated ones may do worse.
+    """
+
+    share: tuple[float, ...]
+
+    @property
+    def short_from(self) -> int | None:
+        """The first period in which demand is not met; None if it always is."""
+        short = [t for t, share in enumerate(self.share) if share < 1 - _NEAR]
+        return short[0] if short else None
+
+
+def do_nothing(question: Question) -> Nothing:
+    """The servers in place at the start, shared among the workloads as well as possible, with the worst failure domain
+    gone if the question asks for survival."""
+    workloads, sites = list(question.workloads.values()), list(question.sites.values())
+    skus = list(question.skus.values())
+    worth = np.array(
+        [[(s.worth[w.name].value * w.utilisation if w.name in s.worth else 0.0) for w in workloads] for s in skus]
+    )
+    allowed = np.array([[not w.sites or site.name in w.sites for w in workloads] for site in sites])
+    domains = [question.domain(site.name) for site in sites]
+    cases = list(dict.fromkeys(domains)) if question.survive else [None]
+    surviving = np.array([[d != case for d in domains] for case in cases])
+    may = np.repeat(allowed[None], len(skus), axis=0)
+    shares = []
+    for t in range(len(question.periods)):
+        demand = np.array([w.point[t] for w in workloads], dtype=float)
+        count = _in_place(question, t)
+        if not demand.any():
+            shares.append(MOST)
+        elif not count.any():
+            shares.append(0.0)
+        else:
+            shares.append(max(0.0, best_share(worth, demand, Servers(count, may, surviving))[0]))
+    return Nothing(tuple(shares))
+
+
+def _in_place(question: Question, period: int) -> Floats:
+    """(skus, sites): servers of the start that are still within their age limit and are no spares."""
+    skus, sites = list(question.skus), list(question.sites)
+    count = np.zeros((len(skus), len(sites)))
+    for cohort in question.fleet:
+        limit = question.skus[cohort.sku].age_limit
+        if limit is None or cohort.age + period < limit:
+            count[skus.index(cohort.sku), sites.index(cohort.site)] += cohort.count
+    spares = np.array([question.sites[k].spares for k in sites], dtype=float)
+    return np.asarray(np.maximum(count - spares[None, :], 0.0))

@@ -1,0 +1,286 @@
+"""The first screen of a campaign: status, what the machines are, headline figures, what is odd, what to do next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from fleetmark.base.facts import Facts
+from fleetmark.base.measurement import Status
+from fleetmark.base.text import count, joined, message
+from fleetmark.base.units import human
+from fleetmark.record.figures.summary import METRIC
+from fleetmark.record.results import status_counts
+from reports.campaign.against import NOTHING, Against, sentences
+from reports.campaign.deviation import chosen, deviations, sentence, title, unlike
+from reports.campaign.problems import Problem, resume_command
+from reports.campaign.tables import NOISY, mixed
+from reports.campaign.view import Key, View, headlines
+from reports.hosts.generations import Deviation, by_generation
+from reports.kit import format as fmt
+
+MOST_BENCHMARKS = 12
+MOST_SIDES = 4  # generations beside each other
+MOST_ODD = 8
+MOST_HOSTS = 3  # of a list
+MOST_NEXT = 3
+# Facts in which hosts of a generation ought to be alike; others (disks, clocks, notes) differ from host to host.
+_SETTINGS = (
+    *("CPU", "Cores", "Memory", "DIMMs", "PCIe below its best", "BIOS", "Microcode", "Kernel", "Governor", "Boost"),
+    *("SMT", "Transparent huge pages", "Clock source", "Mitigations"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """``text``: the figure without its unit; ``noise``: its coefficient of variation where that is above NOISY;
+    ``why``: why it is absent."""
+
+    text: str = ""
+    noise: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Benchmark:
+    """A headline figure of each side, shown as ``factor`` times the figure in ``base``, its base unit."""
+
+    key: Key
+    title: str
+    unit: str
+    better: str
+    cells: tuple[Figure, ...]
+    factor: float
+    base: str
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """Sentences, and a row per benchmark with a cell for each of ``sides``. ``machines``: what each generation is;
+    ``means``: figures beside the machine's peak and a reference, where known; ``next``: what to do, with the
+    command to type. ``left_out``: further headlines.
+    """
+
+    status: str
+    machines: tuple[str, ...]
+    sides: tuple[str, ...]
+    benchmarks: tuple[Benchmark, ...]
+    left_out: int
+    odd: tuple[str, ...]
+    next: tuple[tuple[str, str], ...]
+    means: tuple[str, ...] = ()
+    deviations: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+
+def front(view: View, problems: Sequence[Problem], against: Against = NOTHING) -> Front:
+    """The first screen. ``against``: what headlines are held against."""
+    frame = deviations(view)
+    benchmarks, left_out = _benchmarks(view)
+    odd = list(_odd(view, frame))
+    sides = tuple(view.title_of(g) for g in view.generations[:MOST_SIDES])
+    shown = tuple(odd[:MOST_ODD])
+    if len(odd) > MOST_ODD:
+        shown = (*shown, message("and {n} more", n=len(odd) - MOST_ODD))
+    return Front(
+        status(view),
+        tuple(_machines(view)),
+        sides,
+        benchmarks,
+        left_out,
+        shown,
+        tuple(_next(view, problems)),
+        tuple(sentences(against)),
+        frame,
+    )
+
+
+def status(view: View) -> str:
+    """How the runs ended, in a sentence."""
+    counts = status_counts(view.results.outcomes)
+    total, passed, finished = sum(counts.values()), counts[Status.PASSED], view.results.campaign.finished
+    runs = count(total, "run")
+    if not total:
+        return message("Nothing was measured.")
+    if passed == total:
+        if finished:
+            return message("All {runs} passed.", runs=runs)
+        return message("All {runs} so far passed; the campaign is not finished.", runs=runs)
+    if finished:
+        return message("{n} of {runs} passed.", n=f"{passed:,}", runs=runs)
+    return message("{n} of {runs} passed; the campaign is not finished.", n=f"{passed:,}", runs=runs)
+
+
+# --- the machines ----------------------------------------------------------------------------------------------------
+
+
+def _machines(view: View) -> Iterator[str]:
+    """What each generation is: its hosts and the configuration of the first of them."""
+    for generation in view.generations[:MOST_SIDES]:
+        hosts = [h for h in view.hosts if (h.generation or "") == generation]
+        facts = next((h.facts for h in hosts if h.facts is not None), None)
+        who = fmt.clean(hosts[0].name) if len(hosts) == 1 else count(len(hosts), "host")
+        if generation:
+            who = message("{generation} ({hosts})", generation=fmt.clean(generation), hosts=who)
+        about = joined(_about(facts)) if facts else message("its facts are not known")
+        yield message("{who}: {about}", who=who, about=about)
+    if len(view.generations) > MOST_SIDES:
+        yield message("and {n} more", n=len(view.generations) - MOST_SIDES)
+
+
+def _about(facts: Facts) -> Iterator[str | None]:
+    cpu = facts.cpu
+    yield fmt.clean(cpu.model) if cpu.model else None
+    yield count(cpu.sockets, "socket") if cpu.sockets else None
+    yield count(cpu.cores, "core") if cpu.cores else None
+    yield f"{facts.memory / 2**30:,.0f} GiB" if facts.memory else None
+    if facts.gpus:
+        yield f"{len(facts.gpus)} × {fmt.clean(facts.gpus[0].name)}"
+    speed = max((n.speed for n in facts.nics if n.speed), default=None)
+    yield human(speed, "B/s", bits=True) if speed else None
+    yield fmt.clean(facts.product) if facts.product else None
+    yield fmt.clean(facts.os) if facts.os else None
+
+
+# --- headline figures ------------------------------------------------------------------------------------------------
+
+
+def _benchmarks(view: View) -> tuple[tuple[Benchmark, ...], int]:
+    one = len(view.hosts) == 1
+    frame = headlines(view.merged if one else view.generational)
+    if frame.empty:
+        return (), 0
+    side = frame["host"].map({h: g or "" for h, g in view.generation.items()}) if one else frame["generation"]
+    metrics = {key: (rows, shown) for key, rows, shown in view.by_metric(frame.assign(side=side.astype(object)))}
+    keys = chosen(list(metrics), MOST_BENCHMARKS)
+    return tuple(_benchmark(view, key, *metrics[key]) for key in keys), len(metrics) - len(keys)
+
+
+def _benchmark(view: View, key: Key, rows: pd.DataFrame, shown: fmt.Shown) -> Benchmark:
+    by_side = {str(r["side"]): r for r in rows.to_dict("records")}
+    cells = []
+    for generation in view.generations[:MOST_SIDES]:
+        row = by_side.get(generation)
+        if row is None:
+            cells.append(Figure(why="–"))
+            continue
+        cells.append(Figure(shown.number(row["value"]), noise(row["cv"])))
+    return Benchmark(
+        key,
+        title(key),
+        shown.unit,
+        str(rows["better"].iloc[0]),
+        tuple(cells),
+        shown.factor,
+        key[-1],
+    )
+
+
+def noise(cv: float) -> str:
+    """A coefficient of variation that is above NOISY; else nothing."""
+    return fmt.percent(cv) if cv > NOISY else ""
+
+
+# --- what is odd -----------------------------------------------------------------------------------------------------
+
+
+def _odd(view: View, frame: pd.DataFrame) -> Iterator[str]:
+    yield from _unlike(view, frame)
+    yield from _unstable(view)
+    yield from (fmt.clean(note) for note in view.results.campaign.notes)
+    yield from _settings(view)
+    for workload, version, names in mixed(view.results.measurements):
+        yield message(
+            "{workload} {version} on {hosts}: versions do not compare",
+            workload=fmt.clean(workload),
+            version=version,
+            hosts=some(names),
+        )
+
+
+def _unlike(view: View, frame: pd.DataFrame) -> Iterator[str]:
+    hosts = unlike(frame)
+    for host in hosts[:MOST_HOSTS]:
+        yield sentence(host, view.title_of(host.generation))
+    if len(hosts) > MOST_HOSTS:
+        more = count(len(hosts) - MOST_HOSTS, "further host")
+        yield message("{hosts} unlike their peers: see the map of hosts", hosts=more)
+
+
+def _unstable(view: View) -> Iterator[str]:
+    """Headline figures whose repeats vary."""
+    figures = headlines(view.merged)
+    noisy = figures[figures["cv"] > NOISY]
+    if noisy.empty:
+        return
+    worst = noisy.sort_values("cv", ascending=False, kind="stable").iloc[0]
+    yield message(
+        "{n} of {all} headline figures vary by more than {bound} (CV); most {benchmark} on {host}: {cv}",
+        n=f"{len(noisy):,}",
+        all=f"{len(figures):,}",
+        bound=fmt.share(NOISY, 0),
+        benchmark=title(tuple(str(worst[c]) for c in METRIC)),
+        host=fmt.clean(worst["host"]),
+        cv=fmt.percent(worst["cv"]),
+    )
+
+
+def _settings(view: View) -> Iterator[str]:
+    unusual = [d for d in by_generation(view.hosts).deviations if d.name in _SETTINGS]
+    for deviation in unusual[:MOST_HOSTS]:
+        yield different(deviation)
+    if len(unusual) > MOST_HOSTS:
+        yield message("Further settings differ: see Hosts")
+
+
+def different(d: Deviation) -> str:
+    """A fact in which hosts are unlike most of their generation."""
+    return message(
+        "{fact} on {hosts}: {value}; most: {usual}",
+        fact=d.name,
+        hosts=some(d.hosts),
+        value=short(d.text) or message("not known"),
+        usual=short(d.usual) or message("not known"),
+    )
+
+
+def short(text: str, most: int = 60) -> str:
+    """``text``, ended by an ellipsis where it is long."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def some(names: Sequence[str], most: int = MOST_HOSTS) -> str:
+    """The first names of a list, and how many more there are."""
+    listed = ", ".join(short(fmt.clean(n), 40) for n in names[:most])
+    if len(names) <= most:
+        return listed
+    return message("{hosts} and {n} more", hosts=listed, n=f"{len(names) - most:,}")
+
+
+# --- what to do next -------------------------------------------------------------------------------------------------
+
+
+def _next(view: View, problems: Sequence[Problem]) -> Iterator[tuple[str, str]]:
+    """What to do, and the command for it; at most MOST_NEXT."""
+    steps: dict[str, str] = {}
+    if not view.results.campaign.finished:
+        steps[resume_command(view.results)] = message("Finish the campaign")
+    for problem in problems:
+        steps.setdefault(problem.command, problem.advice)
+    for command, advice in _after(view):
+        steps.setdefault(command, advice)
+    yield from [(advice, command) for command, advice in steps.items()][:MOST_NEXT]
+
+
+def _after(view: View) -> Iterator[tuple[str, str]]:
+    named = [g for g in view.generations if g]
+    if len(named) > 1:
+        sides = [f"-b {shlex.quote(f'gen={named[0]}')}", *(f"-c {shlex.quote(f'gen={g}')}" for g in named[1:3])]
+        yield f"fleetmark compare {' '.join(sides)}", message("Compare the generations")
+    elif view.hosts and not view.merged.empty:
+        which = f"gen={named[0]}" if named else f"host={view.hosts[0].name}"
+        name = shlex.quote(f"{named[0] if named else view.hosts[0].name}")
+        text = message("Save these figures as a reference for later")
+        yield f"fleetmark reference save {name} --from {shlex.quote(which)}", text

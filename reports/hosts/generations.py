@@ -1,0 +1,77 @@
+"""Hosts by generation: a column for what most hosts of a generation have, and every deviation from it in a line."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from fleetmark.base.text import message
+from fleetmark.record.results import HostInfo
+from reports.hosts.columns import ROWS, texts_of
+
+MOST = 12  # generations side by side
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A fact of the hosts: what most of each generation have, whether generations differ in it."""
+
+    name: str
+    cells: tuple[str, ...]
+    differs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Deviation:
+    """``hosts`` of ``generation`` have ``text`` where most of it have ``usual``."""
+
+    name: str
+    generation: str
+    text: str
+    usual: str
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Generations:
+    """``columns``: generation and its number of hosts with facts. ``unseen``: a reason and the hosts without facts for
+    it. ``left_out``: generations beyond MOST."""
+
+    columns: tuple[tuple[str, int], ...]
+    rows: tuple[Fact, ...]
+    deviations: tuple[Deviation, ...]
+    unseen: tuple[tuple[str, tuple[str, ...]], ...]
+    left_out: int = 0
+
+
+def by_generation(hosts: Sequence[HostInfo]) -> Generations:
+    """The facts of ``hosts``, which are already in their final order."""
+    written: list[dict[Hashable, str]] = [{} for _ in ROWS]  # facts that hosts share are formatted once
+    members: dict[str, list[tuple[str, tuple[str, ...]]]] = defaultdict(list)
+    unseen: dict[str, list[str]] = defaultdict(list)
+    for host in hosts:
+        if host.facts is None:
+            unseen[host.reason or message("no facts were collected")].append(host.name)
+        else:
+            members[host.generation or ""].append((host.name, tuple(texts_of(host.facts, written))))
+    shown = list(members)[:MOST]
+    rows, deviations = [], []
+    for i, name in enumerate(row[0] for row in ROWS):
+        usual = {g: Counter(texts[i] for _, texts in of).most_common(1)[0][0] for g, of in members.items()}
+        cells = tuple(usual[g] for g in shown)
+        if any(cells):
+            rows.append(Fact(name, cells, len(set(cells)) > 1))
+        for generation, of in members.items():
+            others: dict[str, list[str]] = defaultdict(list)
+            for host_name, texts in of:
+                if texts[i] != usual[generation]:
+                    others[texts[i]].append(host_name)
+            deviations += [Deviation(name, generation, t, usual[generation], tuple(h)) for t, h in others.items()]
+    return Generations(
+        tuple((g, len(members[g])) for g in shown),
+        tuple(rows),
+        tuple(deviations),
+        tuple((reason, tuple(names)) for reason, names in unseen.items()),
+        len(members) - len(shown),
+    )

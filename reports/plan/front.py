@@ -1,0 +1,256 @@
+"""The first screen of a plan: what to buy and retire, what it costs, what happens otherwise, its risks and limits."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fleetmark.base.text import Message, joined, message
+from planner.capacity.question import Alternative, Binding, Cohort
+from planner.capacity.tornado import Effect
+from planner.capacity.uncertainty import Futures
+from reports.kit import format as fmt
+from reports.plan.model import Load, Order, PlanView, price_of
+
+RISKS, LIMITS = 3, 3
+NAMED = 4  # SKUs named one by one
+TIGHT = 0.9  # share of a limit from which it is named
+_MANY = re.compile(r"\b(server|machine|host|node|unit|port|domain)s$")
+_ONE = {
+    "rack units": message("rack unit"),
+    "ports": message("port"),
+    "servers": message("server"),
+    "periods": message("period"),
+    "failure domains": message("failure domain"),
+}
+
+SAVINGS = message(
+    "Savings are present values until the end of the plan: purchase, energy, support and space together, so they may "
+    "exceed a server's price. Relaxing a limit pays where it costs less than this."
+)
+RANGES = message(
+    "Change of the present value when one input alone is at an end of its range: 5% and 95%, or ±10% where no range "
+    "is known."
+)
+NO_PLAN = message("“No plan”: in that case no purchase meets every limit.")
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """Sentences. ``risks`` and ``limits``: the most important first; ``years``: (year, cost), undiscounted."""
+
+    answer: str
+    cost: str
+    nothing: str
+    sure: tuple[str, ...]
+    years: tuple[tuple[str, str], ...]
+    risks: tuple[str, ...]
+    limits: tuple[str, ...]
+
+
+def front(v: PlanView, futures: Futures | None, tornado: Sequence[Effect]) -> Front:
+    """The first screen of the plan ``v``."""
+    years = tuple((name, fmt.money(v.in_year(n))) for n, name in enumerate(v.years))
+    limits = [*_tight(v), *_prices(v)][:LIMITS]
+    return Front(
+        _answer(v), _cost(v), _nothing(v), tuple(_sure(v, futures)), years, tuple(_risks(v, tornado)), tuple(limits)
+    )
+
+
+def _answer(v: PlanView) -> str:
+    bought, retired = counted(v.orders), counted(v.retired)
+    if bought and retired:
+        return message("Buy {what}; retire {old}.", what=bought, old=retired)
+    if bought:
+        return message("Buy {what}.", what=bought)
+    return message("Buy nothing; retire {old}.", old=retired) if retired else message("Buy nothing.")
+
+
+def counted(orders: Sequence[Order]) -> str:
+    """Servers by SKU, in the order in which they come: ``29 genoa, 395 turin``."""
+    counts: dict[str, int] = {}
+    for order in orders:
+        counts[order.sku] = counts.get(order.sku, 0) + order.count
+    named = [message("{n} {sku}", n=f"{n:,}", sku=fmt.clean(sku)) for sku, n in list(counts.items())[:NAMED]]
+    rest = list(counts.values())[NAMED:]
+    if rest:
+        named.append(message("{n} of {kinds} further SKUs", n=f"{sum(rest):,}", kinds=len(rest)))
+    return joined(named)
+
+
+def _cost(v: PlanView) -> str:
+    q, plan = v.question, v.plan
+    return message(
+        "{cost} {currency} from {first} to {last}, present value at {rate} a year. At most {gap} above the cheapest "
+        "possible plan.",
+        cost=fmt.money(plan.objective),
+        currency=q.currency,
+        first=fmt.clean(q.periods[0]),
+        last=fmt.clean(q.periods[-1]),
+        rate=f"{100 * q.discount:.3g}%",
+        gap=fmt.share(max(plan.gap, 0.0), 2),
+    )
+
+
+def _nothing(v: PlanView) -> str:
+    first, periods = v.nothing.short_from, v.question.periods
+    if first is None:
+        return message("If nothing is bought, the servers in place still meet the median demand until the end.")
+    last = len(periods) - 1
+    leaving = sum(c.count for c in v.question.fleet if _leaves(v, c, last))
+    short = message(
+        "If nothing is bought, the servers in place miss the median demand from {first} on; in {last} they serve "
+        "{share} of it.",
+        first=fmt.clean(periods[first]),
+        last=fmt.clean(periods[-1]),
+        share=fmt.share(v.nothing.share[-1], 0),
+    )
+    if not leaving:
+        return short
+    old = message("{n} of {all} then have reached their age limit.", n=f"{leaving:,}", all=f"{in_place(v):,}")
+    return joined([short, old], " ")
+
+
+def in_place(v: PlanView) -> int:
+    """Servers at the start."""
+    return sum(c.count for c in v.question.fleet)
+
+
+def _leaves(v: PlanView, cohort: Cohort, period: int) -> bool:
+    limit = v.question.skus[cohort.sku].age_limit
+    return limit is not None and cohort.age + period >= limit
+
+
+def _sure(v: PlanView, futures: Futures | None) -> Iterator[str]:
+    q = v.question
+    if futures is not None:
+        yield message(
+            "Demand is not met in {share} of {n} simulated futures ({lo} to {hi}); the target is at most {target}.",
+            share=fmt.share(futures.shortfall.value),
+            n=f"{futures.draws:,}",
+            lo=fmt.share(futures.shortfall.lo),
+            hi=fmt.share(futures.shortfall.hi),
+            target=fmt.share(1 - q.quantile),
+        )
+    if q.survive:
+        yield message("If any one failure domain is lost, capacity still meets demand.")
+
+
+# --- risks ---------------------------------------------------------------------------------------------------------
+
+
+def _risks(v: PlanView, tornado: Sequence[Effect]) -> list[str]:
+    """The inputs that can make the plan impossible, then those that can make it dearest."""
+    rated = sorted(((_worst(e), n, e) for n, e in enumerate(tornado)), key=lambda risk: (-risk[0], risk[1]))
+    return [_risk(v, effect, extra) for extra, _, effect in rated if extra > 0][:RISKS]
+
+
+def _worst(effect: Effect) -> float:
+    return max(math.inf if end is None else end for end in (effect.at_low, effect.at_high))
+
+
+def _risk(v: PlanView, effect: Effect, extra: float) -> str:
+    ends = ((effect.at_low, effect.low), (effect.at_high, effect.high))
+    factor = next(f for end, f in ends if end is None or end == extra)
+    part = fmt.share(abs(factor - 1), 0)
+    if factor < 1:
+        how = message("If {input} is {part} lower", input=effect.name, part=part)
+    else:
+        how = message("If {input} is {part} higher", input=effect.name, part=part)
+    if math.isinf(extra):
+        return message("{how}: no plan, since no purchase then meets every limit.", how=how)
+    return message(
+        "{how}: {extra} {currency} ({part}).",
+        how=how,
+        extra=fmt.change_of_money(extra),
+        currency=v.question.currency,
+        part=fmt.change(extra / v.plan.objective if v.plan.objective else 0.0),
+    )
+
+
+# --- limits ---------------------------------------------------------------------------------------------------------
+
+
+def _tight(v: PlanView) -> list[str]:
+    """The limits of sites that are nearly used up, the tightest first, each once."""
+    uses = [use for load in v.loads for use in _uses(load)]
+    most: dict[tuple[str, str], tuple[float, Load, str]] = {}
+    for share, load, what, text in uses:
+        if share >= TIGHT and share > most.get((load.site, what), (0.0, load, ""))[0]:
+            most[load.site, what] = (share, load, text)
+    ordered = sorted(most.values(), key=lambda use: -use[0])
+    return [
+        message("{use} ({period})", use=text, period=fmt.clean(v.question.periods[load.period]))
+        for _, load, text in ordered[: LIMITS - 1]
+    ]
+
+
+def _uses(load: Load) -> Iterator[tuple[float, Load, str, str]]:
+    """Share of a limit, the load, which limit, and both in words."""
+    site = fmt.clean(load.site)
+    if load.power_limit_w:
+        used, limit = kilowatts(load.power_w), kilowatts(load.power_limit_w)
+        text = message("power at {site}: {used} of {limit} kW", site=site, used=used, limit=limit)
+        yield load.power_w / load.power_limit_w, load, "power", text
+    if load.rack_limit:
+        used, limit = fmt.money(load.rack_units), fmt.money(load.rack_limit)
+        text = message("rack units at {site}: {used} of {limit}", site=site, used=used, limit=limit)
+        yield load.rack_units / load.rack_limit, load, "rack units", text
+    if load.port_limit:
+        used, limit = fmt.money(load.ports), fmt.money(load.port_limit)
+        text = message("ports at {site}: {used} of {limit}", site=site, used=used, limit=limit)
+        yield load.ports / load.port_limit, load, "ports", text
+
+
+def kilowatts(watts: float) -> str:
+    """Power in kW with one decimal: ``259.9``."""
+    return f"{watts / 1000:,.1f}"
+
+
+def _prices(v: PlanView) -> list[str]:
+    return [message("{limit}: {price}", limit=b.name, price=saving(v, b)) for b in v.by_price if b.saves is not None]
+
+
+def saving(v: PlanView, binding: Binding) -> str:
+    """What one unit more of a limit (of a demand: less) saves."""
+    saves, _ = price_of(binding)
+    if saves is None:
+        return message("not solved in time")
+    text = message(
+        "{step} saves {money} {currency}", step=step(binding), money=fmt.money(saves), currency=v.question.currency
+    )
+    return message("{saving} (approximate)", saving=text) if binding.relaxed else text
+
+
+def step(binding: Binding) -> str:
+    """By how much the limit is relaxed: ``one kW more``."""
+    unit = _one(price_of(binding)[1])
+    return message("one {unit} less", unit=unit) if binding.demand else message("one {unit} more", unit=unit)
+
+
+def _one(unit: str) -> str:
+    """A unit in the singular."""
+    return _ONE.get(unit, unit) if isinstance(unit, Message) else _MANY.sub(r"\1", fmt.clean(unit))
+
+
+# --- what several formats say in the same words --------------------------------------------------------------------
+
+
+def other_plan(v: PlanView, other: Alternative) -> str:
+    """An alternative and what it costs more."""
+    extra = message(
+        "{name}: {extra} {currency} ({part})",
+        name=other.name,
+        extra=fmt.change_of_money(other.extra),
+        currency=v.question.currency,
+        part=fmt.change(other.extra / v.plan.objective if v.plan.objective else 0.0),
+    )
+    return extra if other.least >= 0 else joined([extra, message("not proven to be dearer")])
+
+
+def drawn(v: PlanView, futures: Futures) -> Mapping[str, Any]:
+    """The values of the heading of the futures."""
+    return {"period": fmt.clean(v.question.periods[-1]), "n": f"{futures.draws:,}", "seed": futures.seed}

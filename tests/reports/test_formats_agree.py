@@ -1,0 +1,202 @@
+"""The same figure reads the same in every format: page, paper, terminal, Markdown, workbook and JSON."""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+from rich.console import Console
+
+from fleetmark.record.results import Results
+from planner.capacity.question import Binding
+from planner.capacity.tornado import Effect
+from reports import html, markdown, pdf, xlsx
+from reports.campaign import terminal
+from reports.campaign.deviation import title
+from reports.campaign.view import headlines
+from reports.kit import format as fmt
+from reports.plan import html as plan_html
+from reports.plan import json as plan_json
+from reports.plan import terminal as plan_terminal
+from reports.plan.front import front
+from reports.plan.model import PlanView, view
+from reports.plan.xlsx import book
+from reports.report import Report, of_campaign
+from tests.reports import plan_sample, sample
+from tests.reports.pages import Page
+
+CREATED = "2027-01-20T10:00:00Z"
+
+
+def shown(value: Any, form: str) -> str:
+    """What a spreadsheet shows for a number, for the formats that our workbooks use."""
+    for part in form.split(";"):
+        condition = re.match(r"\[>=([\d.]+)\]", part)
+        if condition and value < float(condition[1]):
+            continue
+        pattern = part[condition.end() :] if condition else part
+        digits = len(pattern.partition(".")[2].rstrip("%"))
+        if pattern.endswith("%"):
+            return f"{100 * value:,.{digits}f}%"
+        grouped = "," if "," in pattern else ""
+        return format(value, f"{grouped}.{digits}f")
+    raise AssertionError(f"{form} shows nothing for {value}")
+
+
+def printed(parts: list[Any], width: int = 160) -> str:
+    out = io.StringIO()
+    console = Console(file=out, width=width)
+    for part in parts:
+        console.print(part)
+    return out.getvalue()
+
+
+def on_paper(page: bytes, folder: Path) -> str:
+    if shutil.which("pdftotext") is None:
+        pytest.skip("needs pdftotext")
+    (folder / "page.pdf").write_bytes(page)
+    done = subprocess.run(
+        ["pdftotext", "-layout", folder / "page.pdf", "-"], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+# --- a campaign ------------------------------------------------------------------------------------------------------
+
+
+def figures(report: Report) -> list[tuple[tuple[str, ...], str, str, str, str]]:
+    """Every headline figure: its metric, its generation, number, unit and coefficient of variation as text."""
+    view_ = report.view
+    one = len(view_.hosts) == 1
+    frame = headlines(view_.merged if one else view_.generational)
+    result = []
+    for key, rows, scale in view_.by_metric(frame):
+        for row in rows.to_dict("records"):
+            side = "" if one else str(row["generation"])
+            result.append((key, side, scale.number(row["value"]), scale.unit, fmt.percent(row["cv"])))
+    return result
+
+
+@pytest.mark.parametrize("make", [sample.one, sample.six, lambda: sample.many(14)])
+def test_a_campaigns_figures_read_alike(make: Callable[[], Results], tmp_path: Path) -> None:
+    report = of_campaign(make())
+    expected = figures(report)
+    assert len(expected) >= 6
+    page = Page(html.render(report))
+    rows = {tuple(" ".join(cell.split()) for cell in row) for row in page.rows}
+    md = markdown.render(report).replace("\\", "")
+    text = printed(terminal.summary(report))
+    paper = " ".join(on_paper(pdf.render(report), tmp_path).split())
+    cells = openpyxl.load_workbook(io.BytesIO(xlsx.render(report)), data_only=True)["Headlines"]
+    in_book = {}
+    for row in cells.iter_rows(min_row=5):
+        name = tuple(str(c.value or "") for c in row[:6])
+        cv = row[13]
+        in_book[name, str(row[8].value)] = (
+            shown(row[10].value, row[10].number_format),
+            row[6].value or "",
+            "" if cv.value is None else shown(cv.value, cv.number_format),
+        )
+    for key, side, number, unit, cv in expected:
+        # The first screen of the page, and its table of headlines.
+        assert any(title(key) in row[0] and number in " ".join(row) for row in rows if row), (key, number)
+        if side:
+            assert any(side in row and number in row and unit in row for row in rows), (key, side, number)
+        assert re.search(rf"\| {re.escape(number)} \| {re.escape(unit)} \|", md), (key, number)
+        assert re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d.,]) +{re.escape(unit)}", text), (key, number)
+        assert number in paper, (key, number)
+        subject = key[3]
+        point = (key[0], key[1], key[2], subject, fmt.labels(key[4]), key[5])
+        generation = str(report.view.title_of(side))
+        assert in_book[point, generation][:2] == (number, unit), (key, side)
+        if cv and side:
+            assert in_book[point, generation][2] == cv, (key, side)
+
+
+# --- a plan ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def plan() -> PlanView:
+    q = plan_sample.question()
+    bindings = [
+        Binding("power at ams", "W", 520.5, 1.234),
+        Binding("demand of web in 2027-Q4", "requests/s", 9, 987.6, demand=True),
+    ]
+    return view(q, plan_sample.plan(q), bindings=bindings)
+
+
+EFFECTS = [
+    Effect("demand of web", 0.8, 1.25, True, -200_000.4, 412_345.6),
+    Effect("utilisation of web", 0.9, 1.1, False, None, -1),
+]
+
+
+def test_a_plans_figures_read_alike(plan: PlanView, tmp_path: Path) -> None:
+    q, p = plan.question, plan.plan
+    about = plan_html.About(CREATED, "fleetmark plan demand.yml")
+    page = " ".join(Page(plan_html.render(plan, None, EFFECTS, about)).words.split())
+    paper = " ".join(
+        on_paper(pdf.of_html(plan_html.render(plan, None, EFFECTS, about, medium="paper")), tmp_path).split()
+    )
+    text = " ".join(printed(plan_terminal.show(plan, None, EFFECTS)).split())
+    workbook = openpyxl.load_workbook(
+        io.BytesIO(book.render(q, p, bindings=plan.bindings, tornado=EFFECTS, created=CREATED)), data_only=True
+    )
+    cells = [
+        shown(c.value, c.number_format)
+        for sheet in workbook
+        for row in sheet.iter_rows()
+        for c in row
+        if isinstance(c.value, int | float) and re.fullmatch(r"(\[>=[\d.]+\])?[#0,.%]+(;.*)?", c.number_format)
+    ]
+    readme = " ".join(str(c.value) for row in workbook.worksheets[0].iter_rows() for c in row if c.value)
+    first = front(plan, None, EFFECTS)
+    for sentence in (first.answer, first.cost, first.nothing, *first.risks, *first.limits):
+        for where in (page, text, readme):
+            assert str(sentence) in where, sentence
+        assert str(sentence) in paper or sentence.split()[0] in paper
+    money = [fmt.money(p.objective), *(cost for _, cost in first.years), *(fmt.money(o.money) for o in plan.orders)]
+    for figure in money[: 1 + len(first.years)]:
+        assert figure in page and figure in text and figure in paper and figure in cells, figure
+    for figure in money:
+        assert figure in page and figure in text, figure
+    last = [s for s in plan.supply if s.period == len(q.periods) - 1]
+    for supply in last:
+        for value in (supply.planned, supply.capacity):
+            assert fmt.figure(value) in text and fmt.figure(value) in page and fmt.figure(value) in cells, supply
+        assert fmt.servers(supply.servers) in text
+    assert '"objective": ' in plan_json.of_plan(plan, None, EFFECTS, {})
+
+
+def test_capacity_is_one_figure(plan: PlanView) -> None:
+    """What the page calls capacity has that name in the workbook too: what is left with the worst domain lost."""
+    workbook = openpyxl.load_workbook(
+        io.BytesIO(book.render(plan.question, plan.plan, created=CREATED)), data_only=True
+    )
+    rows = [row for sheet in workbook for row in sheet.iter_rows(values_only=True)]
+    named = [n for n, row in enumerate(rows) if row[0] == "capacity"]
+    block = next(row for n in named for row in rows[n : n + 12] if row[0] == "web")
+    expected = [s.capacity for s in plan.of("web")]
+    assert [x for x in block if isinstance(x, float | int)] == pytest.approx(expected)
+    assert [s.all_up for s in plan.of("web")] != pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(1234.5, "1,234"), (999.6, "1,000"), (365.0, "365.0"), (9.96, "10.0"), (5.256, "5.26"), (0.0, "0.00")],
+)
+def test_a_figure_and_its_form_round_alike(value: float, text: str) -> None:
+    assert fmt.figure(value) == text == shown(value, fmt.FIGURE_FORM)
+
+
+@pytest.mark.parametrize("cv", [0.0042, 0.00994, 0.0123, 0.0512, 0.0994, 0.31])
+def test_a_variation_and_its_form_round_alike(cv: float) -> None:
+    assert fmt.percent(cv) == shown(cv, fmt.CV_FORM)

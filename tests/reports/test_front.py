@@ -1,0 +1,121 @@
+"""The first screens: what is odd in a campaign, how far hosts lie from their peers, what a plan says first."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from fleetmark.base.measurement import Better
+from planner.capacity.nothing import do_nothing
+from planner.capacity.question import Cohort
+from planner.capacity.tornado import Effect
+from reports import html
+from reports.campaign.deviation import deviations, heat, percent, unlike
+from reports.campaign.front import front
+from reports.campaign.problems import problems
+from reports.campaign.view import view
+from reports.kit import format as fmt
+from reports.plan import front as plan_front
+from reports.plan.model import view as plan_view
+from reports.report import of_campaign
+from tests.reports import plan_sample, sample
+from tests.reports.pages import Page
+
+ONE = {f"h{i}": [100.0, 100.0] for i in range(5)}
+ALIKE = dict.fromkeys(ONE, "old")
+
+
+def test_deviations_are_from_the_own_generations_median_and_positive_is_better() -> None:
+    values = {"a": [100.0], "b": [110.0], "c": [90.0], "d": [400.0]}
+    generations = {"a": "old", "b": "old", "c": "old", "d": "new"}
+    for better, sign in ((Better.HIGHER, 1), (Better.LOWER, -1)):
+        seen = view(sample.tiny(values, generations=generations, better=better))
+        apart = dict(zip(*(deviations(seen)[c] for c in ("host", "deviation")), strict=True))
+        assert apart["a"] == apart["d"] == 0
+        assert math.copysign(1, apart["b"]) == sign == -math.copysign(1, apart["c"])
+
+
+def test_a_slow_host_is_named_with_how_slow_it_is() -> None:
+    seen = view(sample.tiny({**ONE, "h9": [85.0, 85.0]}, generations={**ALIKE, "h9": "old"}))
+    (slow,) = unlike(deviations(seen))
+    assert (slow.host, slow.generation, round(slow.deviation, 2)) == ("h9", "old", -0.15)
+    odd = front(seen, []).odd
+    assert "h9 is 15% worse than the median of" in odd[0]
+
+
+def test_nothing_is_odd_where_hosts_agree() -> None:
+    shown = front(view(sample.tiny(ONE, generations=ALIKE)), [])
+    assert shown.odd == () and shown.status == "All 10 runs passed."
+    assert "Nothing: repeats agree" in Page(html.render(of_campaign(sample.tiny(ONE, generations=ALIKE)))).words
+
+
+def test_repeats_that_vary_are_odd_and_marked() -> None:
+    results = sample.tiny({"h1": [10e9, 30e9, 20e9]})
+    shown = front(view(results), [])
+    assert "1 of 1 headline figures vary by more than 5% (CV); most stream 2t triad on h1: 50%" in shown.odd
+    assert shown.benchmarks[0].cells[0].noise == "50%"
+
+
+def test_of_very_many_hosts_those_furthest_from_their_median_are_shown() -> None:
+    seen = view(sample.many(60))
+    shown = heat(seen, deviations(seen), rows_at_most=5)
+    assert shown is not None and len(shown.rows) == 5 and shown.hosts_left_out > 50
+    assert "n0017" in [row.host for row in shown.rows]
+    assert heat(view(sample.one()), deviations(view(sample.one()))) is None
+
+
+def test_four_hundred_benchmarks_leave_a_first_screen() -> None:
+    results = sample.one()
+    triad = results.measurements[results.measurements["metric"] == "triad"]
+    more = [triad.assign(case=f"case-{i:03d}", headline=True) for i in range(400)]
+    seen = view(replace(results, measurements=pd.concat([results.measurements, *more], ignore_index=True)))
+    shown = front(seen, problems(seen.results))
+    assert len(shown.benchmarks) == 12 and shown.left_out == 394
+    assert {b.key[0] for b in shown.benchmarks} == {"fio", "lmbench", "stream"}
+
+
+@pytest.mark.parametrize(("part", "text"), [(-0.149, "−15"), (0.004, "0"), (0.031, "+3"), (-1e-9, "0")])
+def test_percent(part: float, text: str) -> None:
+    assert percent(part) == text
+
+
+# --- a plan ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_happens_if_nothing_is_bought() -> None:
+    q = plan_sample.question()
+    nothing = do_nothing(q)
+    assert len(nothing.share) == len(q.periods) and nothing.short_from == 2  # old servers leave at 10 periods
+    assert nothing.share[0] > 1 > nothing.share[3] > nothing.share[5] == 0
+    richer = replace(q, fleet=(*q.fleet, Cohort("new", "ams", 500), Cohort("new", "fra", 500)))
+    assert do_nothing(richer).short_from is None
+    assert do_nothing(replace(q, survive=False)).share[0] > nothing.share[0]
+
+
+def test_the_risks_that_leave_no_plan_come_first() -> None:
+    q = plan_sample.question()
+    v = plan_view(q, plan_sample.plan(q))
+    effects = [
+        Effect("demand of web", 0.8, 1.25, True, -5e5, 9e5),
+        Effect("price of new", 0.9, 1.1, False, -1e4, 1e4),
+        Effect("utilisation of web", 0.9, 1.1, False, None, -3e4),
+        Effect("energy price", 0.9, 1.1, False, -2e4, 2e4),
+    ]
+    risks = plan_front.front(v, None, effects).risks
+    assert len(risks) == plan_front.RISKS
+    assert risks[0] == "If utilisation of web is 10% lower: no plan, since no purchase then meets every limit."
+    assert risks[1].startswith("If demand of web is 25% higher: +900,000 EUR (+")
+    assert risks[2].startswith("If energy price is 10% higher: +20,000 EUR")
+
+
+def test_the_first_screen_of_a_plan_buys_and_retires() -> None:
+    q = plan_sample.question()
+    v = plan_view(q, plan_sample.plan(q))
+    shown = plan_front.front(v, None, [])
+    assert shown.answer == "Buy 77 new; retire 120 old."
+    assert fmt.money(v.plan.objective) in shown.cost and "At most 0.50% above the cheapest possible plan." in shown.cost
+    assert [year for year, _ in shown.years] == ["2027", "2028"]
+    assert "2027-Q3" in shown.nothing
