@@ -54,8 +54,11 @@ class Figures:
     which: str
 
 
-def read(files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, which: str = HEADLINES) -> Figures:
+def read(
+    files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, which: str = HEADLINES, spread: bool = False
+) -> Figures:
     """The figures of ``machines`` (campaign, host), those that ``which`` says; ``files``: campaign to its file.
+    ``spread``: with ``log_sd``, the standard deviation of the values' logarithms.
 
     Raises DamagedFileError for a file that is no whole Parquet file or lacks a column that nothing goes without.
     """
@@ -63,9 +66,10 @@ def read(files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, whic
         try:
             keys = _prepare(con, files, machines, which)
             by_rule = (groups(_values(), "record, key", rule) for rule in RULES)
+            columns = "record, key, n, unscored, log" + (", log_sd" if spread else "")
             # One rule after the other: less has to be held at once.
             rows = pd.concat(
-                [con.execute(f"select record, key, n, unscored, log from ({of})").df() for of in by_rule],
+                [con.execute(f"select {columns} from ({of})").df() for of in by_rule],
                 ignore_index=True,
             )
             why = f"case when status <> '{Status.PASSED}' then status else 'zero or negative' end as why"
