@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,29 +16,9 @@ from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import Diagnosis, diagnose
 from planner.diagnosis.finding import Kind
 from tests.commands import refused
-from tests.records import IOPS, NULL, TRIAD, Bench, record, row
+from tests.fleets import HOSTS, Values, campaign, scaled, usual
+from tests.records import IOPS, NULL, TRIAD, Bench, row
 from tests.schedules import facts
-
-HOSTS = tuple(f"n{i:02d}" for i in range(16))
-Values = dict[tuple[str, Bench], list[float]]
-
-
-def usual(hosts: tuple[str, ...] = HOSTS, repeats: int = 5, seed: int = 1) -> Values:
-    rng = np.random.default_rng(seed)
-    return {
-        (host, bench): list(level * np.exp(rng.normal(0, 0.01, repeats)))
-        for host in hosts
-        for bench, level in ((TRIAD, 281e9), (IOPS, 1e6), (NULL, 92e-9))
-    }
-
-
-def scaled(values: Values, host: str, bench: Bench, factor: float) -> None:
-    values[host, bench] = [factor * v for v in values[host, bench]]
-
-
-def campaign(root: Path, values: Values, labels: Mapping[str, Mapping[str, str]] | None = None) -> Archive:
-    hosts = {host: (labels or {}).get(host, {}) for host in dict.fromkeys(h for h, _ in values)}
-    return record(root, "20260101T000000-x", hosts, values)
 
 
 def diagnosed(root: Path, values: Values, **more: Any) -> Diagnosis:

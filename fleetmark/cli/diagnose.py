@@ -1,13 +1,16 @@
-"""``fleetmark diagnose``: which hosts are not what their peers are."""
+"""``fleetmark diagnose`` and ``gate``: which hosts are not what their peers are, or what rules ask for."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.runtime import keep_memory
 from fleetmark.base.terminal import Terminal
 from fleetmark.cli.common import OK, ROOT, SOME_FAILED, Root, interruptible
@@ -38,3 +41,33 @@ def diagnose(
         command = shlex.join(["fleetmark", *sys.argv[1:]])
         healthy = diagnosing.campaign(find(root, campaign), as_.value, console, documents, everything, command)
     raise typer.Exit(OK if healthy else SOME_FAILED)
+
+
+class GateFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    JUNIT = "junit"
+    PROMETHEUS = "prometheus"
+
+
+def gate(
+    rules: Annotated[Path, typer.Argument(help="The acceptance rules, a YAML file (docs/diagnosis.md).")],
+    campaign: Campaign = "last",
+    hosts: Annotated[str | None, typer.Option(help="Only these hosts: host=n7; gen=genoa.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write json, junit, prometheus there.")] = None,
+    lang: Lang = "en",
+    root: Root = ROOT,
+    as_: Annotated[GateFormat, typer.Option("--format", help="table, json, junit or prometheus.")] = GateFormat.TABLE,
+) -> None:
+    """Hold a campaign against acceptance rules; exit status 1 where one is broken or its data is missing.
+
+    Examples: fleetmark gate rules.yml last; fleetmark gate rules.yml --hosts host=n7 --format junit -o gate.xml
+    """
+    from fleetmark.record.campaigns import find
+    from fleetmark.verbs import gate as gating
+
+    if output is not None and as_ is GateFormat.TABLE:
+        raise FleetmarkError("--output: needs --format json, junit or prometheus")
+    console = Terminal(stderr=as_ is not GateFormat.TABLE)
+    accepted = gating.check(find(root, campaign), rules, hosts, as_.value, output, lang, console)
+    raise typer.Exit(OK if accepted else SOME_FAILED)

@@ -86,7 +86,7 @@ def diagnose(archive: Archive, *, everything: bool = False) -> Diagnosis:
     which = figures.EVERYTHING if everything else figures.HEADLINES
     measured = figures.read({archive.id: file}, machines, which=which, spread=True)
     of = partial(_facts, archive)
-    groups = cohorts({host: _kind(archive, host, labels[host]) for host in hosts}, outliers.LEAST)
+    groups = cohorts({host: kind_at(archive, host, labels[host]) for host in hosts}, outliers.LEAST)
     table = _Table(measured, hosts)
     findings, notes, judged = [], [*_alone(groups)], 0
     for cohort in groups:
@@ -115,7 +115,8 @@ def diagnose(archive: Archive, *, everything: bool = False) -> Diagnosis:
     )
 
 
-def _kind(archive: Archive, host: str, label: str) -> tuple[str, str]:
+def kind_at(archive: Archive, host: str, label: str) -> tuple[str, str]:
+    """The kind and firmware of a host on record. Damaged facts are left out with a warning."""
     try:
         return kind_of(archive.identity_of(host), label)
     except FleetmarkError as error:
@@ -126,7 +127,7 @@ def _kind(archive: Archive, host: str, label: str) -> tuple[str, str]:
 def _facts(archive: Archive, host: str) -> Facts | None:
     try:
         return archive.facts_of(host)
-    except FleetmarkError:  # _kind said so
+    except FleetmarkError:  # kind_at said so
         return None
 
 
