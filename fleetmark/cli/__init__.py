@@ -334,6 +334,7 @@ def parse(
 
 
 app.add_typer(cli_plan.app, name="plan")
+app.add_typer(cli_diagnose.app, name="baseline")
 app.command("profile")(cli_profile.profile)
 
 

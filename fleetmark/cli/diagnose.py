@@ -13,13 +13,16 @@ import typer
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.runtime import keep_memory
 from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import OK, ROOT, SOME_FAILED, Root, interruptible
+from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible
 from fleetmark.cli.reports import Campaign, Date, Html, Lang, ReportFormat, Templates
 
 
 def diagnose(
     campaign: Campaign = "last",
     everything: Annotated[bool, typer.Option("--all", help="Every metric, not only the headlines.")] = False,
+    against: Annotated[
+        str | None, typer.Option(help="Also what became slower since this baseline (NAME, or NAME@2).")
+    ] = None,
     html: Html = None,
     lang: Lang = "en",
     templates: Templates = None,
@@ -29,8 +32,9 @@ def diagnose(
 ) -> None:
     """Name the hosts and links that are slower than their peers, with evidence; exit status 1 where there are any.
 
-    Examples: fleetmark diagnose last; fleetmark diagnose last --all --html diagnosis.html
+    Examples: fleetmark diagnose last; fleetmark diagnose last --against genoa-2026 --html diagnosis.html
     """
+    from fleetmark.record import baselines
     from fleetmark.record.campaigns import find
     from fleetmark.verbs import diagnose as diagnosing
     from fleetmark.verbs.documents import documents_of
@@ -39,8 +43,42 @@ def diagnose(
         documents = documents_of({"html": html}, lang, templates, date)
         console = Terminal(stderr=as_ is not ReportFormat.TABLE)
         command = shlex.join(["fleetmark", *sys.argv[1:]])
-        healthy = diagnosing.campaign(find(root, campaign), as_.value, console, documents, everything, command)
+        baseline = baselines.load(root, against) if against is not None else None
+        question = diagnosing.Question(find(root, campaign), everything, baseline, command)
+        healthy = diagnosing.campaign(question, as_.value, console, documents)
     raise typer.Exit(OK if healthy else SOME_FAILED)
+
+
+app = typer.Typer(help="What hosts measured, saved by name, to see what became slower since.", no_args_is_help=True)
+
+
+@app.command()
+def save(
+    name: Annotated[str, typer.Argument(help="What to call it.")],
+    campaign: Annotated[
+        str, typer.Option("--from", help="The campaign: its id, the beginning of one, or last.")
+    ] = "last",
+    everything: Annotated[bool, typer.Option("--all", help="Every metric, not only the headlines.")] = False,
+    root: Root = ROOT,
+) -> None:
+    """Save what a campaign's hosts measured under a name; again: its next version.
+
+    Example: fleetmark baseline save genoa-2026 --from last
+    """
+    from fleetmark.verbs import baseline
+
+    typer.echo(baseline.save(root, name, campaign, everything))
+
+
+@app.command("list")
+def list_(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
+    """List the baselines there are, every version.
+
+    Example: fleetmark baseline list
+    """
+    from fleetmark.verbs import baseline
+
+    baseline.show(root, Terminal(), as_ is Format.JSON)
 
 
 class GateFormat(StrEnum):

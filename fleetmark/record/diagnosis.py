@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -12,22 +12,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError, leave_out
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import Better, Centre
+from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, count, message
 from fleetmark.record import figures
 from fleetmark.record.archive import Archive
+from fleetmark.record.baselines import Baseline, since
 from fleetmark.record.figures import Figures
 from fleetmark.record.figures.pairs import peer
+from fleetmark.record.hosts_table import BENCHMARK, Table, some, title
 from planner.diagnosis import links, outliers, tails
 from planner.diagnosis.cohorts import Cohort, cohorts, difference, kind_of
 from planner.diagnosis.finding import Finding, Kind
 
-BENCHMARK = (*schema.KEY, "better", "class")
 MOST_EVIDENCE = 3  # raw files that a finding names
-_NAMED = 6  # hosts that a sentence names
 _SAMPLE = 256  # hosts whose runs stand for all in a test of distributions
 _HEAVY = 2.0  # times the usual spread of runs, from which on a host's distribution is tested
 
@@ -53,7 +52,7 @@ class Diagnosis:
         """Host to what it is slow in, the worst host first."""
         of: dict[str, list[Finding]] = {}
         for finding in self.findings:
-            if finding.kind not in (Kind.GROUPS, Kind.LINK):
+            if finding.host and finding.kind is not Kind.LINK:
                 of.setdefault(finding.host, []).append(finding)
         return of
 
@@ -65,29 +64,42 @@ class Diagnosis:
         """The cohorts in two groups."""
         return [f for f in self.findings if f.kind is Kind.GROUPS]
 
+    def everywhere(self) -> list[Finding]:
+        """The benchmarks in which most hosts became slower."""
+        return [f for f in self.findings if f.kind is Kind.REGRESSION and f.members]
+
     @property
     def healthy(self) -> bool:
-        """Whether no host and no link is suspect."""
+        """Whether nothing is slower than expected."""
         return all(f.kind is Kind.GROUPS for f in self.findings)
 
 
-def diagnose(archive: Archive, *, everything: bool = False) -> Diagnosis:
-    """Hold every host of a campaign against the others of its cohort, in its headlines or in ``everything``.
+def read(archive: Archive, *, everything: bool = False) -> tuple[figures.Figures, list[str]]:
+    """The figures of a campaign, its headlines or ``everything``, and the names of its hosts.
+
+    Raises FleetmarkError where nothing was measured, and where a file is damaged.
+    """
+    file = archive.inside("measurements.parquet")
+    if not file.exists():
+        raise FleetmarkError(f"{archive.id}: nothing was measured, so there is nothing to diagnose")
+    hosts = [str(h["name"]) for h in archive.campaign()["hosts"]]
+    which = figures.EVERYTHING if everything else figures.HEADLINES
+    machines = [(archive.id, host) for host in hosts]
+    return figures.read({archive.id: file}, machines, which=which, spread=True), hosts
+
+
+def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | None = None) -> Diagnosis:
+    """Hold every host of a campaign against the others of its cohort, in its headlines or in ``everything``; and with
+    ``against`` each host against what it measured then.
 
     Raises FleetmarkError where nothing was measured, and where a file is damaged.
     """
     about = archive.campaign()
-    file = archive.inside("measurements.parquet")
-    if not file.exists():
-        raise FleetmarkError(f"{archive.id}: nothing was measured, so there is nothing to diagnose")
-    hosts = [str(h["name"]) for h in about["hosts"]]
+    measured, hosts = read(archive, everything=everything)
     labels = {str(h["name"]): str((h.get("labels") or {}).get("gen") or "") for h in about["hosts"]}
-    machines = [(archive.id, host) for host in hosts]
-    which = figures.EVERYTHING if everything else figures.HEADLINES
-    measured = figures.read({archive.id: file}, machines, which=which, spread=True)
     of = partial(_facts, archive)
     groups = cohorts({host: kind_at(archive, host, labels[host]) for host in hosts}, outliers.LEAST)
-    table = _Table(measured, hosts)
+    table = Table(measured, hosts)
     findings, notes, judged = [], [*_alone(groups)], 0
     for cohort in groups:
         if len(cohort.peers) < outliers.LEAST:
@@ -99,6 +111,11 @@ def diagnose(archive: Archive, *, everything: bool = False) -> Diagnosis:
     own, more = _pairs(measured, hosts, groups)
     findings += own
     notes += more
+    if against is not None:
+        own, more, values = since(table, against)
+        findings += own
+        notes += more
+        judged += values
     findings = _with_evidence(findings, measured, hosts)
     worst = {host: max(f.deficit for f in findings if f.host == host) for host in {f.host for f in findings}}
     findings.sort(key=lambda f: (f.kind is Kind.GROUPS, -worst[f.host], f.host, -f.deficit))
@@ -131,56 +148,8 @@ def _facts(archive: Archive, host: str) -> Facts | None:
         return None
 
 
-class _Table:
-    """The figures of single hosts as matrices, benchmarks x hosts: oriented logarithms (higher is better), their
-    standard errors by the repeats of all hosts, and the deficits that matter."""
-
-    def __init__(self, measured: Figures, hosts: Sequence[str]) -> None:
-        self.measured = measured
-        keys = measured.keys
-        between = keys["subject"].str.contains(">", regex=False).to_numpy(bool)
-        single = ~between & (keys["members"] == "").to_numpy(bool)
-        self.place = {host: n for n, host in enumerate(hosts)}
-        self.hosts = list(hosts)
-        self.keys = np.flatnonzero(single)  # the key of each row
-        self.about = keys.iloc[self.keys]
-        row_of = np.full(len(keys), -1)
-        row_of[self.keys] = range(len(self.keys))
-        rows = measured.rows
-        row, column = row_of[rows["key"].to_numpy(int)], rows["record"].to_numpy(int)
-        chosen = row >= 0
-        row, column, rows = row[chosen], column[chosen], rows[chosen]
-        sign = np.where(self.about["better"] == Better.LOWER.value, -1.0, 1.0)
-        shape = (len(self.keys), len(hosts))
-        self.sign = sign
-        self.values = np.full(shape, np.nan)
-        self.values[row, column] = rows["log"].to_numpy() * sign[row]
-        self.runs = np.zeros(shape, dtype=np.int32)
-        self.runs[row, column] = rows["n"].to_numpy()
-        self.sd = np.full(shape, np.nan, dtype=np.float32)
-        self.sd[row, column] = rows["log_sd"].to_numpy()
-        tailed = (self.about["rule"] == Centre.MEDIAN.value).to_numpy(bool)  # of storage and network
-        self.deficit = np.where(tailed, outliers.LARGE, outliers.SMALL)
-
-    def errors(self, columns: np.ndarray) -> np.ndarray:
-        """The standard error of each value: the usual spread of runs over the root of their number."""
-        with np.errstate(invalid="ignore"):
-            known = ~np.isnan(self.sd[:, columns]).all(axis=1)
-        usual = np.full(len(self.values), np.nan)
-        if known.any():
-            usual[known] = np.nanmedian(self.sd[np.ix_(known, columns)], axis=1)
-        return usual[:, None] / np.sqrt(np.maximum(self.runs[:, columns], 1))
-
-    def benchmark(self, row: int) -> dict[str, str]:
-        return {name: str(self.about.iloc[row][name]) for name in BENCHMARK}
-
-    def value(self, row: int, oriented: float) -> float:
-        """An oriented logarithm as a value in the base unit."""
-        return float(np.exp(oriented * self.sign[row]))
-
-
 def _cohort(
-    table: _Table, cohort: Cohort, facts: Callable[[str], Facts | None]
+    table: Table, cohort: Cohort, facts: Callable[[str], Facts | None]
 ) -> tuple[list[Finding], list[Message], int]:
     columns = np.array([table.place[host] for host in cohort.peers])
     values = table.values[:, columns]
@@ -214,7 +183,7 @@ def _cohort(
 
 
 def _groups(
-    table: _Table, cohort: Cohort, values: np.ndarray, verdicts: outliers.Verdicts, facts: Callable[[str], Facts | None]
+    table: Table, cohort: Cohort, values: np.ndarray, verdicts: outliers.Verdicts, facts: Callable[[str], Facts | None]
 ) -> list[Finding]:
     """The benchmarks in which the cohort performs in two groups, and the facts that tell these apart."""
     findings = []
@@ -243,7 +212,7 @@ def _groups(
     return findings
 
 
-def _tails(table: _Table, cohort: Cohort, columns: np.ndarray) -> list[Finding]:
+def _tails(table: Table, cohort: Cohort, columns: np.ndarray) -> list[Finding]:
     """The hosts of the cohort whose slow runs are slower than others'. Only where single runs spread unusually are they
     read: those of such hosts, and of a sample of the others."""
     enough = table.runs[:, columns] >= tails.LEAST_RUNS
@@ -284,7 +253,7 @@ def _tails(table: _Table, cohort: Cohort, columns: np.ndarray) -> list[Finding]:
     ]
 
 
-def _notes(table: _Table, cohort: Cohort, values: np.ndarray, verdicts: outliers.Verdicts) -> list[Message]:
+def _notes(table: Table, cohort: Cohort, values: np.ndarray, verdicts: outliers.Verdicts) -> list[Message]:
     """What could not be judged of the cohort: constant benchmarks, those of too few hosts, hosts without figures."""
     notes = []
     if verdicts.constant:
@@ -313,7 +282,7 @@ def _notes(table: _Table, cohort: Cohort, values: np.ndarray, verdicts: outliers
             "Not measured on {hosts} of {n} ({names}), so not judged there: {benchmarks}.",
             hosts=len(missing),
             n=count(len(cohort.peers), "host"),
-            names=_some(missing),
+            names=some(missing),
             benchmarks=_titles(table, rows),
         )
         for missing, rows in sorted(of.items(), key=lambda item: -len(item[0]))
@@ -321,19 +290,8 @@ def _notes(table: _Table, cohort: Cohort, values: np.ndarray, verdicts: outliers
     return notes
 
 
-def _titles(table: _Table, rows: Sequence[int]) -> str:
-    return _some([title(table.benchmark(row)) for row in rows])
-
-
-def title(benchmark: Mapping[str, str]) -> str:
-    """A benchmark in one line: workload, case, metric, and what else tells it from others."""
-    labels = " ".join(f"{k}={v}" for k, v in json.loads(benchmark["labels"]).items())
-    subject = benchmark["subject"] if benchmark["subject"] != "host" else ""
-    return " ".join(p for p in (*(benchmark[k] for k in ("workload", "case", "metric")), subject, labels) if p)
-
-
-def _some(names: Sequence[str], most: int = _NAMED) -> str:
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+def _titles(table: Table, rows: Sequence[int]) -> str:
+    return some([title(table.benchmark(row)) for row in rows])
 
 
 def _alone(groups: Sequence[Cohort]) -> list[Message]:
@@ -497,6 +455,7 @@ def finding_as_json(f: Finding) -> dict[str, Any]:
     of_kind: dict[Kind, dict[str, Any]] = {
         Kind.LINK: {"other": f.other, "link_or_host": f.either},
         Kind.TAIL: {"worst_run": f.worst, "worst_run_of_peers": f.usual},
+        Kind.REGRESSION: {"baseline": f.cohort, "members": list(f.members)},
         Kind.GROUPS: {
             "members": list(f.members),
             "because": [{"fact": name, "slower": a, "faster": b} for name, a, b in f.because],

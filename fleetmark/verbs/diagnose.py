@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import typer
 from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.record.archive import Archive, utc
+from fleetmark.record.baselines import Baseline
 from fleetmark.record.diagnosis import Diagnosis, as_json, diagnose
 from fleetmark.verbs.documents import Documents, write
 from reports.diagnosis import markdown, terminal
 from reports.diagnosis.html import About, render
 
 
-def campaign(
-    archive: Archive, form: str, console: Console, documents: Documents, everything: bool, command: str
-) -> bool:
-    """Diagnose a campaign, show it as ``form`` (table, json or md) and write its page. Whether no host is suspect."""
-    diagnosis = diagnose(archive, everything=everything)
-    _write(diagnosis, documents, command, console)
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to diagnose: a campaign's headlines or ``everything``, also ``against`` a baseline; by which ``command``."""
+
+    archive: Archive
+    everything: bool
+    against: Baseline | None
+    command: str
+
+
+def campaign(question: Question, form: str, console: Console, documents: Documents) -> bool:
+    """Diagnose a campaign, show it as ``form`` (table, json or md) and write its page. Whether nothing is wrong."""
+    diagnosis = diagnose(question.archive, everything=question.everything, against=question.against)
+    _write(diagnosis, documents, question.command, console)
     if form == "json":
         typer.echo(json.dumps(as_json(diagnosis), indent=1))
     elif form == "md":

@@ -44,6 +44,7 @@ def render(diagnosis: Diagnosis, about: About, *, templates: Path | None = None)
     parts = [
         (True, "answer", message("The answer")),
         (bool(suspects), "suspects", message("Suspects")),
+        (bool(diagnosis.everywhere()), "everywhere", message("Slower everywhere")),
         (bool(groups), "groups", message("Two groups of hosts")),
         (bool(diagnosis.notes), "unjudged", message("Not judged")),
         (True, "cohorts", message("Who was compared with whom")),
@@ -60,6 +61,7 @@ def render(diagnosis: Diagnosis, about: About, *, templates: Path | None = None)
         "diagnosis": diagnosis,
         "suspects": [(host, [_line(f) for f in findings]) for host, findings in suspects],
         "heat": heat.table(diagnosis),
+        "everywhere": [_line(f) for f in diagnosis.everywhere()],
         "groups": [_line(f) for f in groups],
         "command_line": about.command,
     }

@@ -18,6 +18,8 @@ def render(diagnosis: Diagnosis, _: Language) -> str:
         lines.append("")
     for link in diagnosis.links():
         lines += [f"### {escaped(between(link))}", "", _item(link, _), ""]
+    if common := diagnosis.everywhere():
+        lines += [f"### {_('Slower everywhere')}", "", *(_item(f, _) for f in common), ""]
     if groups := diagnosis.groups():
         lines += [f"### {_('Two groups of hosts')}", "", *(_item(f, _) for f in groups), ""]
     if diagnosis.notes:

@@ -37,7 +37,7 @@ def sentence(finding: Finding) -> Message:
     common = {"benchmark": benchmark(finding), "deficit": share(finding.deficit)}
     match finding.kind:
         case Kind.TAIL:
-            return message(
+            text = message(
                 "{benchmark}: its slowest run is {worst} below its own median ({usual} on {peers}).",
                 benchmark=common["benchmark"],
                 worst=share(finding.worst),
@@ -45,22 +45,24 @@ def sentence(finding: Finding) -> Message:
                 peers=count(finding.n, "peer"),
             )
         case Kind.NODE:
-            return message(
+            text = message(
                 "{benchmark}: {deficit} worse than usual with all of its {partners}: the host, not a link.",
                 **common,
                 partners=count(finding.n, "partner"),
             )
         case Kind.LINK if finding.either:
-            return message(
+            text = message(
                 "{benchmark}: {deficit} worse than usual; too few partners to tell whether it is the link or a host.",
                 **common,
             )
         case Kind.LINK:
-            return message(
+            text = message(
                 "{benchmark}: {deficit} worse than these two hosts are with others: the link, not a host.", **common
             )
+        case Kind.REGRESSION:
+            text = _regression(finding)
         case Kind.GROUPS:
-            return message(
+            text = message(
                 "{benchmark}: two groups of hosts. {slower} at {value}, {faster} at {expected} ({deficit} worse).",
                 **common,
                 value=value,
@@ -68,12 +70,33 @@ def sentence(finding: Finding) -> Message:
                 slower=count(len(finding.members), "host"),
                 faster=count(finding.n, "host"),
             )
+        case _:
+            text = message(
+                "{benchmark}: {deficit} worse than {peers} ({value}, median {expected}).",
+                **common,
+                value=value,
+                expected=expected,
+                peers=count(finding.n, "peer"),
+            )
+    return text
+
+
+def _regression(finding: Finding) -> Message:
+    value, expected = amounts(finding)
+    common = {"benchmark": benchmark(finding), "deficit": share(finding.deficit), "baseline": finding.cohort}
+    if not finding.members:
+        return message(
+            "{benchmark}: {deficit} worse than in {baseline} ({expected} to {value}).",
+            **common,
+            value=value,
+            expected=expected,
+        )
     return message(
-        "{benchmark}: {deficit} worse than {peers} ({value}, median {expected}).",
+        "{benchmark}: {hosts} slower than in {baseline}, the median one by {deficit} ({expected} to {value}).",
         **common,
+        hosts=count(len(finding.members), "host"),
         value=value,
         expected=expected,
-        peers=count(finding.n, "peer"),
     )
 
 
@@ -94,6 +117,8 @@ def certainty(finding: Finding) -> Message:
         ]
         return message("No host is blamed: {facts}. Slower: {names}", facts=joined(parts, "; "), names=names)
     z = f"{finding.z:.1f}"
+    if finding.kind is Kind.REGRESSION:
+        return message("Beyond what repeats vary: z {z}.", z=z)
     if finding.sure:
         how = message("Not chance: z {z}, false discovery rate below {rate}.", z=z, rate=f"{DISCOVERY:.0%}")
     else:
@@ -104,16 +129,17 @@ def certainty(finding: Finding) -> Message:
 
 def headline(diagnosis: Diagnosis) -> Message:
     """The answer in one sentence."""
-    suspects, links = list(diagnosis.suspects()), diagnosis.links()
+    suspects, links, common = list(diagnosis.suspects()), diagnosis.links(), diagnosis.everywhere()
     hosts = count(diagnosis.hosts, "host")
     if not diagnosis.findings and not diagnosis.judged:
         return message("No host could be judged: no cohort has enough hosts.")
-    if not suspects and not links:
+    if diagnosis.healthy:
         return message("No host of {hosts} is slower than its peers.", hosts=hosts)
     names = fmt.clean(", ".join(suspects[:MANY])) + (", …" if len(suspects) > MANY else "")
-    slow = message("{n} of {hosts} slower than their peers: {names}.", n=len(suspects), hosts=hosts, names=names)
+    slow = message("{n} of {hosts} slower than expected: {names}.", n=len(suspects), hosts=hosts, names=names)
+    changed = message("Slower everywhere than in the baseline: {n}.", n=count(len(common), "benchmark"))
     which = message("Slow links: {links}.", links=fmt.clean(", ".join(map(between, links[:MANY]))))
-    text = joined([slow if suspects else None, which if links else None], " ")
+    text = joined([slow if suspects else None, which if links else None, changed if common else None], " ")
     return text if isinstance(text, Message) else slow
 
 

@@ -31,7 +31,7 @@ def show(diagnosis: Diagnosis, _: Language, *, short: bool = False) -> list[Rend
         parts.append(Text(f"  {_(count(len(suspects) - most, 'further host'))}"))
     for link in diagnosis.links()[:most]:
         parts += _host(between(link), [link], _, 1)
-    for finding in diagnosis.groups()[: 2 if short else MOST_NOTES]:
+    for finding in [*diagnosis.everywhere(), *diagnosis.groups()][: 2 if short else MOST_NOTES]:
         parts.append(_part(_(sentence(finding)), 0))
         parts.append(_part(_(certainty(finding)), 2, "dim"))
     if not short:
