@@ -187,6 +187,7 @@ app.command()(cli_reports.report)
 app.command()(cli_reports.compare)
 app.command()(cli_diagnose.diagnose)
 app.command()(cli_diagnose.gate)
+app.command()(cli_diagnose.tuning)
 
 
 @app.command("import")

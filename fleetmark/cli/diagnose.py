@@ -109,3 +109,19 @@ def gate(
     console = Terminal(stderr=as_ is not GateFormat.TABLE)
     accepted = gating.check(find(root, campaign), rules, hosts, as_.value, output, lang, console)
     raise typer.Exit(OK if accepted else SOME_FAILED)
+
+
+def tuning(
+    campaign: Campaign = "last",
+    lang: Lang = "en",
+    root: Root = ROOT,
+    as_: Annotated[ReportFormat, typer.Option("--format", help="table, json or md.")] = ReportFormat.TABLE,
+) -> None:
+    """Say what could be set differently on a campaign's hosts, by rules on their facts; changes nothing.
+
+    Example: fleetmark tuning last
+    """
+    from fleetmark.record.campaigns import find
+    from fleetmark.verbs import tuning as advising
+
+    advising.show(find(root, campaign), as_.value, lang, Terminal(stderr=as_ is not ReportFormat.TABLE))
