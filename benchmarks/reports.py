@@ -5,8 +5,9 @@ Every figure is a headline, every host has facts and every run an outcome, as in
 files, so no telemetry is read. Each form is made by a process of its own, from the command line on. The page is opened
 in headless Chromium where that and Playwright are installed.
 
-Beside the workbook stands the figure published for SuperBench's ``result summary`` to XLSX of 10,000 nodes, 161 s and
-870 MB: it was measured elsewhere, on another machine, and SuperBench is not on PyPI to be measured here.
+Beside the workbook stand figures of SuperBench's ``result summary`` of 10,000 nodes, measured on this machine when it was quiet
+(2026-11-22): 24.0 s and 203 MB without raw values, as ours, and 51.7 s and 873 MB for a workbook with all of them. It is not on
+PyPI to be measured in the same run.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from fleetmark.record.archive import Archive
 from tests.reports import sample
 
 FLEETMARK = [sys.executable, "-c", "from fleetmark.cli import main; main()"]
-SUPERBENCH = (161.0, 870.0)  # s, MB
+SUPERBENCH = (24.0, 203.0)  # s, MB
 PAGE_LIMIT_MS = 120_000
 
 
@@ -49,13 +50,13 @@ def campaign(root: Path, hosts: int, metrics: int, repeats: int) -> None:
         out.write(json.dumps({"t": "2026-01-01T01:00:01.000Z", "e": "ended", "owed": 0}) + "\n")
 
 
-def measured(argv: list[str]) -> tuple[float, float, float]:
-    """Wall seconds, CPU seconds and peak resident memory (MB) of one command, which must succeed."""
+def measured(argv: list[str], fine: tuple[int, ...] = (0,)) -> tuple[float, float, float]:
+    """Wall seconds, CPU seconds and peak resident memory (MB) of one command, whose status must be ``fine``."""
     before = time.perf_counter()
     process = subprocess.Popen(argv, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     wall = time.perf_counter() - before
-    if status:
+    if os.waitstatus_to_exitcode(status) not in fine:
         raise SystemExit(f"{' '.join(argv[3:])} ended with status {os.waitstatus_to_exitcode(status)}")
     return wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000
 
@@ -131,7 +132,7 @@ def main() -> None:
             f"10000 hosts x 200 metrics, report --xlsx: {wall:.1f} s, peak {memory:.0f} MB, {file.stat().st_size / 1e6:.1f} MB"
         )
         print(
-            f"published for SuperBench, result summary, 10000 nodes, xlsx: {SUPERBENCH[0]:.0f} s, {SUPERBENCH[1]:.0f} MB"
+            f"SuperBench, result summary of 10000 nodes without raw values (2026-11-22): {SUPERBENCH[0]:.0f} s, {SUPERBENCH[1]:.0f} MB"
         )
 
 

@@ -199,3 +199,6 @@ def _code(text: str) -> str:
     fence = "`" * (1 + max((len(run) for run in re.findall(r"`+", shown)), default=0))
     room = " " if "`" in shown else ""
     return f"{fence}{room}{shown}{room}{fence}"
+
+
+escaped, code = _text, _code  # for other documents in Markdown

@@ -54,3 +54,7 @@ def test_figures_read_well(value: float, unit: str, bits: bool, shown: str) -> N
 )
 def test_significant_digits(value: float, text: str) -> None:
     assert significant(value) == text
+
+
+def test_a_value_just_below_one_is_written() -> None:
+    assert significant(0.9999999999999999) == "1.000" and significant(0.0123) == "0.0123"

@@ -223,3 +223,24 @@ class Facts(_Fact):
     tools: dict[str, str | None] = {}
     cached: tuple[str, ...] = ()  # files under work_dir/tools, relative: what earlier deployments built
     notes: tuple[str, ...] = ()  # sources that could not be read, one sentence each
+
+
+class _Named(BaseModel):
+    name: str = ""
+
+
+class _Processor(BaseModel):
+    model: str | None = None
+    sockets: int | None = None
+    threads: int | None = None
+    microcode: str | None = None
+
+
+class Identity(BaseModel):
+    """The few facts that say what kind of host it is, for readers of many hosts: a tenth of the time of all facts."""
+
+    product: str | None = None
+    vendor: str | None = None
+    bios: str | None = None
+    cpu: _Processor = _Processor()
+    gpus: tuple[_Named, ...] = ()

@@ -66,7 +66,7 @@ def significant(value: float, digits: int = 3) -> str:
     if before >= digits:
         return f"{value:,.0f}"
     if before == 0:  # 0.0123 keeps its significant digits
-        leading = -math.floor(math.log10(abs(value))) - 1
+        leading = max(0, -math.floor(math.log10(abs(value))) - 1)
         return f"{value:.{digits + leading}f}"
     return f"{value:.{digits - before}f}"
 
@@ -101,3 +101,28 @@ def parse_seconds(text: str | int | float) -> float:
     if not match or (match[2] or "s") not in _SECONDS:
         raise FleetmarkError(f"{text!r} is not a time: write 30, 30s, 5m, 2h or 500ms")
     return float(match[1]) * _SECONDS[match[2] or "s"]
+
+
+_PREFIXES = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "m": 1e-3}
+_PREFIXES |= {"u": 1e-6, "µ": 1e-6, "n": 1e-9}
+_BINARY_PREFIXES = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+_QUANTITY = re.compile(r"\s*([+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)\s*(.*?)\s*")
+_NAMES = {"bit/s": ("B/s", 1 / 8), "/s": ("1/s", 1.0), "1/s": ("1/s", 1.0), "": ("1", 1.0), "1": ("1", 1.0)}
+_NAMES |= {unit: (unit, 1.0) for unit in ("B/s", "FLOP/s", "Hz", "s", "B", "W", "J", "degC")} | {"%": ("1", 0.01)}
+
+
+def parse_quantity(text: str | int | float) -> tuple[float, str]:
+    """``600 GB/s`` as (6e11, "B/s"): a value in its base unit. ``25 Gbit/s``, ``120 ns``, ``5%`` and ``0.97`` too.
+
+    Raises FleetmarkError for anything else.
+    """
+    match = _QUANTITY.fullmatch(str(text))
+    if match:
+        number, name = float(match[1]), match[2]
+        for unit, (base, factor) in sorted(_NAMES.items(), key=lambda item: -len(item[0])):
+            prefix = name.removesuffix(unit) if name.endswith(unit) else None
+            scale = _PREFIXES.get(prefix or "") if prefix is not None else None
+            scale = _BINARY_PREFIXES.get(prefix or "", scale)
+            if scale is not None and (unit not in ("", "1", "%") or not prefix):
+                return number * scale * factor, base
+    raise FleetmarkError(f"{text!r} is no amount with a unit: write 600 GB/s, 25 Gbit/s, 120 ns, 900 k/s or 0.97")

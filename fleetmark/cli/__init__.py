@@ -17,6 +17,7 @@ from fleetmark.base.errors import CannotKeep, FleetmarkError, LeftOut
 from fleetmark.base.measurement import Status
 from fleetmark.base.runtime import discard_stdout, print_warnings, use_system_allocator
 from fleetmark.base.terminal import Terminal, guard
+from fleetmark.cli import diagnose as cli_diagnose
 from fleetmark.cli import plan as cli_plan
 from fleetmark.cli import profile as cli_profile
 from fleetmark.cli import reports as cli_reports
@@ -135,6 +136,10 @@ def run(
         from fleetmark.verbs import report as reporting  # not before: the machine may be the one that is measured
 
         results = reporting.campaign(archive, as_.value, console)
+        if as_ is Format.TABLE and len(results.hosts) > 1:
+            from fleetmark.verbs import diagnose
+
+            diagnose.brief(archive, console)
     status = _exit_status(list(results.outcomes["status"]), strict) if results.campaign.finished else SOME_FAILED
     raise typer.Exit(INTERRUPTED if interrupted else status)
 
@@ -180,6 +185,9 @@ def _exit_status(statuses: Sequence[str], strict: bool) -> int:
 
 app.command()(cli_reports.report)
 app.command()(cli_reports.compare)
+app.command()(cli_diagnose.diagnose)
+app.command()(cli_diagnose.gate)
+app.command()(cli_diagnose.tuning)
 
 
 @app.command("import")
@@ -330,6 +338,7 @@ def parse(
 
 
 app.add_typer(cli_plan.app, name="plan")
+app.add_typer(cli_diagnose.app, name="baseline")
 app.command("profile")(cli_profile.profile)
 
 

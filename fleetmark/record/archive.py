@@ -32,10 +32,11 @@ from pydantic_core import from_json
 
 from fleetmark.base import schema
 from fleetmark.base.errors import CannotKeep, FleetmarkError
-from fleetmark.base.facts import Facts
+from fleetmark.base.facts import Facts, Identity
 from fleetmark.base.files import PRIVATE_FILE, PRIVATE_FOLDER, decode_json, open_inside, read_inside, replace
 from fleetmark.record.documents import (
     CampaignHead,
+    IdentityPart,
     Job,
     Scheduled,
     StoredStepFile,
@@ -340,6 +341,16 @@ class Archive:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
+            raise FleetmarkError(f"{file}: not facts of this version: {fault(error)}") from error
+
+    def identity_of(self, host: str) -> Identity | None:
+        """Of what kind the host is, None where it has no facts. Raises FleetmarkError as ``facts_of``."""
+        file = self.path / "facts" / f"{safe_name(host)}.json"
+        try:
+            return IdentityPart.model_validate_json(self._read(file)).facts
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
             raise FleetmarkError(f"{file}: not facts of this version: {fault(error)}") from error
 
     def host_names(self) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field, RootModel, ValidationError
 
-from fleetmark.base.facts import Facts
+from fleetmark.base.facts import Facts, Identity
 from fleetmark.base.files import decode_json
 from fleetmark.record.replies import Telemetry
 from fleetmark.record.steps import Step, StoredStep
@@ -52,6 +52,12 @@ class TelemetryPart(BaseModel):
 
 class StoredStepFile(RootModel[StoredStep]):
     pass
+
+
+class IdentityPart(BaseModel):
+    """Only what says of which kind a host is, of facts/HOST.json."""
+
+    facts: Identity
 
 
 @dataclass(frozen=True, slots=True)

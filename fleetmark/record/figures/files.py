@@ -59,15 +59,11 @@ class Figures:
 
 
 def read(
-    files: Mapping[str, Path],
-    machines: Sequence[tuple[str, str]],
-    *,
-    which: str = HEADLINES,
-    errors: bool = False,
+    files: Mapping[str, Path], machines: Sequence[tuple[str, str]], *, which: str = HEADLINES, spread: bool = False
 ) -> Figures:
     """The figures of ``machines`` (campaign, host), those that ``which`` says; ``files``: campaign to its file.
-
-    With ``errors`` each has its standard error.
+    ``spread``: each with ``log_sd``, the standard deviation of its values' logarithms, and ``error``, the standard
+    error of its own; NaN otherwise.
 
     Raises DamagedFileError for a file that is no whole Parquet file or lacks a column that nothing goes without.
     """
@@ -76,7 +72,7 @@ def read(
             keys = _prepare(con, files, machines, which)
             # One rule after the other: less has to be held at once.
             zeros = bool((keys["kind"] == Kind.GUARDRAIL).any())
-            rows = pd.concat([_centres(con, rule, errors, zeros) for rule in RULES], ignore_index=True)
+            rows = pd.concat([_centres(con, rule, spread, zeros) for rule in RULES], ignore_index=True)
             why = f"case when status <> '{Status.PASSED}' then status else 'zero or negative' end as why"
             left_out = pd.DataFrame({"record": [], "key": [], "why": [], "n": []})
             if rows["unscored"].any():
@@ -89,12 +85,12 @@ def read(
     return Figures(machines, keys, rows, left_out, files, which)
 
 
-def _centres(con: duckdb.DuckDBPyConnection, rule: Centre, errors: bool, zeros: bool) -> pd.DataFrame:
+def _centres(con: duckdb.DuckDBPyConnection, rule: Centre, spread: bool, zeros: bool) -> pd.DataFrame:
     widening = OF_MEDIAN if rule is Centre.MEDIAN else 1.0
-    error = f"log_sd / sqrt(n) * {widening}" if errors else "'nan'"
+    sd = "log_sd" if spread else "'nan'::double"
     # Only guardrails have zeros: their centre is then the arithmetic mean, or zero itself.
     log = f"case when low > 0 then log when value > 0 then ln(value) else {_TINY} end as log" if zeros else "log"
-    columns = f"record, key, n, unscored, {log}, {error}::double as error"
+    columns = f"record, key, n, unscored, {log}, {sd} as log_sd, {sd} / sqrt(n) * {widening} as error"
     return con.execute(f"select {columns} from ({groups(_values(), 'record, key', rule)})").df()
 
 

@@ -202,7 +202,7 @@ def _read(files: dict[str, Path], machines: Sequence[tuple[str, str]], which: st
     """What ``files`` say of ``machines``; a damaged one is left out, and taken from ``files``."""
     while True:
         try:
-            return figures.read(files, machines, which=which, errors=errors)
+            return figures.read(files, machines, which=which, spread=errors)
         except figures.DamagedFileError as error:
             if len(files) == 1:
                 raise

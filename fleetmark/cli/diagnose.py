@@ -1,0 +1,127 @@
+"""``fleetmark diagnose`` and ``gate``: which hosts are not what their peers are, or what rules ask for."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.runtime import keep_memory
+from fleetmark.base.terminal import Terminal
+from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible
+from fleetmark.cli.reports import Campaign, Date, Html, Lang, ReportFormat, Templates
+
+
+def diagnose(
+    campaign: Campaign = "last",
+    everything: Annotated[bool, typer.Option("--all", help="Every metric, not only the headlines.")] = False,
+    against: Annotated[
+        str | None, typer.Option(help="Also what became slower since this baseline (NAME, or NAME@2).")
+    ] = None,
+    html: Html = None,
+    lang: Lang = "en",
+    templates: Templates = None,
+    date: Date = None,
+    root: Root = ROOT,
+    as_: Annotated[ReportFormat, typer.Option("--format", help="table, json or md.")] = ReportFormat.TABLE,
+) -> None:
+    """Name the hosts and links that are slower than their peers, with evidence; exit status 1 where there are any.
+
+    Examples: fleetmark diagnose last; fleetmark diagnose last --against genoa-2026 --html diagnosis.html
+    """
+    from fleetmark.record import baselines
+    from fleetmark.record.campaigns import find
+    from fleetmark.verbs import diagnose as diagnosing
+    from fleetmark.verbs.documents import documents_of
+
+    with interruptible("no document was written"), keep_memory():
+        documents = documents_of({"html": html}, lang, templates, date)
+        console = Terminal(stderr=as_ is not ReportFormat.TABLE)
+        command = shlex.join(["fleetmark", *sys.argv[1:]])
+        baseline = baselines.load(root, against) if against is not None else None
+        question = diagnosing.Question(find(root, campaign), everything, baseline, command)
+        healthy = diagnosing.campaign(question, as_.value, console, documents)
+    raise typer.Exit(OK if healthy else SOME_FAILED)
+
+
+app = typer.Typer(help="What hosts measured, saved by name, to see what became slower since.", no_args_is_help=True)
+
+
+@app.command()
+def save(
+    name: Annotated[str, typer.Argument(help="What to call it.")],
+    campaign: Annotated[
+        str, typer.Option("--from", help="The campaign: its id, the beginning of one, or last.")
+    ] = "last",
+    everything: Annotated[bool, typer.Option("--all", help="Every metric, not only the headlines.")] = False,
+    root: Root = ROOT,
+) -> None:
+    """Save what a campaign's hosts measured under a name; again: its next version.
+
+    Example: fleetmark baseline save genoa-2026 --from last
+    """
+    from fleetmark.verbs import baseline
+
+    typer.echo(baseline.save(root, name, campaign, everything))
+
+
+@app.command("list")
+def list_(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
+    """List the baselines there are, every version.
+
+    Example: fleetmark baseline list
+    """
+    from fleetmark.verbs import baseline
+
+    baseline.show(root, Terminal(), as_ is Format.JSON)
+
+
+class GateFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+    JUNIT = "junit"
+    PROMETHEUS = "prometheus"
+
+
+def gate(
+    rules: Annotated[Path, typer.Argument(help="The acceptance rules, a YAML file (docs/diagnosis.md).")],
+    campaign: Campaign = "last",
+    hosts: Annotated[str | None, typer.Option(help="Only these hosts: host=n7; gen=genoa.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Write json, junit, prometheus there.")] = None,
+    lang: Lang = "en",
+    root: Root = ROOT,
+    as_: Annotated[GateFormat, typer.Option("--format", help="table, json, junit or prometheus.")] = GateFormat.TABLE,
+) -> None:
+    """Hold a campaign against acceptance rules; exit status 1 where one is broken or its data is missing.
+
+    Examples: fleetmark gate rules.yml last; fleetmark gate rules.yml --hosts host=n7 --format junit -o gate.xml
+    """
+    from fleetmark.record.campaigns import find
+    from fleetmark.verbs import gate as gating
+
+    if output is not None and as_ is GateFormat.TABLE:
+        raise FleetmarkError("--output: needs --format json, junit or prometheus")
+    console = Terminal(stderr=as_ is not GateFormat.TABLE)
+    accepted = gating.check(find(root, campaign), rules, hosts, as_.value, output, lang, console)
+    raise typer.Exit(OK if accepted else SOME_FAILED)
+
+
+def tuning(
+    campaign: Campaign = "last",
+    lang: Lang = "en",
+    root: Root = ROOT,
+    as_: Annotated[ReportFormat, typer.Option("--format", help="table, json or md.")] = ReportFormat.TABLE,
+) -> None:
+    """Say what could be set differently on a campaign's hosts, by rules on their facts; changes nothing.
+
+    Example: fleetmark tuning last
+    """
+    from fleetmark.record.campaigns import find
+    from fleetmark.verbs import tuning as advising
+
+    advising.show(find(root, campaign), as_.value, lang, Terminal(stderr=as_ is not ReportFormat.TABLE))

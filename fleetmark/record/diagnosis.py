@@ -1,0 +1,464 @@
+"""A campaign's hosts held against their peers: from the record to findings with their raw evidence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fleetmark.base.errors import FleetmarkError, leave_out
+from fleetmark.base.facts import Facts
+from fleetmark.base.measurement import Better
+from fleetmark.base.text import Message, count, message
+from fleetmark.record import figures
+from fleetmark.record.archive import Archive
+from fleetmark.record.baselines import Baseline, since
+from fleetmark.record.figures import Figures
+from fleetmark.record.figures.pairs import peer
+from fleetmark.record.hosts_table import BENCHMARK, Table, some, title
+from planner.diagnosis import links, outliers, tails
+from planner.diagnosis.cohorts import Cohort, cohorts, difference, kind_of
+from planner.diagnosis.finding import Finding, Kind
+
+MOST_EVIDENCE = 3  # raw files that a finding names
+_SAMPLE = 256  # hosts whose runs stand for all in a test of distributions
+_HEAVY = 2.0  # times the usual spread of runs, from which on a host's distribution is tested
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What a campaign shows of its hosts. ``hosts``: how many; ``judged``: how many values were held against peers;
+    ``benchmarks``: how many. ``findings``: the hosts with the largest deficits first. ``notes``: what could not be
+    judged, and why.
+    """
+
+    campaign: str
+    path: Path
+    created: str
+    hosts: int
+    benchmarks: int
+    judged: int
+    cohorts: tuple[Cohort, ...]
+    findings: tuple[Finding, ...]
+    notes: tuple[Message, ...]
+
+    def suspects(self) -> dict[str, list[Finding]]:
+        """Host to what it is slow in, the worst host first."""
+        of: dict[str, list[Finding]] = {}
+        for finding in self.findings:
+            if finding.host and finding.kind is not Kind.LINK:
+                of.setdefault(finding.host, []).append(finding)
+        return of
+
+    def links(self) -> list[Finding]:
+        """The links that are slow, the worst first."""
+        return [f for f in self.findings if f.kind is Kind.LINK]
+
+    def groups(self) -> list[Finding]:
+        """The cohorts in two groups."""
+        return [f for f in self.findings if f.kind is Kind.GROUPS]
+
+    def everywhere(self) -> list[Finding]:
+        """The benchmarks in which most hosts became slower."""
+        return [f for f in self.findings if f.kind is Kind.REGRESSION and f.members]
+
+    @property
+    def healthy(self) -> bool:
+        """Whether nothing is slower than expected."""
+        return all(f.kind is Kind.GROUPS for f in self.findings)
+
+
+def read(archive: Archive, *, everything: bool = False) -> tuple[figures.Figures, list[str]]:
+    """The figures of a campaign, its headlines or ``everything``, and the names of its hosts.
+
+    Raises FleetmarkError where nothing was measured, and where a file is damaged.
+    """
+    file = archive.inside("measurements.parquet")
+    if not file.exists():
+        raise FleetmarkError(f"{archive.id}: nothing was measured, so there is nothing to diagnose")
+    hosts = [str(h["name"]) for h in archive.campaign()["hosts"]]
+    which = figures.EVERYTHING if everything else figures.HEADLINES
+    machines = [(archive.id, host) for host in hosts]
+    return figures.read({archive.id: file}, machines, which=which, spread=True), hosts
+
+
+def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | None = None) -> Diagnosis:
+    """Hold every host of a campaign against the others of its cohort, in its headlines or in ``everything``; and with
+    ``against`` each host against what it measured then.
+
+    Raises FleetmarkError where nothing was measured, and where a file is damaged.
+    """
+    about = archive.campaign()
+    measured, hosts = read(archive, everything=everything)
+    labels = {str(h["name"]): str((h.get("labels") or {}).get("gen") or "") for h in about["hosts"]}
+    of = partial(_facts, archive)
+    groups = cohorts({host: kind_at(archive, host, labels[host]) for host in hosts}, outliers.LEAST)
+    table = Table(measured, hosts)
+    findings, notes, judged = [], [*_alone(groups)], 0
+    for cohort in groups:
+        if len(cohort.peers) < outliers.LEAST:
+            continue
+        results, more, values = _cohort(table, cohort, of)
+        findings += results
+        notes += more
+        judged += values
+    own, more = _pairs(measured, hosts, groups)
+    findings += own
+    notes += more
+    if against is not None:
+        own, more, values = since(table, against)
+        findings += own
+        notes += more
+        judged += values
+    findings = _with_evidence(findings, measured, hosts)
+    worst = {host: max(f.deficit for f in findings if f.host == host) for host in {f.host for f in findings}}
+    findings.sort(key=lambda f: (f.kind is Kind.GROUPS, -worst[f.host], f.host, -f.deficit))
+    return Diagnosis(
+        archive.id,
+        archive.path.resolve(),
+        str(about.get("created", "")),
+        len(hosts),
+        len(table.keys),
+        judged,
+        tuple(groups),
+        tuple(findings),
+        tuple(notes),
+    )
+
+
+def kind_at(archive: Archive, host: str, label: str) -> tuple[str, str]:
+    """The kind and firmware of a host on record. Damaged facts are left out with a warning."""
+    try:
+        return kind_of(archive.identity_of(host), label)
+    except FleetmarkError as error:
+        leave_out(f"what {host} is", error)
+        return kind_of(None, label)
+
+
+def _facts(archive: Archive, host: str) -> Facts | None:
+    try:
+        return archive.facts_of(host)
+    except FleetmarkError:  # kind_at said so
+        return None
+
+
+def _cohort(
+    table: Table, cohort: Cohort, facts: Callable[[str], Facts | None]
+) -> tuple[list[Finding], list[Message], int]:
+    columns = np.array([table.place[host] for host in cohort.peers])
+    values = table.values[:, columns]
+    verdicts = outliers.judge(values, table.errors(columns), table.deficit)
+    own = set(cohort.hosts)
+    slow = [
+        Finding(
+            Kind.SLOW,
+            cohort.peers[int(r["column"])],
+            table.benchmark(int(r["row"])),
+            deficit=float(r["deficit"]),
+            value=table.value(int(r["row"]), values[int(r["row"]), int(r["column"])]),
+            expected=table.value(int(r["row"]), float(r["others"])),
+            n=int(r["n"]) - 1,
+            z=float(r["z"]),
+            q=float(r["q"]),
+            sure=float(r["q"]) <= outliers.DISCOVERY,
+            mixed=cohort.mixed,
+            cohort=cohort.kind,
+        )
+        for r in verdicts.slow.to_dict("records")
+        if cohort.peers[int(r["column"])] in own
+    ]
+    if cohort.mixed:  # its peers have their own turn
+        return slow, [], 0
+    return (
+        [*slow, *_groups(table, cohort, values, verdicts, facts), *_tails(table, cohort, columns)],
+        _notes(table, cohort, values, verdicts),
+        verdicts.judged,
+    )
+
+
+def _groups(
+    table: Table, cohort: Cohort, values: np.ndarray, verdicts: outliers.Verdicts, facts: Callable[[str], Facts | None]
+) -> list[Finding]:
+    """The benchmarks in which the cohort performs in two groups, and the facts that tell these apart."""
+    findings = []
+    modes = verdicts.modes
+    for row, upper, low, high in zip(modes.rows, modes.upper, modes.low, modes.high, strict=True):
+        present = ~np.isnan(values[row])
+        slower = tuple(h for h, up, here in zip(cohort.peers, upper, present, strict=True) if here and not up)
+        faster = [h for h, up, here in zip(cohort.peers, upper, present, strict=True) if here and up]
+        known = [[f for h in side if (f := facts(h))] for side in (slower, faster)]
+        complete = len(known[0]) == len(slower) and len(known[1]) == len(faster)
+        because = tuple(difference(*known)) if complete else ()
+        findings.append(
+            Finding(
+                Kind.GROUPS,
+                "",
+                table.benchmark(int(row)),
+                deficit=float(-np.expm1(low - high)),
+                value=table.value(int(row), float(low)),
+                expected=table.value(int(row), float(high)),
+                n=len(faster),
+                cohort=cohort.kind,
+                members=slower,
+                because=because,
+            )
+        )
+    return findings
+
+
+def _tails(table: Table, cohort: Cohort, columns: np.ndarray) -> list[Finding]:
+    """The hosts of the cohort whose slow runs are slower than others'. Only where single runs spread unusually are they
+    read: those of such hosts, and of a sample of the others."""
+    enough = table.runs[:, columns] >= tails.LEAST_RUNS
+    spread = np.where(enough, table.sd[:, columns], np.nan)
+    rows = np.flatnonzero(enough.sum(axis=1) >= tails.LEAST_HOSTS)
+    if not len(rows):
+        return []
+    usual = np.nanmedian(spread[rows], axis=1)
+    heavy = spread[rows] > np.maximum(_HEAVY * usual, tails.EFFECT)[:, None]
+    parts = []
+    for row, of in zip(rows[heavy.any(axis=1)], heavy[heavy.any(axis=1)], strict=True):
+        others = np.flatnonzero(enough[row] & ~of)
+        chosen = np.concatenate([np.flatnonzero(of), others[:: max(1, len(others) // _SAMPLE)]])
+        parts.append(pd.DataFrame({"row": row, "record": columns[chosen], "key": table.keys[row]}))
+    if not parts:
+        return []
+    wanted = pd.concat(parts, ignore_index=True)
+    runs = figures.values(table.measured, wanted).merge(wanted, on=["record", "key"])
+    oriented = np.log(runs["value"].to_numpy(float)) * table.sign[runs["row"].to_numpy(int)]
+    judged = tails.judge(pd.DataFrame({"row": runs["row"], "column": runs["record"], "value": oriented}))
+    return [
+        Finding(
+            Kind.TAIL,
+            table.hosts[int(r["column"])],
+            table.benchmark(int(r["row"])),
+            deficit=float(-np.expm1(-r["shortfall"])),
+            value=table.value(int(r["row"]), float(table.values[int(r["row"]), int(r["column"])])),
+            expected=table.value(int(r["row"]), float(np.nanmedian(table.values[int(r["row"]), columns]))),
+            n=int(r["hosts"]) - 1,
+            z=-float(r["normalised"]),
+            q=float(r["q"]),
+            cohort=cohort.kind,
+            worst=float(-np.expm1(-r["worst"])),
+            usual=float(-np.expm1(-r["usual"])),
+        )
+        for r in judged.to_dict("records")
+        if table.hosts[int(r["column"])] in cohort.hosts
+    ]
+
+
+def _notes(table: Table, cohort: Cohort, values: np.ndarray, verdicts: outliers.Verdicts) -> list[Message]:
+    """What could not be judged of the cohort: constant benchmarks, those of too few hosts, hosts without figures."""
+    notes = []
+    if verdicts.constant:
+        notes.append(
+            message(
+                "The same value on every host, so it says nothing about single hosts: {benchmarks}.",
+                benchmarks=_titles(table, verdicts.constant),
+            )
+        )
+    if verdicts.sparse:
+        notes.append(
+            message(
+                "Measured on fewer than {least} hosts of {cohort}, so not judged: {benchmarks}.",
+                least=outliers.LEAST,
+                cohort=cohort.kind,
+                benchmarks=_titles(table, verdicts.sparse),
+            )
+        )
+    present = ~np.isnan(values)
+    of: dict[tuple[str, ...], list[int]] = {}
+    for row in np.flatnonzero((present.sum(axis=1) >= outliers.LEAST) & ~present.all(axis=1)):
+        missing = tuple(np.array(cohort.peers)[~present[row]])
+        of.setdefault(missing, []).append(int(row))
+    notes += [
+        message(
+            "Not measured on {hosts} of {n} ({names}), so not judged there: {benchmarks}.",
+            hosts=len(missing),
+            n=count(len(cohort.peers), "host"),
+            names=some(missing),
+            benchmarks=_titles(table, rows),
+        )
+        for missing, rows in sorted(of.items(), key=lambda item: -len(item[0]))
+    ]
+    return notes
+
+
+def _titles(table: Table, rows: Sequence[int]) -> str:
+    return some([title(table.benchmark(row)) for row in rows])
+
+
+def _alone(groups: Sequence[Cohort]) -> list[Message]:
+    """Of cohorts that are too small to judge anyone."""
+    notes = []
+    for cohort in groups:
+        n = len(cohort.peers)
+        if n == 1:
+            notes.append(
+                message(
+                    "{host} is the only one of its kind ({cohort}), so there are no peers to compare it with.",
+                    host=cohort.hosts[0],
+                    cohort=cohort.kind,
+                )
+            )
+        elif n < outliers.LEAST:
+            notes.append(
+                message(
+                    "Only {hosts} of {cohort}: at least {least} are needed to tell a slow host from an ordinary one. "
+                    "Compare them with a specification or with an earlier campaign.",
+                    hosts=count(n, "host"),
+                    cohort=cohort.kind,
+                    least=outliers.LEAST,
+                )
+            )
+    return notes
+
+
+# --- between hosts ---------------------------------------------------------------------------------------------------
+
+
+def _pairs(measured: Figures, hosts: Sequence[str], groups: Sequence[Cohort]) -> tuple[list[Finding], list[Message]]:
+    """Nodes and links that are slow in what hosts measured with one another."""
+    keys = measured.keys
+    between = keys[keys["subject"].str.contains(">", regex=False)]
+    if between.empty:
+        return [], []
+    place = {host: n for n, host in enumerate(hosts)}
+    columns = [c for c in BENCHMARK if c != "subject"]
+    rows = measured.rows[measured.rows["key"].isin(between.index)]
+    rows = rows.join(between[[*columns, "subject"]], on="key")
+    names = np.array(hosts, dtype=object)[rows["record"].to_numpy(int)]
+    others = [peer(h, s, place) for h, s in zip(names, rows["subject"], strict=True)]
+    rows = rows.assign(
+        a=rows["record"].to_numpy(int),
+        b=[place[o] if o is not None else -1 for o in others],
+        value=rows["log"] * np.where(rows["better"] == Better.LOWER.value, -1.0, 1.0),
+    )
+    findings, notes = [], []
+    kinds = {host: c.kind for c in groups for host in c.hosts}
+    for key, of in rows[rows["b"] >= 0].groupby(columns, sort=False):
+        benchmark = dict(zip(columns, map(str, key), strict=True)) | {"subject": "pairs"}
+        if len({*of["a"], *of["b"]}) < outliers.LEAST:
+            notes.append(
+                message(
+                    "{benchmark} was measured between fewer than {least} hosts, so neither nodes nor links are judged.",
+                    benchmark=title(benchmark),
+                    least=outliers.LEAST,
+                )
+            )
+            continue
+        nodes, slow = links.judge(of[["a", "b", "value"]], len(hosts), outliers.LARGE)
+        sign = -1.0 if benchmark["better"] == Better.LOWER else 1.0
+        middle = float(of["value"].median())
+        for r in [*nodes.to_dict("records"), *slow.to_dict("records")]:
+            node = "host" in r
+            host = hosts[int(r["host"] if node else r["a"])]
+            findings.append(
+                Finding(
+                    Kind.NODE if node else Kind.LINK,
+                    host,
+                    benchmark,
+                    deficit=float(r["deficit"]),
+                    value=float(np.exp(sign * (middle + np.log1p(-r["deficit"])))),
+                    expected=float(np.exp(sign * middle)),
+                    n=int(r["partners"]) if node else int(r["n"]) - 1,
+                    z=float(r["z"]),
+                    q=float(r["q"]),
+                    sure=float(r["q"]) <= outliers.DISCOVERY,
+                    other="" if node else hosts[int(r["b"])],
+                    either=not node and bool(r["either"]),
+                    cohort=kinds.get(host, ""),
+                )
+            )
+    return findings, notes
+
+
+# --- evidence --------------------------------------------------------------------------------------------------------
+
+
+def _with_evidence(findings: Sequence[Finding], measured: Figures, hosts: Sequence[str]) -> list[Finding]:
+    """The findings with the raw files that they rest on, those of the worst values first."""
+    keys = measured.keys.reset_index(names="key")
+    place = {host: n for n, host in enumerate(hosts)}
+    wanted: list[tuple[int, int, int]] = []
+    for number, finding in enumerate(findings):
+        same = np.ones(len(keys), dtype=bool)
+        for name in BENCHMARK:
+            if finding.benchmark["subject"] != "pairs" or name != "subject":
+                same &= (keys[name] == finding.benchmark[name]).to_numpy(bool)
+        of = keys[same]
+        if finding.kind in (Kind.NODE, Kind.LINK):
+            of = of[[_is_of(str(s), finding) for s in of["subject"]]]
+        record = place.get(finding.host or (finding.members or ("",))[0], -1)
+        records = [record, place.get(finding.other, -1)] if finding.kind is Kind.LINK else [record]
+        wanted += [(number, r, int(k)) for r in records if r >= 0 for k in of["key"]]
+    if not wanted:
+        return list(findings)
+    parts = pd.DataFrame(wanted, columns=["number", "record", "key"])
+    raw = figures.values(measured, parts[["record", "key"]].drop_duplicates())[["record", "key", "value", "raw"]]
+    lower = (measured.keys["better"] == Better.LOWER.value).to_numpy(bool)[raw["key"].to_numpy(int)]
+    raw = raw.assign(value=np.where(lower, -raw["value"], raw["value"])).sort_values("value", kind="stable")
+    paths: dict[int, list[str]] = {}
+    for number, path in raw.merge(parts, on=["record", "key"])[["number", "raw"]].itertuples(index=False):
+        if path and path not in (listed := paths.setdefault(int(number), [])) and len(listed) < MOST_EVIDENCE:
+            listed.append(str(path))
+    return [replace(f, evidence=tuple(paths.get(number, ()))) for number, f in enumerate(findings)]
+
+
+def _is_of(subject: str, finding: Finding) -> bool:
+    if finding.kind is Kind.LINK:
+        return subject in (f"{finding.host}>{finding.other}", f"{finding.other}>{finding.host}")
+    return subject.startswith(f"{finding.host}>") or subject.endswith(f">{finding.host}")
+
+
+def as_json(diagnosis: Diagnosis) -> dict[str, Any]:
+    """The diagnosis for programs: base units, shares as fractions."""
+    return {
+        "campaign": diagnosis.campaign,
+        "path": str(diagnosis.path),
+        "hosts": diagnosis.hosts,
+        "benchmarks": diagnosis.benchmarks,
+        "judged": diagnosis.judged,
+        "cohorts": [
+            {"kind": c.kind, "firmware": c.firmware, "hosts": list(c.hosts), "judged_against": len(c.peers)}
+            for c in diagnosis.cohorts
+        ],
+        "findings": [finding_as_json(f) for f in diagnosis.findings],
+        "notes": list(diagnosis.notes),
+    }
+
+
+def finding_as_json(f: Finding) -> dict[str, Any]:
+    """One finding for programs."""
+    always = {
+        "kind": f.kind.value,
+        "host": f.host,
+        "benchmark": {k: v for k, v in f.benchmark.items() if k != "labels"}
+        | {"labels": json.loads(f.benchmark["labels"])},
+        "deficit": f.deficit,
+        "value": f.value,
+        "expected": f.expected,
+        "peers": f.n,
+        "z": f.z,
+        "q": f.q,
+        "sure": f.sure,
+        "firmware_differs": f.mixed,
+        "cohort": f.cohort,
+        "evidence": list(f.evidence),
+    }
+    of_kind: dict[Kind, dict[str, Any]] = {
+        Kind.LINK: {"other": f.other, "link_or_host": f.either},
+        Kind.TAIL: {"worst_run": f.worst, "worst_run_of_peers": f.usual},
+        Kind.REGRESSION: {"baseline": f.cohort, "members": list(f.members)},
+        Kind.GROUPS: {
+            "members": list(f.members),
+            "because": [{"fact": name, "slower": a, "faster": b} for name, a, b in f.because],
+        },
+    }
+    return always | of_kind.get(f.kind, {})

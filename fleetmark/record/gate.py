@@ -1,0 +1,203 @@
+"""Acceptance rules from YAML, and a campaign held against them. Nothing of a rule file is ever run as code."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.facts import Facts
+from fleetmark.base.measurement import Better
+from fleetmark.base.units import parse_quantity
+from fleetmark.record.archive import Archive
+from fleetmark.record.diagnosis import kind_at
+from fleetmark.record.figures.summary import METRIC, per_host
+from fleetmark.record.hosts_table import title
+from fleetmark.record.select import Machine, choose
+from fleetmark.record.view import read_measurements
+from planner.diagnosis import gate
+from planner.diagnosis.cohorts import cohorts
+from planner.diagnosis.outliers import LEAST
+from workloads.manifest import read_model
+
+Amount = str | int | float
+
+
+class RuleText(BaseModel):
+    """A rule as it is written. ``metric``: shell-style patterns over workload/case/metric; ``hosts``: a selector."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    metric: str
+    hosts: str | None = None
+    at_least: Amount | None = None
+    at_most: Amount | None = None
+    of: Literal["cohort"] | Amount | None = None  # what a share in at_least or at_most is of
+    within: Amount | None = None  # of the cohort's median, in the direction that is worse
+    repeats: int = Field(default=1, ge=1)
+    severity: gate.Severity = gate.Severity.FAIL
+
+    @field_validator("name", "metric")
+    @classmethod
+    def _named(cls, text: str) -> str:
+        if not text.strip():
+            raise ValueError("is empty; a rule names something")
+        return text
+
+
+class Rules(BaseModel):
+    """A file of rules."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    about: str = ""
+    rules: tuple[RuleText, ...] = Field(min_length=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Acceptance:
+    """A campaign held against rules."""
+
+    campaign: str
+    rules: str  # the file's name
+    results: tuple[gate.Result, ...]
+
+    @property
+    def accepted(self) -> bool:
+        """Whether every rule that must be kept is."""
+        return gate.accepted(self.results)
+
+
+def read_rules(path: Path) -> Rules:
+    """The rules of a file. Raises FleetmarkError naming the file, the rule and what is wrong with it."""
+    rules = read_model(path, Rules)
+    names = [r.name for r in rules.rules]
+    for rule in rules.rules:
+        if names.count(rule.name) > 1:
+            raise FleetmarkError(f"{path}: two rules are called {rule.name!r}; give each its own name")
+        try:
+            _bounds(rule, higher=True)
+        except FleetmarkError as error:
+            raise FleetmarkError(f"{path}: rule {rule.name!r}: {error}") from error
+    return rules
+
+
+def _bounds(rule: RuleText, *, higher: bool) -> tuple[gate.Bound, ...]:
+    """The bounds of a rule for a metric of which ``higher`` is better."""
+    bounds = []
+    if rule.within is not None:
+        if rule.of not in (None, "cohort") or rule.at_least is not None or rule.at_most is not None:
+            raise FleetmarkError("within: stands alone; it is of the cohort's median")
+        share = _share(rule.within, "within")
+        bounds.append(gate.Bound(1 - share if higher else 1 / (1 - share), "", higher, of_peers=True))
+    for amount, least in ((rule.at_least, True), (rule.at_most, False)):
+        if amount is None:
+            continue
+        if rule.of is None:
+            bounds.append(gate.Bound(*parse_quantity(amount), least=least))
+        elif rule.of == "cohort":
+            bounds.append(gate.Bound(_share(amount, "of: cohort"), "", least, of_peers=True))
+        else:
+            full, unit = parse_quantity(rule.of)
+            bounds.append(gate.Bound(_share(amount, "of") * full, unit, least))
+    if not bounds:
+        raise FleetmarkError("needs a bound: at_least, at_most or within")
+    return tuple(bounds)
+
+
+def _share(amount: Amount, where: str) -> float:
+    value, unit = parse_quantity(amount)
+    if unit != "1" or not 0 < value < 10:
+        raise FleetmarkError(f"{where}: {amount} is no share; write 90% or 0.9")
+    return value
+
+
+def hold(archive: Archive, rules: Rules, file: str, only: str | None = None) -> Acceptance:
+    """The campaign against ``rules``; ``only``: a selector of hosts.
+
+    Raises FleetmarkError for a selector that matches no host, and for a campaign whose measurements are damaged.
+    """
+    about = archive.campaign()["hosts"]
+    machines = [
+        Machine(archive.id, str(h["name"]), h.get("labels") or {}, cache(partial(_facts, archive, str(h["name"]))))
+        for h in about
+    ]
+    if only is not None:
+        machines = choose(machines, only)
+    measured = per_host(read_measurements(archive))
+    by_host: dict[str, pd.DataFrame] = {str(h): rows for h, rows in measured.groupby("host", observed=True)}
+    peers = _peers(archive, about)
+    results: list[gate.Result] = []
+    for rule in rules.rules:
+        try:
+            chosen = choose(machines, rule.hosts) if rule.hosts else machines
+        except FleetmarkError as error:
+            raise FleetmarkError(f"{file}: rule {rule.name!r}: {error}") from error
+        results += _held(rule, [m.host for m in chosen], by_host, peers)
+    return Acceptance(archive.id, file, tuple(results))
+
+
+def _facts(archive: Archive, host: str) -> Facts | None:
+    return archive.facts_of(host)
+
+
+def _peers(archive: Archive, about: Sequence[Mapping[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """Host to the hosts of its cohort, itself included."""
+    kinds = {str(h["name"]): kind_at(archive, str(h["name"]), (h.get("labels") or {}).get("gen") or "") for h in about}
+    return {host: cohort.peers for cohort in cohorts(kinds, LEAST) for host in cohort.hosts}
+
+
+_Key = tuple[str, ...]  # the KEY columns of a benchmark
+_TRIPLE = 3  # workload, case, metric
+
+
+def _held(
+    rule: RuleText, hosts: Sequence[str], by_host: Mapping[str, pd.DataFrame], peers: Mapping[str, tuple[str, ...]]
+) -> list[gate.Result]:
+    """A rule on its ``hosts``. What any of them measured, each has to have measured: workload, case and metric."""
+    named = {host: _named(rule.metric, rows) for host, rows in by_host.items()}
+    alike: dict[_Key, list[tuple[str, _Key, float]]] = {}
+    for host, figures_of in named.items():
+        for key, row in figures_of.items():
+            alike.setdefault(_unpaired(key), []).append((host, key, float(row["value"])))
+    expected = dict.fromkeys(key[:_TRIPLE] for host in hosts for key in named.get(host, {}))
+    results = []
+    for host in hosts:
+        own = named.get(host, {})
+        by_side: dict[bool, list[gate.Value]] = {True: [], False: []}
+        for key, row in own.items():
+            others = [v for h, k, v in alike[_unpaired(key)] if (h, k) != (host, key) and h in peers.get(host, ())]
+            higher = row["better"] != Better.LOWER.value
+            named_so = title(dict(zip(METRIC, key, strict=True)))
+            value = gate.Value(named_so, float(row["value"]), str(row["unit"]), int(row["n"]), higher, others)
+            by_side[higher].append(value)
+        for higher, values in by_side.items():
+            if values or (higher and not own):
+                ready = gate.Rule(rule.name, _bounds(rule, higher=higher), rule.severity, rule.repeats, LEAST)
+                results += gate.judge(ready, {host: values})
+        lacking = [key for key in expected if own and key not in {k[:_TRIPLE] for k in own}]
+        results += [gate.missing(rule.name, rule.severity, host, " ".join(key)) for key in lacking]
+    return results
+
+
+def _unpaired(key: _Key) -> _Key:
+    """The key without the hosts of a pair: pairs are held against pairs."""
+    subject = METRIC.index("subject")
+    return (*key[:subject], "pairs", *key[subject + 1 :]) if ">" in key[subject] else key
+
+
+def _named(pattern: str, rows: pd.DataFrame) -> dict[_Key, dict[Any, Any]]:
+    """The figures of a host that ``pattern`` names, by their key."""
+    return {
+        tuple(str(row[name]) for name in METRIC): row
+        for row in rows.to_dict("records")
+        if fnmatch.fnmatchcase(f"{row['workload']}/{row['case']}/{row['metric']}", pattern)
+    }

@@ -1,0 +1,76 @@
+"""The figures of single hosts as matrices, for those who hold hosts against each other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from fleetmark.base import schema
+from fleetmark.base.measurement import Better, Centre
+from fleetmark.record.figures import Figures
+from planner.diagnosis import outliers
+
+BENCHMARK = (*schema.KEY, "better", "class")
+_NAMED = 6  # hosts that a sentence names
+
+
+class Table:
+    """The figures of single hosts as matrices, benchmarks x hosts: oriented logarithms (higher is better), their
+    standard errors by the repeats of all hosts, and the deficits that matter."""
+
+    def __init__(self, measured: Figures, hosts: Sequence[str]) -> None:
+        self.measured = measured
+        keys = measured.keys
+        between = keys["subject"].str.contains(">", regex=False).to_numpy(bool)
+        single = ~between & (keys["members"] == "").to_numpy(bool)
+        self.place = {host: n for n, host in enumerate(hosts)}
+        self.hosts = list(hosts)
+        self.keys = np.flatnonzero(single)  # the key of each row
+        self.about = keys.iloc[self.keys]
+        row_of = np.full(len(keys), -1)
+        row_of[self.keys] = range(len(self.keys))
+        rows = measured.rows
+        row, column = row_of[rows["key"].to_numpy(int)], rows["record"].to_numpy(int)
+        chosen = row >= 0
+        row, column, rows = row[chosen], column[chosen], rows[chosen]
+        sign = np.where(self.about["better"] == Better.LOWER.value, -1.0, 1.0)
+        shape = (len(self.keys), len(hosts))
+        self.sign = sign
+        self.values = np.full(shape, np.nan)
+        self.values[row, column] = rows["log"].to_numpy() * sign[row]
+        self.runs = np.zeros(shape, dtype=np.int32)
+        self.runs[row, column] = rows["n"].to_numpy()
+        self.sd = np.full(shape, np.nan, dtype=np.float32)
+        self.sd[row, column] = rows["log_sd"].to_numpy()
+        tailed = (self.about["rule"] == Centre.MEDIAN.value).to_numpy(bool)  # of storage and network
+        self.deficit = np.where(tailed, outliers.LARGE, outliers.SMALL)
+
+    def errors(self, columns: np.ndarray) -> np.ndarray:
+        """The standard error of each value: the usual spread of runs over the root of their number."""
+        with np.errstate(invalid="ignore"):
+            known = ~np.isnan(self.sd[:, columns]).all(axis=1)
+        usual = np.full(len(self.values), np.nan)
+        if known.any():
+            usual[known] = np.nanmedian(self.sd[np.ix_(known, columns)], axis=1)
+        return usual[:, None] / np.sqrt(np.maximum(self.runs[:, columns], 1))
+
+    def benchmark(self, row: int) -> dict[str, str]:
+        return {name: str(self.about.iloc[row][name]) for name in BENCHMARK}
+
+    def value(self, row: int, oriented: float) -> float:
+        """An oriented logarithm as a value in the base unit."""
+        return float(np.exp(oriented * self.sign[row]))
+
+
+def title(benchmark: Mapping[str, str]) -> str:
+    """A benchmark in one line: workload, case, metric, and what else tells it from others."""
+    labels = " ".join(f"{k}={v}" for k, v in json.loads(benchmark["labels"]).items())
+    subject = benchmark["subject"] if benchmark["subject"] != "host" else ""
+    return " ".join(p for p in (*(benchmark[k] for k in ("workload", "case", "metric")), subject, labels) if p)
+
+
+def some(names: Sequence[str], most: int = _NAMED) -> str:
+    """The first of ``names``, and a sign that there are more."""
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")

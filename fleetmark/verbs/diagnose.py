@@ -1,0 +1,62 @@
+"""``fleetmark diagnose``: which hosts and links are not what their peers are, shown and as documents."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import typer
+from rich.console import Console
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.record.archive import Archive, utc
+from fleetmark.record.baselines import Baseline
+from fleetmark.record.diagnosis import Diagnosis, as_json, diagnose
+from fleetmark.verbs.documents import Documents, write
+from reports.diagnosis import markdown, terminal
+from reports.diagnosis.html import About, render
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to diagnose: a campaign's headlines or ``everything``, also ``against`` a baseline; by which ``command``."""
+
+    archive: Archive
+    everything: bool
+    against: Baseline | None
+    command: str
+
+
+def campaign(question: Question, form: str, console: Console, documents: Documents) -> bool:
+    """Diagnose a campaign, show it as ``form`` (table, json or md) and write its page. Whether nothing is wrong."""
+    diagnosis = diagnose(question.archive, everything=question.everything, against=question.against)
+    _write(diagnosis, documents, question.command, console)
+    if form == "json":
+        typer.echo(json.dumps(as_json(diagnosis), indent=1))
+    elif form == "md":
+        typer.echo(markdown.render(diagnosis, documents.language), nl=False)
+    else:
+        for part in terminal.show(diagnosis, documents.language):
+            console.print(part)
+    return diagnosis.healthy
+
+
+def _write(diagnosis: Diagnosis, documents: Documents, command: str, console: Console) -> None:
+    about = About(documents.date or utc(), command, documents.language)
+    renderers = {"html": lambda: render(diagnosis, about, templates=documents.templates).encode()}
+    write(documents, renderers, console)
+
+
+def brief(archive: Archive, console: Console) -> None:
+    """The suspects of a campaign that just ended, in a few lines; nothing where nobody could be judged."""
+    try:
+        diagnosis = diagnose(archive)
+    except FleetmarkError:  # the campaign's own summary says what is missing
+        return
+    if not diagnosis.judged and not diagnosis.findings:
+        return
+    console.print()
+    for part in terminal.show(diagnosis, Documents().language, short=True):
+        console.print(part)
+    if diagnosis.findings:
+        console.print(f"fleetmark diagnose {archive.id}", style="cyan")

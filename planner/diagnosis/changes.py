@@ -1,0 +1,68 @@
+"""What became slower between two campaigns: of one host, or of all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.diagnosis.outliers import FLOOR, LIMIT
+from planner.diagnosis.robust import Floats
+
+LEAST_RUNS = 3  # repeats, then and now, without which a change cannot be told from chance
+MAJORITY = 0.5  # of the hosts: from more on, the change is not theirs
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """A benchmark on several hosts: ``values`` (oriented logarithms), the ``spread`` of single runs, their number."""
+
+    values: Floats
+    spread: Floats
+    runs: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The hosts that became slower: ``slower`` has (column, change of the logarithm, z) of each, or, where it happened
+    ``everywhere``, that of the median host alone. ``columns``: all of them. ``compared``: hosts with values then and
+    now; ``too_few``: those with too few repeats.
+    """
+
+    slower: tuple[tuple[int, float, float], ...]
+    columns: tuple[int, ...]
+    everywhere: bool
+    compared: int
+    too_few: int
+
+
+def judge(before: Runs, after: Runs, deficit: float) -> Changes:
+    """A host became slower where it lost ``deficit`` (a share) or more, and z, the change in its standard errors, is
+    below LIMIT. Errors come from the usual spread of runs, then and now, and the number of repeats; FLOOR is the least.
+    """
+    change = after.values - before.values
+    known = ~np.isnan(change)
+    enough = known & (before.runs >= LEAST_RUNS) & (after.runs >= LEAST_RUNS)
+    columns = np.flatnonzero(enough)
+    if not len(columns):
+        return Changes((), (), False, 0, int(known.sum()))
+    variance = sum(_usual(side) ** 2 / side.runs[columns] for side in (before, after))
+    z = change[columns] / np.sqrt(variance + 2 * FLOOR**2)
+    slower = np.flatnonzero((change[columns] <= np.log1p(-deficit)) & (z < LIMIT))
+    everywhere = len(columns) > 1 and len(slower) > MAJORITY * len(columns)
+    chosen = slower
+    if everywhere:
+        chosen = slower[np.argsort(change[columns][slower])[len(slower) // 2 : len(slower) // 2 + 1]]
+    return Changes(
+        tuple((int(columns[i]), float(change[columns[i]]), float(z[i])) for i in chosen),
+        tuple(int(columns[i]) for i in slower),
+        everywhere,
+        len(columns),
+        int((known & ~enough).sum()),
+    )
+
+
+def _usual(side: Runs) -> float:
+    """The usual standard deviation of single runs, over hosts; 0 where none is known."""
+    known = side.spread[~np.isnan(side.spread)]
+    return float(np.median(known)) if len(known) else 0.0

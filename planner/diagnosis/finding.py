@@ -1,0 +1,51 @@
+"""What a diagnosis finds: plain values, from which every document makes its sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What is wrong."""
+
+    SLOW = "slow"  # a host, in one benchmark
+    TAIL = "tail"  # a host whose slow runs are slower than others'
+    NODE = "node"  # a host, in what it measured with others
+    LINK = "link"  # between two hosts
+    GROUPS = "groups"  # a cohort in two groups: nobody's fault yet
+    REGRESSION = "regression"  # against what was saved earlier
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``host`` (and ``other``, of a link) in one ``benchmark`` (its KEY columns, ``better`` and ``class``).
+
+    ``deficit``: the share that is missing against the ``expected`` value (base unit) of ``n`` peers; of a tail the mean
+    over its quantiles. ``value``: the host's own. ``either``: the link, or one of its ends, which has too few partners
+    to tell. ``z``: in spreads of the peers; ``q``: the false discovery rate at which it counts; ``sure``: chance is
+    ruled out at 1%, else a repeat has to confirm it. ``mixed``: the peers' firmware differs. ``members``: the hosts of
+    the slower group; ``because``: facts that tell the groups apart (name, of the slower, of the faster). ``evidence``:
+    raw files, relative to the campaign.
+    """
+
+    kind: Kind
+    host: str
+    benchmark: Mapping[str, str]
+    deficit: float
+    value: float
+    expected: float
+    n: int
+    z: float = 0.0
+    q: float = 0.0
+    sure: bool = True
+    other: str = ""
+    either: bool = False
+    mixed: bool = False
+    cohort: str = ""
+    members: tuple[str, ...] = ()
+    because: tuple[tuple[str, str, str], ...] = ()
+    evidence: tuple[str, ...] = field(default=())
+    worst: float = 0.0  # of a tail: how far its slowest run lies below its own median, a share
+    usual: float = 0.0  # the same of its peers

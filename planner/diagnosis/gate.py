@@ -1,0 +1,131 @@
+"""Acceptance rules: declared bounds on what hosts measured, each kept, broken, or without the data that it needs."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """What a rule that is not kept means."""
+
+    FAIL = "fail"
+    WARN = "warn"
+
+
+class Verdict(StrEnum):
+    """What a rule comes to on a host."""
+
+    KEPT = "kept"
+    BROKEN = "broken"
+    MISSING = "missing"  # the data that it needs: that is no pass
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A limit in a base ``unit`` that a value must reach (``least``) or may not pass. ``of_peers``: as a multiple of
+    what the host's peers have as their median.
+    """
+
+    limit: float
+    unit: str
+    least: bool
+    of_peers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What a host measured in one ``benchmark``, by how many repeats ``n``. ``peers``: what others of its cohort
+    measured."""
+
+    benchmark: str
+    value: float
+    unit: str
+    n: int
+    higher: bool | None = True
+    peers: Sequence[float] = ()
+    evidence: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One rule on one host and benchmark. ``limit``: in the value's unit. ``why``: what is missing (REASONS)."""
+
+    rule: str
+    severity: Severity
+    host: str
+    benchmark: str
+    verdict: Verdict
+    value: float | None = None
+    limit: float | None = None
+    unit: str = ""
+    least: bool = True
+    why: str = ""
+    numbers: tuple[int, int] = (0, 0)  # how many there are, how many are needed
+    evidence: str = ""
+
+
+NOT_MEASURED, REPEATS, PEERS, UNIT = "not measured", "repeats", "peers", "unit"
+REASONS = (NOT_MEASURED, REPEATS, PEERS, UNIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule: its ``bounds`` hold for every benchmark that it names, with ``repeats`` passed runs at least."""
+
+    name: str
+    bounds: tuple[Bound, ...]
+    severity: Severity = Severity.FAIL
+    repeats: int = 1
+    least_peers: int = 8
+
+
+def judge(rule: Rule, values: Mapping[str, Sequence[Value]]) -> list[Result]:
+    """``rule`` on every host of ``values``, what each measured of its benchmarks. A host without any has a result too:
+    missing data is no pass."""
+    results = []
+    for host, measured in values.items():
+        if not measured:
+            results.append(missing(rule.name, rule.severity, host))
+        results += [_one(rule, bound, host, value) for value in measured for bound in rule.bounds]
+    return results
+
+
+def missing(rule: str, severity: Severity, host: str, benchmark: str = "") -> Result:
+    """The result of a host that did not measure what a rule names."""
+    return Result(rule, severity, host, benchmark, Verdict.MISSING, why=NOT_MEASURED)
+
+
+def _one(rule: Rule, bound: Bound, host: str, value: Value) -> Result:
+    def result(verdict: Verdict, limit: float | None, why: str = "", numbers: tuple[int, int] = (0, 0)) -> Result:
+        return Result(
+            rule.name,
+            rule.severity,
+            host,
+            value.benchmark,
+            verdict,
+            value.value,
+            limit,
+            value.unit,
+            bound.least,
+            why,
+            numbers,
+            value.evidence,
+        )
+
+    if value.n < rule.repeats:
+        return result(Verdict.MISSING, None, REPEATS, (value.n, rule.repeats))
+    if bound.of_peers and len(value.peers) < rule.least_peers - 1:
+        return result(Verdict.MISSING, None, PEERS, (len(value.peers), rule.least_peers - 1))
+    if not bound.of_peers and bound.unit != value.unit:
+        return result(Verdict.MISSING, None, UNIT)
+    limit = bound.limit * (statistics.median(value.peers) if bound.of_peers else 1.0)
+    kept = value.value >= limit if bound.least else value.value <= limit
+    return result(Verdict.KEPT if kept else Verdict.BROKEN, limit)
+
+
+def accepted(results: Sequence[Result]) -> bool:
+    """Whether every rule of severity ``fail`` is kept, and there is one at all."""
+    return bool(results) and all(r.verdict is Verdict.KEPT for r in results if r.severity is Severity.FAIL)

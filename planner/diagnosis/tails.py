@@ -1,0 +1,82 @@
+"""Hosts whose usual run is as fast as others', and whose slow runs are slower: a test of whole distributions."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from planner.diagnosis.robust import Floats, false_discovery
+
+LEAST_RUNS = 5  # repeats below which a distribution shows nothing
+LEAST_HOSTS = 8
+DISCOVERY = 0.01
+EFFECT = 0.01  # the mean shortfall (a logarithm) that matters
+DRAWS = 10_000
+
+
+def shortfall(runs: Floats, pool: Floats) -> Floats:
+    """How far each row of ``runs`` (sorted) lies below ``pool`` (sorted), quantile by quantile, on average; what lies
+    above counts nothing: a one-sided Wasserstein distance."""
+    k = runs.shape[1]
+    quantiles = np.quantile(pool, (np.arange(k) + 0.5) / k)
+    return np.asarray(np.maximum(quantiles - runs, 0.0).mean(axis=1), dtype=np.float64)
+
+
+def judge(runs: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
+    """``runs``: the columns ``row`` (a benchmark), ``column`` (a host of the cohort) and ``value`` (oriented logarithms
+    of single runs). The rows of hosts with a heavier slow tail: ``row``, ``column``, ``n`` runs, ``hosts``,
+    ``shortfall`` (mean, log), ``normalised`` (in spreads of the pool), ``worst`` (its slowest run below its own median,
+    log), ``usual`` (the same of the others, median), ``p``, ``q``.
+
+    Runs are taken from their host's median: how fast a host is usually is judged elsewhere. Then runs of sound hosts
+    can be exchanged, and p is that of a permutation test. The draws that p comes from serve all hosts of a benchmark.
+    """
+    tables = [_benchmark(int(row), runs[runs["row"] == row], seed) for row in sorted(runs["row"].unique())]
+    tested = pd.concat([t for t in tables if t is not None] or [_NONE], ignore_index=True)
+    tested["q"] = false_discovery(tested["p"].to_numpy(float), len(tested))
+    return tested[(tested["q"] <= DISCOVERY) & (tested["shortfall"] >= EFFECT)].reset_index(drop=True)
+
+
+_COLUMNS = ("row", "column", "n", "hosts", "shortfall", "normalised", "worst", "usual", "p")
+_NONE = pd.DataFrame({name: pd.Series(dtype=float) for name in _COLUMNS})
+
+
+def _benchmark(row: int, of: pd.DataFrame, seed: int) -> pd.DataFrame | None:
+    """Every host's shortfall in one benchmark and its p; None where hosts or runs are too few."""
+    centred = of["value"] - of.groupby("column")["value"].transform("median")
+    sizes = of.groupby("column")["value"].transform("size")
+    enough = (sizes >= LEAST_RUNS).to_numpy()
+    columns, values, n = of["column"].to_numpy()[enough], centred.to_numpy(float)[enough], sizes.to_numpy()[enough]
+    hosts = len(set(columns))
+    if hosts < LEAST_HOSTS:
+        return None
+    pool = np.sort(values)
+    scale = max(float(np.std(pool)), 1e-9)
+    parts = []
+    for k in sorted(set(n)):
+        block = np.flatnonzero(n == k)
+        block = block[np.argsort(columns[block], kind="stable")]
+        rows = np.sort(values[block].reshape(-1, k), axis=1)
+        own = shortfall(rows, pool)
+        worst = -rows[:, 0]
+        p = _p(own, pool, int(k), np.random.default_rng([seed, row, int(k)]))
+        about = {"row": row, "column": columns[block][::k], "n": k, "hosts": hosts, "shortfall": own}
+        about |= {"normalised": own / scale, "worst": worst, "usual": float(np.median(worst)), "p": p}
+        parts.append(pd.DataFrame(about))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _p(own: Floats, pool: Floats, k: int, rng: np.random.Generator) -> npt.NDArray[np.float64]:
+    """p of each of ``own`` under draws of ``k`` from ``pool``.
+
+    Beyond the last hundredth of the draws the tail is taken for exponential, so that a p below 1/DRAWS exists (after
+    Knijnenburg et al. 2009).
+    """
+    drawn = np.sort(pool[rng.integers(0, len(pool), size=(DRAWS, k))], axis=1)
+    drawn -= np.median(drawn, axis=1, keepdims=True)  # as hosts' runs are
+    null = np.sort(shortfall(drawn, pool))
+    p = (1 + DRAWS - np.searchsorted(null, own, side="left")) / (1 + DRAWS)
+    border = null[-(DRAWS // 100)]
+    excess = max(float(np.mean(null[null >= border] - border)), 1e-12)
+    return np.where(own > border, 0.01 * np.exp(-(own - border) / excess), p)

@@ -1,0 +1,32 @@
+"""A diagnosis as Markdown, for a ticket."""
+
+from __future__ import annotations
+
+from fleetmark.record.diagnosis import Diagnosis
+from planner.diagnosis.finding import Finding
+from reports.diagnosis.sentences import between, certainty, headline, sentence
+from reports.kit.language import Language
+from reports.markdown import code, escaped
+
+
+def render(diagnosis: Diagnosis, _: Language) -> str:
+    """The diagnosis in that language."""
+    lines = [f"**{escaped(_(headline(diagnosis)))}**", ""]
+    for host, findings in diagnosis.suspects().items():
+        lines += [f"### {escaped(host)}", ""]
+        lines += [_item(f, _) for f in findings]
+        lines.append("")
+    for link in diagnosis.links():
+        lines += [f"### {escaped(between(link))}", "", _item(link, _), ""]
+    if common := diagnosis.everywhere():
+        lines += [f"### {_('Slower everywhere')}", "", *(_item(f, _) for f in common), ""]
+    if groups := diagnosis.groups():
+        lines += [f"### {_('Two groups of hosts')}", "", *(_item(f, _) for f in groups), ""]
+    if diagnosis.notes:
+        lines += [f"### {_('Not judged')}", "", *(f"- {escaped(_(note))}" for note in diagnosis.notes), ""]
+    return "\n".join(lines).strip() + "\n"
+
+
+def _item(finding: Finding, _: Language) -> str:
+    text = f"- {escaped(_(sentence(finding)))} {escaped(_(certainty(finding)))}"
+    return text + (f" {code(finding.evidence[0])}" if finding.evidence else "")

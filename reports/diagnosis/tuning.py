@@ -1,0 +1,137 @@
+"""What the tuning rules say, for a terminal, a ticket or a program."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from fleetmark.base.text import Message, count, message
+from fleetmark.record.tuning import Advice, Tuning
+from planner.diagnosis.tuning.peaks import Peak
+from planner.diagnosis.tuning.rules import RULES, WITHOUT_INPUTS
+from reports.kit import format as fmt
+from reports.kit.language import Language
+from reports.markdown import escaped
+
+MANY = 4  # hosts that a line names
+MOST_ROOFS = 20  # hosts with their peak, the lowest share first
+
+
+def evidence(advice: Advice) -> Message:
+    """What is so, and where."""
+    names = fmt.clean(", ".join(advice.hosts[:MANY])) + (", …" if len(advice.hosts) > MANY else "")
+    hosts = count(len(advice.hosts), "host")
+    return message("{evidence}: {hosts} ({names})", evidence=advice.evidence, hosts=hosts, names=names)
+
+
+def standing(advice: Advice) -> Message:
+    """Whether a measurement supports it."""
+    return message("measured") if advice.rule.measured else message("fact only: no gain was measured")
+
+
+def table(tuning: Tuning, _: Language) -> list[RenderableType]:
+    """Every advice with what to do, and what was not looked at."""
+    parts: list[RenderableType] = []
+    for advice in tuning.advice:
+        parts.append(Text(f"{advice.rule.number:>2} {advice.rule.name}", style="bold"))
+        parts.append(_part(f"{_(evidence(advice))} ({_(standing(advice))})"))
+        parts.append(_part(_(suggestion(advice))))
+        parts.append(_part(_(retest(advice)), "dim"))
+    if not tuning.advice:
+        parts.append(Text(_(message("No rule has anything to say of {hosts}.", hosts=count(tuning.hosts, "host")))))
+    roofs = [(m.host, m.best, m.peak) for m in tuning.memory if m.peak and m.best]
+    if roofs:
+        parts += [Text(), Text(_("Memory bandwidth and its theoretical peak"), style="bold"), _roofs(roofs, _)]
+    return [*parts, Text(), *(_part(_(note), "dim", 0) for note in notes(tuning))]
+
+
+def suggestion(advice: Advice) -> Message:
+    """What to do."""
+    return message("suggestion: {what}", what=advice.rule.suggestion)
+
+
+def retest(advice: Advice) -> Message:
+    """How to see whether it helped."""
+    return message("retest: {what}", what=advice.rule.retest)
+
+
+def _roofs(roofs: Sequence[tuple[str, float, Peak]], _: Language) -> RenderableType:
+    lines = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    lines.add_column(_("host"), overflow="fold")
+    for name in (_("measured"), _("peak"), "%"):
+        lines.add_column(name, justify="right", no_wrap=True)
+    lines.add_column("", overflow="fold")
+    for host, best, peak in sorted(roofs, key=lambda roof: roof[1] / roof[2].value)[:MOST_ROOFS]:
+        numbers = (f"{best / 1e9:.0f} GB/s", f"{peak.value / 1e9:.1f} GB/s", f"{best / peak.value:.0%}")
+        lines.add_row(Text(fmt.clean(host)), *numbers, peak.worked_out)
+    return lines
+
+
+def notes(tuning: Tuning) -> list[Message]:
+    """What could not be looked at."""
+    missing = ", ".join(f"{number} ({what})" for number, what in WITHOUT_INPUTS.items())
+    listed = [message("Not looked at, because campaigns do not record what they need: rules {rules}.", rules=missing)]
+    if tuning.without_facts:
+        names = fmt.clean(", ".join(tuning.without_facts[:MANY]))
+        listed.append(
+            message("No facts of {hosts} ({names}).", hosts=count(len(tuning.without_facts), "host"), names=names)
+        )
+    return listed
+
+
+def markdown(tuning: Tuning, _: Language) -> str:
+    """The advice as a list."""
+    lines = []
+    for advice in tuning.advice:
+        what = f"{escaped(_(evidence(advice)))} ({escaped(_(standing(advice)))})"
+        lines.append(f"- **{advice.rule.number} {advice.rule.name}**: {what}")
+        lines += [f"  - {escaped(_(text))}" for text in (suggestion(advice), retest(advice))]
+        lines.append(f"  - {escaped(advice.rule.source)}")
+    return "\n".join([*lines, "", *(escaped(_(n)) for n in notes(tuning))]).strip() + "\n"
+
+
+def as_json(tuning: Tuning) -> str:
+    """Everything, hosts in full; ``rules`` names what was looked at."""
+    return json.dumps(
+        {
+            "campaign": tuning.campaign,
+            "advice": [
+                {
+                    "rule": a.rule.number,
+                    "name": a.rule.name,
+                    "evidence": a.evidence,
+                    "hosts": list(a.hosts),
+                    "measured": a.rule.measured,
+                    "suggestion": a.rule.suggestion,
+                    "retest": a.rule.retest,
+                    "reversible": a.rule.reversible,
+                    "source": a.rule.source,
+                }
+                for a in tuning.advice
+            ],
+            "memory": [
+                {
+                    "host": m.host,
+                    "best": m.best,
+                    "peak": m.peak.value,
+                    "from": m.peak.worked_out,
+                    "source": m.peak.source,
+                }
+                for m in tuning.memory
+                if m.peak
+            ],
+            "rules": [r.number for r in RULES],
+            "without_inputs": WITHOUT_INPUTS,
+            "without_facts": list(tuning.without_facts),
+        },
+        indent=1,
+    )
+
+
+def _part(text: str, style: str = "", indent: int = 3) -> RenderableType:
+    return Padding(Text(fmt.clean(text), style=style), (0, 0, 0, indent))

@@ -1,0 +1,104 @@
+"""What became slower since a baseline: one host, all of them; and what cannot be compared is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.record import baselines
+from fleetmark.record.diagnosis import Diagnosis, diagnose, read
+from planner.diagnosis import changes
+from planner.diagnosis.finding import Kind
+from tests.commands import refused, run
+from tests.fleets import HOSTS, Values, campaign, scaled, usual
+from tests.records import IOPS, TRIAD, Bench
+
+FEW = HOSTS[:4]
+
+
+def compared(root: Path, then: Values, now: Values) -> Diagnosis:
+    archive = campaign(root, then, name="20260101T000000-then")
+    baselines.save(root, "b", archive.id, *read(archive))
+    return diagnose(campaign(root, now, name="20260201T000000-now"), against=baselines.load(root, "b"))
+
+
+def test_a_host_that_lost_is_named_in_a_fleet_too_small_for_peers(tmp_path: Path) -> None:
+    now = usual(FEW, seed=2)
+    scaled(now, "n02", TRIAD, 0.92)
+    result = compared(tmp_path, usual(FEW), now)
+    (finding,) = result.findings
+    assert (finding.kind, finding.host, finding.members, finding.cohort) == (Kind.REGRESSION, "n02", (), "b@1")
+    assert finding.deficit == pytest.approx(0.08, abs=0.02) and finding.evidence == ("raw/x",)
+    assert not result.healthy and result.judged == 12
+
+
+def test_what_all_hosts_lost_is_one_finding(tmp_path: Path) -> None:
+    now = usual(seed=2)
+    for host in HOSTS:
+        scaled(now, host, IOPS, 0.85)
+    result = compared(tmp_path, usual(), now)
+    (finding,) = result.findings
+    assert finding.host == "" and len(finding.members) == 16 and finding.deficit == pytest.approx(0.15, abs=0.02)
+    assert result.everywhere() == [finding] and result.suspects() == {}
+
+
+def test_no_change_is_no_finding(tmp_path: Path) -> None:
+    for seed in range(2, 6):
+        result = compared(tmp_path / str(seed), usual(FEW), usual(FEW, seed=seed))
+        assert result.findings == ()
+
+
+def test_what_cannot_be_compared_is_said(tmp_path: Path) -> None:
+    other = Bench("stream", "all-cores", "triad", "1", "higher", "mem-bw")
+    then = {(h, b if b is not TRIAD else other): v for (h, b), v in usual(FEW[:3]).items()}
+    now = usual(FEW)
+    now |= {(h, Bench("w", "c", "m", "1", "higher", "x")): [1.0, 1.0, 1.0] for h in FEW}
+    for host in FEW:
+        now[host, IOPS] = now[host, IOPS][:2]
+    notes = compared(tmp_path, then, now).notes
+    assert notes[1:] == (
+        "Not in the baseline b@1: 1 host (n03).",
+        "fio randread-4k-qd32 read_iops: fewer than 3 repeats then or now on 3 hosts, so no change can be told from "
+        "chance.",
+        "stream all-cores triad is in B/s here and in 1 in the baseline b@1: not compared.",
+        "The baseline b@1 lacks w c m.",
+    )
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    campaign(tmp_path, usual(FEW), name="20260101T000000-then")
+    assert run(tmp_path, "baseline", "save", "b", "--from", "last").startswith("saved b@1: 4 hosts, 3 benchmarks")
+    assert json.loads(run(tmp_path, "baseline", "list", "--format", "json"))[0]["hosts"] == 4
+    assert "b" in run(tmp_path, "baseline", "list")
+    assert "not enough" not in run(tmp_path, "diagnose", "last", "--against", "b")
+    assert "no baseline 'c'" in refused(tmp_path, "diagnose", "last", "--against", "c")
+    assert "a name is letters" in refused(tmp_path, "baseline", "save", "../b")
+
+
+def test_a_baseline_of_another_schema_or_damaged_is_refused(tmp_path: Path) -> None:
+    archive = campaign(tmp_path, usual(FEW))
+    baselines.save(tmp_path, "b", archive.id, *read(archive))
+    (path,) = (tmp_path / "baselines").iterdir()
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(document | {"schema": 99}))
+    with pytest.raises(FleetmarkError, match="schema 99 is not one this version reads"):
+        baselines.load(tmp_path, "b")
+    path.write_text(json.dumps(document | {"values": [[1.0]]}))
+    with pytest.raises(FleetmarkError, match="damaged"):
+        baselines.load(tmp_path, "b")
+
+
+def test_changes_within_what_repeats_vary_are_none() -> None:
+    rng = np.random.default_rng(1)
+    runs = np.full(200, 3.0)
+    spread = np.full(200, 0.02)
+    before = changes.Runs(rng.normal(0, 0.02 / 3**0.5, 200), spread, runs)
+    after = changes.Runs(rng.normal(0, 0.02 / 3**0.5, 200), spread, runs)
+    assert changes.judge(before, after, 0.03).columns == ()
+    after.values[7] -= 0.15
+    judged = changes.judge(before, after, 0.03)
+    assert judged.columns == (7,) and not judged.everywhere and judged.compared == 200

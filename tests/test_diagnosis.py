@@ -1,0 +1,181 @@
+"""``fleetmark diagnose`` over campaigns on record: who is named, with what evidence, and what is said where nothing is."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fleetmark import cli
+from fleetmark.base.facts import Cpu
+from fleetmark.record.archive import Archive
+from fleetmark.record.diagnosis import Diagnosis, diagnose
+from planner.diagnosis.finding import Kind
+from tests.commands import refused
+from tests.fleets import HOSTS, Values, campaign, scaled, usual
+from tests.records import IOPS, NULL, TRIAD, Bench, row
+from tests.schedules import facts
+
+
+def diagnosed(root: Path, values: Values, **more: Any) -> Diagnosis:
+    return diagnose(campaign(root, values, **more))
+
+
+def test_a_sound_fleet(tmp_path: Path) -> None:
+    result = diagnosed(tmp_path, usual())
+    assert result.findings == () and result.notes == () and result.healthy
+    assert (result.hosts, result.benchmarks, result.judged) == (16, 3, 48)
+
+
+def test_a_slow_host_is_named_with_its_evidence(tmp_path: Path) -> None:
+    values = usual()
+    scaled(values, "n03", TRIAD, 0.9)
+    scaled(values, "n07", NULL, 1.08)  # a latency: higher is worse
+    first, second = diagnosed(tmp_path, values).findings
+    assert (first.kind, first.host, first.benchmark["metric"], first.n) == (Kind.SLOW, "n03", "triad", 15)
+    assert first.deficit == pytest.approx(0.1, abs=0.01) and first.expected == pytest.approx(281e9, rel=0.02)
+    assert first.sure and first.z < -5 and first.evidence == ("raw/x",)
+    assert (second.host, second.benchmark["metric"]) == ("n07", "null")
+    assert second.value > second.expected and second.deficit == pytest.approx(1 - 1 / 1.08, abs=0.01)
+
+
+def test_evidence_begins_with_the_worst_run(tmp_path: Path) -> None:
+    values = usual()
+    scaled(values, "n03", NULL, 1.2)
+    archive = campaign(tmp_path, values)
+    rows = [
+        row(
+            **{"class": b.class_},
+            **{name: getattr(b, name) for name in ("workload", "case", "metric", "unit", "better")},
+            host=host,
+            repeat=repeat,
+            value=value,
+            raw=f"raw/{host}/{repeat}",
+        )
+        for (host, b), each in values.items()
+        for repeat, value in enumerate(each)
+    ]
+    archive.write_measurements(rows)
+    (finding,) = diagnose(archive).findings
+    assert finding.evidence[0] == f"raw/n03/{int(np.argmax(values['n03', NULL]))}" and len(finding.evidence) == 3
+
+
+def test_a_heavy_tail_is_named(tmp_path: Path) -> None:
+    values = usual(repeats=12)
+    for at in (2, 7, 9):
+        values["n05", TRIAD][at] *= 0.8
+    result = diagnosed(tmp_path, values)
+    (finding,) = [f for f in result.findings if f.kind is Kind.TAIL]
+    assert finding.host == "n05" and finding.worst > 0.15 and finding.usual < 0.05
+
+
+def test_two_groups_are_explained_by_facts_and_blame_nobody(tmp_path: Path) -> None:
+    values = usual()
+    for host in HOSTS[:6]:
+        scaled(values, host, TRIAD, 0.7)
+    archive = campaign(tmp_path, values)
+    for number, host in enumerate(HOSTS):
+        archive.save_facts(host, facts(governor="powersave" if number < 6 else "performance"), {})
+    result = diagnose(archive)
+    (finding,) = result.findings
+    assert finding.kind is Kind.GROUPS and finding.members == HOSTS[:6] and result.healthy
+    assert finding.because == (("governor", "powersave", "performance"),)
+
+
+def test_small_cohorts_and_single_hosts_are_not_judged_and_said_so(tmp_path: Path) -> None:
+    values = usual(("a", "b", "c"))
+    scaled(values, "c", TRIAD, 0.5)
+    result = diagnosed(tmp_path, values, labels={"c": {"gen": "new"}})
+    assert result.findings == () and result.judged == 0
+    pair, single = result.notes
+    assert pair.startswith("Only 2 hosts of 32 CPUs: at least 8 are needed")
+    assert single == "c is the only one of its kind (new, 32 CPUs), so there are no peers to compare it with."
+
+
+def test_odd_firmware_is_held_against_its_kind_and_said_so(tmp_path: Path) -> None:
+    values = usual()
+    scaled(values, "n03", TRIAD, 0.9)
+    archive = campaign(tmp_path, values)
+    for host in HOSTS:
+        bios = "1.0" if host == "n03" else "1.1"
+        archive.save_facts(host, facts(bios=bios, cpu=Cpu(model="EPYC", sockets=2)), {})
+    result = diagnose(archive)
+    (finding,) = result.findings
+    assert finding.host == "n03" and finding.mixed
+    assert {(c.firmware, len(c.hosts), len(c.peers)) for c in result.cohorts} == {
+        ("BIOS 1.1", 15, 15),
+        ("BIOS 1.0", 1, 16),
+    }
+
+
+def test_missing_and_constant_metrics_are_said(tmp_path: Path) -> None:
+    values = usual()
+    for host in HOSTS[:8]:
+        del values[host, IOPS]
+    for host in HOSTS:
+        values[host, TRIAD] = [1e9]
+    constant, missing = diagnosed(tmp_path, values).notes
+    assert constant == ("The same value on every host, so it says nothing about single hosts: stream all-cores triad.")
+    assert missing == (
+        "Not measured on 8 of 16 hosts (n00, n01, n02, n03, n04, n05, …), so not judged there: "
+        "fio randread-4k-qd32 read_iops."
+    )
+
+
+def ring(slow: str, link: tuple[str, str]) -> Values:
+    rng = np.random.default_rng(6)
+    values: Values = {}
+    for number, host in enumerate(HOSTS):
+        for step in (1, 2, 3, 5):
+            other = HOSTS[(number + step) % len(HOSTS)]
+            bench = Bench("iperf3", "tcp", "bitrate", "B/s", "higher", "net", subject=f"{host}>{other}")
+            factor = 0.8 if slow in (host, other) else 0.5 if (host, other) == link else 1.0
+            values[host, bench] = list(1e9 * factor * np.exp(rng.normal(0, 0.01, 3)))
+    return values
+
+
+def test_nodes_and_links(tmp_path: Path) -> None:
+    result = diagnosed(tmp_path, ring("n04", ("n10", "n11")))
+    (node,) = result.suspects()["n04"]
+    (link,) = result.links()
+    assert node.kind is Kind.NODE and node.n == 8
+    assert (link.host, link.other) == ("n10", "n11") and link.deficit == pytest.approx(0.5, abs=0.03)
+    assert not result.healthy and list(result.suspects()) == ["n04"]
+
+
+def run(root: Path, *words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(cli.app, ["diagnose", *words, "--results", str(root)], catch_exceptions=False)
+    return done.exit_code, done.stdout
+
+
+def test_every_form_names_the_same(tmp_path: Path) -> None:
+    values = usual() | ring("", ("n10", "n11"))
+    scaled(values, "n03", TRIAD, 0.9)
+    campaign(tmp_path, values)
+    status, table = run(tmp_path, "last", "--html", str(tmp_path / "d.html"))
+    assert status == 1
+    assert "1 of 16 hosts slower than expected: n03." in table and "n10 - n11" in table
+    page = (tmp_path / "d.html").read_text("utf-8")
+    assert "stream all-cores triad: " in page and "n10 - n11" in page and "raw/x" in page
+    _, text = run(tmp_path, "--format", "md")
+    assert "### n03" in text and "`raw/x`" in text
+    _, document = run(tmp_path, "--format", "json")
+    findings = json.loads(document)["findings"]
+    assert {(f["kind"], f["host"]) for f in findings} == {("slow", "n03"), ("link", "n10")}
+    _, chinese = run(tmp_path, "--lang", "zh-CN")
+    assert "16 台主机中有 1 台比预期慢" in chinese
+
+
+def test_a_healthy_campaign_ends_with_0(tmp_path: Path) -> None:
+    campaign(tmp_path, usual())
+    status, table = run(tmp_path)
+    assert status == 0 and "No host of 16 hosts is slower than its peers." in table
+
+
+def test_a_campaign_without_measurements_is_refused(tmp_path: Path) -> None:
+    Archive.create(tmp_path, "20260101T000000-x", {"hosts": [{"name": "a"}], "suite": "x", "created": ""})
+    assert "nothing was measured, so there is nothing to diagnose" in refused(tmp_path, "diagnose", "last")

@@ -1,0 +1,164 @@
+"""Acceptance rules: what they mean, what is missing is no pass, and every form says the same."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from fleetmark import cli
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.units import parse_quantity
+from fleetmark.record.gate import hold, read_rules
+from planner.diagnosis.gate import Verdict
+from tests.fleets import campaign, scaled, usual
+from tests.records import IOPS, NULL, TRIAD
+
+
+def rules(folder: Path, *of: dict[str, Any]) -> Path:
+    path = folder / "rules.yml"
+    path.write_text(yaml.safe_dump({"about": "x", "rules": [*of]}))
+    return path
+
+
+BANDWIDTH = {"name": "bandwidth", "metric": "stream/*/triad", "at_least": "250 GB/s"}
+
+
+def verdicts(folder: Path, values: Any, *of: dict[str, Any]) -> dict[tuple[str, str, str], str]:
+    archive = campaign(folder, values)
+    acceptance = hold(archive, read_rules(rules(folder, *of)), "rules.yml")
+    return {(r.host, r.rule, r.benchmark): str(r.verdict) for r in acceptance.results if r.verdict is not Verdict.KEPT}
+
+
+def test_bounds_shares_and_peers(tmp_path: Path) -> None:
+    values = usual()
+    scaled(values, "n03", TRIAD, 0.8)
+    scaled(values, "n05", NULL, 1.2)
+    broken = verdicts(
+        tmp_path,
+        values,
+        BANDWIDTH,
+        {"name": "share", "metric": "stream/*/triad", "at_least": "90%", "of": "281 GB/s"},
+        {"name": "latency", "metric": "lmbench/*/null", "at_most": "100 ns"},
+        {"name": "peers", "metric": "*/*/*", "within": "10%"},
+        {"name": "fast", "metric": "fio/*/read_iops", "at_most": "200%", "of": "cohort"},
+    )
+    triad, null = "stream all-cores triad", "lmbench lat_syscall-null null"
+    assert broken == {
+        ("n03", "bandwidth", triad): "broken",
+        ("n03", "share", triad): "broken",
+        ("n03", "peers", triad): "broken",
+        ("n05", "latency", null): "broken",
+        ("n05", "peers", null): "broken",
+    }
+
+
+def test_missing_data_is_no_pass(tmp_path: Path) -> None:
+    values = usual(repeats=3)
+    del values["n02", TRIAD]
+    values["n04", IOPS] = values["n04", IOPS][:2]
+    missing = verdicts(
+        tmp_path,
+        values,
+        BANDWIDTH,
+        {"name": "all", "metric": "*/*/*", "at_least": 0.001, "hosts": "host=n0[0-4]"},
+        {"name": "thrice", "metric": "fio/*/*", "at_least": "1/s", "repeats": 3},
+        {"name": "ghost", "metric": "nothing/*/*", "at_least": "1 B/s", "hosts": "host=n00"},
+    )
+    assert missing["n02", "bandwidth", ""] == "missing"
+    assert missing["n02", "all", "stream all-cores triad"] == "missing"
+    assert missing["n00", "all", "fio randread-4k-qd32 read_iops"] == "missing"  # another unit
+    assert missing["n04", "thrice", "fio randread-4k-qd32 read_iops"] == "missing"
+    assert missing["n00", "ghost", ""] == "missing"
+
+
+def test_too_few_peers_are_no_pass(tmp_path: Path) -> None:
+    missing = verdicts(tmp_path, usual(("a", "b", "c")), {"name": "p", "metric": "stream/*/*", "within": "5%"})
+    assert missing == {(h, "p", "stream all-cores triad"): "missing" for h in "abc"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "sentence"),
+    [
+        ({"name": "x", "metric": "a"}, "rule 'x': needs a bound: at_least, at_most or within"),
+        ({"name": "", "metric": "a", "at_least": 1}, "names something"),
+        ({"name": "x", "metric": "a", "at_least": "fast"}, "'fast' is no amount with a unit"),
+        ({"name": "x", "metric": "a", "within": "5 GB/s"}, "within: 5 GB/s is no share"),
+        ({"name": "x", "metric": "a", "within": "5%", "at_least": 1}, "within: stands alone"),
+        ({"name": "x", "metric": "a", "at_least": 1, "eval": "__import__('os')"}, "rules.0.eval: extra inputs"),
+        ({"name": "x", "metric": "a", "at_least": 1, "severity": "fatal"}, "rules.0.severity"),
+    ],
+)
+def test_a_bad_rule_is_refused(tmp_path: Path, rule: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(FleetmarkError) as error:
+        read_rules(rules(tmp_path, rule))
+    assert sentence in str(error.value) and "\n" not in str(error.value)
+
+
+def test_no_rules_two_of_a_name_and_no_host_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(FleetmarkError, match="rules: tuple should have at least 1 item"):
+        read_rules(rules(tmp_path))
+    with pytest.raises(FleetmarkError, match="two rules are called 'bandwidth'"):
+        read_rules(rules(tmp_path, BANDWIDTH, BANDWIDTH))
+    file = rules(tmp_path, BANDWIDTH | {"hosts": "gen=none"})
+    with pytest.raises(FleetmarkError, match="rule 'bandwidth': selector 'gen=none' matches no machine"):
+        hold(campaign(tmp_path, usual()), read_rules(file), "rules.yml")
+
+
+def run(root: Path, *words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(cli.app, ["gate", *words, "--results", str(root)], catch_exceptions=False)
+    return done.exit_code, done.stdout
+
+
+def test_every_form_and_the_exit_status(tmp_path: Path) -> None:
+    values = usual()
+    scaled(values, "n03", TRIAD, 0.8)
+    campaign(tmp_path, values)
+    warned = {"name": "warned", "metric": "lmbench/*/*", "at_most": "1 ns", "severity": "warn", "hosts": "host=n01"}
+    file = str(rules(tmp_path, BANDWIDTH, warned))
+    status, table = run(tmp_path, file)
+    assert status == 1 and "Not accepted: 1 of 17 checks failed, on n03." in table
+    assert re.search(r"n03 +bandwidth +stream all-cores triad: 22\d GB/s is below 250 GB/s", table)
+    _, text = run(tmp_path, file, "--format", "json")
+    document = json.loads(text)
+    assert document["accepted"] is False and len(document["checks"]) == 17
+    out = tmp_path / "gate.xml"
+    run(tmp_path, file, "--format", "junit", "-o", str(out))
+    suites = ElementTree.fromstring(out.read_text("utf-8"))
+    failures = {s.get("name"): s.get("failures") for s in suites}
+    assert failures["n03"] == "1" and failures["n00"] == failures["n01"] == "0"
+    _, metrics = run(tmp_path, file, "--format", "prometheus")
+    assert 'fleetmark_gate_accepted{host="n03"} 0' in metrics and 'fleetmark_gate_accepted{host="n01"} 1' in metrics
+    assert all(re.fullmatch(r'(# (HELP|TYPE) .*|\w+\{(\w+="[^"]*",?)+\} \S+)', line) for line in metrics.splitlines())
+    status, table = run(tmp_path, file, "--hosts", "host=n01")
+    assert status == 0 and "Accepted: 2 checks kept or only warned of." in table and "warning" in table
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "unit"),
+    [
+        ("600 GB/s", 6e11, "B/s"),
+        ("25 Gbit/s", 3.125e9, "B/s"),
+        ("120 ns", 1.2e-7, "s"),
+        ("900 k/s", 9e5, "1/s"),
+        ("5%", 0.05, "1"),
+        (0.97, 0.97, "1"),
+        ("64 GiB", 64 * 2**30, "B"),
+        ("2 MB", 2e6, "B"),
+        ("3 min", None, ""),
+        ("GB/s", None, ""),
+        ("1 k", None, ""),
+    ],
+)
+def test_amounts(text: str | float, value: float | None, unit: str) -> None:
+    if value is None:
+        with pytest.raises(FleetmarkError, match="no amount with a unit"):
+            parse_quantity(text)
+    else:
+        assert parse_quantity(text) == (pytest.approx(value), unit)
