@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from fleetmark import __version__
 from fleetmark.base import schema
 
-CLASSES, UNITS, SCALES = ("cpu-int", "mem-bw", "disk", "net"), ("1", "B/s", "1/s", "B/s"), (1.0, 1e9, 1e4, 1e8)
+CLASSES, UNITS, SCALES = ("cpu-int", "mem-bw", "disk-iops", "net"), ("1", "B/s", "1/s", "B/s"), (1.0, 1e9, 1e4, 1e8)
 BLOCK = 500  # hosts written at once
 READ = "import sys, pyarrow.parquet as pq; pq.read_table(sys.argv[1], columns=['host', 'workload', 'case', 'metric', 'value'])"
 
@@ -51,6 +51,7 @@ def record(root: Path, hosts: int, metrics: int, repeats: int, missing: float = 
         "case": [f"case-{m % 20 // 5}" for m in metric],
         "metric": [f"m{m % 5}" for m in metric],
         "class": [CLASSES[m // 20 % 4] for m in metric],
+        "kind": ["capacity"] * len(metric),
         "unit": [UNITS[m // 20 % 4] for m in metric],
         "repeat": repeat,
     }

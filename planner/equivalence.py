@@ -28,6 +28,7 @@ DISAGREE = 1.5  # times the lowest ratio the highest, from which on a mean alone
 ALIKE = 0.98  # correlation from which on benchmarks are redundant
 LEAST_MACHINES = 8  # to tell whether they are
 MOST_NAMED = 3  # benchmarks in a sentence
+MOST_SPREAD = 100  # times its lower end the upper one, from which on an interval of your workload says nothing
 
 Floats = npt.NDArray[np.float64]
 
@@ -371,7 +372,7 @@ class _Side:
                     n=lacking,
                 )
             )
-        return mixed.fit(logs)
+        return mixed.fit(self.logs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -457,6 +458,11 @@ def _workload(contrast: _Contrast, w: Floats, groups: Sequence[Sequence[int]]) -
     parts = [Mean(mean, spread * (1 + square), df), *(m for m in contrast.means(w) if m.df > 0)]
     total = sum(part.variance for part in parts)
     return Estimate.of_error(of_log(mean), math.sqrt(total), satterthwaite(parts), (len(groups),))
+
+
+def bounded(lo: float | None, hi: float | None) -> bool:
+    """Whether an interval of your workload says anything: of two benchmarks far apart it reaches from 0 to anywhere."""
+    return lo is not None and hi is not None and hi < MOST_SPREAD * lo
 
 
 def pinned_weights(

@@ -6,6 +6,9 @@ likelihood (REML). A weighted mean over benchmarks then has two variances: that 
 CR2 over hosts, which holds as well where hosts differ in more than an intercept; the larger one counts. Its degrees of
 freedom are Satterthwaite's (Bell & McCaffrey, Survey Methodology 28, 2002; Pustejovsky & Tipton, JBES 36, 2018).
 
+Where figures are missing, hosts often lack them for a reason, and those that lack all of them are the least like the
+others: their share of the hosts widens the variance.
+
 Without gaps this is the mean over hosts of each host's weighted sum, which is exact, and taken directly.
 """
 
@@ -44,6 +47,7 @@ class Fit:
     _inverse: Floats  # of the normal equations
     _residual: float  # variance of e
     _complete: bool
+    _widening: float  # of the variance, for hosts without any figure
 
     def mean(self, weights: Floats) -> Mean:
         """The mean over benchmarks by ``weights``, with its variance and degrees of freedom."""
@@ -59,7 +63,8 @@ class Fit:
         kept = np.clip(1 - share, LEAST_KEPT, None)
         clustered = float((pull**2 / kept).sum())
         model = self._residual * float(weights @ slope)
-        return Mean(float(weights @ self.means), max(model, clustered), _degrees(share, kept))
+        variance = self._widening * max(model, clustered)
+        return Mean(float(weights @ self.means), variance, _degrees(share, kept))
 
 
 def needed(hosts: int, benchmarks: int) -> int:
@@ -74,7 +79,9 @@ def fit(y: Floats) -> Fit:
 
     Raises TooFewError below two hosts, for a benchmark without a figure, and for fewer figures than ``needed``.
     """
-    y = y[~np.isnan(y).all(axis=1)]
+    present = ~np.isnan(y).all(axis=1)
+    widening = 2 - float(present.mean()) if len(y) else 1.0
+    y = y[present]
     seen = (~np.isnan(y)).astype(float)
     hosts, benchmarks = y.shape
     cells = int(seen.sum())
@@ -85,7 +92,7 @@ def fit(y: Floats) -> Fit:
     z = np.where(seen > 0, y - centre, 0.0)  # small numbers: sums of squares lose no digits
     if complete:
         nothing = np.zeros(0)
-        return Fit(centre, hosts, z, seen, nothing, nothing, 0.0, True)
+        return Fit(centre, hosts, z, seen, nothing, nothing, 0.0, True, 1.0)
     sums = _Sums.of(z, seen)
     ratio = _most_likely(sums)
     normal, right, _ = sums.equations(np.array([ratio]))
@@ -95,7 +102,8 @@ def fit(y: Floats) -> Fit:
     shrink = ratio / (1 + ratio * k)
     error = np.where(seen > 0, z - shift, 0.0)
     left = float((error**2).sum() - (shrink * error.sum(axis=1) ** 2).sum())
-    return Fit(centre + shift, hosts, error, seen, shrink, inverse, max(left, 0.0) / (cells - benchmarks), False)
+    residual = max(left, 0.0) / (cells - benchmarks)
+    return Fit(centre + shift, hosts, error, seen, shrink, inverse, residual, False, widening)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,13 @@ from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import Message, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
-from planner.equivalence import DISAGREE
+from planner.equivalence import DISAGREE, MOST_SPREAD, bounded
 from planner.estimate import CONFIDENCE
 from planner.guardrail import Held
 from planner.ratio import SAME, Ratio
 from reports import sheets
 from reports.campaign import xlsx as campaign_xlsx
-from reports.comparison.headline import FLEET, MOST_SPREAD, WORKLOAD, bounded
+from reports.comparison.headline import FLEET, WORKLOAD
 from reports.comparison.method import DEGREES, method
 from reports.comparison.model import footnotes, question
 from reports.comparison.xlsx import classes as class_tabs
@@ -41,7 +41,7 @@ _BEFORE = (
     "p_adjusted",
 )
 _AT = {name: n for n, name in enumerate((*_BEFORE, "standing", "note", *ratios.WORKINGS))}
-_HELD = {Held.KEPT: "better", Held.BROKEN: "worse", Held.CANNOT_TELL: "cannot tell"}  # to the colour of a word
+_HELD = {Held.KEPT: "better", Held.BROKEN: "worse", Held.CANNOT_TELL: "unsure"}  # to the colour of a word
 _INPUTS = 4  # the tab Conversion's row of the first input
 
 

@@ -13,7 +13,7 @@ from planner.capacity.question import Question
 from tests.commands import run
 from tests.demands import SMALL, changed
 from tests.profiles import FIT, record_generations, truth_of
-from tests.records import IOPS, MCF, NULL, TRIAD, record
+from tests.records import GCC, IOPS, MCF, NULL, TRIAD, record
 
 
 def read(tmp_path: Path, text: str, root: Path | None = None) -> Question:
@@ -262,6 +262,26 @@ def test_a_comparison_by_name(tmp_path: Path, on_record: Path) -> None:
     assert q.source["campaigns"] == "20261101T000000-genoa, 20261101T000000-icelake"
 
 
+@pytest.mark.parametrize(("spread", "wide"), [(1.1, False), (3.0, True)])
+def test_a_class_has_the_interval_of_your_workload(tmp_path: Path, on_record: Path, spread: float, wide: bool) -> None:
+    """The work is none of the benchmarks: how far these lie apart counts, not only how sure their mean is."""
+    measured = {
+        (f"{gen}{n}", GCC): [100.0 * factor * (1 + 0.01 * n)]
+        for gen, factor in (("icelake", 1.0), ("genoa", 1.83 * spread))
+        for n in range(3)
+    }
+    record(on_record, "20261103T000000-more", {h: {"gen": h[:-1]} for h, _ in measured}, measured)
+    text = changed("web: 1.83", f"web: {COMPARED}")
+    if wide:
+        with pytest.raises(FleetmarkError, match="its 2 benchmarks lie too far apart to tell what your workload gains"):
+            read(tmp_path, text, on_record)
+        return
+    worth = read(tmp_path, text, on_record).skus["genoa"].worth["web"]
+    assert worth.value == pytest.approx(1.83 * math.sqrt(spread))
+    assert worth.se > math.log(spread) / 2 and worth.df < 2
+    assert worth.source.endswith("3+3 hosts, where a workload like its benchmarks lies")
+
+
 @pytest.mark.parametrize(
     ("worth", "value"),
     [
@@ -302,6 +322,10 @@ def test_a_measured_rate_in_the_unit_of_the_demand(tmp_path: Path, on_record: Pa
         ("{measured: {select: gen=genoa, benchmark: stream/*/triad}}", "icelake servers", "is in B/s, the demand is in icelake"),
         ("{measured: {select: gen=genoa, benchmark: '*'}}", "GB/s", "narrow it to one"),
         ("{measured: {select: gen=genoa, benchmark: 'lmbench/*'}}", "GB/s", "is not a rate"),
+        (COMPARED.replace("cpu-int", "os"), "icelake servers", "os is responsiveness, which is not worth servers: name one of capacity (cpu-int, disk-iops, mem-bw)"),
+        (COMPARED.replace("cpu-int", "disk"), "icelake servers", "the class 'disk' is now disk-iops, disk-bw or disk-latency: write one of them"),
+        (COMPARED.replace("class: cpu-int", "benchmark: lmbench/*"), "icelake servers", "is responsiveness, which is not worth servers"),
+        (COMPARED.replace("class: cpu-int", "mix: 'cpu-int=0.5,os=0.5'"), "icelake servers", "only capacity is an amount of work"),
     ],
 )  # fmt: skip
 def test_worths_that_do_not_fit(tmp_path: Path, on_record: Path, worth: str, unit: str, sentence: str) -> None:

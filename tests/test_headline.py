@@ -187,3 +187,12 @@ def test_verdicts_count_how_many_there_are(tmp_path: Path) -> None:
     assert differs[0] >= 5 and differs[1] <= 1
     assert all(r["p"] <= r["p_adjusted"] for r in rows)
     assert {"p", "p_adjusted", "verdict", "verdict_raw"} <= set(compared(tmp_path, "-b", "gen=old", "-c", "gen=new")[0])
+
+
+def test_a_reference_is_no_machine(tmp_path: Path) -> None:
+    fleets(tmp_path)
+    run(tmp_path, "reference", "save", "old", "--from", "gen=old")
+    one = next(r for r in compared(tmp_path, "--reference", "old", "-c", "host=new0") if not r["benchmark"])
+    assert one["headline"].endswith("one machine of host=new0, not its kind") and one["verdict"] == "cannot tell"
+    fleet = next(r for r in compared(tmp_path, "--reference", "old", "-c", "gen=new") if not r["benchmark"])
+    assert "not its kind" not in fleet["headline"] and fleet["verdict"] == "better"

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pandas as pd
 import pytest
 import yaml
@@ -192,9 +193,11 @@ def test_a_guardrail_is_kept_or_broken_in_every_form(tmp_path: Path) -> None:
         assert text.index("Capacity: how many") < text.index("Guardrails: what must hold")
     doc = json.loads(run(root, *words, "--format", "json"))
     assert {r["kind"] for r in doc["rows"]} == {Kind.CAPACITY, Kind.GUARDRAIL}
-    page = tmp_path / "page.html"
-    run(root, *words, "--html", str(page))
+    page, book = tmp_path / "page.html", tmp_path / "book.xlsx"
+    run(root, *words, "--html", str(page), "--xlsx", str(book))
     assert "2 of 2 guardrails broken" in page.read_text()
+    lines = list(openpyxl.load_workbook(book)["Guardrails"].iter_rows(values_only=True))
+    assert ("fio randread-4k-p99-500us read_clat_p99", "broken") in [(line[2], line[8]) for line in lines]
 
 
 def test_no_loss_at_all_is_kept(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from fleetmark.record.sides import side as side_of
 from fleetmark.record.sides import some
 from planner.capacity import question as capacity
 from planner.comparison import WORK_MIX
+from planner.equivalence import bounded
 from planner.estimate import Estimate
 from planner.ratio import Ratio
 
@@ -97,7 +98,7 @@ class Record:
         source = message(
             "compared with {baseline}: {candidate}, {what}", baseline=against, candidate=chosen.candidate, what=name
         )
-        return _of_ratio(ratio, error, source)
+        return _of_ratio(ratio, error, source, _workload(self._comparisons[key], chosen))
 
     def _noted(self, answer: Answer) -> None:
         self.campaigns |= {m.campaign for machines in answer.machines.values() for m in machines}
@@ -180,7 +181,8 @@ def _factor(written: str, demanded: str) -> float:
     return a[1] / b[1]
 
 
-def _of_ratio(ratio: Ratio, error: float | None, source: str) -> capacity.Worth:
+def _of_ratio(ratio: Ratio, error: float | None, source: str, workload: Estimate | None) -> capacity.Worth:
+    """``workload``: where one of the ratio's class lies that is none of its benchmarks, where a class was chosen."""
     if ratio.log_error is None or ratio.of_repeats:
         if error is None:
             raise FleetmarkError(
@@ -191,7 +193,20 @@ def _of_ratio(ratio: Ratio, error: float | None, source: str) -> capacity.Worth:
     if error is not None:
         raise FleetmarkError(f"{source} has its own interval: leave out error")
     hosts = message("{source}; {a}+{b} hosts", source=source, a=ratio.n[0], b=ratio.n[1])
-    return capacity.Worth(ratio.value, ratio.log_error, ratio.df or math.inf, hosts)
+    if workload is None or workload.log_error is None:
+        return capacity.Worth(ratio.value, ratio.log_error, ratio.df or math.inf, hosts)
+    if not bounded(workload.lo, workload.hi):
+        raise FleetmarkError(
+            f"{source}: its {workload.n[0]} benchmarks lie too far apart to tell what your workload gains; name the "
+            "one that is most like it (benchmark: …), a mix of them (mix: …), or measure more of that class"
+        )
+    hosts = message("{source}, where a workload like its benchmarks lies", source=hosts)
+    return capacity.Worth(ratio.value, workload.log_error, workload.df or math.inf, hosts)
+
+
+def _workload(answer: Answer, chosen: Chosen) -> Estimate | None:
+    """The interval of your workload, where a class was chosen and no benchmark or mix: what the work is stays open."""
+    return answer.comparison.candidates[0].classes[chosen.class_].workload if chosen.class_ else None
 
 
 def _headline(answer: Answer, chosen: Chosen) -> tuple[Ratio, str]:

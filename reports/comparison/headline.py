@@ -11,11 +11,9 @@ from collections.abc import Iterable, Mapping
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.units import significant
 from planner.comparison import WORK_MIX, Candidate, Comparison
-from planner.equivalence import Equivalence, Pairing
+from planner.equivalence import Equivalence, Pairing, bounded
 from planner.estimate import Estimate
 from planner.ratio import Ratio
-
-MOST_SPREAD = 100  # times its lower end the upper one, from which on an interval of your workload says nothing
 
 
 def sentence(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> str:
@@ -29,7 +27,7 @@ def sentence(comparison: Comparison, candidate: Candidate, name: str, e: Equival
     ratio = _times(e.headline, comparison.pairing, sides)
     if e.work and e.ratio:
         return joined([_of_mix(e, ratio), _range(comparison, e), _beside(e, e.ratio)], "; ")
-    parts = [_over(comparison, e, ratio), _kinds(e.headline, sides)]
+    parts = [_over(comparison, e, ratio), _kinds(e.headline, comparison.pairing, sides)]
     more = one_sided(comparison, candidate, name, e)
     return joined([*parts, message("{n} more ran on one side only", n=more) if more else ""], "; ")
 
@@ -77,11 +75,6 @@ def intervals(
 def span(lo: float | None, hi: float | None) -> str:
     """``2.04-2.17``; empty without ends."""
     return "" if lo is None or hi is None else f"{significant(lo, 3)}-{significant(hi, 3)}"
-
-
-def bounded(lo: float | None, hi: float | None) -> bool:
-    """Whether an interval of your workload says anything: of two benchmarks far apart it reaches from 0 to anywhere."""
-    return lo is not None and hi is not None and hi < MOST_SPREAD * lo
 
 
 UNKNOWN = message("your workload unknown: too few benchmarks")
@@ -150,9 +143,10 @@ def ends(comparison: Comparison, e: Equivalence) -> Message:
     return message("{low} ({one}) to {high} ({other})", low=low, one=one, high=high, other=other)
 
 
-def _kinds(ratio: Ratio, sides: tuple[str, str]) -> Message | None:
-    """What one host on a side leaves unsaid."""
+def _kinds(ratio: Ratio, pairing: Pairing, sides: tuple[str, str]) -> Message | None:
+    """What one host on a side leaves unsaid; a pinned reference is taken as it is, and a pair is one host."""
     single = [side for n, side in zip(ratio.n, sides, strict=True) if n == 1]
+    single = single if pairing is Pairing.APART else [sides[1]] if ratio.n[1] == 1 else []
     if not single or (ratio.interval is not None and not ratio.of_repeats):
         return None
     if len(single) == 2:

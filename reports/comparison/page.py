@@ -13,12 +13,12 @@ import pandas as pd
 from fleetmark.base.measurement import Kind
 from fleetmark.base.units import human, significant
 from planner.comparison import WORK_MIX, Comparison
+from planner.equivalence import bounded
 from planner.estimate import Estimate
 from planner.guardrail import Held
 from planner.ratio import Verdict
 from reports.campaign.view import View
 from reports.comparison import forest
-from reports.comparison.headline import bounded
 from reports.comparison.model import (
     RatioRow,
     extent,

@@ -84,6 +84,17 @@ def test_hosts_that_are_all_alike_have_no_variance() -> None:
     assert mean.value == pytest.approx(1.5) and mean.variance == pytest.approx(0, abs=1e-20)
 
 
+def test_hosts_without_any_figure_widen_the_interval() -> None:
+    """They are often the slow ones; they do so only beside hosts that lack some."""
+    y, weights = figures(6, 4, 0.3, 6), np.full(4, 0.25)
+    none = np.full((2, 4), np.nan)
+    alone, beside = mixed.fit(y).mean(weights), mixed.fit(np.vstack([y, none])).mean(weights)
+    assert beside.value == pytest.approx(alone.value) and beside.df == pytest.approx(alone.df)
+    assert beside.variance == pytest.approx(alone.variance * 1.25)
+    complete = figures(6, 4, 0, 6)
+    assert mixed.fit(np.vstack([complete, none])).mean(weights) == mixed.fit(complete).mean(weights)
+
+
 def test_too_few_figures() -> None:
     gap = np.nan
     for y in ([[1.0, 2.0]], [[1.0, gap], [gap, 2.0]], [[1.0, gap], [2.0, gap]], [[1.0, gap], [gap, 2.0], [3.0, gap]]):

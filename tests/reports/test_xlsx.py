@@ -229,7 +229,8 @@ def test_headlines_and_benchmarks_are_those_of_the_planner(
     checked = 0
     for candidate in comparison.candidates:
         for class_, e in candidate.classes.items():
-            rows = [("Classes", {"candidate": candidate.title, "class": class_}, "ratio", e.ratio)]
+            name_of = f"{class_}, geometric mean" if class_ == "work mix" else class_
+            rows = [("Classes", {"candidate": candidate.title, "class": name_of}, "ratio", e.ratio)]
             if e.work:
                 equal = {"candidate": candidate.title, "class": f"{class_}, equal work"}
                 rows.append(("Classes", equal, "ratio", e.work))

@@ -75,7 +75,8 @@ def read(
         try:
             keys = _prepare(con, files, machines, which)
             # One rule after the other: less has to be held at once.
-            rows = pd.concat([_centres(con, rule, errors) for rule in RULES], ignore_index=True)
+            zeros = bool((keys["kind"] == Kind.GUARDRAIL).any())
+            rows = pd.concat([_centres(con, rule, errors, zeros) for rule in RULES], ignore_index=True)
             why = f"case when status <> '{Status.PASSED}' then status else 'zero or negative' end as why"
             left_out = pd.DataFrame({"record": [], "key": [], "why": [], "n": []})
             if rows["unscored"].any():
@@ -88,11 +89,11 @@ def read(
     return Figures(machines, keys, rows, left_out, files, which)
 
 
-def _centres(con: duckdb.DuckDBPyConnection, rule: Centre, errors: bool) -> pd.DataFrame:
+def _centres(con: duckdb.DuckDBPyConnection, rule: Centre, errors: bool, zeros: bool) -> pd.DataFrame:
     widening = OF_MEDIAN if rule is Centre.MEDIAN else 1.0
     error = f"log_sd / sqrt(n) * {widening}" if errors else "'nan'"
     # Only guardrails have zeros: their centre is then the arithmetic mean, or zero itself.
-    log = f"case when low > 0 then log when value > 0 then ln(value) else {_TINY} end as log"
+    log = f"case when low > 0 then log when value > 0 then ln(value) else {_TINY} end as log" if zeros else "log"
     columns = f"record, key, n, unscored, {log}, {error}::double as error"
     return con.execute(f"select {columns} from ({groups(_values(), 'record, key', rule)})").df()
 
@@ -142,9 +143,10 @@ def _prepare(
     columns_of = [*BENCHMARK, "members", "rule"]
     keys = raw.groupby(columns_of)["inferred"].any().reset_index()
     hashes = raw.merge(keys.drop(columns="inferred").reset_index(names="key"), on=columns_of)
-    hashes["zeros"] = hashes["kind"] == Kind.GUARDRAIL  # a loss of nothing is the best there is
-    con.register("hash_frame", hashes[["h", "key", "rule", "zeros"]])
-    con.execute("create table hashes as select h::ubigint as h, key::int as key, rule, zeros from hash_frame")
+    # The least value that is scored: of a guardrail zero is, as a loss of nothing is the best there is.
+    hashes["least"] = (hashes["kind"] != Kind.GUARDRAIL) * math.ulp(0.0)
+    con.register("hash_frame", hashes[["h", "key", "rule", "least"]])
+    con.execute("create table hashes as select h::ubigint as h, key::int as key, rule, least from hash_frame")
     con.execute(f"create macro hashed() as table select *, {hashed} as h from measurements")
     return keys
 
@@ -203,7 +205,7 @@ def _globbed(path: str) -> str:
 _JOINED = "hashed() v join hashes k using (h) join machines m using (file, host)"
 
 
-_SCORED = f"v.status = '{Status.PASSED}' and isfinite(v.value) and (v.value > 0 or (k.zeros and v.value = 0))"
+_SCORED = f"v.status = '{Status.PASSED}' and v.value >= k.least and isfinite(v.value)"
 
 
 def _rows() -> str:
@@ -212,7 +214,7 @@ def _rows() -> str:
 
 
 def _values() -> str:
-    return f"select record, key, rule, case when scored then value end as value from ({_rows()})"
+    return f"select m.record, k.key, k.rule, case when {_SCORED} then v.value end as value from {_JOINED}"
 
 
 def values(figures: Figures, parts: pd.DataFrame) -> pd.DataFrame:

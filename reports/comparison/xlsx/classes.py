@@ -87,7 +87,11 @@ def lines(grid: Grid) -> list[ClassRow]:
 
 def title(line: ClassRow) -> Message | str:
     """What a line is called."""
-    return message("{class_}, equal work", class_=word(line.class_)) if line.equal_work else word(line.class_)
+    if line.equal_work:
+        return message("{class_}, equal work", class_=word(line.class_))
+    if line.class_ == WORK_MIX:
+        return message("{class_}, geometric mean", class_=word(line.class_))
+    return word(line.class_)
 
 
 @dataclass(frozen=True, slots=True)
