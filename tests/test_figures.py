@@ -120,7 +120,8 @@ def test_units_never_mix() -> None:
     measurements = pd.concat(
         [sample.tiny({"h1": [1.0]}).measurements, sample.tiny({"h1": [9.0]}, unit="1/s").measurements]
     )
-    assert dict(zip(per_host(measurements)["unit"], per_host(measurements)["value"], strict=True)) == {
+    frame = per_host(measurements)
+    assert dict(zip(frame["unit"], frame["value"], strict=True)) == {
         "B/s": 1.0,
         "1/s": 9.0,
     }
