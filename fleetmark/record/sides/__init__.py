@@ -198,11 +198,11 @@ def _files(root: Path, campaigns: Sequence[str]) -> dict[str, Path]:
     return files
 
 
-def _read(files: dict[str, Path], machines: Sequence[tuple[str, str]], which: str, errors: bool) -> figures.Figures:
+def _read(files: dict[str, Path], machines: Sequence[tuple[str, str]], which: str, spread: bool) -> figures.Figures:
     """What ``files`` say of ``machines``; a damaged one is left out, and taken from ``files``."""
     while True:
         try:
-            return figures.read(files, machines, which=which, spread=errors)
+            return figures.read(files, machines, which=which, spread=spread)
         except figures.DamagedFileError as error:
             if len(files) == 1:
                 raise
