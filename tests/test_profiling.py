@@ -39,12 +39,12 @@ def test_the_demand_is_recovered(root: Path) -> None:
 
 def test_machines_are_predicted(root: Path) -> None:
     words = (*FIT, "-m", "gen=turin", "-m", "gen=genoa", "-b", "gen=icelake", "--format", "json")
-    predictions = {t["machines"]: t for t in json.loads(run(root, *words))["foretold"]}
+    predictions = {t["machines"]: t for t in json.loads(run(root, *words))["predictions"]}
     truth = truth_of(root, "icelake") / truth_of(root, "turin")
     turin = predictions["gen=turin"]
     assert turin["lo"] < truth < turin["hi"] and turin["value"] == pytest.approx(truth, rel=0.04)
     assert turin["hosts"] == 3
-    plain = json.loads(run(root, *FIT, "-m", "gen=turin", "--format", "json"))["foretold"][0]
+    plain = json.loads(run(root, *FIT, "-m", "gen=turin", "--format", "json"))["predictions"][0]
     assert plain["lo"] < 1 / truth_of(root, "turin") < plain["hi"]
 
 
@@ -70,7 +70,7 @@ def test_what_is_unknown_is_not_claimed(root: Path) -> None:
     document = json.loads(run(root, *words, "--format", "json"))
     assert document["refused"] and document["throttle"]["resource"] in ("cpu", "mem")
     assert [r["share"] for r in document["resources"]] == [None, None] and document["more"] == []
-    (turin,) = document["foretold"]
+    (turin,) = document["predictions"]
     assert turin["value"] is None and "more than 2 times beyond" in turin["why"]
     table = " ".join(run(root, *words).split())
     assert "Cannot tell what it is short of" in table and "throttled to 40%, 50%, 65%, 80%" in table

@@ -6,7 +6,7 @@ import pytest
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.facts import Cpu, Gpu
-from fleetmark.record.select import Machine, choose, parse, told_apart
+from fleetmark.record.select import Machine, choose, distinct_names, parse
 from tests.schedules import facts
 
 
@@ -106,5 +106,5 @@ def test_machines_of_one_name(
     def named(campaign: str, address: str, machine_id: str | None) -> Machine:
         return Machine(campaign, "n", {}, lambda: facts(machine_id=machine_id), address)
 
-    names_of = told_apart([named("c1", *first), named("c2", *second)], by_id=by_id)
+    names_of = distinct_names([named("c1", *first), named("c2", *second)], by_id=by_id)
     assert [names_of["c1", "n"], names_of["c2", "n"]] == names

@@ -24,7 +24,7 @@ class Better(StrEnum):
 
 
 class Kind(StrEnum):
-    """What a figure is, which decides how it is told."""
+    """What a figure is, which decides how it reads."""
 
     CAPACITY = "capacity"  # extensive: two machines do twice as much; "one new is worth N old"
     RESPONSIVENESS = "responsiveness"  # intensive: how fast one job, request or flow goes; "x faster"

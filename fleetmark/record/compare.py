@@ -17,7 +17,7 @@ from fleetmark.base.yaml import read_yaml
 from fleetmark.record import imports, naming
 from fleetmark.record import references as reference
 from fleetmark.record.machines import machines
-from fleetmark.record.select import Machine, choose, told_apart
+from fleetmark.record.select import Machine, choose, distinct_names
 from fleetmark.record.sides import PER, side, sides, some
 from fleetmark.record.sides.mixtures import mixtures
 from fleetmark.record.sides.panel import panel as panel_of
@@ -98,7 +98,7 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
     pinned = None if q.reference is None else reference.load(q.root, q.reference)
     selected = {c: choose(every, c) for c in dict.fromkeys([*filter(None, [q.baseline]), *q.candidates])}
     everyone = [m for of in selected.values() for m in of]
-    names = told_apart(everyone, by_id=q.paired or q.per != "server")
+    names = distinct_names(everyone, by_id=q.paired or q.per != "server")
     for candidate in q.candidates:
         if q.baseline is not None:
             _apart(q.baseline, selected[q.baseline], candidate, selected[candidate], names, q.paired)

@@ -20,7 +20,7 @@ from fleetmark.base.measurement import Better
 from fleetmark.base.text import count, message
 from fleetmark.record.machines import machines
 from fleetmark.record.pinned import Shelf
-from fleetmark.record.select import Machine, choose, told_apart
+from fleetmark.record.select import Machine, choose, distinct_names
 from fleetmark.record.sides import side as side_of
 from fleetmark.record.sides import some
 from planner import bottleneck
@@ -125,7 +125,7 @@ def _patterns(resources: Sequence[str]) -> dict[str, str]:
 
 def _names(chosen: Sequence[Machine]) -> dict[tuple[str, str], str]:
     """(campaign, host) to name; a throttled machine has another name than the same machine at full speed."""
-    names = told_apart(chosen)
+    names = distinct_names(chosen)
     for m in chosen:
         if m.labels.get(THROTTLE):
             names[m.campaign, m.host] += f" ({m.labels[THROTTLE]})"

@@ -135,7 +135,7 @@ def _is_path(model: Any, path: Sequence[str]) -> bool:
     return not models or any(_is_path(t, path[1:]) for t in models)
 
 
-def told_apart(machines: Sequence[Machine], *, by_id: bool = False) -> dict[tuple[str, str], str]:
+def distinct_names(machines: Sequence[Machine], *, by_id: bool = False) -> dict[tuple[str, str], str]:
     """(campaign, host) to a distinct name: the host's, and more where different machines have one name.
 
     Machines of one name and one address are one; facts are read where the addresses differ (a machine may have moved)

@@ -12,7 +12,7 @@ from fleetmark.base.text import Message, count
 from fleetmark.record import imports, references
 from fleetmark.record.compare import kinds_on_record
 from fleetmark.record.machines import machines
-from fleetmark.record.select import choose, told_apart
+from fleetmark.record.select import choose, distinct_names
 from fleetmark.record.sides import side
 from fleetmark.record.sides.mixtures import mixtures
 from reports.terminal.references import table
@@ -28,7 +28,7 @@ def pin(root: Path, name: str, selector: str) -> tuple[str, list[Message]]:
     of = count(reference.hosts, "publisher") if publisher and len(chosen) > 1 else count(reference.hosts, "host")
     holds = f"{count(len(reference.side.benchmarks), 'benchmark')} of {of} ({selector})"
     alone = "; one machine says nothing of how others of its kind differ" if len(chosen) == 1 else ""
-    mixed = mixtures(selector, chosen, own, told_apart(chosen))
+    mixed = mixtures(selector, chosen, own, distinct_names(chosen))
     return f"{reference.name}@{reference.version}: {holds}{alone}", list(mixed)
 
 

@@ -102,7 +102,7 @@ def _beside_reference(archive: Archive, results: Results) -> Comparison | None:
 
     try:
         of_others = [r for r in references.references(root) if archive.id not in r.campaigns]
-    except FleetmarkError:  # a damaged one: it is told where a reference is asked for
+    except FleetmarkError:  # a damaged one: `fleetmark reference` names it
         return None
     for reference in sorted(of_others, key=lambda r: (r.created, r.name, r.version), reverse=True):
         question = Question(root, None, [f"campaign={archive.id}"], reference=f"{reference.name}@{reference.version}")

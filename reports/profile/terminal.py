@@ -184,7 +184,7 @@ def to_json(profiled: Profiled, upgrades: Sequence[Gain], predictions: Sequence[
         ],
         "more": [] if p.refused else [_as_json(g) | {"factor": MORE} for g in more_of_each(profiled)],
         "upgrades": [_as_json(g) | {"money": g.upgrade.money, "per_money": g.per_money} for g in upgrades],
-        "foretold": [
+        "predictions": [
             {"machines": t.machines, "baseline": t.baseline, "hosts": t.estimate.n[-1], "why": t.why}
             | {key: None if t.why else getattr(t.estimate, key) for key in ("value", "lo", "hi")}
             for t in predictions

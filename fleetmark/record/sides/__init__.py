@@ -16,7 +16,7 @@ from fleetmark.base.text import count, message
 from fleetmark.base.words import word
 from fleetmark.record import figures, imports
 from fleetmark.record.archive import Archive
-from fleetmark.record.select import Machine, told_apart
+from fleetmark.record.select import Machine, distinct_names
 from fleetmark.record.sides.amounts import PER, amounts
 from fleetmark.record.sides.titles import titled
 from planner.comparison import Side
@@ -58,7 +58,8 @@ def sides(
     ``only``: shell-style patterns over ``workload/case/metric``, which reach all metrics; without, headlines are
     compared. Machines that share a value of ``by`` (of all sides, or title by title) count as one host; ``best``: a
     side is one host that has the best figure of them all for each benchmark. ``names``: what hosts go by over all
-    sides, from ``told_apart``. With ``values`` a side holds its single values too, where they are at most MOST_VALUES.
+    sides, from ``distinct_names``. With ``values`` a side holds its single values too, where they are at most
+    MOST_VALUES.
 
     A machine that several campaigns measured counts once: its mean over them. Raises FleetmarkError where nothing is
     measured, ``only`` matches nothing, or no machine says how much it has of what ``per`` divides capacity by.
@@ -68,7 +69,7 @@ def sides(
     files = _files(root, campaigns)
     if not files:
         raise FleetmarkError(f"{', '.join(campaigns[:4])}: nothing measured; `fleetmark run --resume` goes on with one")
-    names = names or told_apart([m for machines in chosen.values() for m in machines])
+    names = names or distinct_names([m for machines in chosen.values() for m in machines])
     label = {title: by if isinstance(by, str) else by[title] for title in chosen}
     hosts = {title: _hosts(title, machines, label[title], names) for title, machines in chosen.items()}
     lone = [] if best else [title for title, of in hosts.items() if len(set(of)) == 1]
