@@ -12,8 +12,10 @@ from typer.testing import CliRunner
 
 from fleetmark import cli
 from fleetmark.base.facts import Cpu
+from fleetmark.base.terminal import Terminal
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import Diagnosis, diagnose
+from fleetmark.verbs.diagnose import brief
 from planner.diagnosis.finding import Kind
 from tests.commands import refused
 from tests.fleets import HOSTS, Values, campaign, scaled, usual
@@ -179,3 +181,17 @@ def test_a_healthy_campaign_ends_with_0(tmp_path: Path) -> None:
 def test_a_campaign_without_measurements_is_refused(tmp_path: Path) -> None:
     Archive.create(tmp_path, "20260101T000000-x", {"hosts": [{"name": "a"}], "suite": "x", "created": ""})
     assert "nothing was measured, so there is nothing to diagnose" in refused(tmp_path, "diagnose", "last")
+
+
+def test_a_run_ends_with_the_suspects_in_few_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    values = usual()
+    scaled(values, "n03", TRIAD, 0.9)
+    brief(campaign(tmp_path, values), Terminal())
+    lines = capsys.readouterr().out.splitlines()
+    assert "1 of 16 hosts slower than expected: n03." in lines[1] and len(lines) < 9
+    assert lines[-1] == "fleetmark diagnose 20260101T000000-x"
+
+
+def test_a_run_whose_hosts_cannot_be_judged_ends_without(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    brief(campaign(tmp_path, usual(("a", "b"))), Terminal())
+    assert capsys.readouterr().out == ""
