@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
-import pandas as pd
+from planner.estimate import CONFIDENCE, deviate
 
-from planner.estimate import CONFIDENCE
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Interval(StrEnum):
@@ -44,11 +46,11 @@ def ends(sizes: Iterable[int]) -> pd.DataFrame:
     """A row per number of values ``n``: ``lo_rank`` and ``hi_rank`` of the median's interval (the range below LEAST),
     and ``half``, the half-width of a mean's interval in standard deviations of one value.
     """
-    from scipy import special
+    import pandas as pd  # here, since a campaign needs the ranks above and no frame
 
     rows = []
     for n in sorted(set(sizes)):
         low, high, _ = order_interval(n) or (1, n, math.nan)
-        half = float(special.stdtrit(n - 1, (1 + CONFIDENCE) / 2)) / math.sqrt(n) if n >= LEAST else math.nan
+        half = deviate(CONFIDENCE, n - 1) / math.sqrt(n) if n >= LEAST else math.nan
         rows.append((n, low, high, half))
     return pd.DataFrame(rows, columns=["n", "lo_rank", "hi_rank", "half"])

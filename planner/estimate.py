@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import Self
 
-from scipy import special  # its t distribution is that of scipy.stats, which takes a second to import
-
 CONFIDENCE = 0.95
 _FARTHEST = math.log(1e300)  # beyond it neither floats nor sheets have room
 
@@ -56,5 +54,7 @@ def deviate(level: float, df: float | None) -> float:
     """How many standard errors an interval of ``level`` reaches either way: Student's t, or the normal distribution
     where ``df`` is None or infinite.
     """
+    from scipy import special  # its t distribution is that of scipy.stats; here, since most reports need none
+
     rank = (1 + level) / 2
     return float(special.ndtri(rank) if df is None or math.isinf(df) else special.stdtrit(df, rank))

@@ -13,7 +13,6 @@ from enum import StrEnum
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special  # its t distribution is that of scipy.stats, which takes a second to import
 
 from planner.estimate import CONFIDENCE, Estimate, deviate, of_log
 
@@ -142,5 +141,7 @@ def _student(delta: float, variance: float, df: float, level: float, hosts: tupl
         return Ratio(value, value, value, level, n=hosts, p=1.0 if delta == 0 else 0.0)
     se = math.sqrt(variance)
     half = deviate(level, df) * se
+    from scipy import special  # as in planner.estimate
+
     p = 2 * float(special.stdtr(df, -abs(delta) / se))
     return Ratio(of_log(delta), of_log(delta - half), of_log(delta + half), level, df, hosts, p)

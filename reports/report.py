@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from fleetmark.record.compare import Answer
 from fleetmark.record.results import CampaignInfo, Results
 from planner.comparison import Comparison, Side
 from reports.campaign.against import NOTHING, Against, against
@@ -14,6 +14,9 @@ from reports.campaign.problems import Problem, problems
 from reports.campaign.view import View, view
 from reports.comparison.model import RatioRow, rows
 from reports.kit.language import Language
+
+if TYPE_CHECKING:
+    from fleetmark.record.compare import Answer
 
 
 @dataclass(frozen=True, slots=True)

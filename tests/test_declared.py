@@ -23,6 +23,7 @@ EXAMPLES = {
     "fleetmark/cli/profile.py": {"stream"},
     "fleetmark/demand/document.py": {"fio", "read_iops"},
     "fleetmark/record/profiles.py": {"stream"},
+    "fleetmark/hosts/slurm/job.py": {"-mem"},  # an option of srun
 }
 
 

@@ -1,23 +1,22 @@
-"""The answer of a host to the start of its job, before Ansible uses it; and what Ansible learns of hosts."""
+"""How jobs are started, with Ansible and without; the answer of a host; and what Ansible learns of hosts."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from fleetmark.campaign.hostrun import Run
 from fleetmark.campaign.launch import _untemplated
-from fleetmark.hosts.agent import PLAYBOOKS
-
-spec = importlib.util.spec_from_file_location("fleetmark_job", PLAYBOOKS / "action_plugins" / "fleetmark_job.py")
-assert spec and spec.loader
-plugin: Any = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(plugin)
+from fleetmark.campaign.run import Options, _start_all
+from fleetmark.campaign.start import start
+from fleetmark.hosts.agent import answer_in, payload
+from fleetmark.hosts.reach import LinkLost, Ran, Reach, ReachError
+from tests.drives import make_drive, step
 
 
 @pytest.mark.parametrize(
@@ -36,14 +35,14 @@ spec.loader.exec_module(plugin)
     ],
 )
 def test_only_what_is_known_by_name_and_form_reaches_ansible(reply: Any, answer: Any) -> None:
-    assert plugin.answer_in(f"motd\nFLEETMARK{json.dumps(reply)}\n") == answer
+    assert answer_in(f"motd\nFLEETMARK{json.dumps(reply)}\n") == answer
 
 
 @pytest.mark.parametrize(
     "text", ["", "FLEETMARK[]", "FLEETMARK{", "FLEETMARK{" + '"a":{' * 100_000 + "}", "FLEETMARK{}"]
 )
 def test_what_is_no_answer_is_none(text: str) -> None:
-    assert plugin.answer_in(text) == {}
+    assert answer_in(text) == {}
 
 
 def test_ansible_does_not_evaluate_what_hosts_say(tmp_path: Path) -> None:
@@ -64,3 +63,68 @@ def test_ansible_does_not_evaluate_what_hosts_say(tmp_path: Path) -> None:
     )
     assert f"{evil}|3.10||" in ran.stdout, ran.stdout + ran.stderr
     assert not (tmp_path / "PWNED").exists()
+
+
+class Answers:
+    """A reach whose commands end as they are told: a Ran, or an error to raise."""
+
+    def __init__(self, *endings: Ran | ReachError) -> None:
+        self.endings, self.closed = list(endings), 0
+        self.ran: list[tuple[Any, ...]] = []
+
+    def run(self, argv: Any, stdin: bytes, timeout: float, sudo: bool, again: bool) -> Ran:
+        self.ran.append((argv[0], json.loads(stdin)["job"], sudo))
+        ending = self.endings.pop(0)
+        if isinstance(ending, ReachError):
+            raise ending
+        return ending
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def run_over(reach: Answers) -> Run:
+    return Run("h1", cast(Reach, reach), "/usr/bin/python3", True, "/w/jobs/c/h1", {})
+
+
+def test_a_job_is_started_over_the_open_connection() -> None:
+    reach = Answers(Ran(0, b'motd\nFLEETMARK{"state": "started", "dir": "/w"}\n', b""))
+    assert start(run_over(reach), {"steps": []}) == {"state": "started"}
+    assert reach.ran == [("/usr/bin/python3", {"steps": []}, True)]
+    assert set(json.loads(payload({}))["source"]) == {
+        "job.py",
+        "runner.py",
+        "follow.py",
+        "processes.py",
+        "telemetry.py",
+    }
+
+
+def test_a_link_lost_while_a_job_starts_is_opened_once_more() -> None:
+    reach = Answers(LinkLost("h1: the connection was lost"), Ran(0, b'FLEETMARK{"state": "running"}\n', b""))
+    assert start(run_over(reach), {}) == {"state": "running"}
+    assert reach.closed == 1
+    reach = Answers(LinkLost("h1: the connection was lost"), ReachError("h1: port 22 refuses connections"))
+    assert start(run_over(reach), {}) == {"state": "error", "error": "port 22 refuses connections"}
+
+
+def test_a_start_without_an_answer_has_the_last_words_of_the_host() -> None:
+    reach = Answers(Ran(1, b"", b"Traceback\nMemoryError\n"))
+    assert start(run_over(reach), {}) == {"state": "error", "error": "MemoryError"}
+    assert start(run_over(Answers(Ran(-9, b"", b""))), {})["error"] == "exit status -9"
+
+
+def test_ansible_gets_only_the_hosts_that_lack_something(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    drive = make_drive(tmp_path, {"h1": [step(0)], "h2": [step(0)]}, [])
+    deployed: list[list[str]] = []
+    monkeypatch.setattr("fleetmark.campaign.run.launch", lambda *args: deployed.append(list(args[2])))
+    runs = list(drive.runs.values())
+    for run in runs:
+        run.phase = "launching"
+    runs[0].reach = cast(Reach, Answers(Ran(0, b'FLEETMARK{"state": "busy"}\n', b"")))
+    jobs: dict[str, dict[str, Any]] = {"h1": {"steps": []}, "h2": {"steps": []}}
+    _start_all(drive, Options("x"), {}, {"h1": {"fm_deploy": []}, "h2": {"fm_deploy": [{}]}}, jobs, {})
+    drive.run()
+    assert deployed == [["h2"]]
+    assert runs[0].why.startswith("busy")
+    assert runs[1].why == "its job was not started: Ansible gave no reason"

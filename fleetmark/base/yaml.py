@@ -10,7 +10,7 @@ import yaml
 from fleetmark.base.errors import FleetmarkError
 
 
-class _Loader(yaml.SafeLoader):
+class _Unique(yaml.constructor.SafeConstructor):
     """Refuses a repeated key; PyYAML would keep the last one."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
@@ -21,11 +21,19 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+class _Loader(_Unique, yaml.SafeLoader):
+    """Written in Python: its errors name what is wrong in words that people know."""
+
+
+class _FastLoader(_Unique, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """libyaml, where PyYAML was built with it: all manifests in a tenth of the time."""
+
+
 def read_yaml(path: Path) -> dict[str, Any]:
     """A YAML file's keys and values. Raises FleetmarkError naming the file and what is wrong."""
     try:
         text = path.read_text()
-        raw = yaml.load(text, _Loader)
+        raw = _load(text)
     except OSError as error:
         raise FleetmarkError(f"{path}: {error.strerror}") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -35,3 +43,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise FleetmarkError(f"{path}: expected keys and values, got {type(raw).__name__}")
     return raw
+
+
+def _load(text: str) -> Any:
+    try:
+        return yaml.load(text, _FastLoader)
+    except yaml.YAMLError:
+        return yaml.load(text, _Loader)

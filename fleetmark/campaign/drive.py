@@ -13,6 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -25,6 +26,7 @@ from fleetmark.campaign.launch import TASK_TIMEOUT_S
 from fleetmark.campaign.listen import Heard, listen, order
 from fleetmark.campaign.outcome import Outcome, judge
 from fleetmark.campaign.progress import Progress
+from fleetmark.campaign.turns import Turns
 from fleetmark.hosts.reach import ReachError, Stalled
 from fleetmark.record import replies
 from fleetmark.record.archive import Archive
@@ -32,6 +34,7 @@ from fleetmark.record.steps import Exchange, Step
 
 STOP_S = 20.0
 LOOK_S = 30.0
+STARTS = 64  # jobs that are sent to hosts at a time
 ORDER_S = 5.0  # in which a host reads an order of some 50 bytes
 
 Order = Literal["go", "skip", "fail", "cancel", "drop"]
@@ -62,10 +65,30 @@ class Drive:
         self.looked = self.launch_heard = time.monotonic()
         self.leaving = False
         self.abandoned = False  # Ansible need not go on
+        self.turns, self.starters = Turns(), dict[str, Callable[[], None]]()
+        self.starting = ThreadPoolExecutor(STARTS, thread_name_prefix="start")
 
     # ------------------------------------------------------------ from outside
 
-    def launch(self, work: Callable[[Callable[[str, str, Mapping[str, Any]], None]], str | None]) -> None:
+    def admit(self, starters: Mapping[str, Callable[[], None]], turns: Turns) -> None:
+        """Start hosts by ``starters`` as their turns come: at once, or as others end."""
+        self.turns, self.starters = turns, dict(starters)
+        for host in self.starters:
+            self.runs[host].phase = "queued"
+            self.progress.rows[host].state = "waits for its turn"
+        self._admit()
+
+    def _admit(self) -> None:
+        busy = [run.host for run in self.runs.values() if run.phase in ("launching", "running")]
+        for host in self.turns.next(list(self.starters), busy):
+            self.runs[host].phase = "launching"
+            self.launch_heard = time.monotonic()
+            self.progress.rows[host].state = ""
+            self.starters.pop(host)()
+
+    def launch(
+        self, hosts: Sequence[str], work: Callable[[Callable[[str, str, Mapping[str, Any]], None]], str | None]
+    ) -> None:
         """Run ``work`` (Ansible) in a thread of its own; its reports go through the same queue as the hosts' replies.
 
         The program does not exit before the thread ends, but ``run`` does not wait for Ansible's cleanup.
@@ -76,9 +99,23 @@ class Drive:
             try:
                 error = work(lambda host, what, details: self.heard.put((host, what, details)))
             finally:
-                self.heard.put(("", "launch over", error))
+                self.heard.put(("", "launch over", (hosts, error)))
 
         threading.Thread(target=beside).start()
+
+    def start(self, host: str, work: Callable[[], Mapping[str, Any]]) -> None:
+        """Start a job where nothing is to be deployed. ``work`` returns the answer of the host's agent; it runs in a
+        thread, and the answer goes through the same queue as the host's replies.
+        """
+
+        def beside() -> None:
+            answer: Mapping[str, Any] = {"state": "error", "error": "the start of its job ended unexpectedly"}
+            try:
+                answer = work()
+            finally:
+                self.heard.put((host, "launched", answer))
+
+        self.starting.submit(beside)
 
     def follow(self, host: str) -> None:
         """Start to follow a host whose job is started."""
@@ -93,6 +130,11 @@ class Drive:
 
         threading.Thread(target=beside, daemon=True).start()
 
+    def follow_all(self) -> None:
+        """Collect what hosts have left; no job is started."""
+        for host in self.runs:
+            self.follow(host)
+
     def run(self) -> None:
         """Handle replies until every host is over. Lets KeyboardInterrupt through; the caller then calls ``stop``."""
         while any(r.phase != "over" for r in self.runs.values()):
@@ -102,6 +144,8 @@ class Drive:
         """Order every host to end its job cleanly, and store what it finishes meanwhile."""
         self.leaving = True
         for run in self.runs.values():
+            if run.phase == "queued":
+                self._over(run, "interrupted before its turn came")
             if run.phase == "running":
                 self._write(run, order="stop")  # a host that is being launched gets the order when its listener starts
         deadline = time.monotonic() + STOP_S
@@ -160,7 +204,7 @@ class Drive:
         if time.monotonic() - self.looked > LOOK_S:
             self._notice_stuck()
         if what == "launch over":
-            self._launch_over(details)
+            self._launch_over(*details)
             return
         run = self.runs[host]
         if what in ("event", "step"):
@@ -203,8 +247,8 @@ class Drive:
         for step in sorted(run.dropped & set(run.steps)):
             self._order(run, "drop", step)
 
-    def _launch_over(self, error: str | None) -> None:
-        for run in self.runs.values():
+    def _launch_over(self, hosts: Sequence[str], error: str | None) -> None:
+        for run in (self.runs[host] for host in hosts):
             if run.phase == "launching":
                 self._over(run, f"its job was not started: {error or 'Ansible gave no reason'}")
 
@@ -379,6 +423,8 @@ class Drive:
         for host, step_id in self.exchanges:
             if host == run.host:
                 self._meet_all(host, step_id)
+        if not self.leaving:
+            self._admit()
 
     def _tell_dropped(self, run: Run, steps: Sequence[Step], outcome: Outcome) -> None:
         measuring = [s for s in steps if not s.serves]

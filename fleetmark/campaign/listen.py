@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import queue
 import time
 from collections.abc import Callable, Iterator
@@ -57,7 +58,7 @@ def listen(run: Run, archive: Archive, heard: Heard, patience_s: float, leaving:
             run.reach.close()
             return
         except ReachError as error:
-            silent_since = silent_since or time.monotonic()
+            silent_since = _silent_since(run, silent_since)
             if run.phase == "over":
                 return
             if leaving() or time.monotonic() - silent_since > patience_s:
@@ -71,6 +72,14 @@ def listen(run: Run, archive: Archive, heard: Heard, patience_s: float, leaving:
             return
         finally:
             receiver.forget()
+
+
+def _silent_since(run: Run, before: float | None) -> float:
+    """Since when patience is tried (monotonic): for ever where the host will not return, not yet where it will."""
+    returns = run.reach.returns()
+    if returns is False:
+        return -math.inf
+    return time.monotonic() if returns or before is None else before
 
 
 def _events(channel: Channel) -> Iterator[replies.Event]:

@@ -9,9 +9,11 @@ import os
 import platform
 import secrets
 import socket
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.measurement import Status
 from fleetmark.base.redact import conceal
 from fleetmark.base.text import count
-from fleetmark.campaign import scheduled
+from fleetmark.campaign import scheduled, slurm
 from fleetmark.campaign.adaptive import Adaptive, Until
 from fleetmark.campaign.credentials import credentials_again, refuse_without
 from fleetmark.campaign.drive import Drive, about, fields_of
@@ -35,15 +37,37 @@ from fleetmark.campaign.progress import Cell, Progress
 from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import Settings, make_schedule, probes, secrets_of
 from fleetmark.campaign.scheduled import Request, digest, job_text, request_of
+from fleetmark.campaign.start import start
+from fleetmark.campaign.turns import Turns
 from fleetmark.hosts.agent import PLAYBOOKS
+from fleetmark.hosts.connect import connect
 from fleetmark.hosts.inventory import Host, load_inventory
 from fleetmark.hosts.keys import unknown_keys
 from fleetmark.hosts.preflight import WORK_DIR, Checked, check_hosts
+from fleetmark.hosts.reach import Reach
+from fleetmark.hosts.slurm.cluster import Request as SlurmRequest
+from fleetmark.hosts.slurm.job import Job
+from fleetmark.hosts.slurm.reach import SlurmReach
+from fleetmark.record import listing
 from fleetmark.record.archive import Archive, safe_name, utc
 from fleetmark.record.documents import KEY, Scheduled, facts_document, key_of
 from fleetmark.record.steps import Exchange, Schedule, Step
 from workloads import Suite, load_suite
 from workloads.manifest import files as manifest_files
+
+LONG_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Work of the caller that costs no time where it is done while hosts are busy, and disturbs no measurement.
+
+    ``ahead`` runs while hosts are asked what they are, and ends before this machine measures; ``meanwhile`` runs while
+    others measure for LONG_S or more.
+    """
+
+    ahead: Callable[[], None] = lambda: None
+    meanwhile: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +86,14 @@ class Options:
     connect_timeout_s: float = 10.0
     patience_s: float = 120.0
     until: Until | None = None
+    beside: Beside = Beside()
+    slurm: SlurmRequest | None = None
+    shared: Path | None = None
+    at_once: tuple[str, ...] = ()
+
+    @property
+    def turns(self) -> Turns:
+        return Turns.of(self.at_once)
 
 
 def run(options: Options, console: Console) -> tuple[Archive, bool]:
@@ -69,28 +101,41 @@ def run(options: Options, console: Console) -> tuple[Archive, bool]:
 
     Raises FleetmarkError before any host is touched where the options make no sense.
     """
+    _ = options.turns  # a bad bound is refused here
     suite = load_suite(options.suite)
     settings = options.settings or {}
     credentials = secrets_of(suite, settings)  # bad settings are refused here
     seed = options.seed if options.seed is not None else secrets.randbelow(2**31)
-    hosts = _hosts(options)
-    checked = _check(hosts, options, console)
+    name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{suite.name}-{secrets.token_hex(2)}"
+    repeats = options.until.most if options.until else options.repeats
+    lent, finished = None, False
+    if options.slurm:
+        asked = slurm.refuse_impossible(options.slurm, suite, settings, repeats)
+        folder = slurm.shared_folder(options.shared, options.root, name) / "1"
+        lent = slurm.lend(asked, "fleetmark", folder, console, lambda _: None)
+    checked: list[Checked] = []
     try:
-        name = f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{suite.name}-{secrets.token_hex(2)}"
+        hosts = lent.hosts if lent else _hosts(options)
+        checked = _check(hosts, options, console, lent)
         able = {c.host.name: c for c in checked if c.facts}
-        repeats = options.until.most if options.until else options.repeats
         answered = [(c.host, c.facts) for c in able.values() if c.facts]
         schedule = make_schedule(answered, suite, settings, campaign=name, seed=seed, repeats=repeats)
+        options.turns.refuse_together(schedule.exchanges)
         campaign = _campaign(options, name, seed, hosts, schedule, suite)
         jobs = {host.name: job_text(campaign, schedule.hosts[host.name], facts) for host, facts in answered}
         campaign |= {"planned": [list(jobs)], "jobs": {host: digest(text) for host, text in jobs.items()}}
         of_facts = {host.name: facts_document(facts, able[host.name].raw or {}) for host, facts in answered}
         documents = {host: Scheduled(of_facts[host], text) for host, text in jobs.items()}
         archive = Archive.create(options.root, name, campaign, documents).writable()
+        if lent:
+            _note_job(archive, lent.job)
         _note_early_outcomes(archive, checked, schedule)
         interrupted = _drive(archive, options, console, checked, credentials)
+        finished = _is_finished(archive)
     finally:
         _hang_up(checked)
+        if lent:
+            lent.end(finished)
     return archive, interrupted
 
 
@@ -110,10 +155,14 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
         become=request.become,
         work_dir=request.work_dir,
         until=request.until,
+        at_once=options.at_once or tuple(request.at_once),
     )
+    options.turns.refuse_together(request.exchanges)
     _set_aside_lost(archive)
     jobs = scheduled.jobs(archive, request)
     _note_joined(archive, request)
+    if request.slurm:
+        return _resume_lent(archive, request, request.slurm, options, console, credentials)
     owed = owed_steps(archive, jobs, request.exchanges)
     away = {h.name for h in request.hosts} - jobs.keys()
     hosts = _hosts(options)
@@ -137,6 +186,69 @@ def resume(archive: Archive, options: Options, console: Console) -> bool:
         return _drive(archive, options, console, checked, credentials)
     finally:
         _hang_up(checked)
+
+
+def _resume_lent(
+    archive: Archive,
+    request: Request,
+    asked: SlurmRequest,
+    options: Options,
+    console: Console,
+    credentials: Mapping[str, str],
+) -> bool:
+    """Resume a campaign on hosts that Slurm lends: follow its job where it still runs; else collect what the job left
+    in the shared folder, and submit one for the rest, on the same nodes.
+    """
+    hosts = scheduled.hosts(request, connection="slurm")
+    job = _last_job(archive, asked.partition)
+    owed = owed_steps(archive, scheduled.jobs(archive, request), request.exchanges)
+    if not owed:
+        return _drive(archive, options, console, [], credentials)
+    job.look()
+    if job.is_over:
+        reached = [
+            Checked(host, SlurmReach(host, job), archive.facts_of(host.name), {})
+            for host in hosts
+            if owed.get(host.name)
+        ]
+        _drive(archive, options, console, reached, credentials, collect=True)
+        owed = owed_steps(archive, scheduled.jobs(archive, request), request.exchanges)
+        if not owed:
+            return False
+        asked = replace(asked, nodes=len(owed), nodelist=",".join(sorted(owed)), constraint=None)
+        folder = job.folder.with_name(str(int(job.folder.name) + 1))
+        lent = slurm.lend(asked, "fleetmark", folder, console, lambda job: _note_job(archive, job))
+    else:
+        lent = slurm.Lent(job, slurm.wait(job, console))
+    checked: list[Checked] = []
+    finished = False
+    try:
+        checked = _check([h for h in hosts if owed.get(h.name)], options, console, lent)
+        archive.note("resumed", owed={h: len(ids) for h, ids in owed.items() if ids})
+        interrupted = _drive(archive, options, console, checked, credentials)
+        finished = _is_finished(archive)
+    finally:
+        _hang_up(checked)
+        lent.end(finished)
+    return interrupted
+
+
+def _note_job(archive: Archive, job: Job) -> None:
+    """Journal the Slurm job that a campaign runs in, and where it meets its nodes."""
+    archive.note("slurm", job=job.id, folder=str(job.folder))
+
+
+def _last_job(archive: Archive, partition: str | None) -> Job:
+    event = next((e for e in reversed(list(archive.journal())) if e["e"] == "slurm"), None)
+    if event is None:
+        raise FleetmarkError(
+            f"{archive.path}: its journal names no Slurm job, so it cannot go on; begin a new campaign"
+        )
+    return Job(str(event["job"]), Path(event["folder"]), partition)
+
+
+def _is_finished(archive: Archive) -> bool:
+    return next((not e["owed"] for e in reversed(list(archive.journal())) if e["e"] == "ended"), False)
 
 
 def _set_aside_lost(archive: Archive) -> None:
@@ -189,11 +301,21 @@ def _hosts(options: Options) -> list[Host]:
     return [replace(h, become=True) for h in hosts] if options.become else hosts
 
 
-def _check(hosts: Sequence[Host], options: Options, console: Console) -> list[Checked]:
+def _check(hosts: Sequence[Host], options: Options, console: Console, lent: slurm.Lent | None = None) -> list[Checked]:
+    ahead = threading.Thread(target=options.beside.ahead, daemon=True)
+    ahead.start()
     with console.status(f"asking {count(len(hosts), 'host')} what {'it is' if len(hosts) == 1 else 'they are'}"):
-        checked = check_hosts(hosts, probes(), work_dir=options.work_dir, timeout_s=options.connect_timeout_s)
+        checked = check_hosts(
+            hosts,
+            probes(),
+            work_dir=options.work_dir,
+            timeout_s=options.connect_timeout_s,
+            connected=lent.connected if lent else connect,
+        )
     for line in unknown_keys([c.unknown_key for c in checked if c.unknown_key]):
         console.print(line)
+    if any(host.connection == "local" for host in hosts):
+        ahead.join()
     return checked
 
 
@@ -226,6 +348,9 @@ def _campaign(
         "limit": options.limit,
         "become": options.become,
         "work_dir": options.work_dir,
+        "slurm": asdict(options.slurm) if options.slurm else None,
+        "shared": str(options.shared.resolve()) if options.shared else None,
+        "at_once": list(options.at_once),
         "hosts": [
             {
                 "name": h.name,
@@ -273,6 +398,12 @@ def _command(options: Options, seed: int) -> list[str]:
     for workload, settings in conceal(options.settings or {})[0].items():
         for parameter, value in settings.items():
             words += ["--set", f"{workload}.{parameter}={value}"]
+    if options.slurm:
+        words += ["--slurm", *options.slurm.words()]
+    if options.shared:
+        words += ["--shared", str(options.shared)]
+    for bound in options.at_once:
+        words += ["--at-once", bound]
     if options.become:
         words.append("--become")
     if options.work_dir != WORK_DIR:
@@ -299,17 +430,26 @@ def _note_early_outcomes(archive: Archive, checked: Sequence[Checked], schedule:
 
 
 def _drive(
-    archive: Archive, options: Options, console: Console, checked: Sequence[Checked], credentials: Mapping[str, str]
+    archive: Archive,
+    options: Options,
+    console: Console,
+    checked: Sequence[Checked],
+    credentials: Mapping[str, str],
+    collect: bool = False,
 ) -> bool:
-    """Launch and follow all owed steps and write the measurements. Returns whether the user interrupted it."""
+    """Launch and follow all owed steps and write the measurements. Returns whether the user interrupted it.
+
+    ``collect``: nothing is launched; what hosts have left is collected.
+    """
     request = request_of(archive)
     on_record = scheduled.jobs(archive, request)
     with Judged(archive) as judged:
-        interrupted = _follow(archive, options, console, checked, credentials, request, on_record, judged)
+        interrupted = _follow(archive, options, console, checked, credentials, request, on_record, judged, collect)
         archive.write_measurements(rebuild(archive, lambda folder, _: judged.outcome(folder)))
         away = [h for h in request.hosts if h.name not in on_record]  # each may join, and owes a number not known yet
         owed = sum(map(len, owed_steps(archive, on_record, ()).values())) + len(away)
         archive.note("ended", owed=owed)
+        listing.note(archive)
         if not owed:
             judged.forget()
     return interrupted
@@ -324,6 +464,7 @@ def _follow(
     request: Request,
     on_record: Mapping[str, Mapping[str, Any]],
     judged: Judged,
+    collect: bool,
 ) -> bool:
     """Launch and follow all owed steps of the jobs ``on_record``. Returns whether the user interrupted it."""
     owed = owed_steps(archive, on_record, request.exchanges)
@@ -361,7 +502,7 @@ def _follow(
                         settled=settled,
                     )
                 )
-                variables[name] = _variables(c.host, c.reach.is_root, c.facts, job, steps)
+                variables[name] = _variables(c.host, c.reach, c.facts, job, steps)
                 jobs[name] = {**job, "folder": folder, "steps": [asdict(s) for s in steps]}
         refuse_without(credentials, variables, str(archive.path))
         adaptive = None
@@ -372,10 +513,12 @@ def _follow(
         drive.replay(archive)
         interrupted = False
         try:
-            if runs:
-                drive.launch(
-                    lambda hear: launch(options.inventory, variables, jobs, credentials, hear, lambda: drive.abandoned)
-                )
+            if collect:
+                drive.follow_all()
+            else:
+                labels = {c.host.name: c.host.labels for c in checked}
+                _start_all(drive, options, labels, variables, jobs, credentials)
+                _meanwhile(options.beside, runs, checked)
             drive.run()
         except KeyboardInterrupt:
             console.print("stopping the hosts' jobs; what is finished is kept (again to leave at once)")
@@ -384,6 +527,48 @@ def _follow(
         finally:
             drive.abandoned = True
     return interrupted
+
+
+def _start_all(
+    drive: Drive,
+    options: Options,
+    labels: Mapping[str, Mapping[str, str]],
+    variables: Mapping[str, Mapping[str, Any]],
+    jobs: Mapping[str, Mapping[str, Any]],
+    credentials: Mapping[str, str],
+) -> None:
+    """Start every host's job: over its open connection, or by Ansible, behind what is to be deployed there. Where hosts
+    take turns, each starts at its own.
+    """
+
+    def deploy(hosts: Sequence[str]) -> None:
+        lacking = {name: jobs[name] for name in hosts}
+        drive.launch(
+            hosts,
+            lambda hear: launch(options.inventory, variables, lacking, credentials, hear, lambda: drive.abandoned),
+        )
+
+    lacking = [name for name in jobs if variables[name]["fm_deploy"]]
+    starters = {
+        name: partial(drive.start, name, partial(start, run, jobs[name]))
+        for name, run in drive.runs.items()
+        if name not in lacking
+    }
+    if options.turns.bounded:
+        every = starters | {name: partial(deploy, [name]) for name in lacking}
+        drive.admit({name: every[name] for name in drive.runs}, options.turns.with_labels(labels))
+        return
+    if lacking:
+        deploy(lacking)
+    for starter in starters.values():
+        starter()
+
+
+def _meanwhile(beside: Beside, runs: Sequence[Run], checked: Sequence[Checked]) -> None:
+    """Do the caller's own work while other machines measure, if they measure for long."""
+    local = any(c.host.connection == "local" for c in checked)
+    if not local and any(sum(step.expect_s for step in run.steps.values()) > LONG_S for run in runs):
+        threading.Thread(target=beside.meanwhile, daemon=True).start()
 
 
 def _note_lost(archive: Archive, job: Mapping[str, Any], owed: set[str], why: str) -> None:
@@ -402,9 +587,7 @@ def _cells(steps: Sequence[Step], skipped: Mapping[str, str]) -> dict[str, Cell]
     return cells
 
 
-def _variables(
-    host: Host, already_root: bool, facts: Facts, job: Mapping[str, Any], steps: Sequence[Step]
-) -> dict[str, Any]:
+def _variables(host: Host, reach: Reach, facts: Facts, job: Mapping[str, Any], steps: Sequence[Step]) -> dict[str, Any]:
     """The playbook's variables of a host, beside those of the user's inventory."""
     workloads = {s.workload for s in steps}
     variables = {
@@ -412,8 +595,10 @@ def _variables(
         "fm_work": facts.work_dir,
         "fm_os_family": facts.os_family or "",
         "fm_python": facts.python,
-        "fm_become": host.become and not already_root,  # for root, Ansible would ask for a sudo that nobody needs
+        "fm_become": host.become and not reach.is_root,  # for root, Ansible would ask for a sudo that nobody needs
     }
+    if isinstance(reach, SlurmReach):
+        variables |= {"ansible_connection": "fleetmark_node", "fm_node": reach.job.as_json()}
     if host.connection == "local":
         variables["ansible_connection"] = "local"
     return variables

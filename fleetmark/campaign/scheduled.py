@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -19,6 +19,7 @@ from fleetmark.base.facts import Facts
 from fleetmark.campaign.adaptive import Until
 from fleetmark.campaign.schedule import make_schedule
 from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.slurm.cluster import Request as SlurmRequest
 from fleetmark.record.archive import Archive, safe_name
 from fleetmark.record.steps import Deployment, Exchange, HostSchedule, Refusal, Schedule, Step
 from workloads import Suite
@@ -57,6 +58,8 @@ class Request(BaseModel):
     scheduled: list[list[str]] | None = Field(default=None, alias="planned")
     jobs: dict[str, str] = {}
     suite_as_read: Suite | None = None
+    slurm: SlurmRequest | None = None
+    at_once: list[str] = []
 
     @property
     def rounds(self) -> int | None:
@@ -184,6 +187,11 @@ def _facts(archive: Archive, host: str, broken: Mapping[str, str]) -> Facts:
     if facts is None:
         raise FleetmarkError(f"{_first(archive, broken)}, and the facts of {host} are missing as well; {_REMEDY}")
     return facts
+
+
+def hosts(request: Request, connection: Literal["ssh", "slurm"]) -> list[Host]:
+    """All hosts of a campaign as its record has them."""
+    return [replace(host, connection=connection) for host in _hosts(request, [h.name for h in request.hosts])]
 
 
 def _hosts(request: Request, names: Sequence[str]) -> list[Host]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -51,6 +50,8 @@ Become = Annotated[bool, typer.Option("--become", "-b", help="Work as root on th
 WorkDir = Annotated[
     str | None, typer.Option(help="Where hosts keep tools and test files, in fleetmark-UID below it (unset: /var/tmp).")
 ]
+Slurm = Annotated[bool, typer.Option("--slurm", help="On nodes that Slurm lends: one job, no SSH, no root.")]
+Partition = Annotated[str | None, typer.Option(help="With --slurm: of this partition; the default one, if unset.")]
 Timeout = Annotated[float, typer.Option("--connect-timeout", help="Seconds to wait for a host to answer at first.")]
 
 
@@ -87,14 +88,38 @@ def run(
     strict: Annotated[bool, typer.Option("--strict", help="Skipped measurements count as missing: exit 1.")] = False,
     connect_timeout: Timeout = 10.0,
     patience: Annotated[float, typer.Option(help="Seconds a host may be silent in mid-run before it is lost.")] = 120.0,
+    at_once: Annotated[
+        list[str] | None,
+        typer.Option(metavar="N", help="At most so many hosts work at a time; LABEL=N: of each value of a label."),
+    ] = None,
+    slurm: Slurm = False,
+    partition: Partition = None,
+    nodes: Annotated[int | None, typer.Option(min=1, help="With --slurm: on so many nodes; all, if unset.")] = None,
+    time: Annotated[str | None, typer.Option(help="With --slurm: the job's time limit, as Slurm writes it.")] = None,
+    account: Annotated[str | None, typer.Option(help="With --slurm: the account to charge.")] = None,
+    constraint: Annotated[str | None, typer.Option(help="With --slurm: features that nodes must have.")] = None,
+    nodelist: Annotated[str | None, typer.Option(help="With --slurm: these nodes: n1,n[3-5].")] = None,
+    exclusive: Annotated[
+        bool, typer.Option("--exclusive/--no-exclusive", help="With --slurm: nodes that nobody else uses (default).")
+    ] = True,
+    sbatch: Annotated[
+        list[str] | None,
+        typer.Option(metavar="OPTION", help="With --slurm: one more of sbatch: --gpus-per-node=8."),
+    ] = None,
+    shared: Annotated[
+        Path | None,
+        typer.Option(help="With --slurm: a folder that all nodes and this machine share (unset: --results)."),
+    ] = None,
     as_: AsFormat = Format.TABLE,
 ) -> None:
-    """Deploy, run, archive, parse and show a suite, on this machine or a fleet.
+    """Deploy, run, archive, parse and show a suite, on this machine, a fleet or nodes of Slurm.
 
-    Examples: fleetmark run; fleetmark run -i hosts.yml -s standard --set fio.size=8GiB; fleetmark run --resume last
+    Examples: fleetmark run; fleetmark run -i hosts.yml -s standard --set fio.size=8GiB; fleetmark run --resume last;
+    fleetmark run --slurm --partition gpu --nodes 64
     """
     from fleetmark.campaign import run as campaign
     from fleetmark.hosts.preflight import WORK_DIR
+    from fleetmark.hosts.slurm.cluster import Request
     from fleetmark.record.campaigns import find
 
     fixed = {
@@ -110,6 +135,18 @@ def run(
         raise FleetmarkError(
             f"{overrides[0]} with --resume: a campaign goes on as scheduled; begin a new one for changes"
         )
+    asked = {
+        "--partition": partition,
+        "--nodes": nodes,
+        "--time": time,
+        "--account": account,
+        "--constraint": constraint,
+        "--nodelist": nodelist,
+        "--sbatch": sbatch,
+        "--shared": shared,
+    }
+    _refuse_slurm(slurm, resume, asked, {"-i": inventory, "--limit": limit, "-b": become or None})
+    request = Request(partition, nodes, time, account, constraint, nodelist, exclusive, tuple(sbatch or ()))
     options = campaign.Options(
         suite=suite or "quick",
         inventory=tuple(inventory or ()),
@@ -123,17 +160,19 @@ def run(
         connect_timeout_s=connect_timeout,
         patience_s=patience,
         until=_until(until_ci, repeats, max_repeats) if until_ci else None,
+        beside=campaign.Beside(_load_reports, _start_charts),
+        slurm=request if slurm else None,
+        shared=shared,
+        at_once=tuple(at_once or ()),
     )
     console = Terminal(stderr=as_ is Format.JSON)
-    if inventory:
-        threading.Thread(target=_load_reports, daemon=True).start()
     with interruptible("what is finished is kept and hosts may be at work: fleetmark run --resume last"):
         if resume:
             archive = find(root, resume)
             interrupted = campaign.resume(archive, options, console)
         else:
             archive, interrupted = campaign.run(options, console)
-        from fleetmark.verbs import report as reporting  # not before: the machine may be the one that is measured
+        from fleetmark.verbs import report as reporting
 
         results = reporting.campaign(archive, as_.value, console)
         if as_ is Format.TABLE and len(results.hosts) > 1:
@@ -142,6 +181,20 @@ def run(
             diagnose.brief(archive, console)
     status = _exit_status(list(results.outcomes["status"]), strict) if results.campaign.finished else SOME_FAILED
     raise typer.Exit(INTERRUPTED if interrupted else status)
+
+
+def _refuse_slurm(slurm: bool, resume: str | None, asked: Mapping[str, Any], others: Mapping[str, Any]) -> None:
+    """Refuse options that do not go together: of Slurm without it, and of other fleets with it."""
+    given = [name for name, value in asked.items() if value is not None]
+    if resume and (slurm or given):
+        raise FleetmarkError(f"{'--slurm' if slurm else given[0]} with --resume: a campaign goes on as it was begun")
+    if given and not slurm:
+        raise FleetmarkError(f"{given[0]} without --slurm: it says which nodes Slurm shall lend")
+    other = [name for name, value in others.items() if value is not None]
+    if slurm and other:
+        raise FleetmarkError(
+            f"{other[0]} with --slurm: its nodes are chosen by --partition and --nodelist, without root"
+        )
 
 
 def _until(text: str, least: int | None, most: int) -> Any:
@@ -160,9 +213,12 @@ def _until(text: str, least: int | None, most: int) -> Any:
 
 
 def _load_reports() -> None:
-    """Load the modules that the end of a run needs while the hosts work; never on a machine that is measured."""
-    for module in ("fleetmark.verbs.report", "reports.html", "reports.campaign.terminal"):
+    """Load the modules that the end of a run needs."""
+    for module in ("pyarrow.parquet", "fleetmark.verbs.report", "reports.html", "reports.campaign.terminal"):
         importlib.import_module(module)
+
+
+def _start_charts() -> None:
     importlib.import_module("reports.kit.charts").warm()
 
 
@@ -277,15 +333,23 @@ def hosts(
     become: Become = False,
     work_dir: WorkDir = None,
     connect_timeout: Timeout = 10.0,
+    slurm: Slurm = False,
+    partition: Partition = None,
     as_: AsFormat = Format.TABLE,
 ) -> None:
     """Say who answers, what each host is, and what a suite would skip there and why; installs nothing.
 
-    Example: fleetmark hosts -i hosts.yml --suite standard
+    With --slurm: the nodes of a partition as Slurm knows them; nothing runs on them.
+
+    Examples: fleetmark hosts -i hosts.yml --suite standard; fleetmark hosts --slurm --partition gpu
     """
     from fleetmark.hosts.preflight import WORK_DIR
     from fleetmark.verbs import hosts as survey
 
+    _refuse_slurm(slurm, None, {"--partition": partition}, {"-i": inventory, "--limit": limit, "-b": become or None})
+    if slurm:
+        survey.show_nodes(survey.nodes(partition), Terminal(stderr=as_ is Format.JSON), as_ is Format.JSON)
+        raise typer.Exit(OK)
     console = Terminal(stderr=as_ is Format.JSON)
     with interruptible("nothing was changed anywhere"):
         chosen = (tuple(inventory or ()), limit, suite, _settings(set_ or []), become)

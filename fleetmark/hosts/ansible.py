@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.hosts import plain
 
 # Ansible's output is parsed, so it has no colours and is complete; a log file could hold passwords, so there is none.
 _QUIET = {
@@ -48,10 +49,13 @@ class Listed:
 
 
 def list_inventory(sources: Sequence[str], limit: str | None) -> tuple[Listed, Mapping[str, Any]]:
-    """The inventory, and the settings of ansible.cfg and ``ANSIBLE_*`` for reaching hosts (``settings``).
+    """The inventory, and the settings of ansible.cfg and ``ANSIBLE_*`` for reaching hosts (``settings``). A plain list
+    of hosts needs no Ansible (``plain``).
 
     Raises FleetmarkError with Ansible's error message where it fails.
     """
+    if len(sources) == 1 and limit is None and not _is_configured() and (document := plain.read(sources[0])):
+        return _listed(document, ()), {}
     words = ["inventory", "--list", *(w for s in sources for w in ("-i", s)), *(["--limit", limit] if limit else [])]
     with ThreadPoolExecutor(1) as beside:
         setting_lookup = beside.submit(settings)
@@ -66,9 +70,7 @@ def settings() -> Mapping[str, Any]:
 
     Empty where there is neither an ansible.cfg nor an ``ANSIBLE_*`` variable; Ansible is not started then.
     """
-    if not any(k.startswith("ANSIBLE_") for k in os.environ) and not any(
-        Path(p).expanduser().exists() for p in _CONFIGS
-    ):
+    if not _is_configured():
         return {}
     done = _ansible(["config", "dump", "--only-changed", "--format", "json", "-t", "all"])
     if done.returncode:
@@ -80,6 +82,11 @@ def settings() -> Mapping[str, Any]:
         for plugin in entry.get("CONNECTION_PLUGINS", ()):
             values |= {option["name"]: option["value"] for option in plugin.get("ssh", ())}
     return values
+
+
+def _is_configured() -> bool:
+    """Whether anything may differ from Ansible's built-in settings."""
+    return any(k.startswith("ANSIBLE_") for k in os.environ) or any(Path(p).expanduser().exists() for p in _CONFIGS)
 
 
 def template(

@@ -69,7 +69,7 @@ class Host:
     name: str
     address: str
     peer_address: str
-    connection: Literal["ssh", "local"] = "ssh"
+    connection: Literal["ssh", "local", "slurm"] = "ssh"
     port: int | None = None
     user: str | None = None
     key_file: str | None = None

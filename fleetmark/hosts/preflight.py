@@ -61,11 +61,14 @@ def check_hosts(
     work_dir: str = WORK_DIR,
     timeout_s: float = 10.0,
     heard: Callable[[Checked], None] = lambda _: None,
+    connected: Callable[[Host, float], Reach] = connect,
 ) -> list[Checked]:
-    """Facts of every host, in the order of ``hosts``; ``heard`` is called as each answers or fails."""
+    """Facts of every host, in the order of ``hosts``; ``heard`` is called as each answers or fails. ``connected``: the
+    reach of a host, with the seconds that connecting may take.
+    """
 
     def one(host: Host) -> Checked:
-        checked = _check(host, probes, work_dir, timeout_s)
+        checked = _check(host, probes, work_dir, timeout_s, connected)
         heard(checked)
         return checked
 
@@ -74,10 +77,12 @@ def check_hosts(
         return list(pool.map(one, hosts))
 
 
-def _check(host: Host, probes: Sequence[str], work_dir: str, timeout_s: float) -> Checked:
+def _check(
+    host: Host, probes: Sequence[str], work_dir: str, timeout_s: float, connected: Callable[[Host, float], Reach]
+) -> Checked:
     reach = None
     try:
-        reach = connect(host, timeout_s=timeout_s)
+        reach = connected(host, timeout_s)
         options = json.dumps({"probe": list(probes), "work": f"{work_dir.rstrip('/')}/fleetmark-{{uid}}"})
         argv = ["sh", "-c", _FIND_PYTHON, "sh", host.python or "", options]
         ran = reach.run(argv, stdin=agent_source("facts.py"), timeout=FACTS_TIMEOUT_S, sudo=host.become)

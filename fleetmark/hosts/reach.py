@@ -171,10 +171,18 @@ class Reach(ABC):
     def _start(self, argv: Sequence[str]) -> Channel:
         """A process on the host, with pipes for its standard streams."""
 
-    def open(self, argv: Sequence[str], *, sudo: bool = False) -> Channel:
+    def _start_again(self, argv: Sequence[str]) -> Channel:
+        """A process that a host which begins anew by itself starts once more."""
+        return self._start(argv)
+
+    def returns(self) -> bool | None:
+        """Whether a host that does not answer will answer again; None where nobody knows."""
+        return None
+
+    def open(self, argv: Sequence[str], *, sudo: bool = False, again: bool = False) -> Channel:
         """Start a long-lived process, as root with ``sudo``. Raises ReachError."""
         if not sudo or self.is_root:
-            return self._start(argv)
+            return self._start_again(argv) if again else self._start(argv)
         mark = f"fleetmark-{secrets.token_hex(8)}"
         channel = self._start(_sudo(argv, mark, ask=self.host.become_password is not None))
         try:
@@ -184,12 +192,15 @@ class Reach(ABC):
             raise
         return channel
 
-    def run(self, argv: Sequence[str], stdin: bytes = b"", timeout: float = 60.0, sudo: bool = False) -> Ran:
+    def run(
+        self, argv: Sequence[str], stdin: bytes = b"", timeout: float = 60.0, sudo: bool = False, again: bool = False
+    ) -> Ran:
         """Run a command to its end, and to the end of its output: a background process of it must not hold its pipes.
+        ``again``: a host that begins anew by itself, as Slurm's do, runs it once more.
 
         Raises ReachError, also where it takes longer than ``timeout`` seconds without connecting; LinkLost.
         """
-        channel = self.open(argv, sudo=sudo)
+        channel = self.open(argv, sudo=sudo, again=again)
         try:
             deadline = _deadline(timeout)
             feeder = threading.Thread(target=_feed, args=(channel, stdin), daemon=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -43,12 +44,14 @@ def campaigns(root: Path) -> list[Archive]:
         folders = sorted(root.iterdir())
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [Archive(p) for p in folders if not p.name.startswith(".") and _is_campaign(p)]
+    return [Archive(p) for p in folders if not p.name.startswith(".") and is_campaign(p)]
 
 
-def _is_campaign(folder: Path) -> bool:
+def is_campaign(folder: Path) -> bool:
+    """Whether a folder holds a campaign, damaged or not."""
     try:
-        return any(file.name in ("campaign.json", "journal.jsonl") for file in folder.iterdir())
+        with os.scandir(folder) as files:
+            return any(file.name in ("campaign.json", "journal.jsonl") for file in files)
     except PermissionError:  # somebody else's
         return _ID.match(folder.name) is not None
     except OSError:

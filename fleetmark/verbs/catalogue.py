@@ -10,7 +10,7 @@ from rich.console import Console
 
 import workloads
 from fleetmark.base.terminal import unwrapped
-from fleetmark.record import campaigns
+from fleetmark.record import listing
 from reports.terminal import campaigns as campaign_list
 from reports.terminal import catalogue
 
@@ -29,9 +29,11 @@ def show_workloads(name: str | None, console: Console, as_json: bool) -> None:
 
 def show_campaigns(root: Path, console: Console, as_json: bool) -> None:
     """Print a line per campaign under ``root``, damaged ones among them."""
-    summaries = [campaigns.summarise(archive) for archive in campaigns.campaigns(root)]
+    summaries = listing.summaries(root)
     if as_json:
         typer.echo(json.dumps([s.as_json() for s in summaries], indent=1))
+    elif len(summaries) > campaign_list.MANY:
+        typer.echo(campaign_list.text(summaries))
     elif summaries:
         console.print(campaign_list.table(summaries))
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import typer
 from rich.console import Console
@@ -14,7 +14,10 @@ from fleetmark.campaign.resolve import is_present
 from fleetmark.campaign.schedule import Settings, make_schedule, probes, settings_of
 from fleetmark.hosts.inventory import load_inventory
 from fleetmark.hosts.preflight import Checked, check_hosts
+from fleetmark.hosts.slurm import cluster
+from fleetmark.hosts.slurm.cluster import Node
 from fleetmark.record.steps import Schedule
+from reports.hosts.slurm import table as slurm_table
 from reports.hosts.terminal import Entry, table
 from workloads import load_suite
 
@@ -66,3 +69,16 @@ def show(entries: Sequence[Entry], console: Console, as_json: bool) -> None:
         typer.echo(json.dumps([e.as_json() for e in entries], indent=1))
     else:
         console.print(table(entries, console.width))
+
+
+def nodes(partition: str | None) -> list[Node]:
+    """The nodes of a partition of Slurm, or of the default one. Nothing runs on them."""
+    return cluster.nodes(partition)
+
+
+def show_nodes(listed: Sequence[Node], console: Console, as_json: bool) -> None:
+    """Print what Slurm says of nodes, as a table or as JSON."""
+    if as_json:
+        typer.echo(json.dumps([asdict(node) | {"labels": node.labels} for node in listed], indent=1))
+    else:
+        console.print(slurm_table(listed))

@@ -265,10 +265,7 @@ class Runner:
         for device in step.get("exclusive", ()):
             # The kernel refuses O_EXCL on a block device that is mounted or held by md, lvm or another user.
             os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
-        env = dict(step.get("env", {}))
-        env.setdefault("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
-        env.setdefault("HOME", os.path.expanduser("~"))
-        env.update(LC_ALL="C", LANG="C", PWD=scratch, FLEETMARK_CAMPAIGN=self.job["campaign"])
+        env = environment(step, scratch, self.job["campaign"])
         result = {
             "argv": step["argv"],
             "env": {k: ("(redacted)" if SECRET.search(k) else v) for k, v in env.items()},
@@ -414,6 +411,20 @@ class Runner:
 
 class Refused(Exception):
     """A step cannot begin; the message says why."""
+
+
+def environment(step, scratch, campaign):
+    """The environment of a step's command: that of its workload, and no more than it needs of ours."""
+    env = dict(step.get("env", {}))
+    env.setdefault("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+    env.setdefault("HOME", os.path.expanduser("~"))
+    if "SLURM_JOB_ID" in os.environ:  # a step that runs srun runs it in the allocation, beside us
+        env.setdefault("SLURM_OVERLAP", "1")
+        for name in ("SLURM_JOB_ID", "SLURM_CONF"):
+            if name in os.environ:
+                env.setdefault(name, os.environ[name])
+    env.update(LC_ALL="C", LANG="C", PWD=scratch, FLEETMARK_CAMPAIGN=campaign)
+    return env
 
 
 def output_size(out):

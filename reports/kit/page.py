@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
+import os
+import stat
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import jinja2
+import jinja2.bccache
 import jinja2.sandbox
 from markupsafe import Markup, escape
 
@@ -118,6 +122,7 @@ def _environment(templates: Path | None) -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=_compiled() if templates is None else None,
     )
     environment.filters |= {
         "clean": fmt.clean,
@@ -129,6 +134,27 @@ def _environment(templates: Path | None) -> jinja2.Environment:
         "say": _say,
     }
     return environment
+
+
+def _compiled() -> jinja2.BytecodeCache | None:
+    """Where compiled templates are kept, which takes a tenth of a short campaign's time otherwise; None where there is
+    no folder of this user alone, since what lies there is executed.
+    """
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "fleetmark" / "templates"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        about = folder.lstat()
+    except (OSError, RuntimeError):  # there is no home
+        return None
+    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077:
+        return None
+    return _Cache(str(folder))
+
+
+class _Cache(jinja2.FileSystemBytecodeCache):
+    def dump_bytecode(self, bucket: jinja2.bccache.Bucket) -> None:
+        with contextlib.suppress(OSError):  # a full disk, say: the page does not depend on it
+            super().dump_bytecode(bucket)
 
 
 @jinja2.pass_context

@@ -18,7 +18,7 @@
 # Fleets live side by side: each has a TAG (0 to 254), and every name it makes carries it.
 #
 # Environment: TAG (default 0); UPPER=tmpfs|disk, where the hosts' changes are kept (default tmpfs); HIDE, folders the
-# hosts must not see; OWNER, any word: down then spares a fleet that was brought up under another one; and, each
+# hosts must not see; SHARE, folders that they share with this machine; OWNER, any word: down then spares a fleet that was brought up under another one; and, each
 # derived from TAG, PREFIX, BR (bridge), FLEET (run folder), STATE (key, inventory, SSH configuration), DISK (data).
 set -u
 TAG=${TAG:-0}
@@ -96,7 +96,7 @@ start_host() {
         exec setsid nsenter --net="/run/netns/$(netns "$i")" \
             unshare -m -u -i -p -f --kill-child=KILL --propagation private \
             env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin TAG="$TAG" FLEET="$FLEET" \
-            PREFIX="$PREFIX" UPPER="$UPPER" DISK="$DISK" STATE="$STATE" HIDE="${HIDE:-}" bash "$SELF" __init "$i"
+            PREFIX="$PREFIX" UPPER="$UPPER" DISK="$DISK" STATE="$STATE" HIDE="${HIDE:-}" SHARE="${SHARE:-}" bash "$SELF" __init "$i"
     ) </dev/null >"$FLEET/$h.log" 2>&1 &
     echo $! >"$FLEET/$h.pid"
 }
@@ -133,6 +133,10 @@ host_init() { # runs as PID 1 of the host
     mount -t tmpfs -o mode=755 tmpfs "$root/run"
     for d in ${HIDE:-}; do
         if [ -d "$root$d" ]; then mount -t tmpfs -o mode=755,ro tmpfs "$root$d"; fi
+    done
+    for d in ${SHARE:-}; do
+        mkdir -p "$root$d"
+        mount --bind "$d" "$root$d"
     done
     mkdir -p "$DISK/$h.data" "$root/srv"
     mount --bind "$DISK/$h.data" "$root/srv"

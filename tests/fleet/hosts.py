@@ -31,13 +31,21 @@ class Fleet:
     """``size`` hosts, h1 to hN. A context manager: up on entry, down on exit, whatever happened between.
 
     Each fleet has a tag (0 to 254), which is the third octet of its addresses and part of every name it makes, so that
-    several live side by side. ``hide`` are folders the hosts must not see.
+    several live side by side. ``hide`` are folders the hosts must not see, ``share`` those that all share with this
+    machine.
     """
 
-    def __init__(self, size: int, *, hide: Sequence[str] = (), upper: str = "tmpfs") -> None:
+    def __init__(
+        self, size: int, *, hide: Sequence[str] = (), share: Sequence[Path] = (), upper: str = "tmpfs"
+    ) -> None:
         self.size = size
         self.tag: int | None = None
-        self._settings = {"HIDE": " ".join(hide), "UPPER": upper, "OWNER": secrets.token_hex(8)}
+        self._settings = {
+            "HIDE": " ".join(hide),
+            "SHARE": " ".join(map(str, share)),
+            "UPPER": upper,
+            "OWNER": secrets.token_hex(8),
+        }
 
     def __enter__(self) -> Fleet:
         self.up()

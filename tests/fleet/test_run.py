@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -376,3 +377,34 @@ def test_become_works_where_sudo_does_and_says_so_where_it_does_not(
     assert (refused["status"], "sudo" in refused["reason"]) == ("lost", True)
     facts = json.loads((command.campaign / "facts" / "h4.json").read_text())["facts"]
     assert (facts["root"], facts["work_dir"]) == (True, "/var/tmp/fleetmark-0")
+
+
+def test_two_campaigns_share_a_results_root_but_no_host(command: Command, suite: Callable[[str], str]) -> None:
+    endless = suite("  selftest: {set: {commands: 2, seconds: 600}}\n")
+    first = command.begin("--suite", endless, "--limit", "h1,h2")
+    command.until(lambda: command.output().count("1 run") + command.output().count("2 runs") == 2)
+    holder = command.campaign.name
+    done = command.run("--suite", "selftest", "--limit", "h2,h3")
+    assert done.returncode == 1
+    assert f"busy: campaign {holder} of " in done.stdout, done.stdout
+    assert command.campaign.name != holder
+    assert command.count(host="h3") == {"passed": 6}
+    assert command.count(host="h2") == {"lost": 6}
+    os.killpg(first.pid, signal.SIGINT)
+    assert first.wait(60) == 3, command.output()
+    done = command.run("--resume", "last")
+    assert done.returncode == 0, done.stdout
+    assert command.count() == {"passed": 12}
+
+
+def test_hosts_take_turns(command: Command, suite: Callable[[str], str]) -> None:
+    slow = suite("  selftest: {set: {commands: 2, seconds: 0.5}}\n")
+    done = command.run("--suite", slow, "--at-once", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert command.count() == {"passed": 8}
+    times = {h: sorted(o["started"] for o in command.outcomes() if o["host"] == h) for h in command.fleet.names}
+    order = sorted(times.values())
+    assert all(a[-1] < b[0] for a, b in itertools.pairwise(order)), times
+    refused = command.run("--suite", suite("  iperf3:\n"), "--at-once", "1")
+    assert refused.returncode == 2
+    assert "measures hosts against each other" in refused.stderr

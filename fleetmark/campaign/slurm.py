@@ -1,0 +1,154 @@
+"""Hosts for a campaign from Slurm: how long it will take, a job of that length, the hosts that it lends."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.text import count
+from fleetmark.campaign.schedule import Settings, make_schedule, probes
+from fleetmark.hosts.inventory import Host, this_machine
+from fleetmark.hosts.preflight import check_hosts
+from fleetmark.hosts.reach import Reach, ReachError
+from fleetmark.hosts.slurm import cluster
+from fleetmark.hosts.slurm.cluster import Node, Request
+from fleetmark.hosts.slurm.job import NO_PYTHON, UNSEEN, Job
+from fleetmark.hosts.slurm.reach import SlurmReach
+from workloads import Suite
+
+REPORT_S = 90.0  # in which every node of a running job reports: Slurm starts a step on all of them first
+_LOOK_S = 1.0
+
+
+@dataclass(slots=True)
+class Lent:
+    """A job and the hosts that it lends."""
+
+    job: Job
+    hosts: list[Host]
+
+    def connected(self, host: Host, timeout_s: float) -> Reach:
+        """The reach of a host whose node has reported. Raises ReachError for one that has not."""
+        reach = SlurmReach(host, self.job)
+        if reach.start_of_job() is None:
+            raise ReachError(
+                f"{host.name}: its agent did not report in {self.job.folder} within {REPORT_S:g} s: does the node see "
+                f"that folder? Its log would be {self.job.folder / f'log.{host.name}'}"
+            )
+        return reach
+
+    def end(self, finished: bool) -> None:
+        """End the job. What nodes wrote stays as long as the campaign owes anything."""
+        self.job.end()
+        if finished:
+            shutil.rmtree(self.job.folder.parent, ignore_errors=True)
+
+
+def shared_folder(shared: Path | None, root: Path, campaign: str) -> Path:
+    """Where the nodes of a campaign and its controller meet."""
+    return (shared or root).resolve() / ".slurm" / campaign
+
+
+def refuse_impossible(request: Request, suite: Suite, settings: Settings, repeats: int | None) -> Request:
+    """``request`` with its partition and number of nodes. Raises FleetmarkError, before anything is submitted, where
+    the partition cannot give them, or the time is shorter than what the suite takes.
+    """
+    present = cluster.nodes(request.partition)
+    partition = present[0].partition if present else request.partition or ""
+    usable = [node for node in present if node.is_usable]
+    named = len(request.nodelist.split(",")) if request.nodelist and "[" not in request.nodelist else None
+    nodes = request.nodes or named or len(usable)
+    if not nodes:
+        raise FleetmarkError(f"partition {partition}: none of its {count(len(present), 'node')} can run a job")
+    if nodes > len(present):
+        raise FleetmarkError(f"--nodes {nodes}: partition {partition} has {count(len(present), 'node')}")
+    limit = cluster.time_limit_s(partition, request.time)
+    if limit is not None:
+        needed = estimate_s(present[:nodes], suite, settings, repeats)
+        if needed > limit:
+            asked = f"--time {request.time}" if request.time else f"the time limit of partition {partition}"
+            raise FleetmarkError(
+                f"{asked} is {_minutes(limit)}, and suite {suite.name} takes about {_minutes(needed)} there: ask for "
+                "more with --time, or take a shorter suite"
+            )
+    return replace(request, partition=partition, nodes=nodes)
+
+
+def estimate_s(nodes: Sequence[Node], suite: Suite, settings: Settings, repeats: int | None) -> float:
+    """Seconds that the suite's commands take on the busiest of so many hosts, if they are what this machine is."""
+    (here,) = check_hosts([this_machine()], probes())
+    if not here.facts:
+        return 0.0
+    hosts = [(Host(node.name, node.address, node.address), here.facts) for node in nodes]
+    schedule = make_schedule(hosts, suite, settings, campaign="estimate", seed=0, repeats=repeats)
+    return max((sum(step.expect_s for step in of.steps) for of in schedule.hosts.values()), default=0.0)
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+
+
+def lend(request: Request, name: str, folder: Path, console: Console, submitted: Callable[[Job], None]) -> Lent:
+    """Submit a job and wait until its nodes report. ``submitted`` hears of it at once.
+
+    Raises FleetmarkError where the job cannot begin. A job that is not needed any more is cancelled.
+    """
+    job = Job.submit(request, name, folder)
+    try:
+        submitted(job)
+        hosts = wait(job, console)
+    except BaseException:
+        job.end()
+        raise
+    return Lent(job, hosts)
+
+
+def wait(job: Job, console: Console) -> list[Host]:
+    """The hosts of a job, once they have reported; beyond REPORT_S those that have not are among them too."""
+    job.look()
+    with console.status(f"Slurm job {job.id} is submitted") as status:
+        while job.state.is_waiting:
+            status.update(f"Slurm job {job.id} waits: {job.state.reason or job.state.word.lower()}")
+            time.sleep(_LOOK_S)
+            with contextlib.suppress(FleetmarkError):  # Slurm's controller may be away for a while
+                job.look()
+        job.watch()
+        status.update(f"Slurm job {job.id}: {count(len(job.names), 'node')} begin")
+        _until_reported(job)
+    listed = {node.name: node for node in cluster.nodes(job.partition)}
+    return [_host(name, listed.get(name)) for name in job.names]
+
+
+def _until_reported(job: Job) -> None:
+    deadline = time.monotonic() + REPORT_S
+    while time.monotonic() < deadline and not job.state.is_waiting:
+        if all((job.folder / "nodes" / name / "up").exists() for name in job.names):
+            return
+        if job.state.is_final:
+            raise FleetmarkError(_why_not_begun(job))
+        time.sleep(0.2)
+
+
+def _why_not_begun(job: Job) -> str:
+    where = ", ".join(job.names[:4]) + (" and others" if len(job.names) > 4 else "")
+    if job.state.exit_status == UNSEEN:
+        return (
+            f"{job.folder.parent.parent.parent} is not shared: {where} cannot see it; name a folder that all nodes and "
+            "this machine share with --shared"
+        )
+    if job.state.exit_status == NO_PYTHON:
+        return f"{where}: no Python 3.6 or later"
+    because = f" ({job.state.reason})" if job.state.reason else ""
+    return f"Slurm job {job.id} ended before its nodes reported: {job.state.word}{because}"
+
+
+def _host(name: str, node: Node | None) -> Host:
+    address = node.address if node else name
+    return Host(name, address, address, connection="slurm", labels=node.labels if node else {})

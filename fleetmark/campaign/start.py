@@ -1,0 +1,30 @@
+"""Starts hosts' jobs where nothing is to be deployed: over the connections that are open already, without Ansible."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fleetmark.campaign.hostrun import Run
+from fleetmark.hosts.agent import BOOT, answer_of, payload
+from fleetmark.hosts.reach import LinkLost, ReachError
+
+START_S = 120.0  # in which a host stores its job and begins
+
+
+def start(run: Run, job: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer of the host's agent to ``job``, as ``replies.read_launch`` takes it; ``error`` where none came.
+
+    A link that is lost meanwhile is opened once more: the agent answers ``running`` to a job that it has already.
+    """
+    words = [run.python, "-c", BOOT]
+    document = payload(job)
+    try:
+        try:
+            ran = run.reach.run(words, stdin=document, timeout=START_S, sudo=run.sudo, again=True)
+        except LinkLost:
+            run.reach.close()
+            ran = run.reach.run(words, stdin=document, timeout=START_S, sudo=run.sudo, again=True)
+    except ReachError as error:
+        return {"state": "error", "error": str(error).removeprefix(f"{run.host}: ")[:1000]}
+    return answer_of(ran.rc, ran.out.decode(errors="replace"), ran.err.decode(errors="replace"))

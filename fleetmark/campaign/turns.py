@@ -1,0 +1,69 @@
+"""How many hosts work at a time, in all and by label: so that power and switches are not stressed by accident. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Self
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.record.steps import Exchange
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """``most`` hosts at a time, None for all; ``of_label``: so many of each value of a label. ``labels``: of each host;
+    a host without the label stands under the empty value.
+    """
+
+    most: int | None = None
+    of_label: Mapping[str, int] = field(default_factory=dict)
+    labels: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, words: Sequence[str]) -> Self:
+        """``8``, and ``rack=4``. Raises FleetmarkError for words that are neither."""
+        most, of_label = None, {}
+        for word in words:
+            label, equals, number = word.rpartition("=")
+            if not number.isdecimal() or int(number) < 1 or (equals and not label):
+                raise FleetmarkError(f"--at-once {word}: write a number of hosts, or LABEL=NUMBER, such as rack=4")
+            if equals:
+                of_label[label] = int(number)
+            else:
+                most = int(number)
+        return cls(most, of_label)
+
+    @property
+    def bounded(self) -> bool:
+        """Whether any host may have to wait."""
+        return self.most is not None or bool(self.of_label)
+
+    def with_labels(self, labels: Mapping[str, Mapping[str, str]]) -> Turns:
+        """The same bounds over these hosts."""
+        return replace(self, labels=labels)
+
+    def next(self, waiting: Sequence[str], busy: Sequence[str]) -> list[str]:
+        """Those of ``waiting``, in their order, that may begin beside ``busy``."""
+        chosen: list[str] = []
+        counts = {label: Counter(self._value(host, label) for host in busy) for label in self.of_label}
+        for host in waiting:
+            if self.most is not None and len(busy) + len(chosen) >= self.most:
+                break
+            if all(counts[label][self._value(host, label)] < most for label, most in self.of_label.items()):
+                chosen.append(host)
+                for label, counter in counts.items():
+                    counter[self._value(host, label)] += 1
+        return chosen
+
+    def refuse_together(self, exchanges: Sequence[Exchange]) -> None:
+        """Raises FleetmarkError where hosts measure one another: all of them would wait for one that has no turn."""
+        if self.bounded and exchanges:
+            raise FleetmarkError(
+                "--at-once: this suite measures hosts against each other, or together, so all of them work at once; "
+                "leave --at-once out, or measure that with a suite of its own"
+            )
+
+    def _value(self, host: str, label: str) -> str:
+        return self.labels.get(host, {}).get(label, "")

@@ -1,0 +1,250 @@
+"""Slurm's own commands: which nodes a partition has, submitting a job, its state, ending it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from fleetmark.base.errors import FleetmarkError
+
+_PATIENCE_S = 60.0  # of one command; Slurm's own commands try for some 30 s
+_NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+# States of a job that may still give results: squeue(1), JOB STATE CODES.
+WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD", "CONFIGURING")
+RUNNING = ("RUNNING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED")
+_USABLE = ("idle", "mixed", "allocated", "completing", "reserved", "planned")
+_DEAD = ("down", "fail", "failing", "error", "power_down", "powered_down", "powering_down", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node of a partition as Slurm describes it; ``memory_b`` in bytes."""
+
+    name: str
+    partition: str
+    state: str
+    cpus: int
+    memory_b: int
+    features: tuple[str, ...]
+    gres: str
+    address: str
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it can run a job now or after those that it runs."""
+        return self.state.rstrip("*~#!%$@^-+").lower() in _USABLE and not self.state.endswith("*")
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Features as labels: ``rack=r12`` and ``rack:r12`` have a value, other features are ``true``."""
+        parts = [re.split("[=:]", feature, maxsplit=1) for feature in self.features]
+        return {"partition": self.partition} | {name: (rest or ["true"])[0] for name, *rest in parts if name}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What ``sbatch`` is asked for. ``nodes`` is None for all usable ones; ``time`` as Slurm writes it."""
+
+    partition: str | None = None
+    nodes: int | None = None
+    time: str | None = None
+    account: str | None = None
+    constraint: str | None = None
+    nodelist: str | None = None
+    exclusive: bool = True
+    more: tuple[str, ...] = ()
+
+    def words(self) -> list[str]:
+        """The options of ``fleetmark run`` that ask for the same."""
+        named = {
+            "--partition": self.partition,
+            "--nodes": self.nodes,
+            "--time": self.time,
+            "--account": self.account,
+            "--constraint": self.constraint,
+            "--nodelist": self.nodelist,
+        }
+        words = [word for name, value in named.items() if value is not None for word in (name, str(value))]
+        return [
+            *words,
+            *([] if self.exclusive else ["--no-exclusive"]),
+            *(w for m in self.more for w in ("--sbatch", m)),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A job's state (``PENDING``), why it waits or ended, and its exit status where it ended."""
+
+    word: str
+    reason: str = ""
+    exit_status: int | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        return self.word in WAITING
+
+    @property
+    def is_final(self) -> bool:
+        return self.word not in WAITING and self.word not in RUNNING
+
+
+def nodes(partition: str | None) -> list[Node]:
+    """The nodes of a partition, in Slurm's order; of the default one where none is named.
+
+    Raises FleetmarkError where Slurm does not answer, or has no such partition.
+    """
+    rows = [line.split("|") for line in _ask("sinfo", "-h", "-N", "-a", "-o", "%N|%P|%T|%c|%m|%f|%G|%o").splitlines()]
+    listed = [
+        Node(
+            name=row[0],
+            partition=row[1].rstrip("*"),
+            state=row[2],
+            cpus=_number(row[3]),
+            memory_b=_number(row[4]) << 20,
+            features=tuple(f for f in row[5].split(",") if f not in ("", "(null)")),
+            gres="" if row[6] == "(null)" else row[6],
+            address=row[7],
+        )
+        for row in rows
+        if len(row) == 8 and _NODE.fullmatch(row[0])
+    ]
+    partitions = list(dict.fromkeys(row[1].rstrip("*") for row in rows if len(row) == 8))
+    default = next((row[1].rstrip("*") for row in rows if len(row) == 8 and row[1].endswith("*")), None)
+    chosen = partition or default
+    if chosen is None:
+        raise FleetmarkError(f"this cluster has no default partition: name one with --partition ({_some(partitions)})")
+    if chosen not in partitions:
+        raise FleetmarkError(f"--partition {chosen}: there is none of this name; there are {_some(partitions)}")
+    return [node for node in listed if node.partition == chosen]
+
+
+def time_limit_s(partition: str, time: str | None) -> float | None:
+    """Seconds that a job may take: of ``time``, else the partition's default, else its limit; None without a limit."""
+    if time is not None:
+        return _seconds(time)
+    limits = _ask("sinfo", "-h", "-p", partition, "-o", "%L|%l").splitlines()
+    default, _, most = (limits or ["|"])[0].partition("|")
+    return next((s for text in (default, most) if (s := _seconds(text)) is not None), None)
+
+
+def submit(request: Request, name: str, script: str) -> str:
+    """Submit ``script`` and return the job's id. Raises FleetmarkError with Slurm's reason."""
+    named = {
+        "--job-name": name,
+        "--partition": request.partition,
+        "--nodes": request.nodes,
+        "--time": request.time,
+        "--account": request.account,
+        "--constraint": request.constraint,
+        "--nodelist": request.nodelist,
+    }
+    words = ["--parsable", "--no-kill", "--requeue", "--ntasks-per-node=1", "--output=/dev/null", "--chdir=/"]
+    words += [f"{option}={value}" for option, value in named.items() if value is not None]
+    # The environment may hold credentials, and Slurm would keep it on disk.
+    words += ["--export=PATH,HOME", *(["--exclusive"] if request.exclusive else []), *request.more]
+    printed = _ask("sbatch", *words, stdin=script)
+    job = printed.strip().partition(";")[0]
+    if not re.fullmatch(r"[0-9_]+", job):
+        raise FleetmarkError(f"sbatch printed {printed.strip()[:80]!r}, which is no job")
+    return job
+
+
+def state(job: str) -> State:
+    """The state of a job. Raises FleetmarkError where Slurm does not answer; a job that it has forgotten is over."""
+    done = _run(["scontrol", "-o", "show", "job", job])
+    if done.returncode:
+        if "Invalid job id" in done.stderr:
+            return State("COMPLETED", "Slurm has forgotten it")
+        raise _no_answer("scontrol", done)
+    fields = dict(re.findall(r"(\w+)=(\S*)", done.stdout))
+    status, _, _ = fields.get("ExitCode", "").partition(":")
+    reason = fields.get("Reason", "None")
+    word = fields.get("JobState", "UNKNOWN")
+    return State(word, "" if reason == "None" else reason, int(status) if status.isdigit() else None)
+
+
+def nodes_of(job: str) -> list[str]:
+    """The nodes that a job has; none while it waits."""
+    listed = re.search(r" NodeList=(\S+)", _run(["scontrol", "-o", "show", "job", job]).stdout)
+    if not listed or listed[1] == "(null)":
+        return []
+    return _ask("scontrol", "show", "hostnames", listed[1]).split()
+
+
+def dead(names: Sequence[str]) -> Mapping[str, str]:
+    """Those of ``names`` that are down or fail, and their state. A node that does not answer is not dead yet."""
+    printed = _ask("sinfo", "-h", "-N", "-a", "-n", ",".join(names), "-o", "%N|%T")
+    rows = [line.split("|") for line in printed.splitlines()]
+    return {row[0]: row[1] for row in rows if len(row) == 2 and row[1].rstrip("*~#!%$@^-+").lower() in _DEAD}
+
+
+def cancel(job: str) -> None:
+    """End a job; without effect on one that has ended."""
+    _run(["scancel", job])
+
+
+def _ask(*words: str, stdin: str = "") -> str:
+    done = _run(list(words), stdin)
+    if done.returncode:
+        raise _no_answer(words[0], done)
+    return done.stdout
+
+
+def _run(words: Sequence[str], stdin: str = "") -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(
+            words,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_PATIENCE_S,
+            env={**os.environ, "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C"},
+            start_new_session=True,  # Ctrl-C is for us: a command that is half done would leave a job behind
+        )
+    except FileNotFoundError:
+        raise FleetmarkError(
+            f"there is no Slurm here: {words[0]} is not on the PATH; log in to a machine of the cluster"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise FleetmarkError(f"Slurm does not answer: {words[0]} took more than {_PATIENCE_S:g} s") from None
+
+
+def _no_answer(command: str, done: subprocess.CompletedProcess[str]) -> FleetmarkError:
+    lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+    words = re.sub(rf"^(slurm_load_\w+|{command}): (error: )?", "", lines[-1]) if lines else "it printed no reason"
+    if re.search(r"contact|connect|resolve|configuration|Protocol auth", " ".join(lines)):
+        return FleetmarkError(f"Slurm does not answer: {words}; is slurmctld up, and is this a machine of the cluster?")
+    return FleetmarkError(f"Slurm refuses: {words}")
+
+
+def _seconds(text: str) -> float | None:
+    """Slurm's forms of a time: minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S. None for no limit.
+
+    Raises FleetmarkError for what is none of them.
+    """
+    if text.lower() in ("infinite", "unlimited", "n/a", "(null)", ""):
+        return None
+    match = re.fullmatch(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?", text)
+    if not match:
+        raise FleetmarkError(f"--time {text}: write it as Slurm does: minutes, hours:minutes:seconds or days-hours")
+    days, first, second, third = (None if g is None else int(g) for g in match.groups())
+    if days is not None:
+        return days * 86400 + (first or 0) * 3600 + (second or 0) * 60 + (third or 0)
+    if third is not None:
+        return (first or 0) * 3600 + (second or 0) * 60 + third
+    return (first or 0) * 60 + (second or 0)
+
+
+def _number(text: str) -> int:
+    digits = re.match(r"\d+", text)
+    return int(digits[0]) if digits else 0
+
+
+def _some(names: Sequence[str]) -> str:
+    listed = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    return listed or "none"

@@ -1,0 +1,120 @@
+"""One job of Slurm that lends hosts: submitted, watched by a thread, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.hosts.agent import PLAYBOOKS
+from fleetmark.hosts.slurm import cluster
+from fleetmark.hosts.slurm.cluster import Request, State
+
+_LOOK_S = 2.0  # at the job; a cluster's controller has many to answer
+_NODES_S = 10.0  # at its nodes
+_END_S = 15.0  # in which nodes end by themselves
+UNSEEN = 97  # exit status of a node that does not see the shared folder
+NO_PYTHON = 98
+_SCRIPT = """#!/bin/sh
+exec srun --no-kill --kill-on-bad-exit=0 --wait=0 --overlap --mem=0 --cpu-bind=none --export=ALL --input=none \\
+  --output=none --error=none --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \\
+  /bin/sh -c '
+    [ -f "$1/token" ] || exit 97
+    exec >>"$1/log.$SLURMD_NODENAME" 2>&1
+    for python in python3 /usr/bin/python3 /usr/libexec/platform-python; do
+      command -v "$python" >/dev/null && exec "$python" "$1/agent/node.py" "$1" "$SLURMD_NODENAME"
+    done
+    exit 98' sh 'SHARED'
+"""
+
+
+class Job:
+    """A submitted job. ``folder`` is where its nodes and this machine meet. A thread keeps ``state``."""
+
+    def __init__(self, id_: str, folder: Path, partition: str | None) -> None:
+        self.id, self.folder, self.partition = id_, folder, partition
+        self.state = State("")  # not asked yet
+        self.is_over = False  # it gives nothing more: it has ended, or its nodes were told to end
+        self.dead: Mapping[str, str] = {}
+        self.names: list[str] = []
+        self._done = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @classmethod
+    def submit(cls, request: Request, name: str, folder: Path) -> Job:
+        """Submit a job that starts the agent on every node. Raises FleetmarkError."""
+        if "'" in str(folder) or "\n" in str(folder):
+            raise FleetmarkError(f"--shared {folder}: its name has a quote, which the job's script cannot hold")
+        try:
+            (folder / "nodes").mkdir(parents=True, mode=0o700)
+            shutil.copytree(PLAYBOOKS / "agent", folder / "agent", ignore=shutil.ignore_patterns("__pycache__"))
+            (folder / "token").touch()
+        except OSError as error:
+            raise FleetmarkError(f"--shared {folder}: cannot write there: {error.strerror}") from error
+        job = cls(cluster.submit(request, name, _SCRIPT.replace("SHARED", str(folder))), folder, request.partition)
+        (folder / "job").write_text(job.id)
+        return job
+
+    def as_json(self) -> dict[str, str | None]:
+        """What Ansible's connection needs to reach its nodes."""
+        return {"id": self.id, "folder": str(self.folder), "partition": self.partition}
+
+    def look(self) -> None:
+        """Ask Slurm for the job's state, and that of its nodes."""
+        self.state = cluster.state(self.id)
+        self.is_over = self.state.is_final or (self.folder / "done").exists()
+        if not self.names and not self.state.is_waiting:
+            self.names = cluster.nodes_of(self.id)
+
+    def watch(self) -> None:
+        """Keep ``state`` and ``dead`` up to date, and tell the nodes that their controller lives, until ``end``."""
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        asked = 0.0
+        while not self._done.wait(_LOOK_S):
+            with contextlib.suppress(FleetmarkError, OSError):  # Slurm's controller may be away for a while
+                self.tell_alive()
+                self.look()
+                if self.names and time.monotonic() - asked > _NODES_S:
+                    asked = time.monotonic()
+                    self.dead = cluster.dead(self.names)
+
+    def tell_alive(self) -> None:
+        """Let the nodes see that a controller is here."""
+        new = self.folder / ".alive"
+        new.touch()
+        new.rename(self.folder / "alive")
+
+    def why_over(self, node: str) -> str:
+        """Why nothing more comes from a node; empty while something may."""
+        if self.is_over:
+            because = f" ({self.state.reason})" if self.state.reason else ""
+            return f"its Slurm job {self.id} ended: {self.state.word}{because}"
+        if self.names and not self.state.is_waiting and node not in self.names:
+            return f"Slurm job {self.id} began anew on other nodes"
+        if node in self.dead:
+            return f"the node is {self.dead[node].rstrip('*')}, says Slurm"
+        return ""
+
+    def end(self) -> None:
+        """Let the nodes end, and the job with them; cancel it where they do not."""
+        self._done.set()
+        with contextlib.suppress(OSError):
+            (self.folder / "done").touch()
+        deadline = time.monotonic() + _END_S
+        with contextlib.suppress(FleetmarkError):
+            self.look()
+            if self.state.is_waiting:
+                cluster.cancel(self.id)
+                return
+            while not self.state.is_final and self.state.word != "COMPLETING" and time.monotonic() < deadline:
+                time.sleep(0.5)
+                self.look()
+            if not self.state.is_final:
+                cluster.cancel(self.id)

@@ -1,0 +1,207 @@
+"""Runs processes on a node of a Slurm job: ``playbooks/agent/node.py`` carries them over a shared folder."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.reach import CHUNK, Channel, LinkLost, Reach, ReachError
+from fleetmark.hosts.slurm.job import Job
+
+_LOOK_S = 0.1  # between two looks at a file that another machine writes
+_OF_STEP = re.compile(rb'\{"e": "(?:part|end)", "step": "([0-9]{1,9})"')
+
+
+class SlurmReach(Reach):
+    """One node of a job. Its processes outlive the controller; what they print stays in the shared folder."""
+
+    def __init__(self, host: Host, job: Job) -> None:
+        super().__init__(host)
+        self.job = job
+        self.folder = job.folder / "nodes" / host.name
+        self._channels: list[Channel] = []
+
+    @property
+    def is_root(self) -> bool:
+        return os.geteuid() == 0
+
+    def close(self) -> None:
+        for channel in self._channels:
+            channel.close()
+        self._channels.clear()
+
+    def returns(self) -> bool | None:
+        if self.job.why_over(self.host.name):
+            return False
+        return True if self.job.state.is_waiting else None
+
+    def _start(self, argv: Sequence[str]) -> Channel:
+        return self._open(argv, False)
+
+    def _start_again(self, argv: Sequence[str]) -> Channel:
+        return self._open(argv, True)
+
+    def _open(self, argv: Sequence[str], again: bool) -> Channel:
+        if why := self.job.why_over(self.host.name):
+            if argv[1].endswith("/follow.py") and (last := self._last(argv)) is not None:
+                return _Record(self.host.name, last, why)
+            raise ReachError(f"{self.host.name}: {why}")
+        start = self.start_of_job()
+        if self.job.state.is_waiting:
+            raise ReachError(f"{self.host.name}: its Slurm job {self.job.id} waits to begin anew")
+        if start is None:
+            raise ReachError(f"{self.host.name}: its part of Slurm job {self.job.id} does not run")
+        folder = self._request(json.dumps({"argv": list(argv), "again": again}))
+        channel = _FileChannel(self, folder, start)
+        self._channels.append(channel)
+        return channel
+
+    def _request(self, text: str) -> Path:
+        """The folder of a new process. Ansible asks for some as well, from a process of its own."""
+        new = Path(tempfile.mkdtemp(prefix=".new-", dir=self.folder))
+        (new / "in").touch()
+        (new / "request").write_text(text)
+        while True:
+            numbers = [int(p.name) for p in self.folder.iterdir() if p.name.isdigit()]
+            folder = self.folder / f"{max(numbers, default=0) + 1:05d}"
+            with contextlib.suppress(OSError):  # it exists by now
+                return new.rename(folder)
+
+    def start_of_job(self) -> int | None:
+        """Which start of the Slurm job runs on the node: 0, or the number of its requeues. None where none does."""
+        try:
+            return int(json.loads((self.folder / "up").read_text())["restart"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def _last(self, argv: Sequence[str]) -> Path | None:
+        """The folder of the last process of this command, apart from the Python that ran it."""
+        with contextlib.suppress(OSError):
+            for folder in sorted((p for p in self.folder.iterdir() if p.name.isdigit()), reverse=True):
+                with contextlib.suppress(OSError, ValueError, KeyError):
+                    if json.loads((folder / "request").read_text())["argv"][1:] == list(argv)[1:]:
+                        return folder
+        return None
+
+
+class _FileChannel(Channel):
+    """A process on a node by its files. They are opened anew at every look: network file systems promise no more."""
+
+    def __init__(self, reach: SlurmReach, folder: Path, start: int) -> None:
+        super().__init__(reach.host.name)
+        self._reach, self._folder, self._of = reach, folder, start
+        self._offsets = {"out": 0, "err": 0}
+
+    def write(self, data: bytes, timeout: float | None = None) -> None:
+        try:
+            with (self._folder / "in").open("ab") as out:
+                out.write(data)
+                out.flush()
+                os.fsync(out.fileno())
+        except OSError as error:
+            raise ReachError(f"{self.host}: cannot write in {self._folder}: {error.strerror}") from None
+
+    def end_input(self) -> None:
+        with contextlib.suppress(OSError):
+            (self._folder / "in.end").touch()
+
+    def wait(self, timeout: float | None = None) -> int:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while (text := self._status()) is None:
+            self._if_lost()
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimeoutError(f"{self.host}: the process still runs")
+            time.sleep(_LOOK_S)
+        if not re.fullmatch(r"-?\d{1,4}", text):
+            raise LinkLost(f"{self.host}: its Slurm job was requeued")
+        return int(text)
+
+    def close(self) -> None:
+        self.end_input()
+        self._ended = True
+
+    def _fill(self, timeout: float | None) -> bool:
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while not self._ended:
+            over = self._status() is not None  # before the bytes are read: they come before it
+            if self._read():
+                return True
+            if over:
+                self._ended = True
+                if not (self._status() or "").lstrip("-").isdigit():
+                    raise LinkLost(f"{self.host}: its Slurm job was requeued")
+                return True
+            self._if_lost()
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+            time.sleep(_LOOK_S if deadline is None else max(0.0, min(_LOOK_S, deadline - time.monotonic())))
+        return True
+
+    def _read(self) -> bool:
+        grown = False
+        for name, sink in (("out", self._out), ("err", self._err)):
+            with contextlib.suppress(FileNotFoundError), (self._folder / name).open("rb") as source:
+                source.seek(self._offsets[name])
+                data = source.read(CHUNK)
+                sink.extend(data)
+                self._offsets[name] += len(data)
+                grown = grown or bool(data)
+        return grown
+
+    def _status(self) -> str | None:
+        try:
+            return (self._folder / "rc").read_text()
+        except OSError:
+            return None
+
+    def _if_lost(self) -> None:
+        if why := self._reach.job.why_over(self.host):
+            if not self._read():
+                raise LinkLost(f"{self.host}: {why}")
+        elif self._reach.job.state.is_waiting or self._reach.start_of_job() != self._of:
+            raise LinkLost(f"{self.host}: its Slurm job was requeued")
+
+
+class _Record(Channel):
+    """What a follower of a job that is over left in the shared folder: steps that no controller has received."""
+
+    def __init__(self, host: str, folder: Path, why: str) -> None:
+        super().__init__(host)
+        self._why = why
+        self._have: set[str] = set()
+        self._files = [path for path in sorted(folder.glob("*out")) if path.name == "out" or "restart-" in path.name]
+        self._file = None if not self._files else self._files[0].open("rb")
+
+    def write(self, data: bytes, timeout: float | None = None) -> None:
+        for line in data.splitlines():
+            order = json.loads(line)
+            if order.get("order") == "have":
+                self._have = set(order["steps"])
+
+    def end_input(self) -> None:
+        pass
+
+    def wait(self, timeout: float | None = None) -> int:
+        return 0
+
+    def close(self) -> None:
+        if self._file:
+            self._file.close()
+            self._file = None
+
+    def _fill(self, timeout: float | None) -> bool:
+        """The next line about a step that the controller does not have; all other events are over."""
+        while self._file and (line := self._file.readline(CHUNK)):
+            match = _OF_STEP.match(line)
+            if match and match[1].decode() not in self._have and line.endswith(b"\n"):
+                self._out += line
+                return True
+        self.close()
+        raise LinkLost(f"{self.host}: {self._why}")

@@ -1,0 +1,126 @@
+"""The list of a results root's campaigns, from an index of what was read before: ten thousand in a second or two.
+
+``.campaigns.jsonl`` under the root has a line per campaign and state of its files (sizes, times); the last line of a
+campaign counts. Anyone may remove it. A campaign whose files differ is read again, and so is a damaged one, always.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from fleetmark.base.files import PRIVATE_FILE, replace
+from fleetmark.record.archive import Archive, safe_name
+from fleetmark.record.campaigns import Summary, is_campaign, summarise
+
+_INDEX = ".campaigns.jsonl"
+_FILES = ("campaign.json", "journal.jsonl", "measurements.parquet")
+_FIELDS = [f.name for f in fields(Summary) if f.name not in ("campaign", "path", "damaged")]
+_APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+_STALE = 2  # lines to one campaign, above which the index is written anew
+
+
+def summaries(root: Path) -> list[Summary]:
+    """What each campaign under ``root`` says of itself, oldest first."""
+    lines, known = _read(root)
+    listed, fresh = [], []
+    for name in _names(root):
+        summary = _known(root / name, known.get(name))
+        if summary is None and is_campaign(root / name):
+            summary = summarise(Archive(root / name))
+            fresh += _lines(summary)
+        if summary is not None:
+            listed.append(summary)
+    _append(root, fresh)
+    if lines + len(fresh) > _STALE * max(100, len(listed)):
+        _tidy(root)
+    return listed
+
+
+def note(archive: Archive) -> None:
+    """Put a campaign that has just ended on the index."""
+    _append(archive.path.parent, _lines(summarise(archive)))
+
+
+def _names(root: Path) -> list[str]:
+    try:
+        with os.scandir(root) as entries:
+            return sorted(entry.name for entry in entries if not entry.name.startswith("."))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _known(path: Path, entry: Mapping[str, Any] | None) -> Summary | None:
+    """The summary of a campaign whose files are as they were when it was read."""
+    try:
+        if entry is None or entry["stamp"] != _stamp(path, entry["files"]):
+            return None
+        return Summary(path.name, path, **{name: entry[name] for name in _FIELDS})
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _lines(summary: Summary) -> list[str]:
+    """The index's line of a campaign; none of a damaged one."""
+    if summary.damaged:
+        return []
+    hosts = Archive(summary.path).campaign().get("jobs", {})
+    files = [*_FILES, *(f"{kind}/{safe_name(host)}.json" for host in hosts for kind in ("facts", "jobs"))]
+    values = {name: getattr(summary, name) for name in _FIELDS} | {"statuses": dict(summary.statuses)}
+    about = {"campaign": summary.campaign, "stamp": _stamp(summary.path, files), "files": files}
+    return [json.dumps({**about, **values})]
+
+
+def _stamp(folder: Path, files: Sequence[str]) -> str:
+    """The sizes and times of ``files`` as a hash."""
+    states = []
+    for name in files:
+        try:
+            about = os.lstat(f"{folder}/{name}")
+            states.append(f"{about.st_size} {about.st_mtime_ns} {about.st_ino}")
+        except OSError:
+            states.append("-")
+    return hashlib.blake2b(" ".join(states).encode(), digest_size=12).hexdigest()
+
+
+def _read(root: Path) -> tuple[int, dict[str, dict[str, Any]]]:
+    """How many lines the index has, and the last one of each campaign. A line that is none is passed over."""
+    known: dict[str, dict[str, Any]] = {}
+    count = 0
+    with contextlib.suppress(OSError), (root / _INDEX).open("rb") as lines:
+        for line in lines:
+            count += 1
+            with contextlib.suppress(ValueError):
+                entry = json.loads(line)
+                if isinstance(entry, dict) and isinstance(entry.get("campaign"), str):
+                    known[entry["campaign"]] = entry
+    return count, known
+
+
+def _append(root: Path, lines: Sequence[str]) -> None:
+    """Add lines together: other controllers do so at the same time. A root that cannot be written stays as it is."""
+    if not lines:
+        return
+    data = "".join(f"{line}\n" for line in lines).encode()
+    with contextlib.suppress(OSError):
+        handle = os.open(root / _INDEX, _APPEND, PRIVATE_FILE)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            os.write(handle, data)
+        finally:
+            os.close(handle)
+
+
+def _tidy(root: Path) -> None:
+    """Write the index anew, with the campaigns that are still there."""
+    _, known = _read(root)
+    lines = [json.dumps(entry) + "\n" for name, entry in known.items() if (root / name).exists()]
+    with contextlib.suppress(OSError):
+        replace(root / _INDEX, "".join(lines), private=True)

@@ -1,0 +1,192 @@
+"""Runs processes on a node for a controller that shares nothing with it but a folder: SSH's part, under Slurm.
+
+``python3 node.py SHARED NODE``, started by srun on every node of an allocation. In ``SHARED/nodes/NODE``: ``up`` (which
+start of the Slurm job this is), and a folder per process, numbered: ``request`` (argv; ``again``: once more after a
+requeue), ``in`` (what the controller writes to it; ``in.end`` when that is all), ``out``, ``err``, and at last ``rc``.
+The controller renames ``SHARED/alive`` into place every half minute, and leaves ``SHARED/done`` at the end.
+
+Processes go on without the controller, so that all they print is in ``out`` for the next one. Files are opened anew for
+every look and synced after every write: network file systems promise no more than that.
+
+Standard library only, Python 3.6 and later.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+from job import lock_holder, write_atomic
+
+LOOK_S = 0.25  # a look costs 0.1 ms of one core
+ALONE_S = 300.0  # without a controller and a job there is nothing to wait for
+WAITED_S = 900.0  # as ``runner.ABANDONED_S``: nobody releases a step that waits for other hosts
+LAST_S = 20.0  # after Slurm's order to end: it kills what is left after 30
+LOST = "lost"
+# Slurm asks every process of the step to end. Only the job itself shall: a follower would report that as its end.
+UNTIL_ASKED = ["/bin/sh", "-c", 'trap "" TERM; exec "$@"', "sh"]
+
+
+class Node:
+    """The processes of one node. Each has a thread that carries its input."""
+
+    def __init__(self, shared, name):
+        self.shared, self.folder = shared, os.path.join(shared, "nodes", name)
+        self.running = {}  # number -> process
+        self.seen = set()
+        self.ending = None  # when Slurm asked to end
+        self.alive, self.heard = None, time.monotonic()
+
+    def run(self):
+        os.makedirs(self.folder, exist_ok=True)
+        signal.signal(signal.SIGTERM, self.on_term)
+        restart = int(os.environ.get("SLURM_RESTART_COUNT", "0"))
+        again = self.bury()
+        write_atomic(os.path.join(self.folder, "up"), json.dumps({"restart": restart}).encode())
+        if again:
+            self.begin(again, "restart-%d-" % restart)
+        while not self.is_over():
+            for number in sorted(os.listdir(self.folder)):
+                if number.isdigit() and number not in self.seen and not self.ending:
+                    self.begin(number)
+            time.sleep(LOOK_S)
+        for process in list(self.running.values()):
+            process.kill()
+
+    def bury(self):
+        """Mark the processes of an earlier start of this Slurm job as lost. The request to begin the job, if any."""
+        again = None
+        for number in sorted(n for n in os.listdir(self.folder) if n.isdigit()):
+            self.seen.add(number)
+            if self.request(number).get("again"):
+                again = number
+            if not os.path.exists(os.path.join(self.folder, number, "rc")):
+                self.end(number, LOST)
+        return again
+
+    def on_term(self, *_):
+        """Slurm ends this start of its job, and may begin another. Followers end first: what the job says now is not
+        its end.
+        """
+        self.ending = self.ending or time.monotonic()
+        for process in list(self.running.values()):
+            process.kill()
+        self.stop_job()
+
+    def stop_job(self):
+        holder = lock_holder()
+        if holder and holder.get("dir"):
+            try:
+                os.kill(holder["pid"], signal.SIGTERM)
+            except OSError:
+                pass  # it has just ended
+
+    def is_over(self):
+        now = time.monotonic()
+        if os.path.exists(os.path.join(self.shared, "done")):
+            return True
+        if self.ending:
+            return now - self.ending > LAST_S or (now - self.ending > 2 and lock_holder() is None)
+        try:
+            alive = os.stat(os.path.join(self.shared, "alive")).st_mtime
+        except OSError:
+            alive = None
+        if alive != self.alive:
+            self.alive, self.heard = alive, now
+        if now - self.heard < ALONE_S:
+            return False
+        if now - self.heard > WAITED_S and self.is_waiting():
+            self.stop_job()
+        return lock_holder() is None
+
+    def is_waiting(self):
+        """Whether the last event of a job is that it waits for other hosts, whom nobody leads here."""
+        for number in list(self.running):
+            with open(os.path.join(self.folder, number, "out"), "rb") as out:
+                out.seek(max(0, os.fstat(out.fileno()).st_size - 200))
+                if b'"wait"' in out.read().strip().rpartition(b"\n")[2]:
+                    return True
+        return False
+
+    def request(self, number):
+        try:
+            with open(os.path.join(self.folder, number, "request")) as source:
+                return json.load(source)
+        except (OSError, ValueError):
+            return {}
+
+    def begin(self, number, prefix=""):
+        """Start a process as requested; with ``prefix`` once more, its output beside that of the first time."""
+        self.seen.add(number)
+        where = os.path.join(self.folder, number)
+        argv = self.request(number).get("argv")
+        for other, process in list(self.running.items()):
+            if self.request(other).get("argv") == argv:
+                process.kill()  # of a controller that is gone
+        try:
+            process = subprocess.Popen(
+                UNTIL_ASKED + argv,
+                stdin=subprocess.PIPE,
+                stdout=open(os.path.join(where, prefix + "out"), "ab"),
+                stderr=open(os.path.join(where, prefix + "err"), "ab"),
+                start_new_session=True,
+            )
+        except (OSError, TypeError) as error:
+            with open(os.path.join(where, prefix + "err"), "a") as err:
+                err.write("%s\n" % error)
+            self.end(number, "127", prefix)
+            return
+        self.running[prefix + number] = process
+        threading.Thread(target=self.carry, args=(number, prefix, process), daemon=True).start()
+
+    def carry(self, number, prefix, process):
+        """Carry what the controller writes to a process until it ends."""
+        where = os.path.join(self.folder, number)
+        offset, open_ = 0, True
+        while process.poll() is None:
+            last = os.path.exists(os.path.join(where, "in.end"))  # before the bytes are read: they come before it
+            data = read_from(os.path.join(where, "in"), offset)
+            offset += len(data)
+            try:
+                if data:
+                    process.stdin.write(data)
+                    process.stdin.flush()
+                elif last and open_:
+                    open_ = False
+                    process.stdin.close()
+            except OSError:
+                open_ = False  # it reads no more
+            sync(os.path.join(where, prefix + "out"))
+            if not data:
+                time.sleep(LOOK_S)
+        for name in ("out", "err"):
+            sync(os.path.join(where, prefix + name))
+        self.end(number, str(process.returncode), prefix)
+        self.running.pop(prefix + number, None)
+
+    def end(self, number, how, prefix=""):
+        write_atomic(os.path.join(self.folder, number, prefix + "rc"), how.encode())
+
+
+def read_from(path, offset):
+    try:
+        with open(path, "rb") as source:
+            source.seek(offset)
+            return source.read()
+    except FileNotFoundError:
+        return b""
+
+
+def sync(path):
+    handle = os.open(path, os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+if __name__ == "__main__":
+    Node(sys.argv[1], sys.argv[2]).run()

@@ -1,0 +1,207 @@
+"""Campaigns on nodes that a real Slurm lends: eight namespace hosts, one job, no SSH; nodes and jobs end in mid-run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tests.fleet.command import FLEETMARK, Command
+from tests.fleet.hosts import Fleet
+from tests.fleet.hosts import missing as no_fleet
+from tests.fleet.slurm import Cluster, missing
+
+pytestmark = pytest.mark.fleet
+
+SLOW = "about: slow\nrepeats: 1\nworkloads:\n  selftest: {set: {commands: 8, seconds: 0.5}}\n"
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Path]:
+    """A folder that all hosts share; hosts have their own of what lies in /tmp and /var/tmp."""
+    if reason := no_fleet() or missing():
+        pytest.skip(reason)
+    folder = Path(tempfile.mkdtemp(prefix="fleetmark-shared-", dir="/var/lib"))
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def cluster(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with Fleet(8, share=[shared]) as fleet, Cluster(fleet, tmp_path_factory.mktemp("slurm")) as slurm:
+        yield slurm
+
+
+class Lent(Command):
+    """``fleetmark run --slurm`` with its results in the shared folder."""
+
+    def __init__(self, cluster: Cluster, root: Path) -> None:
+        super().__init__(cluster.fleet, root)
+        self.cluster = cluster
+        self.env = {**cluster.env, "COLUMNS": "200", "FLEETMARK_RESULTS": str(root)}
+
+    def words(self, *more: str) -> list[str]:
+        return [FLEETMARK, "run", *(() if "--resume" in more else ("--slurm",)), *more]
+
+    def refused(self, *more: str) -> str:
+        """The sentence with which a command ends before any job is submitted."""
+        done = self.run(*more)
+        assert done.returncode == 2, done.stdout + done.stderr
+        assert not self.cluster.jobs()
+        return done.stderr.strip()
+
+    def job(self) -> str:
+        return next(e["job"] for e in reversed(self.events()) if e["e"] == "slurm")
+
+    def events(self) -> list[dict[str, str]]:
+        journal = self.campaign / "journal.jsonl"
+        return [json.loads(line) for line in journal.read_text().splitlines()] if journal.exists() else []
+
+
+@pytest.fixture
+def lent(cluster: Cluster, shared: Path) -> Iterator[Lent]:
+    root = shared / "results"
+    root.mkdir()
+    yield Lent(cluster, root)
+    cluster.until(lambda: not cluster.jobs())
+    shutil.rmtree(root)
+
+
+@pytest.fixture
+def slow(tmp_path: Path) -> str:
+    (tmp_path / "slow.yml").write_text(SLOW)
+    return str(tmp_path / "slow.yml")
+
+
+def test_a_node_that_fails_costs_what_it_had_not_finished_and_resumes(lent: Lent, slow: str) -> None:
+    running = lent.begin("--partition", "all", "--nodes", "8", "--suite", slow)
+    lent.until(lambda: lent.count(host="h3")["passed"] >= 2)
+    lent.fleet.off("h3")
+    try:
+        assert running.wait(120) == 1, lent.output()
+    finally:
+        lent.fleet.on("h3")
+        lent.cluster.join("h3")
+    assert lent.count(host="h3")["passed"] + lent.count(host="h3")["lost"] == 8
+    assert lent.count(host="h3")["lost"] >= 1
+    assert lent.count()["passed"] == 56 + lent.count(host="h3")["passed"]
+    assert "says Slurm" in lent.output()
+    labels = {h["name"]: h["labels"] for h in json.loads((lent.campaign / "campaign.json").read_text())["hosts"]}
+    assert labels["h2"] == {"partition": "all", "gen": "new", "ib": "true"}
+
+    lent.cluster.until(lambda: lent.cluster.ask("sinfo", "-h", "-n", "h3", "-o", "%T", "-p", "all").split() == ["idle"])
+    done = lent.run("--resume", "last")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert lent.count() == {"passed": 64}
+    assert not list((lent.root / ".slurm").iterdir()), "nothing is owed: what nodes wrote is removed"
+
+
+def test_what_a_job_left_is_collected_and_only_the_rest_is_submitted(lent: Lent, slow: str) -> None:
+    running = lent.begin("--nodes", "2", "--suite", slow)
+    lent.until(lambda: lent.count()["passed"] >= 2)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    seen = lent.count()["passed"]
+    outs = f"{lent.root}/.slurm/{lent.campaign.name}/1/nodes/*/*/out"
+    ended = ["sh", "-c", f'cat {outs} | grep -c \'"e": "end"\'']
+    lent.until(lambda: int(subprocess.run(ended, capture_output=True, text=True).stdout) >= seen + 4)
+    job = lent.job()
+    lent.cluster.ask("scancel", job)
+    lent.cluster.until(lambda: not lent.cluster.jobs())
+    done = lent.run("--resume", "last")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert lent.count() == {"passed": 16}
+    assert lent.job() != job
+    assert f"Slurm job {job} ended: CANCELLED" in (lent.campaign / "journal.jsonl").read_text()
+    collected = [e for e in lent.events() if e["e"] == "outcome" and e["status"] == "passed"]
+    resumed = next(n for n, e in enumerate(lent.events()) if e["e"] == "resumed")
+    before = [e for e in lent.events()[:resumed] if e["e"] == "outcome" and e["status"] == "passed"]
+    assert len(before) >= seen + 4, "what the nodes finished alone was in the shared folder"
+    assert len(collected) == 16
+
+
+def test_a_controller_that_was_killed_goes_on_with_the_job_that_runs(lent: Lent, slow: str) -> None:
+    running = lent.begin("--nodes", "2", "--suite", slow)
+    lent.until(lambda: lent.count()["passed"] >= 2)
+    os.killpg(running.pid, signal.SIGKILL)
+    running.wait()
+    job = lent.job()
+    done = lent.run("--resume", "last")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert lent.count() == {"passed": 16}
+    assert lent.job() == job
+
+
+def test_a_job_that_slurm_requeues_goes_on(lent: Lent, slow: str) -> None:
+    running = lent.begin("--nodelist", "h[1-2]", "--nodes", "2", "--suite", slow)
+    lent.until(lambda: lent.count()["passed"] >= 2)
+    lent.cluster.ask("scontrol", "requeue", lent.job())
+    lent.cluster.until(lambda: lent.cluster.jobs() == ["PENDING"])
+    lent.cluster.ask("scontrol", "update", f"job={lent.job()}", "StartTime=now")  # else it waits for two minutes
+    assert running.wait(240) == 0, lent.output()
+    assert lent.count() == {"passed": 16}
+
+
+def test_tools_are_built_and_pairs_measured_without_ssh(lent: Lent, tmp_path: Path) -> None:
+    text = "about: x\nrepeats: 1\nworkloads:\n  stream: {set: {array_elements: 1000000, ntimes: 2, threads: 1}}\n"
+    text += "  iperf3: {set: {duration: 1, omit: 0, streams: 2, udp_rate: ''}}\n"
+    (tmp_path / "suite.yml").write_text(text)
+    for host in lent.fleet.names:
+        lent.fleet.exec(host, ["pkill", "-x", "sshd"], check=False)
+    done = lent.run("--nodes", "2", "--constraint", "gen:old", "--suite", str(tmp_path / "suite.yml"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    frame = pd.read_parquet(lent.campaign / "measurements.parquet")
+    assert set(frame.query("metric == 'triad'")["host"]) == {"h1", "h3"}
+    assert {"h1>h3", "h3>h1"} <= set(frame["subject"])
+
+
+def test_ctrl_c_cancels_the_job(lent: Lent, slow: str) -> None:
+    running = lent.begin("--nodes", "2", "--suite", slow)
+    lent.until(lambda: lent.count()["passed"] >= 1)
+    os.killpg(running.pid, signal.SIGINT)
+    assert running.wait(60) == 3, lent.output()
+    lent.cluster.until(lambda: not lent.cluster.jobs())
+    assert lent.count()["passed"] >= 1
+
+
+def test_nodes_are_listed_without_running_on_them(lent: Lent) -> None:
+    words = [FLEETMARK, "hosts", "--slurm", "--partition", "all", "--format", "json"]
+    done = subprocess.run(words, capture_output=True, text=True, env=lent.env, cwd=lent.root)
+    listed = json.loads(done.stdout)
+    assert [node["name"] for node in listed] == lent.fleet.names
+    assert listed[1]["labels"] == {"partition": "all", "gen": "new", "ib": "true"}
+    assert listed[1]["memory_b"] == 512 << 20
+    table = subprocess.run(words[:-2], capture_output=True, text=True, env=lent.env, cwd=lent.root).stdout
+    assert "gen=new" in table
+
+
+def test_what_cannot_be_is_refused_before_a_job_is_submitted(lent: Lent, slow: str, tmp_path: Path) -> None:
+    said = lent.refused("--partition", "gpu")
+    assert said == "fleetmark: --partition gpu: there is none of this name; there are all, short"
+    assert lent.refused("--nodes", "9") == "fleetmark: --nodes 9: partition all has 8 nodes"
+    long = ("--set", "selftest.seconds=60", "--suite", "selftest")
+    said = lent.refused("--time", "5", *long)
+    assert said.startswith(
+        "fleetmark: --time 5 is 5 min, and suite selftest takes about 6 min there: ask for more with"
+    )
+    said = lent.refused("--partition", "short", *long)
+    assert said.startswith("fleetmark: the time limit of partition short is 60 s, and suite selftest takes about 6 min")
+    assert lent.refused("--time", "soon").startswith("fleetmark: --time soon: write it as Slurm does")
+    said = lent.refused("--account", "x", "-i", "h1,")
+    assert said.startswith("fleetmark: -i with --slurm: its nodes are chosen by --partition")
+    private = tmp_path / "private"
+    done = lent.run("--nodes", "1", "--suite", slow, "--shared", str(private))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"fleetmark: {private} is not shared: h")
+    lent.env["SLURM_CONF"] = str(lent.cluster.unreachable())
+    said = lent.refused("--nodes", "1")
+    assert said.startswith("fleetmark: Slurm does not answer: ")
+    assert said.endswith("is slurmctld up, and is this a machine of the cluster?")
