@@ -101,7 +101,7 @@ def test_this_machine_without_an_inventory(tmp_path: Path) -> None:
     assert json.loads(again.stdout)["changed"] == 0
     shown = fleetmark("report", "last", cwd=tmp_path, COLUMNS="80")
     assert shown.returncode == OK
-    assert "2 passed of 2 runs" in shown.stdout
+    assert "All 2 runs passed." in shown.stdout
     assert all(len(line) <= 80 for line in shown.stdout.splitlines() if "/" not in line)
 
 

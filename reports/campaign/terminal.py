@@ -75,7 +75,8 @@ def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
     if not results.campaign.finished:
         shown.append(_pair(_(message("not finished, go on")), resume_command(results)))
     elif not problems:
-        shown += [_pair(_(advice), command) for advice, command in first.next]
+        for advice, command in first.next:
+            shown += [Text(f"{_(advice)}:", style="dim"), unwrapped(f"    {fmt.clean(command)}", "cyan")]
     if page:
         shown.append(_pair(_(message("report")), str(page)))
     shown.append(_pair(_(message("campaign")), str(results.campaign.path)))

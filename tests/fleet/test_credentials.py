@@ -161,7 +161,7 @@ def test_credentials_go_to_their_server_and_nowhere_else(here: Here) -> None:
     with Watch() as watch:
         done = here.run("--suite", here.suite(source=here.server.url()), "--limit", "h1,h2")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 passed of 2 runs" in done.stdout
+    assert "All 2 runs passed." in done.stdout
     assert here.holds("results", "tmp", "cache") == []
     assert not any(leak.decode() in done.stdout + done.stderr for leak in LEAKS)
     assert watch.exposed == set()
