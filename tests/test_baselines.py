@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.record import baselines
-from fleetmark.record.diagnosis import Diagnosis, diagnose, read
+from fleetmark.record.diagnosis import Diagnosis, baselines, diagnose, read
 from planner.diagnosis import changes
 from planner.diagnosis.finding import Kind
 from tests.commands import refused, run

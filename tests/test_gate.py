@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.units import parse_quantity
-from fleetmark.record.gate import hold, read_rules
+from fleetmark.record.diagnosis.gate import hold, read_rules
 from planner.diagnosis.gate import Verdict
 from tests.fleets import campaign, scaled, usual
 from tests.records import IOPS, NULL, TRIAD

@@ -19,7 +19,7 @@ from fleetmark.cli.reports import Campaign, Date, Html, Lang, ReportFormat, Temp
 
 def diagnose(
     campaign: Campaign = "last",
-    everything: Annotated[bool, typer.Option("--all", help="Every metric, not only the headlines.")] = False,
+    everything: Annotated[bool, typer.Option("--everything", help="Every metric, not only the headlines.")] = False,
     against: Annotated[
         str | None, typer.Option(help="Also what became slower since this baseline (NAME, or NAME@2).")
     ] = None,
@@ -34,8 +34,8 @@ def diagnose(
 
     Examples: fleetmark diagnose last; fleetmark diagnose last --against genoa-2026 --html diagnosis.html
     """
-    from fleetmark.record import baselines
     from fleetmark.record.campaigns import find
+    from fleetmark.record.diagnosis import baselines
     from fleetmark.verbs import diagnose as diagnosing
     from fleetmark.verbs.documents import documents_of
 
@@ -58,7 +58,7 @@ def save(
     campaign: Annotated[
         str, typer.Option("--from", help="The campaign: its id, the beginning of one, or last.")
     ] = "last",
-    everything: Annotated[bool, typer.Option("--all", help="Every metric, not only the headlines.")] = False,
+    everything: Annotated[bool, typer.Option("--everything", help="Every metric, not only the headlines.")] = False,
     root: Root = ROOT,
 ) -> None:
     """Save what a campaign's hosts measured under a name; again: its next version.

@@ -8,9 +8,8 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
-from fleetmark.record import baselines
 from fleetmark.record.campaigns import find
-from fleetmark.record.diagnosis import read
+from fleetmark.record.diagnosis import baselines, read
 from reports.terminal import baselines as terminal
 
 

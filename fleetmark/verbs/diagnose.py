@@ -10,8 +10,8 @@ from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.record.archive import Archive, utc
-from fleetmark.record.baselines import Baseline
 from fleetmark.record.diagnosis import Diagnosis, as_json, diagnose
+from fleetmark.record.diagnosis.baselines import Baseline
 from fleetmark.verbs.documents import Documents, write
 from reports.diagnosis import markdown, terminal
 from reports.diagnosis.html import About, render

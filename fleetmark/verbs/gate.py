@@ -10,7 +10,7 @@ from rich.console import Console
 
 from fleetmark.base.files import write_atomic
 from fleetmark.record.archive import Archive
-from fleetmark.record.gate import Acceptance, hold, read_rules
+from fleetmark.record.diagnosis.gate import Acceptance, hold, read_rules
 from reports.diagnosis import gate
 from reports.kit.language import language
 

@@ -6,7 +6,7 @@ import typer
 from rich.console import Console
 
 from fleetmark.record.archive import Archive
-from fleetmark.record.tuning import tune
+from fleetmark.record.diagnosis.tuning import tune
 from reports.diagnosis import tuning
 from reports.kit.language import language
 

@@ -14,7 +14,7 @@ from rich.text import Text
 from fleetmark.base.text import Message, count, message
 from fleetmark.base.units import human
 from fleetmark.base.visible import visible
-from fleetmark.record.gate import Acceptance
+from fleetmark.record.diagnosis.gate import Acceptance
 from planner.diagnosis.gate import NOT_MEASURED, PEERS, REPEATS, Result, Severity, Verdict
 from reports.kit import format as fmt
 from reports.kit.language import Language

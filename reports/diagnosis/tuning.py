@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark.base.text import Message, count, message
-from fleetmark.record.tuning import Advice, Tuning
+from fleetmark.record.diagnosis.tuning import Advice, Tuning
 from planner.diagnosis.tuning.peaks import Peak
 from planner.diagnosis.tuning.rules import RULES, WITHOUT_INPUTS
 from reports.kit import format as fmt

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fleetmark.record.baselines import Baseline
+from fleetmark.record.diagnosis.baselines import Baseline
 
 
 def table(baselines: Sequence[Baseline]) -> RenderableType:

@@ -184,24 +184,26 @@ def test_nodes_are_listed_without_running_on_them(lent: Lent) -> None:
 
 
 def test_what_cannot_be_is_refused_before_a_job_is_submitted(lent: Lent, slow: str, tmp_path: Path) -> None:
-    said = lent.refused("--partition", "gpu")
-    assert said == "fleetmark: --partition gpu: there is none of this name; there are all, short"
+    sentence = lent.refused("--partition", "gpu")
+    assert sentence == "fleetmark: --partition gpu: there is none of this name; there are all, short"
     assert lent.refused("--nodes", "9") == "fleetmark: --nodes 9: partition all has 8 nodes"
     long = ("--set", "selftest.seconds=60", "--suite", "selftest")
-    said = lent.refused("--time", "5", *long)
-    assert said.startswith(
+    sentence = lent.refused("--time", "5", *long)
+    assert sentence.startswith(
         "fleetmark: --time 5 is 5 min, and suite selftest takes about 6 min there: ask for more with"
     )
-    said = lent.refused("--partition", "short", *long)
-    assert said.startswith("fleetmark: the time limit of partition short is 60 s, and suite selftest takes about 6 min")
+    sentence = lent.refused("--partition", "short", *long)
+    assert sentence.startswith(
+        "fleetmark: the time limit of partition short is 60 s, and suite selftest takes about 6 min"
+    )
     assert lent.refused("--time", "soon").startswith("fleetmark: --time soon: write it as Slurm does")
-    said = lent.refused("--account", "x", "-i", "h1,")
-    assert said.startswith("fleetmark: -i with --slurm: its nodes are chosen by --partition")
+    sentence = lent.refused("--account", "x", "-i", "h1,")
+    assert sentence.startswith("fleetmark: -i with --slurm: its nodes are chosen by --partition")
     private = tmp_path / "private"
     done = lent.run("--nodes", "1", "--suite", slow, "--shared", str(private))
     assert done.returncode == 2
     assert done.stderr.startswith(f"fleetmark: {private} is not shared: h")
     lent.env["SLURM_CONF"] = str(lent.cluster.unreachable())
-    said = lent.refused("--nodes", "1")
-    assert said.startswith("fleetmark: Slurm does not answer: ")
-    assert said.endswith("is slurmctld up, and is this a machine of the cluster?")
+    sentence = lent.refused("--nodes", "1")
+    assert sentence.startswith("fleetmark: Slurm does not answer: ")
+    assert sentence.endswith("is slurmctld up, and is this a machine of the cluster?")

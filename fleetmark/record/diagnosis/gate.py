@@ -18,8 +18,8 @@ from fleetmark.base.measurement import Better
 from fleetmark.base.units import parse_quantity
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import kind_at
+from fleetmark.record.diagnosis.table import title
 from fleetmark.record.figures.summary import METRIC, per_host
-from fleetmark.record.hosts_table import title
 from fleetmark.record.select import Machine, choose
 from fleetmark.record.view import read_measurements
 from planner.diagnosis import gate

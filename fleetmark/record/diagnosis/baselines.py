@@ -15,8 +15,8 @@ import numpy as np
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import Message, count, message
+from fleetmark.record.diagnosis.table import BENCHMARK, Table, some, title
 from fleetmark.record.figures import Figures
-from fleetmark.record.hosts_table import BENCHMARK, Table, some, title
 from fleetmark.record.pinned import Shelf
 from planner.diagnosis import changes
 from planner.diagnosis.finding import Finding, Kind

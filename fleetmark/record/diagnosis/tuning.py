@@ -12,7 +12,7 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.text import Message
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis import read
-from fleetmark.record.hosts_table import Table
+from fleetmark.record.diagnosis.table import Table
 from planner.diagnosis.cohorts import kind_of
 from planner.diagnosis.tuning.peaks import Peak, memory
 from planner.diagnosis.tuning.rules import RULES, Rule, Subject

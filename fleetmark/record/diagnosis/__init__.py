@@ -18,10 +18,10 @@ from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, count, message
 from fleetmark.record import figures
 from fleetmark.record.archive import Archive
-from fleetmark.record.baselines import Baseline, since
+from fleetmark.record.diagnosis.baselines import Baseline, since
+from fleetmark.record.diagnosis.table import BENCHMARK, Table, some, title
 from fleetmark.record.figures import Figures
 from fleetmark.record.figures.pairs import peer
-from fleetmark.record.hosts_table import BENCHMARK, Table, some, title
 from planner.diagnosis import links, outliers, tails
 from planner.diagnosis.cohorts import Cohort, cohorts, difference, kind_of
 from planner.diagnosis.finding import Finding, Kind
