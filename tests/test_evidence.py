@@ -291,7 +291,7 @@ def test_telemetry_of_headlines_is_read_and_summarised(tmp_path: Path) -> None:
     assert (old.generation, old.workload, old.runs, old.read) == ("old", "stream", 6, 6)
     assert (old.clock_hz, old.hottest_c, old.power_w, old.steal) == (pytest.approx(3e9 - 150.5e6), 70.0, 201.0, 0.25)
     assert (old.lowest_clock_hz, old.foreign_cores, new.foreign_cores) == (None, 0.0, 1.5)
-    assert "at worst 1.5" in parts[0].campaign.notes[0]
+    assert "at most 1.5" in parts[0].campaign.notes[0]
 
 
 def test_telemetry_is_read_of_some_runs_spread_over_all_hosts(tmp_path: Path) -> None:

@@ -296,7 +296,7 @@ def test_a_report_and_a_comparison_show_one_figure(tmp_path: Path) -> None:
     answer = compare(Question(tmp_path, "gen=a", ["gen=b"])).comparison
     for row in stats.to_dict("records"):
         title = f"{row['workload']} {row['case']} {row['metric']}"
-        assert answer.figures[f"gen={row['generation']}"][title] == pytest.approx(row["value"])
+        assert answer.figures[row["generation"]][title] == pytest.approx(row["value"])
 
 
 def test_ends_are_those_of_the_tables() -> None:

@@ -35,7 +35,9 @@ MANIFEST = Manifest.model_validate(
                 "expect": 1,
             }
         ],
-        "metrics": {"busbw": {"unit": "B/s", "better": "higher", "about": "-", "headline": True}},
+        "metrics": {
+            "busbw": {"unit": "B/s", "better": "higher", "kind": "responsiveness", "about": "-", "headline": True}
+        },
     }
 )
 

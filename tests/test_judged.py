@@ -36,8 +36,9 @@ RESULT = {"ended": "exit", "rc": 0, "started": 1.7e9, "wall_s": 1.25, "left_out"
 
 
 def outputs() -> list[Path]:
-    """Every third recorded output of the tools that have a manifest."""
-    return [f for t in TOOLS for f in sorted((FIXTURES / t).iterdir()) if f.is_file() and f.suffix != ".md"][::3]
+    """Every third recorded output of each tool that has a manifest."""
+    files = ([f for f in sorted((FIXTURES / t).iterdir()) if f.is_file() and f.suffix != ".md"] for t in TOOLS)
+    return [file for of_tool in files for file in of_tool[::3]]
 
 
 @pytest.fixture
