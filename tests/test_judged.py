@@ -202,7 +202,7 @@ def test_a_campaign_keeps_its_memory_while_it_owes_anything(
     of_controller = [listed[: len(listed) // 2], listed[len(listed) // 2 :]]
 
     def follow(archive: Archive, *arguments: Any) -> bool:
-        judged = arguments[-1]
+        (judged,) = [a for a in arguments if isinstance(a, Judged)]
         for step, output in of_controller.pop(0):
             outcome = judged.outcome(keep(archive, step, output))
             archive.note("outcome", **{k: {"host": "h1", **step}[k] for k in KEY}, **fields_of(outcome))
