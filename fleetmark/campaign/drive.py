@@ -111,7 +111,10 @@ class Drive:
         def beside() -> None:
             answer: Mapping[str, Any] = {"state": "error", "error": "the start of its job ended unexpectedly"}
             try:
-                answer = work()
+                if self.leaving:  # it waited in the pool when the campaign was interrupted
+                    answer = {"state": "error", "error": "interrupted before its job was started"}
+                else:
+                    answer = work()
             finally:
                 self.heard.put((host, "launched", answer))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fleetmark.base.redact import redacted
 from fleetmark.campaign.hostrun import Run
 from fleetmark.hosts.agent import BOOT, answer_of, payload
 from fleetmark.hosts.reach import LinkLost, ReachError
@@ -27,4 +28,7 @@ def start(run: Run, job: Mapping[str, Any]) -> dict[str, Any]:
             ran = run.reach.run(words, stdin=document, timeout=START_S, sudo=run.sudo, again=True)
     except ReachError as error:
         return {"state": "error", "error": str(error).removeprefix(f"{run.host}: ")[:1000]}
-    return answer_of(ran.rc, ran.out.decode(errors="replace"), ran.err.decode(errors="replace"))
+    answer: dict[str, Any] = redacted(
+        answer_of(ran.rc, ran.out.decode(errors="replace"), ran.err.decode(errors="replace"))
+    )
+    return answer

@@ -1,8 +1,8 @@
 """PostgreSQL in the current folder: server.py --half H --address A --port P --connections N --buffers BYTES -- BIN
 
 From elsewhere only the account ``bench`` gets in, which owns the database ``bench`` and may do nothing else. It has no
-password: whoever reaches the port can use that database while a case runs. The superuser comes through a socket in this
-folder, which is the job's own. The database stays for the next case, and goes with the folder.
+password: whoever reaches the port can use that database while a case runs. The superuser has no
+way in. The database stays for the next case, and goes with the folder.
 """
 
 import os
@@ -13,7 +13,7 @@ import sys
 
 import load
 
-ACCESS = "local all all trust\nhost bench bench all trust\n"
+ACCESS = "host bench bench all trust\n"
 
 chosen = load.options(address=str, port=int, connections=int, buffers=int)
 programs = chosen.command[0]
@@ -21,7 +21,7 @@ data = os.path.abspath("database")
 settings = {
     "listen_addresses": chosen.address,
     "port": chosen.port,
-    "unix_socket_directories": data,
+    "unix_socket_directories": "",  # over TCP alone: the path of a socket may have no more than 107 bytes
     "max_connections": chosen.connections + 10,
     "shared_buffers": "%dkB" % (chosen.buffers // 1024),
 }
