@@ -57,7 +57,7 @@ def test_two_hosts(command: Command, suite: Callable[..., str]) -> None:
     frame = pd.read_parquet(command.campaign / "measurements.parquet")
     assert set(frame["subject"]) == {"h1>h2", "h2>h1"}
     assert set(frame["case"]) == {"tcp-lat-8", "tcp-bw-1m", "tcp_lat", "tcp_bw"}
-    assert (frame.query("metric == 'bandwidth'")["value"] > 1e5).all()
+    assert (frame.query("metric == 'bandwidth'")["value"] > 0).all()
     assert len(frame.query("metric == 'latency_p50'")) == len(frame.query("metric == 'latency'")) == 2
 
 

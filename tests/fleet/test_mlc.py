@@ -136,7 +136,7 @@ def test_every_mode_as_root_with_msr_loaded_for_the_run_or_there_already(command
     headlines = rows(command)[rows(command)["headline"]]
     assert set(headlines["metric"]) == {"local_latency", "local_latency_random", "peak_read_bandwidth"}
     classes = {(u, c) for u, c in zip(rows(command)["unit"], rows(command)["class"], strict=True)}
-    assert classes == {("s", "mem-latency"), ("B/s", "mem-bw")}
+    assert classes == {("s", "mem-latency"), ("B/s", "mem-bw"), ("B/s", "core-bw")}
 
     assert loads(fleet, "h1") == ["msr 428", "-r msr"] * len(EVERY)
     assert fleet.exec("h1", ["ls", "/sys/module"]).stdout == ""
