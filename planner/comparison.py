@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.base.kinds import CLASSES, PEAK, SPEED, successors
+from fleetmark.base.kinds import PEAK, SPEED, kind_of_class, successors
 from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
@@ -210,7 +210,7 @@ def _of_one_kind(benchmarks: pd.DataFrame) -> pd.Series:
     scored = benchmarks[_in_classes(benchmarks)]
     for name, group in scored.groupby("class"):
         if group["kind"].nunique() > 1:
-            usual = CLASSES.get(str(name), Kind.CAPACITY)
+            usual = kind_of_class(str(name)) or Kind.CAPACITY
             other = group.index[group["kind"] != usual]
             classes[other] = f"{name}{SPEED if usual is Kind.CAPACITY else '-capacity'}"
     return classes
@@ -228,13 +228,19 @@ def _guardrails(benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame, pair
 
 
 def _adjusted(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
-    """The same with each benchmark's p as it counts among those of all classes: many tests find many differences."""
+    """The same with each benchmark's p as it counts among those of all classes: many tests find many differences.
+    The headline of a single benchmark has that benchmark's.
+    """
     ps = {title: r.p for e in classes.values() for title, r in e.each.items() if r.p is not None}
     among = dict(zip(ps, adjusted(list(ps.values())), strict=True))
-    return {
-        name: replace(e, each={title: replace(r, p_adjusted=among.get(title)) for title, r in e.each.items()})
-        for name, e in classes.items()
-    }
+
+    def of_class(e: Equivalence) -> Equivalence:
+        each = {title: replace(r, p_adjusted=among.get(title)) for title, r in e.each.items()}
+        if e.ratio is None or len(e.weights) != 1:
+            return replace(e, each=each)
+        return replace(e, each=each, ratio=replace(e.ratio, p_adjusted=among.get(next(iter(e.weights)))))
+
+    return {name: of_class(e) for name, e in classes.items()}
 
 
 def _words(standings: pd.Series) -> str:
@@ -353,6 +359,10 @@ def _shares(
             raise FleetmarkError(f"the work mix gives {name} {share:g}: a share is a number from 0 to 1")
     if abs(total - 1) > 1e-6:
         raise FleetmarkError(f"the work mix sums to {total:g}, not to 1: its shares are parts of all server-hours")
+    for name in mix:
+        if name.removesuffix(PEAK) != name and name.removesuffix(PEAK) in mix:
+            base = name.removesuffix(PEAK)
+            raise FleetmarkError(f"the work mix names {base} and {name}, which are one work twice: name one of them")
     shares: dict[str, float] = {}
     for name, share in mix.items():
         titles = _of_mix(name, benchmarks)
@@ -376,6 +386,7 @@ def _of_mix(name: str, benchmarks: pd.DataFrame) -> list[str]:
     titles = [str(t) for t in benchmarks.index if t == name or fnmatch.fnmatchcase(str(t), name)]
     titles = titles or [str(t) for t in benchmarks.index[benchmarks["class"] == name]]
     work = sorted(benchmarks.loc[benchmarks["kind"] == Kind.CAPACITY, "class"].unique())
+    work = [c for c in work if not c.endswith(PEAK)] or work
     if not titles and (sentence := successors(name)):
         raise FleetmarkError(f"the work mix names {name!r}: {sentence}")
     if not titles:
@@ -449,7 +460,6 @@ def _sizes(a: Side, b: Side) -> tuple[list[str], list[str]]:
 def _nothing_shared(a: Side, candidates: Sequence[Side], results: Sequence[Candidate]) -> str:
     for title, why in (item for c in results for item in c.excluded.items()):
         return f"{a.title} and {candidates[0].title} share no benchmark that can be compared; {title}: {why}"
-    titles_a = "; ".join(map(str, a.benchmarks.index[:3]))
-    titles_b = "; ".join(str(t) for c in candidates for t in c.benchmarks.index[:3])
-    titles = f"the one has {titles_a}, …; the other {titles_b}, …"
-    return f"{a.title} and {candidates[0].title} share no benchmark: {titles}"
+    b = candidates[0]
+    hint = f"run {a.benchmarks.index[0]} on {b.title}, or {b.benchmarks.index[0]} on {a.title}"
+    return f"{a.title} and {b.title} share no benchmark: {hint}"

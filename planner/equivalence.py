@@ -218,12 +218,15 @@ def _groups(
     quantity: Mapping[str, str] | None,
 ) -> list[dict[str, float]]:
     """The panel as groups of redundant benchmarks, each with its weight; all weights sum to 1. Groups weigh the same
-    unless weights are given: then each benchmark is a group, and those without a weight are none.
+    unless weights are given: then those without a weight are in none, and redundant are those of one quantity.
     """
     fixed = mix if mix is not None else weights
     if fixed is not None:
-        counted = {n: fixed[n] for n in panel if fixed.get(n, 0) > 0}
-        return [{n: w / sum(counted.values())} for n, w in counted.items()]
+        total = sum(fixed[n] for n in panel if fixed.get(n, 0) > 0)
+        of: dict[str, dict[str, float]] = {}
+        for n in (n for n in panel if fixed.get(n, 0) > 0):
+            of.setdefault((quantity or {}).get(n) or n, {})[n] = fixed[n] / total
+        return list(of.values())
     frame = pd.concat([a, b]) if machines is None else machines
     groups = clusters(frame.reindex(columns=list(panel)), kinds=machines is not None, quantity=quantity)
     return [dict.fromkeys(group, 1 / len(groups) / len(group)) for group in groups]
@@ -446,7 +449,8 @@ def _workload(contrast: _Contrast, w: Floats, groups: Sequence[Sequence[int]]) -
     """Where one more benchmark of the class would lie: a prediction interval over groups of redundant benchmarks.
 
     Their weighted spread has Satterthwaite's degrees of freedom, which with equal weights are one less than there are
-    groups; the fleet's variance comes on top. None below two groups.
+    groups; the fleet's variance comes on top. It is never narrower than the fleet's own, which may have fewer degrees
+    of freedom. None below two groups.
     """
     if len(groups) < 2:
         return None
@@ -457,7 +461,11 @@ def _workload(contrast: _Contrast, w: Floats, groups: Sequence[Sequence[int]]) -
     df = (1 - square) ** 2 / (square - 2 * float((weight**3).sum()) + square**2)
     parts = [Mean(mean, spread * (1 + square), df), *(m for m in contrast.means(w) if m.df > 0)]
     total = sum(part.variance for part in parts)
-    return Estimate.of_error(of_log(mean), math.sqrt(total), satterthwaite(parts), (len(groups),))
+    result = Estimate.of_error(of_log(mean), math.sqrt(total), satterthwaite(parts), (len(groups),))
+    fleet = contrast.ratio(w)
+    if fleet.lo is None or result.lo is None or result.lo <= fleet.lo:
+        return result
+    return replace(result, lo=fleet.lo, hi=fleet.hi, df=fleet.df)
 
 
 def bounded(lo: float | None, hi: float | None) -> bool:

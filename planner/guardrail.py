@@ -15,6 +15,7 @@ from planner.equivalence import Pairing
 from planner.ratio import Verdict, against, paired, welch
 
 _ZERO = 1e-29  # logarithms of what is smaller stand for zero
+_ROUNDING = 1e-9
 
 
 class Held(StrEnum):
@@ -50,7 +51,8 @@ def guardrail(a: pd.Series, b: pd.Series, better: Better, limit: float | None, p
     first, second = (float(side.mean()) if len(side) else None for side in (x, y))
     n = (len(x), len(y))
     if limit is not None and len(y):
-        over = {side: int((sign * values < sign * limit).sum()) for side, values in (("a", x), ("b", y))}
+        slack = _ROUNDING * abs(limit)  # figures come back from their logarithms
+        over = {side: int((sign * values < sign * limit - slack).sum()) for side, values in (("a", x), ("b", y))}
         why = message("broken on {n} of {hosts} hosts", n=over["b"], hosts=len(y)) if over["b"] else ""
         if over["a"] and not why:
             why = message("the baseline breaks it")

@@ -461,3 +461,11 @@ def test_training(tmp_path: Path) -> None:
     row = of(comparison, "mlperf_training bert time_to_train")
     assert row["ratio"] == pytest.approx(np.exp(a100 - h100))
     assert (row["class"], row["unit"], row["better"]) == ("gpu-train-speed", "s", "lower")
+
+
+def test_a_column_called_vendor_in_a_table_of_ones_own_names_no_publisher(tmp_path: Path) -> None:
+    rows = [f"{gen}{n},rate,{value + n},1/s,{gen},Dell" for gen, value in (("a", 100), ("b", 120)) for n in range(3)]
+    (tmp_path / "t.csv").write_text("machine,benchmark,value,unit,gen,vendor\n" + "\n".join(rows) + "\n")
+    run(tmp_path, "import", "table", str(tmp_path / "t.csv"))
+    row = of(compared(tmp_path, "gen=a", "gen=b"), "rate")
+    assert (row["hosts_baseline"], row["hosts_candidate"]) == (3, 3)

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import openpyxl
 import pandas as pd
 import pytest
@@ -18,6 +19,8 @@ import yaml
 from fleetmark.base import kinds
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Kind
+from planner.equivalence import Pairing
+from planner.guardrail import Held, guardrail
 from tests.commands import refused, run
 from tests.comparisons import compared, fleet, labels, of
 from tests.corpus import ROOT
@@ -227,6 +230,30 @@ def test_a_mix_of_a_class_gives_redundant_benchmarks_one_share(tmp_path: Path) -
     root = measured(tmp_path, {TRIAD: 2.0, COPY: 2.0, ALL: 2.0, IOPS: 4.0})
     rows = compared(root, "-b", "gen=old", "-c", "gen=new", "--mix", "mem-bw=.5,disk-iops=.5")
     assert float(of(rows, "work mix")["ratio"]) == pytest.approx(1 / (0.5 / 2 + 0.5 / 4))
+
+
+def test_base_and_peak_of_a_class_are_no_mix(tmp_path: Path) -> None:
+    base, peak = (
+        Bench("suite", name, "score", "1", "higher", name, kind="capacity") for name in ("cpu-int", "cpu-int-peak")
+    )
+    root = measured(tmp_path, {base: 2.0, peak: 2.1})
+    sentence = refused(root, "compare", "-b", "gen=old", "-c", "gen=new", "--mix", "cpu-int=.5,cpu-int-peak=.5")
+    assert "the work mix names cpu-int and cpu-int-peak, which are one work twice: name one of them" in sentence
+
+
+@pytest.mark.parametrize("limit", [0.0005, 0.001, 0.002, 0.005, 0.01, 0.05])
+def test_a_host_at_its_limit_keeps_it(limit: float) -> None:
+    hosts = pd.Series({"h1": -np.log(limit), "h2": -np.log(limit)})
+    assert guardrail(hosts, hosts, Better.LOWER, limit, Pairing.APART).held is Held.KEPT
+    worse = pd.Series({"h1": -np.log(limit * 1.001)})
+    assert guardrail(hosts, worse, Better.LOWER, limit, Pairing.APART).held is Held.BROKEN
+
+
+def test_the_headline_of_one_benchmark_has_its_verdict(tmp_path: Path) -> None:
+    rows = compared(measured(tmp_path, {TRIAD: 1.0004, IOPS: 1.001, NULL: 1.0, LATENCY: 1.0}))
+    for class_ in ("mem-bw", "disk-iops", "os", "mem-latency"):
+        head, (row,) = of(rows, class_), [r for r in rows if r["class"] == class_ and r["benchmark"]]
+        assert (head["verdict"], head["p_adjusted"]) == (row["verdict"], row["p_adjusted"])
 
 
 # ------------------------------------------------------------ what declares no kind

@@ -191,7 +191,10 @@ def publisher(chosen: Sequence[Machine]) -> str | None:
     """
     if not all(map(is_imported, chosen)):
         return None
-    return next((label for label in PUBLISHERS if all(label in m.labels for m in chosen)), None)
+    kinds = {m.campaign.removeprefix(f"{FOLDER}/").partition("-")[0] for m in chosen}
+    labels = {_KINDS[kind].PUBLISHER if kind in _KINDS else "" for kind in kinds}
+    label = labels.pop() if len(labels) == 1 else ""
+    return label if label and all(label in m.labels for m in chosen) else None
 
 
 def _no_facts() -> Facts | None:

@@ -26,7 +26,7 @@ def sentence(comparison: Comparison, candidate: Candidate, name: str, e: Equival
     sides = (comparison.baseline, candidate.title)
     ratio = _times(e.headline, comparison.pairing, sides)
     if e.work and e.ratio:
-        return joined([_of_mix(e, ratio), _range(comparison, e), _beside(e, e.ratio)], "; ")
+        return joined([_of_mix(comparison, e, ratio), _range(comparison, e), _beside(e, e.ratio)], "; ")
     parts = [_over(comparison, e, ratio), _kinds(e.headline, comparison.pairing, sides)]
     more = one_sided(comparison, candidate, name, e)
     return joined([*parts, message("{n} more ran on one side only", n=more) if more else ""], "; ")
@@ -128,7 +128,7 @@ def _benchmarks(comparison: Comparison, e: Equivalence) -> Message:
 
 def _over(comparison: Comparison, e: Equivalence, ratio: Message) -> Message:
     over = _benchmarks(comparison, e)
-    if len(e.weights) < 2 or e.lowest is None or e.highest is None:
+    if counted(comparison, e.weights) < 2 or e.lowest is None or e.highest is None:
         return message("{ratio} {over}", ratio=ratio, over=over)
     if not e.disagree:
         return message("{ratio} {over} (range {range})", ratio=ratio, over=over, range=span(e.lowest, e.highest))
@@ -154,11 +154,11 @@ def _kinds(ratio: Ratio, pairing: Pairing, sides: tuple[str, str]) -> Message | 
     return message("one machine of {side}, not its kind", side=single[0])
 
 
-def _of_mix(e: Equivalence, ratio: Message) -> Message:
+def _of_mix(comparison: Comparison, e: Equivalence, ratio: Message) -> Message:
     return message(
         "{ratio} for equal work over {benchmarks} of the mix",
         ratio=ratio,
-        benchmarks=count(len(e.weights), "benchmark"),
+        benchmarks=count(counted(comparison, e.weights), "benchmark"),
     )
 
 

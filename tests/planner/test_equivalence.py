@@ -173,6 +173,23 @@ def test_redundant_benchmarks_are_one_for_the_workload() -> None:
     assert workload.value == pytest.approx(2)
 
 
+def test_redundant_benchmarks_of_pinned_weights_are_one_for_the_workload() -> None:
+    a, b = side([[1, 1, 1]] * 3), side([[4, 4.1, 1]] * 3, first=4)
+    pinned = {"a": 0.25, "b": 0.25, "c": 0.5}
+    workload = compare(a, b, weights=pinned, quantity={"a": "model", "b": "model", "c": ""}).workload
+    assert workload and workload.df == pytest.approx(1) and workload.n == (2,)
+
+
+def test_your_workload_is_never_narrower_than_the_fleet() -> None:
+    """Two hosts a side leave two degrees of freedom; benchmarks that agree would add more than they widen."""
+    a, b = side([[1.0] * 8, [1.1] * 8]), side([[2.0] * 8, [2.3] * 8], first=3)
+    b += np.linspace(0, 0.001, 8)
+    result = compare(a, b)
+    assert result.ratio and result.ratio.interval and result.workload and result.workload.interval
+    assert result.workload.interval[0] <= result.ratio.interval[0]
+    assert result.workload.interval[1] >= result.ratio.interval[1]
+
+
 def test_benchmarks_that_disagree_are_named() -> None:
     a = side([[1, 1, 1]] * 2)
     apart, signs, near = (
