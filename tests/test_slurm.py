@@ -9,10 +9,14 @@ import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from rich.console import Console
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.campaign import run, slurm
 from fleetmark.campaign.slurm import job_on_record, shared_folder
 from fleetmark.hosts.agent import PLAYBOOKS
 from fleetmark.hosts.inventory import Host
@@ -92,6 +96,26 @@ def test_a_job_of_another_campaign_is_refused(folder: Path, id_: str, name: str)
     assert job_on_record({"job": "7", "folder": str(folder)}, shared, None).folder == folder
     with pytest.raises(FleetmarkError, match="the journal "):
         job_on_record({"job": id_, "folder": name.format(shared=shared)}, shared, None)
+
+
+def test_what_a_dead_job_left_is_removed_once_all_is_collected(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    owed: list[dict[str, set[str]]] = [{"h1": {"1"}}, {}]
+    monkeypatch.setattr(run, "owed_steps", lambda *_: owed.pop(0))
+    monkeypatch.setattr(run, "_last_job", lambda *_: job)
+    monkeypatch.setattr(run, "_drive", lambda *_, **__: False)
+    monkeypatch.setattr(run.scheduled, "hosts", lambda *_, **__: [])
+    monkeypatch.setattr(run.scheduled, "jobs", lambda *_: {})
+    monkeypatch.setattr(cluster, "state", lambda _: State("CANCELLED"))
+    nothing: Any = Mock()
+    assert run._resume_lent(nothing, nothing, Request(), nothing, nothing, {}) is False
+    assert not job.folder.parent.exists()
+
+
+def test_a_job_held_from_the_beginning_is_not_waited_for(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm, "HELD_S", -1)
+    monkeypatch.setattr(cluster, "state", lambda _: State("PENDING", "JobHeldUser"))
+    with pytest.raises(FleetmarkError, match=r"Slurm job 7 is held \(JobHeldUser\)"):
+        slurm.wait(job, Console(quiet=True))
 
 
 def test_a_held_job_may_never_come_back(reach: SlurmReach) -> None:
