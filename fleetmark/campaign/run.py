@@ -214,6 +214,7 @@ def _resume_lent(
         _drive(archive, options, console, reached, credentials, collect=True)
         owed = owed_steps(archive, scheduled.jobs(archive, request), request.exchanges)
         if not owed:
+            slurm.remove_shared(job)
             return False
         asked = replace(asked, nodes=len(owed), nodelist=",".join(sorted(owed)), constraint=None)
         folder = job.folder.with_name(str(int(job.folder.name) + 1))
@@ -244,7 +245,9 @@ def _last_job(archive: Archive, partition: str | None) -> Job:
         raise FleetmarkError(
             f"{archive.path}: its journal names no Slurm job, so it cannot go on; begin a new campaign"
         )
-    return Job(str(event["job"]), Path(event["folder"]), partition)
+    shared = archive.campaign().get("shared")
+    root = Path(shared) if isinstance(shared, str) else None
+    return slurm.job_on_record(event, slurm.shared_folder(root, archive.path.parent, archive.id), partition)
 
 
 def _is_finished(archive: Archive) -> bool:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -24,6 +27,7 @@ from fleetmark.hosts.slurm.reach import SlurmReach
 from workloads import Suite
 
 REPORT_S = 90.0  # in which every node of a running job reports: Slurm starts a step on all of them first
+HELD_S = 120.0  # for which a held job may wait to be released
 _LOOK_S = 1.0
 
 
@@ -48,12 +52,32 @@ class Lent:
         """End the job. What nodes wrote stays as long as the campaign owes anything."""
         self.job.end()
         if finished:
-            shutil.rmtree(self.job.folder.parent, ignore_errors=True)
+            remove_shared(self.job)
 
 
 def shared_folder(shared: Path | None, root: Path, campaign: str) -> Path:
     """Where the nodes of a campaign and its controller meet."""
-    return (shared or root).resolve() / ".slurm" / campaign
+    return (shared or root).resolve() / f".slurm-{os.geteuid()}" / campaign
+
+
+def remove_shared(job: Job) -> None:
+    """Remove what all jobs of a campaign left in the shared folder."""
+    shutil.rmtree(job.folder.parent, ignore_errors=True)
+
+
+def job_on_record(event: Mapping[str, Any], shared: Path, partition: str | None) -> Job:
+    """The job of a journal's event; ``shared`` is the campaign's ``shared_folder``. What the event names is removed and
+    cancelled later, so FleetmarkError is raised where it can be nothing of this campaign.
+    """
+    id_, folder = str(event.get("job")), Path(str(event.get("folder")))
+    if folder.parent != shared or not re.fullmatch(r"\d{1,9}", folder.name, re.ASCII):
+        raise FleetmarkError(
+            f"the journal has the Slurm job's folder as {str(folder)[:200]!r}, which is none of {shared}: begin a new "
+            "campaign"
+        )
+    if not re.fullmatch(r"[0-9_]+", id_):
+        raise FleetmarkError(f"the journal names {id_[:80]!r} as the Slurm job, which is no job: begin a new campaign")
+    return Job(id_, folder, partition)
 
 
 def refuse_impossible(request: Request, suite: Suite, settings: Settings, repeats: int | None) -> Request:
@@ -114,7 +138,12 @@ def wait(job: Job, console: Console) -> list[Host]:
     """The hosts of a job, once they have reported; beyond REPORT_S those that have not are among them too."""
     job.look()
     with console.status(f"Slurm job {job.id} is submitted") as status:
+        held_since = None
         while job.state.is_waiting:
+            held_since = (held_since or time.monotonic()) if job.state.is_held else None
+            if held_since and time.monotonic() - held_since > HELD_S:
+                why = job.state.reason or job.state.word
+                raise FleetmarkError(f"Slurm job {job.id} is held ({why}): it begins only when somebody releases it")
             status.update(f"Slurm job {job.id} waits: {job.state.reason or job.state.word.lower()}")
             time.sleep(_LOOK_S)
             with contextlib.suppress(FleetmarkError):  # Slurm's controller may be away for a while

@@ -13,6 +13,7 @@ Standard library only, Python 3.6 and later.
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ ALONE_S = 300.0  # without a controller and a job there is nothing to wait for
 WAITED_S = 900.0  # as ``runner.ABANDONED_S``: nobody releases a step that waits for other hosts
 LAST_S = 20.0  # after Slurm's order to end: it kills what is left after 30
 LOST = "lost"
+NUMBER = re.compile(r"\d{1,9}\Z", re.ASCII)  # the folder of a process
 # Slurm asks every process of the step to end. Only the job itself shall: a follower would report that as its end.
 UNTIL_ASKED = ["/bin/sh", "-c", 'trap "" TERM; exec "$@"', "sh"]
 
@@ -49,8 +51,8 @@ class Node:
         if again:
             self.begin(again, "restart-%d-" % restart)
         while not self.is_over():
-            for number in sorted(os.listdir(self.folder)):
-                if number.isdigit() and number not in self.seen and not self.ending:
+            for number in self.numbers():
+                if number not in self.seen and not self.ending:
                     self.begin(number)
             time.sleep(LOOK_S)
         for process in list(self.running.values()):
@@ -59,7 +61,7 @@ class Node:
     def bury(self):
         """Mark the processes of an earlier start of this Slurm job as lost. The request to begin the job, if any."""
         again = None
-        for number in sorted(n for n in os.listdir(self.folder) if n.isdigit()):
+        for number in self.numbers():
             self.seen.add(number)
             if self.request(number).get("again"):
                 again = number
@@ -78,11 +80,32 @@ class Node:
 
     def stop_job(self):
         holder = lock_holder()
-        if holder and holder.get("dir"):
+        if holder and holder.get("dir") in self.jobs():
             try:
                 os.kill(holder["pid"], signal.SIGTERM)
             except OSError:
                 pass  # it has just ended
+
+    def jobs(self):
+        """The folders of jobs that were begun or followed here. Another job on this machine may hold the lock."""
+        folders = set()
+        for number in self.numbers():
+            request = self.request(number)
+            argv = request.get("argv") or [""]
+            if os.path.basename(argv[-2:][0]) == "follow.py":
+                folders.add(argv[-1])
+            if request.get("again"):
+                try:
+                    folders.add(
+                        json.loads(read_from(os.path.join(self.folder, number, "in"), 0).decode())["job"]["folder"]
+                    )
+                except (OSError, ValueError, KeyError, TypeError):
+                    pass  # the controller had not written all of it
+        return folders
+
+    def numbers(self):
+        """The processes that were ever asked for."""
+        return sorted(name for name in os.listdir(self.folder) if NUMBER.match(name))
 
     def is_over(self):
         now = time.monotonic()

@@ -21,6 +21,7 @@ from tests.fleet.slurm import Cluster, missing
 
 pytestmark = pytest.mark.fleet
 
+FOLDER = f".slurm-{os.geteuid()}"
 SLOW = "about: slow\nrepeats: 1\nworkloads:\n  selftest: {set: {commands: 8, seconds: 0.5}}\n"
 
 
@@ -101,7 +102,7 @@ def test_a_node_that_fails_costs_what_it_had_not_finished_and_resumes(lent: Lent
     done = lent.run("--resume", "last")
     assert done.returncode == 0, done.stdout + done.stderr
     assert lent.count() == {"passed": 64}
-    assert not list((lent.root / ".slurm").iterdir()), "nothing is owed: what nodes wrote is removed"
+    assert not list((lent.root / FOLDER).iterdir()), "nothing is owed: what nodes wrote is removed"
 
 
 def test_what_a_job_left_is_collected_and_only_the_rest_is_submitted(lent: Lent, slow: str) -> None:
@@ -110,7 +111,7 @@ def test_what_a_job_left_is_collected_and_only_the_rest_is_submitted(lent: Lent,
     os.killpg(running.pid, signal.SIGKILL)
     running.wait()
     seen = lent.count()["passed"]
-    outs = f"{lent.root}/.slurm/{lent.campaign.name}/1/nodes/*/*/out"
+    outs = f"{lent.root}/{FOLDER}/{lent.campaign.name}/1/nodes/*/*/out"
     ended = ["sh", "-c", f'cat {outs} | grep -c \'"e": "end"\'']
     lent.until(lambda: int(subprocess.run(ended, capture_output=True, text=True).stdout) >= seen + 4)
     job = lent.job()

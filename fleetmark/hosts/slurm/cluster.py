@@ -14,6 +14,7 @@ _PATIENCE_S = 60.0  # of one command; Slurm's own commands try for some 30 s
 _NODE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 # States of a job that may still give results: squeue(1), JOB STATE CODES.
 WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD", "CONFIGURING")
+HELD = ("REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD")
 RUNNING = ("RUNNING", "COMPLETING", "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "SUSPENDED")
 _USABLE = ("idle", "mixed", "allocated", "completing", "reserved", "planned")
 _DEAD = ("down", "fail", "failing", "error", "power_down", "powered_down", "powering_down", "unknown")
@@ -86,6 +87,11 @@ class State:
     @property
     def is_waiting(self) -> bool:
         return self.word in WAITING
+
+    @property
+    def is_held(self) -> bool:
+        """Whether it waits until somebody releases it."""
+        return self.is_waiting and (self.word in HELD or re.match(r"JobHeld|\w+_held", self.reason, re.I) is not None)
 
     @property
     def is_final(self) -> bool:
@@ -201,6 +207,7 @@ def _run(words: Sequence[str], stdin: str = "") -> subprocess.CompletedProcess[s
             input=stdin,
             capture_output=True,
             text=True,
+            errors="replace",  # comments and reasons of jobs are anybody's bytes
             check=False,
             timeout=_PATIENCE_S,
             env={**os.environ, "SLURM_TIME_FORMAT": "standard", "LC_ALL": "C"},

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
+import stat
 import threading
 import time
 from collections.abc import Mapping
@@ -23,13 +25,24 @@ _SCRIPT = """#!/bin/sh
 exec srun --no-kill --kill-on-bad-exit=0 --wait=0 --overlap --mem=0 --cpu-bind=none --export=ALL --input=none \\
   --output=none --error=none --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \\
   /bin/sh -c '
-    [ -f "$1/token" ] || exit 97
+    [ -O "$1/token" ] && [ -O "$1/agent/node.py" ] || exit 97
     exec >>"$1/log.$SLURMD_NODENAME" 2>&1
     for python in python3 /usr/bin/python3 /usr/libexec/platform-python; do
       command -v "$python" >/dev/null && exec "$python" "$1/agent/node.py" "$1" "$SLURMD_NODENAME"
     done
     exit 98' sh 'SHARED'
 """
+
+
+def _make_private(folder: Path) -> None:
+    """Create a folder of this user alone: nodes execute what is in it. Raises OSError, and FleetmarkError where it
+    exists and others can write in it.
+    """
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    info = folder.lstat()
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid() or info.st_mode & 0o022:
+        raise FleetmarkError(f"{folder} is not a folder of this user alone: remove it, or choose another with --shared")
 
 
 class Job:
@@ -50,7 +63,9 @@ class Job:
         if "'" in str(folder) or "\n" in str(folder):
             raise FleetmarkError(f"--shared {folder}: its name has a quote, which the job's script cannot hold")
         try:
-            (folder / "nodes").mkdir(parents=True, mode=0o700)
+            folder.parent.parent.parent.mkdir(parents=True, exist_ok=True)
+            for level in (folder.parent.parent, folder.parent, folder, folder / "nodes"):
+                _make_private(level)
             shutil.copytree(PLAYBOOKS / "agent", folder / "agent", ignore=shutil.ignore_patterns("__pycache__"))
             (folder / "token").touch()
         except OSError as error:

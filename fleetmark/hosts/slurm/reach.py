@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
+import shutil
+import stat
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, BinaryIO
 
+from fleetmark.base.files import decode_json
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.reach import CHUNK, Channel, LinkLost, Reach, ReachError
 from fleetmark.hosts.slurm.job import Job
 
 _LOOK_S = 0.1  # between two looks at a file that another machine writes
 _OF_STEP = re.compile(rb'\{"e": "(?:part|end)", "step": "([0-9]{1,9})"')
+_NUMBER = re.compile(r"\d{1,9}", re.ASCII)  # the folder of a process
+_STATUS = re.compile(r"-?\d{1,4}", re.ASCII)
+_MOST = 1 << 20  # bytes of a document
+_SHORT = 64  # bytes of an exit status, or what stands for it
+_TRIES = 100  # for a number that no other process takes
 
 
 class SlurmReach(Reach):
@@ -40,7 +50,8 @@ class SlurmReach(Reach):
     def returns(self) -> bool | None:
         if self.job.why_over(self.host.name):
             return False
-        return True if self.job.state.is_waiting else None
+        state = self.job.state
+        return True if state.is_waiting and not state.is_held else None
 
     def _start(self, argv: Sequence[str]) -> Channel:
         return self._open(argv, False)
@@ -65,30 +76,65 @@ class SlurmReach(Reach):
 
     def _request(self, text: str) -> Path:
         """The folder of a new process. Ansible asks for some as well, from a process of its own."""
-        new = Path(tempfile.mkdtemp(prefix=".new-", dir=self.folder))
-        (new / "in").touch()
-        (new / "request").write_text(text)
-        while True:
-            numbers = [int(p.name) for p in self.folder.iterdir() if p.name.isdigit()]
-            folder = self.folder / f"{max(numbers, default=0) + 1:05d}"
-            with contextlib.suppress(OSError):  # it exists by now
+        try:
+            new = Path(tempfile.mkdtemp(prefix=".new-", dir=self.folder))
+            try:
+                (new / "in").touch()
+                (new / "request").write_text(text)
+                return self._numbered(new)
+            except BaseException:
+                shutil.rmtree(new, ignore_errors=True)
+                raise
+        except OSError as error:
+            raise ReachError(f"{self.host.name}: cannot write in {self.folder}: {error.strerror}") from None
+
+    def _numbered(self, new: Path) -> Path:
+        """``new`` under the next free number. Raises OSError."""
+        for _ in range(_TRIES):
+            folder = self.folder / f"{max(self._numbers(), default=0) + 1:05d}"
+            try:
                 return new.rename(folder)
+            except OSError as error:
+                if error.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
+        raise OSError(errno.EEXIST, os.strerror(errno.EEXIST))
+
+    def _numbers(self) -> list[int]:
+        return [int(path.name) for path in self.folder.iterdir() if _NUMBER.fullmatch(path.name)]
 
     def start_of_job(self) -> int | None:
         """Which start of the Slurm job runs on the node: 0, or the number of its requeues. None where none does."""
-        try:
-            return int(json.loads((self.folder / "up").read_text())["restart"])
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            restart = _document(self.folder / "up")["restart"]
+            return restart if isinstance(restart, int) else None
+        return None
 
     def _last(self, argv: Sequence[str]) -> Path | None:
         """The folder of the last process of this command, apart from the Python that ran it."""
         with contextlib.suppress(OSError):
-            for folder in sorted((p for p in self.folder.iterdir() if p.name.isdigit()), reverse=True):
-                with contextlib.suppress(OSError, ValueError, KeyError):
-                    if json.loads((folder / "request").read_text())["argv"][1:] == list(argv)[1:]:
+            for folder in sorted((p for p in self.folder.iterdir() if _NUMBER.fullmatch(p.name)), reverse=True):
+                with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                    if _document(folder / "request")["argv"][1:] == list(argv)[1:]:
                         return folder
         return None
+
+
+def _open(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
+    """Open a file that a node may have written. Raises OSError, also where it is a link, a pipe, or no plain file."""
+    handle = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe would wait for its other end
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "it is no plain file")
+    return os.fdopen(handle, "rb" if flags == os.O_RDONLY else "ab")
+
+
+def _document(path: Path) -> Any:
+    """The JSON of a file that a node may have written. Raises OSError and ValueError."""
+    with _open(path) as source:
+        raw = source.read(_MOST + 1)
+    if len(raw) > _MOST:
+        raise ValueError(f"it is larger than {_MOST >> 20} MiB")
+    return decode_json(raw)
 
 
 class _FileChannel(Channel):
@@ -101,7 +147,7 @@ class _FileChannel(Channel):
 
     def write(self, data: bytes, timeout: float | None = None) -> None:
         try:
-            with (self._folder / "in").open("ab") as out:
+            with _open(self._folder / "in", os.O_WRONLY | os.O_APPEND) as out:
                 out.write(data)
                 out.flush()
                 os.fsync(out.fileno())
@@ -119,7 +165,7 @@ class _FileChannel(Channel):
             if deadline is not None and time.monotonic() > deadline:
                 raise TimeoutError(f"{self.host}: the process still runs")
             time.sleep(_LOOK_S)
-        if not re.fullmatch(r"-?\d{1,4}", text):
+        if not _STATUS.fullmatch(text):
             raise LinkLost(f"{self.host}: its Slurm job was requeued")
         return int(text)
 
@@ -135,7 +181,7 @@ class _FileChannel(Channel):
                 return True
             if over:
                 self._ended = True
-                if not (self._status() or "").lstrip("-").isdigit():
+                if not _STATUS.fullmatch(self._status() or ""):
                     raise LinkLost(f"{self.host}: its Slurm job was requeued")
                 return True
             self._if_lost()
@@ -147,19 +193,27 @@ class _FileChannel(Channel):
     def _read(self) -> bool:
         grown = False
         for name, sink in (("out", self._out), ("err", self._err)):
-            with contextlib.suppress(FileNotFoundError), (self._folder / name).open("rb") as source:
-                source.seek(self._offsets[name])
-                data = source.read(CHUNK)
+            data = self._bytes(name, self._offsets[name], CHUNK)
+            if data:
                 sink.extend(data)
                 self._offsets[name] += len(data)
-                grown = grown or bool(data)
+                grown = True
         return grown
 
     def _status(self) -> str | None:
+        data = self._bytes("rc", 0, _SHORT)
+        return None if data is None else data.decode(errors="replace")
+
+    def _bytes(self, name: str, offset: int, most: int) -> bytes | None:
+        """Up to ``most`` bytes of a file; None while there is none. Raises LinkLost where it cannot be read."""
         try:
-            return (self._folder / "rc").read_text()
-        except OSError:
+            with _open(self._folder / name) as source:
+                source.seek(offset)
+                return source.read(most)
+        except FileNotFoundError:
             return None
+        except OSError as error:
+            raise LinkLost(f"{self.host}: cannot read {self._folder / name}: {error.strerror}") from None
 
     def _if_lost(self) -> None:
         if why := self._reach.job.why_over(self.host):
@@ -177,7 +231,10 @@ class _Record(Channel):
         self._why = why
         self._have: set[str] = set()
         self._files = [path for path in sorted(folder.glob("*out")) if path.name == "out" or "restart-" in path.name]
-        self._file = None if not self._files else self._files[0].open("rb")
+        try:
+            self._file = _open(self._files[0]) if self._files else None
+        except OSError as error:
+            raise ReachError(f"{host}: cannot read {self._files[0]}: {error.strerror}") from None
 
     def write(self, data: bytes, timeout: float | None = None) -> None:
         for line in data.splitlines():

@@ -1,0 +1,203 @@
+"""What Slurm's engine refuses: shared folders of others, files that are no files, jobs of others. No Slurm runs."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from rich.console import Console
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.campaign import run, slurm
+from fleetmark.campaign.slurm import job_on_record, shared_folder
+from fleetmark.hosts.agent import PLAYBOOKS
+from fleetmark.hosts.inventory import Host
+from fleetmark.hosts.reach import LinkLost, ReachError
+from fleetmark.hosts.slurm import cluster
+from fleetmark.hosts.slurm.cluster import Request, State
+from fleetmark.hosts.slurm.job import _SCRIPT, UNSEEN, Job
+from fleetmark.hosts.slurm.reach import SlurmReach
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return shared_folder(tmp_path / "new", tmp_path, "campaign") / "1"
+
+
+@pytest.fixture
+def job(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+    monkeypatch.setattr(cluster, "submit", lambda *_: "7")
+    return Job.submit(Request(), "fleetmark", folder)
+
+
+@pytest.fixture
+def reach(job: Job) -> SlurmReach:
+    """The reach of a node whose agent has reported."""
+    job.state = State("RUNNING")
+    reach = SlurmReach(Host("h1", "h1", "h1"), job)
+    reach.folder.mkdir()
+    (reach.folder / "up").write_text('{"restart": 0}')
+    return reach
+
+
+@pytest.fixture
+def node(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(PLAYBOOKS / "agent")
+    for name in ("job", "node"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    import node  # type: ignore[import-not-found]
+
+    module: ModuleType = node
+    return module
+
+
+def test_every_level_of_the_shared_folder_is_private(job: Job) -> None:
+    levels = [job.folder / "nodes", job.folder, job.folder.parent, job.folder.parent.parent]
+    assert [level.stat().st_mode & 0o777 for level in levels] == [0o700] * 4
+    assert levels[-1].name == f".slurm-{os.geteuid()}"
+
+
+@pytest.mark.parametrize("how", ["link", "writable"])
+def test_a_level_that_others_control_is_refused(folder: Path, tmp_path: Path, how: str) -> None:
+    level = folder.parent
+    level.parent.mkdir(parents=True, mode=0o700)
+    if how == "link":
+        level.symlink_to(tmp_path)
+    else:
+        level.mkdir()
+        level.chmod(0o770)
+    with pytest.raises(FleetmarkError, match=f"{level} is not a folder of this user alone"):
+        Job.submit(Request(), "fleetmark", folder)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_nodes_run_no_agent_of_another_user(job: Job) -> None:
+    step = _SCRIPT.partition("-c '")[2].partition("' sh")[0].replace('exec "$python"', "exit 0; :")
+    words = ["sh", "-c", step, "sh", str(job.folder)]
+    env = {**os.environ, "SLURMD_NODENAME": "h1"}
+    assert subprocess.run(words, env=env).returncode == 0
+    os.chown(job.folder / "agent" / "node.py", 65534, 65534)
+    assert subprocess.run(words, env=env).returncode == UNSEEN
+
+
+@pytest.mark.parametrize(
+    ("id_", "name"), [("7", "/srv/1"), ("7", "{shared}/x"), ("7", "{shared}/../1"), ("-u root", "{shared}/1"), ("", "")]
+)
+def test_a_job_of_another_campaign_is_refused(folder: Path, id_: str, name: str) -> None:
+    shared = folder.parent
+    assert job_on_record({"job": "7", "folder": str(folder)}, shared, None).folder == folder
+    with pytest.raises(FleetmarkError, match="the journal "):
+        job_on_record({"job": id_, "folder": name.format(shared=shared)}, shared, None)
+
+
+def test_what_a_dead_job_left_is_removed_once_all_is_collected(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    owed: list[dict[str, set[str]]] = [{"h1": {"1"}}, {}]
+    monkeypatch.setattr(run, "owed_steps", lambda *_: owed.pop(0))
+    monkeypatch.setattr(run, "_last_job", lambda *_: job)
+    monkeypatch.setattr(run, "_drive", lambda *_, **__: False)
+    monkeypatch.setattr(run.scheduled, "hosts", lambda *_, **__: [])
+    monkeypatch.setattr(run.scheduled, "jobs", lambda *_: {})
+    monkeypatch.setattr(cluster, "state", lambda _: State("CANCELLED"))
+    nothing: Any = Mock()
+    assert run._resume_lent(nothing, nothing, Request(), nothing, nothing, {}) is False
+    assert not job.folder.parent.exists()
+
+
+def test_a_job_held_from_the_beginning_is_not_waited_for(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slurm, "HELD_S", -1)
+    monkeypatch.setattr(cluster, "state", lambda _: State("PENDING", "JobHeldUser"))
+    with pytest.raises(FleetmarkError, match=r"Slurm job 7 is held \(JobHeldUser\)"):
+        slurm.wait(job, Console(quiet=True))
+
+
+def test_a_held_job_may_never_come_back(reach: SlurmReach) -> None:
+    states = {
+        State("PENDING", "Resources"): True,
+        State("PENDING", "JobHeldUser"): None,
+        State("PENDING", "launch_failed_requeued_held"): None,
+        State("REQUEUE_HOLD"): None,
+        State("SPECIAL_EXIT"): None,
+        State("RUNNING"): None,
+    }
+    for state, returns in states.items():
+        reach.job.state = state
+        assert reach.returns() is returns, state
+
+
+def test_processes_are_numbered_beside_names_that_are_no_numbers(reach: SlurmReach) -> None:
+    for name in ("²", "٣", "1" * 10, "00004"):
+        (reach.folder / name).mkdir()
+    assert reach._request("{}").name == "00005"
+
+
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EEXIST])
+def test_a_request_that_cannot_be_stored_ends(reach: SlurmReach, monkeypatch: pytest.MonkeyPatch, error: int) -> None:
+    def fail(*_: object) -> Path:
+        raise OSError(error, os.strerror(error))
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(ReachError, match=f"h1: cannot write in .*: {os.strerror(error)}"):
+        reach.open(["true"])
+    assert [path.name for path in reach.folder.iterdir()] == ["up"]
+
+
+@pytest.mark.parametrize("text", [b"\xff", b"[" * 100_000, b'{"restart": Infinity}', b"[]", b" " * (2 << 20)])
+def test_a_damaged_report_of_a_node_is_none(reach: SlurmReach, text: bytes) -> None:
+    assert reach.start_of_job() == 0
+    (reach.folder / "up").write_bytes(text)
+    assert reach.start_of_job() is None
+
+
+@pytest.mark.parametrize("name", ["out", "err", "rc"])
+@pytest.mark.parametrize("how", ["pipe", "link", "folder"])
+def test_what_a_node_left_in_place_of_a_file_is_not_read(reach: SlurmReach, name: str, how: str) -> None:
+    channel = reach.open(["true"])
+    file = reach.folder / "00001" / name
+    if how == "pipe":
+        os.mkfifo(file)
+    elif how == "link":
+        file.symlink_to("/etc/hostname")
+    else:
+        file.mkdir()
+    with pytest.raises(LinkLost, match=f"h1: cannot read {file}"):
+        channel.readline(timeout=5)
+
+
+def test_output_of_slurm_may_hold_any_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "scontrol"
+    tool.write_text("#!/bin/sh\nprintf 'JobState=RUNNING Comment=\\377 ExitCode=0:0'\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert cluster.state("7").word == "RUNNING"
+
+
+def test_a_node_ends_only_jobs_that_it_began_or_follows(
+    node: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = [
+        ({"argv": ["python3", "-c", "boot"], "again": True}, {"job": {"folder": "/w/jobs/began"}}),
+        ({"argv": ["python3", "/w/jobs/followed/follow.py", "/w/jobs/followed"]}, {}),
+        ({"argv": ["sh", "-c", "cat"]}, {"job": {"folder": "/w/jobs/other"}}),
+    ]
+    for number, (request, payload) in enumerate(requests, 1):
+        process = tmp_path / "nodes" / "h1" / f"{number:05d}"
+        process.mkdir(parents=True)
+        (process / "request").write_text(json.dumps(request))
+        (process / "in").write_text(json.dumps(payload))
+    (tmp_path / "nodes" / "h1" / "²").mkdir()
+    killed: list[int] = []
+    monkeypatch.setattr(os, "kill", lambda pid, _: killed.append(pid))
+    for pid, folder in enumerate(["began", "followed", "other"]):
+        monkeypatch.setattr(
+            node, "lock_holder", lambda pid=pid, folder=folder: {"pid": pid, "dir": f"/w/jobs/{folder}"}
+        )
+        node.Node(str(tmp_path), "h1").stop_job()
+    assert killed == [0, 1]
