@@ -81,7 +81,8 @@ class Comparison:
 
     ``per``: server, core, gpu, ...; ``benchmarks`` as in Side, of all sides; ``figures``: side's title to benchmark to
     the geometric mean over its machines, in base units, whole servers. ``panel``: the benchmarks that headlines are
-    over, where the user named some.
+    over, where the user named some. ``grouped``: side's title to what its hosts are, where they are no machines but
+    all machines of a vendor, say.
     """
 
     baseline: str
@@ -93,6 +94,7 @@ class Comparison:
     warnings: Sequence[str]
     notes: Sequence[str]
     panel: Sequence[str] | None = None
+    grouped: Mapping[str, str] = field(default_factory=dict)
 
     def kind(self, class_: str) -> str:
         """The kind of the figures in a class; a mix is of capacity."""

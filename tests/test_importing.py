@@ -469,3 +469,20 @@ def test_a_column_called_vendor_in_a_table_of_ones_own_names_no_publisher(tmp_pa
     run(tmp_path, "import", "table", str(tmp_path / "t.csv"))
     row = of(compared(tmp_path, "gen=a", "gen=b"), "rate")
     assert (row["hosts_baseline"], row["hosts_candidate"]) == (3, 3)
+
+
+@absent
+def test_one_vendor_is_called_a_vendor(tmp_path: Path) -> None:
+    run(tmp_path, "import", "spec", str(SPEC / "cpu2017_int_speed_rate_joined_202507.csv"))
+    dell = "vendor=Dell*,chips=2,processor=*EPYC {}"
+    words = ("compare", "-b", dell.format("9654"), "-c", dell.format("9755"), "--only", "*/SPECrate2017_int/base_score")
+    text = " ".join(run(tmp_path, *words).split())
+    assert "one vendor of EPYC 9755 x2 alone" in text
+    assert "these two machines, not" not in text
+
+
+def test_a_table_without_kinds_says_so_in_every_comparison(tidy: Path, tmp_path: Path) -> None:
+    run(tmp_path, "import", "table", str(tidy))
+    assert any(n.startswith("Kinds of figures are inferred") for n in compared(tmp_path, "gen=old", "gen=new")["notes"])
+    sentence = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "thread")
+    assert "its table has no label threads: import it with such a column, or leave --per out" in sentence

@@ -124,7 +124,9 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         result = compare_sides(
             base, rest, per=q.per, mix=mix, machines=kinds, weights=weights, panel=panel, pairing=pairing
         )
-        return replace(result, warnings=[*result.warnings, *warnings], notes=[*notes, *result.notes])
+        grouped = {title: label for title, label in by.items() if label != "host"}
+        notes_of = [*notes, *result.notes]
+        return replace(result, warnings=[*result.warnings, *warnings], notes=notes_of, grouped=grouped)
 
     answer = against(first, others)
     turned = {}

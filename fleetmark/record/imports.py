@@ -26,7 +26,6 @@ from fleetmark.base.measurement import Centre, Status
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.select import Machine
 from parsers.published import Table, mlperf, sparecores, spec, table
-from workloads import declared
 
 SCHEMA = 1
 FOLDER = "imports"
@@ -144,17 +143,12 @@ def _stem(name: str, kind: str) -> str:
 
 def _measurements(campaign: str, published: Table, time: str) -> Iterator[dict[str, Any]]:
     for row in published.rows:
-        class_, kind = row.class_, row.kind.value if row.kind else ""
-        if not kind:
-            m = row.measurement
-            described = declared.about(m.workload, m.case, m.metric, row.class_, m.unit, m.better)
-            class_, kind = described.class_, described.kind
         rest = {
             "campaign": campaign,
             "host": row.machine,
             "repeat": row.repeat,
-            "class": class_,
-            "kind": kind,
+            "class": row.class_,
+            "kind": row.kind.value if row.kind else "",  # left open: inferred by who reads it, who says so
             "headline": row.headline,
             "centre": Centre.GEOMEAN.value,
             "bits": False,

@@ -24,10 +24,10 @@ def sentence(comparison: Comparison, candidate: Candidate, name: str, e: Equival
     if e.headline is None:
         return ""
     sides = (comparison.baseline, candidate.title)
-    ratio = _times(e.headline, comparison.pairing, sides)
+    ratio = _times(e.headline, comparison, sides)
     if e.work and e.ratio:
         return joined([_of_mix(comparison, e, ratio), _range(comparison, e), _beside(e, e.ratio)], "; ")
-    parts = [_over(comparison, e, ratio), _kinds(e.headline, comparison.pairing, sides)]
+    parts = [_over(comparison, e, ratio), *_kinds(e.headline, comparison, sides)]
     more = one_sided(comparison, candidate, name, e)
     return joined([*parts, message("{n} more ran on one side only", n=more) if more else ""], "; ")
 
@@ -85,7 +85,7 @@ WORKLOAD = message("your workload: where, at 95%, work of this class lies that i
 # --- parts of the sentence --------------------------------------------------------------------------------------------
 
 
-def _times(ratio: Ratio, pairing: Pairing, sides: tuple[str, str]) -> Message:
+def _times(ratio: Ratio, comparison: Comparison, sides: tuple[str, str]) -> Message:
     """``2.11x (95% 2.04-2.17, 2 hosts a side)``."""
     value = significant(ratio.value, 3)
     if ratio.interval is None:
@@ -93,7 +93,7 @@ def _times(ratio: Ratio, pairing: Pairing, sides: tuple[str, str]) -> Message:
     level = f"{ratio.level:.0%}"
     if ratio.of_repeats:
         return message("{ratio}x ({level} by repeats {interval})", ratio=value, level=level, interval=_of(ratio))
-    few = _few(ratio, pairing, sides)
+    few = _few(ratio, comparison, sides)
     if few:
         return message("{ratio}x ({level} {interval}, {few})", ratio=value, level=level, interval=_of(ratio), few=few)
     return message("{ratio}x ({level} {interval})", ratio=value, level=level, interval=_of(ratio))
@@ -103,14 +103,20 @@ def _of(estimate: Estimate) -> str:
     return span(estimate.lo, estimate.hi)
 
 
-def _few(ratio: Ratio, pairing: Pairing, sides: tuple[str, str]) -> Message | None:
-    """Two hosts are called two hosts."""
-    if pairing is not Pairing.APART:
+def _few(ratio: Ratio, comparison: Comparison, sides: tuple[str, str]) -> Message | str | None:
+    """Two hosts are called two hosts, and two vendors two vendors."""
+    if comparison.pairing is not Pairing.APART:
         return message("2 hosts") if ratio.n[1] == 2 else None
     two = [side for n, side in zip(ratio.n, sides, strict=True) if n == 2]
-    if len(two) == 2:
+    if len(two) == 2 and not comparison.grouped.keys() & set(two):
         return message("2 hosts a side")
-    return message("2 hosts of {side}", side=two[0]) if two else None
+    return joined([_two(side, comparison.grouped.get(side)) for side in two]) or None
+
+
+def _two(side: str, label: str | None) -> Message:
+    if label is None:
+        return message("2 hosts of {side}", side=side)
+    return message("2 hosts of {side}, each all of one {label}", label=label, side=side)
 
 
 def counted(comparison: Comparison, titles: Iterable[str]) -> int:
@@ -143,15 +149,21 @@ def ends(comparison: Comparison, e: Equivalence) -> Message:
     return message("{low} ({one}) to {high} ({other})", low=low, one=one, high=high, other=other)
 
 
-def _kinds(ratio: Ratio, pairing: Pairing, sides: tuple[str, str]) -> Message | None:
+def _kinds(ratio: Ratio, comparison: Comparison, sides: tuple[str, str]) -> list[Message]:
     """What one host on a side leaves unsaid; a pinned reference is taken as it is, and a pair is one host."""
     single = [side for n, side in zip(ratio.n, sides, strict=True) if n == 1]
-    single = single if pairing is Pairing.APART else [sides[1]] if ratio.n[1] == 1 else []
+    single = single if comparison.pairing is Pairing.APART else [sides[1]] if ratio.n[1] == 1 else []
     if not single or (ratio.interval is not None and not ratio.of_repeats):
-        return None
-    if len(single) == 2:
-        return message("these two machines, not their kinds")
-    return message("one machine of {side}, not its kind", side=single[0])
+        return []
+    if len(single) == 2 and not comparison.grouped.keys() & set(single):
+        return [message("these two machines, not their kinds")]
+    return [_one(side, comparison.grouped.get(side)) for side in single]
+
+
+def _one(side: str, label: str | None) -> Message:
+    if label is None:
+        return message("one machine of {side}, not its kind", side=side)
+    return message("one {label} of {side} alone", label=label, side=side)
 
 
 def _of_mix(comparison: Comparison, e: Equivalence, ratio: Message) -> Message:

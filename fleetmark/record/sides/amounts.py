@@ -15,6 +15,7 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.text import count, message
 from fleetmark.base.words import word
 from fleetmark.record import figures
+from fleetmark.record.imports import is_imported
 from fleetmark.record.select import Machine
 from fleetmark.record.sides.titles import joined
 
@@ -56,6 +57,10 @@ def amounts(
         return amount, [], sources
     without = [chosen[n] for n in sorted(set(rows["record"][unknown]))]
     hint, label = _HINTS.get(per, message("its facts do not tell")), without[0].labels.get(_LABELS.get(per, ""))
+    if is_imported(without[0]):
+        hint = message(
+            "its table has no label {label}: import it with such a column, or leave --per out", label=_LABELS[per]
+        )
     if label is not None and _positive(label) is None:
         hint = message("its label {label} is {value}, which is no number above 0", label=_LABELS[per], value=label)
     if unknown.all():
