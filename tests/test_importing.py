@@ -486,3 +486,15 @@ def test_a_table_without_kinds_says_so_in_every_comparison(tidy: Path, tmp_path:
     assert any(n.startswith("Kinds of figures are inferred") for n in compared(tmp_path, "gen=old", "gen=new")["notes"])
     sentence = refused(tmp_path, "compare", "-b", "gen=old", "-c", "gen=new", "--per", "thread")
     assert "its table has no label threads: import it with such a column, or leave --per out" in sentence
+
+
+@absent
+def test_a_reference_of_a_side_with_gaps_has_the_ratio_of_that_side(mlperf: Path) -> None:
+    run(mlperf, "reference", "save", "h200", "--from", H200_51)
+    sides = ("-c", B200_51, "--format", "json")
+    rows = [
+        json.loads(run(mlperf, "compare", *words, *sides))["rows"]
+        for words in (("-b", H200_51), ("--reference", "h200"))
+    ]
+    of_side, of_reference = ({r["class"]: r["ratio"] for r in listed if not r["benchmark"]} for listed in rows)
+    assert of_side["gpu-interactive"] == pytest.approx(of_reference["gpu-interactive"], rel=0.002)

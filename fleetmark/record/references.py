@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ import pandas as pd
 from fleetmark.base.measurement import Kind
 from fleetmark.record.pinned import Shelf
 from fleetmark.record.select import Machine
+from planner import mixed
 from planner.comparison import Side
 from planner.equivalence import pinned_weights
 from workloads.declared import about
@@ -59,9 +61,9 @@ def save(root: Path, name: str, side: Side, records: Sequence[Machine], kinds: p
 
     ``kinds``: a row per kind of machine on record, which shows what benchmarks are redundant.
     """
-    weights = _weights(side, kinds)
+    weights, means = _weights(side, kinds), _means(side)
     rows = [
-        {"title": title, "mean": float(side.means[title].mean()), "hosts": int(side.means[title].count())}
+        {"title": title, "mean": float(means[str(title)]), "hosts": int(side.means[title].count())}
         | {key: about[key] for key in _ABOUT}
         | {key: None if math.isnan(about[key]) else about[key] for key in _SIZES}
         | {"weight": weights[str(title)]}
@@ -75,6 +77,17 @@ def save(root: Path, name: str, side: Side, records: Sequence[Machine], kinds: p
         "benchmarks": rows,
     }
     return _reference(SHELF.save(root, name, content))
+
+
+def _means(side: Side) -> pd.Series:
+    """The mean of the side's hosts, by title: where hosts lack some of a class, by the model that a comparison has."""
+    means = side.means.mean()
+    scored = side.benchmarks[side.benchmarks["kind"] != Kind.GUARDRAIL]
+    for _, of in scored.groupby("class"):
+        titles = [str(title) for title in of.index]
+        with contextlib.suppress(mixed.TooFewError):
+            means.update(pd.Series(mixed.fit(side.means.reindex(columns=titles).to_numpy(float)).means, titles))
+    return means
 
 
 def _weights(side: Side, kinds: pd.DataFrame | None) -> dict[str, float]:
