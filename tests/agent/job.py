@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 import subprocess
 import sys
 import threading
@@ -13,8 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-AGENT = Path(__file__).parents[2] / "playbooks" / "agent"
-BOOT = re.search(r"BOOT = \((.*?)\n\)", (AGENT.parent / "action_plugins" / "fleetmark_job.py").read_text(), re.DOTALL)
+from fleetmark.hosts.agent import BOOT, answer_of, payload
 
 
 def step(number: int, argv: Sequence[str], **more: Any) -> dict[str, Any]:
@@ -38,15 +36,10 @@ class Job:
         }
 
     def start(self) -> dict[str, Any]:
-        """Launch it through the very lines that the Ansible action sends to a host; what it answered."""
-        assert BOOT
-        boot = "".join(eval(line) for line in BOOT[1].strip().splitlines())
-        source = {p.name: p.read_text() for p in AGENT.glob("*.py")}
-        payload = json.dumps({"job": self.doc, "source": source})
-        ran = subprocess.run([sys.executable, "-c", boot], input=payload, capture_output=True, text=True, timeout=30)
-        assert ran.stdout.startswith("FLEETMARK"), ran.stderr
-        answer: dict[str, Any] = json.loads(ran.stdout.removeprefix("FLEETMARK"))
-        return answer
+        """Launch it as a host is sent it; what it answered."""
+        ran = subprocess.run([sys.executable, "-c", BOOT], input=payload(self.doc), capture_output=True, timeout=30)
+        assert ran.stdout.startswith(b"FLEETMARK"), ran.stderr
+        return answer_of(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
 
     def follow(self, have: Sequence[str] = (), patience: float = 60.0) -> Iterator[tuple[dict[str, Any], Any]]:
         """What the follower says, each with a function that sends it an order; ends after ``over``.
