@@ -1,9 +1,9 @@
 """nvbandwidth's JSON (``-j``) and its text of versions 0.2 to 0.8 to measurements.
 
 Case: the test's name. Per pair of devices, with labels ``from`` and ``to`` (``cpu0``, ``gpu1``): ``bandwidth`` in B/s
-(higher) or ``latency`` in s (lower); of a bidirectional test between GPUs both directions together, and each with a label
-``part``. Per test: ``link_bandwidth`` and ``slowest_link`` (median and lowest of the pairs), ``link_latency`` and
-``slowest_latency``. GB/s are 1e9 B/s. A test that is Waived, Not Found or Running has no figures: the reason is told.
+(higher) or ``latency`` in s (lower); of a bidirectional test between GPUs both directions together, and each as
+``one_way_bandwidth`` with a label ``part``. Per test: ``link_bandwidth`` and ``slowest_link`` (median and lowest of the
+pairs), ``link_latency`` and ``slowest_latency``. GB/s are 1e9 B/s. Notes name the tests without figures (Waived, ...).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     root = next((d.value["nvbandwidth"] for d in scan.documents if isinstance(d.value.get("nvbandwidth"), dict)), None)
     if root is not None:
         tests = [_of_json(t) for t in objects(root.get("testcases"))]
-        error, version = _short(root.get("error")), _short(root.get("version"))
+        error, version = _short(root.get("error")), _short(root.get("version")) or None
         missing = cut_in_json(scan)
     else:
         tests, version = list(_of_text(text)), _version(text)
@@ -146,9 +146,11 @@ def _measurements(test: _Test) -> Iterator[Measurement]:
             for j, cell in enumerate(row):
                 if not cell:  # N/A, and 0.00 in the text form: not measured
                     continue
-                labels = _ends(test.about, i, j) | ({"part": part} if part else {})
-                yield _one(test.name, "bandwidth" if rate else "latency", cell * scale, rate, labels)
-                if not part:
+                labels = _ends(test.about, i, j, one_row=len(test.matrix) == 1 < count)
+                if part:
+                    yield _one(test.name, "one_way_bandwidth", cell * scale, rate, labels | {"part": part})
+                else:
+                    yield _one(test.name, "bandwidth" if rate else "latency", cell * scale, rate, labels)
                     totals.append(cell * scale)
     if totals:
         middle, worst = ("link_bandwidth", "slowest_link") if rate else ("link_latency", "slowest_latency")
@@ -161,13 +163,13 @@ def _one(case: str, metric: str, value: float, rate: bool, labels: dict[str, str
     return Measurement(_TOOL, case, metric, value, "B/s" if rate else "s", better, labels=labels)
 
 
-def _ends(about: str, row: int, column: int) -> dict[str, str]:
-    """What a cell is from and to; a local copy stays on its GPU, and one of all GPUs names the GPU at its other end."""
+def _ends(about: str, row: int, column: int, *, one_row: bool) -> dict[str, str]:
+    """What a cell is from and to; a local copy stays on its GPU. A single row of GPUs is all of them at once."""
     match = _ROW.search(about)
     if match is None:
         ends = [f"gpu{column}"] * 2 if "local" in about else ["gpus", f"gpu{column}"]
     else:
-        ends = [f"{match[1].lower()}{row}", f"{match[3].lower()}{column}"]
+        ends = ["gpus" if one_row and match[1] == "GPU" else f"{match[1].lower()}{row}", f"{match[3].lower()}{column}"]
     if "<-" in about and "<->" not in about:
         ends.reverse()
     return dict(zip(("from", "to"), ends, strict=True))

@@ -49,8 +49,8 @@ def test_a_bidirectional_test_has_both_directions_and_their_sum() -> None:
     parsed = read(TOOL, "device_to_device_bidirectional_memcpy_read_ce.json")
     ends = {"from": "gpu0", "to": "gpu1"}
     assert value(parsed, "bandwidth", **ends) == 1525e9
-    assert value(parsed, "bandwidth", part="first", **ends) == 763e9
-    assert value(parsed, "bandwidth", part="second", **ends) == 762e9
+    assert value(parsed, "one_way_bandwidth", part="first", **ends) == 763e9
+    assert value(parsed, "one_way_bandwidth", part="second", **ends) == 762e9
     assert (value(parsed, "link_bandwidth"), value(parsed, "slowest_link")) == (1526e9, 1525e9)
 
 
@@ -62,6 +62,13 @@ def test_the_text_form() -> None:
     written = "device_to_device_memcpy_write_ce"
     assert value(parsed, "bandwidth", case=written, **{"from": "gpu1", "to": "gpu0"}) == pytest.approx(370.9e9)
     assert len(links(parsed, written)) == 2, "a GPU to itself is not measured: 0.00 there is no figure"
+
+
+def test_a_row_of_all_gpus_names_no_single_one() -> None:
+    about = '"bandwidth_description": "memcpy CE GPU(row) <- GPU(column) bandwidth (GB/s)"'
+    entry = f'{{"name": "all_to_one_write_ce", "status": "Passed", {about}, "bandwidth_matrix": [["774", "773"]]}}'
+    parsed = parsers.parse(TOOL, f'{{"nvbandwidth": {{"testcases": [{entry}]}}}}'.encode())
+    assert value(parsed, "bandwidth", **{"from": "gpu1", "to": "gpus"}) == 773e9
 
 
 def test_a_test_that_the_command_names_and_the_output_lacks_is_missed() -> None:

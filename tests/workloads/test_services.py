@@ -30,6 +30,7 @@ def reason(workload: str, settings: dict[str, Any] | None = None, **host: Any) -
         ("hpcc", {}, {"software": {"mpi": "Intel MPI 2021"}}, "needs Open MPI's mpirun"),
         ("perftest", {}, {}, "needs an RDMA device: /sys/class/infiniband has none on this host"),
         ("perftest", {"device": "mlx5_9"}, {"rdma": ("mlx5_0",)}, "needs mlx5_9 on this host, which has mlx5_0"),
+        ("nvbandwidth", {}, {}, "needs NVIDIA GPUs: nvidia-smi shows none; install the driver on this host"),
         ("qperf", {}, {"root": False, "os_family": "rhel", "tools": {}}, "sudo dnf install qperf"),
     ],
 )
@@ -53,6 +54,8 @@ def test_a_debian_host_needs_no_root_for_what_is_unpacked() -> None:
         ("openssl_speed", {"algorithms": ["-engine"]}, "openssl_speed.algorithms as names, not options"),
         ("qperf", {"tests": ["--help"]}, "qperf.tests as names, not options"),
         ("ucx_perftest", {"env": "UCX_TLS"}, "ucx_perftest.env to be words NAME=VALUE"),
+        ("nvbandwidth", {"host_tests": ["-h"]}, "host_tests and device_tests as names of tests, not options"),
+        ("nvbandwidth", {"commit": "v0.8"}, "commit as a full hash of 40 digits"),
         ("hpcc", {"memory_share": 0.95}, "hpcc.memory_share below 0.9"),
     ],
 )
