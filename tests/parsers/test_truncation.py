@@ -31,6 +31,7 @@ TOOLS = (
         "kernel_build",
         "perftest",
         "nvbandwidth",
+        "dpdk_testpmd",
     ),
 )
 _MOST_CUTS = 30  # of a JSON document, in which one place is like another
