@@ -147,7 +147,7 @@ def test_where_they_are_wanted_and_absent_a_sentence_says_so() -> None:
 
 def test_git_fetches_by_a_file_of_credentials(tmp_path: Path) -> None:
     """The script of the role nccl_tests, against a server that wants a log-in."""
-    script = Path(__file__).parents[1] / "playbooks/roles/nccl_tests/files/archive.sh"
+    script = Path(__file__).parents[1] / "playbooks/roles/source/files/archive.sh"
     home = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "XDG_CACHE_HOME": str(tmp_path / "cache")}
     who = {f"GIT_{r}_{k}": "x@y" for r in ("AUTHOR", "COMMITTER") for k in ("NAME", "EMAIL")}
     work = tmp_path / "work"

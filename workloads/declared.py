@@ -23,6 +23,13 @@ def plot(workload: str, metric: str) -> Plot | None:
     return metric_of_manifest.plot if metric_of_manifest else None
 
 
+def between_devices(workload: str, metric: str) -> bool:
+    """Whether the labels ``from`` and ``to`` of a metric name devices of a host, so that it can be drawn as a map."""
+    manifest = _manifest(workload)
+    metric_of_manifest = manifest.metrics.get(metric) if manifest else None
+    return bool(metric_of_manifest and metric_of_manifest.between_devices)
+
+
 def peak(workload: str, case: str, metric: str) -> Peak | None:
     """The peak of the machine that a figure is held against; None where there is none."""
     manifest = _manifest(workload)

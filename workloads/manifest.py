@@ -174,6 +174,7 @@ class Metric(_Part):
     quantity: str = ""
     centre: Summarised | None = None  # where it differs from its workload's
     plot: Plot | None = None  # of a latency under load
+    between_devices: bool = False  # its labels from and to name devices of a host: it is drawn as a map
     peak: Peak | None = None  # of a bandwidth
 
     @field_validator("unit")

@@ -7,18 +7,18 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from fleetmark.base.measurement import Better, Status
+from fleetmark.base.measurement import Status
 from fleetmark.base.text import joined, message
 from fleetmark.base.words import word
-from fleetmark.record.figures.pairs import pair_subjects, peer
+from fleetmark.record.figures.pairs import pair_subjects
 from fleetmark.record.figures.summary import METRIC
 from planner.curves import CURVE, curve_point
+from reports.campaign.drawn import Drawn, lazily, title_of
+from reports.campaign.maps import of_devices, of_hosts
 from reports.campaign.view import Key, View, groups, headlines
 from reports.kit import charts
 from reports.kit import format as fmt
@@ -33,19 +33,8 @@ MOST_BOXES = 24
 _QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
-    """A chart to be: its heading, what a reader must know, how its specification is made, and whether a headline stands
-    on it."""
-
-    title: str
-    note: str
-    spec: Callable[[], Spec]
-    headline: bool = True
-
-
 class Figures(dict[str, list[Chart]]):
-    """The charts by kind (strips, curves, depths, loaded, pairs, telemetry); a kind without any is an empty list.
+    """The charts by kind (strips, curves, depths, loaded, pairs, devices, telemetry); empty where there is none.
 
     ``left_out``: kind to the titles of those beyond what a page holds.
     """
@@ -62,7 +51,8 @@ def figures(view: View, language: Language | None = None) -> Figures:
         "curves": (_curves(view, _), MOST),
         "depths": (_depths(view, _), MOST),
         "loaded": (_loaded(view, _), MOST),
-        "pairs": (_matrices(view, _), MOST),
+        "pairs": (of_hosts(view, _), MOST),
+        "devices": (of_devices(view, _), MOST),
         "telemetry": (_telemetry(view, _), MOST),
     }
     shown: list[tuple[str, Drawn]] = []
@@ -79,11 +69,6 @@ def figures(view: View, language: Language | None = None) -> Figures:
         for (kind, d), svg in zip(shown, svgs, strict=True):
             result[kind].append(Chart(d.title, d.note, svg))
     return result
-
-
-def title_of(key: Key) -> str:
-    """``stream 64t: triad``."""
-    return f"{fmt.clean(key[0])} {fmt.clean(key[1])}: {fmt.point(key[2], key[3], key[4], key[5])}"
 
 
 def axis_title(metric: str, shown: fmt.Shown, better: str, _: Language) -> str:
@@ -118,7 +103,7 @@ def _strips(view: View, _: Language) -> Iterator[Drawn]:
             (True, True): message("A dot per pair of hosts, tick at the value of the host."),
             (True, False): message("A dot per pair of hosts, ticks at the values of hosts."),
         }[pairs, one]
-        yield Drawn(title_of(key), note, _lazily(charts.strip, names, dots, ticks, reasons, colours, axis))
+        yield Drawn(title_of(key), note, lazily(charts.strip, names, dots, ticks, reasons, colours, axis))
 
 
 def _crowds(view: View, _: Language, colours: Mapping[str, str]) -> Iterator[Drawn]:
@@ -131,7 +116,7 @@ def _crowds(view: View, _: Language, colours: Mapping[str, str]) -> Iterator[Dra
     else:
         note = message("A dot per host, ticks at the geometric means.")
     for key, rows in groups(headlines(view.merged), METRIC):
-        yield Drawn(title_of(key), note, _lazily(_crowd, view, _, colours, key, rows))
+        yield Drawn(title_of(key), note, lazily(_crowd, view, _, colours, key, rows))
 
 
 def _crowd(view: View, _: Language, colours: Mapping[str, str], key: Key, rows: pd.DataFrame) -> Spec:
@@ -146,10 +131,6 @@ def _crowd(view: View, _: Language, colours: Mapping[str, str], key: Key, rows: 
     ticks = [(names[g], float(np.exp(np.mean(np.log(v))))) for g, v in values.items()]
     dots = [(names[g], g, value) for g, v in values.items() for value in v]
     return charts.strip(list(names.values()), dots, ticks, {}, colours, axis)
-
-
-def _lazily(make: Callable[..., Spec], *of: Any) -> Callable[[], Spec]:
-    return lambda: make(*of)
 
 
 def _dots(view: View) -> dict[Key, list[tuple[str, float]]]:
@@ -240,7 +221,7 @@ def _curves(view: View, _: Language) -> Iterator[Drawn]:
         if inside:
             note = joined([note, message("Dotted lines: size of one L1d, L2, L3.")], " ")
         axis = axis_title(fmt.clean(key[2]), shown, first["better"], _)
-        spec = _lazily(charts.curve, lines, _(message("size")), axis, Across.SIZE, inside)
+        spec = lazily(charts.curve, lines, _(message("size")), axis, Across.SIZE, inside)
         yield Drawn(title_of(key), note, spec, bool(rows["headline"].any()))
 
 
@@ -253,7 +234,7 @@ def _depths(view: View, _: Language) -> Iterator[Drawn]:
         lines, note = _lines(view, _, rows, generational, _rising(shown.factor))
         axis = axis_title(fmt.clean(key[2]), shown, rows["better"].iloc[0], _)
         title = message("{what} against queue depth", what=title_of(key))
-        yield Drawn(title, note, _lazily(charts.curve, lines, _(message("queue depth")), axis, Across.COUNT))
+        yield Drawn(title, note, lazily(charts.curve, lines, _(message("queue depth")), axis, Across.COUNT))
 
 
 # --- latency under load ----------------------------------------------------------------------------------------------
@@ -272,7 +253,7 @@ def _loaded(view: View, _: Language) -> Iterator[Drawn]:
         axis = axis_title(fmt.clean(key[2]), latency, rows["better"].iloc[0], _)
         across = axis_title(rows["bandwidth"].iloc[0], bandwidth, "higher", _)
         title = message("{what} against bandwidth", what=title_of(key))
-        yield Drawn(title, note, _lazily(charts.curve, lines, across, axis, Across.LOAD), bool(rows["headline"].any()))
+        yield Drawn(title, note, lazily(charts.curve, lines, across, axis, Across.LOAD), bool(rows["headline"].any()))
 
 
 def _by_step(x: float, y: float) -> Callable[..., list[charts.Point]]:
@@ -311,58 +292,6 @@ def _step(label_text: str, name: str) -> tuple[str, float]:
     return json.dumps(labels, sort_keys=True, separators=(",", ":")), float(step) if step.isdigit() else math.nan
 
 
-# --- pairs of hosts --------------------------------------------------------------------------------------------------
-
-
-def _matrices(view: View, _: Language) -> Iterator[Drawn]:
-    """Every headline metric of pairs of hosts, as long as a matrix of them can be read."""
-    names = {h.name: fmt.clean(h.name) for h in view.hosts}
-    if len(names) > charts.MANY_CELLS:
-        return
-    stats = headlines(view.stats)
-    pairs = stats[stats["subject"] != pair_subjects(stats, view.generation)]
-    cells: dict[Any, list[tuple[str, str, float]]] = defaultdict(list)
-    for key, rows in groups(pairs, ["workload", "case", "metric", "labels", "standing", "unit", "better", "bits"]):
-        for host, subject, median in zip(rows["host"], rows["subject"], rows["value"], strict=True):
-            other = peer(host, subject, names)
-            if other is not None:
-                ends = (host, other) if subject.startswith(f"{host}>") else (other, host)
-                cells[key].append((names[ends[0]], names[ends[1]], median))
-    for key, triples in cells.items():
-        workload, case, metric, label_text, standing, unit, better, bits = key
-        seen = {name for a, b, _v in triples for name in (a, b)}
-        if len(seen) < 3:
-            continue
-        shown = fmt.fit(((v, math.nan, math.nan) for _a, _b, v in triples), unit, bits=bool(bits))
-        away = _from_their_kind(triples, {names[h]: g or "" for h, g in view.generation.items()}, better)
-        values = [(a, b, 100 * part, shown.number(v)) for (a, b, v), part in zip(triples, away, strict=True)]
-        title = title_of((workload, case, metric, "host", label_text, standing))
-        note = joined(
-            [
-                message("Values in {unit}, row to column; blank where nothing passed.", unit=shown.unit),
-                message("Colour: % from the median between the same two generations, blue is better."),
-            ],
-            " ",
-        )
-        axis_titles = (_(message("from")), _(message("to")))
-        hosts = [n for n in names.values() if n in seen]
-        legend = _(message("% from the median"))
-        yield Drawn(title, note, _lazily(charts.matrix, hosts, values, legend, axis_titles, shown.unit))
-
-
-def _from_their_kind(
-    triples: Sequence[tuple[str, str, float]], generation: Mapping[str, str], better: str
-) -> list[float]:
-    """How far each value of a pair of hosts lies from the median between their two generations, as a share; positive is
-    better."""
-    of: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for a, b, value in triples:
-        of[generation[a], generation[b]].append(value)
-    middle = {kind: float(np.median(values)) for kind, values in of.items()}
-    ratios = [value / m if (m := middle[generation[a], generation[b]]) else 1.0 for a, b, value in triples]
-    return [(1 / r if r else 1.0) - 1 if better == Better.LOWER else r - 1 for r in ratios]
-
-
 # --- the hosts meanwhile ---------------------------------------------------------------------------------------------
 
 _BINS = 60  # of a chart over time
@@ -389,7 +318,7 @@ def _telemetry(view: View, _: Language) -> Iterator[Drawn]:
             lines, note = _lines(view, _, hosts, generational, _rising(shown.factor))
             quantity, title = _quantity(column, f"{fmt.clean(workload)} {fmt.clean(case)}")
             axis = ", ".join([_(quantity), shown.unit])
-            spec = _lazily(charts.curve, lines, _(message("seconds since the run began")), axis, Across.SECONDS)
+            spec = lazily(charts.curve, lines, _(message("seconds since the run began")), axis, Across.SECONDS)
             yield Drawn(title, joined([note, read], " "), spec)
 
 

@@ -351,8 +351,13 @@ def caches(hosts: Sequence[HostInfo], colours: Mapping[str, str]) -> list[tuple[
 # --- pairs of hosts --------------------------------------------------------------------------------------------------
 
 
+def _ordinal(names: Sequence[str]) -> Spec:
+    return {"type": "nominal", "sort": list(names), "scale": {"domain": list(names)}}
+
+
 def matrix(
-    hosts: Sequence[str],
+    rows: Sequence[str],
+    columns: Sequence[str],
     cells: Sequence[tuple[str, str, float, str]],
     legend: str,
     axis_titles: tuple[str, str],
@@ -361,34 +366,35 @@ def matrix(
     """A heat map from rows to columns; ``cells`` are (from, to, deviation in percent, value as text in ``unit``). What
     is missing stays blank. ``legend``: what the deviation is from. ``axis_titles``: the titles of rows and columns.
     """
-    side = min(_WIDTH, max(26, 44 if len(hosts) <= 12 else 14) * len(hosts))
+    count = max(len(rows), len(columns))
+    step = min(_WIDTH / count, max(26, 44 if count <= 12 else 14))
+    width, height = step * len(columns), step * len(rows)
     # Below 5% of deviation a full colour scale would only paint noise.
     most = max([5.0, *(abs(c[2]) for c in cells)])
-    axis = {"type": "nominal", "sort": list(hosts), "scale": {"domain": list(hosts)}}
     ends: Spec = {
         "x": {
             "field": "b",
-            **axis,
+            **_ordinal(columns),
             "title": axis_titles[1],
             "axis": {"orient": "top", "labelAngle": -45, "ticks": False, "domain": False, "labelLimit": 90},
         },
-        "y": {"field": "a", **axis, "title": axis_titles[0], "axis": {"ticks": False, "domain": False}},
+        "y": {"field": "a", **_ordinal(rows), "title": axis_titles[0], "axis": {"ticks": False, "domain": False}},
     }
     colour: Spec = {
         "field": "v",
         "type": "quantitative",
-        "legend": {"title": legend, "titleLimit": 0, "gradientLength": min(side, 160)},
+        "legend": {"title": legend, "titleLimit": 0, "gradientLength": min(max(height, 60), 160)},
         "scale": {"domain": [-most, 0, most], "range": [COLOURS[1], "#F2F2F2", COLOURS[0]]},
     }
-    rows = [
+    data = [
         {"a": a, "b": b, "v": v, "t": t} | _hover(len(cells), f"{a} → {b}: {t} {unit} ({v:+.1f}%)")
         for a, b, v, t in cells
     ]
     hover = len(cells) <= MANY_HOVER
     spec: Spec = {
-        "width": side,
-        "height": side,
-        "data": {"values": rows},
+        "width": width,
+        "height": height,
+        "data": {"values": data},
         "layer": [
             {
                 "mark": {"type": "rect", "tooltip": None} | ({"aria": True} if hover else {}),
@@ -396,7 +402,7 @@ def matrix(
             }
         ],
     }
-    if len(hosts) <= 12:
+    if count <= 12:
         ink = {"condition": {"test": f"abs(datum.v) > {0.75 * most}", "value": "#fff"}, "value": "#111"}
         text = {"type": "text", "fontSize": 10}
         spec["layer"].append({"mark": text, "encoding": {**ends, "text": {"field": "t"}, "color": ink}})

@@ -23,6 +23,7 @@ from tests.fleet.hosts import Fleet, missing
 pytestmark = pytest.mark.fleet
 STANDIN = Path(__file__).parents[1] / "standins" / "nccl_tests"
 ROLE = Path(__file__).parents[2] / "playbooks/roles/nccl_tests/files"
+ARCHIVE = ROLE.parents[1] / "source/files/archive.sh"
 OURS = "all_reduce_perf|orted|mpirun|srun"
 
 
@@ -231,7 +232,7 @@ def test_a_commit_is_archived_once(tmp_path: Path) -> None:
 
     def archive(*words: str) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
-        return subprocess.run(["sh", str(ROLE / "archive.sh"), *words], capture_output=True, text=True, env=env)
+        return subprocess.run(["sh", str(ARCHIVE), *words], capture_output=True, text=True, env=env)
 
     path, checksum = archive(str(repository), commit).stdout.split()
     assert hashlib.sha256(Path(path).read_bytes()).hexdigest() == checksum

@@ -30,6 +30,8 @@ TOOLS = (
         "stress",
         "kernel_build",
         "perftest",
+        "nvbandwidth",
+        "dpdk_testpmd",
     ),
 )
 _MOST_CUTS = 30  # of a JSON document, in which one place is like another
@@ -84,6 +86,9 @@ STRIDES = "nothing says how many strides were asked for; the command does"
 REPORT = "whether a UDP client's rows are followed by its server's report or a sum depends on the version of iperf"
 CONF = "nothing says what follows; Fleetmark's command ends with the test conf"
 TESTS = "the CSV does not say how many tests there are; Fleetmark's driver marks the end"
+WHOLE_TESTS = (
+    "the text form does not say which tests were asked for; the command does, and Fleetmark reads the JSON form"
+)
 UNSEEN = {
     "fio/3.33_status_interval.json": unseen(270, 540, why=SNAPSHOTS),
     "fio/3.33_status_interval.txt": unseen(range(29, 34), range(57, 63), why=SNAPSHOTS, inside=True),
@@ -116,6 +121,12 @@ UNSEEN = {
     "mlc/v3.11_at_odds.txt": unseen(9, why=MEMORY_NODES),
     "mlc/v3.11_at_odds.txt with its command": unseen(9, why=MEMORY_NODES),
     "mlc/v3.9a_every_core.txt": unseen(8, 9, 10, why="with -a there is a row of each core, and nothing says how many"),
+    "nvbandwidth/gh200_text_v0.6.log": unseen(
+        *(16, 17, 23, 24, 30, 31, range(37, 43), 48, 49, 55, 56, 62, 63, range(69, 75), 80, 81, range(87, 93)),
+        *(98, 99, 105, 106, 112, 113, range(119, 125)),
+        why=WHOLE_TESTS,
+    ),
+    "nvbandwidth/two_tests_v0.6.txt": unseen(16, 17, 18, why=WHOLE_TESTS),
     "qperf/0.4.11_udp_bw_verbose.txt": unseen(2, 3, why=CONF),
     "qperf/tcp_udp_conf_0.4.11.txt": unseen(range(2, 9), range(10, 15), 16, why=CONF),
     "redis_benchmark/7.0_three_tests.csv": unseen(2, 3, why=TESTS),

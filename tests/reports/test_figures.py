@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from fleetmark.base import schema
 from fleetmark.record.results import Results, Telemetry
-from reports.campaign import figures
+from reports.campaign import figures, maps
 from reports.campaign.view import View, view
 from reports.kit import charts
 from reports.kit.charts import Across, Box, Chart, Line
@@ -61,7 +62,7 @@ def test_every_chart_is_well_formed_vector_graphics_without_clashing_ids(six: Re
     result = charts_of(six)
     assert {kind: bool(drawn) for kind, drawn in result.items()} == {
         **dict.fromkeys(("strips", "curves", "depths", "pairs"), True),
-        **dict.fromkeys(("loaded", "telemetry"), False),
+        **dict.fromkeys(("loaded", "devices", "telemetry"), False),
     }
     assert result.left_out == {}
     ids = [i for drawn in result.values() for c in drawn for i in re.findall(r' id="([^"]+)"', c.svg)]
@@ -254,3 +255,53 @@ def test_nothing_measured_gives_no_chart(tmp_path: Path) -> None:
     empty = sample.tiny({})
     result = charts_of(with_rows(empty, empty.measurements))
     assert not any(result.values()) and result.left_out == {}
+
+
+# --- devices ---------------------------------------------------------------------------------------------------------
+
+
+def test_links_between_devices_are_a_map_of_the_medians_of_hosts() -> None:
+    test = {
+        "workload": "nvbandwidth",
+        "case": "device_to_device_memcpy_read_ce",
+        "metric": "bandwidth",
+        "class": "collective",
+        "unit": "B/s",
+    }
+    ends = [(a, b) for a in ("gpu0", "gpu2", "gpu10") for b in ("gpu0", "gpu2", "gpu10") if a != b]
+    links = [
+        row(
+            **test,
+            headline=False,
+            host=host,
+            labels=f'{{"from":"{a}","to":"{b}"}}',
+            value=scale * (2e11 if b == "gpu10" else 4e11),
+        )
+        for host, scale in (("h1", 1.0), ("h2", 1.1), ("h3", 1.2))
+        for a, b in ends
+    ]
+    (drawn,) = maps.of_devices(
+        view(with_rows(sample.tiny({h: [1.0] for h in ("h1", "h2", "h3")}), schema.frame(links))), Language()
+    )
+    spec = drawn.spec()
+    cells = {(c["a"], c["b"]): (c["t"], c["v"]) for c in spec["data"]["values"]}
+    assert len(cells) == 6
+    assert cells["gpu0", "gpu2"] == ("440", pytest.approx(0))
+    assert cells["gpu0", "gpu10"] == ("220", pytest.approx(-50))
+    assert spec["layer"][0]["encoding"]["y"]["sort"] == ["gpu0", "gpu2", "gpu10"]
+    assert "GB/s" in str(drawn.note)
+
+
+def test_links_from_the_cpu_are_a_map_of_one_row() -> None:
+    test = {
+        "workload": "nvbandwidth",
+        "case": "host_to_device_memcpy_ce",
+        "metric": "bandwidth",
+        "class": "collective",
+        "unit": "B/s",
+    }
+    links = [row(**test, host="h1", labels=f'{{"from":"cpu0","to":"gpu{n}"}}', value=5e10 + n) for n in range(8)]
+    (drawn,) = maps.of_devices(view(with_rows(sample.tiny({"h1": [1.0]}), schema.frame(links))), Language())
+    spec = drawn.spec()
+    assert spec["height"] * 8 == pytest.approx(spec["width"])
+    assert len(spec["data"]["values"]) == 8

@@ -30,6 +30,14 @@ def reason(workload: str, settings: dict[str, Any] | None = None, **host: Any) -
         ("hpcc", {}, {"software": {"mpi": "Intel MPI 2021"}}, "needs Open MPI's mpirun"),
         ("perftest", {}, {}, "needs an RDMA device: /sys/class/infiniband has none on this host"),
         ("perftest", {"device": "mlx5_9"}, {"rdma": ("mlx5_0",)}, "needs mlx5_9 on this host, which has mlx5_0"),
+        ("nvbandwidth", {}, {}, "needs NVIDIA GPUs: nvidia-smi shows none; install the driver on this host"),
+        ("dpdk_testpmd", {}, {"tools": {}}, "needs dpdk-testpmd (install dpdk-dev, or dpdk-tools, on this host)"),
+        (
+            "dpdk_testpmd",
+            {"ports": ["0000:3b:00.0"], "path": "/opt/testpmd"},
+            {"root": False},
+            "needs root for real ports (--become)",
+        ),
         ("qperf", {}, {"root": False, "os_family": "rhel", "tools": {}}, "sudo dnf install qperf"),
     ],
 )
@@ -53,6 +61,10 @@ def test_a_debian_host_needs_no_root_for_what_is_unpacked() -> None:
         ("openssl_speed", {"algorithms": ["-engine"]}, "openssl_speed.algorithms as names, not options"),
         ("qperf", {"tests": ["--help"]}, "qperf.tests as names, not options"),
         ("ucx_perftest", {"env": "UCX_TLS"}, "ucx_perftest.env to be words NAME=VALUE"),
+        ("nvbandwidth", {"host_tests": ["-h"]}, "host_tests and device_tests as names of tests, not options"),
+        ("nvbandwidth", {"commit": "v0.8"}, "commit as a full hash of 40 digits"),
+        ("dpdk_testpmd", {"ports": ["eth0"]}, "dpdk_testpmd.ports as whole PCI addresses in small letters"),
+        ("dpdk_testpmd", {"cores": "3"}, "dpdk_testpmd.cores to be at least two CPUs"),
         ("hpcc", {"memory_share": 0.95}, "hpcc.memory_share below 0.9"),
     ],
 )

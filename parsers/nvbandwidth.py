@@ -1,0 +1,175 @@
+"""nvbandwidth's JSON (``-j``) and its text of versions 0.2 to 0.8 to measurements.
+
+Case: the test's name. Per pair of devices, with labels ``from`` and ``to`` (``cpu0``, ``gpu1``): ``bandwidth`` in B/s
+(higher) or ``latency`` in s (lower); of a bidirectional test between GPUs both directions together, and each as
+``one_way_bandwidth`` with a label ``part``. Per test: ``link_bandwidth`` and ``slowest_link`` (median and lowest of the
+pairs), ``link_latency`` and ``slowest_latency``. GB/s are 1e9 B/s. Notes name the tests without figures (Waived, ...).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed
+from parsers._cut import cut, cut_in_json, cut_in_line
+from parsers._text import decode, dig, find_json, number, numbered, objects
+
+_TOOL = "nvbandwidth"
+_MOST_DEVICES = 512  # in a row or column: more are no matrix of one machine
+_LONGEST = 300  # characters of a name or a reason worth keeping
+_PARTS = ("first", "second")  # the directions of a bidirectional test between GPUs, which come before their sum
+_ROW = re.compile(r"\b(CPU|GPU)\(row\)\s*(->|<-|<->)\s*(CPU|GPU)\(column\)")
+_UNIT = re.compile(r"\((GB/s|ns|us)\)\s*$")
+_SCALES = {"GB/s": 1e9, "ns": 1e-9, "us": 1e-6}
+_RUNNING = re.compile(r"Running (\w{1,80})\.")
+_SUM = re.compile(r"SUM (\w{1,80})\s")
+_ERROR = re.compile(r"\[?(CUDA_ERROR_\w+|NVML_ERROR_\w+)\]?.{0,200}|ERROR: .{1,200}")
+
+Matrix = list[list[float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    """One test: its name and status, and where it has figures what rows and columns are, with the figures."""
+
+    name: str
+    status: str
+    about: str = ""
+    matrix: tuple[tuple[float | None, ...], ...] = ()
+
+
+def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """Every test with figures. Raises ParseError where none has any, with what nvbandwidth says of it."""
+    text = decode(raw)
+    scan = find_json(text)
+    root = next((d.value["nvbandwidth"] for d in scan.documents if isinstance(d.value.get("nvbandwidth"), dict)), None)
+    if root is not None:
+        tests = [_of_json(t) for t in objects(root.get("testcases"))]
+        error, version = _short(root.get("error")), _short(root.get("version")) or None
+        missing = cut_in_json(scan)
+    else:
+        tests, version = list(_of_text(text)), _version(text)
+        error = next((_short(m[0]) for _, line in numbered(text) if (m := _ERROR.search(line))), "")
+        missing = cut_in_json(scan) or cut_in_line(text)
+        if tests and not tests[-1].matrix and tests[-1].status == "Running":
+            missing = cut(f"{tests[-1].name} has no SUM")
+    measurements = [m for test in tests for m in _measurements(test)]
+    without = [f"{t.name}: {t.status}" for t in tests if not t.matrix]
+    if not measurements:
+        raise ParseError(_TOOL, "a test with figures", got=error or "; ".join(without[:3]) or "no test")
+    absent = [name for name in _asked(command) if name not in {t.name for t in tests}]
+    reasons = [r for r in (missing, error, cut(f"{absent[0]} is not in it") if absent else "") if r]
+    return Parsed(
+        _TOOL, tuple(measurements), version=version, invalid="; ".join(reasons) or None, notes=tuple(without[:20])
+    )
+
+
+def _asked(command: Sequence[str]) -> list[str]:
+    """The tests that the command names behind ``-t``."""
+    words = list(command)
+    start = next((n for n, word in enumerate(words) if word in ("-t", "--testcase")), len(words))
+    names = []
+    for word in words[start + 1 :]:
+        if word.startswith("-"):
+            break
+        names.append(word)
+    return [name for name in names if not name.isdigit()]
+
+
+def _short(value: object) -> str:
+    return " ".join(value.split())[:_LONGEST] if isinstance(value, str) else ""
+
+
+def _version(text: str) -> str | None:
+    match = re.search(r"^nvbandwidth Version: (\S{1,40})$", text, re.MULTILINE)
+    return match[1] if match else None
+
+
+def _of_json(entry: dict[str, object]) -> _Test:
+    rows = entry.get("bandwidth_matrix")
+    matrix = [[number(cell) for cell in row] for row in rows if isinstance(row, list)] if isinstance(rows, list) else []
+    name, status = _short(entry.get("name")) or "unnamed", _short(dig(entry, "status")) or "no status"
+    return _Test(
+        name, status, _short(entry.get("bandwidth_description")), _bounded(matrix) if status == "Passed" else ()
+    )
+
+
+def _of_text(text: str) -> Iterator[_Test]:
+    """The tests of the text form: what runs, its heading, a line of columns, rows, and SUM as the end."""
+    name, about, matrix, columns = "", "", Matrix(), 0
+    for _, line in numbered(text):
+        if match := _RUNNING.search(line[:_LONGEST]):
+            if name:
+                yield _Test(name, "Running")
+            name, about, matrix, columns = match[1], "", [], 0
+        elif name and line.startswith("Waived"):
+            yield _Test(name, "Waived")
+            name = ""
+        elif name and _UNIT.search(line[:_LONGEST]):
+            about, columns = line[:_LONGEST], 0
+        elif name and (match := _SUM.match(line[:_LONGEST])):
+            if match[1].startswith(name):
+                yield _Test(name, "Passed", about, _bounded(matrix))
+            name = ""
+        elif about and (cells := line[: 20 * _MOST_DEVICES].split()):
+            if not columns:
+                columns = len(cells) if all(cell.isdigit() for cell in cells) else 0
+            elif len(cells) == columns + 1 and cells[0].isdigit():
+                matrix.append([number(cell) for cell in cells[1:]])
+    if name:
+        yield _Test(name, "Running")
+
+
+def _bounded(matrix: Matrix) -> tuple[tuple[float | None, ...], ...]:
+    """``matrix`` where it is one: rows of equal length, none longer than machines have devices."""
+    widths = {len(row) for row in matrix}
+    if len(widths) != 1 or not 0 < max(widths) <= _MOST_DEVICES or len(matrix) > 3 * _MOST_DEVICES:
+        return ()
+    return tuple(tuple(row) for row in matrix)
+
+
+def _measurements(test: _Test) -> Iterator[Measurement]:
+    unit = _UNIT.search(test.about)
+    if not test.matrix or unit is None:
+        return
+    scale, rate = _SCALES[unit[1]], unit[1] == "GB/s"
+    count = len(test.matrix[0])
+    parts = [*_PARTS, ""] if "Total" in test.about and len(test.matrix) == 3 * count else [""]
+    size = len(test.matrix) // len(parts)
+    totals: list[float] = []
+    for n, part in enumerate(parts):
+        for i, row in enumerate(test.matrix[n * size : (n + 1) * size]):
+            for j, cell in enumerate(row):
+                if not cell:  # N/A, and 0.00 in the text form: not measured
+                    continue
+                labels = _ends(test.about, i, j, one_row=len(test.matrix) == 1 < count)
+                if part:
+                    yield _one(test.name, "one_way_bandwidth", cell * scale, rate, labels | {"part": part})
+                else:
+                    yield _one(test.name, "bandwidth" if rate else "latency", cell * scale, rate, labels)
+                    totals.append(cell * scale)
+    if totals:
+        middle, worst = ("link_bandwidth", "slowest_link") if rate else ("link_latency", "slowest_latency")
+        yield _one(test.name, middle, median(totals), rate, {})
+        yield _one(test.name, worst, min(totals) if rate else max(totals), rate, {})
+
+
+def _one(case: str, metric: str, value: float, rate: bool, labels: dict[str, str]) -> Measurement:
+    better = Better.HIGHER if rate else Better.LOWER
+    return Measurement(_TOOL, case, metric, value, "B/s" if rate else "s", better, labels=labels)
+
+
+def _ends(about: str, row: int, column: int, *, one_row: bool) -> dict[str, str]:
+    """What a cell is from and to; a local copy stays on its GPU. A single row of GPUs is all of them at once."""
+    match = _ROW.search(about)
+    if match is None:
+        ends = [f"gpu{column}"] * 2 if "local" in about else ["gpus", f"gpu{column}"]
+    else:
+        ends = ["gpus" if one_row and match[1] == "GPU" else f"{match[1].lower()}{row}", f"{match[3].lower()}{column}"]
+    if "<-" in about and "<->" not in about:
+        ends.reverse()
+    return dict(zip(("from", "to"), ends, strict=True))

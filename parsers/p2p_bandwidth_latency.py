@@ -1,0 +1,77 @@
+"""The matrices of CUDA's sample p2pBandwidthLatencyTest to measurements.
+
+Case: ``p2p`` or ``no-p2p`` (peer access on or off). Labels ``from`` and ``to`` (``gpu0``). Metrics: ``bandwidth`` and
+``bidirectional_bandwidth`` in B/s (higher; GB/s are 1e9), ``latency`` as the GPU sees it and ``launch_latency`` as
+the CPU does in s (lower). The diagonal is a copy within one GPU. Rows that a matrix lacks make the output ``invalid``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed
+from parsers._cut import cut
+from parsers._text import decode, number, numbered
+
+_TOOL = "p2p_bandwidth_latency"
+_MOST_DEVICES = 512
+_LONGEST = 20 * _MOST_DEVICES  # characters of a row
+_TITLE = re.compile(
+    r"(?:(Unidirectional|Bidirectional) P2P=(Enabled|Disabled) Bandwidth|P2P=(Enabled|Disabled) Latency)"
+    r"(?: \(P2P Writes\))? Matrix \((GB/s|us)\)"
+)
+_HEADING = re.compile(r"\s*(D\\D|GPU|CPU)((?:\s+\d{1,4})+)\s*")
+
+
+def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """Every matrix. Raises ParseError where there is none."""
+    measurements: list[Measurement] = []
+    missing = ""
+    title: re.Match[str] | None = None
+    corner, columns, rows = "", list[str](), 0
+    last = (1, "no output")
+    for n, text in numbered(decode(raw)):
+        line = text[:_LONGEST].rstrip()
+        if not line:
+            continue
+        last = (n, line)
+        match, heading = _TITLE.search(line[:200]), _HEADING.fullmatch(line)
+        if match or heading:
+            missing = missing or _lack(title, columns, rows)
+            columns, rows = heading[2].split() if heading else [], 0
+            corner = heading[1] if heading else ""
+            title = match or title
+        elif title and columns:
+            cells = line.split()
+            if len(cells) == len(columns) + 1 and cells[0].isdigit() and len(columns) <= _MOST_DEVICES:
+                measurements += _row(title, corner, columns, cells)
+                rows += 1
+    if not measurements:
+        raise ParseError(_TOOL, "a matrix of bandwidths or latencies", line=last[0], got=last[1])
+    missing = missing or _lack(title, columns, rows)
+    return Parsed(_TOOL, tuple(measurements), invalid=cut(missing) if missing else None)
+
+
+def _lack(title: re.Match[str] | None, columns: Sequence[str], rows: int) -> str:
+    """What the matrix above lacks; empty where it has a row for each of its columns."""
+    if title is None or not columns or rows == len(columns):
+        return ""
+    return f"{title[0]} has {rows} of {len(columns)} rows"
+
+
+def _row(title: re.Match[str], corner: str, columns: Sequence[str], cells: Sequence[str]) -> Iterator[Measurement]:
+    rate = title[4] == "GB/s"
+    case = "p2p" if "Enabled" in (title[2], title[3]) else "no-p2p"
+    if rate:
+        metric = "bidirectional_bandwidth" if title[1] == "Bidirectional" else "bandwidth"
+    else:
+        metric = "launch_latency" if corner == "CPU" else "latency"
+    for column, cell in zip(columns, cells[1:], strict=True):
+        figure = number(cell)
+        if figure:
+            labels = {"from": f"gpu{int(cells[0][:4])}", "to": f"gpu{int(column)}"}
+            value, unit = (figure * 1e9, "B/s") if rate else (figure * 1e-6, "s")
+            better = Better.HIGHER if rate else Better.LOWER
+            yield Measurement(_TOOL, case, metric, value, unit, better, labels=labels)

@@ -1,0 +1,133 @@
+"""Maps of what was measured between two ends: every two hosts, or every two devices of a host."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fleetmark.base.measurement import Better
+from fleetmark.base.text import joined, message
+from fleetmark.record.figures.pairs import pair_subjects, peer
+from reports.campaign.drawn import Drawn, lazily, title_of
+from reports.campaign.view import View, groups, headlines
+from reports.kit import charts
+from reports.kit import format as fmt
+from reports.kit.language import Language
+from workloads import declared
+
+Cell = tuple[str, str, float]  # from, to, figure
+
+
+def of_hosts(view: View, _: Language) -> Iterator[Drawn]:
+    """Every headline metric of pairs of hosts, as long as a matrix of them can be read."""
+    names = {h.name: fmt.clean(h.name) for h in view.hosts}
+    if len(names) > charts.MANY_CELLS:
+        return
+    stats = headlines(view.stats)
+    pairs = stats[stats["subject"] != pair_subjects(stats, view.generation)]
+    cells: dict[Any, list[tuple[str, str, float]]] = defaultdict(list)
+    for key, rows in groups(pairs, ["workload", "case", "metric", "labels", "standing", "unit", "better", "bits"]):
+        for host, subject, median in zip(rows["host"], rows["subject"], rows["value"], strict=True):
+            other = peer(host, subject, names)
+            if other is not None:
+                ends = (host, other) if subject.startswith(f"{host}>") else (other, host)
+                cells[key].append((names[ends[0]], names[ends[1]], median))
+    for key, triples in cells.items():
+        workload, case, metric, label_text, standing, unit, better, bits = key
+        seen = {name for a, b, _v in triples for name in (a, b)}
+        if len(seen) < 3:
+            continue
+        shown = fmt.fit(((v, math.nan, math.nan) for _a, _b, v in triples), unit, bits=bool(bits))
+        away = _from_their_kind(triples, {names[h]: g or "" for h, g in view.generation.items()}, better)
+        values = [(a, b, 100 * part, shown.number(v)) for (a, b, v), part in zip(triples, away, strict=True)]
+        title = title_of((workload, case, metric, "host", label_text, standing))
+        note = joined(
+            [
+                message("Values in {unit}, row to column; blank where nothing passed.", unit=shown.unit),
+                message("Colour: % from the median between the same two generations, blue is better."),
+            ],
+            " ",
+        )
+        axis_titles = (_(message("from")), _(message("to")))
+        hosts = [n for n in names.values() if n in seen]
+        legend = _(message("% from the median"))
+        yield Drawn(title, note, lazily(charts.matrix, hosts, hosts, values, legend, axis_titles, shown.unit))
+
+
+def _from_their_kind(
+    triples: Sequence[tuple[str, str, float]], generation: Mapping[str, str], better: str
+) -> list[float]:
+    """How far each value of a pair of hosts lies from the median between their two generations, as a share; positive is
+    better."""
+    of: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for a, b, value in triples:
+        of[generation[a], generation[b]].append(value)
+    middle = {kind: float(np.median(values)) for kind, values in of.items()}
+    ratios = [value / m if (m := middle[generation[a], generation[b]]) else 1.0 for a, b, value in triples]
+    return [(1 / r if r else 1.0) - 1 if better == Better.LOWER else r - 1 for r in ratios]
+
+
+def of_devices(view: View, _: Language) -> Iterator[Drawn]:
+    """Every metric whose manifest says that its labels ``from`` and ``to`` name devices: a map for each generation, of
+    the medians of its hosts."""
+    metrics = view.stats[["workload", "metric"]].drop_duplicates().itertuples(index=False, name=None)
+    mapped = {pair for pair in metrics if declared.between_devices(*pair)}
+    if not mapped:
+        return
+    chosen = [pair in mapped for pair in zip(view.stats["workload"], view.stats["metric"], strict=True)]
+    cells: dict[Any, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
+    for key, rows in groups(view.stats[chosen], ["workload", "case", "metric", "standing", "unit", "better", "bits"]):
+        for host, text, value in zip(rows["host"], rows["labels"], rows["value"], strict=True):
+            labels = json.loads(text)
+            ends = labels.pop("from", None), labels.pop("to", None)
+            if None not in ends:
+                rest = json.dumps(labels, sort_keys=True, separators=(",", ":"))
+                cells[*key, rest, view.generation[host] or ""][ends].append(value)
+    for key, of_ends in cells.items():
+        *metric, standing, unit, better, bits, rest, generation = key
+        triples = [(fmt.clean(a), fmt.clean(b), float(np.median(v))) for (a, b), v in of_ends.items()]
+        sources, targets = (
+            sorted(names, key=_in_order) for names in ({t[0] for t in triples}, {t[1] for t in triples})
+        )
+        if len(triples) < 2 or max(len(sources), len(targets)) > charts.MANY_CELLS:
+            continue
+        shown = fmt.fit(((v, math.nan, math.nan) for _a, _b, v in triples), unit, bits=bool(bits))
+        away = _from_their_like(triples, better)
+        values = [(a, b, 100 * part, shown.number(v)) for (a, b, v), part in zip(triples, away, strict=True)]
+        title = title_of((*metric, "host", rest, standing))
+        if len(view.generations) > 1:
+            title = joined([title, view.title_of(generation)], ", ")
+        note = joined(
+            [
+                message("Values in {unit}, row to column: medians of the hosts.", unit=shown.unit),
+                message("Colour: % from the median of like pairs of devices, blue is better."),
+            ],
+            " ",
+        )
+        axis_titles, legend = (_(message("from")), _(message("to"))), _(message("% from the median"))
+        yield Drawn(title, note, lazily(charts.matrix, sources, targets, values, legend, axis_titles, shown.unit))
+
+
+def _in_order(name: str) -> tuple[str, int]:
+    """``gpu10`` behind ``gpu9``."""
+    number = re.search(r"\d+$", name)
+    return (name[: number.start()], int(number[0])) if number else (name, -1)
+
+
+def _from_their_like(triples: Sequence[Cell], better: str) -> list[float]:
+    """How far each value lies from the median of its like (the same two sorts of device, within one or between two), as
+    a share; positive is better."""
+    like = [(_in_order(a)[0], _in_order(b)[0], a == b) for a, b, _v in triples]
+    of: dict[tuple[str, str, bool], list[float]] = defaultdict(list)
+    for kind, (_a, _b, value) in zip(like, triples, strict=True):
+        of[kind].append(value)
+    ratios = [
+        v / m if (m := float(np.median(of[kind]))) else 1.0 for kind, (_a, _b, v) in zip(like, triples, strict=True)
+    ]
+    return [(1 / r if r else 1.0) - 1 if better == Better.LOWER else r - 1 for r in ratios]
