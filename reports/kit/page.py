@@ -21,6 +21,7 @@ from markupsafe import Markup, escape
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import Message, count
 from fleetmark.base.words import word
+from reports.kit import charts
 from reports.kit import format as fmt
 from reports.kit.language import Language
 
@@ -132,6 +133,7 @@ def _environment(templates: Path | None) -> jinja2.Environment:
         "count": count,
         "better": fmt.better,
         "say": _say,
+        "titled": charts.titled,
     }
     return environment
 
