@@ -224,7 +224,9 @@ _Against = tuple[Key, pd.DataFrame, pd.DataFrame]  # metric, rows per host, rows
 
 
 def _fit(rows: pd.DataFrame, unit: str) -> fmt.Shown:
-    return fmt.fit([(float(rows["value"].median()), math.nan, math.nan)], unit, bits=bool(rows["bits"].iloc[0]))
+    first = rows.iloc[0]
+    typical = [(float(rows["value"].median()), math.nan, math.nan)]
+    return fmt.fit(typical, unit, bits=bool(first["bits"]), percent=bool(first["percent"]))
 
 
 def _curves(view: View, _: Language) -> Iterator[Drawn]:
@@ -322,18 +324,21 @@ def _matrices(view: View, _: Language) -> Iterator[Drawn]:
     stats = headlines(view.stats)
     pairs = stats[stats["subject"] != pair_subjects(stats, view.generation)]
     cells: dict[Any, list[tuple[str, str, float]]] = defaultdict(list)
-    for key, rows in groups(pairs, ["workload", "case", "metric", "labels", "standing", "unit", "better", "bits"]):
+    columns = ["workload", "case", "metric", "labels", "standing", "unit", "better", "bits", "percent"]
+    for key, rows in groups(pairs, columns):
         for host, subject, median in zip(rows["host"], rows["subject"], rows["value"], strict=True):
             other = peer(host, subject, names)
             if other is not None:
                 ends = (host, other) if subject.startswith(f"{host}>") else (other, host)
                 cells[key].append((names[ends[0]], names[ends[1]], median))
     for key, triples in cells.items():
-        workload, case, metric, label_text, standing, unit, better, bits = key
+        workload, case, metric, label_text, standing, unit, better, bits, percent = key
         seen = {name for a, b, _v in triples for name in (a, b)}
         if len(seen) < 3:
             continue
-        shown = fmt.fit(((v, math.nan, math.nan) for _a, _b, v in triples), unit, bits=bool(bits))
+        shown = fmt.fit(
+            ((v, math.nan, math.nan) for _a, _b, v in triples), unit, bits=bool(bits), percent=bool(percent)
+        )
         away = _from_their_kind(triples, {names[h]: g or "" for h, g in view.generation.items()}, better)
         values = [(a, b, 100 * part, shown.number(v)) for (a, b, v), part in zip(triples, away, strict=True)]
         title = title_of((workload, case, metric, "host", label_text, standing))
@@ -385,7 +390,7 @@ def _telemetry(view: View, _: Language) -> Iterator[Drawn]:
         )
         for (column,), of in groups(mine, ["column"]):
             hosts, generational = _over_time(view, of, length)
-            shown = _fit(hosts.assign(bits=False), _UNITS[column])
+            shown = _fit(hosts.assign(bits=False, percent=False), _UNITS[column])
             lines, note = _lines(view, _, hosts, generational, _rising(shown.factor))
             quantity, title = _quantity(column, f"{fmt.clean(workload)} {fmt.clean(case)}")
             axis = ", ".join([_(quantity), shown.unit])
