@@ -134,6 +134,7 @@ def _environment(templates: Path | None) -> jinja2.Environment:
         "better": fmt.better,
         "say": _say,
         "titled": charts.titled,
+        "unbroken": _unbroken,
     }
     return environment
 
@@ -164,6 +165,12 @@ def _say(context: jinja2.runtime.Context, text: object) -> str:
     """A Fleetmark sentence or word in the reader's language; other text is unchanged but for control characters."""
     cleaned = fmt.clean(text)
     return str(context["_"](cleaned if isinstance(cleaned, Message) else word(cleaned)))
+
+
+def _unbroken(command: str) -> Markup:
+    """A command in which no line ends within an option's leading dashes."""
+    words = (escape(part) for part in fmt.clean(command).split(" "))
+    return Markup(" ").join(Markup("<span>{}</span>").format(w) if w.startswith("-") else w for w in words)
 
 
 _ENVIRONMENT = _environment(None)
