@@ -84,6 +84,7 @@ def _row(parts: pd.DataFrame, case: str, metric: str, value: float) -> dict[str,
     standing = max(parts["standing"])  # one part that is an estimate makes the score one
     return {**first, "case": case, "metric": metric, "labels": "{}", "value": value, "headline": True} | {
         "bits": False,
+        "percent": False,
         "raw": "",
         "standing": standing,
     }

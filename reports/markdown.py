@@ -201,4 +201,5 @@ def _code(text: str) -> str:
     return f"{fence}{room}{shown}{room}{fence}"
 
 
-escaped, code = _text, _code  # for other documents in Markdown
+# For other documents in Markdown.
+escaped, as_line, code, head, row, written = _text, _line, _code, _head, _row, _written

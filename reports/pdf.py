@@ -8,6 +8,7 @@ from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
 from reports import html
+from reports.kit import tags
 from reports.report import Report
 
 # Charts know no language, and where no font is named Han characters take Japanese forms. As paper.css has it.
@@ -27,11 +28,13 @@ def render(report: Report, *, templates: Path | None = None, appendix: bool = Fa
 
 
 def of_html(page: str) -> bytes:
-    """A page of ours as a PDF file; everything it refers to except ``data:`` is left out."""
+    """A page of ours as a PDF file, tagged as PDF/UA-1 asks; everything it refers to except ``data:`` is left out."""
     weasyprint = _weasyprint()
     fetcher = weasyprint.urls.URLFetcher(allowed_protocols=("data",))
     drawn = _in_points(page).replace('font-family="system-ui, sans-serif"', f'font-family="{_FONTS}"')
-    document: bytes = weasyprint.HTML(string=drawn, url_fetcher=fetcher).write_pdf(pdf_identifier=True)
+    document: bytes = weasyprint.HTML(string=drawn, url_fetcher=fetcher).write_pdf(
+        pdf_identifier=True, pdf_variant="pdf/ua-1", finisher=tags.finish
+    )
     return document
 
 

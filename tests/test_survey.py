@@ -16,6 +16,7 @@ from fleetmark.base.terminal import Terminal
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.ssh.target import Target, UnknownKey, scans
 from reports.hosts.terminal import Entry, _model, table
+from reports.kit.language import language
 from reports.terminal import catalogue
 from tests.schedules import facts
 
@@ -127,3 +128,10 @@ def test_a_workload_is_shown_in_words(name: str, width: int) -> None:
         assert any(line.startswith(shown) for line in text.splitlines()), f"{shown} is broken"
         settings = set(re.findall(r"<(\w+)>", shown)) - {"node"}
         assert settings <= set(manifest.parameters), "what stands in <> is a setting"
+
+
+def test_the_survey_reads_in_the_readers_language() -> None:
+    silent = Entry(Host("db9", "db9", "db9", labels={}), None, "timed out", {})
+    text = printed(100, table([entry(0, "AMD EPYC 9654 96-Core Processor"), silent], 100, language("zh-CN")))
+    assert text.splitlines()[0].split()[:2] == ["主机", "代次"]
+    assert "2 台主机中有 1 台无响应：" in text and "does not" not in text

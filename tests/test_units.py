@@ -49,6 +49,11 @@ def test_figures_read_well(value: float, unit: str, bits: bool, shown: str) -> N
     assert human(value, unit, bits=bits) == shown
 
 
+def test_a_share_reads_in_percent_where_its_manifest_says_so() -> None:
+    assert human(0.00245, "1", percent=True) == "0.245%" and human(0.00245, "1") == "0.00245"
+    assert human(0.0, "1", percent=True) == "0%"
+
+
 @pytest.mark.parametrize(
     ("value", "text"), [(1234.5, "1,234"), (12.345, "12.3"), (-0.00123, "-0.00123"), (1e9, "1e+09")]
 )

@@ -65,6 +65,12 @@ def keeps_limit(workload: str, case: str) -> bool:
     return any(re.fullmatch(re.sub("<.*?>", ".+", re.escape(shape)), base) for shape in shapes)
 
 
+def in_percent(workload: str, metric: str) -> bool:
+    """Whether people read the metric, a share, in %."""
+    manifest = _manifest(workload)
+    return bool(manifest and metric in manifest.metrics and manifest.metrics[metric].percent)
+
+
 @cache
 def _manifest(workload: str) -> Manifest | None:
     return load(workload) if workload in names() else None

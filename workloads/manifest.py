@@ -168,6 +168,7 @@ class Metric(_Part):
     about: str
     headline: bool = False
     bits: bool = False  # people read it in bit/s
+    percent: bool = False  # people read this share in %
     kind: Kind | None = None  # where it differs from its workload's
     class_: str | None = Field(default=None, alias="class")  # where it differs from its workload's
     at: Mapping[str, At] = {}

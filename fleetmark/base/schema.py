@@ -49,6 +49,7 @@ COLUMNS = (
     Column("headline", bool, Role.ABOUT),  # among the few figures people ask for first
     Column("centre", str, Role.ABOUT, ""),  # a Centre: what stands for several of its values
     Column("bits", bool, Role.ABOUT, False),  # people read this rate in bit/s
+    Column("percent", bool, Role.ABOUT, False),  # people read this share in %
     Column("repeat", int, default=0),  # counted from 0
     Column("value", float),  # in the base unit
     Column("status", str),  # of the repeat it came from, or warm-up, disturbed; only what passed is scored

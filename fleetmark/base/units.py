@@ -21,10 +21,11 @@ class Scale:
     unit: str
 
 
-def scale_for(value: float, unit: str, *, bits: bool = False) -> Scale:
+def scale_for(value: float, unit: str, *, bits: bool = False, percent: bool = False) -> Scale:
     """The display scale in which ``value`` (in base ``unit``) has one to three digits before the point.
 
-    ``bits`` shows a rate in bit/s, as is usual for networks. A column of figures takes the scale of its median.
+    ``bits`` shows a rate in bit/s, as is usual for networks, ``percent`` a share in %. A column of figures takes the
+    scale of its median.
     """
     size = abs(value)
     if unit == "B/s" and bits:
@@ -38,7 +39,7 @@ def scale_for(value: float, unit: str, *, bits: bool = False) -> Scale:
     if unit == "B":
         return next((Scale(1 / f, name) for f, name in _BINARY if size >= f), Scale(1.0, "B"))
     if unit == "1":
-        return Scale(1.0, "")
+        return Scale(100.0, "%") if percent else Scale(1.0, "")
     return Scale(1.0, "°C" if unit == "degC" else unit)
 
 
@@ -50,10 +51,15 @@ def _pick(size: float, steps: list[tuple[float, str]], unit: str, factor: float)
     return Scale(factor / step, prefix + unit)
 
 
-def human(value: float, unit: str, *, bits: bool = False, digits: int = 3) -> str:
+def human(value: float, unit: str, *, bits: bool = False, percent: bool = False, digits: int = 3) -> str:
     """``human(2.5e9, "B/s")`` is ``2.50 GB/s``: ``digits`` significant digits and the unit."""
-    scale = scale_for(value, unit, bits=bits)
-    return f"{significant(value * scale.factor, digits)} {scale.unit}".rstrip()
+    scale = scale_for(value, unit, bits=bits, percent=percent)
+    return with_unit(significant(value * scale.factor, digits), scale.unit)
+
+
+def with_unit(number: str, unit: str) -> str:
+    """``2.50 GB/s``, ``31%``."""
+    return f"{number}{unit}" if unit == "%" else f"{number} {unit}".rstrip()
 
 
 def significant(value: float, digits: int = 3) -> str:

@@ -142,6 +142,7 @@ def _rows(
             "headline": m.metric in step["headline"] and m.subject == "host",
             "centre": ((metric and metric.centre) or manifest.centre).value,
             "bits": bool(metric and metric.bits),
+            "percent": bool(metric and metric.percent),
         }
         yield schema.row(m, of_step | of_metric)
 

@@ -335,6 +335,7 @@ def hosts(
     connect_timeout: Timeout = 10.0,
     slurm: Slurm = False,
     partition: Partition = None,
+    lang: cli_reports.Lang = "en",
     as_: AsFormat = Format.TABLE,
 ) -> None:
     """Say who answers, what each host is, and what a suite would skip there and why; installs nothing.
@@ -354,7 +355,7 @@ def hosts(
     with interruptible("nothing was changed anywhere"):
         chosen = (tuple(inventory or ()), limit, suite, _settings(set_ or []), become)
         entries = survey.survey(*chosen, work_dir or WORK_DIR, connect_timeout, console)
-    survey.show(entries, console, as_ is Format.JSON)
+    survey.show(entries, console, as_ is Format.JSON, lang)
     raise typer.Exit(OK if all(entry.facts for entry in entries) else SOME_FAILED)
 
 

@@ -9,8 +9,8 @@ import typer
 from typer.core import TyperGroup
 
 from fleetmark.base.terminal import Terminal
-from fleetmark.cli.common import OK, ROOT, SOME_FAILED, AsFormat, Format, Root, interruptible
-from fleetmark.cli.reports import Date, Html, Lang, Pdf, Templates, Xlsx
+from fleetmark.cli.common import OK, ROOT, SOME_FAILED, Root, interruptible
+from fleetmark.cli.reports import Date, Html, Lang, Pdf, ReportFormat, Templates, Xlsx
 
 
 class _Plan(TyperGroup):
@@ -49,7 +49,7 @@ def solve(
     templates: Templates = None,
     date: Date = None,
     root: Root = ROOT,
-    as_: AsFormat = Format.TABLE,
+    as_: Annotated[ReportFormat, typer.Option("--format", help="table, json or md.")] = ReportFormat.TABLE,
 ) -> None:
     """Find the cheapest plan that meets demand within every limit, and say how sure it is.
 
@@ -65,8 +65,10 @@ def solve(
         answer = planning.answer(question, planning.Effort(gap, seconds, draws, seed), progress)
         provenance = planning.Provenance(documents.date)
         planning.write(answer, documents, provenance, progress)  # before stdout, which a reader may close
-        if as_ is Format.JSON:
+        if as_ is ReportFormat.JSON:
             typer.echo(planning.as_json(answer, provenance))
+        elif as_ is ReportFormat.MD:
+            typer.echo(planning.as_markdown(answer, provenance, documents.language), nl=False)
         else:
             for part in planning.show(answer, documents.language):
                 Terminal().print(part)

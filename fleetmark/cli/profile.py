@@ -9,6 +9,7 @@ import typer
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.terminal import Terminal
 from fleetmark.cli.common import ROOT, AsFormat, Format, Root
+from fleetmark.cli.reports import Lang
 
 
 def profile(
@@ -27,6 +28,7 @@ def profile(
         str | None, typer.Option("--baseline", "-b", help="Say what one of --machine is worth in these: gen=icelake.")
     ] = None,
     save: Annotated[str | None, typer.Option(help="Keep the profile under this name; again: its next version.")] = None,
+    lang: Lang = "en",
     root: Root = ROOT,
     as_: AsFormat = Format.TABLE,
 ) -> None:
@@ -35,6 +37,7 @@ def profile(
     Example: fleetmark profile -t nginx/*/rps -r cpu=spec_cpu2017/*/base_ratio -r mem=stream/*/triad --save web
     """
     from fleetmark.record import profiles as profiling
+    from reports.kit.language import language
     from reports.profile import terminal as profile_terminal
 
     if baseline and not machine:
@@ -48,5 +51,5 @@ def profile(
     if as_ is Format.JSON:
         typer.echo(profile_terminal.to_json(profiled, gains, predictions))
     else:
-        for part in profile_terminal.show(profiled, gains, predictions):
+        for part in profile_terminal.show(profiled, gains, predictions, language(lang)):
             Terminal().print(part)

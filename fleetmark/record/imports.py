@@ -152,6 +152,7 @@ def _measurements(campaign: str, published: Table, time: str) -> Iterator[dict[s
             "headline": row.headline,
             "centre": Centre.GEOMEAN.value,
             "bits": False,
+            "percent": False,
             "time": time,
             "tool_version": row.version,
             "raw": row.place,

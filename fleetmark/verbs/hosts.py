@@ -19,6 +19,7 @@ from fleetmark.hosts.slurm.cluster import Node
 from fleetmark.record.steps import Schedule
 from reports.hosts.slurm import table as slurm_table
 from reports.hosts.terminal import Entry, table
+from reports.kit.language import ENGLISH, language
 from workloads import load_suite
 
 
@@ -63,12 +64,12 @@ def _entry(checked: Checked, schedule: Schedule) -> Entry:
     )
 
 
-def show(entries: Sequence[Entry], console: Console, as_json: bool) -> None:
-    """Print the survey, as a table or as JSON."""
+def show(entries: Sequence[Entry], console: Console, as_json: bool, code: str = ENGLISH) -> None:
+    """Print the survey, as a table in the language ``code`` or as JSON."""
     if as_json:
         typer.echo(json.dumps([e.as_json() for e in entries], indent=1))
     else:
-        console.print(table(entries, console.width))
+        console.print(table(entries, console.width, language(code)))
 
 
 def nodes(partition: str | None) -> list[Node]:

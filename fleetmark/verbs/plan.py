@@ -150,6 +150,13 @@ def as_json(answer: Answer, provenance: Provenance) -> str:
     return json.of_plan(_view(answer), answer.futures, answer.tornado, about)
 
 
+def as_markdown(answer: Answer, provenance: Provenance, language: Language | None = None) -> str:
+    """The answer as Markdown: what ``show`` prints."""
+    from reports.plan import markdown
+
+    return markdown.render(show(answer, language), provenance.command, language)
+
+
 def _view(answer: Answer) -> Any:
     from reports.plan.model import view
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from fleetmark.base.facts import Facts
 from fleetmark.base.text import Message, joined, message
-from fleetmark.base.units import scale_for
+from fleetmark.base.units import scale_for, with_unit
 from fleetmark.record.sides.titles import title_of
 from planner import peak
 from planner.comparison import Comparison
@@ -106,8 +106,8 @@ def _basis(top: Peak, held: Declared) -> Message:
 
 
 def _rate(top: Peak, row: Mapping[Any, Any]) -> str:
-    scale = scale_for(top.rate, row["unit"], bits=bool(row["bits"]))
-    return f"{top.rate * scale.factor:.4g} {scale.unit}"
+    scale = scale_for(top.rate, row["unit"], bits=bool(row["bits"]), percent=bool(row["percent"]))
+    return with_unit(f"{top.rate * scale.factor:.4g}", scale.unit)
 
 
 def sentences(of: Against) -> list[str]:

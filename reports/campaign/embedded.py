@@ -14,8 +14,8 @@ import pandas as pd
 from reports.campaign.view import Key, View
 from reports.kit import format as fmt
 
-MOST = 8_000_000  # characters, so that the whole page stays below 15 MB
-_A_FIGURE = 7  # characters, about
+MOST = 5_200_000  # characters, so that the whole page stays below 6 MB
+_A_FIGURE, _A_SPREAD = 7, 16  # characters, about: of a figure, and of one with its ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Embedded:
 def embedded(view: View) -> Embedded:
     """The figures of ``view.merged``, headlines first, as many as fit."""
     frame = view.merged
-    spreads = len(frame) * 3 * _A_FIGURE <= MOST
-    room = MOST // (_A_FIGURE * (3 if spreads else 1))
+    spreads = len(frame) * _A_SPREAD <= MOST
+    room = MOST // (_A_SPREAD if spreads else _A_FIGURE)
     ordered = pd.concat([frame[frame["headline"].astype(bool)], frame[~frame["headline"].astype(bool)]])
     place = {h.name: i for i, h in enumerate(view.hosts)}
     numbers: dict[Key, int] = {}
@@ -57,18 +57,22 @@ def embedded(view: View) -> Embedded:
 
 
 def _metric(key: Key, rows: pd.DataFrame, shown: fmt.Shown, place: dict[str, int], *, spreads: bool) -> str:
-    """One metric: title, unit, what one of it is in the base unit, and columns (value, lowest, highest, repeats)."""
+    """One metric: title, unit, what one of it is in the base unit, decimals, and columns: value, how many of its last
+    digit the lowest and the highest lie away from it, repeats.
+    """
     where = [place[str(h)] for h in rows["host"]]
     about = {
         "t": f"{fmt.clean(key[0])} {fmt.clean(key[1])} {fmt.point(key[2], key[3], key[4], key[5])}",
         "u": shown.unit,
         "f": 1 / shown.factor,
         "b": key[-1],
+        "d": shown.decimals,
     }
-    columns = {"v": rows["value"], **({"l": rows["lo"], "h": rows["hi"]} if spreads else {})}
     text = json.dumps(about, ensure_ascii=False, separators=(",", ":"))[:-1]
-    for name, column in columns.items():
-        text += f',"{name}":[{",".join(_numbers(column.to_numpy(float), where, len(place), shown))}]'
+    values = rows["value"].to_numpy(float)
+    text += f',"v":[{",".join(_numbers(values, where, len(place), shown))}]'
+    for name, column in (("l", "lo"), ("h", "hi")) if spreads else ():
+        text += f',"{name}":[{_steps(rows[column].to_numpy(float), values, where, len(place), shown)}]'
     counts = rows["n"].tolist()
     return text + f',"n":{json.dumps(counts[0] if len(set(counts)) == 1 else _spread(counts, where, len(place)))}}}'
 
@@ -83,6 +87,22 @@ def _numbers(column: npt.NDArray[np.float64], where: Sequence[int], size: int, s
     for i in np.flatnonzero((np.abs(values) < 0.5 * 10.0**-shown.decimals) & (values != 0)):
         texts[i] = f"{values[i]:.2g}"  # no false 0
     return texts
+
+
+def _steps(
+    ends: npt.NDArray[np.float64],
+    values: npt.NDArray[np.float64],
+    where: Sequence[int],
+    size: int,
+    shown: fmt.Shown,
+) -> str:
+    """From each host's value to an end of its spread, both rounded, in units of the last digit."""
+    unit = 10.0**shown.decimals
+    steps = np.full(size, math.nan)
+    steps[where] = np.round(ends * shown.factor * unit) - np.round(values * shown.factor * unit)
+    known = np.isfinite(steps)
+    texts = ("%d," * size % tuple(np.where(known, steps, 0).astype(np.int64).tolist())).split(",")[:size]
+    return ",".join(text if is_known else "null" for text, is_known in zip(texts, known.tolist(), strict=True))
 
 
 def _spread(values: Sequence[int], where: Sequence[int], size: int) -> list[int | None]:

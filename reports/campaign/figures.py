@@ -205,7 +205,9 @@ _Against = tuple[Key, pd.DataFrame, pd.DataFrame]  # metric, rows per host, rows
 
 
 def _fit(rows: pd.DataFrame, unit: str) -> fmt.Shown:
-    return fmt.fit([(float(rows["value"].median()), math.nan, math.nan)], unit, bits=bool(rows["bits"].iloc[0]))
+    first = rows.iloc[0]
+    typical = [(float(rows["value"].median()), math.nan, math.nan)]
+    return fmt.fit(typical, unit, bits=bool(first["bits"]), percent=bool(first["percent"]))
 
 
 def _curves(view: View, _: Language) -> Iterator[Drawn]:
@@ -314,7 +316,7 @@ def _telemetry(view: View, _: Language) -> Iterator[Drawn]:
         )
         for (column,), of in groups(mine, ["column"]):
             hosts, generational = _over_time(view, of, length)
-            shown = _fit(hosts.assign(bits=False), _UNITS[column])
+            shown = _fit(hosts.assign(bits=False, percent=False), _UNITS[column])
             lines, note = _lines(view, _, hosts, generational, _rising(shown.factor))
             quantity, title = _quantity(column, f"{fmt.clean(workload)} {fmt.clean(case)}")
             axis = ", ".join([_(quantity), shown.unit])

@@ -32,18 +32,21 @@ def of_hosts(view: View, _: Language) -> Iterator[Drawn]:
     stats = headlines(view.stats)
     pairs = stats[stats["subject"] != pair_subjects(stats, view.generation)]
     cells: dict[Any, list[tuple[str, str, float]]] = defaultdict(list)
-    for key, rows in groups(pairs, ["workload", "case", "metric", "labels", "standing", "unit", "better", "bits"]):
+    columns = ["workload", "case", "metric", "labels", "standing", "unit", "better", "bits", "percent"]
+    for key, rows in groups(pairs, columns):
         for host, subject, median in zip(rows["host"], rows["subject"], rows["value"], strict=True):
             other = peer(host, subject, names)
             if other is not None:
                 ends = (host, other) if subject.startswith(f"{host}>") else (other, host)
                 cells[key].append((names[ends[0]], names[ends[1]], median))
     for key, triples in cells.items():
-        workload, case, metric, label_text, standing, unit, better, bits = key
+        workload, case, metric, label_text, standing, unit, better, bits, percent = key
         seen = {name for a, b, _v in triples for name in (a, b)}
         if len(seen) < 3:
             continue
-        shown = fmt.fit(((v, math.nan, math.nan) for _a, _b, v in triples), unit, bits=bool(bits))
+        shown = fmt.fit(
+            ((v, math.nan, math.nan) for _a, _b, v in triples), unit, bits=bool(bits), percent=bool(percent)
+        )
         away = _from_their_kind(triples, {names[h]: g or "" for h, g in view.generation.items()}, better)
         values = [(a, b, 100 * part, shown.number(v)) for (a, b, v), part in zip(triples, away, strict=True)]
         title = title_of((workload, case, metric, "host", label_text, standing))

@@ -133,9 +133,9 @@ def groups(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[tuple[Any, pd.D
 
 
 def shown_as(rows: pd.DataFrame, unit: str) -> fmt.Shown:
-    """The one way to write a metric's ``rows`` (value, lo, hi, bits), base ``unit``."""
+    """The one way to write a metric's ``rows`` (value, lo, hi, bits, percent), base ``unit``."""
     figures = zip(*(rows[name].tolist() for name in ("value", "lo", "hi")), strict=True)
-    return fmt.fit(figures, unit, bits=bool(rows["bits"].iloc[0]))
+    return fmt.fit(figures, unit, bits=bool(rows["bits"].iloc[0]), percent=bool(rows["percent"].iloc[0]))
 
 
 def headlines(frame: pd.DataFrame) -> pd.DataFrame:

@@ -7,6 +7,7 @@ from fleetmark.record.diagnosis import Diagnosis
 from planner.diagnosis.finding import Finding, Kind
 from planner.diagnosis.outliers import DISCOVERY
 from reports.kit import format as fmt
+from workloads import declared
 
 MANY = 4  # hosts that a sentence names
 
@@ -22,7 +23,9 @@ def benchmark(finding: Finding) -> str:
 def amounts(finding: Finding) -> tuple[str, str]:
     """The finding's value and the expected one, in one unit."""
     low, high = sorted((finding.value, finding.expected))
-    shown = fmt.fit([(finding.value, low, high)], finding.benchmark["unit"])
+    b = finding.benchmark
+    percent = declared.in_percent(b["workload"], b["metric"])
+    shown = fmt.fit([(finding.value, low, high)], b["unit"], percent=percent)
     return shown.quantity(finding.value), shown.quantity(finding.expected)
 
 

@@ -14,14 +14,24 @@ from rich.text import Text
 
 from fleetmark.base.facts import Facts
 from fleetmark.base.terminal import unwrapped
-from fleetmark.base.text import count
+from fleetmark.base.text import count, joined, message
 from fleetmark.base.units import human
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.keys import unknown_keys
 from fleetmark.hosts.ssh.target import UnknownKey
+from reports.kit.language import Language
 
 SKEW_SHOWN_S = 1.0
 _LEFT_OUT_FIRST = ("Python", "OS", "NICs", "disks", "skew", "GPUs", "memory")  # in this order, in a narrow terminal
+
+_HEADS = {
+    "host": message("host"),
+    "gen": message("gen"),
+    "cores": message("cores"),
+    "memory": message("memory"),
+    "disks": message("disks"),
+    "skew": message("skew"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,43 +60,44 @@ class Entry:
         }
 
 
-def table(entries: Sequence[Entry], width: int) -> RenderableType:
+def table(entries: Sequence[Entry], width: int, language: Language | None = None) -> RenderableType:
     """The facts of hosts that answer; below, the others, and what would be skipped or refused."""
-    parts: list[RenderableType] = [_facts_table(entries, width)] if any(e.facts for e in entries) else []
+    _ = language or Language()
+    parts: list[RenderableType] = [_facts_table(entries, width, _)] if any(e.facts for e in entries) else []
     silent = [e for e in entries if not e.facts]
     if silent:
-        do = "does" if len(silent) == 1 else "do"
-        parts.append(Text(f"\n{len(silent)} of {count(len(entries), 'host')} {do} not answer:", style="bold red"))
-        parts += [unwrapped(f"  {e.host.name}: {_reason(e)}") for e in silent]
+        hosts = count(len(entries), "host")
+        if len(silent) == 1:
+            head = message("1 of {hosts} does not answer:", hosts=hosts)
+        else:
+            head = message("{n} of {hosts} do not answer:", n=len(silent), hosts=hosts)
+        parts += _part(_(head), [f"{e.host.name}: {_(_reason(e))}" for e in silent], "bold red")
         parts += unknown_keys([e.unknown_key for e in silent if e.unknown_key])
-    skipped = _by_name((f"{workload} {why}", e) for e in entries for workload, why in e.skipped.items())
-    if skipped:
-        parts.append(Text("\nwould be skipped:", style="bold"))
-        parts += [unwrapped(f"  {line}") for line in skipped]
-    refused = [line for e in entries for line in e.refused]
-    if refused:
-        parts.append(Text("\nwould be refused:", style="bold"))
-        parts += [unwrapped(f"  {line}") for line in refused]
-    notes = _by_name((note, e) for e in entries if e.facts for note in e.facts.notes)
-    if notes:
-        parts.append(Text("\nnotes:", style="bold"))
-        parts += [Text(f"  {line}") for line in notes]
+    skipped = _by_name(((f"{name} {_(why)}", e) for e in entries for name, why in e.skipped.items()), _)
+    parts += _part(_(message("Would be skipped:")), skipped)
+    parts += _part(_(message("Would be refused:")), [line for e in entries for line in e.refused])
+    notes = _by_name(((_(note), e) for e in entries if e.facts for note in e.facts.notes), _)
+    parts += _part(_(message("Notes:")), notes)
     return Group(*parts)
 
 
+def _part(head: str, lines: Sequence[str], style: str = "bold") -> list[RenderableType]:
+    return [Text(f"\n{head}", style=style), *(unwrapped(f"  {line}") for line in lines)] if lines else []
+
+
 def _reason(e: Entry) -> str:
-    return e.unknown_key.why if e.unknown_key else e.reason or "no reason given"
+    return e.unknown_key.why if e.unknown_key else e.reason or message("no reason given")
 
 
-def _by_name(lines: Iterable[tuple[str, Entry]]) -> list[str]:
+def _by_name(lines: Iterable[tuple[str, Entry]], _: Language) -> list[str]:
     """Each line once, with the names of its hosts."""
     names: dict[str, list[str]] = {}
     for text, e in lines:
         names.setdefault(text, []).append(e.host.name)
-    return [f"{text}  [{_names(hosts)}]" for text, hosts in names.items()]
+    return [f"{text}  [{_(_names(hosts))}]" for text, hosts in names.items()]
 
 
-def _facts_table(entries: Sequence[Entry], width: int) -> Table:
+def _facts_table(entries: Sequence[Entry], width: int, _: Language) -> Table:
     """A line per host. In a narrow terminal columns are left out until the rest fits."""
     lines = Table(box=None, header_style="bold", pad_edge=False, collapse_padding=True)
     generations = any(e.host.labels.get("gen") for e in entries)
@@ -96,38 +107,40 @@ def _facts_table(entries: Sequence[Entry], width: int) -> Table:
     for e in entries:
         if e.facts:
             generation = [e.host.labels.get("gen", "")] if generations else []
-            rows.append([e.host.name, *generation, *_cells(e.facts)])
+            rows.append([e.host.name, *generation, *_cells(e.facts, _)])
     names = [*heads, *figures]
     columns = {name: [row[n] for row in rows] for n, name in enumerate(names)}
-    if _width(columns) > width:
+    named = {name: _(_HEADS.get(name, name)) for name in names}
+    if _width(columns, named) > width:
         columns["CPU"] = [_short_model(e.facts.cpu.model) for e in entries if e.facts]
         fitting = {name for name in names if name not in _LEFT_OUT_FIRST}
         for name in reversed(_LEFT_OUT_FIRST):
-            if _width({n: v for n, v in columns.items() if n in fitting | {name}}) <= width:
+            if _width({n: v for n, v in columns.items() if n in fitting | {name}}, named) <= width:
                 fitting.add(name)
         columns = {n: v for n, v in columns.items() if n in fitting}
     for name, values in columns.items():
         justify: Literal["left", "right"] = "right" if name in figures else "left"
-        lines.add_column(name, justify=justify, no_wrap=True, min_width=max(map(cell_len, [name, *values])))
+        least = max(map(cell_len, [named[name], *values]))
+        lines.add_column(named[name], justify=justify, no_wrap=True, min_width=least)
     for row in zip(*columns.values(), strict=True):
         lines.add_row(*row)
-    if left_out := [name for name in names if name not in columns]:
-        lines.caption = f"{', '.join(left_out)}: in a wider terminal, or by --format json"
+    if left_out := [named[name] for name in names if name not in columns]:
+        lines.caption = _(message("{columns}: in a wider terminal, or by --format json", columns=joined(left_out)))
         lines.caption_justify = "left"
     return lines
 
 
-def _width(columns: Mapping[str, Sequence[str]]) -> int:
-    return sum(max(map(cell_len, [name, *values])) for name, values in columns.items()) + len(columns) - 1
+def _width(columns: Mapping[str, Sequence[str]], heads: Mapping[str, str]) -> int:
+    return sum(max(map(cell_len, [heads[name], *values])) for name, values in columns.items()) + len(columns) - 1
 
 
-def _cells(f: Facts) -> list[str]:
+def _cells(f: Facts, _: Language) -> list[str]:
     cpu = f.cpu
     speeds = [n.speed for n in f.nics if n.speed]
     return [
         re.sub(r" GNU/Linux| Linux| \(.*\)| LTS", "", f.os or "?"),
         ".".join(f.python_version.split(".")[:2]),
-        "root" if f.root else "sudo" if f.sudo else "no",
+        "root" if f.root else "sudo" if f.sudo else _(message("no")),
         _model(cpu.model),
         f"{cpu.cores or '?'}" + (f"/{cpu.threads}" if cpu.threads and cpu.threads != cpu.cores else ""),
         human(f.memory, "B", digits=2) if f.memory else "?",
@@ -150,4 +163,5 @@ def _short_model(name: str | None) -> str:
 
 
 def _names(names: Sequence[str], most: int = 6) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    more = message("and {n} more", n=len(names) - most) if len(names) > most else None
+    return joined([joined(names[:most]), more], " ")

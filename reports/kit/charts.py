@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from html import escape
 from typing import Any
 
 import vl_convert
@@ -57,6 +58,11 @@ def to_svg(spec: Spec, number: int) -> str:
     for name in set(re.findall(r' id="([^"]+)"', svg)):
         svg = svg.replace(f' id="{name}"', f' id="c{number}-{name}"').replace(f"#{name})", f"#c{number}-{name})")
     return svg
+
+
+def titled(svg: str, title: str) -> str:
+    """The drawing with a title, by which it is known to those who do not see it."""
+    return svg.replace(">", f"><title>{escape(title)}</title>", 1)
 
 
 _STYLE: Spec = {

@@ -13,7 +13,7 @@ import numpy as np
 
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import changed
-from fleetmark.base.units import scale_for, significant
+from fleetmark.base.units import scale_for, significant, with_unit
 from fleetmark.base.visible import visible
 
 _SIZES = re.compile(r"(^|_)(size|stride|array|working_set|block)s?$")
@@ -58,10 +58,12 @@ class Shown:
 
     def quantity(self, value: float) -> str:
         """``value`` with its unit."""
-        return f"{self.number(value)} {self.unit}".strip()
+        return with_unit(self.number(value), self.unit)
 
 
-def fit(figures: Iterable[tuple[float, float, float]], unit: str, *, bits: bool = False) -> Shown:
+def fit(
+    figures: Iterable[tuple[float, float, float]], unit: str, *, bits: bool = False, percent: bool = False
+) -> Shown:
     """A common scale and precision for these (median, lo, hi), all in base ``unit``.
 
     Scale and digits suit the smaller ones, so that none begins with a row of zeros: 3 or 4 significant digits, the last
@@ -70,9 +72,9 @@ def fit(figures: Iterable[tuple[float, float, float]], unit: str, *, bits: bool 
     array = np.array([f for f in figures if math.isfinite(f[0])], dtype=float).reshape(-1, 3)
     sizes = np.sort(np.abs(array[:, 0][array[:, 0] != 0]))
     small = float(sizes[len(sizes) // 4]) if len(sizes) else 0.0
-    scale = scale_for(small, unit, bits=bits)
+    scale = scale_for(small, unit, bits=bits, percent=percent)
     finite = array[np.isfinite(array)]
-    if not len(sizes) or (unit == "1" and bool((finite == np.round(finite)).all())):
+    if not len(sizes) or (scale.unit == "" and bool((finite == np.round(finite)).all())):
         return Shown(scale.factor, scale.unit, 0)
     least = 2 - math.floor(math.log10(small * scale.factor))  # decimals that make 3 digits
     widths = array[:, 2] - array[:, 1]

@@ -21,6 +21,7 @@ from markupsafe import Markup, escape
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import Message, count
 from fleetmark.base.words import word
+from reports.kit import charts
 from reports.kit import format as fmt
 from reports.kit.language import Language
 
@@ -132,6 +133,8 @@ def _environment(templates: Path | None) -> jinja2.Environment:
         "count": count,
         "better": fmt.better,
         "say": _say,
+        "titled": charts.titled,
+        "unbroken": _unbroken,
     }
     return environment
 
@@ -162,6 +165,12 @@ def _say(context: jinja2.runtime.Context, text: object) -> str:
     """A Fleetmark sentence or word in the reader's language; other text is unchanged but for control characters."""
     cleaned = fmt.clean(text)
     return str(context["_"](cleaned if isinstance(cleaned, Message) else word(cleaned)))
+
+
+def _unbroken(command: str) -> Markup:
+    """A command in which no line ends within an option's leading dashes."""
+    words = (escape(part) for part in fmt.clean(command).split(" "))
+    return Markup(" ").join(Markup("<span>{}</span>").format(w) if w.startswith("-") else w for w in words)
 
 
 _ENVIRONMENT = _environment(None)

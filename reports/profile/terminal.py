@@ -11,15 +11,18 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fleetmark.base.text import count
+from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.units import human, scale_for, significant
 from fleetmark.record.profiles import MachinePrediction, Profiled
 from planner.bottleneck import MOST_CONDITION, THROTTLES, Gain, Profile, Upgrade, gains
 from planner.ratio import Ratio
+from reports.kit.language import Language
 from workloads.declared import throttle
 
+MOST = 6  # machines left out that are named
 MORE = 1.2  # what a resource is multiplied by to say what more of it gives
-_OVERLAP = {1.0: "one after the other (additive)", math.inf: "wholly overlapped (roofline)"}
+_OVERLAP = {1.0: message("one after the other (additive)"), math.inf: message("wholly overlapped (roofline)")}
+_PARTLY = message("partly overlapped")
 
 
 def more_of_each(profiled: Profiled) -> list[Gain]:
@@ -28,35 +31,53 @@ def more_of_each(profiled: Profiled) -> list[Gain]:
 
 
 def show(
-    profiled: Profiled, upgrades: Sequence[Gain], predictions: Sequence[MachinePrediction]
+    profiled: Profiled,
+    upgrades: Sequence[Gain],
+    predictions: Sequence[MachinePrediction],
+    language: Language | None = None,
 ) -> list[RenderableType]:
     """The demand vector, its shares or why there are none, upgrades, and predicted machines."""
+    _ = language or Language()
     p = profiled.profile
-    overlap = _OVERLAP.get(p.p, "partly overlapped")
-    saved = f", saved as {profiled.name}@{profiled.version}" if profiled.name else ""
+    used = message(
+        "Resources are used {overlap}: p = {p}; off by {error} on machines left out",
+        overlap=_OVERLAP.get(p.p, _PARTLY),
+        p=_p(p.p),
+        error=f"{p.error:.1%}",
+    )
+    powers = joined(f"p = {_p(q)}: {error:.1%}" for q, error in p.errors.items())
     parts: list[RenderableType] = [
-        Text(f"{profiled.target}, {count(len(p.machines), 'machine')} ({profiled.select}){saved}", style="bold"),
-        Text(f"  resources are used {overlap}: p = {_p(p.p)}; off by {p.error:.1%} on machines left out"),
-        Text(f"  {', '.join(f'p = {_p(q)}: {e:.1%}' for q, e in p.errors.items())}{_alike(p.alike)}", style="dim"),
+        Text(_(_head(profiled)), style="bold"),
+        Text(f"  {_(used)}"),
+        Text(f"  {_(joined([powers, _alike(p.alike)], '; '))}", style="dim"),
         Text(""),
-        _resources(profiled),
+        _resources(profiled, _),
     ]
     if p.refused:
-        parts += _refused(profiled)
+        parts += _refused(profiled, _)
     if upgrades:
-        parts += [Text(""), _upgrades(upgrades)]
+        parts += [Text(""), _upgrades(upgrades, _)]
     if predictions:
-        parts += [Text(""), *_predictions(profiled, predictions)]
+        parts += [Text(""), *_predictions(profiled, predictions, _)]
     if profiled.left_out:
-        named = "; ".join(f"{m} {why}" for m, why in list(profiled.left_out.items())[:6])
-        more = f" and {len(profiled.left_out) - 6} more" if len(profiled.left_out) > 6 else ""
-        parts += [Text(""), Text(f"left out: {named}{more}", style="dim")]
+        shown = joined([f"{m} {_(why)}" for m, why in list(profiled.left_out.items())[:MOST]], "; ")
+        more = message("and {n} more", n=len(profiled.left_out) - MOST) if len(profiled.left_out) > MOST else None
+        parts += [Text(""), Text(_(message("Left out: {machines}", machines=joined([shown, more], " "))), style="dim")]
     return parts
 
 
+def _head(profiled: Profiled) -> Message:
+    machines = count(len(profiled.profile.machines), "machine")
+    measured = message(
+        "{target}, {machines} ({select})", target=profiled.target, machines=machines, select=profiled.select
+    )
+    if not profiled.name:
+        return measured
+    return message("{profile}, saved as {name}", profile=measured, name=f"{profiled.name}@{profiled.version}")
+
+
 def _alike(powers: Sequence[float]) -> str:
-    named = ", ".join(_p(q) for q in powers)
-    return f"; p = {named} {'does' if len(powers) == 1 else 'do'} as well within the noise" if powers else ""
+    return message("within the noise p = {powers} fits as well", powers=joined(map(_p, powers))) if powers else ""
 
 
 def _p(p: float) -> str:
@@ -70,17 +91,20 @@ def _table(*heads: str) -> Table:
     return table
 
 
-def _resources(profiled: Profiled) -> Table:
+def _resources(profiled: Profiled, _: Language) -> Table:
     p = profiled.profile
-    table = _table("resource", "rates", f"per {_work(profiled.unit)}", "share", "95%", f"+{MORE - 1:.0%} gives")
+    more = message("+{part} gives", part=f"{MORE - 1:.0%}")
+    heads = (message("resource"), message("rates"), message("per {work}", work=_work(profiled.unit)), message("share"))
+    table = _table(*map(_, heads), "95%", _(more))
     gain = {g.upgrade.name: g.ratio for g in more_of_each(profiled)}
     for i, (name, r) in enumerate(profiled.resources.items()):
         least, most = float(p.rates[:, i].min()), float(p.rates[:, i].max())
         scale = scale_for(most, r.unit)
-        rates = f"{significant(least * scale.factor)} to {significant(most * scale.factor)} {scale.unit}".rstrip()
+        rates = f"{significant(least * scale.factor)}–{significant(most * scale.factor)} {scale.unit}".rstrip()
         ends = _interval(p, name)
-        shown = ("unknown", "unknown") if p.refused else (f"{p.shares[name].value:.0%}", _gain(gain[name]))
-        table.add_row(Text(name), rates, _demand(p.demand[name], r.unit), shown[0], _percent(ends), shown[1])
+        unknown = _(message("unknown"))
+        shown = (unknown, unknown) if p.refused else (f"{p.shares[name].value:.0%}", _gain(gain[name]))
+        table.add_row(Text(name), rates, _(_demand(p.demand[name], r.unit)), shown[0], _percent(ends), shown[1])
     return table
 
 
@@ -90,48 +114,51 @@ def _interval(p: Profile, name: str) -> tuple[float, float] | None:
 
 
 def _percent(interval: tuple[float, float] | None) -> str:
-    return " to ".join(f"{end:.0%}" for end in interval) if interval else "–"
+    return "–".join(f"{end:.0%}" for end in interval) if interval else "–"
 
 
 def _work(unit: str) -> str:
     """The name of a unit of work of a throughput."""
-    return {"1/s": "operation", "B/s": "byte", "FLOP/s": "FLOP"}.get(unit, "unit of score")
+    works = {"1/s": message("operation"), "B/s": message("byte"), "FLOP/s": "FLOP"}
+    return works.get(unit, message("unit of score"))
 
 
 def _demand(value: float, unit: str) -> str:
     if unit == "1":
-        return f"{human(value, 's')} at 1"
+        return message("{time} at 1", time=human(value, "s"))
     if unit == "1/s":
-        return f"{significant(value)} times"
+        return message("{n} times", n=significant(value))
     return human(value, unit).removesuffix("/s") if unit == "FLOP/s" else human(value, unit.removesuffix("/s"))
 
 
 def _gain(ratio: Ratio) -> str:
     gain = f"{ratio.value - 1:+.1%}"
-    return f"{gain} ({' to '.join(f'{end - 1:+.1%}' for end in ratio.interval)})" if ratio.interval else gain
+    return f"{gain} ({'–'.join(f'{end - 1:+.1%}' for end in ratio.interval)})" if ratio.interval else gain
 
 
-def _refused(profiled: Profiled) -> list[RenderableType]:
+def _refused(profiled: Profiled, _: Language) -> list[RenderableType]:
     p = profiled.profile
-    parts: list[RenderableType] = [Text(""), Text("Cannot tell what it is short of:", style="bold yellow")]
-    parts += [Text(f"  {why}") for why in p.refused]
+    head = _(message("Cannot tell what it is short of:"))
+    parts: list[RenderableType] = [Text(""), Text(head, style="bold yellow")]
+    parts += [Text(f"  {_(why)}") for why in p.refused]
     if p.throttle is None:
         return parts
     name, condition = p.throttle
-    depths = ", ".join(f"{part:.0%}" for part in THROTTLES)
-    parts.append(
-        Text(
-            f"  To settle it, measure the target and all resources on one machine with {name} throttled to {depths} of "
-            f"its rate, each with the inventory label throttle ({name}-50, say). The condition number is then "
-            f"{condition:.0f}."
-        )
+    advice = message(
+        "To settle it, measure the target and all resources on one machine with {name} throttled to {depths} of its "
+        "rate, each with the inventory label throttle ({name}-50, say). The condition number is then {condition}.",
+        name=name,
+        depths=joined(f"{part:.0%}" for part in THROTTLES),
+        condition=f"{condition:.0f}",
     )
+    parts.append(Text(f"  {_(advice)}"))
     workloads = {b.partition(" ")[0] for b in profiled.resources[name].benchmarks}
     return parts + [Text(f"  {how}", style="dim") for how in dict.fromkeys(map(throttle, sorted(workloads))) if how]
 
 
-def _upgrades(gains: Sequence[Gain]) -> Table:
-    table = _table("upgrade of the mean machine", "gives", "money", "gain per 1000")
+def _upgrades(gains: Sequence[Gain], _: Language) -> Table:
+    heads = (message("upgrade of the mean machine"), message("gives"), message("price"), message("gain per 1000"))
+    table = _table(*map(_, heads))
     for g in gains:
         money = "" if g.upgrade.money is None else f"{g.upgrade.money:,.0f}"
         per = "" if g.per_money is None else f"{g.per_money * 1000:+.2%}"
@@ -139,17 +166,18 @@ def _upgrades(gains: Sequence[Gain]) -> Table:
     return table
 
 
-def _predictions(profiled: Profiled, predictions: Sequence[MachinePrediction]) -> list[RenderableType]:
+def _predictions(profiled: Profiled, predictions: Sequence[MachinePrediction], _: Language) -> list[RenderableType]:
     base = predictions[0].baseline
-    table = _table("machines", f"one is worth ({base})" if base else "does", "95%", "hosts")
+    does = message("one replaces ({baseline})", baseline=base) if base else message("predicted")
+    table = _table(_(message("machines")), _(does), "95%", _(message("hosts")))
     notes: list[RenderableType] = []
     for t in predictions:
         if t.why:
-            notes.append(Text(f"{t.machines}: cannot tell: {t.why}"))
+            notes.append(Text(_(message("{machines}: cannot tell: {why}", machines=t.machines, why=t.why))))
             continue
         figures = (t.estimate.value, *(t.estimate.interval or ()))
         value, *ends = (significant(v) if base else human(v, profiled.unit) for v in figures)
-        table.add_row(Text(t.machines), value, " to ".join(ends), str(t.estimate.n[-1]))
+        table.add_row(Text(t.machines), value, "–".join(ends), str(t.estimate.n[-1]))
     return [*([table] if table.row_count else []), *notes]
 
 

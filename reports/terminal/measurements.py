@@ -22,8 +22,9 @@ def table(tool: str, outputs: Sequence[Parsed]) -> Table:
     for output in outputs:
         standing = f" {output.standing}" if output.standing else ""
         for m in output.measurements:
-            bits = m.metric in metrics and metrics[m.metric].bits
-            value = human(m.value, m.unit, bits=bits, digits=4) + standing
+            read = metrics.get(m.metric)
+            bits, percent = (read.bits, read.percent) if read else (False, False)
+            value = human(m.value, m.unit, bits=bits, percent=percent, digits=4) + standing
             lines.add_row(*map(Text, (m.case, m.subject, m.metric, _labels(m), value)))
     return lines
 

@@ -194,6 +194,7 @@ def _campaign(
                             repeat=repeat,
                             **{"value": shown, "unit": unit, "better": better, "class": klass, "headline": headline},
                             bits=unit == "B/s" and klass == "net",
+                            percent=metric == "loss",
                             time=started,
                             raw=raw,
                             tool_version=_VERSIONS[workload],

@@ -24,6 +24,7 @@ from reports.campaign.view import headlines
 from reports.kit import format as fmt
 from reports.plan import html as plan_html
 from reports.plan import json as plan_json
+from reports.plan import markdown as plan_markdown
 from reports.plan import terminal as plan_terminal
 from reports.plan.front import front
 from reports.plan.model import PlanView, view
@@ -158,9 +159,17 @@ def test_a_plans_figures_read_alike(plan: PlanView, tmp_path: Path) -> None:
         if isinstance(c.value, int | float) and re.fullmatch(r"(\[>=[\d.]+\])?[#0,.%]+(;.*)?", c.number_format)
     ]
     readme = " ".join(str(c.value) for row in workbook.worksheets[0].iter_rows() for c in row if c.value)
+    document = plan_markdown.render(plan_terminal.show(plan, None, EFFECTS), "fleetmark plan demand.yml")
+    document = document.replace("\\", "").replace("&amp;", "&")
+    tables = {
+        tuple(cell.strip() for cell in line.strip("| ").split(" | "))
+        for line in document.splitlines()
+        if line[:1] == "|"
+    }
+    assert all(c in text for cells in tables for c in cells if not set(c) <= set("|-: "))
     first = front(plan, None, EFFECTS)
     for sentence in (first.answer, first.cost, first.nothing, *first.risks, *first.limits):
-        for where in (page, text, readme):
+        for where in (page, text, readme, document):
             assert str(sentence) in where, sentence
         assert str(sentence) in paper or sentence.split()[0] in paper
     money = [fmt.money(p.objective), *(cost for _, cost in first.years), *(fmt.money(o.money) for o in plan.orders)]

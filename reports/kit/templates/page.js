@@ -257,6 +257,8 @@ function detail(number) {
     return cell;
   };
   const places = Math.max(0, ...metric.v.map((v) => (v === null ? 0 : (String(v).split(".")[1] ?? "").length)));
+  // The ends of a spread come as so many of the last digit from the value.
+  const end = (steps, i) => (steps[i] === null ? null : Number((metric.v[i] + steps[i] / 10 ** metric.d).toFixed(metric.d)) || metric.v[i]);
   const head = make("tr");
   const columns = [words.host, ...(sides ? [words.side] : []), words.value, ...(ranged ? [words.lowest, words.highest] : []), words.n];
   for (const [i, name] of columns.entries()) {
@@ -271,7 +273,7 @@ function detail(number) {
     const row = make("tr", {}, name);
     if (sides) row.append(make("td", {}, make("bdi", { textContent: figures.titles[figures.sides[i]] })));
     row.append(number_(metric.v[i]));
-    if (ranged) row.append(number_(metric.l[i]), number_(metric.h[i]));
+    if (ranged) row.append(number_(end(metric.l, i)), number_(end(metric.h, i)));
     const n = Array.isArray(metric.n) ? metric.n[i] : metric.n;
     row.append(make("td", { className: "num", textContent: n ?? "" }));
     row.dataset.f = metric.f;

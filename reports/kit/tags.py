@@ -1,0 +1,108 @@
+"""The structure tree of a PDF that WeasyPrint makes, brought to PDF/UA-1 (ISO 14289-1) before the file is written.
+
+WeasyPrint tags text, tables, lists, links and drawings. Left to do: what is no content of the document (the lines that
+run along on each page, drawings without a title) becomes an artifact, headings skip no level, heads of tables say which
+cells they are the heads of, and a figure's box is where the figure is on its page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_POINTS = 0.75  # of a pixel of CSS
+
+
+def finish(_document: Any, pdf: Any) -> None:
+    """The ``finisher`` of WeasyPrint's ``write_pdf``; ``pdf`` is a ``pydyf.PDF`` with tags, and is changed in place."""
+    Tree(pdf).finish()
+
+
+@dataclass(slots=True)
+class Tree:
+    """The structure elements of one file. Elements are dictionaries, and refer to each other by object number."""
+
+    pdf: Any
+
+    def finish(self) -> None:
+        root = self.at(self.pdf.catalog["StructTreeRoot"])
+        document = self.at(root["K"][0])
+        self._drop_decoration(document)
+        self._nest_headings(document)
+        self._scope_heads(document, in_head=False)
+        self._place_figures(document)
+        self._mark_artifacts(self.at(root["ParentTree"])["Nums"], {document.number, *self._numbers(document)})
+
+    def at(self, reference: bytes) -> Any:
+        return self.pdf.objects[int(reference.split()[0])]
+
+    def children(self, element: Any) -> Iterator[Any]:
+        """The elements right below, in reading order; neither marks nor annotations."""
+        for kid in element["K"]:
+            if isinstance(kid, bytes) and (child := self.at(kid)).get("Type") == "/StructElem":
+                yield child
+
+    def below(self, element: Any) -> Iterator[Any]:
+        """All elements below, in reading order."""
+        for child in self.children(element):
+            yield child
+            yield from self.below(child)
+
+    def _numbers(self, element: Any) -> Iterator[int]:
+        return (child.number for child in self.below(element))
+
+    def _drop_decoration(self, element: Any) -> None:
+        """Take drawings without a title out of the tree: what they show stands beside them as text."""
+        decoration = {c.reference for c in self.children(element) if c["S"] == "/Figure" and "Alt" not in c}
+        if decoration:
+            element["K"][:] = [kid for kid in element["K"] if kid not in decoration]
+        for child in self.children(element):
+            self._drop_decoration(child)
+
+    def _nest_headings(self, document: Any) -> None:
+        """A heading is one level below the nearest one before it that stood above it."""
+        above: list[int] = []
+        for element in self.below(document):
+            kind = element["S"]
+            if len(kind) == 3 and kind[1] == "H" and kind[2].isdigit():
+                while above and above[-1] >= int(kind[2]):
+                    above.pop()
+                above.append(int(kind[2]))
+                element["S"] = f"/H{len(above)}"
+
+    def _scope_heads(self, element: Any, in_head: bool) -> None:
+        """Heads in the head of a table are of columns, others of rows. This says all that lists of ids would."""
+        for child in self.children(element):
+            if child["S"] == "/TH":
+                child.setdefault("A", {"O": "/Table"})["Scope"] = "/Column" if in_head else "/Row"
+            if child["S"] in ("/TH", "/TD"):
+                child.pop("ID", None)
+                child.get("A", {}).pop("Headers", None)
+            self._scope_heads(child, in_head or child["S"] == "/THead")
+
+    def _place_figures(self, document: Any) -> None:
+        """From pixels below the page's upper edge to points above its lower one."""
+        for element in self.below(document):
+            if element["S"] == "/Figure" and "BBox" in element.get("A", {}):
+                height = self.at(element["Pg"])["MediaBox"][3]
+                x1, y1, x2, y2 = (_POINTS * x for x in element["A"]["BBox"])
+                element["A"]["BBox"][:] = [x1, height - y2, x2, height - y1]
+
+    def _mark_artifacts(self, parents: Any, in_tree: set[int]) -> None:
+        """Marked content whose element is not in the tree becomes an artifact, on every page and in ``parents``, where
+        the elements of a page stand behind its number in the order of their marks."""
+        for page, elements in zip(parents[::2], parents[1::2], strict=True):
+            if not isinstance(elements, list):
+                continue  # of an annotation
+            dropped = {mark for mark, reference in enumerate(elements) if int(reference.split()[0]) not in in_tree}
+            for mark in dropped:
+                elements[mark] = "null"
+            self._unmark(self.at(self.at(self.pdf.page_references[page])["Contents"]).stream, dropped)
+
+    @staticmethod
+    def _unmark(stream: list[Any], dropped: set[int]) -> None:
+        for place, item in enumerate(stream):
+            if isinstance(item, dict) and item.get("MCID") in dropped:
+                stream[place - 1] = "/Artifact"
+                stream[place] = b"<<>>"
