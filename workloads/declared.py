@@ -23,6 +23,12 @@ def plot(workload: str, metric: str) -> Plot | None:
     return metric_of_manifest.plot if metric_of_manifest else None
 
 
+def in_bits(workload: str, metric: str) -> bool:
+    """Whether people read the metric in bit/s."""
+    manifest = _manifest(workload)
+    return bool(manifest and metric in manifest.metrics and manifest.metrics[metric].bits)
+
+
 def peak(workload: str, case: str, metric: str) -> Peak | None:
     """The peak of the machine that a figure is held against; None where there is none."""
     manifest = _manifest(workload)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
@@ -311,11 +310,13 @@ def question(comparison: Comparison) -> str:
     }
     if not any(comparison.kind(name) == Kind.CAPACITY for c in comparison.candidates for name in c.classes):
         return message("How fast is {candidates} beside {baseline}?", **values)
+    if comparison.per != "server":
+        return message("How much work does {candidates} do per {per}, beside {baseline}?", **values)
     if comparison.pairing is Pairing.SAME_HOSTS:
         return message(
-            "How many of {baseline} is one of {candidates} worth, per {per}, the same hosts before and after?", **values
+            "How many {baseline} servers does one {candidates} replace, the same hosts before and after?", **values
         )
-    return message("How many of {baseline} is one of {candidates} worth, per {per}?", **values)
+    return message("How many {baseline} servers does one {candidates} replace?", **values)
 
 
 def heading(comparison: Comparison, kind: str, candidate: str) -> str:
@@ -345,22 +346,3 @@ def to_csv(comparison: Comparison) -> str:
     for row in rows(comparison):
         writer.writerow({k.rstrip("_"): "" if v is None else v for k, v in asdict(row).items()})
     return out.getvalue()
-
-
-def to_json(comparison: Comparison, selectors: Mapping[str, str]) -> str:
-    """Question, rows, warnings and notes; a missing value is null. ``selectors``: a side's name to what chose it."""
-    doc: dict[str, Any] = {
-        "baseline": comparison.baseline,
-        "candidates": [c.title for c in comparison.candidates],
-        "selectors": dict(selectors),
-        "per": comparison.per,
-        "pairing": comparison.pairing.value,
-        "confidence": CONFIDENCE,
-        "panel": None if comparison.panel is None else list(comparison.panel),
-        "intervals": {"lo, hi": headline.FLEET, "your_workload_lo, your_workload_hi": headline.WORKLOAD},
-        "rows": [{k.rstrip("_"): v for k, v in asdict(row).items()} for row in rows(comparison)],
-        "warnings": list(comparison.warnings),
-        "notes": list(comparison.notes),
-        "footnotes": footnotes(comparison),
-    }
-    return json.dumps(doc, indent=1, allow_nan=False)

@@ -186,8 +186,24 @@ def change(part: float) -> str:
 
 
 def factor(value: float) -> str:
-    """A factor, a ratio or a margin: ``1.27``."""
+    """A factor or a margin: ``1.27``."""
     return f"{value:.2f}"
+
+
+RATIO_FORM = "[>=999.5]#,##0;[>=0.00995]0.00;0.0E+00"
+_WIDEST = 1e7  # from here on digits say nothing
+
+
+def ratio(value: float) -> str:
+    """How many times as much: ``1.27``, ``12,345``; two significant digits where two decimals are nothing."""
+    if value >= _WIDEST or value < 0.00995:
+        return f"{value:.1e}"
+    return f"{value:,.0f}" if value >= 999.5 else f"{value:.2f}"
+
+
+def interval(lo: float | None, hi: float | None) -> str:
+    """The ends of an interval of a ratio: ``2.21–2.44``; empty without ends."""
+    return "" if lo is None or hi is None else f"{ratio(lo)}–{ratio(hi)}"
 
 
 def _no_minus_zero(text: str) -> str:

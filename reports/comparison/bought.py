@@ -1,0 +1,72 @@
+"""What figures are shared out by, side by side: prices with their date, cores, sockets, GPUs, watts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from fleetmark.base.text import joined, message
+from fleetmark.record.results import HostInfo
+from planner.comparison import Comparison
+from reports.kit import format as fmt
+
+MOST = 6  # sides named
+_OF: Mapping[str, tuple[str, Callable[[HostInfo], float | int | None]]] = {
+    "money": ("price", lambda _: None),
+    "watt": ("watts", lambda _: None),
+    "socket": ("chips", lambda h: h.facts.cpu.sockets if h.facts else None),
+    "core": ("cores", lambda h: h.facts.cpu.cores if h.facts else None),
+    "thread": ("threads", lambda h: h.facts.cpu.threads if h.facts else None),
+    "gpu": ("gpus", lambda h: len(h.facts.gpus) or None if h.facts else None),
+}
+
+
+def currency(hosts: Sequence[HostInfo]) -> str:
+    """The currency of the prices; several of them with slashes."""
+    return "/".join(sorted({fmt.clean(h.labels["currency"]) for h in hosts if h.labels.get("currency")}))
+
+
+def bought(comparison: Comparison, hosts: Sequence[HostInfo]) -> str:
+    """``Price of a server: icelake 9,000 EUR, genoa 15,500 EUR; prices of 2026-11-01``; empty for whole servers."""
+    if comparison.per not in _OF:
+        return ""
+    titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
+    amounts = [(t, _range([h for h in hosts if h.generation == t], comparison.per)) for t in titles]
+    unit = currency(hosts) if comparison.per == "money" else ""
+    known = [
+        message("{side} {amount}", side=fmt.clean(t), amount=f"{a} {unit}".strip()) for t, a in amounts[:MOST] if a
+    ]
+    if len(titles) > MOST:
+        known.append(message("and {n} more", n=len(titles) - MOST))
+    listed = joined(known)
+    if not listed:
+        return message("Power as measured during the runs") if comparison.per == "watt" else ""
+    match comparison.per:
+        case "money":
+            dates = sorted({fmt.clean(h.labels[k]) for h in hosts for k in ("price_date", "term") if h.labels.get(k)})
+            if dates:
+                return message("Price of a server: {amounts}; {dates}", amounts=listed, dates=joined(dates))
+            return message("Price of a server: {amounts}; the date of the prices is not known", amounts=listed)
+        case "watt":
+            return message("Watts of a server: {amounts}", amounts=listed)
+        case "socket":
+            return message("Sockets of a server: {amounts}", amounts=listed)
+        case "core":
+            return message("Cores of a server: {amounts}", amounts=listed)
+        case "thread":
+            return message("Threads of a server: {amounts}", amounts=listed)
+    return message("GPUs of a server: {amounts}", amounts=listed)
+
+
+def _range(hosts: Sequence[HostInfo], per: str) -> str:
+    """The amounts of one side's hosts: one number, or the smallest and the largest."""
+    label, of = _OF[per]
+    numbers = sorted({n for h in hosts if (n := of(h) or _number(h.labels.get(label)))})
+    return "–".join(f"{n:,.10g}" for n in dict.fromkeys((*numbers[:1], *numbers[-1:])))
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return number if 0 < number < 1e12 else None

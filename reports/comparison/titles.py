@@ -1,0 +1,50 @@
+"""What classes of work are called in sentences and headings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fleetmark.base.kinds import PEAK
+from fleetmark.base.text import Message, message
+from fleetmark.base.words import word
+from planner.comparison import WORK_MIX
+
+_TITLES: Mapping[str, Message] = {
+    WORK_MIX: message("your mix"),
+    "cpu-int": message("integer"),
+    "cpu-fp": message("floating point"),
+    "mem-bw": message("memory bandwidth"),
+    "disk-iops": message("disk IOPS"),
+    "disk-bw": message("disk bandwidth"),
+    "net": message("network"),
+    "app": message("applications"),
+    "gpu-offline": message("GPU inference, offline"),
+    "gpu-server": message("GPU inference, server"),
+    "gpu-interactive": message("GPU inference, interactive"),
+    "gpu-train": message("GPU training"),
+    "gpu-compute": message("GPU compute"),
+    "cpu-offline": message("CPU inference, offline"),
+    "cpu-server": message("CPU inference, server"),
+    "cpu-interactive": message("CPU inference, interactive"),
+    "cpu-compute": message("CPU compute"),
+    "cpu-int-speed": message("integer, one job"),
+    "cpu-fp-speed": message("floating point, one job"),
+    "mem-latency": message("memory latency"),
+    "core-bw": message("memory bandwidth of one core"),
+    "os": message("OS calls"),
+    "disk-latency": message("disk latency"),
+    "net-flow": message("one network flow"),
+    "gpu-latency": message("GPU latency"),
+    "collective": message("GPU collectives"),
+    "gpu-train-speed": message("time to train"),
+    "cpu-latency": message("CPU inference latency"),
+}
+
+
+def class_title(name: str) -> str:
+    """``memory latency`` for ``mem-latency``; a class of the user's own as it is."""
+    base = name.removesuffix(PEAK)
+    title = _TITLES.get(base)
+    if title is None:
+        return word(name)
+    return title if base == name else message("{class_}, peak", class_=title)
