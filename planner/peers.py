@@ -1,4 +1,4 @@
-"""Hosts beside the other hosts of their side: how far each lies from the median, class by class, and which stand out."""
+"""Hosts beside the other hosts of their side: how far each lies from their median, and which stand out."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ class Report:
     report itself is about and the command that makes it again; ``campaigns``: where its figures are from.
     ``comparison``: None for a campaign's report; ``rows`` are its rows. ``turned``: another side's title to the same
     machines with that side as the baseline, with its rows. ``sides``: each side's title to what was read of it.
-    ``around``: what is known beside a comparison's figures. ``date``: the document's, ISO 8601. ``conditions``: the hosts while they measured. ``against``: what the
-    figures of one machine mean.
+    ``around``: what is known beside a comparison's figures. ``date``: the document's, ISO 8601. ``conditions``: the
+    hosts while they measured. ``against``: what the figures of one machine mean.
     """
 
     view: View

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from fleetmark.base.text import joined, message
+from fleetmark.base.text import Message, joined, message
 from fleetmark.record.results import HostInfo
 from planner.comparison import Comparison
 from reports.kit import format as fmt
@@ -17,6 +17,13 @@ _OF: Mapping[str, tuple[str, Callable[[HostInfo], float | int | None]]] = {
     "core": ("cores", lambda h: h.facts.cpu.cores if h.facts else None),
     "thread": ("threads", lambda h: h.facts.cpu.threads if h.facts else None),
     "gpu": ("gpus", lambda h: len(h.facts.gpus) or None if h.facts else None),
+}
+_LISTED: Mapping[str, Message] = {
+    "watt": message("Watts of a server: {amounts}"),
+    "socket": message("Sockets of a server: {amounts}"),
+    "core": message("Cores of a server: {amounts}"),
+    "thread": message("Threads of a server: {amounts}"),
+    "gpu": message("GPUs of a server: {amounts}"),
 }
 
 
@@ -40,21 +47,12 @@ def bought(comparison: Comparison, hosts: Sequence[HostInfo]) -> str:
     listed = joined(known)
     if not listed:
         return message("Power as measured during the runs") if comparison.per == "watt" else ""
-    match comparison.per:
-        case "money":
-            dates = sorted({fmt.clean(h.labels[k]) for h in hosts for k in ("price_date", "term") if h.labels.get(k)})
-            if dates:
-                return message("Price of a server: {amounts}; {dates}", amounts=listed, dates=joined(dates))
-            return message("Price of a server: {amounts}; the date of the prices is not known", amounts=listed)
-        case "watt":
-            return message("Watts of a server: {amounts}", amounts=listed)
-        case "socket":
-            return message("Sockets of a server: {amounts}", amounts=listed)
-        case "core":
-            return message("Cores of a server: {amounts}", amounts=listed)
-        case "thread":
-            return message("Threads of a server: {amounts}", amounts=listed)
-    return message("GPUs of a server: {amounts}", amounts=listed)
+    if comparison.per != "money":
+        return Message(_LISTED[comparison.per].template, {"amounts": listed})
+    dates = sorted({fmt.clean(h.labels[k]) for h in hosts for k in ("price_date", "term") if h.labels.get(k)})
+    if not dates:
+        return message("Price of a server: {amounts}; the date of the prices is not known", amounts=listed)
+    return message("Price of a server: {amounts}; {dates}", amounts=listed, dates=joined(dates))
 
 
 def _range(hosts: Sequence[HostInfo], per: str) -> str:

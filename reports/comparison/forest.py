@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from planner.estimate import Estimate
 
@@ -14,6 +15,7 @@ _EDGE = 10.0  # px left free on both sides, for the arrows of intervals that lea
 _LEAST = 1.05  # the axis reaches at least from 1/1.05 to 1.05: noise must not look like a difference
 _BEYOND = 3.0  # times the outermost ratios; an interval that goes further is cut off, with an arrow
 _TICKS = 7  # at most, besides 1
+_APART = 28.0  # px between ticks at least, so that their figures do not collide
 _SHORT = 4.0  # times its beginning, up to which an axis has ticks at even steps
 _SIZE = 4.0  # half of a mark's height
 
@@ -74,7 +76,8 @@ def plots(
     parts = []
     for tick in ticks(axis):  # beyond the row, which is higher where names are long
         opacity = ".5" if tick == 1 else ".1"
-        parts.append(f'<path d="M{axis.at(tick):.1f} -60V{height + 60}" stroke="currentColor" stroke-opacity="{opacity}"/>')
+        line = f"M{axis.at(tick):.1f} -60V{height + 60}"
+        parts.append(f'<path d="{line}" stroke="currentColor" stroke-opacity="{opacity}"/>')
     for place, (ratio, colour, shape) in enumerate(lanes):
         if ratio is not None and ratio.value > 0:
             middle = (place + 0.5) * height / len(lanes) if apart else height / 2
@@ -136,7 +139,8 @@ def ticks(axis: Axis) -> list[float]:
     best = [1.0]
     for values in _kinds(axis):
         inside = [v for v in values if axis.lo <= v <= axis.hi]
-        if len(inside) > _TICKS + 1:
+        near = min((axis.at(b) - axis.at(a) for a, b in pairwise(inside)), default=WIDTH)
+        if len(inside) > _TICKS + 1 or near < _APART:
             break
         if len(inside) > len(best) and 1.0 in inside:
             best = inside

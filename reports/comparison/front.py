@@ -82,8 +82,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """What is known beside the figures. ``hosts``: of all sides (``generation`` is the side); ``outliers``: hosts unlike
-    their peers, with the same comparison ``without`` them.
+    """What is known beside the figures. ``hosts``: of all sides (``generation`` is the side); ``outliers``: hosts
+    unlike their peers; ``without``: a baseline's title to the same comparison without them.
     """
 
     hosts: Sequence[HostInfo] = ()
@@ -95,7 +95,8 @@ class Around:
 class Front:
     """Sentences and a table. ``answer``: what can be repeated; ``basis``: over which benchmarks; ``bought``: prices or
     amounts behind ``--per``; ``worse`` and ``unsure``: what gets worse, and what may; ``guardrails``: which are broken;
-    ``capacity`` and ``speed``: classes; ``becomes`` and ``times``: what their columns are; ``before``: what to know first; ``legend``: what the intervals are.
+    ``capacity`` and ``speed``: classes; ``becomes`` and ``times``: what their columns are; ``before``: what to know
+    first; ``legend``: what the intervals are.
     """
 
     answer: str
@@ -193,7 +194,7 @@ def _cell(comparison: Comparison, row: RatioRow | None) -> Cell:
 def _remark(comparison: Comparison, heads: Sequence[RatioRow]) -> str:
     standing = next((r.standing for r in heads if r.standing), "")
     shared, alone = max(r.benchmarks for r in heads), max(r.one_sided for r in heads)
-    of = message("{n} of {all} benchmarks", n=shared, all=shared + alone) if alone else None
+    of = message("{n} of {all} benchmarks ran on both", n=shared, all=shared + alone) if alone else None
     return joined([word(standing) if standing else None, of])
 
 
@@ -229,8 +230,9 @@ def _opening(comparison: Comparison, work: bool, unit: str, candidate: str, amou
         case "server":
             return message("One {candidate} replaces {amount} {baseline} servers", **values)
         case "money":
+            values["unit"] = unit
             return message(
-                "1 {unit} spent on {candidate} buys {amount} times the work of {baseline}", unit=unit, **values
+                "1 {unit} spent on {candidate} buys {amount} times the work of 1 {unit} spent on {baseline}", **values
             )
         case "watt":
             return message("1 watt of {candidate} does {amount} times the work of {baseline}", **values)
@@ -280,7 +282,10 @@ def _basis(comparison: Comparison, lines: Sequence[Line]) -> str:
     for title, share in weights.items():
         name = str(comparison.benchmarks.loc[title, "class"])
         shares[name] = shares.get(name, 0.0) + share
-    parts = [message("{class_} {share}", class_=class_title(c), share=fmt.share(s, 0)) for c, s in sorted(shares.items(), key=lambda x: -x[1])]
+    parts = [
+        message("{class_} {share}", class_=class_title(c), share=fmt.share(s, 0))
+        for c, s in sorted(shares.items(), key=lambda x: -x[1])
+    ]
     if parts:
         return message("Your mix: {parts}", parts=joined(parts))
     numbers = [message("{class_} {n}", class_=line.title, n=line.benchmarks) for line in lines]

@@ -1,4 +1,4 @@
-"""A comparison as its page shows it, per baseline: the first screen, the table of benchmarks, hosts, what was left out."""
+"""A comparison as its page shows it, per baseline: first screen, table of benchmarks, hosts, what was left out."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -70,7 +71,8 @@ def _row(host: str, side: str, values: pd.Series, columns: Sequence[str]) -> Row
 
 
 def _cell(deviation: float) -> Cell | None:
-    if deviation != deviation:
+    if math.isnan(deviation):
         return None
     level = round(100 * deviation / STEP)
-    return Cell(fmt.change(deviation), max(-LEVELS, min(LEVELS, level)), deviation)
+    text = fmt.change(deviation)
+    return Cell("0.0%" if text in ("+0.0%", "-0.0%") else text, max(-LEVELS, min(LEVELS, level)), deviation)

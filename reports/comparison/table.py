@@ -19,7 +19,7 @@ from workloads.declared import in_bits
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A candidate's part of an entry: its own ``value`` in the entry's unit, the ``ratio`` with its ``interval``, all as
+    """A candidate's part of an entry: its own ``value`` in the entry's unit, the ``ratio`` with its ``interval``, as
     text, empty where there is none; ``row`` has the numbers. ``workload``: where a program of the reader's own lies, of
     a class.
     """

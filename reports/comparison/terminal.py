@@ -200,7 +200,9 @@ def _benchmarks(comparison: Comparison, below: of.Table, k: int, title: str, _: 
         for entry in entries:
             figure = entry.figures[k]
             values = [f"{v} {entry.unit}".strip() if v else "" for v in (entry.baseline, figure.value)]
-            table.add_row(Padding(fmt.clean(short[entry.benchmark]), (0, 0, 0, 2)), *values, *_ratio(figure, entry, "", _))
+            table.add_row(
+                Padding(fmt.clean(short[entry.benchmark]), (0, 0, 0, 2)), *values, *_ratio(figure, entry, "", _)
+            )
     return table
 
 
@@ -240,4 +242,3 @@ def _excluded(all_rows: Sequence[RatioRow], _: Language) -> Iterator[RenderableT
         yield _bullet(f"{_(reason)}: {_(count(len(titles), 'benchmark'))} ({names})")
     if len(ranked) > MOST_OUT:
         yield _bullet(_(message("and {n} more", n=len(ranked) - MOST_OUT)))
-

@@ -140,7 +140,7 @@ def moment(iso: str) -> str:
 MONEY_FORM = "#,##0"
 FIGURE_FORM = "[>=999.5]#,##0;[>=9.95]0.0;0.00"
 CV_FORM = "[>=0.0995]0%;[>=0.00995]0.0%;0.00%"
-_ROUNDING = 1e-6  # what is this much above a whole number counts as that number
+ROUNDING = 1e-6  # what is this much above a whole number counts as that number
 
 
 def money(value: float) -> str:
@@ -170,7 +170,7 @@ def amount(value: float) -> str:
 
 def servers(number: float) -> str:
     """Servers as people buy them, rounded up: 47.2 is ``48``."""
-    return f"{math.ceil(number - _ROUNDING):,}"
+    return f"{math.ceil(number - ROUNDING):,}"
 
 
 def share(part: float | None, decimals: int = 1) -> str:
