@@ -19,6 +19,7 @@ from reports.comparison.front import Front, front
 from reports.comparison.headline import FLEET, WORKLOAD
 from reports.comparison.method import DEGREES, method
 from reports.comparison.model import footnotes, question
+from reports.comparison.titles import labelled
 from reports.comparison.xlsx import classes as class_tabs
 from reports.comparison.xlsx import hosts as host_tabs
 from reports.comparison.xlsx import ratios
@@ -405,7 +406,7 @@ class _Workbook:
                 needed = message("{becomes} {servers}", becomes=first.becomes, servers=c.needed) if c.needed else None
                 own = message("own program {interval}", interval=c.workload) if c.workload else None
                 figures = joined([c.text or "–", needed, own])
-                parts.append(message("{candidate}: {figures}", candidate=title, figures=figures))
+                parts.append(labelled(title, figures))
             prose.pair(joined([line.title, line.remark]), joined(parts, "; "))
 
     def _answer(self, prose: Prose, line: ClassRow) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fleetmark.base.text import Message, joined, message
 from fleetmark.record.results import HostInfo
 from planner.comparison import Comparison
+from reports.comparison.titles import spaced
 from reports.kit import format as fmt
 
 MOST = 6  # sides named
@@ -39,9 +40,7 @@ def bought(comparison: Comparison, hosts: Sequence[HostInfo]) -> str:
     titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
     amounts = [(t, _range([h for h in hosts if h.generation == t], comparison.per)) for t in titles]
     unit = currency(hosts) if comparison.per == "money" else ""
-    known = [
-        message("{side} {amount}", side=fmt.clean(t), amount=f"{a} {unit}".strip()) for t, a in amounts[:MOST] if a
-    ]
+    known = [spaced(fmt.clean(t), f"{a} {unit}".strip()) for t, a in amounts[:MOST] if a]
     if len(titles) > MOST:
         known.append(message("and {n} more", n=len(titles) - MOST))
     listed = joined(known)

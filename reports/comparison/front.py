@@ -21,7 +21,7 @@ from reports.comparison.bought import bought, currency
 from reports.comparison.model import RatioRow
 from reports.comparison.model import rows as rows_of
 from reports.comparison.reliance import Remark, remarks, some
-from reports.comparison.titles import class_title
+from reports.comparison.titles import class_title, labelled, spaced
 from reports.kit import format as fmt
 
 SERVERS = 100  # of the baseline, to be replaced
@@ -209,12 +209,12 @@ def _answer(comparison: Comparison, capacity: Sequence[Line], speed: Sequence[Li
     (title, amount), *others = [(title, amount) for title, amount in amounts if amount]
     opening: str = _opening(comparison, bool(capacity), unit, title, amount)
     if len(lead) == 1 and lead[0].class_ != WORK_MIX:
-        opening = message("{class_}: {sentence}", class_=lead[0].title, sentence=opening)
+        opening = labelled(lead[0].title, opening)
     most = MOST_SIDES - 1
     if capacity and comparison.per == "server":
         tail = [message("one {candidate} {amount}", candidate=t, amount=a) for t, a in others[:most]]
     else:
-        tail = [message("{candidate} {amount}", candidate=t, amount=a) for t, a in others[:most]]
+        tail = [spaced(t, a) for t, a in others[:most]]
     if len(others) > most:
         tail.append(message("and {n} more, below", n=len(others) - most))
     if lacking := [t for t, a in amounts if not a]:
@@ -257,6 +257,8 @@ def _amount(lead: Sequence[Line], k: int) -> str:
         return first.text
     if len(ranked) == 1:
         return message("{amount} ({class_})", amount=first.ratio, class_=low.title)
+    if first.ratio == last.ratio:
+        return message("{amount} (every class)", amount=first.ratio)
     return message(
         "{low} ({class_}) to {high} ({other})", low=first.ratio, class_=low.title, high=last.ratio, other=high.title
     )
@@ -266,11 +268,7 @@ def _sides(comparison: Comparison, hosts: Sequence[HostInfo]) -> str:
     """How many machines each side has."""
     numbers = Counter(h.generation for h in hosts)
     titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
-    known = [
-        message("{side}: {hosts}", side=t, hosts=count(numbers[t], "host"))
-        for t in titles[: 2 * MOST_SIDES]
-        if numbers[t]
-    ]
+    known = [labelled(t, count(numbers[t], "host")) for t in titles[: 2 * MOST_SIDES] if numbers[t]]
     more = len(titles) - 2 * MOST_SIDES
     return joined([*known, message("and {n} more", n=more) if more > 0 else None], " · ")
 
@@ -282,20 +280,17 @@ def _basis(comparison: Comparison, lines: Sequence[Line]) -> str:
     for title, share in weights.items():
         name = str(comparison.benchmarks.loc[title, "class"])
         shares[name] = shares.get(name, 0.0) + share
-    parts = [
-        message("{class_} {share}", class_=class_title(c), share=fmt.share(s, 0))
-        for c, s in sorted(shares.items(), key=lambda x: -x[1])
-    ]
+    parts = [spaced(class_title(c), fmt.share(s, 0)) for c, s in sorted(shares.items(), key=lambda x: -x[1])]
     if parts:
         return message("Your mix: {parts}", parts=joined(parts))
-    numbers = [message("{class_} {n}", class_=line.title, n=line.benchmarks) for line in lines]
+    numbers = [spaced(line.title, str(line.benchmarks)) for line in lines]
     if not numbers:
         return ""
     total = count(sum(line.benchmarks for line in lines), "benchmark")
     over = message("Over {benchmarks} of the panel", benchmarks=total)
     if comparison.panel is None:
         over = message("Over {benchmarks} that both ran", benchmarks=total)
-    return message("{over}: {parts}", over=over, parts=joined(numbers))
+    return labelled(over, joined(numbers))
 
 
 # --- what gets worse --------------------------------------------------------------------------------------------------
@@ -309,8 +304,8 @@ def _worse(comparison: Comparison, rows: Sequence[RatioRow], lines: Sequence[Lin
             parts = [_lower(line.kind, t, cell) for t, cell in bad[:MOST_SIDES]]
             if len(bad) > MOST_SIDES:
                 parts.append(message("and {n} more", n=len(bad) - MOST_SIDES))
-            sentence = message("{class_}: {parts}", class_=line.title, parts=joined(parts))
-            yield message("{sentence}; {remark}", sentence=sentence, remark=line.remark) if line.remark else sentence
+            sentence = labelled(line.title, joined(parts))
+            yield joined([sentence, line.remark], "; ")
     told = {
         (c.title, line.class_)
         for line in lines
@@ -326,7 +321,7 @@ def _worse(comparison: Comparison, rows: Sequence[RatioRow], lines: Sequence[Lin
         parts = [_benchmark(title, of) for title, of in ranked[:MOST_BENCHMARKS]]
         if len(ranked) > MOST_BENCHMARKS:
             parts.append(message("and {n} more", n=len(ranked) - MOST_BENCHMARKS))
-        yield message("{class_}: {parts}", class_=class_title(name), parts=joined(parts, "; "))
+        yield labelled(class_title(name), joined(parts, "; "))
 
 
 def _lower(kind: str, candidate: str, cell: Cell) -> Message:
@@ -339,10 +334,8 @@ def _lower(kind: str, candidate: str, cell: Cell) -> Message:
 
 
 def _benchmark(title: str, of: Sequence[RatioRow]) -> Message:
-    figures = [
-        message("{candidate} {ratio}", candidate=r.candidate, ratio=fmt.ratio(r.ratio or 0.0)) for r in of[:MOST_SIDES]
-    ]
-    return message("{benchmark}: {figures}", benchmark=fmt.clean(title), figures=joined(figures))
+    figures = [spaced(r.candidate, fmt.ratio(r.ratio or 0.0)) for r in of[:MOST_SIDES]]
+    return labelled(fmt.clean(title), joined(figures))
 
 
 def _unsure(comparison: Comparison, lines: Sequence[Line]) -> str:
@@ -350,12 +343,12 @@ def _unsure(comparison: Comparison, lines: Sequence[Line]) -> str:
     parts = []
     for line in lines:
         low = [
-            message("{candidate} {ratio}", candidate=c.title, ratio=cell.text)
+            spaced(c.title, cell.text)
             for c, cell in zip(comparison.candidates, line.cells, strict=True)
             if cell.verdict == Verdict.CANNOT_TELL and cell.estimate and cell.estimate.value < 1 - SAME
         ]
         if low:
-            parts.append(message("{class_}: {parts}", class_=line.title, parts=joined(low[:MOST_SIDES])))
+            parts.append(labelled(line.title, joined(low[:MOST_SIDES])))
     more = [message("and {n} more", n=len(parts) - MOST_WORSE)] if len(parts) > MOST_WORSE else []
     return joined([*parts[:MOST_WORSE], *more], "; ")
 
@@ -401,7 +394,7 @@ def _without(comparison: Comparison, around: Around) -> str:
     lead = _lead([x for x in lines if x.kind == Kind.CAPACITY]) or lines
     odd = {o.side for o in around.outliers}
     amounts = [
-        message("{candidate} {amount}", candidate=c.title, amount=_amount(lead, k))
+        spaced(c.title, _amount(lead, k))
         for k, c in enumerate(other.candidates)
         if comparison.baseline in odd or c.title in odd
     ]

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from fleetmark.base.text import count, joined, message
 from fleetmark.record.results import HostInfo
-from planner.comparison import Comparison
+from planner.comparison import WORK_MIX, Comparison
 from planner.equivalence import Pairing
 from planner.peers import Outlier
 from reports.comparison.model import RatioRow, footnotes
-from reports.comparison.titles import class_title
+from reports.comparison.titles import class_title, spaced
 from reports.hosts.generations import by_generation
 from reports.kit import format as fmt
 
@@ -52,6 +52,7 @@ def remarks(
     if outliers:
         yield Remark(_odd(outliers, without), "peers")
     yield from _settings(hosts)
+    yield from _mix(comparison)
     warnings = [fmt.clean(w) for w in comparison.warnings]
     yield from (Remark(w) for w in warnings[:MOST_WARNINGS])
     if len(warnings) > MOST_WARNINGS:
@@ -111,11 +112,20 @@ def _settings(hosts: Sequence[HostInfo]) -> Iterator[Remark]:
     sides = [generation for generation, _ in known.columns]
     for row in known.rows:
         if row.name in _TUNED and row.differs:
-            parts = [
-                message("{side} {value}", side=fmt.clean(s), value=_short(text))
-                for s, text in zip(sides, row.cells, strict=True)
-            ]
+            parts = [spaced(fmt.clean(s), _short(text)) for s, text in zip(sides, row.cells, strict=True)]
             yield Remark(message("{fact} differs: {sides}", fact=row.name, sides=joined(parts[:4])), "hosts")
+
+
+def _mix(comparison: Comparison) -> Iterator[Remark]:
+    """Where the figure depends on the mix."""
+    parts = [
+        spaced(c.title, fmt.ratio(e.ratio.value))
+        for c in comparison.candidates
+        if (e := c.classes.get(WORK_MIX)) and e.ratio and e.mix_sensitive
+    ]
+    if parts:
+        shown = joined(parts[:MOST_HOSTS])
+        yield Remark(message("The mix decides: the geometric mean of its benchmarks is {ratios}", ratios=shown))
 
 
 def _short(text: str) -> str:

@@ -12,7 +12,7 @@ from fleetmark.base.text import count, joined, message
 from planner.comparison import Comparison
 from planner.equivalence import Pairing, bounded
 from reports.comparison.model import RatioRow
-from reports.comparison.titles import class_title
+from reports.comparison.titles import class_title, spaced
 from reports.kit import format as fmt
 from workloads.declared import in_bits
 
@@ -184,7 +184,7 @@ def _said(comparison: Comparison, usual: Mapping[str, tuple[int, int]]) -> str:
     base = max(n[0] for n in known.values())
     sides = [] if comparison.pairing is Pairing.PINNED else [(comparison.baseline, base)]
     sides += [(title, n[1]) for title, n in known.items()]
-    parts = [message("{side} {hosts}", side=fmt.clean(title), hosts=count(n, "host")) for title, n in sides]
+    parts = [spaced(fmt.clean(title), count(n, "host")) for title, n in sides]
     return message("Unless a row says otherwise: {sides}.", sides=joined(parts))
 
 

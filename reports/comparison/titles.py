@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from fleetmark.base.kinds import PEAK
-from fleetmark.base.text import Message, message
+from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import WORK_MIX
 
@@ -48,3 +48,13 @@ def class_title(name: str) -> str:
     if title is None:
         return word(name)
     return title if base == name else message("{class_}, peak", class_=title)
+
+
+def labelled(name: str, text: str) -> Message:
+    """``memory latency: genoa 0.83``."""
+    return message("{name}: {what}", name=name, what=text)
+
+
+def spaced(*parts: str | None) -> str:
+    """``genoa 0.83``: parts in a row."""
+    return joined(parts, " ")
