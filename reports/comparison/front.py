@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from fleetmark.base.kinds import PEAK
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
@@ -202,7 +203,7 @@ def _remark(comparison: Comparison, heads: Sequence[RatioRow]) -> str:
 
 
 def _answer(comparison: Comparison, capacity: Sequence[Line], speed: Sequence[Line], unit: str) -> str:
-    lead = _lead(capacity) or speed
+    lead = _lead(capacity) or _lead(speed)
     if not lead:
         return message("There is no overall figure: too few benchmarks were run on both.")
     amounts = [(c.title, _amount(lead, k)) for k, c in enumerate(comparison.candidates)]
@@ -242,8 +243,10 @@ def _opening(comparison: Comparison, work: bool, unit: str, candidate: str, amou
 
 
 def _lead(lines: Sequence[Line]) -> Sequence[Line]:
-    """The lines that the sentence is about: the mix where there is one, else all."""
-    return [line for line in lines if line.class_ == WORK_MIX] or lines
+    """The lines that the sentence is about: the mix where there is one, else all; of base and peak the base."""
+    names = {line.class_ for line in lines}
+    mix = [line for line in lines if line.class_ == WORK_MIX]
+    return mix or [x for x in lines if not (x.class_.endswith(PEAK) and x.class_.removesuffix(PEAK) in names)]
 
 
 def _amount(lead: Sequence[Line], k: int) -> str:
@@ -268,9 +271,17 @@ def _sides(comparison: Comparison, hosts: Sequence[HostInfo]) -> str:
     """How many machines each side has."""
     numbers = Counter(h.generation for h in hosts)
     titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
-    known = [labelled(t, count(numbers[t], "host")) for t in titles[: 2 * MOST_SIDES] if numbers[t]]
+    known = [labelled(t, _hosts(comparison, t, numbers[t])) for t in titles[: 2 * MOST_SIDES] if numbers[t]]
     more = len(titles) - 2 * MOST_SIDES
     return joined([*known, message("and {n} more", n=more) if more > 0 else None], " · ")
+
+
+def _hosts(comparison: Comparison, side: str, number: int) -> Message:
+    """``6 hosts``; of published results also who counts as one."""
+    label = comparison.grouped.get(side)
+    if label is None:
+        return count(number, "host")
+    return message("{results}, one figure per {label}", results=count(number, "result"), label=label)
 
 
 def _basis(comparison: Comparison, lines: Sequence[Line]) -> str:

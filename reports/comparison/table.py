@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fleetmark.base.measurement import Kind
-from fleetmark.base.text import count, joined, message
+from fleetmark.base.text import Message, count, joined, message
 from planner.comparison import Comparison
 from planner.equivalence import Pairing, bounded
 from reports.comparison.model import RatioRow
@@ -184,8 +184,13 @@ def _said(comparison: Comparison, usual: Mapping[str, tuple[int, int]]) -> str:
     base = max(n[0] for n in known.values())
     sides = [] if comparison.pairing is Pairing.PINNED else [(comparison.baseline, base)]
     sides += [(title, n[1]) for title, n in known.items()]
-    parts = [spaced(fmt.clean(title), count(n, "host")) for title, n in sides]
+    parts = [spaced(fmt.clean(title), _counted(comparison, title, n)) for title, n in sides]
     return message("Unless a row says otherwise: {sides}.", sides=joined(parts))
+
+
+def _counted(comparison: Comparison, side: str, n: int) -> Message:
+    label = comparison.grouped.get(side)
+    return count(n, "host") if label is None else message("{n} (one per {label})", n=n, label=label)
 
 
 def _scales(comparison: Comparison, rows: Sequence[RatioRow]) -> dict[str, fmt.Shown]:

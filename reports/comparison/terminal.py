@@ -28,7 +28,7 @@ from reports.kit.language import Language
 _HELD = {Held.KEPT: "green", Held.BROKEN: "red", Held.CANNOT_TELL: "yellow"}
 _STYLE = {Verdict.BETTER: "", Verdict.WORSE: "bold red", Verdict.SAME: "cyan", Verdict.CANNOT_TELL: "yellow"}
 _MARKS = "o^+*"
-_LEAST_PLOT, _MOST_PLOT = 18, 48  # columns
+_LEAST_PLOT, _MOST_PLOT = 14, 48  # columns
 _COLUMN = 18  # columns that a candidate takes
 MOST_OUT = 8
 

@@ -18,17 +18,17 @@ _TITLES: Mapping[str, Message] = {
     "disk-bw": message("disk bandwidth"),
     "net": message("network"),
     "app": message("applications"),
-    "gpu-offline": message("GPU inference, offline"),
-    "gpu-server": message("GPU inference, server"),
-    "gpu-interactive": message("GPU inference, interactive"),
+    "gpu-offline": message("offline GPU inference"),
+    "gpu-server": message("GPU inference serving"),
+    "gpu-interactive": message("interactive GPU inference"),
     "gpu-train": message("GPU training"),
     "gpu-compute": message("GPU compute"),
-    "cpu-offline": message("CPU inference, offline"),
-    "cpu-server": message("CPU inference, server"),
-    "cpu-interactive": message("CPU inference, interactive"),
+    "cpu-offline": message("offline CPU inference"),
+    "cpu-server": message("CPU inference serving"),
+    "cpu-interactive": message("interactive CPU inference"),
     "cpu-compute": message("CPU compute"),
-    "cpu-int-speed": message("integer, one job"),
-    "cpu-fp-speed": message("floating point, one job"),
+    "cpu-int-speed": message("single-job integer"),
+    "cpu-fp-speed": message("single-job floating point"),
     "mem-latency": message("memory latency"),
     "core-bw": message("memory bandwidth of one core"),
     "os": message("OS calls"),
@@ -47,7 +47,7 @@ def class_title(name: str) -> str:
     title = _TITLES.get(base)
     if title is None:
         return word(name)
-    return title if base == name else message("{class_}, peak", class_=title)
+    return title if base == name else message("peak {class_}", class_=title)
 
 
 def labelled(name: str, text: str) -> Message:
