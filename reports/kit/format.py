@@ -190,14 +190,16 @@ def factor(value: float) -> str:
     return f"{value:.2f}"
 
 
-RATIO_FORM = "[>=999.5]#,##0;[>=0.00995]0.00;0.0E+00"
-_WIDEST = 1e7  # from here on digits say nothing
+RATIO_FORM = "[>=999.5]#,##0;[>=0.0995]0.00;0.0000"
+_WIDEST, _NARROWEST = 1e7, 1e-3  # beyond them digits say nothing
 
 
 def ratio(value: float) -> str:
-    """How many times as much: ``1.27``, ``12,345``; two significant digits where two decimals are nothing."""
-    if value >= _WIDEST or value < 0.00995:
+    """How many times as much: ``1.27``, ``12,345``; more decimals where two are next to nothing."""
+    if value >= _WIDEST or value < _NARROWEST:
         return f"{value:.1e}"
+    if value < 0.0995:
+        return f"{value:.4f}"
     return f"{value:,.0f}" if value >= 999.5 else f"{value:.2f}"
 
 

@@ -316,7 +316,7 @@ def test_benchmarks_that_disagree_come_with_their_ends(tmp_path: Path) -> None:
     old = {MCF: [[100.0], [101.0], [99.0]], GCC: [[50.0], [50.0], [51.0]]}
     new = {MCF: [[300.0], [301.0], [298.0]], GCC: [[60.0], [60.0], [61.0]]}
     words = " ".join(two(tmp_path, old, new).words.split())
-    assert "integer: One new replaces 1.8" in words and "benchmarks 1.20–3.00" in words
+    assert "integer: One new replaces 1.9" in words and "benchmarks 1.20–3.00" in words
 
 
 def test_an_interval_without_bounds_worth_having(tmp_path: Path) -> None:
