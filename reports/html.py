@@ -16,7 +16,7 @@ from reports.campaign.telemetry import meanwhile
 from reports.campaign.view import footnotes, legend, meaning
 from reports.comparison.method import method
 from reports.comparison.page import Face, faces
-from reports.hosts.columns import side_by_side
+from reports.hosts.generations import by_generation
 from reports.kit import charts
 from reports.kit import format as fmt
 from reports.kit.page import Medium, Section, page
@@ -66,13 +66,12 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
         "colours": charts.colour_of(view.generations) if len(view.generations) > 1 else {},
         "matrix_left_out": len(view.hosts) > charts.MANY_CELLS and bool((view.merged["over"] == "pairs").any()),
         "meanwhile": meanwhile(report.conditions),
-        "hosts": side_by_side(view.hosts),
         "failed": list(failed.head(LISTED).itertuples(index=False)),
         "failed_runs": len(failed),
         "mixed": page_tables.mixed(view.results.measurements),
         "generation_sizes": Counter(h.generation or "" for h in view.hosts),
         "faces": seen,
-        "appendix": appendix or medium == "screen" or report.comparison is not None,
+        "appendix": appendix or medium == "screen",
     }
     if report.comparison is None:
         context |= campaign_page.context(report, medium)
@@ -81,6 +80,8 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
         context["sections"] = campaign_page.sections(context)
         return context
     context |= {"title": seen[0].question, "face": seen[0], "method": method(report.comparison)}
+    context["generations"] = by_generation(view.hosts)
+    context["titles"] = [f"{report.language(face.question)} · {fmt.clean(report.campaign.id)}" for face in seen]
     return context | {"sections": _sections(context, seen[0])}
 
 
@@ -89,15 +90,14 @@ def _sections(context: dict[str, Any], face: Face) -> list[Section]:
     charted = any(context["charts"].values()) or context["meanwhile"] or context["matrix_left_out"]
     parts: list[tuple[bool, str, str]] = [
         (True, "answer", message("The answer")),
-        (True, "conversion", message("Conversion table")),
-        (True, "ratios", message("Ratios")),
-        (bool(charted), "charts", message("Charts")),
-        (True, "metrics", message("All metrics")),
+        (True, "ratios", message("Benchmarks")),
+        (face.peers is not None, "peers", message("Hosts against their side")),
+        (bool(charted) and context["appendix"], "charts", message("Charts")),
+        (context["appendix"], "metrics", message("All metrics")),
         (True, "hosts", message("Hosts")),
         (True, "excluded", message("Exclusions")),
         (bool(context["failed_runs"] or context["problems"]), "failed", message("Not passed")),
         (True, "method", message("Method")),
         (True, "provenance", message("Provenance")),
     ]
-    classes = tuple(Section(t.anchor, fmt.clean(t.name)) for t in face.tables)
-    return [Section(id_, title, classes if id_ == "ratios" else ()) for shown, id_, title in parts if shown]
+    return [Section(id_, title) for shown, id_, title in parts if shown]

@@ -6,14 +6,18 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 
-from fleetmark.base.text import count, joined
+from fleetmark.base.text import count, joined, message
 from fleetmark.base.words import word
 from fleetmark.record.results import status_counts
 from planner.comparison import Comparison
+from planner.ratio import Verdict
 from reports.campaign.front import front
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
 from reports.campaign.view import View, footnotes, headlines, legend, meaning, spread
-from reports.comparison import model as of
+from reports.comparison.front import Cell, Front
+from reports.comparison.front import front as comparison_front
+from reports.comparison.model import RatioRow
+from reports.comparison.table import Figure, table
 from reports.kit import format as fmt
 from reports.kit.language import Language
 from reports.report import Report
@@ -31,7 +35,7 @@ _BEGINS = re.compile(r"^([#+=>-]|\d+(?=[.)]))")  # what makes a heading, a list 
 def render(report: Report) -> str:
     """The report as Markdown in its language."""
     _ = report.language
-    parts = _campaign(report, _) if report.comparison is None else _comparison(report.comparison, report.rows, _)
+    parts = _campaign(report, _) if report.comparison is None else _comparison(report, report.comparison, _)
     return _written([*parts, *_problems(report.problems, _), *_provenance(report, _)])
 
 
@@ -39,52 +43,88 @@ def _written(lines: Iterable[str]) -> str:
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip() + "\n"
 
 
-def _comparison(comparison: Comparison, rows: Sequence[of.RatioRow], _: Language) -> Iterator[str]:
-    yield from (f"**{_line(_(of.question(comparison)))}**", "")
-    for warning in comparison.warnings:
-        yield from (f"> **{_('Warning:')}** {_text(_(warning))}", "")
-    heads = [_("benchmark"), _("baseline"), _("candidate"), _("ratio"), "±", "p", "n", _("verdict")]
-    block = None
-    for row in rows:
-        if block != (row.candidate, row.kind) and (not row.benchmark or row.guardrail):
-            block = (row.candidate, row.kind)
-            yield from ("", f"## {_text(_(of.heading(comparison, row.kind, row.candidate)))}", "")
-            if row.guardrail:
-                limits = [_("benchmark"), _("baseline"), _("candidate"), _("limit"), "n", _("guardrail"), _("note")]
-                yield from _head(limits, "lrrrrll")
-        if row.guardrail:
-            figures = [of.value(v, row.unit) for v in (row.baseline_value, row.candidate_value, row.limit)]
-            state = [of.hosts(comparison, row), _(word(row.verdict)), _(row.note)]
-            yield _row([_(of.named(row.benchmark, row)), *figures, *state])
-            continue
-        if not row.benchmark:
-            yield from (
-                "",
-                f"### {_text(row.candidate)}: {_text(_(of.named(row.class_, row)))}: {_text(_headline(row, _))}",
-                "",
+def _comparison(report: Report, comparison: Comparison, _: Language) -> Iterator[str]:
+    first = comparison_front(comparison, report.rows, report.around)
+    yield from (f"# {_line(_(first.answer))}", "")
+    yield from (f"{_line(_(line))}  " for line in (first.sides, first.basis, first.bought) if line)
+    yield ""
+    worse = f"**{_('Gets worse:')}**"
+    yield from (f"- {worse} {_text(_(line))}" for line in first.worse)
+    if first.unsure:
+        yield f"- **{_('May get worse:')}** {_text(_(first.unsure))}"
+    if not first.worse and not first.unsure and first.lines:
+        yield f"- {_('Nothing that was measured gets worse.')}"
+    if first.guardrails:
+        yield f"- {_text(_(first.guardrails))}"
+    yield ""
+    yield from _classes(first, _)
+    yield from ("", f"## {_('Before you rely on this')}", "")
+    yield from (f"- {_text(_(line))}" for line in (*(r.text for r in first.before), *first.legend))
+    yield from _benchmarks(comparison, report.rows, _)
+    excluded = [row for row in report.rows if row.left_out]
+    if excluded:
+        yield from ("", f"## {_('Benchmarks not compared')}", "")
+        reasons: dict[str, dict[str, None]] = {}
+        for row in excluded:
+            reasons.setdefault(row.note, {})[row.benchmark] = None
+        for reason, titles in sorted(reasons.items(), key=lambda item: -len(item[1])):
+            some = ", ".join(list(titles)[:MOST_HOSTS]) + (", …" if len(titles) > MOST_HOSTS else "")
+            yield f"- {_text(_(reason))}: {_text(some)} ({_(count(len(titles), 'benchmark'))})"
+    if comparison.notes:
+        yield from ("", f"## {_('Notes')}", "", *(f"- {_text(_(note))}" for note in comparison.notes))
+
+
+def _classes(first: Front, _: Language) -> Iterator[str]:
+    """Classes down, candidates across: the ratio, and what 100 of the baseline become."""
+    if not first.lines:
+        return
+    needs = [*first.candidates] if first.becomes else []
+    heads = [_("class of work"), *first.candidates, *(f"{_(first.becomes)}: {c}" for c in needs)]
+    yield from _head(heads, "l" + "r" * (len(heads) - 1))
+    for line in first.lines:
+        title = joined([line.title, line.remark])
+        cells = [_figure(cell, _) for cell in line.cells]
+        yield _row([_(title), *cells, *(cell.needed or "–" for cell in line.cells if needs)])
+
+
+def _figure(cell: Cell, _: Language) -> str:
+    verdict = word(cell.verdict) if cell.verdict not in ("", Verdict.BETTER) else ""
+    spread = message("benchmarks {range}", range=cell.spread) if cell.spread else ""
+    own = message("own program {interval}", interval=cell.workload) if cell.workload else ""
+    return _(joined([cell.text or "–", verdict, spread, own]))
+
+
+def _benchmarks(comparison: Comparison, rows: Sequence[RatioRow], _: Language) -> Iterator[str]:
+    """Every benchmark with both figures and the ratio; then guardrails."""
+    below = table(comparison, rows)
+    yield from ("", f"## {_('Benchmarks')}", "", _line(_(below.usual)), "")
+    titles = [c.title for c in comparison.candidates]
+    if below.groups:
+        heads = [_("benchmark"), comparison.baseline, *titles, *(f"{t}: {_('ratio')}" for t in titles)]
+        yield from _head(heads, "l" + "r" * (len(heads) - 1))
+    for group in below.groups:
+        for entry in (group.head, *group.entries):
+            name = entry.benchmark or f"{_(group.title)} ({group.class_})"
+            about = joined(
+                [word(entry.standing) if entry.standing else None, f"n {entry.hosts}" if entry.hosts else None]
             )
-            for line in (row.headline, row.intervals, row.note):
-                yield from (_line(_(line)), "") if line else ()
-            if any(r.benchmark and (r.candidate, r.class_) == (row.candidate, row.class_) for r in rows):
-                yield from _head(heads, "lrrrrrrl")
-            continue
-        if block is None or block[0] != row.candidate:
-            block = (row.candidate, "")
-            yield from ("", *_head(heads, "lrrrrrrl"))
-        values = [of.value(v, row.unit) for v in (row.baseline_value, row.candidate_value)]
-        numbers = [of.figure(row.ratio), of.plus_minus(row), of.p_value(row), of.hosts(comparison, row)]
-        yield _row([_(of.named(row.benchmark, row)), *values, *numbers, _(word(row.verdict) or row.note)])
-    notes = [*comparison.notes, *of.footnotes(comparison), *of.how_to_read(comparison)]
-    yield from ("", *(f"- {_text(_(note))}" for note in notes), "")
+            values = [
+                f"{v} {entry.unit}".strip() if v else "" for v in (entry.baseline, *(f.value for f in entry.figures))
+            ]
+            ratios = [_ratio(figure, _) for figure in entry.figures]
+            yield _row([joined([name, _(about)]), *values, *ratios])
+    if below.guards:
+        heads = [_("guardrail"), _("candidate"), comparison.baseline, _("candidate's value"), _("limit"), "", _("note")]
+        yield from ("", f"## {_('Guardrails')}", "", *_head(heads, "llrrrll"))
+        for guard in below.guards:
+            figures = [guard.baseline, guard.candidate, guard.limit]
+            row = guard.row
+            yield _row([row.benchmark, row.candidate, *figures, _(word(row.verdict)), _(row.note)])
 
 
-def _headline(row: of.RatioRow, _: Language) -> str:
-    if row.ratio is None:
-        return _("no headline")
-    figure = f"{of.figure(row.ratio)} {of.plus_minus(row)}".strip()
-    if row.disagree and not row.work:
-        return _("{extent}, mean {figure}", figure=figure, extent=of.extent(row))
-    return _("{figure}, benchmarks {extent}", figure=figure, extent=of.extent(row)) if of.extent(row) else figure
+def _ratio(figure: Figure, _: Language) -> str:
+    verdict = figure.row.verdict if figure.row else ""
+    return _(joined([figure.text, word(verdict) if verdict not in ("", Verdict.BETTER) else None]))
 
 
 def _campaign(report: Report, _: Language) -> Iterator[str]:

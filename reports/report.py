@@ -12,6 +12,7 @@ from reports.campaign.against import NOTHING, Against, against
 from reports.campaign.conditions import Condition, conditions
 from reports.campaign.problems import Problem, problems
 from reports.campaign.view import View, view
+from reports.comparison.front import Around
 from reports.comparison.model import RatioRow, rows
 from reports.kit.language import Language
 
@@ -27,8 +28,8 @@ class Report:
     report itself is about and the command that makes it again; ``campaigns``: where its figures are from.
     ``comparison``: None for a campaign's report; ``rows`` are its rows. ``turned``: another side's title to the same
     machines with that side as the baseline, with its rows. ``sides``: each side's title to what was read of it.
-    ``date``: the document's, ISO 8601. ``conditions``: the hosts while they measured. ``against``: what the
-    figures of one machine mean.
+    ``around``: what is known beside a comparison's figures. ``date``: the document's, ISO 8601. ``conditions``: the
+    hosts while they measured. ``against``: what the figures of one machine mean.
     """
 
     view: View
@@ -43,6 +44,7 @@ class Report:
     date: str = ""
     conditions: tuple[Condition, ...] = ()
     against: Against = NOTHING
+    around: Around = field(default_factory=Around)
 
 
 def of_campaign(
@@ -81,4 +83,5 @@ def of_comparison(
         answer.sides,
         together.campaign.created,
         conditions(shown),
+        around=Around(shown.hosts, answer.outliers, answer.without),
     )

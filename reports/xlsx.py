@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from fleetmark.base.measurement import Better, Kind
-from fleetmark.base.text import Message, message
+from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
 from planner.equivalence import DISAGREE, MOST_SPREAD, bounded
@@ -14,15 +15,18 @@ from planner.guardrail import Held
 from planner.ratio import SAME, Ratio
 from reports import sheets
 from reports.campaign import xlsx as campaign_xlsx
+from reports.comparison.front import Front, front
 from reports.comparison.headline import FLEET, WORKLOAD
 from reports.comparison.method import DEGREES, method
 from reports.comparison.model import footnotes, question
+from reports.comparison.titles import labelled
 from reports.comparison.xlsx import classes as class_tabs
 from reports.comparison.xlsx import hosts as host_tabs
 from reports.comparison.xlsx import ratios
 from reports.comparison.xlsx.classes import ClassRow
 from reports.comparison.xlsx.grid import FIRST_ROW, grid
 from reports.comparison.xlsx.sources import LIVE, sources
+from reports.kit.format import ROUNDING
 from reports.kit.workbook import COLOURS, GRID, INTEGER, PERCENT, RATIO, Book, Head, Sheet, cell, form_for, literal
 from reports.report import Report
 from reports.sheets import Prose
@@ -259,9 +263,9 @@ class _Workbook:
         head = self._inputs() + 3
         work = [line for line in lines if line.kind == Kind.CAPACITY]
         rest = [line for line in lines if line.kind != Kind.CAPACITY]
-        per, last, below = 7 if self.comparison.per == "server" else 6, head, head
+        per, last, below = 9 if self.comparison.per == "server" else 6, head, head
         if work:
-            last = below = self._converted(head, work, message("one is worth"), replaced=per == 7)
+            last = below = self._converted(head, work, message("one is worth"), replaced=per == 9)
         if rest:
             below = self._converted(below + 3 if work else head, rest, message("so many times as fast"))
         sheet.frozen(head + 1, 1)
@@ -274,7 +278,7 @@ class _Workbook:
         sheet, at = self.conversion, class_tabs.AT
         names = list(dict.fromkeys(class_tabs.title(line) for line in lines))
         candidates = [c.title for c in self.comparison.candidates]
-        per = 7 if replaced else 6
+        per = 9 if replaced else 6
         heads = [Head(message("class"), "", 40)]
         for k, candidate in enumerate(candidates):
             sheet.text(head - 1, 1 + k * per, candidate, "heading")
@@ -283,7 +287,10 @@ class _Workbook:
                 Head(message("from"), message("fleet, × baseline"), 11),
             ]
             heads += [Head(message("to"), message("fleet, × baseline"), 11), Head(message("verdict"), "", 13)]
-            heads += [Head(message("needed instead"), message("servers"), 11)] if replaced else []
+            if replaced:
+                heads += [Head(message("needed instead"), message("servers"), 11)]
+                heads += [Head(message("needed, from"), message("servers"), 10)]
+                heads += [Head(message("needed, to"), message("servers"), 10)]
             heads += [
                 Head(message("your workload from"), message("× baseline, a value"), 12),
                 Head(message("your workload to"), message("× baseline, a value"), 12),
@@ -304,9 +311,12 @@ class _Workbook:
                     shown = f'=IF({source}="","",{source})'
                     sheet.formula(n, first + m, shown, value, RATIO, ("key", "computed", "computed", "word")[m])
                 if replaced:
-                    own = cell(n, first)
-                    needed = 100 / ratio.value if ratio else None
-                    sheet.formula(n, first + 4, f'=IF({own}="","",servers_replaced/{own})', needed, "#,##0.0")
+                    ends = (ratio.value, ratio.hi, ratio.lo) if ratio else (None, None, None)
+                    for m, (column, end) in enumerate(zip((0, 2, 1), ends, strict=True), first + 4):
+                        own = cell(n, first + column)
+                        needed = None if end is None else math.ceil(100 / end - ROUNDING)
+                        shown = f'=IF({own}="","",ROUNDUP(servers_replaced/{own}-{ROUNDING:.6f},0))'
+                        sheet.formula(n, m, shown, needed, INTEGER)
                 for m, (key, value) in enumerate(class_tabs.yours(line), first + per - 2):
                     source = self.classes.at(line.row, at[key])
                     sheet.formula(n, m, f'=IF({source}="","",{source})', value, RATIO)
@@ -358,8 +368,20 @@ class _Workbook:
         sheets.facts(self.facts, self.report, FIRST_ROW - 1)
 
     def _readme(self, lines: Sequence[ClassRow]) -> None:
-        prose = Prose(self.readme, self.readme.top(question(self.comparison)) - 1)
-        prose.heading(message("Answer"))
+        first = front(self.comparison, self.report.rows, self.report.around)
+        prose = Prose(self.readme, self.readme.top(first.answer) - 1)
+        prose.sentences(line for line in (first.sides, first.basis, first.bought) if line)
+        prose.sentences([message("Gets worse: {what}", what=line) for line in first.worse], "worse")
+        if first.unsure:
+            prose.sentences([message("May get worse: {what}", what=first.unsure)], "worse")
+        if not first.worse and not first.unsure and first.lines:
+            prose.sentences([message("Nothing that was measured gets worse.")])
+        if first.guardrails:
+            prose.sentences([first.guardrails], "worse" if first.broken else "wrap")
+        self._first_table(prose, first)
+        prose.heading(message("Before you rely on this"))
+        prose.sentences([*(r.text for r in first.before), *first.legend])
+        prose.heading(message("Live from the other tabs"))
         for line in lines:
             if line.judged:
                 self._answer(prose, line)
@@ -376,6 +398,17 @@ class _Workbook:
         prose.sentences(footnotes(self.comparison), "note")
         sheets.provenance(prose, self.report)
 
+    def _first_table(self, prose: Prose, first: Front) -> None:
+        """The classes of the first screen, a line each."""
+        for line in first.lines:
+            parts = []
+            for title, c in zip(first.candidates, line.cells, strict=True):
+                needed = message("{becomes} {servers}", becomes=first.becomes, servers=c.needed) if c.needed else None
+                own = message("own program {interval}", interval=c.workload) if c.workload else None
+                figures = joined([c.text or "–", needed, own])
+                parts.append(labelled(title, figures))
+            prose.pair(joined([line.title, line.remark]), joined(parts, "; "))
+
     def _answer(self, prose: Prose, line: ClassRow) -> None:
         """One candidate and class in a sentence whose numbers are live; benchmarks that disagree come first."""
         own = {name: self.classes.at(line.row, at) for name, at in class_tabs.AT.items()}
@@ -389,14 +422,14 @@ class _Workbook:
             value = begin + words(class_tabs.why(line))
         else:
             apart = f"{e.lowest:,.2f} ({e.lowest_title}) – {e.highest:,.2f} ({e.highest_title}); {mean}"
-            interval = f" ({ratio.lo:,.3f} – {ratio.hi:,.3f})" if ratio.interval else ""
-            value = f"{begin}{apart if e.disagree and not line.equal_work else ''}{ratio.value:,.3f}{end}{interval}"
+            interval = f" ({ratio.lo:,.2f} – {ratio.hi:,.2f})" if ratio.interval else ""
+            value = f"{begin}{apart if e.disagree and not line.equal_work else ''}{ratio.value:,.2f}{end}{interval}"
             value += f", {words(word(ratio.verdict))}" + (
                 f"{yours}{lo:,.2f} – {hi:,.2f}" if lo and hi and bounded(lo, hi) else ""
             )
         least, most = own["lowest"], own["highest"]
-        ends = f'" ("&FIXED({own["lo"]},3)&" – "&FIXED({own["hi"]},3)&")"'
-        live = f'FIXED({own["ratio"]},3)&{literal(end)}&IF({own["lo"]}="","",{ends})&", "&{own["verdict"]}'
+        ends = f'" ("&FIXED({own["lo"]},2)&" – "&FIXED({own["hi"]},2)&")"'
+        live = f'FIXED({own["ratio"]},2)&{literal(end)}&IF({own["lo"]}="","",{ends})&", "&{own["verdict"]}'
         if not line.equal_work:
             both = f"AND({least}<1-{ratios.SAME_NAME},{most}>1+{ratios.SAME_NAME})"
             named = f'FIXED({least},2)&" ("&{own["lowest_title"]}&") – "&FIXED({most},2)&" ("&{own["highest_title"]}'

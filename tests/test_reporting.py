@@ -115,7 +115,7 @@ def test_standard_output_is_nothing_but_what_was_asked_for(root: Path) -> None:
 
 def test_markdown_of_both_verbs(root: Path) -> None:
     out, _ = run(root, *COMPARE, "--format", "md")
-    assert "How many of old is one of new worth" in out and "| stream all-cores triad |" in out
+    assert "One new replaces" in out and "| stream all-cores triad |" in out
     out, _ = run(root, "report", "c1", "--format", "md")
     assert out.startswith("# c1") and "| stream all-cores triad |" in out
 

@@ -30,6 +30,12 @@ def between_devices(workload: str, metric: str) -> bool:
     return bool(metric_of_manifest and metric_of_manifest.between_devices)
 
 
+def in_bits(workload: str, metric: str) -> bool:
+    """Whether people read the metric in bit/s."""
+    manifest = _manifest(workload)
+    return bool(manifest and metric in manifest.metrics and manifest.metrics[metric].bits)
+
+
 def peak(workload: str, case: str, metric: str) -> Peak | None:
     """The peak of the machine that a figure is held against; None where there is none."""
     manifest = _manifest(workload)

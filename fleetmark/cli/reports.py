@@ -100,6 +100,7 @@ def compare(
     lang: Lang = "en",
     templates: Templates = None,
     date: Date = None,
+    appendix: Annotated[bool, typer.Option("--appendix", help="With --pdf: all metrics and plots.")] = False,
     root: Root = ROOT,
     as_: Annotated[CompareFormat, typer.Option("--format", help="table, json, csv or md.")] = CompareFormat.TABLE,
 ) -> None:
@@ -113,7 +114,7 @@ def compare(
     from fleetmark.verbs.documents import documents_of
 
     with interruptible(_NOTHING), keep_memory():
-        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
+        documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date, appendix)
         question = Question(
             root,
             baseline=baseline,

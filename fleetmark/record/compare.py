@@ -23,6 +23,7 @@ from fleetmark.record.sides.mixtures import mixtures
 from fleetmark.record.sides.panel import panel as panel_of
 from planner.comparison import Comparison, Side, compare_sides
 from planner.equivalence import LEAST_MACHINES, Pairing
+from planner.peers import Outlier, outliers
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +77,7 @@ class Answer:
 
     ``turned``: the same sides with each of the others as the baseline, by that side's title; a pinned reference
     cannot be turned round. ``sides``: each side's title to its figures. ``selectors``: title to selector.
+    ``outliers``: hosts unlike their peers; ``without``: baseline's title to the same comparison without them.
     """
 
     comparison: Comparison
@@ -84,6 +86,8 @@ class Answer:
     turned: Mapping[str, Comparison] = field(default_factory=dict)
     sides: Mapping[str, Side] = field(default_factory=dict)
     selectors: Mapping[str, str] = field(default_factory=dict)
+    outliers: Sequence[Outlier] = ()
+    without: Mapping[str, Comparison] = field(default_factory=dict)
 
 
 def compare(question: Question, *, turn: bool = False, values: bool = False) -> Answer:
@@ -134,7 +138,22 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         for side in others:
             with contextlib.suppress(FleetmarkError):  # two candidates may share nothing
                 turned[side.title] = against(side, [first, *(s for s in others if s is not side)])
-    return Answer(answer, chosen, names, turned, {s.title: s for s in (first, *others)}, called.selectors)
+    odd = [] if q.best else [o for s in (first, *others) if by.get(s.title) == "host" for o in outliers(s)]
+    typical = {s.title: _without(s, odd) for s in (first, *others)}
+    without = {}
+    for result in (answer, *turned.values()) if odd else ():
+        with contextlib.suppress(FleetmarkError):  # what is left may share nothing
+            rest = [typical[c.title] for c in result.candidates]
+            without[result.baseline] = against(typical[result.baseline], rest)
+    of_side = {s.title: s for s in (first, *others)}
+    return Answer(answer, chosen, names, turned, of_side, called.selectors, odd, without)
+
+
+def _without(side: Side, odd: Sequence[Outlier]) -> Side:
+    """A side without its outliers."""
+    hosts = [o.host for o in odd if o.side == side.title]
+    shared = None if side.shared is None else side.shared.drop(index=hosts)
+    return replace(side, means=side.means.drop(index=hosts), shared=shared) if hosts else side
 
 
 def _check(q: Question) -> None:

@@ -79,6 +79,19 @@ def gather(root: Path, answer: Answer, command: Sequence[str], created: str) -> 
     return replace(together, hosts=tuple(hosts.values())), tuple(parts)
 
 
+def hosts(answer: Answer) -> tuple[HostInfo, ...]:
+    """The machines of ``answer`` with labels and facts, as ``gather`` names them; a machine that several campaigns
+    measured stands once, as the latest has it.
+    """
+    names = _names(answer)
+    latest: dict[str, HostInfo] = {}
+    for side, machines in answer.machines.items():
+        for m in sorted(machines, key=lambda m: m.campaign):
+            name = names[side, m.campaign, m.host]
+            latest[name] = HostInfo(name, side, m.labels, m.facts())
+    return tuple(latest.values())
+
+
 def _merged(about: CampaignInfo, parts: Sequence[Results]) -> Results:
     """Several sides or campaigns as one."""
     return Results(

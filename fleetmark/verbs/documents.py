@@ -21,7 +21,7 @@ from reports.kit.language import Language, language
 @dataclass(frozen=True, slots=True)
 class Documents:
     """What is to be written: kind (html, pdf, xlsx) to its path. ``templates``: the user's folder. ``date``: the one to
-    print, ISO 8601; None where none was fixed. ``appendix``: whether a campaign's PDF has all metrics."""
+    print, ISO 8601; None where none was fixed. ``appendix``: whether a PDF has all metrics."""
 
     paths: Mapping[str, Path] = field(default_factory=dict)
     language: Language = field(default_factory=Language)

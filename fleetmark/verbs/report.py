@@ -25,6 +25,7 @@ from reports.report import Report
 if TYPE_CHECKING:
     from fleetmark.record.compare import Answer, Question
     from planner.comparison import Comparison
+    from reports.comparison.front import Around
 
 
 def _ahead(documents: Documents) -> None:
@@ -145,6 +146,7 @@ def comparison(question: Question, form: str, console: Console, documents: Docum
     """Show a comparison as ``form`` (table, json, csv or md), and write its documents."""
     from fleetmark.record.compare import compare  # with scipy, which a campaign's report has no use for
     from reports import markdown
+    from reports.comparison import json as comparison_json
     from reports.comparison import model as flat
     from reports.comparison import terminal as comparison_terminal
 
@@ -156,16 +158,26 @@ def comparison(question: Question, form: str, console: Console, documents: Docum
     shown = answer.comparison
     if form == "md" and document is not None:
         typer.echo(markdown.render(document), nl=False)
-    elif form == "table":
-        for part in comparison_terminal.show(shown):
-            Terminal().print(part)
-    elif form == "json":
-        typer.echo(flat.to_json(shown, answer.selectors))
+    elif form in ("table", "json"):
+        around = document.around if document is not None else _around(answer)
+        rows = flat.rows(shown)
+        if form == "json":
+            typer.echo(comparison_json.render(shown, rows, around, answer.selectors))
+        else:
+            for part in comparison_terminal.show(shown, rows, around, documents.language):
+                Terminal().print(part)
     else:
         typer.echo(flat.to_csv(shown), nl=False)
     if form == "csv":  # which has no place for them
         for sentence in [*(f"warning: {w}" for w in shown.warnings), *shown.notes, *flat.footnotes(shown)]:
             typer.echo(f"fleetmark: {sentence}", err=True)
+
+
+def _around(answer: Answer) -> Around:
+    from fleetmark.record import evidence
+    from reports.comparison.front import Around
+
+    return Around(evidence.hosts(answer), answer.outliers, answer.without)
 
 
 def _report(question: Question, answer: Answer, documents: Documents) -> Report:

@@ -1,18 +1,21 @@
-"""Forest plots: ratios with their intervals as small SVGs, one a table row, on one logarithmic axis a table."""
+"""Forest plots: ratios with their intervals as small SVGs, one a table row, on one logarithmic axis for a page."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from planner.estimate import Estimate
 
-WIDTH, HEIGHT = 220, 20  # of a row, in px
+WIDTH, HEIGHT = 340, 20  # of a row, in px
+_LANE = 9  # px from one candidate to the next, where each has a height of its own
 _EDGE = 10.0  # px left free on both sides, for the arrows of intervals that leave the axis
 _LEAST = 1.05  # the axis reaches at least from 1/1.05 to 1.05: noise must not look like a difference
 _BEYOND = 3.0  # times the outermost ratios; an interval that goes further is cut off, with an arrow
-_TICKS = 5  # at most, besides 1
+_TICKS = 7  # at most, besides 1
+_APART = 28.0  # px between ticks at least, so that their figures do not collide
 _SHORT = 4.0  # times its beginning, up to which an axis has ticks at even steps
 _SIZE = 4.0  # half of a mark's height
 
@@ -46,7 +49,7 @@ def axis_of(ratios: Iterable[Estimate]) -> Axis:
 def scale(axis: Axis) -> str:
     """The axis as the head of the column: a tick with its figure, 1 always among them."""
     parts = [f'<path d="M{_EDGE:g} {HEIGHT - 0.5}H{WIDTH - _EDGE:g}" stroke="currentColor" stroke-opacity=".45"/>']
-    for tick in _ticks(axis):
+    for tick in ticks(axis):
         x = axis.at(tick)
         parts.append(f'<path d="M{x:.1f} {HEIGHT - 4}v4" stroke="currentColor" stroke-opacity=".6"/>')
         weight = ' font-weight="700"' if tick == 1 else ""
@@ -58,26 +61,42 @@ def scale(axis: Axis) -> str:
 
 
 def plot(axis: Axis, ratio: Estimate | None, colour: str, shape: int, *, headline: bool = False) -> str:
-    """One ratio with its interval: ``shape`` tells candidates apart besides ``colour``; a headline is a diamond.
+    """One ratio with its interval: ``shape`` tells candidates apart besides ``colour``.
 
     Without an interval the mark is hollow; where the interval leaves the axis, an arrow says so.
     """
-    one = axis.at(1.0)
-    parts = [f'<path d="M{one:.1f} 0V{HEIGHT}" stroke="currentColor" stroke-opacity=".35" stroke-dasharray="2 2"/>']
-    if ratio is not None and ratio.value > 0:
-        middle = HEIGHT / 2
-        inner = []
-        if ratio.interval:
-            lo, hi = ratio.interval
-            left, right = axis.at(max(lo, axis.lo)), axis.at(hi)
-            inner.append(f'<path d="M{left:.1f} {middle:g}H{right:.1f}" stroke-width="{3 if headline else 1.8}"/>')
-            if lo < axis.lo:
-                inner.append(f'<path d="M{left:.1f} {middle:g}l5 -4m-5 4l5 4" stroke-width="1.5" fill="none"/>')
-            if hi > axis.hi:
-                inner.append(f'<path d="M{right:.1f} {middle:g}l-5 -4m5 4l-5 4" stroke-width="1.5" fill="none"/>')
-        inner.append(mark(axis.at(ratio.value), middle, shape, headline=headline, hollow=ratio.interval is None))
-        parts.append(f'<g fill="{colour}" stroke="{colour}">{"".join(inner)}</g>')
-    return _svg("".join(parts))
+    return plots(axis, [(ratio, colour, shape)], headline=headline)
+
+
+def plots(
+    axis: Axis, lanes: Sequence[tuple[Estimate | None, str, int]], *, headline: bool = False, apart: bool = True
+) -> str:
+    """The ratios of several candidates, with colour and shape, below each other or (``apart`` False) on one line."""
+    height = max(HEIGHT, _LANE * len(lanes) + 4) if apart else HEIGHT
+    parts = []
+    for tick in ticks(axis):  # beyond the row, which is higher where names are long
+        opacity = ".5" if tick == 1 else ".1"
+        line = f"M{axis.at(tick):.1f} -60V{height + 60}"
+        parts.append(f'<path d="{line}" stroke="currentColor" stroke-opacity="{opacity}"/>')
+    for place, (ratio, colour, shape) in enumerate(lanes):
+        if ratio is not None and ratio.value > 0:
+            middle = (place + 0.5) * height / len(lanes) if apart else height / 2
+            parts.append(f'<g fill="{colour}" stroke="{colour}">{_lane(axis, ratio, middle, shape, headline)}</g>')
+    return _svg("".join(parts), height)
+
+
+def _lane(axis: Axis, ratio: Estimate, middle: float, shape: int, headline: bool) -> str:
+    inner = []
+    if ratio.interval:
+        lo, hi = ratio.interval
+        left, right = axis.at(max(lo, axis.lo)), axis.at(hi)
+        inner.append(f'<path d="M{left:.1f} {middle:g}H{right:.1f}" stroke-width="{2.6 if headline else 1.6}"/>')
+        if lo < axis.lo:
+            inner.append(f'<path d="M{left:.1f} {middle:g}l5 -4m-5 4l5 4" stroke-width="1.5" fill="none"/>')
+        if hi > axis.hi:
+            inner.append(f'<path d="M{right:.1f} {middle:g}l-5 -4m5 4l-5 4" stroke-width="1.5" fill="none"/>')
+    inner.append(mark(axis.at(ratio.value), middle, shape, hollow=ratio.interval is None))
+    return "".join(inner)
 
 
 def key(colour: str, shape: int) -> str:
@@ -88,17 +107,13 @@ def key(colour: str, shape: int) -> str:
     )
 
 
-def mark(x: float, y: float, shape: int, *, headline: bool = False, hollow: bool = False) -> str:
+def mark(x: float, y: float, shape: int, *, hollow: bool = False) -> str:
     """The mark of a ratio at (x, y), in the colours of the enclosing element."""
-    size = _SIZE + 2.5 if headline else _SIZE
     fill = ' fill="none" stroke-width="1.6"' if hollow else ""
-    if headline:
-        corners: Sequence[tuple[float, float]] = ((0, -1), (1, 0), (0, 1), (-1, 0))
-    else:
-        corners = _SHAPES[shape % len(_SHAPES)]
+    corners = _SHAPES[shape % len(_SHAPES)]
     if not corners:
-        return f'<circle cx="{x:.1f}" cy="{y:g}" r="{size - 0.4:g}"{fill}/>'
-    path = "L".join(f"{x + dx * size:.1f} {y + dy * size:.1f}" for dx, dy in corners)
+        return f'<circle cx="{x:.1f}" cy="{y:g}" r="{_SIZE - 0.4:g}"{fill}/>'
+    path = "L".join(f"{x + dx * _SIZE:.1f} {y + dy * _SIZE:.1f}" for dx, dy in corners)
     return f'<path d="M{path}Z"{fill}/>'
 
 
@@ -112,19 +127,20 @@ _SHAPES: tuple[tuple[tuple[float, float], ...], ...] = (
 )
 
 
-def _svg(inner: str) -> str:
+def _svg(inner: str, height: int = HEIGHT) -> str:
     return (
-        f'<svg class="forest" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" aria-hidden="true">'
+        f'<svg class="forest" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" aria-hidden="true">'
         f"{inner}</svg>"
     )
 
 
-def _ticks(axis: Axis) -> list[float]:
+def ticks(axis: Axis) -> list[float]:
     """Round ratios on the axis, 1 among them: the finest kind of which no more than _TICKS fit."""
     best = [1.0]
     for values in _kinds(axis):
         inside = [v for v in values if axis.lo <= v <= axis.hi]
-        if len(inside) > _TICKS + 1:
+        near = min((axis.at(b) - axis.at(a) for a, b in pairwise(inside)), default=WIDTH)
+        if len(inside) > _TICKS + 1 or near < _APART:
             break
         if len(inside) > len(best) and 1.0 in inside:
             best = inside

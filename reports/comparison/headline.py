@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from fleetmark.base.text import Message, count, joined, message
-from fleetmark.base.units import significant
 from planner.comparison import WORK_MIX, Candidate, Comparison
-from planner.equivalence import Equivalence, Pairing, bounded
+from planner.equivalence import Equivalence, Pairing
 from planner.estimate import Estimate
 from planner.ratio import Ratio
+from reports.kit import format as fmt
 
 
 def sentence(comparison: Comparison, candidate: Candidate, name: str, e: Equivalence) -> str:
@@ -53,31 +53,11 @@ def short_titles(titles: Iterable[str], metrics: Iterable[str] = ()) -> Mapping[
     return {title: title for title in words}
 
 
-def intervals(
-    lo: float | None, hi: float | None, workload: tuple[float | None, float | None], of: str, open_: bool
-) -> str:
-    """``fleet 2.04-2.17, your workload 1.35-3.30``: both intervals under their names; what there is of them. ``of``:
-    ``fleet`` or ``repeats``, whose interval the first one is; ``open_``: a workload is not told by a mix.
-    """
-    first = span(lo, hi)
-    second = span(*workload) if bounded(*workload) else ""
-    if not first and not second:
-        return ""
-    if of == "repeats":
-        own = message("these machines {interval}", interval=first)
-    else:
-        own = message("fleet {interval}", interval=first) if first else message("fleet: no interval")
-    if second:
-        return joined([own, message("your workload {interval}", interval=second)])
-    return joined([own, UNKNOWN]) if open_ else own
-
-
 def span(lo: float | None, hi: float | None) -> str:
-    """``2.04-2.17``; empty without ends."""
-    return "" if lo is None or hi is None else f"{significant(lo, 3)}-{significant(hi, 3)}"
+    """``2.04–2.17``; empty without ends."""
+    return fmt.interval(lo, hi)
 
 
-UNKNOWN = message("your workload unknown: too few benchmarks")
 FLEET = message("fleet: 95% interval of the mean of these benchmarks, over hosts")
 WORKLOAD = message("your workload: where, at 95%, work of this class lies that is none of these benchmarks")
 
@@ -87,7 +67,7 @@ WORKLOAD = message("your workload: where, at 95%, work of this class lies that i
 
 def _times(ratio: Ratio, comparison: Comparison, sides: tuple[str, str]) -> Message:
     """``2.11x (95% 2.04-2.17, 2 hosts a side)``."""
-    value = significant(ratio.value, 3)
+    value = fmt.ratio(ratio.value)
     if ratio.interval is None:
         return message("{ratio}x", ratio=value)
     level = f"{ratio.level:.0%}"
@@ -144,7 +124,7 @@ def _over(comparison: Comparison, e: Equivalence, ratio: Message) -> Message:
 def ends(comparison: Comparison, e: Equivalence) -> Message:
     """``1.28 (whisper) to 2.98 (llama3.1-405b)``: the range of the benchmarks, and who its ends are."""
     short = short_titles(e.weights, comparison.benchmarks.loc[list(e.weights), "metric"])
-    low, high = ("" if value is None else significant(value, 3) for value in (e.lowest, e.highest))
+    low, high = ("" if value is None else fmt.ratio(value) for value in (e.lowest, e.highest))
     one, other = (short.get(title, title) for title in (e.lowest_title, e.highest_title))
     return message("{low} ({one}) to {high} ({other})", low=low, one=one, high=high, other=other)
 
@@ -180,7 +160,7 @@ def _range(comparison: Comparison, e: Equivalence) -> Message | None:
 
 def _beside(e: Equivalence, geometric: Ratio) -> Message:
     interval = _of(geometric)
-    value = significant(geometric.value, 3)
+    value = fmt.ratio(geometric.value)
     level = f"{geometric.level:.0%}"
     mean = message("{ratio}x ({level} {interval})", ratio=value, level=level, interval=interval)
     shown = mean if interval else message("{ratio}x", ratio=value)

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any
 
 from fleetmark.base.measurement import Kind, Standing
 from fleetmark.base.text import joined, message
-from fleetmark.base.units import human, significant
 from fleetmark.base.words import word
 from planner.comparison import CLASH, WORK_MIX, Candidate, Comparison
 from planner.equivalence import Equivalence, Pairing
-from planner.estimate import CONFIDENCE, Estimate
+from planner.estimate import Estimate
 from planner.ratio import Ratio
 from reports.comparison import headline
+from reports.kit import format as fmt
 
 MOST_NAMED = 4  # hosts in a note, of those that a class does without for one reason
 MOST_REASONS = 4
 _KINDS = [Kind.CAPACITY.value, Kind.RESPONSIVENESS.value, Kind.GUARDRAIL.value]  # in the order they are read in
-WIDE = 0.5  # of the ratio: an interval that reaches further is no longer about even, and no ± would tell its ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +89,6 @@ class RatioRow:
         return bool(self.benchmark) and self.ratio is None and not self.guardrail
 
     @property
-    def intervals(self) -> str:
-        """Both intervals of a headline, under their names."""
-        workload = (self.your_workload_lo, self.your_workload_hi)
-        of_class = self.work is None
-        return "" if self.benchmark else headline.intervals(self.lo, self.hi, workload, self.interval_of, of_class)
-
-    @property
     def estimate(self) -> Estimate | None:
         """The ratio with its interval; None where there is no ratio."""
         if self.ratio is None:
@@ -145,8 +135,8 @@ def _headline(comparison: Comparison, candidate: Candidate, name: str, e: Equiva
     if e.ratio and e.gaps:
         remarks.append(message("hosts lack figures: by a mixed model"))
     lo, hi = (e.resampled.lo, e.resampled.hi) if e.resampled else (None, None)
-    if e.resampled:
-        remarks.append(message("{lo} to {hi} by the bootstrap over hosts", lo=figure(lo), hi=figure(hi)))
+    if lo is not None and hi is not None:
+        remarks.append(message("{lo} to {hi} by the bootstrap over hosts", lo=fmt.ratio(lo), hi=fmt.ratio(hi)))
     if e.hosts_out:
         reasons: dict[str, list[str]] = {}
         for host, why in e.hosts_out.items():
@@ -217,89 +207,10 @@ def _with(row: RatioRow, ratio: Ratio | None) -> RatioRow:
     )
 
 
-def figure(value: float | None) -> str:
-    """A ratio to three digits, empty for none."""
-    return "" if value is None else significant(value, 3)
-
-
-def extent(row: RatioRow) -> str:
-    """The range of the benchmarks' own ratios behind a headline."""
-    return "" if row.lowest == row.highest else f"{figure(row.lowest)}–{figure(row.highest)}"
-
-
-def plus_minus(row: RatioRow) -> str:
-    """Half the interval in per cent of the ratio: ``±2.1%``; of a wide one the factor that it reaches either way:
-    ``×÷3.4``. Empty where there is none.
-    """
-    half, estimate = half_width(row), row.estimate
-    if half is None or estimate is None or estimate.hi is None:
-        return ""
-    return f"±{significant(half * 100, 2)}%" if half < WIDE else f"×÷{significant(estimate.hi / estimate.value, 2)}"
-
-
-def half_width(row: RatioRow) -> float | None:
-    """Half the interval as a part of the ratio; None where there is none."""
-    estimate = row.estimate
-    if estimate is None or estimate.interval is None:
-        return None
-    lo, hi = estimate.interval
-    return (hi - lo) / 2 / estimate.value
-
-
-def p_value(row: RatioRow) -> str:
-    """How likely a ratio so far from 1 is where there is no difference, of a benchmark among all of its candidate."""
-    p = row.p if row.p_adjusted is None else row.p_adjusted
-    return "" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def hosts(comparison: Comparison, row: RatioRow) -> str:
-    """``6+6``: how many stand behind each side; a pinned reference counts for none."""
-    if row.ratio is None and not row.guardrail:
-        return ""
-    pinned = comparison.pairing is Pairing.PINNED
-    return str(row.hosts_candidate) if pinned else f"{row.hosts_baseline}+{row.hosts_candidate}"
-
-
-def value(number: float | None, unit: str) -> str:
-    """A mean in the unit people read."""
-    return "" if number is None or not unit else human(number, unit)
-
-
-def named(title: str, row: RatioRow) -> str:
-    """A class or a benchmark with the word that its owners want beside its figures."""
-    return joined([word(title), word(row.standing)])
-
-
 def footnotes(comparison: Comparison) -> list[str]:
     """What the owners of benchmarks want said beside such figures."""
     names = {name for text in comparison.benchmarks["standing"] for name in str(text).split(", ") if name}
     return [Standing(name).footnote for name in sorted(names)]
-
-
-def how_to_read(comparison: Comparison) -> list[str]:
-    """What the columns of the tables say, for forms without a page on the method."""
-    sentences: list[str] = [
-        message(
-            "ratio: of capacity how many of {baseline} one is worth, of responsiveness how many times as fast it is, "
-            "of a class with the range of its benchmarks; ±: half the {confidence:.0%} interval over hosts (×÷: the "
-            "factor that a wide one reaches either way); p: of a benchmark among all of them; n: hosts",
-            baseline=comparison.baseline,
-            confidence=CONFIDENCE,
-        )
-    ]
-    if any(row.intervals for row in rows(comparison)):
-        sentences += [headline.FLEET, headline.WORKLOAD]
-    if comparison.per != "server":
-        sentences.append(
-            message(
-                "Ratios of capacity are per {per}, those of responsiveness are not; the figures beside them are those "
-                "of whole servers.",
-                per=word(comparison.per),
-            )
-        )
-    if comparison.pairing is Pairing.SAME_HOSTS:
-        sentences.append(message("Figures are means over all hosts of a side, ratios over those measured on both."))
-    return sentences
 
 
 def question(comparison: Comparison) -> str:
@@ -311,30 +222,13 @@ def question(comparison: Comparison) -> str:
     }
     if not any(comparison.kind(name) == Kind.CAPACITY for c in comparison.candidates for name in c.classes):
         return message("How fast is {candidates} beside {baseline}?", **values)
+    if comparison.per != "server":
+        return message("How much work does {candidates} do per {per}, beside {baseline}?", **values)
     if comparison.pairing is Pairing.SAME_HOSTS:
         return message(
-            "How many of {baseline} is one of {candidates} worth, per {per}, the same hosts before and after?", **values
+            "How many {baseline} servers does one {candidates} replace, the same hosts before and after?", **values
         )
-    return message("How many of {baseline} is one of {candidates} worth, per {per}?", **values)
-
-
-def heading(comparison: Comparison, kind: str, candidate: str) -> str:
-    """What the figures of a kind say of ``candidate``, as a heading."""
-    sides = {"candidate": candidate, "baseline": comparison.baseline}
-    if kind == Kind.RESPONSIVENESS:
-        return message("Responsiveness: how many times as fast as {baseline} {candidate} is", **sides)
-    if kind == Kind.GUARDRAIL:
-        return message("Guardrails: what must hold on {candidate}", candidate=candidate)
-    if comparison.per != "server":
-        per = word(comparison.per)
-        return message("Capacity per {per}: how many {baseline} one {candidate} is worth", per=per, **sides)
-    return message("Capacity: how many {baseline} one {candidate} is worth", **sides)
-
-
-def by_kind(all_rows: Sequence[RatioRow]) -> list[tuple[str, list[RatioRow]]]:
-    """The kinds that there are, each with its rows; without what was not compared where nothing else is of its kind."""
-    groups = [(kind, [r for r in all_rows if r.kind == kind]) for kind in _KINDS]
-    return [(kind, of) for kind, of in groups if any(not r.left_out for r in of)]
+    return message("How many {baseline} servers does one {candidates} replace?", **values)
 
 
 def to_csv(comparison: Comparison) -> str:
@@ -345,22 +239,3 @@ def to_csv(comparison: Comparison) -> str:
     for row in rows(comparison):
         writer.writerow({k.rstrip("_"): "" if v is None else v for k, v in asdict(row).items()})
     return out.getvalue()
-
-
-def to_json(comparison: Comparison, selectors: Mapping[str, str]) -> str:
-    """Question, rows, warnings and notes; a missing value is null. ``selectors``: a side's name to what chose it."""
-    doc: dict[str, Any] = {
-        "baseline": comparison.baseline,
-        "candidates": [c.title for c in comparison.candidates],
-        "selectors": dict(selectors),
-        "per": comparison.per,
-        "pairing": comparison.pairing.value,
-        "confidence": CONFIDENCE,
-        "panel": None if comparison.panel is None else list(comparison.panel),
-        "intervals": {"lo, hi": headline.FLEET, "your_workload_lo, your_workload_hi": headline.WORKLOAD},
-        "rows": [{k.rstrip("_"): v for k, v in asdict(row).items()} for row in rows(comparison)],
-        "warnings": list(comparison.warnings),
-        "notes": list(comparison.notes),
-        "footnotes": footnotes(comparison),
-    }
-    return json.dumps(doc, indent=1, allow_nan=False)

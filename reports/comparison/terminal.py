@@ -1,150 +1,244 @@
-"""A comparison for a terminal: the headline of each class, its benchmarks, what was left out, and conversions."""
+"""A comparison for a terminal: the first screen, then every benchmark, guardrails, and what was not compared."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
+
 from rich import box
-from rich.console import RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from fleetmark.base.measurement import Kind
-from fleetmark.base.text import count
+from fleetmark.base.text import count, message
+from fleetmark.base.words import word
 from planner.comparison import Comparison
 from planner.guardrail import Held
 from planner.ratio import Verdict
-from reports.comparison.model import (
-    RatioRow,
-    by_kind,
-    extent,
-    figure,
-    footnotes,
-    heading,
-    hosts,
-    how_to_read,
-    named,
-    p_value,
-    plus_minus,
-    question,
-    rows,
-    value,
-)
+from reports.comparison import forest
+from reports.comparison import table as of
+from reports.comparison.front import MOST_SIDES, Around, Cell, Front, Line, front
+from reports.comparison.headline import short_titles
+from reports.comparison.model import RatioRow, rows
 from reports.kit import format as fmt
+from reports.kit.language import Language
 
 _HELD = {Held.KEPT: "green", Held.BROKEN: "red", Held.CANNOT_TELL: "yellow"}
-_STYLE = {Verdict.BETTER: "green", Verdict.WORSE: "red", Verdict.SAME: "cyan", Verdict.CANNOT_TELL: "yellow"}
+_STYLE = {Verdict.BETTER: "", Verdict.WORSE: "bold red", Verdict.SAME: "cyan", Verdict.CANNOT_TELL: "yellow"}
+_MARKS = "o^+*"
+_LEAST_PLOT, _MOST_PLOT = 14, 48  # columns
+_COLUMN = 18  # columns that a candidate takes
 MOST_OUT = 8
-MOST_HEAD = 12  # characters of a side's name over its column; for a longer name, its role
 
 
-def show(comparison: Comparison) -> list[RenderableType]:
+def show(
+    comparison: Comparison,
+    all_rows: Sequence[RatioRow] | None = None,
+    around: Around | None = None,
+    language: Language | None = None,
+) -> list[RenderableType]:
     """What to print, in order, for 80 columns and wider."""
-    all_rows = rows(comparison)
-    parts: list[RenderableType] = [Text(fmt.clean(question(comparison)), style="bold"), Text()]
-    for warning in comparison.warnings:
-        parts.append(Text(f"warning: {fmt.clean(warning)}", style="bold yellow"))
-    if comparison.warnings:
-        parts.append(Text())
-    for candidate in comparison.candidates:
-        candidate_rows = [r for r in all_rows if r.candidate == candidate.title]
-        if len(comparison.candidates) > 1 and len(candidate.title) > MOST_HEAD:
-            parts.append(Text(f"candidate {fmt.clean(candidate.title)}", style="bold"))
-        for kind, of_kind in by_kind(candidate_rows):
-            parts.append(Text(fmt.clean(heading(comparison, kind, candidate.title)), style="bold"))
-            if kind == Kind.GUARDRAIL:
-                parts += [_guardrails(comparison, of_kind, candidate.title), Text()]
-            else:
-                parts += [*_headlines(of_kind), Text(), _table(comparison, of_kind, candidate.title), Text()]
-        if excluded := [r for r in candidate_rows if r.left_out]:
-            parts += [*_excluded(excluded), Text()]
-    if len(comparison.candidates) > 1:
-        for kind in (Kind.CAPACITY, Kind.RESPONSIVENESS):
-            if any(r.kind == kind and not r.benchmark for r in all_rows):
-                parts += [_conversions(comparison, all_rows, kind), Text()]
-    notes = [*comparison.notes, *footnotes(comparison), *how_to_read(comparison)]
-    return [*parts, *(Text(fmt.clean(note), style="dim") for note in notes)]
+    all_rows, _ = rows(comparison) if all_rows is None else all_rows, language or Language()
+    first, below = front(comparison, all_rows, around), of.table(comparison, all_rows)
+    parts: list[RenderableType] = [*_head(first, _), Text(), _Classes(comparison, first, _)]
+    if first.before or first.legend:
+        parts += [Text(), Text(_(message("Before you rely on this")), style="bold")]
+        parts += [_bullet(_(remark.text)) for remark in first.before]
+        parts += [_bullet(_(line), "dim") for line in first.legend]
+    parts += [Text(), Text(_(message("Benchmarks")), style="bold"), Text(_(below.usual), style="dim")]
+    for k, candidate in enumerate(comparison.candidates):
+        parts += [Text(), _benchmarks(comparison, below, k, candidate.title, _)]
+        if guards := [g for g in below.guards if g.row.candidate == candidate.title]:
+            parts += [Text(), _guardrails(comparison, guards, candidate.title, _)]
+    if excluded := list(_excluded(all_rows, _)):
+        parts += [Text(), Text(_(message("Benchmarks not compared")), style="bold"), *excluded]
+    if comparison.notes:
+        parts += [Text(), Text(_(message("Notes")), style="bold")]
+        parts += [_bullet(_(note), "dim") for note in comparison.notes]
+    return parts
 
 
-def _headlines(candidate_rows: list[RatioRow]) -> list[Text]:
-    """The answer for each class: its headline, both intervals, and what there is to know of them."""
-    lines = []
-    for row in candidate_rows:
-        if not row.benchmark:
-            first, *below = [line for line in (row.headline, row.intervals, row.note) if line] or [""]
-            lines.append(Text.assemble((f"{fmt.clean(row.class_)}: ", "bold"), fmt.clean(first)))
-            lines += [Text(f"  {fmt.clean(line)}", style="dim") for line in below]
-    return lines
-
-
-def _excluded(excluded: list[RatioRow]) -> list[Text]:
-    """Benchmarks that were not compared, by the reason."""
-    lines = [Text(f"not compared: {count(len(excluded), 'benchmark')}", style="bold")]
-    for why in dict.fromkeys(r.note for r in excluded):
-        titles = [fmt.clean(r.benchmark) for r in excluded if r.note == why]
-        more = f"; and {len(titles) - MOST_OUT} more, which --format csv has" if len(titles) > MOST_OUT else ""
-        lines.append(Text(f"  {fmt.clean(why)}: {'; '.join(titles[:MOST_OUT])}{more}"))
-    return lines
-
-
-def _table(comparison: Comparison, candidate_rows: list[RatioRow], title: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("class, benchmark", overflow="fold")
-    _sides(table, comparison, title)
-    for column in ("ratio", "±", "p", "n"):
-        table.add_column(column, justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    for row in candidate_rows:
-        verdict = Text(row.verdict, style=_STYLE[Verdict(row.verdict)]) if row.verdict else Text("")
-        numbers = (plus_minus(row), p_value(row), hosts(comparison, row), verdict)
-        if not row.benchmark:
-            head = Text(fmt.clean(row.class_), style="bold")
-            head.append(f", {row.standing}" if row.standing else "", style="not bold")
-            ratio = Text(figure(row.ratio) or "none", style="bold")
-            table.add_row(head, "", Text(extent(row), style="dim"), ratio, *numbers)
-        elif row.ratio is not None:
-            name = Text(f"  {fmt.clean(named(row.benchmark, row))}")
-            values = [value(v, row.unit) for v in (row.baseline_value, row.candidate_value)]
-            table.add_row(name, *values, figure(row.ratio), *numbers)
+def _bullet(text: str, style: str = "") -> RenderableType:
+    table = Table.grid(padding=(0, 1, 0, 0))
+    table.add_row("-", Text(fmt.clean(text), style=style))
     return table
 
 
-def _sides(table: Table, comparison: Comparison, title: str) -> None:
-    for side, part in ((comparison.baseline, "baseline"), (title, "candidate")):
-        label = fmt.clean(side) if len(side) <= MOST_HEAD else part
-        table.add_column(label, justify="right", overflow="fold")
+def _head(first: Front, _: Language) -> Iterator[Text]:
+    yield Text(fmt.clean(_(first.answer)), style="bold")
+    for line in (first.sides, first.basis):
+        if line:
+            yield Text(fmt.clean(_(line)), style="dim")
+    if first.bought:
+        yield Text(fmt.clean(_(first.bought)))
+    for sentence in first.worse:
+        yield Text(f"{_(message('GETS WORSE'))}  {fmt.clean(_(sentence))}", style="bold red")
+    if first.unsure:
+        yield Text(f"{_(message('May get worse:'))} {fmt.clean(_(first.unsure))}", style="yellow")
+    if not first.worse and not first.unsure and first.lines:
+        yield Text(_(message("Nothing that was measured gets worse.")), style="dim")
+    if first.guardrails:
+        yield Text(fmt.clean(_(first.guardrails)), style="bold red" if first.broken else "dim")
 
 
-def _guardrails(comparison: Comparison, guardrail_rows: list[RatioRow], title: str) -> Table:
+class _Classes:
+    """The table of classes: machines across, as many beside each other as there is room for, with one plot."""
+
+    def __init__(self, comparison: Comparison, first: Front, language: Language) -> None:
+        self.comparison, self.first, self._ = comparison, first, language
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        first, _ = self.first, self._
+        if not first.lines:
+            return
+        width = options.max_width
+        longest = max(cell_len(_(line.title)) for line in first.lines)
+        name = max(12, min(longest, 26))
+        sides = len(first.candidates)
+        room = width - name - sides * (_COLUMN + 2) - 4
+        if sides <= MOST_SIDES and room >= _LEAST_PLOT:
+            yield self._table(range(sides), name, min(room, _MOST_PLOT))
+        else:
+            each = max(1, (width - name) // (_COLUMN + 2))
+            for start in range(0, sides, each):
+                yield self._table(range(start, min(start + each, sides)), name, 0)
+        if first.becomes:
+            yield Text(f"→ {_(message('what {becomes}', becomes=first.becomes))}", style="dim")
+
+    def _table(self, sides: range, name: int, plot: int) -> Table:
+        first, _ = self.first, self._
+        axis = forest.axis_of(c.estimate for line in first.lines for c in line.cells if c.estimate)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0), show_edge=False)
+        table.add_column("", width=name, overflow="fold")
+        if plot:
+            table.add_column(_axis(axis, plot), width=plot, no_wrap=True)
+        for k in sides:
+            mark = f"{_MARKS[k]} " if plot else ""
+            label = f"{mark}{fmt.clean(first.candidates[k])}"
+            table.add_column(label, justify="right", width=_COLUMN, overflow="fold")
+        for kind, lines in (("", first.capacity), (_(message("speed")), first.speed)):
+            if kind and lines and first.capacity:
+                table.add_row(Text(kind, style="dim"))
+            for line in lines:
+                cells: list[RenderableType] = [_named(line, _)]
+                if plot:
+                    cells.append(_plot(axis, line, plot))
+                table.add_row(*cells, *(_cell(line.cells[k], _) for k in sides))
+        return table
+
+
+def _named(line: Line, _: Language) -> Text:
+    text = Text(fmt.clean(_(line.title)), style="bold")
+    if line.remark:
+        text.append(f"\n{fmt.clean(_(line.remark))}", style="not bold dim")
+    return text
+
+
+def _cell(cell: Cell, _: Language) -> Text:
+    if not cell.ratio:
+        return Text("–", style="dim")
+    style = _STYLE[Verdict(cell.verdict)] if cell.verdict else ""
+    text = Text(cell.text, style=style or "bold")
+    if cell.verdict and cell.verdict != Verdict.BETTER:
+        text.append(f"\n{_(word(cell.verdict))}", style=style)
+    for line in (
+        f"→ {cell.needed}" if cell.needed else "",
+        _(message("benchmarks {range}", range=cell.spread)) if cell.spread else "",
+        _(message("own {interval}", interval=cell.workload)) if cell.workload else "",
+    ):
+        text.append(f"\n{line}" if line else "", style="not bold dim" if not line.startswith("→") else "not bold")
+    return text
+
+
+def _at(axis: forest.Axis, ratio: float, width: int) -> int:
+    """The column of ``ratio`` on the axis."""
+    part = (math.log(min(max(ratio, axis.lo), axis.hi)) - math.log(axis.lo)) / math.log(axis.hi / axis.lo)
+    return round(part * (width - 1))
+
+
+def _axis(axis: forest.Axis, width: int) -> Text:
+    """Ticks with their figures, as many as have room; 1 first."""
+    line = [" "] * width
+    for tick in sorted(forest.ticks(axis), key=lambda t: t != 1):
+        label = f"{tick:g}"
+        start = min(max(0, _at(axis, tick, width) - len(label) // 2), width - len(label))
+        if all(c == " " for c in line[max(0, start - 1) : start + len(label) + 1]):
+            line[start : start + len(label)] = label
+    return Text("".join(line))
+
+
+def _plot(axis: forest.Axis, line: Line, width: int) -> Text:
+    cells = [" "] * width
+    cells[_at(axis, 1.0, width)] = "|"
+    for mark, cell in zip(_MARKS, line.cells, strict=False):
+        if cell.estimate:
+            place = _at(axis, cell.estimate.value, width)
+            cells[place] = mark if cells[place] in " |" else "@"  # several marks in one place
+    return Text("".join(cells))
+
+
+# --- every benchmark --------------------------------------------------------------------------------------------------
+
+
+def _benchmarks(comparison: Comparison, below: of.Table, k: int, title: str, _: Language) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
-    table.add_column("class, benchmark", overflow="fold")
-    _sides(table, comparison, title)
-    table.add_column("limit", justify="right", no_wrap=True)
-    table.add_column("n", justify="right", no_wrap=True)
+    table.add_column(_(message("benchmark")), overflow="fold", ratio=1)
+    for side in (comparison.baseline, title):
+        table.add_column(fmt.clean(side), justify="right", overflow="fold", max_width=14)
+    table.add_column(_(message("ratio")), justify="right", no_wrap=True)
     table.add_column("", overflow="fold")
-    for row in guardrail_rows:
-        if row.guardrail:
-            values = [value(v, row.unit) for v in (row.baseline_value, row.candidate_value, row.limit)]
-            state = Text(row.verdict, style=_HELD[Held(row.verdict)])
-            state.append(f", {fmt.clean(row.note)}" if row.note and row.limit is not None else "", style="default")
-            table.add_row(f"  {fmt.clean(named(row.benchmark, row))}", *values, hosts(comparison, row), state)
+    for group in below.groups:
+        head = group.head.figures[k]
+        entries = [e for e in group.entries if e.figures[k].ratio]
+        if not head.ratio and not entries:
+            continue
+        table.add_row(Text(fmt.clean(_(group.title)), style="bold"), "", "", *_ratio(head, group.head, "bold", _))
+        about = comparison.benchmarks
+        short = short_titles([e.benchmark for e in entries], about.loc[[e.benchmark for e in entries], "metric"])
+        for entry in entries:
+            figure = entry.figures[k]
+            values = [f"{v} {entry.unit}".strip() if v else "" for v in (entry.baseline, figure.value)]
+            table.add_row(
+                Padding(fmt.clean(short[entry.benchmark]), (0, 0, 0, 2)), *values, *_ratio(figure, entry, "", _)
+            )
     return table
 
 
-def _head(row: RatioRow) -> str:
-    return " ".join(part for part in (figure(row.ratio), plus_minus(row), row.standing) if part)
+def _ratio(figure: of.Figure, entry: of.Entry, style: str, _: Language) -> tuple[Text, Text]:
+    verdict = figure.row.verdict if figure.row else ""
+    colour = _STYLE[Verdict(verdict)] if verdict else ""
+    remarks = [] if verdict in ("", Verdict.BETTER) else [_(word(verdict))]
+    remarks += [_(word(entry.standing))] if entry.standing and not entry.benchmark else []
+    remarks += [f"n {entry.hosts}"] if entry.hosts else []
+    return Text(figure.text or "–", style=colour or style), Text(", ".join(remarks), style=colour)
 
 
-def _conversions(comparison: Comparison, all_rows: list[RatioRow], kind: Kind) -> Table:
-    """Candidates by class: how many of the baseline one is worth, or how many times as fast it is."""
-    classes = list(dict.fromkeys(r.class_ for r in all_rows if not r.benchmark and r.kind == kind))
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, title=None)
-    baseline = fmt.clean(comparison.baseline)
-    head = f"one … = so many {baseline}" if kind is Kind.CAPACITY else f"… is so many times as fast as {baseline}"
-    table.add_column(head, overflow="fold")
-    for name in classes:
-        table.add_column(fmt.clean(name), justify="right", no_wrap=True)
-    heads = {(r.candidate, r.class_): r for r in all_rows if not r.benchmark}
-    table.add_row(Text(fmt.clean(comparison.baseline)), *["1" for _ in classes])
-    for c in comparison.candidates:
-        cells = [heads.get((c.title, name)) for name in classes]
-        table.add_row(Text(fmt.clean(c.title)), *[_head(r) if r else "" for r in cells])
+def _guardrails(comparison: Comparison, guards: Sequence[of.Guard], title: str, _: Language) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
+    table.add_column(_(message("Guardrails")), overflow="fold", ratio=1)
+    for side in (comparison.baseline, title, _(message("limit"))):
+        table.add_column(fmt.clean(side), justify="right", overflow="fold", max_width=14)
+    table.add_column("", overflow="fold")
+    for guard in guards:
+        state = Text(_(word(guard.row.verdict)), style=_HELD[Held(guard.row.verdict)])
+        if guard.row.note and guard.limit:
+            state.append(f", {fmt.clean(_(guard.row.note))}", style="default")
+        name = Padding(fmt.clean(guard.row.benchmark), (0, 0, 0, 2))
+        table.add_row(name, guard.baseline, guard.candidate, guard.limit or "–", state)
     return table
+
+
+def _excluded(all_rows: Sequence[RatioRow], _: Language) -> Iterator[RenderableType]:
+    """Reasons, the most frequent first, each with the number of benchmarks and the first of them."""
+    by_reason: dict[str, dict[str, None]] = {}
+    for row in all_rows:
+        if row.left_out:
+            by_reason.setdefault(row.note, {})[row.benchmark] = None
+    ranked = sorted(by_reason.items(), key=lambda item: -len(item[1]))
+    for reason, titles in ranked[:MOST_OUT]:
+        names = ", ".join(map(fmt.clean, list(titles)[:3])) + (", …" if len(titles) > 3 else "")
+        yield _bullet(f"{_(reason)}: {_(count(len(titles), 'benchmark'))} ({names})")
+    if len(ranked) > MOST_OUT:
+        yield _bullet(_(message("and {n} more", n=len(ranked) - MOST_OUT)))

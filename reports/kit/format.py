@@ -142,7 +142,7 @@ def moment(iso: str) -> str:
 MONEY_FORM = "#,##0"
 FIGURE_FORM = "[>=999.5]#,##0;[>=9.95]0.0;0.00"
 CV_FORM = "[>=0.0995]0%;[>=0.00995]0.0%;0.00%"
-_ROUNDING = 1e-6  # what is this much above a whole number counts as that number
+ROUNDING = 1e-6  # what is this much above a whole number counts as that number
 
 
 def money(value: float) -> str:
@@ -172,7 +172,7 @@ def amount(value: float) -> str:
 
 def servers(number: float) -> str:
     """Servers as people buy them, rounded up: 47.2 is ``48``."""
-    return f"{math.ceil(number - _ROUNDING):,}"
+    return f"{math.ceil(number - ROUNDING):,}"
 
 
 def share(part: float | None, decimals: int = 1) -> str:
@@ -188,8 +188,26 @@ def change(part: float) -> str:
 
 
 def factor(value: float) -> str:
-    """A factor, a ratio or a margin: ``1.27``."""
+    """A factor or a margin: ``1.27``."""
     return f"{value:.2f}"
+
+
+RATIO_FORM = "[>=999.5]#,##0;[>=0.0995]0.00;0.0000"
+_WIDEST, _NARROWEST = 1e7, 1e-3  # beyond them digits say nothing
+
+
+def ratio(value: float) -> str:
+    """How many times as much: ``1.27``, ``12,345``; more decimals where two are next to nothing."""
+    if value >= _WIDEST or value < _NARROWEST:
+        return f"{value:.1e}"
+    if value < 0.0995:
+        return f"{value:.4f}"
+    return f"{value:,.0f}" if value >= 999.5 else f"{value:.2f}"
+
+
+def interval(lo: float | None, hi: float | None) -> str:
+    """The ends of an interval of a ratio: ``2.21–2.44``; empty without ends."""
+    return "" if lo is None or hi is None else f"{ratio(lo)}–{ratio(hi)}"
 
 
 def _no_minus_zero(text: str) -> str:

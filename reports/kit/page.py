@@ -32,11 +32,10 @@ _SCRIPT = (_HERE / "page.js").read_text("utf-8")  # alone allowed to run in the 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A section of the page: the id of its heading's section, its title, and what stands below it."""
+    """A section of the page: the id of its heading's section, and its title."""
 
     id: str
     title: str
-    below: tuple[Section, ...] = ()
 
 
 def page(
@@ -95,7 +94,7 @@ def _translator(language: Language) -> Callable[..., str]:
 
 def _own(templates: Path | None, medium: Medium) -> dict[str, Any]:
     """Styles and logo: Fleetmark's, and the user's where the folder has them."""
-    sheets = [_HERE / "page.css", *([_HERE / "paper.css"] if medium == "paper" else [])]
+    sheets = [_HERE / "page.css", _HERE / "comparison.css", *([_HERE / "paper.css"] if medium == "paper" else [])]
     logo = templates and templates / "logo.svg"
     colours = templates and templates / "colours.css"
     try:

@@ -31,7 +31,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F
 GRID = {"major_gridlines": {"visible": True, "line": {"color": "#D9D9D9", "width": 0.75}}}  # of a chart's axis
 
 # Number formats. What is scaled by its format keeps its base unit in the cell.
-GENERAL, INTEGER, RATIO, PERCENT, LOG = "General", "#,##0", "0.000", "0.0%", "0.000000"
+GENERAL, INTEGER, RATIO, PERCENT, LOG = "General", "#,##0", fmt.RATIO_FORM, "0.0%", "0.000000"
 P_VALUE = '[<0.001]"<0.001";0.000'
 _ENGINEERING = "##0.00E+0"
 

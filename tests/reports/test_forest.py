@@ -31,7 +31,7 @@ def ticks(axis: forest.Axis) -> dict[float, float]:
 def test_an_axis_has_1_and_a_few_round_ticks(rows: list[tuple[float, float | None, float | None]]) -> None:
     axis = forest.axis_of(Estimate(*row) for row in rows)
     position_of = ticks(axis)
-    assert 1.0 in position_of and 1 <= len(position_of) <= 6
+    assert 1.0 in position_of and 1 <= len(position_of) <= 8
     assert position_of == {r: pytest.approx(axis.at(r), abs=0.06) for r in position_of}
     positions = list(position_of.values())
     assert positions == sorted(positions) and all(0 < x < forest.WIDTH for x in positions)
@@ -63,5 +63,7 @@ def test_marks_differ_without_colour() -> None:
     plots = [forest.plot(axis, ratio, "#000", shape) for shape in range(5)]
     assert len(set(plots)) == 5
     assert forest.plot(axis, ratio, "#000", 0, headline=True) not in plots
+    both = forest.plots(axis, [(ratio, "#000", 0), (ratio, "#111", 1)])
+    assert len(set(re.findall(r"cy=\"([\d.]+)\"|L[\d.]+ ([\d.]+)", both))) > 1  # each on its own height
     assert 'fill="none"' in forest.plot(axis, Estimate(1.2), "#000", 0)
     assert "<g" not in forest.plot(axis, None, "#000", 0)

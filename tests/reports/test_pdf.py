@@ -93,40 +93,34 @@ def fonts(path: Path) -> Iterator[tuple[str, str]]:
         yield line.split()[0], line[58:].split()[-5]
 
 
-def test_cover_contents_and_every_section(file: Path, report: Report) -> None:
+def test_page_one_answers(file: Path) -> None:
     text = pages(file)
-    assert "How many of old is one of new / newer worth" in re.sub(r"\s+", " ", text[0])
-    for phrase in (
-        "depending on the class of work",
-        "2026-11-21",
-        "fleetmark compare -b gen=old",
-        "newer: 3 hosts",
-    ):
-        assert phrase in re.sub(r"\s+", " ", text[0])
-    entries = re.findall(r"^\s*([^\n.]+?)\s*(?:\. ?)+\s*(\d+)$", text[1], re.M)
-    titles = ["The answer", "Conversion table", "Ratios", "Charts", "All metrics", "Hosts", "Method", "Provenance"]
-    assert [name for name, _ in entries if name in titles] == titles
-    for name, number in entries:
-        if name != "The answer":  # whose heading is the question
-            assert re.search(rf"^\s*{re.escape(name)}\s*$", text[int(number) - 1], re.M), (name, number)
-    assert "How many" in text[int(dict(entries)["The answer"]) - 1]
+    first = re.sub(r"\s+", " ", text[0])
+    for phrase in ("One new replaces", "2026-11-21", "newer: 3 hosts", "100 old become", "Before you rely on this"):
+        assert phrase in first
+    places = [
+        n
+        for title in ("Benchmarks", "Hosts", "Method", "Provenance")
+        for n, page in enumerate(text)
+        if re.search(rf"^\s*{title}\s*$", page, re.M)
+    ]
+    assert len(places) >= 4 and places == sorted(places)
+    assert not any("All metrics" in page for page in text)
 
 
 def test_pages_are_numbered_and_titled(file: Path) -> None:
     text = pages(file)
-    assert 8 <= len(text) <= 25
+    assert 3 <= len(text) <= 12
     for n, page in enumerate(text[1:], 2):
         assert f"Page {n} of {len(text)}" in page
-        assert "How many of old is" in page.lstrip().splitlines()[0]
-    assert "Page 1" not in text[0]
+        assert "How many old servers" in page.lstrip().splitlines()[0]
     assert any(page.lstrip().splitlines()[0].rstrip().endswith("Provenance") for page in text[2:])
 
 
-def test_every_column_is_there_and_repeated(file: Path) -> None:
-    text = pages(file)
-    heads = r"benchmark\s+candidate\s+old\s+its figure\s+unit\s+ratio\s+±\s+p\s+n\s+verdict"
-    ratios = [p for p in text if re.search(r"spec_cpu2017 502.gcc_r|stream all-cores", p) and "its figure" in p]
-    assert ratios and all(re.search(heads, p) for p in ratios)
+def test_the_appendix_has_every_metric(report: Report, tmp_path: Path) -> None:
+    path = tmp_path / "long.pdf"
+    path.write_bytes(pdf.render(report, appendix=True))
+    text = pages(path)
     metrics = r"metric\s+side\s+value\s+unit\s+spread\s+CV\s+n\s+lowest\s+highest\s+better"
     metrics_by_host = r"metric\s+host\s+side\s+value\s+unit\s+spread\s+CV\s+n\s+better"
     assert any(re.search(metrics, p) or re.search(metrics_by_host, p) for p in text)

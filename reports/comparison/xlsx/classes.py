@@ -15,6 +15,7 @@ from fleetmark.base.words import word
 from planner.comparison import WORK_MIX, Candidate
 from planner.equivalence import MIX_SENSITIVE, Equivalence, Pairing
 from planner.ratio import Ratio
+from reports.comparison.titles import class_title
 from reports.comparison.xlsx import ratios
 from reports.comparison.xlsx.grid import FIRST_COLUMN, FIRST_ROW, Grid
 from reports.kit.workbook import GRID, INTEGER, LOG, PERCENT, RATIO, Head, Sheet, cell, literal
@@ -88,10 +89,10 @@ def lines(grid: Grid) -> list[ClassRow]:
 def title(line: ClassRow) -> Message | str:
     """What a line is called."""
     if line.equal_work:
-        return message("{class_}, equal work", class_=word(line.class_))
+        return message("{class_}, equal work", class_=class_title(line.class_))
     if line.class_ == WORK_MIX:
-        return message("{class_}, geometric mean", class_=word(line.class_))
-    return word(line.class_)
+        return message("{class_}, geometric mean", class_=class_title(line.class_))
+    return class_title(line.class_)
 
 
 @dataclass(frozen=True, slots=True)

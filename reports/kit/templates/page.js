@@ -1,5 +1,5 @@
 "use strict";
-// The page reads without any of this; it adds sorting, filtering, another baseline, hiding, units, copying, links,
+// The page reads without any of this; it adds sorting, filtering, folding, another baseline, units, copying, links,
 // hosts on demand, a theme switch and what printing needs.
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const byId = (id) => document.getElementById(id);
@@ -12,7 +12,7 @@ function make(tag, properties = {}, ...children) {
   return element;
 }
 
-// --- Sorting: a button in each heading of a sortable table; a class's headlines stay where they are.
+// --- Sorting: a button in each heading of a sortable table, within its classes where it has any.
 const natural = new Intl.Collator("en", { numeric: true });
 const visible = (node) => {
   const copy = node.cloneNode(true);
@@ -31,14 +31,15 @@ function sort(table, heading) {
   all("th[aria-sort]", table).forEach((th) => (th.ariaSort = "none"));
   heading.ariaSort = down ? "descending" : "ascending";
   table.classList.add("sorted");
-  const body = [...table.tBodies].at(-1);
-  const rows = [...body.rows].map((row) => [valueOf(row, column), row]);
-  rows.sort(([a], [b]) => {
-    if (a === null || b === null) return (a === null) - (b === null); // what is absent stays at the end
-    const order = typeof a === "number" && typeof b === "number" ? a - b : natural.compare(a, b);
-    return down ? -order : order;
-  });
-  body.append(...rows.map(([, row]) => row));
+  for (const body of table.tBodies) {
+    const rows = [...body.rows].filter((row) => !row.classList.contains("head")).map((row) => [valueOf(row, column), row]);
+    rows.sort(([a], [b]) => {
+      if (a === null || b === null) return (a === null) - (b === null); // what is absent stays at the end
+      const order = typeof a === "number" && typeof b === "number" ? a - b : natural.compare(a, b);
+      return down ? -order : order;
+    });
+    body.append(...rows.map(([, row]) => row));
+  }
   tell(fill(words.sorted, { name: visible(heading.querySelector("button span") ?? heading), way: down ? words.down : words.up }));
 }
 function sortable(table) {
@@ -73,8 +74,8 @@ async function copy(text, button, label, node) {
 }
 function tsv(table) {
   const line = (row) =>
-    [...row.cells].filter((c) => !c.classList.contains("plot") && !c.classList.contains("act"))
-      .map((c) => { const more = c.querySelector("small"); return [visible(c), more ? visible2(more) : ""].filter(Boolean).join(" "); })
+    [...row.cells].filter((c) => !c.classList.contains("plot"))
+      .flatMap((c) => { if (c.dataset.copy !== undefined) return c.dataset.copy.split("|"); const more = c.querySelector("small"); return [visible(c), more ? visible2(more) : ""].filter(Boolean).join(" "); })
       .map((text) => (/^[=+@]/.test(text) ? `'${text}` : text)).join("\t"); // no formula in the sheet it is pasted into
   return [...table.rows].filter((row) => !row.hidden).map(line).join("\n") + "\n";
 }
@@ -114,22 +115,25 @@ function units(root) {
   }
 }
 
-// --- Hiding a benchmark: its rows go, in every table; the headlines still count it, and the status line says so.
-const hidden = new Set();
+// --- Filtering rows by words, and by what is worse or cannot be told; folding the benchmarks of a class.
 let terms = [];
 function shown(row) {
-  const name = row.dataset.b;
-  if (name !== undefined && hidden.has(name)) return false;
+  if (byId("doubt")?.value === "doubt" && row.dataset.b !== undefined && row.dataset.doubt === undefined) return false;
   if (!terms.length) return true;
-  row.words ??= `${row.closest(".class, .workload")?.querySelector("h3, summary")?.textContent ?? ""} ${row.closest("details")?.querySelector("summary")?.textContent ?? ""} ${row.textContent}`.toLowerCase();
+  row.words ??= `${row.closest("tbody.class")?.rows[0].cells[0].textContent ?? ""} ${row.closest(".class, .workload")?.querySelector("h3, summary")?.textContent ?? ""} ${row.closest("details")?.querySelector("summary")?.textContent ?? ""} ${row.textContent}`.toLowerCase();
   return terms.every((word) => row.words.includes(word));
 }
 function apply() {
   let count = 0, of = 0;
-  for (const row of all(".ratios tbody:not(.heads) tr, .figures tbody tr")) {
+  const chosen = terms.length > 0 || byId("doubt")?.value === "doubt";
+  for (const row of all(".ratios tbody tr:not(.head), .figures tbody tr")) {
     row.hidden = !shown(row);
     of += 1;
     count += !row.hidden;
+  }
+  for (const body of all("tbody.class")) {
+    body.hidden = chosen && body.querySelector("tr:not(.head):not([hidden])") === null;
+    fold(body, chosen ? false : body.dataset.folded !== undefined);
   }
   for (const plot of all("details.chart")) plot.hidden = !shown(plot);
   for (const fold of all("#metrics details")) {
@@ -138,31 +142,27 @@ function apply() {
     if (terms.length) fold.open = any;
     else if (filtered) fold.open = false;
   }
-  for (const part of all("section.class")) part.hidden = terms.length > 0 && !part.querySelector("tbody:not(.heads) tr:not([hidden])");
-  filtered = terms.length > 0;
+  filtered = chosen;
   if (filtered) tell(fill(words.rows, { n: count, all: of }));
-  byId("hidden-rows").hidden = !hidden.size;
-  byId("hidden-count").textContent = fill(words.hidden, { n: hidden.size });
 }
 let filtered = false;
-function hideable(table) {
-  const heading = make("th", { className: "act" }, make("span", { className: "sr" }, words.hide));
-  heading.scope = "col";
-  heading.dataset.sort = "no";
-  table.tHead.rows[0].append(heading);
-  for (const row of all("tbody tr", table)) {
-    const cell = row.insertCell();
-    cell.className = "act";
-    if (row.dataset.b === undefined) continue;
-    const button = make("button", { type: "button", className: "hide", textContent: "×", title: words.hide });
-    button.ariaLabel = fill(words.hideOne, { name: row.dataset.b });
-    cell.append(button);
-  }
+function fold(body, folded) {
+  body.classList.toggle("folded", folded);
+  const button = body.querySelector(".fold");
+  if (button) button.ariaExpanded = String(!folded);
+}
+function foldable(body) {
+  const name = body.querySelector(".head .name");
+  if (!name || body.rows.length < 2) return;
+  const button = make("button", { type: "button", className: "fold", textContent: name.textContent });
+  button.addEventListener("click", () => fold(body, !body.classList.contains("folded")));
+  name.replaceChildren(button);
+  fold(body, body.dataset.folded !== undefined);
 }
 
 // --- What is added to a part of the page when it is first shown.
 function equip(root) {
-  for (const table of all("table.ratios", root)) hideable(table);
+  for (const body of all("tbody.class", root)) foldable(body);
   for (const table of all("table.sortable", root)) sortable(table);
   for (const region of all(".scroll", root)) {
     const table = region.querySelector("table");
@@ -189,16 +189,6 @@ function equip(root) {
   if (base) units(root);
 }
 document.addEventListener("click", (event) => {
-  const hide = event.target.closest?.(".hide");
-  if (hide) {
-    const row = hide.closest("tr");
-    let next = row.nextElementSibling;
-    while (next && (next.hidden || next.dataset.b === row.dataset.b)) next = next.nextElementSibling;
-    hidden.add(row.dataset.b);
-    apply();
-    (next?.querySelector(".hide") ?? byId("show-all")).focus();
-    tell(fill(words.hidden, { n: hidden.size }));
-  }
   const link = event.target.closest?.(".anchor");
   if (link) navigator.clipboard?.writeText(link.href).then(() => tell(words.linked), () => {});
   const more = event.target.closest?.(".more");
@@ -226,6 +216,7 @@ function turn(number) {
     if (!byId(id) && byId(after + plain)) link.href = `#${after}${plain}`;
   }
   face = number;
+  document.title = words.titles?.[number] ?? document.title;
   for (const part of Object.values(parts[face])) units(part);
   apply();
   byId("baseline").value = String(number);
@@ -305,7 +296,7 @@ byId("filter").addEventListener("input", (event) => {
     apply();
   }, 120);
 });
-byId("show-all").addEventListener("click", () => { hidden.clear(); apply(); tell(""); byId("filter").focus(); });
+byId("doubt")?.addEventListener("change", () => { tell(""); apply(); });
 byId("units")?.addEventListener("change", (event) => {
   base = event.target.value === "base";
   units(document);

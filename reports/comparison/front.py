@@ -1,0 +1,412 @@
+"""The first screen of a comparison: the sentence, how many servers 100 old ones become, what gets worse, one table of
+classes, what to know first. Every format shows this and no other text for these figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fleetmark.base.kinds import PEAK
+from fleetmark.base.measurement import Kind
+from fleetmark.base.text import Message, count, joined, message
+from fleetmark.base.words import word
+from fleetmark.record.results import HostInfo
+from planner.comparison import WORK_MIX, Comparison
+from planner.equivalence import bounded
+from planner.estimate import Estimate
+from planner.guardrail import Held
+from planner.peers import Outlier
+from planner.ratio import SAME, Verdict
+from reports.comparison.bought import bought, currency
+from reports.comparison.model import RatioRow
+from reports.comparison.model import rows as rows_of
+from reports.comparison.reliance import Remark, remarks, some
+from reports.comparison.titles import class_title, labelled, spaced
+from reports.kit import format as fmt
+
+SERVERS = 100  # of the baseline, to be replaced
+MOST_SIDES = 4  # candidates in the sentence and beside each other in a plot
+MOST_WORSE = 6
+MOST_BENCHMARKS = 2  # of a class, named where they get worse
+_GUARDRAILS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A candidate's figure of a class as text. ``ratio`` is empty where there is none, and ``why`` says why.
+    ``interval``: of the average of the benchmarks; ``workload``: where a program of the reader's own lies; ``spread``:
+    the range of the benchmarks where they disagree; ``servers``: what SERVERS of the baseline become, with
+    ``servers_range``. ``repeats``: the interval is of these machines alone.
+    """
+
+    ratio: str = ""
+    interval: str = ""
+    workload: str = ""
+    spread: str = ""
+    servers: str = ""
+    servers_range: str = ""
+    verdict: str = ""
+    why: str = ""
+    repeats: bool = False
+    estimate: Estimate | None = None
+
+    @property
+    def text(self) -> str:
+        """``2.32 (2.21–2.44)``."""
+        return f"{self.ratio} ({self.interval})" if self.interval else self.ratio
+
+    @property
+    def needed(self) -> str:
+        """``44 (41–46)``."""
+        return f"{self.servers} ({self.servers_range})" if self.servers_range else self.servers
+
+    @property
+    def worse(self) -> bool:
+        """Whether it gets worse, or would by its value."""
+        return self.verdict == Verdict.WORSE
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A class of work with a cell per candidate. ``benchmarks``: how many are behind it; ``remark``: what its owners or
+    gaps want said beside it: ``estimate, 1 of 2 benchmarks``.
+    """
+
+    class_: str
+    title: str
+    kind: str
+    benchmarks: int
+    remark: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is known beside the figures. ``hosts``: of all sides (``generation`` is the side); ``outliers``: hosts
+    unlike their peers; ``without``: a baseline's title to the same comparison without them.
+    """
+
+    hosts: Sequence[HostInfo] = ()
+    outliers: Sequence[Outlier] = ()
+    without: Mapping[str, Comparison] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Front:
+    """Sentences and a table. ``answer``: what can be repeated; ``basis``: over which benchmarks; ``bought``: prices or
+    amounts behind ``--per``; ``worse`` and ``unsure``: what gets worse, and what may; ``guardrails``: which are broken;
+    ``capacity`` and ``speed``: classes; ``becomes`` and ``times``: what their columns are; ``before``: what to know
+    first; ``legend``: what the intervals are.
+    """
+
+    answer: str
+    sides: str
+    basis: str
+    bought: str
+    candidates: tuple[str, ...]
+    worse: tuple[str, ...]
+    unsure: str
+    guardrails: str
+    broken: bool
+    capacity: tuple[Line, ...]
+    speed: tuple[Line, ...]
+    becomes: str
+    times: str
+    before: tuple[Remark, ...]
+    legend: tuple[str, ...]
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        """All classes."""
+        return (*self.capacity, *self.speed)
+
+
+def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | None = None) -> Front:
+    """The first screen of ``comparison``, whose flat form is ``rows``."""
+    around = around or Around()
+    lines = _lines(comparison, rows)
+    capacity = tuple(line for line in lines if line.kind == Kind.CAPACITY)
+    speed = tuple(line for line in lines if line.kind == Kind.RESPONSIVENESS)
+    worse = list(_worse(comparison, rows, lines))
+    guards, broken = _guardrails(rows)
+    servers = any(cell.servers for line in capacity for cell in line.cells)
+    return Front(
+        _answer(comparison, capacity, speed, currency(around.hosts)),
+        _sides(comparison, around.hosts),
+        _basis(comparison, lines),
+        bought(comparison, around.hosts),
+        tuple(c.title for c in comparison.candidates),
+        (
+            *worse[:MOST_WORSE],
+            *([message("and {n} more", n=len(worse) - MOST_WORSE)] if len(worse) > MOST_WORSE else []),
+        ),
+        _unsure(comparison, lines),
+        guards,
+        broken,
+        capacity,
+        speed,
+        message("{n} {baseline} become", n=SERVERS, baseline=comparison.baseline) if servers else "",
+        message("times {baseline}", baseline=comparison.baseline),
+        tuple(remarks(comparison, rows, around.hosts, around.outliers, _without(comparison, around))),
+        tuple(_legend(lines)),
+    )
+
+
+# --- the table --------------------------------------------------------------------------------------------------------
+
+
+def _lines(comparison: Comparison, rows: Sequence[RatioRow]) -> list[Line]:
+    heads = {(r.candidate, r.class_): r for r in rows if not r.benchmark}
+    lines = []
+    for name in dict.fromkeys(r.class_ for r in rows if not r.benchmark):
+        of = [heads.get((c.title, name)) for c in comparison.candidates]
+        present = [r for r in of if r is not None]
+        cells = tuple(_cell(comparison, r) for r in of)
+        if any(cell.ratio for cell in cells):
+            counted = max(r.benchmarks for r in present)
+            kind = comparison.kind(name)
+            lines.append(Line(name, class_title(name), kind, counted, _remark(comparison, present), cells))
+    return lines
+
+
+def _cell(comparison: Comparison, row: RatioRow | None) -> Cell:
+    if row is None or row.ratio is None:
+        return Cell(why=row.note if row is not None else "")
+    replaced = comparison.per == "server" and row.kind == Kind.CAPACITY
+    several = row.disagree and row.work is None
+    servers = fmt.servers(SERVERS / row.ratio) if replaced else ""
+    both = replaced and row.lo is not None and row.hi is not None and row.lo > 0
+    ends = (fmt.servers(SERVERS / row.hi), fmt.servers(SERVERS / row.lo)) if both and row.hi and row.lo else ()
+    workload = (row.your_workload_lo, row.your_workload_hi)
+    return Cell(
+        fmt.ratio(row.ratio),
+        fmt.interval(row.lo, row.hi),
+        fmt.interval(*workload) if bounded(*workload) else "",
+        fmt.interval(row.lowest, row.highest) if several else "",
+        servers,
+        "–".join(ends) if len(set(ends)) > 1 else "",
+        row.verdict,
+        repeats=row.interval_of == "repeats",
+        estimate=row.estimate,
+    )
+
+
+def _remark(comparison: Comparison, heads: Sequence[RatioRow]) -> str:
+    standing = next((r.standing for r in heads if r.standing), "")
+    shared, alone = max(r.benchmarks for r in heads), max(r.one_sided for r in heads)
+    of = message("{n} of {all} benchmarks ran on both", n=shared, all=shared + alone) if alone else None
+    return joined([word(standing) if standing else None, of])
+
+
+# --- sentences --------------------------------------------------------------------------------------------------------
+
+
+def _answer(comparison: Comparison, capacity: Sequence[Line], speed: Sequence[Line], unit: str) -> str:
+    lead = _lead(capacity) or _lead(speed)
+    if not lead:
+        return message("There is no overall figure: too few benchmarks were run on both.")
+    amounts = [(c.title, _amount(lead, k)) for k, c in enumerate(comparison.candidates)]
+    (title, amount), *others = [(title, amount) for title, amount in amounts if amount]
+    opening: str = _opening(comparison, bool(capacity), unit, title, amount)
+    if len(lead) == 1 and lead[0].class_ != WORK_MIX:
+        opening = labelled(lead[0].title, opening)
+    most = MOST_SIDES - 1
+    if capacity and comparison.per == "server":
+        tail = [message("one {candidate} {amount}", candidate=t, amount=a) for t, a in others[:most]]
+    else:
+        tail = [spaced(t, a) for t, a in others[:most]]
+    if len(others) > most:
+        tail.append(message("and {n} more, below", n=len(others) - most))
+    if lacking := [t for t, a in amounts if not a]:
+        tail.append(message("no overall figure for {candidates}", candidates=some(lacking, most)))
+    return joined([opening, *tail], "; ")
+
+
+def _opening(comparison: Comparison, work: bool, unit: str, candidate: str, amount: str) -> Message:
+    values = {"candidate": candidate, "baseline": comparison.baseline, "amount": amount}
+    if not work:
+        return message("{candidate} is {amount} times as fast as {baseline}", **values)
+    match comparison.per:
+        case "server":
+            return message("One {candidate} replaces {amount} {baseline} servers", **values)
+        case "money":
+            values["unit"] = unit
+            return message(
+                "1 {unit} spent on {candidate} buys {amount} times the work of 1 {unit} spent on {baseline}", **values
+            )
+        case "watt":
+            return message("1 watt of {candidate} does {amount} times the work of {baseline}", **values)
+    return message(
+        "One {per} of {candidate} does {amount} times the work of one of {baseline}", per=word(comparison.per), **values
+    )
+
+
+def _lead(lines: Sequence[Line]) -> Sequence[Line]:
+    """The lines that the sentence is about: the mix where there is one, else all; of base and peak the base."""
+    names = {line.class_ for line in lines}
+    mix = [line for line in lines if line.class_ == WORK_MIX]
+    return mix or [x for x in lines if not (x.class_.endswith(PEAK) and x.class_.removesuffix(PEAK) in names)]
+
+
+def _amount(lead: Sequence[Line], k: int) -> str:
+    """What the candidate ``k`` is worth: ``2.32 (2.21–2.44)``, or the lowest and the highest of its classes."""
+    known = [(e.value, line, line.cells[k]) for line in lead if (e := line.cells[k].estimate) is not None]
+    if not known:
+        return ""
+    ranked = sorted(known, key=lambda item: item[0])
+    (_, low, first), (_, high, last) = ranked[0], ranked[-1]
+    if len(ranked) == 1 and len(lead) == 1:
+        return first.text
+    if len(ranked) == 1:
+        return message("{amount} ({class_})", amount=first.ratio, class_=low.title)
+    if first.ratio == last.ratio:
+        return message("{amount} (every class)", amount=first.ratio)
+    return message(
+        "{low} ({class_}) to {high} ({other})", low=first.ratio, class_=low.title, high=last.ratio, other=high.title
+    )
+
+
+def _sides(comparison: Comparison, hosts: Sequence[HostInfo]) -> str:
+    """How many machines each side has."""
+    numbers = Counter(h.generation for h in hosts)
+    titles = [comparison.baseline, *(c.title for c in comparison.candidates)]
+    known = [labelled(t, _hosts(comparison, t, numbers[t])) for t in titles[: 2 * MOST_SIDES] if numbers[t]]
+    more = len(titles) - 2 * MOST_SIDES
+    return joined([*known, message("and {n} more", n=more) if more > 0 else None], " · ")
+
+
+def _hosts(comparison: Comparison, side: str, number: int) -> Message:
+    """``6 hosts``; of published results also who counts as one."""
+    label = comparison.grouped.get(side)
+    if label is None:
+        return count(number, "host")
+    return message("{results}, one figure per {label}", results=count(number, "result"), label=label)
+
+
+def _basis(comparison: Comparison, lines: Sequence[Line]) -> str:
+    """Over which benchmarks, and with which weights."""
+    weights = next((c.classes[WORK_MIX].weights for c in comparison.candidates if WORK_MIX in c.classes), {})
+    shares: dict[str, float] = {}
+    for title, share in weights.items():
+        name = str(comparison.benchmarks.loc[title, "class"])
+        shares[name] = shares.get(name, 0.0) + share
+    parts = [spaced(class_title(c), fmt.share(s, 0)) for c, s in sorted(shares.items(), key=lambda x: -x[1])]
+    if parts:
+        return message("Your mix: {parts}", parts=joined(parts))
+    numbers = [spaced(line.title, str(line.benchmarks)) for line in lines]
+    if not numbers:
+        return ""
+    total = count(sum(line.benchmarks for line in lines), "benchmark")
+    over = message("Over {benchmarks} of the panel", benchmarks=total)
+    if comparison.panel is None:
+        over = message("Over {benchmarks} that both ran", benchmarks=total)
+    return labelled(over, joined(numbers))
+
+
+# --- what gets worse --------------------------------------------------------------------------------------------------
+
+
+def _worse(comparison: Comparison, rows: Sequence[RatioRow], lines: Sequence[Line]) -> Iterator[str]:
+    """Classes that get worse, then single benchmarks of the others that do, whether or not their class has a figure."""
+    for line in lines:
+        bad = [(c.title, cell) for c, cell in zip(comparison.candidates, line.cells, strict=True) if cell.worse]
+        if bad:
+            parts = [_lower(line.kind, t, cell) for t, cell in bad[:MOST_SIDES]]
+            if len(bad) > MOST_SIDES:
+                parts.append(message("and {n} more", n=len(bad) - MOST_SIDES))
+            sentence = labelled(line.title, joined(parts))
+            yield joined([sentence, line.remark], "; ")
+    told = {
+        (c.title, line.class_)
+        for line in lines
+        for c, x in zip(comparison.candidates, line.cells, strict=True)
+        if x.worse
+    }
+    single: dict[str, dict[str, list[RatioRow]]] = {}
+    for row in rows:
+        if row.benchmark and row.verdict == Verdict.WORSE and (row.candidate, row.class_) not in told:
+            single.setdefault(row.class_, {}).setdefault(row.benchmark, []).append(row)
+    for name, by_benchmark in single.items():
+        ranked = sorted(by_benchmark.items(), key=lambda item: min(r.ratio or 1.0 for r in item[1]))
+        parts = [_benchmark(title, of) for title, of in ranked[:MOST_BENCHMARKS]]
+        if len(ranked) > MOST_BENCHMARKS:
+            parts.append(message("and {n} more", n=len(ranked) - MOST_BENCHMARKS))
+        yield labelled(class_title(name), joined(parts, "; "))
+
+
+def _lower(kind: str, candidate: str, cell: Cell) -> Message:
+    """``genoa 17% slower: 0.83 (0.80–0.86)``."""
+    part = fmt.share(1 - (cell.estimate.value if cell.estimate else 1.0), 0)
+    values = {"candidate": candidate, "part": part, "ratio": cell.text}
+    if kind == Kind.RESPONSIVENESS:
+        return message("{candidate} {part} slower, {ratio}", **values)
+    return message("{candidate} {part} less work, {ratio}", **values)
+
+
+def _benchmark(title: str, of: Sequence[RatioRow]) -> Message:
+    figures = [spaced(r.candidate, fmt.ratio(r.ratio or 0.0)) for r in of[:MOST_SIDES]]
+    return labelled(fmt.clean(title), joined(figures))
+
+
+def _unsure(comparison: Comparison, lines: Sequence[Line]) -> str:
+    """Classes that may get worse: lower, but not surely so."""
+    parts = []
+    for line in lines:
+        low = [
+            spaced(c.title, cell.text)
+            for c, cell in zip(comparison.candidates, line.cells, strict=True)
+            if cell.verdict == Verdict.CANNOT_TELL and cell.estimate and cell.estimate.value < 1 - SAME
+        ]
+        if low:
+            parts.append(labelled(line.title, joined(low[:MOST_SIDES])))
+    more = [message("and {n} more", n=len(parts) - MOST_WORSE)] if len(parts) > MOST_WORSE else []
+    return joined([*parts[:MOST_WORSE], *more], "; ")
+
+
+def _guardrails(rows: Sequence[RatioRow]) -> tuple[str, bool]:
+    guards = [r for r in rows if r.guardrail]
+    broken = [r for r in guards if r.verdict == Held.BROKEN]
+    if broken:
+        names = list(dict.fromkeys(r.benchmark for r in broken))
+        return message(
+            "{n} of {all} guardrails broken: {benchmarks}",
+            n=len(broken),
+            all=len(guards),
+            benchmarks=some(names, _GUARDRAILS),
+        ), True
+    unclear = sum(r.verdict == Held.CANNOT_TELL for r in guards)
+    if unclear:
+        return message("No guardrail broken; of {n} of {all} it cannot be told", n=unclear, all=len(guards)), False
+    return (message("All {n} guardrails kept", n=len(guards)) if guards else ""), False
+
+
+def _legend(lines: Sequence[Line]) -> Iterator[str]:
+    """What the two intervals are."""
+    cells = [cell for line in lines for cell in line.cells]
+    if any(cell.interval and not cell.repeats for cell in cells):
+        yield message(
+            "In brackets: 95% confidence intervals of the average, across hosts; valid if these hosts are typical."
+        )
+    if any(cell.repeats for cell in cells):
+        yield message("Where a side is one machine, its interval is of this machine, not of its kind.")
+    if any(cell.workload for cell in cells):
+        yield message("Own program: where a program of yours, of this kind but none of these benchmarks, lies at 95%.")
+    elif any(cell.ratio for cell in cells):
+        yield message("How a program of your own does is not known: too few benchmarks of one kind. Run it on both.")
+
+
+def _without(comparison: Comparison, around: Around) -> str:
+    """The answer without the outliers, of the candidates that it changes."""
+    other = around.without.get(comparison.baseline)
+    if other is None:
+        return ""
+    lines = _lines(other, rows_of(other))
+    lead = _lead([x for x in lines if x.kind == Kind.CAPACITY]) or lines
+    odd = {o.side for o in around.outliers}
+    amounts = [
+        spaced(c.title, _amount(lead, k))
+        for k, c in enumerate(other.candidates)
+        if comparison.baseline in odd or c.title in odd
+    ]
+    return joined(amounts[:MOST_SIDES])

@@ -1,0 +1,152 @@
+"""What to know before relying on a comparison: hosts unlike their peers, settings that differ, standing, gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from fleetmark.base.text import count, joined, message
+from fleetmark.record.results import HostInfo
+from planner.comparison import WORK_MIX, Comparison
+from planner.equivalence import Pairing
+from planner.peers import Outlier
+from reports.comparison.model import RatioRow, footnotes
+from reports.comparison.titles import class_title, spaced
+from reports.hosts.generations import by_generation
+from reports.kit import format as fmt
+
+MOST_HOSTS = 3
+MOST_SETTINGS = 3
+MOST_WARNINGS = 3
+# Settings in which hosts of a side, and sides that are to be compared, ought to be alike.
+_SETTINGS = (
+    "Governor",
+    "Boost",
+    "SMT",
+    "Transparent huge pages",
+    "Mitigations",
+    "PCIe below its best",
+    "BIOS",
+    "Kernel",
+)
+_OF_A_SIDE = (*_SETTINGS, "CPU", "Cores", "Memory", "DIMMs", "Microcode", "Clock source")
+_TUNED = _SETTINGS[:5]
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A sentence; ``details``: the section that has more (``excluded``, ``hosts``, ``peers``), or nothing."""
+
+    text: str
+    details: str = ""
+
+
+def remarks(
+    comparison: Comparison,
+    rows: Sequence[RatioRow],
+    hosts: Sequence[HostInfo],
+    outliers: Sequence[Outlier],
+    without: str,
+) -> Iterator[Remark]:
+    """What to know, the most important first. ``without``: the answer without the outliers."""
+    if outliers:
+        yield Remark(_odd(outliers, without), "peers")
+    yield from _settings(hosts)
+    yield from _mix(comparison)
+    warnings = [fmt.clean(w) for w in comparison.warnings]
+    yield from (Remark(w) for w in warnings[:MOST_WARNINGS])
+    if len(warnings) > MOST_WARNINGS:
+        yield Remark(message("{warnings} more", warnings=count(len(warnings) - MOST_WARNINGS, "warning")), "excluded")
+    yield from (Remark(note) for note in footnotes(comparison))
+    yield from _gaps(comparison, rows)
+    if comparison.pairing is Pairing.PINNED:
+        yield Remark(message("The pinned reference is taken as exact."))
+
+
+def some(names: Sequence[str], most: int = MOST_HOSTS) -> str:
+    """The first of ``names``, and how many more there are."""
+    listed = joined([fmt.clean(n) for n in names[:most]])
+    return message("{hosts} and {n} more", hosts=listed, n=f"{len(names) - most:,}") if len(names) > most else listed
+
+
+def _odd(outliers: Sequence[Outlier], without: str) -> str:
+    """Hosts unlike their peers, and the answer without them."""
+    named = joined([_outlier(o) for o in outliers[:MOST_HOSTS]])
+    if len(outliers) > MOST_HOSTS:
+        named = message("{hosts} and {n} more", hosts=named, n=len(outliers) - MOST_HOSTS)
+    if not without:
+        return message("Unlike their peers: {hosts}", hosts=named)
+    if len(outliers) == 1:
+        return message("Unlike its peers: {hosts}; without it: {answer}", hosts=named, answer=without)
+    return message("Unlike their peers: {hosts}; without them: {answer}", hosts=named, answer=without)
+
+
+def _outlier(o: Outlier) -> str:
+    values = {"host": fmt.clean(o.host), "part": fmt.share(abs(o.deviation), 0), "class_": class_title(o.class_)}
+    if o.deviation < 0:
+        slow = message("{host} is {part} slower", **values)
+        return message("{host} is {part} slower in {class_}", **values) if o.class_ else slow
+    return (
+        message("{host} is {part} faster in {class_}", **values)
+        if o.class_
+        else message("{host} is {part} faster", **values)
+    )
+
+
+def _settings(hosts: Sequence[HostInfo]) -> Iterator[Remark]:
+    """Settings in which hosts of one side differ, then those in which whole sides do."""
+    known = by_generation(hosts)
+    differing: dict[tuple[str, str], list[str]] = {}
+    for d in known.deviations:
+        if d.name in _OF_A_SIDE:
+            differing.setdefault((d.name, d.text), []).extend(d.hosts)
+    ranked = sorted(differing.items(), key=lambda item: _OF_A_SIDE.index(item[0][0]))
+    shown = [
+        message("{fact} {value} on {hosts}", fact=name, value=_short(text), hosts=some(names))
+        for (name, text), names in ranked[:MOST_SETTINGS]
+    ]
+    if len(ranked) > MOST_SETTINGS:
+        shown.append(message("and {n} more", n=len(ranked) - MOST_SETTINGS))
+    if shown:
+        yield Remark(message("Set unlike most of their side: {settings}", settings=joined(shown, "; ")), "hosts")
+    sides = [generation for generation, _ in known.columns]
+    for row in known.rows:
+        if row.name in _TUNED and row.differs:
+            parts = [spaced(fmt.clean(s), _short(text)) for s, text in zip(sides, row.cells, strict=True)]
+            yield Remark(message("{fact} differs: {sides}", fact=row.name, sides=joined(parts[:4])), "hosts")
+
+
+def _mix(comparison: Comparison) -> Iterator[Remark]:
+    """Where the figure depends on the mix."""
+    parts = [
+        spaced(c.title, fmt.ratio(e.ratio.value))
+        for c in comparison.candidates
+        if (e := c.classes.get(WORK_MIX)) and e.ratio and e.mix_sensitive
+    ]
+    if parts:
+        shown = joined(parts[:MOST_HOSTS])
+        yield Remark(message("The mix decides: the geometric mean of its benchmarks is {ratios}", ratios=shown))
+
+
+def _short(text: str) -> str:
+    shown = text or message("not known")
+    return shown if len(shown) <= 48 else f"{shown[:47]}…"
+
+
+def _gaps(comparison: Comparison, rows: Sequence[RatioRow]) -> Iterator[Remark]:
+    """What was not measured on both, in one line."""
+    left = {row.benchmark for row in rows if row.left_out}
+    if left:
+        some_left = len({row.benchmark for row in rows if row.benchmark and not row.left_out} & left)
+        text = message(
+            "{benchmarks} not compared: run on one side only, or not comparable",
+            benchmarks=count(len(left), "benchmark"),
+        )
+        if some_left and len(comparison.candidates) > 1:
+            text = message("{sentence} ({n} of them with some candidates only)", sentence=text, n=some_left)
+        yield Remark(text, "excluded")
+    else:
+        yield Remark(message("Every benchmark was run on both sides."))
+    out = {host for c in comparison.candidates for e in c.classes.values() for host in e.hosts_out}
+    if out:
+        yield Remark(message("{hosts} left out of a class", hosts=count(len(out), "host")), "excluded")

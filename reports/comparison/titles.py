@@ -1,0 +1,60 @@
+"""What classes of work are called in sentences and headings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fleetmark.base.kinds import PEAK
+from fleetmark.base.text import Message, joined, message
+from fleetmark.base.words import word
+from planner.comparison import WORK_MIX
+
+_TITLES: Mapping[str, Message] = {
+    WORK_MIX: message("your mix"),
+    "cpu-int": message("integer"),
+    "cpu-fp": message("floating point"),
+    "mem-bw": message("memory bandwidth"),
+    "disk-iops": message("disk IOPS"),
+    "disk-bw": message("disk bandwidth"),
+    "net": message("network"),
+    "app": message("applications"),
+    "gpu-offline": message("offline GPU inference"),
+    "gpu-server": message("GPU inference serving"),
+    "gpu-interactive": message("interactive GPU inference"),
+    "gpu-train": message("GPU training"),
+    "gpu-compute": message("GPU compute"),
+    "cpu-offline": message("offline CPU inference"),
+    "cpu-server": message("CPU inference serving"),
+    "cpu-interactive": message("interactive CPU inference"),
+    "cpu-compute": message("CPU compute"),
+    "cpu-int-speed": message("single-job integer"),
+    "cpu-fp-speed": message("single-job floating point"),
+    "mem-latency": message("memory latency"),
+    "core-bw": message("memory bandwidth of one core"),
+    "os": message("OS calls"),
+    "disk-latency": message("disk latency"),
+    "net-flow": message("one network flow"),
+    "gpu-latency": message("GPU latency"),
+    "collective": message("GPU collectives"),
+    "gpu-train-speed": message("time to train"),
+    "cpu-latency": message("CPU inference latency"),
+}
+
+
+def class_title(name: str) -> str:
+    """``memory latency`` for ``mem-latency``; a class of the user's own as it is."""
+    base = name.removesuffix(PEAK)
+    title = _TITLES.get(base)
+    if title is None:
+        return word(name)
+    return title if base == name else message("peak {class_}", class_=title)
+
+
+def labelled(name: str, text: str) -> Message:
+    """``memory latency: genoa 0.83``."""
+    return message("{name}: {what}", name=name, what=text)
+
+
+def spaced(*parts: str | None) -> str:
+    """``genoa 0.83``: parts in a row."""
+    return joined(parts, " ")
