@@ -19,7 +19,8 @@ from fleetmark.base.kinds import PEAK, SPEED, kind_of_class, successors
 from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
-from planner.equivalence import Equivalence, Pairing, Repeats, compare
+from planner.contrast import Pairing, Repeats
+from planner.equivalence import Equivalence, compare
 from planner.guardrail import Guardrail, guardrail
 from planner.ratio import adjusted
 

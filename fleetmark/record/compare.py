@@ -22,7 +22,8 @@ from fleetmark.record.sides import PER, side, sides, some
 from fleetmark.record.sides.mixtures import mixtures
 from fleetmark.record.sides.panel import panel as panel_of
 from planner.comparison import Comparison, Side, compare_sides
-from planner.equivalence import LEAST_MACHINES, Pairing
+from planner.contrast import Pairing
+from planner.redundant import LEAST_MACHINES
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from fleetmark.record.pinned import Shelf
 from fleetmark.record.select import Machine
 from planner import mixed
 from planner.comparison import Side
-from planner.equivalence import pinned_weights
+from planner.redundant import pinned_weights
 from workloads.declared import about
 
 SHELF = Shelf("reference", "icelake-2026", "fleetmark reference save NAME --from gen=…", "pin the reference again")

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.units import significant
 from planner.comparison import WORK_MIX, Candidate, Comparison
-from planner.equivalence import Equivalence, Pairing, bounded
+from planner.contrast import Pairing
+from planner.equivalence import Equivalence, bounded
 from planner.estimate import Estimate
 from planner.ratio import Ratio
 

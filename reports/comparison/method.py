@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import Comparison
-from planner.equivalence import Pairing
+from planner.contrast import Pairing
 
 DEGREES = (
     message("Degrees of freedom"),

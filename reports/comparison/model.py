@@ -14,7 +14,8 @@ from fleetmark.base.text import joined, message
 from fleetmark.base.units import human, significant
 from fleetmark.base.words import word
 from planner.comparison import CLASH, WORK_MIX, Candidate, Comparison
-from planner.equivalence import Equivalence, Pairing
+from planner.contrast import Pairing
+from planner.equivalence import Equivalence
 from planner.estimate import CONFIDENCE, Estimate
 from planner.ratio import Ratio
 from reports.comparison import headline

@@ -13,7 +13,8 @@ from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import WORK_MIX, Candidate
-from planner.equivalence import MIX_SENSITIVE, Equivalence, Pairing
+from planner.contrast import Pairing
+from planner.equivalence import MIX_SENSITIVE, Equivalence
 from planner.ratio import Ratio
 from reports.comparison.xlsx import ratios
 from reports.comparison.xlsx.grid import FIRST_COLUMN, FIRST_ROW, Grid

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fleetmark.base.text import message
 from fleetmark.base.words import word
-from planner.equivalence import Pairing
+from planner.contrast import Pairing
 from planner.ratio import NOTHING, Ratio, Verdict
 from reports.kit.workbook import (
     GENERAL,
