@@ -22,7 +22,7 @@ from fleetmark.base.words import word
 from planner.contrast import Pairing, Repeats
 from planner.equivalence import Equivalence, compare
 from planner.guardrail import Guardrail, guardrail
-from planner.ratio import adjusted
+from planner.ratio import Ratio, adjusted
 
 CLASH = ("units clash", "directions clash")  # how the reason begins where figures cannot be compared at all
 APART = 4  # times one size another, from which on their figures are of different things (one in cache, say)
@@ -231,19 +231,28 @@ def _guardrails(benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame, pair
 
 
 def _adjusted(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
-    """The same with each benchmark's p as it counts among those of all classes: many tests find many differences.
-    The headline of a single benchmark has that benchmark's.
+    """The same with each p as it counts among many, since many tests find many differences: that of a benchmark among
+    the benchmarks of all classes, that of a headline among the headlines of all classes. The headline of a single
+    benchmark has that benchmark's, since they are one figure. A mix is one question, which stands alone.
     """
-    ps = {title: r.p for e in classes.values() for title, r in e.each.items() if r.p is not None}
-    among = dict(zip(ps, adjusted(list(ps.values())), strict=True))
+    among = _among({title: r for e in classes.values() for title, r in e.each.items()})
+    heads = _among({name: e.ratio for name, e in classes.items() if e.ratio is not None and name != WORK_MIX})
 
-    def of_class(e: Equivalence) -> Equivalence:
+    def of_class(name: str, e: Equivalence) -> Equivalence:
         each = {title: replace(r, p_adjusted=among.get(title)) for title, r in e.each.items()}
-        if e.ratio is None or len(e.weights) != 1:
+        if e.ratio is None:
             return replace(e, each=each)
-        return replace(e, each=each, ratio=replace(e.ratio, p_adjusted=among.get(next(iter(e.weights)))))
+        p = among.get(next(iter(e.weights))) if len(e.weights) == 1 else heads.get(name)
+        work = e.work if e.work is None or len(e.weights) != 1 else replace(e.work, p_adjusted=p)
+        return replace(e, each=each, ratio=replace(e.ratio, p_adjusted=p), work=work)
 
-    return {name: of_class(e) for name, e in classes.items()}
+    return {name: of_class(name, e) for name, e in classes.items()}
+
+
+def _among(ratios: Mapping[str, Ratio]) -> dict[str, float]:
+    """The adjusted p of each that has one."""
+    ps = {name: r.p for name, r in ratios.items() if r.p is not None}
+    return dict(zip(ps, adjusted(list(ps.values())), strict=True))
 
 
 def _words(standings: pd.Series) -> str:

@@ -129,7 +129,7 @@ class _Workbook:
             "direction": Head(message("direction"), "", 10),
             "baseline": Head(message("baseline"), comparison.baseline, 16),
             "other": Head(message("candidate"), message("geometric mean"), 16),
-            "p_adjusted": Head(message("p among all"), message("Benjamini-Hochberg, a value"), 12),
+            "p_adjusted": ratios.AMONG,
             "standing": Head(message("standing"), "", 12),
             "note": Head(message("note"), "", 44),
         }

@@ -35,13 +35,13 @@ class RatioRow:
     and ``highest``: the ends of the benchmarks' ratios behind a headline, with their titles; ``disagree``: they are so
     far apart that the mean alone misleads. Of a mix ``ratio`` and ``work`` are that for equal work, ``geometric`` the
     mean beside it. ``resampled_lo`` and ``resampled_hi``: a headline's interval by the bootstrap over hosts, of fleets
-    large enough. ``p_adjusted``: a benchmark's p among all of the candidate's (Benjamini-Hochberg), which the verdict
-    goes by; ``verdict_raw``: by its own p. ``interval_of``: ``fleet``, or ``repeats`` where a side is a single host:
-    then ``lo`` and ``hi`` are of these machines, not of their kinds. ``your_workload_lo`` and ``your_workload_hi``:
-    where a workload of the class lies that is none of its benchmarks. ``benchmarks``: how many are in a headline;
-    ``one_sided``: how many more only one side ran; ``headline``: all of it as a sentence; ``ends``: its range with the
-    names of its ends, for short. ``kind`` is a Kind. A guardrail has no ratio: its ``verdict`` is a Held, ``limit``
-    what it keeps to, in ``unit``.
+    large enough. ``p_adjusted``: a benchmark's p among all of the candidate's, a class's among all classes
+    (Benjamini-Hochberg), which the verdict goes by; ``verdict_raw``: by its own p. ``interval_of``: ``fleet``, or
+    ``repeats`` where a side is a single host: then ``lo`` and ``hi`` are of these machines, not of their kinds.
+    ``your_workload_lo`` and ``your_workload_hi``: where a workload of the class lies that is none of its benchmarks.
+    ``benchmarks``: how many are in a headline; ``one_sided``: how many more only one side ran; ``headline``: all of it
+    as a sentence; ``ends``: its range with the names of its ends, for short. ``kind`` is a Kind. A guardrail has no
+    ratio: its ``verdict`` is a Held, ``limit`` what it keeps to, in ``unit``.
     """
 
     candidate: str

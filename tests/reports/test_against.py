@@ -90,11 +90,11 @@ def test_the_latest_reference_with_something_in_common_stands_beside(tmp_path: P
     reference.pin(tmp_path, "other", "gen=c")
     record(tmp_path, "new", {"n": {"gen": "new"}}, {("n", TRIAD): [2e11], ("n", latency): [1e-7]})
     text = " ".join(run(tmp_path, "report", "new").split())
-    assert "stream all-cores triad: 2 times as good as old@1" in text
-    assert "null: 2 times as good as old@1" in text
+    assert "stream all-cores triad: worth 2 old@1 servers" in text
+    assert "null: 2 times as fast as old@1" in text
     assert "old@1 is a pinned reference; above 1 is better than it" in text
     reference.pin(tmp_path, "new", "gen=new")  # of itself it says nothing
-    assert "times as good as old@1" in run(tmp_path, "report", "new")
+    assert "worth 2 old@1 servers" in run(tmp_path, "report", "new")
     damaged = tmp_path / "references" / "old.1.json"
     damaged.write_text(json.dumps({"schema": 99}))
     assert "What it means" not in run(tmp_path, "report", "new")

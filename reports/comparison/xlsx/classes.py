@@ -25,7 +25,7 @@ _Logs = npt.NDArray[np.float64]
 CANDIDATE, CLASS, BENCHMARK, WEIGHT, COUNTED, SHARE, DELTA, OWN, WHY, HOURS, OF_HOURS = range(11)
 _YOURS = ("workload_lo", "workload_hi")
 _ENDS = ("lowest", "lowest_title", "highest", "highest_title")
-_BEFORE = ("candidate", "class", "kind", *ratios.KEYS, *_YOURS, *_ENDS, "note")
+_BEFORE = ("candidate", "class", "kind", *ratios.KEYS, "p_adjusted", *_YOURS, *_ENDS, "note")
 _BEHIND = (
     *ratios.WORKINGS,
     "inside",
@@ -340,6 +340,7 @@ def _heads(grid: Grid, weights: Sheet, scores: Sheet, classes: Sheet, rows: Sequ
         "kind": Head(message("kind"), "", 14),
         "lo": Head(message("from"), message("fleet, × baseline"), 10),
         "hi": Head(message("to"), message("fleet, × baseline"), 10),
+        "p_adjusted": ratios.AMONG,
         "workload_lo": Head(message("your workload from"), message("× baseline, a value"), 12),
         "workload_hi": Head(message("your workload to"), message("× baseline, a value"), 12),
         "lowest": Head(message("lowest benchmark"), message("× baseline"), 11),
