@@ -402,12 +402,12 @@ def _of_mix(name: str, benchmarks: pd.DataFrame) -> list[str]:
     if not titles and (sentence := successors(name)):
         raise FleetmarkError(f"the work mix names {name!r}: {sentence}")
     if not titles:
-        classes = ", ".join(sorted(benchmarks["class"].unique()))
-        some = "; ".join(map(str, benchmarks.index[:4]))
-        raise FleetmarkError(
-            f"the work mix names {name!r}, which is not measured{suggest(name, work)}; classes are {classes}; "
-            f"benchmarks {some}, …"
+        capacity = benchmarks.index[benchmarks["kind"] == Kind.CAPACITY]
+        some = "; ".join(map(str, capacity[:4])) + ("; …" if len(capacity) > 4 else "")
+        of_work = (
+            f"write a class of capacity ({', '.join(work)}) or a benchmark ({some})" if work else "leave --mix out"
         )
+        raise FleetmarkError(f"the work mix names {name!r}, which is not measured{suggest(name, work)}; {of_work}")
     of = benchmarks.loc[titles]
     of = of[of["kind"] == Kind.CAPACITY]
     if of.empty:

@@ -126,7 +126,8 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         result = compare_sides(
             base, rest, per=q.per, mix=mix, machines=kinds, weights=weights, panel=panel, pairing=pairing
         )
-        labels = by | ({pinned.side.title: pinned.by} if pinned else {})
+        several = {title: label for title, label in by.items() if len(of[title].means) < len(chosen[title])}
+        labels = several | ({pinned.side.title: pinned.by} if pinned else {})
         grouped = {title: label for title, label in labels.items() if label != "host"}
         notes_of = [*notes, *result.notes]
         return replace(result, warnings=[*result.warnings, *warnings], notes=notes_of, grouped=grouped)
