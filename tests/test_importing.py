@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy import stats
 from typer.testing import CliRunner, Result
 
 from fleetmark import cli
@@ -501,3 +502,55 @@ def test_a_reference_of_a_side_with_gaps_has_the_ratio_of_that_side(mlperf: Path
     ]
     of_side, of_reference = ({r["class"]: r["ratio"] for r in listed if not r["benchmark"]} for listed in rows)
     assert of_side["gpu-interactive"] == pytest.approx(of_reference["gpu-interactive"], rel=0.002)
+
+
+# ------------------------------------------------------------ five comparisons by hand (docs/comparing.md)
+
+
+def by_hand(a: pd.Series, b: pd.Series) -> list[float]:
+    """The ratio of geometric means over publishers, with Welch's interval written out."""
+    x, y = np.log(a), np.log(b)
+    variances = [v.var(ddof=1) / len(v) for v in (x, y)]
+    df = sum(variances) ** 2 / sum(v**2 / (len(of) - 1) for v, of in zip(variances, (x, y), strict=True))
+    half, delta = stats.t.ppf(0.975, df) * sum(variances) ** 0.5, y.mean() - x.mean()
+    return [float(np.exp(d)) for d in (delta, delta - half, delta + half)]
+
+
+@absent
+def test_spec_scores_by_hand(tmp_path: Path) -> None:
+    file = SPEC / "cpu2017_int_speed_rate_joined_202507.csv"
+    run(tmp_path, "import", "spec", str(file))
+    rows = pd.read_csv(file)
+    rows.columns = [c.strip() for c in rows.columns]
+    machine = ["Hardware Vendor", "System", "# Cores"]
+
+    def vendors(processor: str, mode: str) -> pd.Series:
+        own = rows[rows["Processor"].eq(processor) & rows["# Chips"].eq(2) & rows[f"Base {mode} Result"].gt(0)]
+        result = [f"Base {mode} Result", f"Peak {mode} Result"]
+        each = own.drop_duplicates([*machine, *result, *(["Memory", "Published"] if mode == "Speed" else [])])
+        scores = each.groupby(machine)[result[0]]
+        sure = each[(scores.transform("max") <= 1.2 * scores.transform("min")) | (mode == "Speed")]
+        machines = np.log(sure[result[0]]).groupby([sure[c] for c in machine]).mean()
+        return np.exp(machines.groupby(level=0).mean())
+
+    old, new, newest = "Intel Xeon Platinum 8380", "AMD EPYC 9654", "AMD EPYC 9755"
+    for a, b, mode in ((old, new, "Rate"), (new, newest, "Rate"), (old, "AMD EPYC 9754", "Speed")):
+        only = ("--only", f"*/SPEC{mode.lower()}2017_int/base_score")
+        row = of(compared(tmp_path, f"processor={a},chips=2", f"processor={b},chips=2", *only), "base_score")
+        expected = by_hand(vendors(a, mode), vendors(b, mode))
+        assert [row["ratio"], row["lo"], row["hi"]] == pytest.approx(expected, rel=1e-9)
+
+
+def test_mlperf_by_hand(mlperf: Path) -> None:
+    rows = pd.DataFrame(json.loads((MLPERF / "inference_v5.1_summary_results.json").read_text()))
+    same = rows["Category"].eq("closed") & rows["Availability"].eq("available") & rows["Nodes"].eq(1)
+    rows = rows[same & rows["a#"].eq(8) & ~rows["has_power"].astype(bool) & rows["Scenario"].eq("Offline")]
+    both = ("NVIDIA H200-SXM-141GB", "NVIDIA B200-SXM-180GB")
+    where = "round=v5.1,division=closed,availability=available,has_power=false,accelerators=8,nodes=1,accelerator="
+    comparison = compared(mlperf, where + both[0], where + both[1])
+    for model in ("llama2-70b-99", "whisper"):
+        of_model = rows[rows["Model"] == model]
+        sides = [of_model[of_model["Accelerator"] == name] for name in both]
+        a, b = (np.exp(np.log(s["Performance_Result"]).groupby(s["Submitter"]).mean()) for s in sides)
+        row = of(comparison, f"{model} Offline")
+        assert [row["ratio"], row["lo"], row["hi"]] == pytest.approx(by_hand(a, b), rel=1e-9)
