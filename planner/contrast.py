@@ -35,7 +35,8 @@ class Pairing(Enum):
 @dataclass(frozen=True, slots=True)
 class Repeats:
     """How well each figure of a side is known by its own repeats: frames as the side's. ``errors``: the standard error
-    of the log; ``degrees``: its degrees of freedom. NaN where a figure was measured once.
+    of the log; ``degrees``: its degrees of freedom. NaN where a figure was measured once. They count where a single
+    host of a side has a benchmark.
     """
 
     errors: pd.DataFrame

@@ -96,7 +96,7 @@ def compare(
     ``panel``: the benchmarks that the headline is over, instead of all that both sides have.
     ``machines``: a row per kind of machine on record, for telling which benchmarks are redundant; ``quantity``:
     benchmark to what it measures, where several measure the same: these are.
-    ``pairing``: how the hosts of the two sides are related. ``repeats``: of each side, for sides of a single host.
+    ``pairing``: how the hosts of the two sides are related. ``repeats``: of each side, for what a single host has.
     """
     names = sorted(set(a.columns) | set(b.columns))
     hosts_out: dict[str, str] = {}

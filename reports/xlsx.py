@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fleetmark.base.measurement import Better, Kind
-from fleetmark.base.text import Message, message
+from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, Comparison
 from planner.equivalence import DISAGREE, MOST_SPREAD, bounded
@@ -16,7 +16,7 @@ from reports import sheets
 from reports.campaign import xlsx as campaign_xlsx
 from reports.comparison.headline import FLEET, WORKLOAD
 from reports.comparison.method import DEGREES, method
-from reports.comparison.model import footnotes, question
+from reports.comparison.model import footnotes, lone, question
 from reports.comparison.xlsx import classes as class_tabs
 from reports.comparison.xlsx import hosts as host_tabs
 from reports.comparison.xlsx import ratios
@@ -139,6 +139,9 @@ class _Workbook:
             each = {t: r for e in candidate.classes.values() for t, r in e.each.items()}
             left_out = {t: w for e in candidate.classes.values() for t, w in e.left_out.items()}
             left_out |= dict(candidate.excluded)
+            left_out |= {
+                title: joined([left_out.get(title), why], "; ") for title, why in lone(comparison, candidate).items()
+            }
             for title in self.grid.titles:
                 about = comparison.benchmarks.loc[title]
                 sheet.text(row, at["candidate"], candidate.title)

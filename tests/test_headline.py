@@ -241,3 +241,25 @@ def test_a_reference_counts_with_the_error_of_its_own_hosts(tmp_path: Path) -> N
     file.write_text(json.dumps(earlier))
     notes = json.loads(run(tmp_path, "compare", "--reference", "old", "-c", "gen=new", "--format", "json"))["notes"]
     assert any("old@1 is taken as exact" in note and "pin it again" in note for note in notes)
+
+
+def test_what_one_host_of_several_ran_is_never_silent(tmp_path: Path) -> None:
+    """An interval by that host's repeats, called so; where it ran once there is none, and the row says why."""
+    rng = np.random.default_rng(3)
+    benches = [Bench("app", name, "rate", "1/s", "higher", "app") for name in ("all", "one", "once")]
+    measured = {
+        (f"{gen}{h}", bench): [math.exp(rng.normal(0, 0.01)) for _ in range(1 if bench.case == "once" else 5)]
+        for gen in ("old", "new")
+        for h in range(3)
+        for bench in benches
+        if gen == "old" or h == 0 or bench.case == "all"
+    }
+    record(tmp_path, "c1", {host: {"gen": host[:3]} for host, _ in measured}, measured)
+    rows = {
+        r["benchmark"].split()[1]: r for r in compared(tmp_path, "-b", "gen=old", "-c", "gen=new") if r["benchmark"]
+    }
+    assert (rows["all"]["interval_of"], rows["all"]["note"]) == ("fleet", "")
+    one, once = rows["one"], rows["once"]
+    assert one["lo"] < one["ratio"] < one["hi"] and (one["interval_of"], one["verdict"]) == ("repeats", "cannot tell")
+    assert one["note"] == "one host of new ran it: the interval is by its repeats"
+    assert once["lo"] == "" and once["note"] == "one host of new ran it, and repeats do not tell: no interval"
