@@ -504,6 +504,57 @@ def test_a_reference_of_a_side_with_gaps_has_the_ratio_of_that_side(mlperf: Path
     assert of_side["gpu-interactive"] == pytest.approx(of_reference["gpu-interactive"], rel=0.002)
 
 
+# ------------------------------------------------------------ what a mean must be, of imported tables
+
+
+HEAD = "machine,gen,benchmark,value,unit,better,kind,class\n"
+
+
+def table(tmp_path: Path, name: str, figures: dict[str, Sequence[float]], unit: str, better: str, k: float = 1) -> None:
+    """Import a machine for each of ``figures``, which are by benchmark; times ``k``."""
+    lines = [
+        f"{machine},{machine},job{n},{value * k!r},{unit},{better},capacity,own\n"
+        for machine, values in figures.items()
+        for n, value in enumerate(values)
+    ]
+    file = tmp_path / f"{name}.csv"
+    file.write_text(HEAD + "".join(lines))
+    run(tmp_path, "import", "table", str(file))
+
+
+def test_speedups_of_four_and_one_after_import(tmp_path: Path) -> None:
+    """Geometric 2, equal work 1.6; backwards the inverse; by way of a third machine the same."""
+    table(tmp_path, "rates", {"a": [100, 50], "b": [400, 50], "c": [7, 900]}, "1/s", "higher")
+    mix = ("--mix", "*job0*=.5,*job1*=.5")
+    row = mix_of(compared(tmp_path, "gen=a", "gen=b", *mix))
+    assert [row["geometric"], row["work"]] == pytest.approx([2, 1.6])
+    ratio = {
+        pair: next(r for r in compared(tmp_path, f"gen={pair[0]}", f"gen={pair[1]}")["rows"] if not r["benchmark"])
+        for pair in ("ab", "ba", "cb", "ca")
+    }
+    assert ratio["ab"]["ratio"] * ratio["ba"]["ratio"] == pytest.approx(1)
+    assert ratio["cb"]["ratio"] / ratio["ca"]["ratio"] == pytest.approx(ratio["ab"]["ratio"])
+
+
+def test_times_after_import(tmp_path: Path) -> None:
+    """Times (3, 2, 4) to (1, 1, 2): geometric 2.2894, equal work 9 / 4; as rates and in another unit the same."""
+    times = {"a": [3.0, 2, 4], "b": [1.0, 1, 2]}
+    answers = []
+    for name, figures, unit, better, k in (
+        ("times", times, "s", "lower", 1.0),
+        ("milliseconds", times, "ms", "lower", 1000.0),
+        ("rates", {m: [1 / t for t in of_m] for m, of_m in times.items()}, "1/s", "higher", 1.0),
+    ):
+        root = tmp_path / name
+        root.mkdir()
+        table(root, name, figures, unit, better, k)
+        shares = ",".join(f"*job{n}*={t / 9!r}" for n, t in enumerate(times["a"]))
+        answers.append(mix_of(compared(root, "gen=a", "gen=b", "--mix", shares)))
+        head = next(r for r in compared(root, "gen=a", "gen=b")["rows"] if not r["benchmark"])
+        assert head["ratio"] == pytest.approx(12 ** (1 / 3))
+    assert [a["work"] for a in answers] == pytest.approx([2.25] * 3)
+
+
 # ------------------------------------------------------------ five comparisons by hand (docs/comparing.md)
 
 

@@ -99,6 +99,7 @@ def save(
         "selector": side.title,
         "records": [{"campaign": m.campaign, "host": m.host} for m in records],
         "hosts": len(side.means),
+        "names": [str(host).removesuffix(f" of {side.title}") for host in side.means.index],
         "by": by,
         "traits": {key: list(values) for key, values in side.traits.items()},
         "benchmarks": rows,
@@ -150,7 +151,7 @@ def _reference(doc: Mapping[str, Any]) -> Reference:
     rows["quantity"] = [a.quantity for a in described]
     sizes = rows.reindex(columns=_SIZES).astype(float)
     title = f"{doc['name']}@{doc['version']}"
-    means = _logs(title, rows)
+    means = _logs(title, rows, doc.get("names", ()))
     return Reference(
         doc["name"],
         doc["version"],
@@ -164,13 +165,12 @@ def _reference(doc: Mapping[str, Any]) -> Reference:
     )
 
 
-def _logs(title: str, rows: pd.DataFrame) -> pd.DataFrame:
+def _logs(title: str, rows: pd.DataFrame, hosts: Sequence[str]) -> pd.DataFrame:
     """A row per host, where the file has their figures; else one of means. Raises ValueError for a damaged file."""
     columns = rows["of_hosts"].to_dict() if "of_hosts" in rows else {}
-    hosts = {len(column) for column in columns.values()} or {0}
-    if hosts == {0}:
+    if not any(columns.values()):
         return pd.DataFrame([rows["mean"].to_dict()], index=[title])
-    if len(hosts) > 1:
-        raise ValueError("benchmarks have different numbers of hosts")
-    names = [f"{title} {n}" for n in range(1, hosts.pop() + 1)]
+    if {len(column) for column in columns.values()} != {len(hosts)}:
+        raise ValueError("benchmarks have other numbers of hosts than there are")
+    names = [f"{host} of {title}" for host in hosts]  # the candidate may have a host of that name
     return pd.DataFrame({t: np.array(column, float) for t, column in columns.items()}, index=names)

@@ -17,6 +17,7 @@ from fleetmark.base.words import word
 from fleetmark.record.sides.titles import title_of
 from planner import peak
 from planner.comparison import Comparison
+from planner.guardrail import Held
 from planner.peak import Peak
 from reports.campaign.view import View, headlines
 from reports.comparison.model import rows as ratios
@@ -72,7 +73,7 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
         for r in rows.to_dict("records"):
             other = of_title.get(title_of(r)) or of_title.get(title_of(r, sized=False))
             ratio, kind = (other.ratio, other.kind) if other else (None, "")
-            guarded = other.verdict if other and other.guardrail else ""
+            guarded = other.verdict if other and other.verdict in {Held.KEPT, Held.BROKEN} else ""
             held = declared.peak(workload, case, r["metric"])
             top = _peak(held, r, facts) if held else None
             share = r["value"] * held.traffic / top.rate if held and top else None

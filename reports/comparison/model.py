@@ -301,7 +301,8 @@ def how_to_read(comparison: Comparison) -> list[str]:
         message(
             "ratio: of capacity how many of {baseline} one is worth, of responsiveness how many times as fast it is, "
             "of a class with the range of its benchmarks; ±: half the {confidence:.0%} interval over hosts (×÷: the "
-            "factor that a wide one reaches either way); p: of a benchmark among all of them; n: hosts",
+            "factor that a wide one reaches either way); p: of a benchmark among all of them, of a class "
+            "among all classes; n: hosts",
             baseline=comparison.baseline,
             confidence=CONFIDENCE,
         )

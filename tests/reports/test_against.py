@@ -14,7 +14,7 @@ from fleetmark.base.facts import Dimm, Facts, Nic
 from fleetmark.record.results import Results
 from fleetmark.verbs import reference
 from reports import html, markdown
-from reports.campaign.against import sentences
+from reports.campaign.against import Against, Beside, sentences
 from reports.campaign.terminal import summary
 from reports.report import Report, of_campaign
 from tests.commands import run
@@ -98,6 +98,19 @@ def test_the_latest_reference_with_something_in_common_stands_beside(tmp_path: P
     damaged = tmp_path / "references" / "old.1.json"
     damaged.write_text(json.dumps({"schema": 99}))
     assert "What it means" not in run(tmp_path, "report", "new")
+
+
+def test_only_capacity_is_counted_in_servers() -> None:
+    rows = (
+        Beside("stream all-cores", "triad", "", 1.94, None, "", "capacity"),
+        Beside("lmbench lat_mem_rd", "latency", "", 0.91, None, "", "responsiveness"),
+        Beside("fio randread-4k-p99-2000us", "read_clat_p99", "", None, None, "", "guardrail", "broken"),
+    )
+    assert sentences(Against(rows, "old@1", ()))[:3] == [
+        "stream all-cores triad: worth 1.94 old@1 servers",
+        "lmbench lat_mem_rd latency: 0.91 times as fast as old@1",
+        "fio randread-4k-p99-2000us read_clat_p99: broken beside old@1",
+    ]
 
 
 @pytest.mark.parametrize(
