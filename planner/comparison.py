@@ -19,9 +19,10 @@ from fleetmark.base.kinds import PEAK, SPEED, kind_of_class, successors
 from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
-from planner.equivalence import Equivalence, Pairing, Repeats, compare
+from planner.contrast import Pairing, Repeats
+from planner.equivalence import Equivalence, compare
 from planner.guardrail import Guardrail, guardrail
-from planner.ratio import adjusted
+from planner.ratio import Ratio, adjusted
 
 CLASH = ("units clash", "directions clash")  # how the reason begins where figures cannot be compared at all
 APART = 4  # times one size another, from which on their figures are of different things (one in cache, say)
@@ -230,19 +231,28 @@ def _guardrails(benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame, pair
 
 
 def _adjusted(classes: Mapping[str, Equivalence]) -> dict[str, Equivalence]:
-    """The same with each benchmark's p as it counts among those of all classes: many tests find many differences.
-    The headline of a single benchmark has that benchmark's.
+    """The same with each p as it counts among many, since many tests find many differences: that of a benchmark among
+    the benchmarks of all classes, that of a headline among the headlines of all classes. The headline of a single
+    benchmark has that benchmark's, since they are one figure. A mix is one question, which stands alone.
     """
-    ps = {title: r.p for e in classes.values() for title, r in e.each.items() if r.p is not None}
-    among = dict(zip(ps, adjusted(list(ps.values())), strict=True))
+    among = _among({title: r for e in classes.values() for title, r in e.each.items()})
+    heads = _among({name: e.ratio for name, e in classes.items() if e.ratio is not None and name != WORK_MIX})
 
-    def of_class(e: Equivalence) -> Equivalence:
+    def of_class(name: str, e: Equivalence) -> Equivalence:
         each = {title: replace(r, p_adjusted=among.get(title)) for title, r in e.each.items()}
-        if e.ratio is None or len(e.weights) != 1:
+        if e.ratio is None:
             return replace(e, each=each)
-        return replace(e, each=each, ratio=replace(e.ratio, p_adjusted=among.get(next(iter(e.weights)))))
+        p = among.get(next(iter(e.weights))) if len(e.weights) == 1 else heads.get(name)
+        work = e.work if e.work is None or len(e.weights) != 1 else replace(e.work, p_adjusted=p)
+        return replace(e, each=each, ratio=replace(e.ratio, p_adjusted=p), work=work)
 
-    return {name: of_class(e) for name, e in classes.items()}
+    return {name: of_class(name, e) for name, e in classes.items()}
+
+
+def _among(ratios: Mapping[str, Ratio]) -> dict[str, float]:
+    """The adjusted p of each that has one."""
+    ps = {name: r.p for name, r in ratios.items() if r.p is not None}
+    return dict(zip(ps, adjusted(list(ps.values())), strict=True))
 
 
 def _words(standings: pd.Series) -> str:
@@ -392,12 +402,12 @@ def _of_mix(name: str, benchmarks: pd.DataFrame) -> list[str]:
     if not titles and (sentence := successors(name)):
         raise FleetmarkError(f"the work mix names {name!r}: {sentence}")
     if not titles:
-        classes = ", ".join(sorted(benchmarks["class"].unique()))
-        some = "; ".join(map(str, benchmarks.index[:4]))
-        raise FleetmarkError(
-            f"the work mix names {name!r}, which is not measured{suggest(name, work)}; classes are {classes}; "
-            f"benchmarks {some}, …"
+        capacity = benchmarks.index[benchmarks["kind"] == Kind.CAPACITY]
+        some = "; ".join(map(str, capacity[:4])) + ("; …" if len(capacity) > 4 else "")
+        of_work = (
+            f"write a class of capacity ({', '.join(work)}) or a benchmark ({some})" if work else "leave --mix out"
         )
+        raise FleetmarkError(f"the work mix names {name!r}, which is not measured{suggest(name, work)}; {of_work}")
     of = benchmarks.loc[titles]
     of = of[of["kind"] == Kind.CAPACITY]
     if of.empty:

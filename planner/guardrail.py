@@ -11,7 +11,7 @@ import pandas as pd
 
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
-from planner.equivalence import Pairing
+from planner.contrast import Pairing
 from planner.ratio import Verdict, against, paired, welch
 
 _ZERO = 1e-29  # logarithms of what is smaller stand for zero

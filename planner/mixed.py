@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 WIDEST = 8.0  # the logarithm of the ratio of variances lies within this either way
 MOST_SPARE = 4  # figures more than benchmarks from which on intervals cover what they should, whatever the hosts
 LEAST_KEPT = 0.05  # of a host's residual, however much of the estimate rests on that host
-_REFINEMENTS = 5  # each eight times finer than the one before
+_GRIDS = 3  # each eight times finer than the one before
 _NOTHING = 1e-300
 
 
@@ -159,12 +159,21 @@ class _Sums:
 
 
 def _most_likely(sums: _Sums) -> float:
-    """The ratio of variances by REML: a grid over the logarithm, refined about its lowest point."""
+    """The ratio of variances by REML: a grid over the logarithm, refined about its lowest point; at last the lowest
+    point of the parabola through the finest three.
+    """
     step, grid = 1.0, np.arange(-WIDEST, WIDEST + 1)
-    for _ in range(_REFINEMENTS):
-        best = float(grid[int(np.argmin(sums.deviance(grid)))])
-        grid, step = np.clip(np.linspace(best - step, best + step, 17), -WIDEST, WIDEST), step / 8
-    return math.exp(best)
+    for finer in range(_GRIDS):
+        deviance = sums.deviance(grid)
+        n = int(np.argmin(deviance))
+        best = float(grid[n])
+        if finer < _GRIDS - 1:
+            grid, step = np.clip(np.linspace(best - step, best + step, 17), -WIDEST, WIDEST), step / 8
+    left, middle, right = deviance[max(n - 1, 0)], deviance[n], deviance[min(n + 1, len(grid) - 1)]
+    curve = float(left - 2 * middle + right)
+    if 0 < n < len(grid) - 1 and curve > 0 and abs(best) < WIDEST:
+        best += step * float(left - right) / 2 / curve
+    return math.exp(min(max(best, -WIDEST), WIDEST))
 
 
 def _degrees(share: Floats, kept: Floats) -> float:

@@ -15,9 +15,9 @@ from fleetmark.base.text import Message, count, message
 
 _BYTES = 8  # that a channel moves at once: 64 data bits; DDR5's two halves together
 _KIND = re.compile(r"DDR[3-9]\b", re.IGNORECASE)  # others have channels of other widths
-# "CPU0 CH7 D1", "P0 CHANNEL A DIMM 0": what stands before the module's own number names the channel. A bare letter
-# does not tell: in DIMM_A1 it is a channel with some makers, a processor with others.
-_CHANNEL = re.compile(r"(.*\bCH(?:ANNEL)?[ _-]?[A-Z0-9]{1,2})\b.*", re.IGNORECASE)
+# "CPU0 CH7 D1", "CPU0_CH7_D1", "P0 CHANNEL A DIMM 0": what stands before the module's own number names the channel. A
+# bare letter does not tell: in DIMM_A1 it is a channel with some makers, a processor with others.
+_CHANNEL = re.compile(r"(.*(?<![A-Z])CH(?:ANNEL)?[ _-]?[A-Z0-9]{1,2})(?![A-Z0-9]).*", re.IGNORECASE)
 _BARE = ("none", "")  # what facts call a machine that is not virtual
 
 

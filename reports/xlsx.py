@@ -18,7 +18,7 @@ from reports.campaign import xlsx as campaign_xlsx
 from reports.comparison.front import Front, front
 from reports.comparison.headline import FLEET, WORKLOAD
 from reports.comparison.method import DEGREES, method
-from reports.comparison.model import footnotes, question
+from reports.comparison.model import footnotes, lone, question
 from reports.comparison.titles import labelled
 from reports.comparison.xlsx import classes as class_tabs
 from reports.comparison.xlsx import hosts as host_tabs
@@ -133,7 +133,7 @@ class _Workbook:
             "direction": Head(message("direction"), "", 10),
             "baseline": Head(message("baseline"), comparison.baseline, 16),
             "other": Head(message("candidate"), message("geometric mean"), 16),
-            "p_adjusted": Head(message("p among all"), message("Benjamini-Hochberg, a value"), 12),
+            "p_adjusted": ratios.AMONG,
             "standing": Head(message("standing"), "", 12),
             "note": Head(message("note"), "", 44),
         }
@@ -143,6 +143,9 @@ class _Workbook:
             each = {t: r for e in candidate.classes.values() for t, r in e.each.items()}
             left_out = {t: w for e in candidate.classes.values() for t, w in e.left_out.items()}
             left_out |= dict(candidate.excluded)
+            left_out |= {
+                title: joined([left_out.get(title), why], "; ") for title, why in lone(comparison, candidate).items()
+            }
             for title in self.grid.titles:
                 about = comparison.benchmarks.loc[title]
                 sheet.text(row, at["candidate"], candidate.title)

@@ -264,7 +264,10 @@ def test_every_form_says_the_same(root: Path) -> None:
         (["-b", "gen=old", "-c", "gen=new", "--per", "cores"], "did you mean core?"),
         (["-b", "gen=old", "-c", "gen=new", "--per", "money"], "b0 (c1) does not say how much it has"),
         (["-b", "gen=old", "-c", "gen=new", "--mix", "disk-iops=0.5"], "sums to 0.5, not to 1"),
-        (["-b", "gen=old", "-c", "gen=new", "--mix", "disc=1"], "names 'disc', which is not measured; classes are"),
+        (
+            ["-b", "gen=old", "-c", "gen=new", "--mix", "disc=1"],
+            "names 'disc', which is not measured; write a class of capacity (",
+        ),
         (["-b", "gen=old", "-c", "gen=new", "--mix", "disk-iops"], "is no share"),
         (["-b", "gen=old", "-c", "gen=new", "--only", "nothing*"], "matches no benchmark; there are"),
         (["-c", "gen=new"], "--baseline gen=… or --reference NAME"),

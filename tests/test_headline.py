@@ -127,7 +127,7 @@ def test_a_panel_is_what_the_headline_is_over(tmp_path: Path, words: tuple[str, 
 def test_a_panel_that_makes_no_sense(tmp_path: Path) -> None:
     fleets(tmp_path, hosts=2)
     nobody = refused(tmp_path, *ASK, "--panel", "linpack")
-    assert nobody.startswith("--panel linpack: nobody ran that; there are spec_cpu2017 500.job0_r base_ratio; ")
+    assert nobody.startswith("--panel linpack: nobody ran that; write one of spec_cpu2017 500.job0_r base_ratio; ")
     assert nobody.endswith("; and 2 more")
     assert "is part of 8 benchmarks: " in refused(tmp_path, *ASK, "--panel", "job")
     both = refused(tmp_path, *ASK, "--panel", "job1", "--mix", "cpu-int=1")
@@ -189,6 +189,26 @@ def test_verdicts_count_how_many_there_are(tmp_path: Path) -> None:
     assert {"p", "p_adjusted", "verdict", "verdict_raw"} <= set(compared(tmp_path, "-b", "gen=old", "-c", "gen=new")[0])
 
 
+def test_verdicts_of_classes_count_how_many_classes_there_are(tmp_path: Path) -> None:
+    """Of 60 classes without a difference some look like one by themselves, and hardly any among all."""
+    rng = np.random.default_rng(11)
+    benches = [Bench("app", f"case{n}", "rate", "1/s", "higher", f"own{n // 2}") for n in range(120)]
+    measured = {
+        (f"{gen}{h}", bench): [math.exp(rng.normal(0, 0.03))]
+        for gen in ("old", "new")
+        for h in range(4)
+        for bench in benches
+    }
+    record(tmp_path, "c1", {host: {"gen": host[:3]} for host, _ in measured}, measured)
+    rows = [r for r in json.loads(run(tmp_path, *ASK, "--format", "json"))["rows"] if not r["benchmark"]]
+    assert len(rows) == 60
+    differs = [sum(r[name] in ("better", "worse") for r in rows) for name in ("verdict_raw", "verdict")]
+    assert differs[0] >= 2 and differs[1] <= 1
+    ps = sorted(r["p"] for r in rows)
+    least = min(rows, key=lambda r: r["p"])
+    assert least["p_adjusted"] == pytest.approx(min(*(p * 60 / (n + 1) for n, p in enumerate(ps)), 1))
+
+
 def test_a_reference_is_no_machine(tmp_path: Path) -> None:
     fleets(tmp_path)
     run(tmp_path, "reference", "save", "old", "--from", "gen=old")
@@ -196,3 +216,50 @@ def test_a_reference_is_no_machine(tmp_path: Path) -> None:
     assert one["headline"].endswith("one machine of new0, not its kind") and one["verdict"] == "cannot tell"
     fleet = next(r for r in compared(tmp_path, "--reference", "old", "-c", "gen=new") if not r["benchmark"])
     assert "not its kind" not in fleet["headline"] and fleet["verdict"] == "better"
+
+
+def test_a_reference_counts_with_the_error_of_its_own_hosts(tmp_path: Path) -> None:
+    """The interval against a pinned fleet is that against the fleet, gaps and all; one host has none of its own."""
+    fleets(tmp_path, missing=0.3)
+    run(tmp_path, "reference", "save", "old", "--from", "gen=old")
+    fleet, pinned = (
+        {(r["class"], r["benchmark"]): [r["ratio"], r["lo"], r["hi"], r["verdict"]] for r in compared(tmp_path, *words)}
+        for words in (("-b", "gen=old", "-c", "gen=new"), ("--reference", "old", "-c", "gen=new"))
+    )
+    assert pinned.keys() == fleet.keys()
+    for key, (*numbers, verdict) in fleet.items():
+        assert pinned[key][:3] == pytest.approx(numbers) and pinned[key][3] == verdict
+    notes = json.loads(run(tmp_path, "compare", "--reference", "old", "-c", "gen=new", "--format", "json"))["notes"]
+    assert "old@1 counts with the spread of its hosts" in notes
+    assert "one figure, without an error" in run(tmp_path, "reference", "save", "one", "--from", "host=old0")
+    notes = json.loads(run(tmp_path, "compare", "--reference", "one", "-c", "gen=new", "--format", "json"))["notes"]
+    assert "one@1 is one figure without an error: intervals count the candidate's hosts alone" in notes
+    file = tmp_path / "references" / "old.1.json"
+    earlier = json.loads(file.read_text())
+    for row in earlier["benchmarks"]:
+        del row["of_hosts"]
+    file.write_text(json.dumps(earlier))
+    notes = json.loads(run(tmp_path, "compare", "--reference", "old", "-c", "gen=new", "--format", "json"))["notes"]
+    assert any("old@1 is taken as exact" in note and "pin it again" in note for note in notes)
+
+
+def test_what_one_host_of_several_ran_is_never_silent(tmp_path: Path) -> None:
+    """An interval by that host's repeats, called so; where it ran once there is none, and the row says why."""
+    rng = np.random.default_rng(3)
+    benches = [Bench("app", name, "rate", "1/s", "higher", "app") for name in ("all", "one", "once")]
+    measured = {
+        (f"{gen}{h}", bench): [math.exp(rng.normal(0, 0.01)) for _ in range(1 if bench.case == "once" else 5)]
+        for gen in ("old", "new")
+        for h in range(3)
+        for bench in benches
+        if gen == "old" or h == 0 or bench.case == "all"
+    }
+    record(tmp_path, "c1", {host: {"gen": host[:3]} for host, _ in measured}, measured)
+    rows = {
+        r["benchmark"].split()[1]: r for r in compared(tmp_path, "-b", "gen=old", "-c", "gen=new") if r["benchmark"]
+    }
+    assert (rows["all"]["interval_of"], rows["all"]["note"]) == ("fleet", "")
+    one, once = rows["one"], rows["once"]
+    assert one["lo"] < one["ratio"] < one["hi"] and (one["interval_of"], one["verdict"]) == ("repeats", "cannot tell")
+    assert one["note"] == "one host of new ran it: the interval is by its repeats"
+    assert once["lo"] == "" and once["note"] == "one host of new ran it, and repeats do not tell: no interval"

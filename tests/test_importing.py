@@ -13,6 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scipy import stats
 from typer.testing import CliRunner, Result
 
 from fleetmark import cli
@@ -371,7 +372,7 @@ def test_what_one_vendor_published_counts_as_one_host(tmp_path: Path) -> None:
 
     # published rows as a pinned reference: one of them, and several of one vendor
     one = run(tmp_path, "reference", "save", "row", "--from", "vendor=Dell*,system=PowerEdge R750 (*8380*)")
-    assert "of 1 host (" in one and "one machine says nothing" in one
+    assert "of 1 host (" in one and "one figure, without an error" in one
     against = json.loads(run(tmp_path, "compare", "--reference", "row", "-c", new, *only, "--format", "json"))
     (row,) = [r for r in against["rows"] if r["benchmark"] and r["ratio"]]
     assert against["baseline"] == "row@1" and row["ratio"] == pytest.approx(4.76, rel=0.05)
@@ -437,7 +438,10 @@ def test_cloud_types_are_machines(tmp_path: Path) -> None:
     per_thread = compared(tmp_path, "server=m6i.4xlarge", "server=m7g.4xlarge", "--per", "thread")
     assert of(per_thread, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"])
     pinned = run(tmp_path, "reference", "save", "m6i", "--from", "server=m6i.4xlarge")
-    assert "1 host (server=m6i.4xlarge); one machine says nothing of how others of its kind differ" in pinned
+    assert (
+        "1 host (server=m6i.4xlarge); one figure, without an error: how others of its kind differ is not known"
+        in pinned
+    )
     against = json.loads(run(tmp_path, "compare", "--reference", "m6i", "-c", "server=m7g.4xlarge", "--format", "json"))
     assert of(against, "stress-ng div16 bogo_ops")["ratio"] == pytest.approx(row["ratio"])
     assert of(against, "stress-ng div16 bogo_ops")["lo"] is None
@@ -498,3 +502,106 @@ def test_a_reference_of_a_side_with_gaps_has_the_ratio_of_that_side(mlperf: Path
     ]
     of_side, of_reference = ({r["class"]: r["ratio"] for r in listed if not r["benchmark"]} for listed in rows)
     assert of_side["gpu-interactive"] == pytest.approx(of_reference["gpu-interactive"], rel=0.002)
+
+
+# ------------------------------------------------------------ what a mean must be, of imported tables
+
+
+HEAD = "machine,gen,benchmark,value,unit,better,kind,class\n"
+
+
+def table(tmp_path: Path, name: str, figures: dict[str, Sequence[float]], unit: str, better: str, k: float = 1) -> None:
+    """Import a machine for each of ``figures``, which are by benchmark; times ``k``."""
+    lines = [
+        f"{machine},{machine},job{n},{value * k!r},{unit},{better},capacity,own\n"
+        for machine, values in figures.items()
+        for n, value in enumerate(values)
+    ]
+    file = tmp_path / f"{name}.csv"
+    file.write_text(HEAD + "".join(lines))
+    run(tmp_path, "import", "table", str(file))
+
+
+def test_speedups_of_four_and_one_after_import(tmp_path: Path) -> None:
+    """Geometric 2, equal work 1.6; backwards the inverse; by way of a third machine the same."""
+    table(tmp_path, "rates", {"a": [100, 50], "b": [400, 50], "c": [7, 900]}, "1/s", "higher")
+    mix = ("--mix", "*job0*=.5,*job1*=.5")
+    row = mix_of(compared(tmp_path, "gen=a", "gen=b", *mix))
+    assert [row["geometric"], row["work"]] == pytest.approx([2, 1.6])
+    ratio = {
+        pair: next(r for r in compared(tmp_path, f"gen={pair[0]}", f"gen={pair[1]}")["rows"] if not r["benchmark"])
+        for pair in ("ab", "ba", "cb", "ca")
+    }
+    assert ratio["ab"]["ratio"] * ratio["ba"]["ratio"] == pytest.approx(1)
+    assert ratio["cb"]["ratio"] / ratio["ca"]["ratio"] == pytest.approx(ratio["ab"]["ratio"])
+
+
+def test_times_after_import(tmp_path: Path) -> None:
+    """Times (3, 2, 4) to (1, 1, 2): geometric 2.2894, equal work 9 / 4; as rates and in another unit the same."""
+    times = {"a": [3.0, 2, 4], "b": [1.0, 1, 2]}
+    answers = []
+    for name, figures, unit, better, k in (
+        ("times", times, "s", "lower", 1.0),
+        ("milliseconds", times, "ms", "lower", 1000.0),
+        ("rates", {m: [1 / t for t in of_m] for m, of_m in times.items()}, "1/s", "higher", 1.0),
+    ):
+        root = tmp_path / name
+        root.mkdir()
+        table(root, name, figures, unit, better, k)
+        shares = ",".join(f"*job{n}*={t / 9!r}" for n, t in enumerate(times["a"]))
+        answers.append(mix_of(compared(root, "gen=a", "gen=b", "--mix", shares)))
+        head = next(r for r in compared(root, "gen=a", "gen=b")["rows"] if not r["benchmark"])
+        assert head["ratio"] == pytest.approx(12 ** (1 / 3))
+    assert [a["work"] for a in answers] == pytest.approx([2.25] * 3)
+
+
+# ------------------------------------------------------------ five comparisons by hand (docs/comparing.md)
+
+
+def by_hand(a: pd.Series, b: pd.Series) -> list[float]:
+    """The ratio of geometric means over publishers, with Welch's interval written out."""
+    x, y = np.log(a), np.log(b)
+    variances = [v.var(ddof=1) / len(v) for v in (x, y)]
+    df = sum(variances) ** 2 / sum(v**2 / (len(of) - 1) for v, of in zip(variances, (x, y), strict=True))
+    half, delta = stats.t.ppf(0.975, df) * sum(variances) ** 0.5, y.mean() - x.mean()
+    return [float(np.exp(d)) for d in (delta, delta - half, delta + half)]
+
+
+@absent
+def test_spec_scores_by_hand(tmp_path: Path) -> None:
+    file = SPEC / "cpu2017_int_speed_rate_joined_202507.csv"
+    run(tmp_path, "import", "spec", str(file))
+    rows = pd.read_csv(file)
+    rows.columns = [c.strip() for c in rows.columns]
+    machine = ["Hardware Vendor", "System", "# Cores"]
+
+    def vendors(processor: str, mode: str) -> pd.Series:
+        own = rows[rows["Processor"].eq(processor) & rows["# Chips"].eq(2) & rows[f"Base {mode} Result"].gt(0)]
+        result = [f"Base {mode} Result", f"Peak {mode} Result"]
+        each = own.drop_duplicates([*machine, *result, *(["Memory", "Published"] if mode == "Speed" else [])])
+        scores = each.groupby(machine)[result[0]]
+        sure = each[(scores.transform("max") <= 1.2 * scores.transform("min")) | (mode == "Speed")]
+        machines = np.log(sure[result[0]]).groupby([sure[c] for c in machine]).mean()
+        return np.exp(machines.groupby(level=0).mean())
+
+    old, new, newest = "Intel Xeon Platinum 8380", "AMD EPYC 9654", "AMD EPYC 9755"
+    for a, b, mode in ((old, new, "Rate"), (new, newest, "Rate"), (old, "AMD EPYC 9754", "Speed")):
+        only = ("--only", f"*/SPEC{mode.lower()}2017_int/base_score")
+        row = of(compared(tmp_path, f"processor={a},chips=2", f"processor={b},chips=2", *only), "base_score")
+        expected = by_hand(vendors(a, mode), vendors(b, mode))
+        assert [row["ratio"], row["lo"], row["hi"]] == pytest.approx(expected, rel=1e-9)
+
+
+def test_mlperf_by_hand(mlperf: Path) -> None:
+    rows = pd.DataFrame(json.loads((MLPERF / "inference_v5.1_summary_results.json").read_text()))
+    same = rows["Category"].eq("closed") & rows["Availability"].eq("available") & rows["Nodes"].eq(1)
+    rows = rows[same & rows["a#"].eq(8) & ~rows["has_power"].astype(bool) & rows["Scenario"].eq("Offline")]
+    both = ("NVIDIA H200-SXM-141GB", "NVIDIA B200-SXM-180GB")
+    where = "round=v5.1,division=closed,availability=available,has_power=false,accelerators=8,nodes=1,accelerator="
+    comparison = compared(mlperf, where + both[0], where + both[1])
+    for model in ("llama2-70b-99", "whisper"):
+        of_model = rows[rows["Model"] == model]
+        sides = [of_model[of_model["Accelerator"] == name] for name in both]
+        a, b = (np.exp(np.log(s["Performance_Result"]).groupby(s["Submitter"]).mean()) for s in sides)
+        row = of(comparison, f"{model} Offline")
+        assert [row["ratio"], row["lo"], row["hi"]] == pytest.approx(by_hand(a, b), rel=1e-9)

@@ -19,7 +19,7 @@ import yaml
 from fleetmark.base import kinds
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Kind
-from planner.equivalence import Pairing
+from planner.contrast import Pairing
 from planner.guardrail import Held, guardrail
 from tests.commands import refused, run
 from tests.comparisons import compared, fleet, labels, of

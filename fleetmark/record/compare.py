@@ -22,8 +22,9 @@ from fleetmark.record.sides import PER, side, sides, some
 from fleetmark.record.sides.mixtures import mixtures
 from fleetmark.record.sides.panel import panel as panel_of
 from planner.comparison import Comparison, Side, compare_sides
-from planner.equivalence import LEAST_MACHINES, Pairing
+from planner.contrast import Pairing
 from planner.peers import Outlier, outliers
+from planner.redundant import LEAST_MACHINES
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +114,8 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
     of = sides(q.root, rest_first, only=q.only, per=q.per, by=by, best=q.best, names=names, values=values)
     weights, pairing = None, Pairing.SAME_HOSTS if q.paired else Pairing.APART
     if pinned is not None:
-        first, weights, pairing = pinned.side, pinned.weights, Pairing.PINNED
+        first, weights = pinned.side, pinned.weights
+        pairing = Pairing.APART if len(first.means) > 1 else Pairing.PINNED
     else:
         first = of[called.short[str(q.baseline)]]
     others = [of[called.short[candidate]] for candidate in dict.fromkeys(q.candidates)]
@@ -122,13 +124,15 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
     kinds = None if q.reference is not None else kinds_on_record(q.root, every, q.only)
 
     warnings = [w for title, of_side in chosen.items() for w in mixtures(title, of_side, of[title], names)]
-    notes = [*called.notes, *_publishers(q, by, chosen, of)]
+    notes = [*called.notes, *_publishers(q, by, chosen, of), *([pinned.error] if pinned else [])]
 
     def against(base: Side, rest: Sequence[Side]) -> Comparison:
         result = compare_sides(
             base, rest, per=q.per, mix=mix, machines=kinds, weights=weights, panel=panel, pairing=pairing
         )
-        grouped = {title: label for title, label in by.items() if label != "host"}
+        several = {title: label for title, label in by.items() if len(of[title].means) < len(chosen[title])}
+        labels = several | ({pinned.side.title: pinned.by} if pinned else {})
+        grouped = {title: label for title, label in labels.items() if label != "host"}
         notes_of = [*notes, *result.notes]
         return replace(result, warnings=[*result.warnings, *warnings], notes=notes_of, grouped=grouped)
 

@@ -16,11 +16,12 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.measurement import Kind
+from fleetmark.base.text import Message, message
 from fleetmark.record.pinned import Shelf
 from fleetmark.record.select import Machine
 from planner import mixed
 from planner.comparison import Side
-from planner.equivalence import pinned_weights
+from planner.redundant import pinned_weights
 from workloads.declared import about
 
 SHELF = Shelf("reference", "icelake-2026", "fleetmark reference save NAME --from gen=…", "pin the reference again")
@@ -31,8 +32,9 @@ _DECLARED = ["limit", "quantity"]  # by manifests, and not saved
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A pinned machine. ``side`` has one row, ``weights`` the share of each benchmark within its class;
-    ``campaigns``: where its figures are from.
+    """A pinned machine. ``side`` has a row per host, so that its own error counts; one row where it is one host, or of
+    an earlier version. ``weights``: the share of each benchmark within its class; ``campaigns``: where its figures are
+    from; ``by``: what its hosts are, where they are no machines but publishers.
     """
 
     name: str
@@ -43,6 +45,23 @@ class Reference:
     campaigns: frozenset[str]
     side: Side
     weights: Mapping[str, float]
+    by: str = "host"
+
+    @property
+    def error(self) -> Message:
+        """What is known of how sure its own figures are, in words."""
+        if len(self.side.means) > 1:
+            return message("{reference} counts with the spread of its hosts", reference=self.side.title)
+        if self.hosts > 1:
+            return message(
+                "{reference} is taken as exact, since it was pinned without the figures of its single hosts: pin it "
+                "again to count their spread",
+                reference=self.side.title,
+            )
+        return message(
+            "{reference} is one figure without an error: intervals count the candidate's hosts alone",
+            reference=self.side.title,
+        )
 
     def as_json(self) -> dict[str, Any]:
         """What the list of references shows of it."""
@@ -56,27 +75,41 @@ class Reference:
         }
 
 
-def save(root: Path, name: str, side: Side, records: Sequence[Machine], kinds: pd.DataFrame | None = None) -> Reference:
-    """Pin the mean of ``side``'s machines under ``name``, as its next version. Raises FleetmarkError for a bad name.
+def save(
+    root: Path,
+    name: str,
+    side: Side,
+    records: Sequence[Machine],
+    kinds: pd.DataFrame | None = None,
+    by: str = "host",
+) -> Reference:
+    """Pin ``side``'s machines under ``name``, as its next version. Raises FleetmarkError for a bad name.
 
-    ``kinds``: a row per kind of machine on record, which shows what benchmarks are redundant.
+    ``kinds``: a row per kind of machine on record, which shows what benchmarks are redundant; ``by`` as in Reference.
     """
     weights, means = _weights(side, kinds), _means(side)
     rows = [
         {"title": title, "mean": float(means[str(title)]), "hosts": int(side.means[title].count())}
         | {key: about[key] for key in _ABOUT}
         | {key: None if math.isnan(about[key]) else about[key] for key in _SIZES}
-        | {"weight": weights[str(title)]}
+        | {"weight": weights[str(title)], "of_hosts": _of_hosts(side.means[title])}
         for title, about in side.benchmarks.to_dict("index").items()
     ]
     content = {
         "selector": side.title,
         "records": [{"campaign": m.campaign, "host": m.host} for m in records],
         "hosts": len(side.means),
+        "names": [str(host).removesuffix(f" of {side.title}") for host in side.means.index],
+        "by": by,
         "traits": {key: list(values) for key, values in side.traits.items()},
         "benchmarks": rows,
     }
     return _reference(SHELF.save(root, name, content))
+
+
+def _of_hosts(logs: pd.Series) -> list[float | None]:
+    """The figure of each host, in the order of the side; of a single one ``mean`` has it."""
+    return [None if math.isnan(value) else float(value) for value in logs] if len(logs) > 1 else []
 
 
 def _means(side: Side) -> pd.Series:
@@ -118,7 +151,7 @@ def _reference(doc: Mapping[str, Any]) -> Reference:
     rows["quantity"] = [a.quantity for a in described]
     sizes = rows.reindex(columns=_SIZES).astype(float)
     title = f"{doc['name']}@{doc['version']}"
-    means = pd.DataFrame([rows["mean"].to_dict()], index=[title])
+    means = _logs(title, rows, doc.get("names", ()))
     return Reference(
         doc["name"],
         doc["version"],
@@ -128,4 +161,16 @@ def _reference(doc: Mapping[str, Any]) -> Reference:
         frozenset(str(r["campaign"]) for r in doc.get("records", ())),
         Side(title, means, rows[[*_ABOUT, *_DECLARED]].join(sizes), traits=doc.get("traits", {}), inferred=older),
         {str(t): float(w) for t, w in rows["weight"].items()},
+        str(doc.get("by", "host")),
     )
+
+
+def _logs(title: str, rows: pd.DataFrame, hosts: Sequence[str]) -> pd.DataFrame:
+    """A row per host, where the file has their figures; else one of means. Raises ValueError for a damaged file."""
+    columns = rows["of_hosts"].to_dict() if "of_hosts" in rows else {}
+    if not any(columns.values()):
+        return pd.DataFrame([rows["mean"].to_dict()], index=[title])
+    if {len(column) for column in columns.values()} != {len(hosts)}:
+        raise ValueError("benchmarks have other numbers of hosts than there are")
+    names = [f"{host} of {title}" for host in hosts]  # the candidate may have a host of that name
+    return pd.DataFrame({t: np.array(column, float) for t, column in columns.items()}, index=names)

@@ -24,10 +24,10 @@ def pin(root: Path, name: str, selector: str) -> tuple[str, list[Message]]:
     chosen = choose(every, selector)
     publisher = imports.publisher(chosen)  # as in a comparison with the same machines
     own = side(root, selector, chosen, by=publisher or "host")
-    reference = references.save(root, name, own, chosen, kinds_on_record(root, every, ()))
+    reference = references.save(root, name, own, chosen, kinds_on_record(root, every, ()), publisher or "host")
     of = count(reference.hosts, "publisher") if publisher and len(chosen) > 1 else count(reference.hosts, "host")
     holds = f"{count(len(reference.side.benchmarks), 'benchmark')} of {of} ({selector})"
-    alone = "; one machine says nothing of how others of its kind differ" if len(chosen) == 1 else ""
+    alone = "" if reference.hosts > 1 else "; one figure, without an error: how others of its kind differ is not known"
     mixed = mixtures(selector, chosen, own, distinct_names(chosen))
     return f"{reference.name}@{reference.version}: {holds}{alone}", list(mixed)
 

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from fleetmark.base.facts import Facts
+from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.units import scale_for, with_unit
+from fleetmark.base.words import word
 from fleetmark.record.sides.titles import title_of
 from planner import peak
 from planner.comparison import Comparison
+from planner.guardrail import Held
 from planner.peak import Peak
 from reports.campaign.view import View, headlines
 from reports.comparison.model import rows as ratios
@@ -27,8 +30,8 @@ MOST_HOSTS = 2  # of a campaign whose first figures are explained; a pair has a 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """One headline: ``ratio`` to the reference (above 1: better), and ``share`` of the machine's peak; each may be
-    absent.
+    """One headline: ``ratio`` to the reference (above 1: better) of a figure of that ``kind``, whether a guardrail was
+    ``held`` beside it, and ``share`` of the machine's peak; each may be absent.
     """
 
     case: str
@@ -37,6 +40,8 @@ class Beside:
     ratio: float | None
     share: float | None
     peak: str
+    kind: str = ""
+    held: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +66,14 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
     if not 0 < len(view.hosts) <= MOST_HOSTS:
         return NOTHING
     facts = {h.name: h.facts for h in view.hosts if h.facts is not None}
-    of_title = {r.benchmark: r.ratio for r in ratios(comparison) if r.benchmark} if comparison is not None else {}
+    of_title = {r.benchmark: r for r in ratios(comparison) if r.benchmark} if comparison is not None else {}
     listed: list[Beside] = []
     notes: dict[Message, None] = {}
     for (workload, case, *_), rows, _shown in view.by_metric(headlines(view.stats)):
         for r in rows.to_dict("records"):
-            ratio = of_title.get(title_of(r)) or of_title.get(title_of(r, sized=False))
+            other = of_title.get(title_of(r)) or of_title.get(title_of(r, sized=False))
+            ratio, kind = (other.ratio, other.kind) if other else (None, "")
+            guarded = other.verdict if other and other.verdict in {Held.KEPT, Held.BROKEN} else ""
             held = declared.peak(workload, case, r["metric"])
             top = _peak(held, r, facts) if held else None
             share = r["value"] * held.traffic / top.rate if held and top else None
@@ -74,11 +81,12 @@ def against(view: View, comparison: Comparison | None = None) -> Against:
                 notes[_basis(top, held)] = None
             elif held and (why := _why_none(held, facts.get(r["host"]))):
                 notes[why] = None
-            if ratio is not None or share is not None:
+            if ratio is not None or guarded or share is not None:
                 point = fmt.point(r["metric"], r["subject"], r["labels"], r["standing"])
                 host = fmt.clean(r["host"]) if len(view.hosts) > 1 else ""
                 name = f"{fmt.clean(workload)} {fmt.clean(case)}"
-                listed.append(Beside(name, point, host, ratio, share, _rate(top, r) if top else ""))
+                rate = _rate(top, r) if top else ""
+                listed.append(Beside(name, point, host, ratio, share, rate, kind, guarded))
     return Against(tuple(listed), comparison.baseline if of_title and comparison else "", tuple(notes))
 
 
@@ -120,11 +128,20 @@ def sentences(of: Against) -> list[str]:
 
 def _sentence(row: Beside, reference: str) -> str:
     beside: list[str] = []
-    if row.ratio is not None:
-        ratio = f"{row.ratio:.3g}"
-        beside.append(message("{ratio} times as good as {reference}", ratio=ratio, reference=reference))
+    if row.held:
+        beside.append(message("{held} beside {reference}", held=word(row.held), reference=reference))
+    elif row.ratio is not None:
+        beside.append(_times(row.ratio, row.kind, reference))
     if row.share is not None:
         share = f"{row.share * 100:.0f}"
         beside.append(message("{share}% of the peak of {peak}", share=share, peak=row.peak))
     name = f"{row.case} {row.point}" + (f" ({row.host})" if row.host else "")
     return joined([name, joined(beside)], ": ")
+
+
+def _times(ratio: float, kind: str, reference: str) -> Message:
+    """Only capacity is counted in servers."""
+    value = f"{ratio:.3g}"
+    if kind == Kind.CAPACITY:
+        return message("worth {ratio} {reference} servers", ratio=value, reference=reference)
+    return message("{ratio} times as fast as {reference}", ratio=value, reference=reference)

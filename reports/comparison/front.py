@@ -213,7 +213,7 @@ def _answer(comparison: Comparison, capacity: Sequence[Line], speed: Sequence[Li
         opening = labelled(lead[0].title, opening)
     most = MOST_SIDES - 1
     if capacity and comparison.per == "server":
-        tail = [message("one {candidate} {amount}", candidate=t, amount=a) for t, a in others[:most]]
+        tail: list[str] = [message("one {candidate} {amount}", candidate=t, amount=a) for t, a in others[:most]]
     else:
         tail = [spaced(t, a) for t, a in others[:most]]
     if len(others) > most:

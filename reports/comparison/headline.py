@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 
 from fleetmark.base.text import Message, count, joined, message
 from planner.comparison import WORK_MIX, Candidate, Comparison
-from planner.equivalence import Equivalence, Pairing
+from planner.contrast import Pairing
+from planner.equivalence import Equivalence
 from planner.estimate import Estimate
 from planner.ratio import Ratio
 from reports.kit import format as fmt

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import Comparison
-from planner.equivalence import Pairing
+from planner.contrast import Pairing
 
 DEGREES = (
     message("Degrees of freedom"),
@@ -23,7 +23,7 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
     interval = {
         Pairing.SAME_HOSTS: message("Student's t at 95% on each host's difference between before and after."),
         Pairing.PINNED: message(
-            "Student's t at 95% over the candidate's hosts; the pinned reference is taken as it is."
+            "Student's t at 95% over the candidate's hosts; the pinned reference is one figure without an error."
         ),
         Pairing.APART: message(
             "Welch's t at 95% over hosts, of each host's weighted sum over the class. Repeats on one host do not "
@@ -93,10 +93,11 @@ def method(comparison: Comparison) -> Sequence[tuple[Message, str]]:
             ),
         ),
         (
-            message("Many benchmarks"),
+            message("Many verdicts"),
             message(
-                "p and verdict of a benchmark count all benchmarks of the candidate (Benjamini-Hochberg): of what is "
-                "called better or worse, at most about 5% is not."
+                "p and verdict of a benchmark count all benchmarks of the candidate, those of a class all its classes "
+                "(Benjamini-Hochberg): of what is called better or worse, at most about 5% is not. A class of one "
+                "benchmark has the verdict of that benchmark; a mix of work is one question and stands alone."
             ),
         ),
         (

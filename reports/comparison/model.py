@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 
 from fleetmark.base.measurement import Kind, Standing
-from fleetmark.base.text import joined, message
+from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import CLASH, WORK_MIX, Candidate, Comparison
-from planner.equivalence import Equivalence, Pairing
+from planner.contrast import Pairing
+from planner.equivalence import Equivalence
 from planner.estimate import Estimate
 from planner.ratio import Ratio
 from reports.comparison import headline
@@ -31,13 +32,13 @@ class RatioRow:
     and ``highest``: the ends of the benchmarks' ratios behind a headline, with their titles; ``disagree``: they are so
     far apart that the mean alone misleads. Of a mix ``ratio`` and ``work`` are that for equal work, ``geometric`` the
     mean beside it. ``resampled_lo`` and ``resampled_hi``: a headline's interval by the bootstrap over hosts, of fleets
-    large enough. ``p_adjusted``: a benchmark's p among all of the candidate's (Benjamini-Hochberg), which the verdict
-    goes by; ``verdict_raw``: by its own p. ``interval_of``: ``fleet``, or ``repeats`` where a side is a single host:
-    then ``lo`` and ``hi`` are of these machines, not of their kinds. ``your_workload_lo`` and ``your_workload_hi``:
-    where a workload of the class lies that is none of its benchmarks. ``benchmarks``: how many are in a headline;
-    ``one_sided``: how many more only one side ran; ``headline``: all of it as a sentence; ``ends``: its range with the
-    names of its ends, for short. ``kind`` is a Kind. A guardrail has no ratio: its ``verdict`` is a Held, ``limit``
-    what it keeps to, in ``unit``.
+    large enough. ``p_adjusted``: a benchmark's p among all of the candidate's, a class's among all classes
+    (Benjamini-Hochberg), which the verdict goes by; ``verdict_raw``: by its own p. ``interval_of``: ``fleet``, or
+    ``repeats`` where a side is a single host: then ``lo`` and ``hi`` are of these machines, not of their kinds.
+    ``your_workload_lo`` and ``your_workload_hi``: where a workload of the class lies that is none of its benchmarks.
+    ``benchmarks``: how many are in a headline; ``one_sided``: how many more only one side ran; ``headline``: all of it
+    as a sentence; ``ends``: its range with the names of its ends, for short. ``kind`` is a Kind. A guardrail has no
+    ratio: its ``verdict`` is a Held, ``limit`` what it keeps to, in ``unit``.
     """
 
     candidate: str
@@ -105,12 +106,14 @@ def rows(comparison: Comparison) -> list[RatioRow]:
 
 def _of(comparison: Comparison, candidate: Candidate) -> Iterator[RatioRow]:
     class_of = comparison.benchmarks["class"].to_dict()
+    of_one = lone(comparison, candidate)
     for name, e in sorted(candidate.classes.items(), key=lambda c: _place(comparison, c[0])):
         yield replace(_headline(comparison, candidate, name, e), kind=comparison.kind(name))
         for title, ratio in e.each.items():
             if name != class_of[title]:
                 continue  # a work mix: its benchmarks stand with their classes
             note = "" if title in e.weights else e.left_out.get(title, message("no weight"))
+            note = joined([note, of_one.get(title, "")], "; ")
             yield _benchmark(comparison, candidate, title, ratio, e.weights.get(title), note)
         for title, why in e.left_out.items():
             if title not in e.each and name == class_of.get(title):
@@ -124,6 +127,22 @@ def _of(comparison: Comparison, candidate: Candidate) -> Iterator[RatioRow]:
         row = _benchmark(comparison, candidate, title, None, None, guard.why)
         row = replace(row, baseline_value=guard.a, candidate_value=guard.b, limit=guard.limit)
         yield replace(row, verdict=str(guard.held or ""), hosts_baseline=guard.n[0], hosts_candidate=guard.n[1])
+
+
+def lone(comparison: Comparison, candidate: Candidate) -> dict[str, Message]:
+    """Benchmarks that one host of several ran, and what interval there is of them."""
+    each = {title: r for e in candidate.classes.values() for title, r in e.each.items()}
+    notes: dict[str, Message] = {}
+    for place, side in enumerate((comparison.baseline, candidate.title)):
+        most = max((r.n[place] for r in each.values()), default=0)
+        for title, ratio in each.items():
+            if ratio.n[place] == 1 < most:
+                notes[title] = (
+                    message("one host of {side} ran it: the interval is by its repeats", side=side)
+                    if ratio.interval is not None
+                    else message("one host of {side} ran it, and repeats do not tell: no interval", side=side)
+                )
+    return notes
 
 
 def _place(comparison: Comparison, class_: str) -> tuple[bool, int]:

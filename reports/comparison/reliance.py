@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fleetmark.base.text import count, joined, message
 from fleetmark.record.results import HostInfo
 from planner.comparison import WORK_MIX, Comparison
-from planner.equivalence import Pairing
+from planner.contrast import Pairing
 from planner.peers import Outlier
 from reports.comparison.model import RatioRow, footnotes
 from reports.comparison.titles import class_title, spaced

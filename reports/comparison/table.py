@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, count, joined, message
 from planner.comparison import Comparison
-from planner.equivalence import Pairing, bounded
+from planner.contrast import Pairing
 from reports.comparison.model import RatioRow
 from reports.comparison.titles import class_title, spaced
 from reports.kit import format as fmt

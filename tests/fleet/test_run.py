@@ -23,7 +23,7 @@ SUITE = """about: small and real
 repeats: 2
 workloads:
   stream: {set: {array_elements: 1000000, ntimes: 3, threads: 1}}
-  fio: {set: {runtime: 1, ramp: 0, size: 16MiB, rand_iodepth: 4, seq: write}}
+  fio: {set: {runtime: 1, ramp: 0, size: 16MiB, rand_iodepth: 4, seq: write, latency_target: 0}}
   lmbench: {cases: ["lat_syscall-null", "lat_pipe"], set: {path: PATH}}
   iperf3: {repeats: 1, set: {duration: 1, omit: 0, streams: 2, udp_rate: 100M}}
 """
@@ -88,7 +88,9 @@ def test_four_hosts_measure_everything(command: Command, suite: Callable[[str], 
 def test_measurements_are_rebuilt_from_raw(command: Command, suite: Callable[[str], str]) -> None:
     command.run(
         "--suite",
-        suite("  fio: {set: {runtime: 1, ramp: 0, size: 16MiB, seq: read, rand: randread, rand_iodepth: 1}}\n"),
+        suite(
+            "  fio: {set: {runtime: 1, ramp: 0, size: 16MiB, seq: read, rand: randread, rand_iodepth: 1, latency_target: 0}}\n"
+        ),
     )
     before = pd.read_parquet(command.campaign / "measurements.parquet")
     (command.campaign / "measurements.parquet").unlink()
@@ -241,7 +243,7 @@ FAKES = {
 
 def test_broken_tools_fail_by_name_and_the_other_hosts_finish(command: Command, tmp_path: Path) -> None:
     """fio is replaced on each host by a program that breaks in its own way; h4 keeps the real one."""
-    text = "about: x\nrepeats: 1\nworkloads:\n  fio: {set: {runtime: 1, ramp: 0, size: 1MiB, rand: randread, rand_iodepth: 1}, cases: ['rand*']}\n"
+    text = "about: x\nrepeats: 1\nworkloads:\n  fio: {set: {runtime: 1, ramp: 0, size: 1MiB, rand: randread, rand_iodepth: 1, latency_target: 0}, cases: ['rand*']}\n"
     (tmp_path / "s.yml").write_text(text)
     hosts = dict(zip(("h1", "h2", "h3"), ("exits", "garbage", "silent"), strict=True))
     try:

@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from planner.equivalence import Pairing, Repeats, clusters, compare
+from planner.contrast import Pairing, Repeats
+from planner.equivalence import compare
 from planner.ratio import Verdict
+from planner.redundant import clusters
 
 
 def side(rows: Sequence[Sequence[float]], names: str = "abcdefgh", first: int = 1) -> pd.DataFrame:

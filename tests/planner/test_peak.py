@@ -24,6 +24,8 @@ def test_channels_that_slots_name() -> None:
     top = peak.memory(facts(dimms=modules(*two_each, mts=4400)))
     assert top is not None and top.rate == pytest.approx(16 * 4400e6 * 8)
     assert top.basis == "16 channels at 4,400 MT/s"
+    joined = peak.memory(facts(dimms=modules(*(slot.replace(" ", "_") for slot in two_each), mts=4400)))
+    assert joined == top  # CPU0_CH7_D1
     empty = Dimm(slot="P0 CHANNEL C DIMM 0", size=0)
     top = peak.memory(facts(dimms=(*modules("P0 CHANNEL A DIMM 0", "P0 CHANNEL A DIMM 1"), empty)))
     assert top is not None and top.rate == 38.4e9  # one channel of DDR5-4800

@@ -14,7 +14,7 @@ from fleetmark.base.facts import Dimm, Facts, Nic
 from fleetmark.record.results import Results
 from fleetmark.verbs import reference
 from reports import html, markdown
-from reports.campaign.against import sentences
+from reports.campaign.against import Against, Beside, sentences
 from reports.campaign.terminal import summary
 from reports.report import Report, of_campaign
 from tests.commands import run
@@ -90,14 +90,27 @@ def test_the_latest_reference_with_something_in_common_stands_beside(tmp_path: P
     reference.pin(tmp_path, "other", "gen=c")
     record(tmp_path, "new", {"n": {"gen": "new"}}, {("n", TRIAD): [2e11], ("n", latency): [1e-7]})
     text = " ".join(run(tmp_path, "report", "new").split())
-    assert "stream all-cores triad: 2 times as good as old@1" in text
-    assert "null: 2 times as good as old@1" in text
+    assert "stream all-cores triad: worth 2 old@1 servers" in text
+    assert "null: 2 times as fast as old@1" in text
     assert "old@1 is a pinned reference; above 1 is better than it" in text
     reference.pin(tmp_path, "new", "gen=new")  # of itself it says nothing
-    assert "times as good as old@1" in run(tmp_path, "report", "new")
+    assert "worth 2 old@1 servers" in run(tmp_path, "report", "new")
     damaged = tmp_path / "references" / "old.1.json"
     damaged.write_text(json.dumps({"schema": 99}))
     assert "What it means" not in run(tmp_path, "report", "new")
+
+
+def test_only_capacity_is_counted_in_servers() -> None:
+    rows = (
+        Beside("stream all-cores", "triad", "", 1.94, None, "", "capacity"),
+        Beside("lmbench lat_mem_rd", "latency", "", 0.91, None, "", "responsiveness"),
+        Beside("fio randread-4k-p99-2000us", "read_clat_p99", "", None, None, "", "guardrail", "broken"),
+    )
+    assert sentences(Against(rows, "old@1", ()))[:3] == [
+        "stream all-cores triad: worth 1.94 old@1 servers",
+        "lmbench lat_mem_rd latency: 0.91 times as fast as old@1",
+        "fio randread-4k-p99-2000us read_clat_p99: broken beside old@1",
+    ]
 
 
 @pytest.mark.parametrize(

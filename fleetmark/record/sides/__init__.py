@@ -27,6 +27,7 @@ __all__ = ["PER", "side", "sides", "some"]
 # Labels that a reader must know where the sides differ in them: of imported tables, and of prices.
 TRAITS = (*imports.TRAITS, "currency", "price_date", "term")
 MOST_VALUES = 20_000  # single values that are kept beside the means of a side
+MOST_SPREAD = 200  # machines of which the spread of repeats is read; of more, where a side is a single host
 
 
 def side(
@@ -73,11 +74,12 @@ def sides(
     label = {title: by if isinstance(by, str) else by[title] for title in chosen}
     hosts = {title: _hosts(title, machines, label[title], names) for title, machines in chosen.items()}
     lone = [] if best else [title for title, of in hosts.items() if len(set(of)) == 1]
-    record = _read(files, every, figures.EVERYTHING if only else figures.HEADLINES, bool(lone))
+    spread = bool(lone) or (len(every) <= MOST_SPREAD and not best)
+    record = _read(files, every, figures.EVERYTHING if only else figures.HEADLINES, spread)
     if only:
         _check_patterns(record.keys, only)
     return {
-        title: _side(record, title, machines, hosts[title], only, per, best, names, values)
+        title: _side(record, title, machines, hosts[title], only, per, best, names, values, spread)
         for title, machines in chosen.items()
     }
 
@@ -92,6 +94,7 @@ def _side(
     best: bool,
     names: Mapping[tuple[str, str], str],
     values: bool,
+    spread: bool,
 ) -> Side:
     own = figures.of_side(record, [(m.campaign, m.host) for m in chosen])
     benchmarks, rows = own.benchmarks, own.rows
@@ -144,7 +147,7 @@ def _side(
         limited={f"{w} {c}" for w, c in failed if keeps_limit(w, c)},
         count=count_of,
         inferred=bool(open_keys & set(own.parts["key"][selected[own.parts["benchmark"].to_numpy(int)]])),
-        repeats=under.repeats() if len(set(hosts)) == 1 and not best else None,
+        repeats=under.repeats() if spread and not best else None,
         values=_values(record, own, under.rows, chosen, names) if values and count_of <= MOST_VALUES else None,
     )
 

@@ -23,7 +23,7 @@ from fleetmark.record.sides.titles import joined
 _PER: Mapping[str, Callable[[Machine, Facts | None], float | None]] = {
     "socket": lambda m, f: f.cpu.sockets if f else _positive(m.labels.get("chips")),
     "core": lambda m, f: f.cpu.cores if f else _positive(m.labels.get("cores")),
-    "thread": lambda m, f: f.cpu.threads if f else _positive(m.labels.get("threads")),
+    "thread": lambda m, f: f.cpu.threads if f else _threads(m),
     "gpu": lambda m, f: len(f.gpus) if f and f.gpus else _positive(m.labels.get("gpus")),
     "watt": lambda m, f: _positive(m.labels.get("watts")),
     "money": lambda m, f: _positive(m.labels.get("price")) if m.labels.get("currency") else None,
@@ -102,6 +102,12 @@ def _power(
     by_label = rows["record"].map(labels).astype(float)
     source = source.where(by_label.isna(), "the label watts")
     return amount.fillna(by_label), sorted({s for text in set(source) for s in text.split(", ") if s})
+
+
+def _threads(machine: Machine) -> float | None:
+    """How many a published machine had: some tables give them by core."""
+    cores, each = (_positive(machine.labels.get(label)) for label in ("cores", "threads_per_core"))
+    return _positive(machine.labels.get("threads")) or (cores * each if cores and each else None)
 
 
 def _positive(text: str | None) -> float | None:

@@ -13,7 +13,8 @@ from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, joined, message
 from fleetmark.base.words import word
 from planner.comparison import WORK_MIX, Candidate
-from planner.equivalence import MIX_SENSITIVE, Equivalence, Pairing
+from planner.contrast import Pairing
+from planner.equivalence import MIX_SENSITIVE, Equivalence
 from planner.ratio import Ratio
 from reports.comparison.titles import class_title
 from reports.comparison.xlsx import ratios
@@ -25,7 +26,7 @@ _Logs = npt.NDArray[np.float64]
 CANDIDATE, CLASS, BENCHMARK, WEIGHT, COUNTED, SHARE, DELTA, OWN, WHY, HOURS, OF_HOURS = range(11)
 _YOURS = ("workload_lo", "workload_hi")
 _ENDS = ("lowest", "lowest_title", "highest", "highest_title")
-_BEFORE = ("candidate", "class", "kind", *ratios.KEYS, *_YOURS, *_ENDS, "note")
+_BEFORE = ("candidate", "class", "kind", *ratios.KEYS, "p_adjusted", *_YOURS, *_ENDS, "note")
 _BEHIND = (
     *ratios.WORKINGS,
     "inside",
@@ -340,6 +341,7 @@ def _heads(grid: Grid, weights: Sheet, scores: Sheet, classes: Sheet, rows: Sequ
         "kind": Head(message("kind"), "", 14),
         "lo": Head(message("from"), message("fleet, × baseline"), 10),
         "hi": Head(message("to"), message("fleet, × baseline"), 10),
+        "p_adjusted": ratios.AMONG,
         "workload_lo": Head(message("your workload from"), message("× baseline, a value"), 12),
         "workload_hi": Head(message("your workload to"), message("× baseline, a value"), 12),
         "lowest": Head(message("lowest benchmark"), message("× baseline"), 11),

@@ -10,7 +10,7 @@ import pandas as pd
 
 from fleetmark.base.measurement import Kind
 from planner.comparison import Candidate, Comparison, Side
-from planner.equivalence import Pairing
+from planner.contrast import Pairing
 from reports.kit import format as fmt
 from reports.kit.workbook import Sheet
 

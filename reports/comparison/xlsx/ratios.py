@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from fleetmark.base.text import message
 from fleetmark.base.words import word
-from planner.equivalence import Pairing
+from planner.contrast import Pairing
 from planner.ratio import NOTHING, Ratio, Verdict
 from reports.kit.workbook import (
     GENERAL,
@@ -67,6 +67,8 @@ class Values:
 # In the order of their columns: first the results, then the workings.
 KEYS = ("ratio", "lo", "hi", "p", "verdict")
 WORKINGS = ("n_a", "n_b", "delta", "var_a", "var_b", "se", "df", "t")
+
+AMONG = Head(message("p among all"), message("Benjamini-Hochberg"), 12)
 
 
 def heads(baseline: str, candidate: str = "") -> dict[str, Head]:
@@ -143,8 +145,8 @@ def _variance(logs: _Logs) -> float | None:
 
 
 def write(sheet: Sheet, row: int, at: Mapping[str, int], f: Formulas, v: Values, *, judged: bool = True) -> None:
-    """KEYS and WORKINGS in the columns ``at``, live; the adjusted p, where there is a column for it, as a value. A line
-    that is not ``judged`` has no verdict.
+    """KEYS and WORKINGS in the columns ``at``, live. The adjusted p, where there is a column for it, is as many times p
+    as it was: how others change it is not in it. A line that is not ``judged`` has no verdict.
     """
     cells = {name: cell(row, column) for name, column in at.items()}
 
@@ -182,7 +184,9 @@ def write(sheet: Sheet, row: int, at: Mapping[str, int], f: Formulas, v: Values,
     p = t_two_sided(cells["t"], cells["df"])
     put("p", f'IF({cells["se"]}="","",IF({cells["df"]}="",{certain},{p}))', _figure(ratio, "p"), P_VALUE)
     if "p_adjusted" in at:
-        sheet.number(row, at["p_adjusted"], _figure(ratio, "p_adjusted"), P_VALUE, "value")
+        among = _figure(ratio, "p" if ratio and ratio.p_adjusted is None else "p_adjusted")
+        factor = among / ratio.p if ratio and ratio.p and among else 1.0
+        put("p_adjusted", f'IF({cells["p"]}="","",MIN(1,{cells["p"]}*{factor!r}))', among, P_VALUE)
     if judged:
         put("verdict", _verdict(sheet.book, cells), word(ratio.verdict) if ratio else None, GENERAL, "word")
 

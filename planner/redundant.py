@@ -1,0 +1,70 @@
+"""Which benchmarks measure the same, and what each weighs in its class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+ALIKE = 0.98  # correlation from which on benchmarks are redundant
+LEAST_MACHINES = 8  # to tell whether they are
+
+
+def pinned_weights(
+    machines: pd.DataFrame,
+    classes: pd.Series,
+    kinds: pd.DataFrame | None = None,
+    quantity: Mapping[str, str] | None = None,
+) -> dict[str, float]:
+    """Title to its weight within its class (summing to 1 there), to be kept with a reference.
+
+    ``machines``: oriented log means, a row per host; ``classes``: title to class; ``kinds``: a row per kind of
+    machine on record, where there are enough of them; ``quantity`` as in ``compare``.
+    """
+    weights: dict[str, float] = {}
+    for name in sorted(set(classes)):
+        titles = [str(t) for t in classes.index[classes == name]]
+        frame = machines if kinds is None else kinds
+        groups = clusters(frame.reindex(columns=titles), kinds=kinds is not None, quantity=quantity)
+        weights |= {title: 1 / len(groups) / len(group) for group in groups for title in group}
+    return weights
+
+
+def clusters(machines: pd.DataFrame, kinds: bool = True, quantity: Mapping[str, str] | None = None) -> list[list[str]]:
+    """Benchmarks (columns) grouped by whether they rank the machines (rows) alike: average linkage on 1 - correlation.
+
+    That takes LEAST_MACHINES rows that have both, of different ``kinds`` of machine (with hosts of two generations,
+    everything would seem to correlate); with fewer, only columns that are equal in every row form a cluster. Those of
+    one ``quantity`` (benchmark to what it measures) always do.
+    """
+    names = [str(c) for c in machines.columns]
+    if len(names) < 2:
+        return [[n] for n in names]
+    equal = [column.round(9).tobytes().hex() for column in machines.to_numpy(float).T]
+    keys = [name if machines[name].isna().all() else key for name, key in zip(names, equal, strict=True)]
+    if kinds and len(machines) >= LEAST_MACHINES:
+        related = machines.corr(min_periods=LEAST_MACHINES).to_numpy(float)
+        distance = 1 - np.nan_to_num(related, nan=0.0)
+        same = pd.factorize(np.array(keys))[0]
+        distance[same[:, None] == same] = 0
+        from scipy.cluster.hierarchy import fcluster, linkage  # which few comparisons have the machines for
+        from scipy.spatial.distance import squareform
+
+        tree = linkage(squareform((distance + distance.T) / 2, checks=False), "average")
+        keys = [str(number) for number in fcluster(tree, 1 - ALIKE, "distance")]
+    members: dict[str, list[str]] = {}
+    for name, key in zip(names, keys, strict=True):
+        members.setdefault(key, []).append(name)
+    return _merged(list(members.values()), quantity or {})
+
+
+def _merged(groups: list[list[str]], quantity: Mapping[str, str]) -> list[list[str]]:
+    """``groups``, of which those that share a quantity are one."""
+    merged: list[list[str]] = []
+    for group in groups:
+        measured = {quantity.get(name, name) for name in group}
+        alike = [other for other in merged if measured & {quantity.get(name, name) for name in other}]
+        merged = [other for other in merged if other not in alike]
+        merged.append([name for part in (*alike, group) for name in part])
+    return merged
