@@ -175,6 +175,7 @@ class Metric(_Part):
     centre: Summarised | None = None  # where it differs from its workload's
     plot: Plot | None = None  # of a latency under load
     peak: Peak | None = None  # of a bandwidth
+    roof: str = ""  # of a share of a roof: the metric that says which roof; below 1 memory, above it computing
 
     @field_validator("unit")
     @classmethod

@@ -203,9 +203,7 @@ def channels(t, d):
     return [images(t, d), t.rand(d["c"]), t.rand(d["c"], low=0.5), t.rand(d["c"]), t.rand(d["c"])]
 
 
-on_images(
-    "batch_norm", "basic", lambda x, mean, var, w, b: F().batch_norm(x, mean, var, w, b), 4, make=channels
-)
+on_images("batch_norm", "basic", lambda x, mean, var, w, b: F().batch_norm(x, mean, var, w, b), 4, make=channels)
 on_images("max_pool2d", "basic", lambda x: F().max_pool2d(x, 3, 2, 1), 2)
 on_images("avg_pool2d", "basic", lambda x: F().avg_pool2d(x, 2), 1)
 on_images("global_avg_pool", "basic", lambda x: x.mean((2, 3)), 1)

@@ -1,8 +1,8 @@
-"""Fused operators of today's networks: attention, normalisation, gated activations, rotary embedding, experts, losses."""
+"""Fused operators of today's networks: attention, norms, gated activations, rotary embedding, experts, losses."""
 
-from operators import FLOATS, add
-from basic import F, on_rows, with_weights
 import basic
+from basic import F, on_rows, with_weights
+from operators import FLOATS, add
 
 MATH = FLOATS[:2] + FLOATS[3:]  # attention has no switch for tf32 of its own
 
@@ -192,8 +192,10 @@ def experts(x, counts, up, down):
 def loaded(t, d):
     share, rest = divmod(d["rows"] * d["top"], d["experts"])
     counts = [share + (expert < rest) for expert in range(d["experts"])]
-    up = t.rand(d["experts"], d["cols"], d["hidden"], low=-0.1, high=0.1)
-    return [t.rand(d["rows"] * d["top"], d["cols"]), counts, up, t.rand(d["experts"], d["hidden"], d["cols"], low=-0.1, high=0.1)]
+    small = {"low": -0.1, "high": 0.1}
+    up = t.rand(d["experts"], d["cols"], d["hidden"], **small)
+    down = t.rand(d["experts"], d["hidden"], d["cols"], **small)
+    return [t.rand(d["rows"] * d["top"], d["cols"]), counts, up, down]
 
 
 def first_expert(inputs, result):
@@ -212,6 +214,7 @@ add(
     precisions=FLOATS,
     loose=2,
 )
+
 
 # Losses over a vocabulary, and the optimiser's step.
 def labelled(t, d):

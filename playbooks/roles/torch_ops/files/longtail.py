@@ -26,7 +26,15 @@ on_rows("pow", TAIL, lambda x: torch().pow(x, 2.5), 1, bounds=POSITIVE)
 on_rows("clamp", TAIL, lambda x: x.clamp(-0.5, 0.5), 2)
 for name, cost in (
     *(("leaky_relu", 2), ("elu", 3), ("selu", 3), ("celu", 3), ("softplus", 3), ("hardswish", 4), ("hardsigmoid", 3)),
-    *(("mish", 6), ("softsign", 3), ("logsigmoid", 4), ("hardtanh", 2), ("relu6", 2), ("tanhshrink", 2), ("softshrink", 2)),
+    *(
+        ("mish", 6),
+        ("softsign", 3),
+        ("logsigmoid", 4),
+        ("hardtanh", 2),
+        ("relu6", 2),
+        ("tanhshrink", 2),
+        ("softshrink", 2),
+    ),
 ):
     on_rows(name, TAIL, lambda x, name=name: getattr(F(), name)(x), cost, loose=2)
 on_rows("glu", TAIL, lambda x: F().glu(x, -1), 3)
@@ -70,7 +78,13 @@ on_rows("topk", TAIL, lambda x: x.topk(min(50, x.shape[-1]), -1)[0], 1)
 on_rows("kthvalue", TAIL, lambda x: x.kthvalue(x.shape[-1] // 2 + 1, -1)[0], 1)
 on_rows("searchsorted", TAIL, lambda x, y: torch().searchsorted(x.sort(-1)[0], y), 1, 2)
 on_rows(
-    "bincount", TAIL, lambda x: x.flatten().bincount(minlength=256), 1, make=lambda t, d: [t.ints(256, d["rows"], d["cols"])], part=None, precisions=("fp32",)
+    "bincount",
+    TAIL,
+    lambda x: x.flatten().bincount(minlength=256),
+    1,
+    make=lambda t, d: [t.ints(256, d["rows"], d["cols"])],
+    part=None,
+    precisions=("fp32",),
 )
 
 
@@ -109,7 +123,9 @@ on_rows("triu", TAIL, lambda x: x.triu(), 0, part=None)
 on_rows("stack", TAIL, lambda x, y: torch().stack((x, y), 1), 0, 2)
 on_rows("repeat_interleave", TAIL, lambda x: x.repeat_interleave(2, -1), 0)
 on_rows("pad", TAIL, lambda x: F().pad(x, (3, 3)), 0)
-on_rows("cast_fp32", TAIL, lambda x: x.to(torch().float32 if x.dtype != torch().float32 else torch().bfloat16), 0, loose=400)
+on_rows(
+    "cast_fp32", TAIL, lambda x: x.to(torch().float32 if x.dtype != torch().float32 else torch().bfloat16), 0, loose=400
+)
 on_rows("fill", TAIL, lambda x: torch().full_like(x, 0.5), 0)
 add(
     "embedding_bag",
@@ -123,7 +139,13 @@ add(
 )
 
 # Images.
-on_images("group_norm", TAIL, lambda x, w, b: F().group_norm(x, 8, w, b), 8, make=lambda t, d: [images(t, d), t.rand(d["c"]), t.rand(d["c"])])
+on_images(
+    "group_norm",
+    TAIL,
+    lambda x, w, b: F().group_norm(x, 8, w, b),
+    8,
+    make=lambda t, d: [images(t, d), t.rand(d["c"]), t.rand(d["c"])],
+)
 on_images("instance_norm", TAIL, lambda x: F().instance_norm(x), 8)
 on_images("interpolate_nearest", TAIL, lambda x: F().interpolate(x, scale_factor=2, mode="nearest"), 0)
 on_images("interpolate_bilinear", TAIL, lambda x: F().interpolate(x, scale_factor=2, mode="bilinear"), 28, loose=2)
@@ -137,7 +159,15 @@ on_images("channels_last", TAIL, lambda x: x.contiguous(memory_format=torch().ch
 for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"):
     on_rows(name, TAIL, lambda x, y, name=name: getattr(F(), name)(x, y), 3, 2, part=None, loose=2)
 on_rows("bce_with_logits", TAIL, lambda x, y: F().binary_cross_entropy_with_logits(x, (y > 0).to(y)), 6, 2, part=None)
-on_rows("kl_div", TAIL, lambda x, y: F().kl_div(torch().log_softmax(x, -1), torch().softmax(y, -1), reduction="sum"), 12, 2, part=None, loose=4)
+on_rows(
+    "kl_div",
+    TAIL,
+    lambda x, y: F().kl_div(torch().log_softmax(x, -1), torch().softmax(y, -1), reduction="sum"),
+    12,
+    2,
+    part=None,
+    loose=4,
+)
 on_rows("cosine_similarity", TAIL, lambda x, y: F().cosine_similarity(x, y, -1), 6, 2, loose=2)
 on_rows("normalize", TAIL, lambda x: F().normalize(x, dim=-1), 3, loose=2)
 on_rows("pairwise_distance", TAIL, lambda x, y: F().pairwise_distance(x, y), 3, 2, loose=2)

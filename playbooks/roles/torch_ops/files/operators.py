@@ -1,7 +1,7 @@
 """What an operator is to the benchmark: how its inputs are made, what it computes, what it costs, how it is checked.
 
-The modules basic, fused and longtail fill the table. They name torch only when an operator runs, so that the table can be
-read without it: the controller checks shapes so.
+The modules basic, fused and longtail fill the table. They name torch only when an operator runs, so that the table can
+be read without it: the controller checks shapes so.
 """
 
 import math
@@ -31,8 +31,8 @@ class Operator:
     """One operator. ``make(maker, dims)`` gives its inputs, ``run(*inputs)`` its result, a tensor or several.
 
     ``flops(dims)``: floating point operations of one call, as the field counts them; 0 for what only moves data.
-    ``moved(dims, size)``: bytes that a call reads and writes at least, with elements of ``size`` bytes; None: all inputs
-    and results, once. ``part(inputs, result)``: a sample of both that can be checked by itself; None: all of it.
+    ``moved(dims, size)``: bytes that a call reads and writes at least, with elements of ``size`` bytes; None: all
+    inputs and results, once. ``part(inputs, result)``: a sample of both that can be checked by itself; None: all of it.
     ``out(*inputs, out)``: writes to a result that is there already. ``loose``: by how much its tolerance is wider.
     """
 
@@ -50,7 +50,7 @@ def add(name, family, grade, make, run, flops, **more):
 
 
 class Maker:
-    """Inputs of one precision on one device, cut from a pool of random numbers: filling gigabytes anew takes minutes."""
+    """Inputs of one precision on one device, from a pool of random numbers: filling gigabytes anew takes minutes."""
 
     POOL = 1 << 20
 
@@ -66,7 +66,7 @@ class Maker:
         self.turn = 0
 
     def rand(self, *shape, low=-1.0, high=1.0):
-        """Numbers between ``low`` and ``high``, others at each call. Whole numbers where the precision has no others."""
+        """Numbers between ``low`` and ``high``, new ones at each call. Whole ones in int8."""
         torch = self.torch
         if self.dtype == torch.int8:
             return self._filled((self.numbers * 127).round().to(torch.int8), shape)

@@ -54,7 +54,7 @@ class Clock:
         return time.perf_counter() - start
 
     def sample(self, call, budget):
-        """Seconds of each call within ``budget`` seconds, and how many calls were dropped since the device throttled."""
+        """Seconds of each call within ``budget`` seconds; how many calls were dropped since the device throttled."""
         return self._by_events(call, budget) if self.accelerated else (self._by_wall(call, budget), 0)
 
     def _by_wall(self, call, budget):

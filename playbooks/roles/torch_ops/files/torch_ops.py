@@ -1,8 +1,8 @@
 """Times torch's operators on one device and checks what they compute: a line of JSON for each case.
 
-torch_ops.py --grade basic --shapes shapes.json ...: first the environment, then the roofs that this device itself reaches
-(products in each precision, memory), then the cases, then an end. A case is timed, held against a reference in fp64, or
-skipped with a reason. Standard library and torch only, Python 3.9 and later.
+torch_ops.py --grade basic --shapes shapes.json ...: first the environment, then the roofs that this device itself
+reaches (products in each precision, memory), then the cases, then an end. A case is timed, held against a reference in
+fp64, or skipped with a reason. Standard library and torch only, Python 3.9 and later.
 """
 
 import argparse
@@ -18,8 +18,22 @@ from operators import FLOATS, TABLE, TOLERANCE, Maker, dtype_of
 from timing import Clock, spread
 
 SLOW_S = 5.0  # a call that would take longer is skipped
-INTERESTING = ("avx2", "avx512f", "avx512_bf16", "avx512_fp16", "avx512_vnni", "amx_tile", "amx_bf16", "amx_int8", "amx_fp16",
-               "asimd", "sve", "sve2", "bf16", "i8mm")
+INTERESTING = (
+    "avx2",
+    "avx512f",
+    "avx512_bf16",
+    "avx512_fp16",
+    "avx512_vnni",
+    "amx_tile",
+    "amx_bf16",
+    "amx_int8",
+    "amx_fp16",
+    "asimd",
+    "sve",
+    "sve2",
+    "bf16",
+    "i8mm",
+)
 
 
 def say(**line):
@@ -208,7 +222,7 @@ class Bench:
     def error(self, operator, inputs, results):
         """The largest error as a share of the reference's largest value; infinite where one is no number.
 
-        The reference is the same operator in fp64 on the CPU, with the same rounded inputs; for large shapes a part of it.
+        The reference is the same operator in fp64 on the CPU, with the same rounded inputs; of large shapes a part.
         """
         torch = self.torch
         if operator.part:
@@ -216,8 +230,10 @@ class Bench:
         wide = [self.widened(x) for x in inputs]
         worst = 0.0
         expected = as_list(torch, operator.run(*wide))
-        for got, want in zip(results, expected):
-            got, want = got.detach().to("cpu", torch.float64), want.detach().to(torch.float64)
+        if len(results) != len(expected):
+            return math.inf
+        for result, reference in zip(results, expected):  # noqa: B905  Python 3.9
+            got, want = result.detach().to("cpu", torch.float64), reference.detach().to(torch.float64)
             if got.shape != want.shape:
                 return math.inf
             if got.numel() == 0:
@@ -301,13 +317,20 @@ def main():
     if chosen.device != "cpu" and torch.accelerator.is_available():
         device = torch.accelerator.current_accelerator().type
     if chosen.device == "accelerator" and device == "cpu":
-        sys.exit("torch %s sees no accelerator here: give a Python whose torch has one, or set device to cpu" % torch.__version__)
+        sys.exit(
+            "torch %s sees no accelerator here: give a Python whose torch has one, or set device to cpu"
+            % torch.__version__
+        )
     bench = Bench(torch, device, chosen)
     environment(torch, device, bench.clock, chosen)
     started = time.perf_counter()
     bench.find_memory()
     precisions = chosen.precisions.split(",")
-    listed = list(cases.cases(shapes, chosen.grade, chosen.operators.split(","), chosen.chosen.split(","), chosen.tokens, chosen.batch))
+    listed = list(
+        cases.cases(
+            shapes, chosen.grade, chosen.operators.split(","), chosen.chosen.split(","), chosen.tokens, chosen.batch
+        )
+    )
     for precision in precisions:
         if any(precision in operator.precisions for operator, *_ in listed):
             bench.find_peak(precision)
