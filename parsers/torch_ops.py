@@ -185,7 +185,7 @@ def _roofs(run: _Run) -> Iterator[Measurement]:
     for roof, rate in run.roofs.items():
         metric, unit = ("memory_rate", "B/s") if roof == "memory" else ("peak", "FLOP/s")
         yield Measurement(_TOOL, f"roof/{roof}", metric, rate, unit, Better.HIGHER)
-    shares = [share for c in run.cases.values() if c.right and (share := _share(c, run.roofs))]
+    shares = [min(share, 1.0) for c in run.cases.values() if c.right and (share := _share(c, run.roofs))]
     if shares:
         mean = math.exp(sum(map(math.log, shares)) / len(shares))
         yield Measurement(_TOOL, "roof", "mean_roof_share", mean, "1", Better.NONE)
