@@ -268,9 +268,9 @@ def test_one_of_several_devices_is_no_capacity() -> None:
     from workloads import load
 
     about = load("torch_ops").describe
-    whole = about("flops", ["basic-4096t-b32", "mm/bf16/x"], "gpu", "FLOP/s", "higher")
+    entire = about("flops", ["basic-4096t-b32", "mm/bf16/x"], "gpu", "FLOP/s", "higher")
     one = about("flops", ["basic-4096t-b32-1of8", "mm/bf16/x"], "gpu", "FLOP/s", "higher")
-    assert (whole.class_, whole.kind) == ("gpu-compute", "capacity")
+    assert (entire.class_, entire.kind) == ("gpu-compute", "capacity")
     assert (one.class_, one.kind) == ("gpu-latency", "responsiveness")
 
 
