@@ -177,6 +177,7 @@ class Metric(_Part):
     plot: Plot | None = None  # of a latency under load
     between_devices: bool = False  # its labels from and to name devices of a host: it is drawn as a map
     peak: Peak | None = None  # of a bandwidth
+    roof: str = ""  # of a share of a roof: the metric that says which roof; below 1 memory, above it computing
 
     @field_validator("unit")
     @classmethod
@@ -290,6 +291,7 @@ class Manifest(_Part):
     citation: str
     parser: str | None = None
     probes: tuple[str, ...] = ()  # further commands whose presence the needs ask about
+    torch: str = ""  # the parameter that names a Python with torch; expressions find what it says of itself as torch
     centre: Summarised = Centre.GEOMEAN  # what stands for the repeats of a metric
     throttle: str = ""  # how the measurement can be slowed down on purpose, for people
     deploy: Deploy | None = None

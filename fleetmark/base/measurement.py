@@ -100,8 +100,9 @@ class Parsed:
     """The content of one output of one tool.
 
     ``invalid`` is set when the tool ran but broke its own rules (STREAM that did not validate): the measurements are
-    stored, and never scored. ``notes`` name oddities, such as truncation or a headline that disagrees with its rows.
-    ``standing`` is set where the benchmark's owners do not call it a result.
+    stored, and never scored. ``invalid_cases``: the cases that it is about, where it is not about all. ``notes`` name
+    oddities, such as truncation or a headline that disagrees with its rows. ``standing`` is set where the benchmark's
+    owners do not call it a result.
     """
 
     tool: str
@@ -110,3 +111,4 @@ class Parsed:
     invalid: str | None = None
     notes: tuple[str, ...] = ()
     standing: Standing | None = None
+    invalid_cases: tuple[str, ...] = ()

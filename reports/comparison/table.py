@@ -11,6 +11,7 @@ from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, count, joined, message
 from planner.comparison import Comparison
 from planner.contrast import Pairing
+from planner.equivalence import bounded
 from reports.comparison.model import RatioRow
 from reports.comparison.titles import class_title, spaced
 from reports.kit import format as fmt
