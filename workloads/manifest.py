@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -160,7 +160,8 @@ class Metric(_Part):
 
     ``<>`` in a class stands for the class of the case. ``at``: shell-style patterns of cases' names to what the metric
     is there; the first that matches counts. ``quantity``: what it measures, under one name in all metrics and workloads
-    that measure the same, so that it counts once.
+    that measure the same, so that it counts once. ``energy``: the unit of work (token, step) that this rate counts,
+    which gives ``energy_per_token`` with the power that was drawn meanwhile.
     """
 
     unit: str
@@ -175,6 +176,7 @@ class Metric(_Part):
     centre: Summarised | None = None  # where it differs from its workload's
     plot: Plot | None = None  # of a latency under load
     peak: Peak | None = None  # of a bandwidth
+    energy: Annotated[str, Field(pattern=r"^([a-z]{1,20})?$")] = ""
 
     @field_validator("unit")
     @classmethod
