@@ -290,6 +290,7 @@ class Manifest(_Part):
     citation: str
     parser: str | None = None
     probes: tuple[str, ...] = ()  # further commands whose presence the needs ask about
+    torch: str = ""  # the parameter that names a Python with torch; expressions find what it says of itself as torch
     centre: Summarised = Centre.GEOMEAN  # what stands for the repeats of a metric
     throttle: str = ""  # how the measurement can be slowed down on purpose, for people
     deploy: Deploy | None = None

@@ -167,6 +167,27 @@ class Gpu(_Fact):
     slowdown: tuple[str, ...] = ()  # active now: hw_thermal_slowdown, hw_power_brake_slowdown, health_warning, ...
 
 
+class Torch(_Fact):
+    """What a Python on the host says of its torch. ``error``: why it cannot be used, behind its name in a sentence.
+
+    ``device``: torch's name of the kind of accelerator, ``cpu`` where it sees none; ``devices``: how many.
+    """
+
+    error: str | None = None
+    python: str | None = None  # the interpreter's path, within its container
+    python_version: str | None = None
+    version: str | None = None  # of torch
+    device: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,32}$")] = "cpu"
+    devices: Annotated[int, Field(ge=0, le=MOST_GPUS)] = 0
+    names: Annotated[tuple[str, ...], Field(max_length=MOST_GPUS)] = ()
+    memory: Bytes | None = None  # of one device
+    runtime: str | None = None  # what torch was built for: "CUDA 13.0", "ROCm 7.0", "CANN 8.2"
+    isa: str | None = None  # the widest instructions that torch uses on the CPU: AVX512, AVX2, DEFAULT
+    onednn_isa: str | None = None  # ONEDNN_MAX_CPU_ISA, where it is set
+    threads: Cpus | None = None
+    backends: tuple[str, ...] = ()  # of torch.distributed
+
+
 class Facts(_Fact):
     """One host at one moment. ``tools`` maps each probed command to its path, or None where it is absent."""
 
@@ -221,6 +242,7 @@ class Facts(_Fact):
     work_total: Total | None = None
     work_fs: str | None = None
     tools: dict[str, str | None] = {}
+    torch: dict[str, Torch] = {}  # by the Python that the user names
     cached: tuple[str, ...] = ()  # files under work_dir/tools, relative: what earlier deployments built
     notes: tuple[str, ...] = ()  # sources that could not be read, one sentence each
 

@@ -176,7 +176,7 @@ def _hear(event: Mapping[str, Any], on_event: OnEvent) -> bool:
     elif action == "fleetmark_job" and kind == "runner_on_failed":
         refused = {"state": "error", "error": _one_line(result.get("msg"))}
         on_event(host, "refused", _answer(result) if result.get("state") else refused)
-    elif kind == "runner_on_start" and data.get("role") and data["role"] not in ("packages", "source"):
+    elif kind == "runner_on_start" and data.get("role") and data["role"] not in ("packages", "source", "torch_python"):
         on_event(host, "deploying", {"workload": data["role"]})
     return True
 

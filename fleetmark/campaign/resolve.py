@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.base.facts import Facts
+from fleetmark.base.facts import Facts, Torch
 from fleetmark.base.redact import lacks_credentials
 from fleetmark.record.steps import Deployment, Step
 from workloads import Choice, Manifest
@@ -30,6 +30,11 @@ class Resolved:
 def resolve(manifest: Manifest, settings: Mapping[str, Any], facts: Facts, campaign: str) -> Resolved | str:
     """The workload on this host, or why the host cannot run it."""
     context: dict[str, Any] = {"facts": facts, "campaign": campaign}
+    if manifest.torch:
+        python = python_of(manifest, settings)
+        context["torch"] = facts.torch.get(python) or Torch(error="was not asked about its torch")
+        if error := context["torch"].error:
+            return f"needs a Python with torch: {python} {error}; {_how_to_name(manifest)}"
     for key, parameter in manifest.parameters.items():
         if key in settings:
             context[key] = settings[key]
@@ -53,6 +58,18 @@ def resolve(manifest: Manifest, settings: Mapping[str, Any], facts: Facts, campa
                 return f"needs {_how_to_get(provides, deploy.packages, facts)}"
             deployment = Deployment(manifest.name, provides, str(PurePosixPath(tool).parent), params, deploy.packages)
     return Resolved(manifest, context, deployment)
+
+
+def python_of(manifest: Manifest, settings: Mapping[str, Any]) -> str:
+    """The Python with torch that a workload is to run with, as the user names it."""
+    return str(settings.get(manifest.torch, manifest.parameters[manifest.torch].default))
+
+
+def _how_to_name(manifest: Manifest) -> str:
+    return (
+        f"set {manifest.name}.{manifest.torch} to an interpreter, a virtual environment, or docker:IMAGE (podman:, "
+        "enroot:) on this host that has one"
+    )
 
 
 def is_present(provides: str, facts: Facts) -> bool:

@@ -13,7 +13,7 @@ from fleetmark.base.facts import Facts
 from fleetmark.base.redact import conceal
 from fleetmark.campaign.groups import schedule_gangs
 from fleetmark.campaign.pairs import schedule_pairs
-from fleetmark.campaign.resolve import Resolved, cases_of, make_step, nodes_of, resolve, words
+from fleetmark.campaign.resolve import Resolved, cases_of, make_step, nodes_of, python_of, resolve, words
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import Exchange, HostSchedule, Schedule, Step
 from workloads import Manifest, Suite, load, names
@@ -68,6 +68,12 @@ def probes() -> list[str]:
         if manifest.deploy and "{" not in manifest.deploy.provides and "/" not in manifest.deploy.provides:
             commands.add(manifest.deploy.provides)
     return sorted(commands)
+
+
+def pythons(settings: Settings) -> list[str]:
+    """The Pythons with torch that workloads with these ``settings`` run with, as the user names them."""
+    asking = [(load(name), of) for name, of in settings.items()]
+    return sorted({python_of(manifest, of) for manifest, of in asking if manifest.torch})
 
 
 def make_schedule(

@@ -58,17 +58,21 @@ def check_hosts(
     hosts: Sequence[Host],
     probes: Sequence[str],
     *,
+    pythons: Sequence[str] = (),
     work_dir: str = WORK_DIR,
     timeout_s: float = 10.0,
     heard: Callable[[Checked], None] = lambda _: None,
     connected: Callable[[Host, float], Reach] = connect,
 ) -> list[Checked]:
-    """Facts of every host, in the order of ``hosts``; ``heard`` is called as each answers or fails. ``connected``: the
-    reach of a host, with the seconds that connecting may take.
+    """Facts of every host, in the order of ``hosts``; ``heard`` is called as each answers or fails. ``pythons``: what
+    is asked about its torch there. ``connected``: the reach of a host, with the seconds that connecting may take.
     """
+    options: dict[str, Any] = {"probe": list(probes), "work": f"{work_dir.rstrip('/')}/fleetmark-{{uid}}"}
+    if pythons:
+        options |= {"torch": list(pythons), "interpreter": agent_source("interpreter.py").decode()}
 
     def one(host: Host) -> Checked:
-        checked = _check(host, probes, work_dir, timeout_s, connected)
+        checked = _check(host, json.dumps(options), timeout_s, connected)
         heard(checked)
         return checked
 
@@ -77,13 +81,10 @@ def check_hosts(
         return list(pool.map(one, hosts))
 
 
-def _check(
-    host: Host, probes: Sequence[str], work_dir: str, timeout_s: float, connected: Callable[[Host, float], Reach]
-) -> Checked:
+def _check(host: Host, options: str, timeout_s: float, connected: Callable[[Host, float], Reach]) -> Checked:
     reach = None
     try:
         reach = connected(host, timeout_s)
-        options = json.dumps({"probe": list(probes), "work": f"{work_dir.rstrip('/')}/fleetmark-{{uid}}"})
         argv = ["sh", "-c", _FIND_PYTHON, "sh", host.python or "", options]
         ran = reach.run(argv, stdin=agent_source("facts.py"), timeout=FACTS_TIMEOUT_S, sudo=host.become)
         now = time.time()

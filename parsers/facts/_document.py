@@ -73,6 +73,7 @@ class Document(_Part):
     pci: dict[str, dict[str, str]] = {}
     sudo: bool | None = None
     commands: dict[str, Answer] = {}
+    torch: dict[str, Answer] = {}
 
 
 def load(raw: bytes) -> dict[str, Any]:

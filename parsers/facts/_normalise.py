@@ -18,6 +18,7 @@ from parsers.facts._devices import dimms, disks, gpus, nics, pcie, rdma
 from parsers.facts._document import check, damaged
 from parsers.facts._raw import Raw
 from parsers.facts._software import software
+from parsers.facts._torch import torch
 
 _MOST_NOTES = 100
 _LONGEST_RELEASE = 10_000  # characters of /etc/os-release; some 500 are usual
@@ -103,6 +104,7 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
         "work_total": space.get("total_bytes"),
         "work_fs": space.get("fstype"),
         "tools": raw.table("which"),
+        "torch": torch(raw),
         "cached": doc.get("cached", ()),
         "notes": tuple(dict.fromkeys(raw.notes))[:_MOST_NOTES],
     }

@@ -2,7 +2,8 @@
 
 Piped over SSH: ``python3 - '{"probe": ["fio"], "work": "/var/tmp/x"}' < facts.py``. Options: ``probe``, commands to
 look for; ``work``, the folder that jobs write to (it need not exist); ``seconds``, the limit of one command
-(15: nvidia-smi wakes every GPU whose persistence mode is off). As root it reports more: memory slots, PCIe
+(15: nvidia-smi wakes every GPU whose persistence mode is off); ``torch``, Pythons that are asked about their torch by
+``interpreter``, the text of interpreter.py. As root it reports more: memory slots, PCIe
 capabilities of bridges, whether a disk is blank.
 
 Standard library only, Python 3.6 and later. It changes nothing on the host. Serial numbers, UUIDs and MAC addresses
@@ -51,6 +52,7 @@ COMMANDS = {
 MORE_PATH = ":/usr/sbin:/sbin:/usr/local/cuda/bin:/opt/rocm/bin"
 NEED_ROOT = ("dmidecode",)
 LATE = "no answer in time"
+TORCH_SECONDS = 50.0  # importing torch for the first time reads gigabytes
 FILES = (
     "/etc/os-release",
     "/etc/machine-id",
@@ -371,6 +373,11 @@ def ask(name, variants, options, results):
     results[name] = result
 
 
+def ask_torch(python, program, results):
+    """Put what the Python called ``python`` says of its torch into ``results``."""
+    results[python] = answer([sys.executable, "-c", program, "--check", python], TORCH_SECONDS)
+
+
 def user():
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
@@ -380,7 +387,7 @@ def user():
 
 def main():
     arguments = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
-    options = {"probe": [], "work": "/var/tmp", "seconds": 15.0}
+    options = {"probe": [], "work": "/var/tmp", "seconds": 15.0, "torch": [], "interpreter": ""}
     options.update(arguments)
     options["work"] = options["work"].replace("{uid}", str(os.geteuid()))
     to_run = dict(COMMANDS)
@@ -393,6 +400,12 @@ def main():
         thread = threading.Thread(target=ask, args=(name, variants, options, commands), daemon=True)
         thread.start()
         asking.append((name, variants, thread))
+    torch = {}
+    importing = []
+    for python in options["torch"]:
+        thread = threading.Thread(target=ask_torch, args=(python, options["interpreter"], torch), daemon=True)
+        thread.start()
+        importing.append(thread)
     deadline = time.time() + options["seconds"] + 1
     uname, root = os.uname(), os.geteuid() == 0
     doc = {
@@ -438,6 +451,9 @@ def main():
         doc["caches"] = caches()
     if "LnkCap:" not in commands["lspci"]["out"]:
         doc["pci"] = pci()
+    for thread in importing:
+        thread.join(TORCH_SECONDS + 1)
+    doc["torch"] = dict(torch)
     sudo = commands.pop("sudo", None)
     doc["sudo"] = None if sudo is None or sudo["err"] == LATE else sudo["rc"] == 0
     doc["commands"] = commands
