@@ -254,6 +254,7 @@ class Case(_Part):
     keeps_limit: bool = False  # it fails on a host that cannot keep its limit (a latency)
     serve: Serve | None = None
     nodes: Any = 1  # hosts that run it together; the first of them starts it
+    each: bool = False  # all of them run the command, each by its own facts, as number ``node`` of ``members``
     exclusive: tuple[Any, ...] = ()
     expect: Any  # seconds
     timeout: Any = None  # seconds; unset: 60 s and five times what is expected

@@ -374,6 +374,8 @@ class Runner:
         devices.start()
         ended, reason = "exit", None
         announced = not step.get("port")
+        if step.get("serves") and announced:  # of a group whose hosts all run the command: it waits for the others
+            self.tell("ready", step=step["id"])
         cancelled = None
         while child.poll() is None:
             spent = time.monotonic() - clock
