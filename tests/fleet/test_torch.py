@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,22 @@ import pandas as pd
 import pytest
 
 from tests.fleet.command import Command
-from tests.fleet.hosts import Fleet
+from tests.fleet.hosts import Fleet, missing
 from tests.torches import PYTHON, needs_torch
 
 pytestmark = [pytest.mark.fleet, needs_torch]
 MEGABYTES = 4 << 20
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Iterator[Fleet]:
+    """Four hosts that see the Python which the environment with torch was made from, wherever it lies."""
+    if reason := missing():
+        pytest.skip(reason)
+    environment = Path(PYTHON)
+    interpreter = (environment / "bin/python3" if environment.is_dir() else environment).resolve()
+    with Fleet(4, share=[interpreter.parents[1]] if not str(interpreter).startswith("/usr/bin/") else []) as hosts:
+        yield hosts
 
 
 @pytest.fixture
