@@ -31,7 +31,7 @@ def bounded(parsed: Parsed) -> Parsed:
         return parsed
     more = f", and {len(absurd) - 1} more like it" if len(absurd) > 1 else ""
     why = _why(absurd[0]) + more
-    return replace(parsed, invalid=f"{parsed.invalid}; {why}" if parsed.invalid else why)
+    return replace(parsed, invalid=f"{parsed.invalid}; {why}" if parsed.invalid else why, invalid_cases=())
 
 
 def _possible(m: Measurement) -> bool:

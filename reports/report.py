@@ -10,6 +10,7 @@ from fleetmark.record.results import CampaignInfo, Results
 from planner.comparison import Comparison, Side
 from reports.campaign.against import NOTHING, Against, against
 from reports.campaign.conditions import Condition, conditions
+from reports.campaign.grades import NONE, Grades, grades
 from reports.campaign.problems import Problem, problems
 from reports.campaign.view import View, view
 from reports.comparison.model import RatioRow, rows
@@ -28,7 +29,7 @@ class Report:
     ``comparison``: None for a campaign's report; ``rows`` are its rows. ``turned``: another side's title to the same
     machines with that side as the baseline, with its rows. ``sides``: each side's title to what was read of it.
     ``date``: the document's, ISO 8601. ``conditions``: the hosts while they measured. ``against``: what the
-    figures of one machine mean.
+    figures of one machine mean. ``grades``: of its operators, where a workload measures such.
     """
 
     view: View
@@ -43,13 +44,18 @@ class Report:
     date: str = ""
     conditions: tuple[Condition, ...] = ()
     against: Against = NOTHING
+    grades: Grades = NONE
 
 
 def of_campaign(
-    results: Results, language: Language | None = None, date: str | None = None, pinned: Comparison | None = None
+    results: Results,
+    language: Language | None = None,
+    date: str | None = None,
+    pinned: Comparison | None = None,
+    rated: Comparison | None = None,
 ) -> Report:
     """The report on one campaign; ``date`` is the document's own, that of the campaign where none is given. ``pinned``:
-    the campaign's host compared with a reference."""
+    the headlines of the campaign's host compared with a reference; ``rated``: the rates of its operators."""
     seen, campaign = view(results), results.campaign
     return Report(
         seen,
@@ -60,6 +66,7 @@ def of_campaign(
         date=date or campaign.created,
         conditions=conditions(seen),
         against=against(seen, pinned),
+        grades=grades(seen, rated),
     )
 
 

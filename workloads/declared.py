@@ -31,6 +31,11 @@ def peak(workload: str, case: str, metric: str) -> Peak | None:
     return declared if declared and any(fnmatch.fnmatchcase(case, p) for p in declared.cases) else None
 
 
+def roofs() -> dict[tuple[str, str], str]:
+    """Workload and metric of every share of a roof, to the metric that says which roof it is."""
+    return {(n, m): metric.roof for n in names() for m, metric in load(n).metrics.items() if metric.roof}
+
+
 def depth(workload: str, case: str) -> tuple[str, float] | None:
     """The name of a case without its queue depth, and that depth; None for a case without one."""
     manifest = _manifest(workload)

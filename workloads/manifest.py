@@ -177,6 +177,7 @@ class Metric(_Part):
     plot: Plot | None = None  # of a latency under load
     peak: Peak | None = None  # of a bandwidth
     energy: Annotated[str, Field(pattern=r"^([a-z]{1,20})?$")] = ""
+    roof: str = ""  # of a share of a roof: the metric that says which roof; below 1 memory, above it computing
 
     @field_validator("unit")
     @classmethod

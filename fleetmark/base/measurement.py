@@ -100,9 +100,10 @@ class Parsed:
     """The content of one output of one tool.
 
     ``invalid`` is set when the tool ran but broke its own rules (STREAM that did not validate): the measurements are
-    stored, and never scored. ``notes`` name oddities, such as truncation or a headline that disagrees with its rows.
-    ``standing`` is set where the benchmark's owners do not call it a result. ``window``: from when to when the tool
-    timed, Unix seconds of the host, where it says so.
+    stored, and never scored. ``invalid_cases``: the cases that it is about, where it is not about all. ``notes`` name
+    oddities, such as truncation or a headline that disagrees with its rows. ``standing`` is set where the benchmark's
+    owners do not call it a result. ``window``: from when to when the tool timed, Unix seconds of the host, where it
+    says so.
     """
 
     tool: str
@@ -112,3 +113,4 @@ class Parsed:
     notes: tuple[str, ...] = ()
     standing: Standing | None = None
     window: tuple[float, float] | None = None
+    invalid_cases: tuple[str, ...] = ()

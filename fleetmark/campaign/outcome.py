@@ -122,7 +122,6 @@ def _rows(
         "host": step["host"],
         "workload": manifest.name,
         "repeat": step["repeat"],
-        "status": status.value,
         "time": utc(result.started),
         "tool_version": parsed.version or "",
         "raw": archive.named(folder / safe_name(step["output"])),
@@ -134,6 +133,7 @@ def _rows(
         cases = [step["case"], m.case]
         about = manifest.describe(m.metric, cases, step["class_"] or manifest.class_, m.unit, m.better)
         of_metric = {
+            "status": _status_of(m.case, parsed, status),
             "subject": _subject(step["subject"], m.subject),
             "case": f"{step['case']}/{m.case}" if several and m.case else step["case"],
             "class": about.class_,
@@ -144,6 +144,12 @@ def _rows(
             "bits": bool(metric and metric.bits),
         }
         yield schema.row(m, of_step | of_metric)
+
+
+def _status_of(case: str, parsed: Parsed, status: Status) -> str:
+    """The status of one case's rows: a run may be invalid for some of its cases alone."""
+    spared = status == Status.INVALID and parsed.invalid_cases and case not in parsed.invalid_cases
+    return (Status.PASSED if spared else status).value
 
 
 def _subject(scheduled: str, parsed: str) -> str:

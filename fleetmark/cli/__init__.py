@@ -299,6 +299,9 @@ app.add_typer(references, name="reference")
 def reference_save(
     name: Annotated[str, typer.Argument(help="What to call it.")],
     selector: Annotated[str, typer.Option("--from", help="The machines whose mean it is: gen=icelake.")],
+    only: Annotated[
+        list[str] | None, typer.Option(help="Only these, headlines or not: patterns over workload/case/metric.")
+    ] = None,
     root: Root = ROOT,
 ) -> None:
     """Pin what these machines measured, and the weights of benchmarks, under a name; again: its next version.
@@ -307,7 +310,7 @@ def reference_save(
     """
     from fleetmark.verbs import reference
 
-    line, mixed = reference.pin(root, name, selector)
+    line, mixed = reference.pin(root, name, selector, tuple(only or ()))
     typer.echo(line)
     for sentence in mixed:
         typer.echo(f"fleetmark: warning: {sentence}", err=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import typer
@@ -18,12 +19,14 @@ from fleetmark.record.sides.mixtures import mixtures
 from reports.terminal.references import table
 
 
-def pin(root: Path, name: str, selector: str) -> tuple[str, list[Message]]:
-    """Save a reference; a line that says what it holds, and where its machines are not one thing."""
+def pin(root: Path, name: str, selector: str, only: Sequence[str] = ()) -> tuple[str, list[Message]]:
+    """Save a reference, of headlines or of what the patterns ``only`` match; a line that says what it holds, and where
+    its machines are not one thing.
+    """
     every = machines(root)
     chosen = choose(every, selector)
     publisher = imports.publisher(chosen)  # as in a comparison with the same machines
-    own = side(root, selector, chosen, by=publisher or "host")
+    own = side(root, selector, chosen, only=only, by=publisher or "host")
     reference = references.save(root, name, own, chosen, kinds_on_record(root, every, ()))
     of = count(reference.hosts, "publisher") if publisher and len(chosen) > 1 else count(reference.hosts, "host")
     holds = f"{count(len(reference.side.benchmarks), 'benchmark')} of {of} ({selector})"

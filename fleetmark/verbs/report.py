@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from fleetmark.record.view import load_results
 from fleetmark.verbs.documents import Documents, write
 from reports import report
 from reports.report import Report
+from workloads import declared
 
 if TYPE_CHECKING:
     from fleetmark.record.compare import Answer, Question
@@ -73,7 +74,8 @@ def campaign(archive: Archive, form: str, console: Console, documents: Documents
     documents = documents or Documents()
     _ahead(documents)
     results = load_results(archive)
-    of = report.of_campaign(results, documents.language, documents.date, _beside_reference(archive, results))
+    beside, rated = _beside_reference(archive, results), _beside_reference(archive, results, _graded(results))
+    of = report.of_campaign(results, documents.language, documents.date, beside, rated)
     page = documents.paths.get("html")
     if documents.paths:
         _write(of, documents, console)
@@ -89,11 +91,18 @@ def campaign(archive: Archive, form: str, console: Console, documents: Documents
     return results
 
 
-def _beside_reference(archive: Archive, results: Results) -> Comparison | None:
-    """The campaign's only host compared with the latest reference that has benchmarks in common with it."""
+def _graded(results: Results) -> list[str]:
+    """Patterns of all metrics of the workloads that hold operators against roofs."""
+    measured = set(results.measurements["workload"])
+    return sorted({f"{workload}/*" for workload, _ in declared.roofs() if workload in measured})
+
+
+def _beside_reference(archive: Archive, results: Results, only: Sequence[str] | None = None) -> Comparison | None:
+    """The campaign's only host compared with the latest reference that has benchmarks in common with it: headlines, or
+    what the patterns ``only`` match."""
     from fleetmark.record import references
 
-    if len(results.hosts) != 1 or results.measurements.empty:
+    if len(results.hosts) != 1 or results.measurements.empty or only == []:
         return None
     root = archive.path.parent
     if not references.SHELF.versions(root):
@@ -105,7 +114,8 @@ def _beside_reference(archive: Archive, results: Results) -> Comparison | None:
     except FleetmarkError:  # a damaged one: `fleetmark reference` names it
         return None
     for reference in sorted(of_others, key=lambda r: (r.created, r.name, r.version), reverse=True):
-        question = Question(root, None, [f"campaign={archive.id}"], reference=f"{reference.name}@{reference.version}")
+        pinned = f"{reference.name}@{reference.version}"
+        question = Question(root, None, [f"campaign={archive.id}"], reference=pinned, only=tuple(only or ()))
         with contextlib.suppress(FleetmarkError):  # nothing in common: another may have
             return compare(question).comparison
     return None

@@ -401,3 +401,50 @@ def matrix(
         text = {"type": "text", "fontSize": 10}
         spec["layer"].append({"mark": text, "encoding": {**ends, "text": {"field": "t"}, "color": ink}})
     return spec
+
+
+# --- operators under a roof ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One operator: its class, where it lies (``x`` over the balance of its device, ``y`` of the peak), and a text."""
+
+    series: str
+    x: float
+    y: float
+    text: str
+
+
+def roofline(dots: Sequence[Dot], x_title: str, y_title: str) -> Spec:
+    """Operators below the roof min(1, x), both axes logarithmic."""
+    names = list(dict.fromkeys(dot.series for dot in dots))
+    low, high = min(dot.x for dot in dots) / 1.5, max(4.0, 1.5 * max(dot.x for dot in dots))
+    bottom = min(dot.y for dot in dots) / 2
+    x: Spec = {"field": "x", "type": "quantitative", "title": x_title, "axis": {"format": "~g", "tickCount": 6}}
+    x |= {"scale": {"type": "log", "domain": [low, high], "nice": False}}
+    y: Spec = {"field": "y", "type": "quantitative", "title": y_title, "axis": {"format": "~g", "tickCount": 6}}
+    y |= {"scale": {"type": "log", "domain": [bottom, 1.6], "nice": False}}
+    colour = {
+        "field": "s",
+        "type": "nominal",
+        "legend": {"orient": "top", "title": None, "symbolOpacity": 1},
+        "scale": {"domain": names, "range": [COLOURS[i % len(COLOURS)] for i in range(len(names))]},
+    }
+    shape = {"field": "s", "type": "nominal", "scale": {"domain": names}, "legend": None}
+    roof = [{"x": low, "y": max(low, bottom)}, {"x": 1.0, "y": 1.0}, {"x": high, "y": 1.0}]
+    if low < bottom:
+        roof[0] = {"x": bottom, "y": bottom}
+    values = [{"s": d.series, "x": d.x, "y": d.y} | _hover(len(dots), f"{d.series} {d.text}") for d in dots]
+    hover = len(dots) <= MANY_HOVER
+    mark: Spec = {"type": "point", "filled": True, "size": 26, "opacity": 0.75} | ({"aria": True} if hover else {})
+    line: Spec = {"type": "line", "strokeWidth": 1.6, "color": "currentColor"}
+    layers: list[Spec] = [
+        {"data": {"values": roof}, "mark": line, "encoding": {"x": x, "y": y}},
+        {
+            "data": {"values": values},
+            "mark": mark,
+            "encoding": {"x": x, "y": y, "color": colour, "shape": shape, **_DESCRIBED[hover]},
+        },
+    ]
+    return {"width": 1.4 * _WIDTH, "height": 300, "layer": layers}

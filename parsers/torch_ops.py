@@ -1,0 +1,256 @@
+"""Lines of JSON of playbooks/roles/torch_ops: operators of torch, timed and checked, format 1.
+
+Case: operator/precision/shape (``mm/bf16/llama3-8b-gate``), ``roof/PRECISION`` and ``roof/memory``. Of each operator
+one rate, higher is better: ``flops`` where it does 8 operations a byte or more, else ``bandwidth`` of the bytes that it
+needs at least; both by the median time. What describes it: ``time``, ``time_best``, ``time_iqr``, ``roof_share`` (the
+time that the device's own roofs allow over the median), ``balance`` (operations a byte over those at which the roofs
+meet), ``error``. A wrong result makes its own case ``invalid`` and no other; so does a case that failed. What was
+skipped is noted.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed
+from parsers._cut import cut, cut_in_line
+from parsers._text import decode, numbered
+
+_TOOL = "torch_ops"
+COMPUTES = 8.0  # operations a byte from which on a case is counted by its operations
+_LONGEST = 10_000  # characters of a line
+_MOST = 20_000  # lines
+_NAMED = 8  # cases of one reason that a note names
+
+Precision = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8"]
+Seconds = Annotated[float, Field(gt=0, lt=1e6, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=1 << 62)]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,60}/(fp64|fp32|tf32|bf16|fp16|fp8|int8)(/[A-Za-z0-9.-]{1,60})?$")]
+Short = Annotated[str, Field(max_length=400)]
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(frozen=True, strict=True)
+
+
+class _Environment(_Line):
+    fleetmark: Literal["torch_ops"]
+    format: Literal[1]
+    torch: Short
+    device: Short
+    name: Short
+    runtime: Short
+    isa: Short
+    onednn_isa: Short
+    threads: Count
+    grade: Literal["basic", "fused", "long-tail"]
+
+
+class _Roof(_Line):
+    roof: Precision | Literal["memory"]
+    rate: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _Case(_Line):
+    case: Name
+    flops: Annotated[float, Field(ge=0, lt=1e21, allow_inf_nan=False)]
+    bytes: Annotated[int, Field(gt=0, le=1 << 60)]
+    n: Annotated[int, Field(gt=0, le=1 << 30)]
+    throttled: Count
+    error: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None
+    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    right: bool
+    best: Seconds
+    median: Seconds
+    q1: Seconds
+    q3: Seconds
+
+
+class _Skip(_Line):
+    skip: Name
+    why: Short
+
+
+class _Fail(_Line):
+    fail: Name
+    why: Short
+
+
+class _Counts(_Line):
+    cases: Count
+    skipped: Count
+    failed: Count
+    wrong: Count
+
+
+class _End(_Line):
+    end: _Counts
+    seconds: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+_KINDS: Mapping[str, type[_Line]] = {
+    "fleetmark": _Environment,
+    "roof": _Roof,
+    "case": _Case,
+    "skip": _Skip,
+    "fail": _Fail,
+    "end": _End,
+}
+
+
+@dataclass(slots=True)
+class _Run:
+    """The lines of one output, sorted."""
+
+    environment: _Environment | None = None
+    roofs: dict[str, float] = field(default_factory=dict)
+    cases: dict[str, _Case] = field(default_factory=dict)
+    skips: list[_Skip] = field(default_factory=list)
+    fails: list[_Fail] = field(default_factory=list)
+    end: _End | None = None
+
+
+def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """Every case that was timed. Raises ParseError for a line of another kind, and where there is none."""
+    text = decode(raw)
+    run = _read(text)
+    if run.environment is None:
+        raise ParseError(_TOOL, "the line of its environment", line=1, got=text.strip().split("\n")[0][:100])
+    if not run.cases and not run.roofs:
+        reasons = [f.why for f in run.fails] + [s.why for s in run.skips]
+        raise ParseError(_TOOL, "a case that was timed", got=reasons[0] if reasons else "none")
+    measurements = [*_roofs(run), *(m for case in run.cases.values() for m in _of_case(case, run.roofs))]
+    about = run.environment
+    runtime = f", {about.runtime}" if about.runtime else ""
+    parsed = Parsed(_TOOL, tuple(measurements), f"{about.torch} ({about.device}{runtime})", notes=tuple(_notes(run)))
+    if broken := _broken(run, text):
+        return replace(parsed, invalid=broken)
+    wrong = [c for c in run.cases.values() if not c.right]
+    if not wrong and not run.fails:
+        return parsed
+    cases = tuple([c.case for c in wrong] + [f.fail for f in run.fails])
+    return replace(parsed, invalid="; ".join(_blame(wrong, run.fails)), invalid_cases=cases)
+
+
+def _read(text: str) -> _Run:
+    run = _Run()
+    for n, line in numbered(text):
+        if n > _MOST:
+            raise ParseError(_TOOL, f"at most {_MOST} lines", line=n, got=line[:100])
+        if not line.startswith("{") or not line.endswith("}"):
+            continue  # a library's warning, or half a line at the end
+        _sort(run, _line(n, line))
+    return run
+
+
+def _line(n: int, line: str) -> _Line:
+    if len(line) > _LONGEST:
+        raise ParseError(_TOOL, f"lines of at most {_LONGEST} characters", line=n, got=line[:100])
+    try:
+        values: Any = json.loads(line)
+        kind = next((model for key, model in _KINDS.items() if key in values), None)
+        if kind is None:
+            raise ParseError(_TOOL, "a line of torch_ops", line=n, got=line[:100])
+        return kind.model_validate(values)
+    except (ValueError, RecursionError) as error:
+        first = error.errors(include_url=False, include_input=False)[0] if isinstance(error, ValidationError) else None
+        where = f"{'.'.join(map(str, first['loc']))}: {first['msg']}" if first else "no JSON"
+        raise ParseError(_TOOL, "a line of torch_ops", line=n, got=f"{line[:60]} ({where})") from None
+
+
+def _sort(run: _Run, line: _Line) -> None:
+    match line:
+        case _Environment():
+            run.environment = line
+        case _Roof():
+            run.roofs[line.roof] = line.rate
+        case _Case():
+            run.cases[line.case] = line
+        case _Skip():
+            run.skips.append(line)
+        case _Fail():
+            run.fails.append(line)
+        case _End():
+            run.end = line
+
+
+def _roofs(run: _Run) -> Iterator[Measurement]:
+    for roof, rate in run.roofs.items():
+        metric, unit = ("memory_rate", "B/s") if roof == "memory" else ("peak", "FLOP/s")
+        yield Measurement(_TOOL, f"roof/{roof}", metric, rate, unit, Better.HIGHER)
+    shares = [min(share, 1.0) for c in run.cases.values() if c.right and (share := _share(c, run.roofs))]
+    if shares:
+        mean = math.exp(sum(map(math.log, shares)) / len(shares))
+        yield Measurement(_TOOL, "roof", "mean_roof_share", mean, "1", Better.NONE)
+
+
+def _of_case(c: _Case, roofs: Mapping[str, float]) -> Iterator[Measurement]:
+    def one(metric: str, value: float, unit: str, better: Better = Better.NONE) -> Measurement:
+        return Measurement(_TOOL, c.case, metric, value, unit, better)
+
+    if c.flops / c.bytes >= COMPUTES:
+        yield one("flops", c.flops / c.median, "FLOP/s", Better.HIGHER)
+    else:
+        yield one("bandwidth", c.bytes / c.median, "B/s", Better.HIGHER)
+    yield one("time", c.median, "s")
+    yield one("time_best", c.best, "s")
+    if c.q3 > c.q1:
+        yield one("time_iqr", c.q3 - c.q1, "s")
+    if share := _share(c, roofs):
+        yield one("roof_share", share, "1")
+        yield one("balance", c.flops / c.bytes / (roofs[_precision(c)] / roofs["memory"]), "1")
+    if c.error is not None:
+        yield one("error", c.error, "1")
+
+
+def _precision(c: _Case) -> str:
+    return c.case.split("/")[1]
+
+
+def _share(c: _Case, roofs: Mapping[str, float]) -> float | None:
+    """The time that the roofs allow over the median time; None where a roof is not known."""
+    peak, memory = roofs.get(_precision(c)), roofs.get("memory")
+    if peak is None or memory is None:
+        return None
+    return max(c.flops / peak, c.bytes / memory) / c.median
+
+
+def _broken(run: _Run, text: str) -> str | None:
+    """Why the output as a whole does not count; None where it does."""
+    if run.end is None:
+        return cut_in_line(text) or cut("its last line, the end, is absent")
+    counted, listed = run.end.end, len(run.cases)
+    if counted.cases != listed or counted.failed != len(run.fails):
+        return cut(f"{counted.cases} cases were timed, and {listed} are there")
+    return None
+
+
+def _blame(wrong: Sequence[_Case], fails: Sequence[_Fail]) -> Iterator[str]:
+    """What was wrong or failed, by name; the first few."""
+    for c in wrong[:_NAMED]:
+        error = "is no number" if c.error is None else f"is off by {c.error:.2g}, and {c.tolerance:.2g} is allowed"
+        yield f"{c.case} computes a wrong result: it {error}"
+    for f in fails[:_NAMED]:
+        yield f"{f.fail} failed: {f.why}"
+    if (more := len(wrong) + len(fails) - len(wrong[:_NAMED]) - len(fails[:_NAMED])) > 0:
+        yield f"and {more} more"
+
+
+def _notes(run: _Run) -> Iterator[str]:
+    by_reason: dict[str, list[str]] = {}
+    for skip in run.skips:
+        by_reason.setdefault(skip.why, []).append(skip.skip)
+    for why, names in by_reason.items():
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        yield f"skipped {', '.join(names[:_NAMED])}{more}: {why}"
+    if dropped := sum(c.throttled for c in run.cases.values()):
+        yield f"{dropped} calls were dropped since the device throttled"
+    if run.environment and run.environment.onednn_isa:
+        yield f"ONEDNN_MAX_CPU_ISA is {run.environment.onednn_isa}, which limits the rates"

@@ -1,0 +1,98 @@
+"""Which operators run in which shapes: the shapes' file checked and made into cases. Needs no torch."""
+
+import fnmatch
+import json
+import sys
+
+import basic  # noqa: F401  fills the table
+import fused  # noqa: F401
+import longtail  # noqa: F401
+from operators import FAMILIES, TABLE
+
+WORDS = ("tokens", "batch")
+LARGEST = 1 << 31
+MOST_SHAPES = 1000
+KEYS = ("model", "operators")
+
+
+class Wrong(Exception):
+    """The shapes' file is wrong; the message says where and how."""
+
+
+def check(shapes):
+    """``shapes`` as they are read from YAML or JSON. Raises Wrong for anything that is no set of shapes."""
+    if not isinstance(shapes, dict) or not shapes:
+        raise Wrong("it is no mapping of families (%s) to shapes" % ", ".join(FAMILIES))
+    for family, named in shapes.items():
+        if family not in FAMILIES:
+            raise Wrong("there is no family %r; there are %s" % (family, ", ".join(FAMILIES)))
+        if not isinstance(named, dict) or not named or len(named) > MOST_SHAPES:
+            raise Wrong("%s: it holds no shapes, or more than %d" % (family, MOST_SHAPES))
+        for name, row in named.items():
+            _check_row(family, name, row)
+    return shapes
+
+
+def _check_row(family, name, row):
+    where = "%s.%s" % (family, name)
+    plain = isinstance(name, str) and 0 < len(name) <= 60 and name.replace("-", "").replace(".", "").isalnum()
+    if not plain or not name.isascii():
+        raise Wrong("%s: a name is of letters, digits, dots and hyphens, 60 at most" % where)
+    if not isinstance(row, dict):
+        raise Wrong("%s: it is no mapping of dimensions" % where)
+    dims = FAMILIES[family]
+    for key in dims:
+        if key not in row:
+            raise Wrong("%s: %s is not given; %s has %s" % (where, key, family, ", ".join(dims)))
+        value = row[key]
+        if value not in WORDS and (isinstance(value, bool) or not isinstance(value, int) or not 0 < value < LARGEST):
+            raise Wrong("%s.%s: %r is no whole number above 0, nor tokens or batch" % (where, key, value))
+    for key in row:
+        if key not in (*dims, *KEYS):
+            raise Wrong("%s: it has %r, which %s does not know" % (where, key, family))
+    if not isinstance(row.get("model", ""), str) or len(row.get("model", "")) > 100:
+        raise Wrong("%s.model: it is no short text" % where)
+    operators = row.get("operators", [])
+    if not isinstance(operators, list):
+        raise Wrong("%s.operators: it is no list" % where)
+    known = [o.name for o in TABLE.values() if o.family == family]
+    for operator in operators:
+        if operator not in known:
+            raise Wrong("%s.operators: %r is none of %s's: %s" % (where, operator, family, ", ".join(known)))
+
+
+def cases(shapes, grade, patterns, chosen, tokens, batch):
+    """(operator, name of its shape, dimensions, model) of each case of the class ``grade``.
+
+    ``patterns`` and ``chosen``: shell-style patterns of operators and of shapes.
+    """
+    values = {"tokens": tokens, "batch": batch}
+    for operator in TABLE.values():
+        if operator.grade != grade or not _matches(operator.name, patterns):
+            continue
+        for name, row in shapes.get(operator.family, {}).items():
+            if _matches(name, chosen) and operator.name in row.get("operators", [operator.name]):
+                dims = {k: values.get(row[k], row[k]) for k in FAMILIES[operator.family]}
+                yield operator, name, dims, row.get("model", "")
+
+
+def _matches(name, patterns):
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def main():
+    """cases.py FILE: the shapes in a YAML file as JSON, where Fleetmark runs."""
+    import yaml
+
+    try:
+        with open(sys.argv[1], encoding="utf-8") as file:
+            shapes = yaml.safe_load(file.read(1 << 20))
+        print(json.dumps(check(shapes)))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+        sys.exit("%s: it is no YAML that can be read (%s)" % (sys.argv[1], " ".join(str(error).split())[:200]))
+    except Wrong as wrong:
+        sys.exit("%s: %s" % (sys.argv[1], wrong))
+
+
+if __name__ == "__main__":
+    main()

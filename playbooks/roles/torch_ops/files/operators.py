@@ -1,0 +1,120 @@
+"""What an operator is to the benchmark: how its inputs are made, what it computes, what it costs, how it is checked.
+
+The modules basic, fused and longtail fill the table. They name torch only when an operator runs, so that the table can
+be read without it: the controller checks shapes so.
+"""
+
+import math
+
+# Dimensions of a shape, by family: what a row of the shapes' file must give.
+FAMILIES = {
+    "mm": ("m", "k", "n"),
+    "bmm": ("b", "m", "k", "n"),
+    "conv": ("n", "c", "h", "w", "o", "r", "stride"),
+    "image": ("n", "c", "h", "w"),
+    "attention": ("b", "h", "kv", "s", "t", "d"),
+    "rows": ("rows", "cols"),
+    "embedding": ("rows", "vocab", "cols"),
+    "moe": ("rows", "experts", "top", "cols", "hidden"),
+}
+CLASSES = ("basic", "fused", "long-tail")
+FLOATS = ("fp64", "fp32", "tf32", "bf16", "fp16")
+PLAIN = ("fp64", "fp32", "bf16", "fp16")  # without tf32, which only products have
+WIDE = ("fp64", "fp32")
+# The largest error of a result as a share of the largest value of the reference, which has the same rounded inputs.
+TOLERANCE = {"fp64": 1e-10, "fp32": 5e-5, "tf32": 5e-3, "bf16": 2e-2, "fp16": 5e-3, "fp8": 2e-2, "int8": 0.0}
+
+TABLE = {}
+
+
+class Operator:
+    """One operator. ``make(maker, dims)`` gives its inputs, ``run(*inputs)`` its result, a tensor or several.
+
+    ``flops(dims)``: floating point operations of one call, as the field counts them; 0 for what only moves data.
+    ``moved(dims, size)``: bytes that a call reads and writes at least, with elements of ``size`` bytes; None: all
+    inputs and results, once. ``part(inputs, result)``: a sample of both that can be checked by itself; None: all of it.
+    ``out(*inputs, out)``: writes to a result that is there already. ``loose``: by how much its tolerance is wider.
+    """
+
+    def __init__(
+        self, name, family, grade, make, run, flops, *, moved=None, part=None, out=None, precisions=PLAIN, loose=1.0
+    ):
+        self.name, self.family, self.grade = name, family, grade
+        self.make, self.run, self.flops, self.moved = make, run, flops, moved
+        self.part, self.out, self.precisions, self.loose = part, out, precisions, loose
+
+
+def add(name, family, grade, make, run, flops, **more):
+    """Enter an operator into the table."""
+    TABLE[name] = Operator(name, family, grade, make, run, flops, **more)
+
+
+class Maker:
+    """Inputs of one precision on one device, from a pool of random numbers: filling gigabytes anew takes minutes."""
+
+    POOL = 1 << 20
+
+    def __init__(self, torch, device, precision):
+        self.torch, self.device, self.precision = torch, device, precision
+        self.dtype = dtype_of(torch, precision)
+        generator = torch.Generator().manual_seed(17)
+        self.numbers = torch.rand(self.POOL + 7, generator=generator, dtype=torch.float64) * 2 - 1
+        self.turn = 0
+
+    def start(self):
+        """Begin the inputs of a case: they are the same whatever cases came before."""
+        self.turn = 0
+
+    def rand(self, *shape, low=-1.0, high=1.0):
+        """Numbers between ``low`` and ``high``, new ones at each call. Whole ones in int8."""
+        torch = self.torch
+        if self.dtype == torch.int8:
+            return self._filled((self.numbers * 127).round().to(torch.int8), shape)
+        pool = ((self.numbers + 1) * ((high - low) / 2) + low).to(self.dtype)
+        if self.precision == "fp8":  # few operators know it: repeat its bytes
+            return self._filled(pool.view(torch.uint8), shape).view(self.dtype)
+        return self._filled(pool, shape)
+
+    def ints(self, high, *shape):
+        """Whole numbers from 0 to below ``high``."""
+        return self._filled(((self.numbers + 1) / 2 * high).long().clamp_(0, high - 1), shape)
+
+    def _filled(self, pool, shape):
+        count = math.prod(shape)
+        self.turn += 104729
+        pool = pool.roll(self.turn)[:count].to(self.device)
+        return pool.repeat(-(-count // len(pool)))[:count].view(shape)
+
+    def order(self, count):
+        """A permutation of the numbers below ``count``."""
+        generator = self.torch.Generator().manual_seed(17)
+        return self.torch.randperm(count, generator=generator).to(self.device)
+
+
+def dtype_of(torch, precision):
+    """torch's name of the type of elements."""
+    names = {"fp64": "float64", "fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+    return getattr(torch, {**names, "fp8": "float8_e4m3fn", "int8": "int8"}[precision])
+
+
+ROWS_CHECKED = 16
+
+
+def rows_of(inputs, result):
+    """Sixteen rows, from the first to the last, of all inputs and results that have as many rows as the first input."""
+    count = inputs[0].shape[0]
+    step = max(1, (count - 1) // (ROWS_CHECKED - 1)) if count > ROWS_CHECKED else 1
+    few = slice(0, None, step)
+
+    def cut(value):
+        return value[few] if getattr(value, "ndim", 0) and value.shape[0] == count else value
+
+    return [cut(value) for value in inputs], [cut(value) for value in result]
+
+
+def product_of(inputs, result):
+    """Some rows of the first factor and columns of the second, with their crossings in the product."""
+    a, b = inputs[:2]
+    rows, columns = slice(0, None, max(1, a.shape[-2] // 16)), slice(0, None, max(1, b.shape[-1] // 16))
+    cut = [a[..., rows, :], b[..., :, columns], *(bias[..., columns] for bias in inputs[2:])]
+    return cut, [result[0][..., rows, columns]]

@@ -1,0 +1,97 @@
+"""Times of calls on a device: in a budget of time, with a cleared cache and events where the device has them."""
+
+import statistics
+import time
+
+LEAST, MOST = 3, 2000  # timed calls
+CHUNK = 10  # calls between two looks at the throttle
+# NVML's reasons for a clock below what was asked for that spoil a time: hardware and thermal slowdown, power brake.
+SPOILING = 0x8 | 0x20 | 0x40 | 0x80
+
+
+class Clock:
+    """Times calls on ``device``. ``throttle``: how throttled calls are told: nvml, or none where nothing tells them."""
+
+    def __init__(self, torch, device):
+        self.torch, self.device = torch, device
+        self.accelerated = device != "cpu"
+        self.throttle, self.handle = "none", None
+        if self.accelerated:
+            cache = 256 << 20  # at least as large as the L2 of any device so far
+            self.sweep = torch.empty(cache, dtype=torch.int8, device=device)
+        if device == "cuda":
+            self._open_nvml()
+
+    def _open_nvml(self):
+        try:
+            import pynvml
+
+            pynvml.nvmlInit()
+            uuid = "GPU-" + str(self.torch.cuda.get_device_properties(0).uuid)
+            self.handle, self.nvml, self.throttle = pynvml.nvmlDeviceGetHandleByUUID(uuid.encode()), pynvml, "nvml"
+        except Exception:  # no such module, or a driver that it does not know
+            self.handle = None
+
+    def throttled(self):
+        """Whether the device runs below its clock for a reason that spoils a time."""
+        if self.handle is None:
+            return False
+        try:
+            return bool(self.nvml.nvmlDeviceGetCurrentClocksThrottleReasons(self.handle) & SPOILING)
+        except Exception:
+            return False
+
+    def wait(self):
+        if self.accelerated:
+            self.torch.accelerator.synchronize()
+
+    def once(self, call):
+        """Seconds of one call, everything included."""
+        self.wait()
+        start = time.perf_counter()
+        call()
+        self.wait()
+        return time.perf_counter() - start
+
+    def sample(self, call, budget):
+        """Seconds of each call within ``budget`` seconds; how many calls were dropped since the device throttled."""
+        return self._by_events(call, budget) if self.accelerated else (self._by_wall(call, budget), 0)
+
+    def _by_wall(self, call, budget):
+        samples, until = [], time.perf_counter() + budget
+        while len(samples) < LEAST or (time.perf_counter() < until and len(samples) < MOST):
+            start = time.perf_counter()
+            call()
+            samples.append(time.perf_counter() - start)
+        return samples
+
+    def _by_events(self, call, budget):
+        torch = self.torch
+        until = time.perf_counter() + budget / 4  # the clock rises under load
+        while time.perf_counter() < until:
+            call()
+            self.wait()
+        samples, dropped, until = [], 0, time.perf_counter() + budget
+        while len(samples) + dropped < LEAST or (time.perf_counter() < until and len(samples) < MOST):
+            pairs = [[torch.Event(device=self.device, enable_timing=True) for _ in range(2)] for _ in range(CHUNK)]
+            slow = self.throttled()
+            for start, end in pairs:
+                self.sweep.zero_()
+                start.record()
+                call()
+                end.record()
+            self.wait()
+            times = [start.elapsed_time(end) / 1e3 for start, end in pairs]
+            if slow or self.throttled():
+                dropped += len(times)
+            else:
+                samples += times
+        return samples, dropped
+
+
+def spread(samples):
+    """Best, median, and first and third quartile of ``samples``, in seconds."""
+    if len(samples) < 2:
+        return {"best": samples[0], "median": samples[0], "q1": samples[0], "q3": samples[0]}
+    q1, median, q3 = statistics.quantiles(samples, n=4, method="inclusive")
+    return {"best": min(samples), "median": median, "q1": q1, "q3": q3}

@@ -1,0 +1,345 @@
+"""Times torch's operators on one device and checks what they compute: a line of JSON for each case.
+
+torch_ops.py --grade basic --shapes shapes.json ...: first the environment, then the roofs that this device itself
+reaches (products in each precision, memory), then the cases, then an end. A case is timed, held against a reference in
+fp64, or skipped with a reason. Standard library and torch only, Python 3.9 and later.
+"""
+
+import argparse
+import json
+import math
+import os
+import platform
+import sys
+import time
+
+import cases
+from operators import FLOATS, TABLE, TOLERANCE, Maker, dtype_of
+from timing import Clock, spread
+
+SLOW_S = 5.0  # a call that would take longer is skipped
+INTERESTING = (
+    "avx2",
+    "avx512f",
+    "avx512_bf16",
+    "avx512_fp16",
+    "avx512_vnni",
+    "amx_tile",
+    "amx_bf16",
+    "amx_int8",
+    "amx_fp16",
+    "asimd",
+    "sve",
+    "sve2",
+    "bf16",
+    "i8mm",
+)
+
+
+def say(**line):
+    """Print one line at once, so that what was measured is there if the next case ends the process."""
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+def flags():
+    """The CPU's instructions that matter to operators."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            line = next(line for line in file if line.startswith(("flags", "Features")))
+    except (OSError, StopIteration):
+        return []
+    return [word for word in line.split() if word in INTERESTING]
+
+
+def environment(torch, device, clock, chosen):
+    """What the figures depend on."""
+    runtimes = (("CUDA", "cuda"), ("ROCm", "hip"), ("CANN", "cann"))
+    versions = [(name, getattr(torch.version, key, None)) for name, key in runtimes]
+    name = platform.processor() or platform.machine()
+    if device != "cpu":
+        name = getattr(torch, device).get_device_name(0)
+    say(
+        fleetmark="torch_ops",
+        format=1,
+        torch=str(torch.__version__),
+        python=platform.python_version(),
+        device=device,
+        name=str(name)[:200],
+        runtime=", ".join("%s %s" % pair for pair in versions if pair[1]),
+        isa=torch.backends.cpu.get_cpu_capability(),
+        flags=flags(),
+        onednn_isa=os.environ.get("ONEDNN_MAX_CPU_ISA", ""),
+        threads=torch.get_num_threads(),
+        throttle=clock.throttle,
+        grade=chosen.grade,
+        tokens=chosen.tokens,
+        batch=chosen.batch,
+        budget=chosen.budget,
+    )
+
+
+def set_tf32(torch, on):
+    """Let products of fp32 be rounded to tf32, or not."""
+    torch.backends.cuda.matmul.allow_tf32 = on
+    torch.backends.cudnn.allow_tf32 = on
+
+
+def why_not(torch, device, precision):
+    """Why the device lacks a precision; None where it has it."""
+    if precision == "tf32":
+        major = torch.cuda.get_device_capability(0)[0] if device == "cuda" and torch.version.hip is None else 0
+        return None if major >= 8 else "the device has no tf32"
+    if not hasattr(torch, {"fp8": "float8_e4m3fn"}.get(precision, "float32")):
+        return "this torch has no fp8"
+    return None
+
+
+class Bench:
+    """One run: the device, its clock, its roofs so far."""
+
+    def __init__(self, torch, device, chosen):
+        self.torch, self.device, self.chosen = torch, device, chosen
+        self.clock = Clock(torch, device)
+        self.makers = {}
+        self.peaks = {}  # precision to FLOP/s
+        self.memory = None  # B/s
+        self.counts = dict.fromkeys(("cases", "skipped", "failed", "wrong"), 0)
+
+    def maker(self, precision):
+        if precision not in self.makers:
+            self.makers[precision] = Maker(self.torch, self.device, precision)
+        self.makers[precision].start()
+        return self.makers[precision]
+
+    # -- roofs
+
+    def find_memory(self):
+        """The rate of copying a buffer far larger than any cache, in bytes read and written a second."""
+        torch = self.torch
+        size = self.chosen.memory_buffer
+        a = torch.zeros(size // 4, dtype=torch.float32, device=self.device)
+        b = torch.empty_like(a)
+        call = lambda: b.copy_(a)  # noqa: E731
+        self.clock.once(call)
+        samples, dropped = self.clock.sample(call, max(0.2, 4 * self.chosen.budget))
+        if samples:
+            self.memory = 2 * size / min(samples)
+            say(roof="memory", rate=self.memory, size=size, throttled=dropped)
+
+    def find_peak(self, precision):
+        """The best rate of square products in ``precision``: larger ones, until one takes its share of the budget."""
+        torch, operator = self.torch, TABLE["mm"]
+        if why := why_not(torch, self.device, precision):
+            self.skip("mm/%s" % precision, why)
+            return
+        set_tf32(torch, precision == "tf32")
+        best, n, at = 0.0, 128, 0
+        share = max(0.02, self.chosen.budget) if self.device == "cpu" else 0.002
+        try:
+            while n <= 8192:
+                dims = {"m": n, "k": n, "n": n}
+                inputs = operator.make(self.maker(precision), dims)
+                call = lambda: operator.run(*inputs)  # noqa: E731, B023
+                first = self.clock.once(call)
+                samples = [first] if first > SLOW_S else self.clock.sample(call, self.chosen.budget)[0]
+                rate = operator.flops(dims) / min(samples or [first])
+                best, at = (rate, n) if rate > best else (best, at)
+                took = min(samples or [first])
+                if (took > share and n >= 1024) or took > 0.4:  # the next one takes eight times as long
+                    break
+                n *= 2
+        except (RuntimeError, NotImplementedError, TypeError) as error:
+            if not best:
+                self.skip("mm/%s" % precision, "the device lacks it: %s" % first_line(error))
+                return
+        self.peaks[precision] = best
+        say(roof=precision, rate=best, size=at, throttled=0)
+
+    # -- cases
+
+    def run(self, operator, precision, shape, dims, model):
+        """One case: made, run, timed and checked; every end of it is a line."""
+        name = "%s/%s/%s" % (operator.name, precision, shape)
+        if precision not in self.peaks:
+            return  # said with the roofs
+        flops = operator.flops(dims)
+        predicted = flops / self.peaks[precision]
+        if predicted > SLOW_S:
+            self.skip(name, "a call would take %.0f s at the rate of this device's products" % predicted)
+            return
+        set_tf32(self.torch, precision == "tf32")
+        try:
+            self.measure(operator, precision, name, dims, flops, model)
+        except self.torch.OutOfMemoryError as error:
+            self.fail(name, self.out_of_memory(error))
+        except MemoryError as error:
+            self.fail(name, self.out_of_memory(error))
+        except (RuntimeError, NotImplementedError, TypeError) as error:
+            text = str(error)
+            if "memory" in text and ("alloc" in text or "enough" in text):
+                self.fail(name, self.out_of_memory(error))
+            else:
+                self.skip(name, "the device lacks it: %s" % first_line(error))
+
+    def measure(self, operator, precision, name, dims, flops, model):
+        torch, chosen = self.torch, self.chosen
+        inputs = operator.make(self.maker(precision), dims)
+        results = as_list(torch, operator.run(*inputs))
+        call = lambda: operator.run(*inputs)  # noqa: E731
+        if operator.out and results[0].dtype == dtype_of(torch, precision):
+            place = torch.empty_like(results[0])
+            call = lambda: operator.out(*inputs, out=place)  # noqa: E731
+            results = as_list(torch, call())
+        error = self.error(operator, inputs, results)
+        moved = operator.moved(dims, results[0].element_size()) if operator.moved else size_of(torch, inputs, results)
+        took = self.clock.once(call)
+        if took > SLOW_S:
+            self.skip(name, "a call takes %.1f s" % took)
+            return
+        samples, dropped = self.clock.sample(call, chosen.budget)
+        if not samples:
+            self.fail(name, "the device throttled during all of %d calls" % dropped)
+            return
+        tolerance = TOLERANCE[precision] * operator.loose
+        right = error <= tolerance
+        self.counts["cases"] += 1
+        self.counts["wrong"] += not right
+        say(
+            case=name,
+            model=model,
+            dims=dims,
+            flops=flops,
+            bytes=moved,
+            n=len(samples),
+            throttled=dropped,
+            error=error if math.isfinite(error) else None,
+            tolerance=tolerance,
+            right=right,
+            **spread(samples),
+        )
+
+    def error(self, operator, inputs, results):
+        """The largest error as a share of the reference's largest value; infinite where one is no number.
+
+        The reference is the same operator in fp64 on the CPU, with the same rounded inputs; of large shapes a part.
+        """
+        torch = self.torch
+        if operator.part:
+            inputs, results = operator.part(inputs, results)
+        wide = [self.widened(x) for x in inputs]
+        worst = 0.0
+        expected = as_list(torch, operator.run(*wide))
+        if len(results) != len(expected):
+            return math.inf
+        for result, reference in zip(results, expected):  # noqa: B905  Python 3.9
+            got, want = result.detach().to("cpu", torch.float64), reference.detach().to(torch.float64)
+            if got.shape != want.shape:
+                return math.inf
+            if got.numel() == 0:
+                continue
+            scale = float(want.abs().max()) or 1.0
+            difference = float((got - want).abs().max()) / scale
+            worst = max(worst, difference if math.isfinite(difference) else math.inf)
+        return worst
+
+    def widened(self, value):
+        if not isinstance(value, self.torch.Tensor):
+            return value
+        value = value.detach().cpu()
+        return value.to(self.torch.float64) if value.is_floating_point() or value.dtype == self.torch.int8 else value
+
+    def out_of_memory(self, error):
+        """What was asked and what was free, as far as the device says."""
+        text = " ".join(str(error).split())
+        if self.device == "cpu":
+            free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        else:
+            try:
+                free = getattr(self.torch, self.device).mem_get_info()[0]
+            except Exception:
+                free = None
+        words = "" if free is None else "; %.1f GiB free" % (free / 2**30)
+        return "out of memory: %s%s" % (first_line(text), words)
+
+    def skip(self, name, why):
+        self.counts["skipped"] += 1
+        say(skip=name, why=why[:300])
+
+    def fail(self, name, why):
+        self.counts["failed"] += 1
+        say(fail=name, why=why[:300])
+
+
+def as_list(torch, results):
+    return [results] if isinstance(results, torch.Tensor) else list(results)
+
+
+def size_of(torch, inputs, results):
+    """Bytes of all tensors together, each once."""
+    return sum(x.numel() * x.element_size() for x in [*inputs, *results] if isinstance(x, torch.Tensor))
+
+
+def first_line(error):
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--grade", required=True)
+    parser.add_argument("--shapes", required=True)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--precisions", default=",".join((*FLOATS, "fp8", "int8")))
+    parser.add_argument("--operators", default="*")
+    parser.add_argument("--chosen", default="*")
+    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--budget", type=float, default=0.1)
+    parser.add_argument("--threads", type=int, default=0)
+    parser.add_argument("--memory-buffer", type=int, default=256 << 20)
+    return parser.parse_args()
+
+
+def main():
+    chosen = arguments()
+    try:
+        with open(chosen.shapes) as file:
+            shapes = cases.check(json.load(file))
+    except (OSError, ValueError, cases.Wrong) as error:
+        sys.exit("%s: %s" % (chosen.shapes, error))
+    import basic
+    import torch
+
+    basic.use(torch)
+    if chosen.threads:
+        torch.set_num_threads(chosen.threads)
+    device = "cpu"
+    if chosen.device != "cpu" and torch.accelerator.is_available():
+        device = torch.accelerator.current_accelerator().type
+    if chosen.device == "accelerator" and device == "cpu":
+        sys.exit(
+            "torch %s sees no accelerator here: give a Python whose torch has one, or set device to cpu"
+            % torch.__version__
+        )
+    bench = Bench(torch, device, chosen)
+    environment(torch, device, bench.clock, chosen)
+    started = time.perf_counter()
+    bench.find_memory()
+    precisions = chosen.precisions.split(",")
+    listed = list(
+        cases.cases(
+            shapes, chosen.grade, chosen.operators.split(","), chosen.chosen.split(","), chosen.tokens, chosen.batch
+        )
+    )
+    for precision in precisions:
+        if any(precision in operator.precisions for operator, *_ in listed):
+            bench.find_peak(precision)
+    for operator, shape, dims, model in listed:
+        for precision in precisions:
+            if precision in operator.precisions:
+                bench.run(operator, precision, shape, dims, model)
+    say(end=bench.counts, seconds=time.perf_counter() - started)
+
+
+if __name__ == "__main__":
+    main()

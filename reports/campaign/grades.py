@@ -1,0 +1,145 @@
+"""Operators graded: each one's share of the roof of its own device, and its rate beside a pinned reference. Pure.
+
+Any workload is graded whose manifest declares the roof of a metric. A class is a case of the suite, and its operators
+are the cases that its parser makes of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from fleetmark.base.measurement import Better
+from fleetmark.base.text import Message, message
+from fleetmark.record.sides.titles import title_of
+from planner.comparison import Comparison
+from reports.campaign.view import View
+from reports.comparison.model import rows as ratios
+from reports.kit import format as fmt
+from workloads import declared
+
+GRADES = ((0.8, "A"), (0.6, "B"), (0.4, "C"), (0.2, "D"), (0.0, "E"))
+WORST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """One operator on one side. ``share``: of the roof, at most 1; ``balance``: below 1 memory is the roof, above it
+    computing; ``score``: the ratio of its rate to the reference's, above 1 better; None without one.
+    """
+
+    workload: str
+    side: str
+    group: str
+    operator: str
+    share: float
+    balance: float
+    score: float | None = None
+
+    @property
+    def grade(self) -> str:
+        return grade_of(self.share)
+
+
+@dataclass(frozen=True, slots=True)
+class GradedClass:
+    """A class of ``n`` operators: the geometric means of their shares and of their scores (``scored`` of them)."""
+
+    workload: str
+    side: str
+    group: str
+    n: int
+    share: float
+    score: float | None
+    scored: int
+    counts: Mapping[str, int]
+
+    @property
+    def grade(self) -> str:
+        return grade_of(self.share)
+
+
+@dataclass(frozen=True, slots=True)
+class Grades:
+    """``operators`` and ``classes`` in the order of the record; the ``worst`` by share, or by score where there is a
+    ``reference``.
+    """
+
+    operators: tuple[Graded, ...]
+    classes: tuple[GradedClass, ...]
+    worst: tuple[Graded, ...]
+    reference: str = ""
+
+
+NONE = Grades((), (), ())
+
+
+def grade_of(share: float) -> str:
+    """A from 80% of the roof, B from 60%, C from 40%, D from 20%, else E."""
+    return next(letter for least, letter in GRADES if share >= least)
+
+
+def scale() -> Message:
+    """The grades in words."""
+    return message("A from 80% of the roof, B from 60%, C from 40%, D from 20%, E below.")
+
+
+def grades(view: View, pinned: Comparison | None = None) -> Grades:
+    """The graded operators of ``view``. ``pinned``: its only host compared with a reference, by operators' rates."""
+    graded = tuple(_graded(view, pinned))
+    if not graded:
+        return NONE
+    keys = dict.fromkeys((g.workload, g.side, g.group) for g in graded)
+    classes = tuple(_class(key, [g for g in graded if (g.workload, g.side, g.group) == key]) for key in keys)
+    scored = any(g.score is not None for g in graded)
+    by_score = [g for g in graded if g.score is not None]
+    worst = sorted(by_score, key=lambda g: g.score or 0.0) if scored else sorted(graded, key=lambda g: g.share)
+    return Grades(graded, classes, tuple(worst[:WORST]), pinned.baseline if scored and pinned else "")
+
+
+def _graded(view: View, pinned: Comparison | None) -> Iterator[Graded]:
+    of_one = len(view.hosts) == 1
+    frame = view.merged if of_one else view.generational
+    scores = {r.benchmark: r.ratio for r in ratios(pinned) if r.benchmark} if pinned is not None and of_one else {}
+    for (workload, metric), balance in declared.roofs().items():
+        mine = frame[(frame["workload"] == workload) & (frame["subject"] == "host")]
+        shares, balances = mine[mine["metric"] == metric], _by_place(mine[mine["metric"] == balance])
+        rated = _rated(mine)
+        for r in shares.to_dict("records"):
+            side = "" if of_one else view.title_of(str(r["generation"] or ""))
+            place = (side if of_one else str(r["generation"] or ""), str(r["case"]))
+            group, _, operator = str(r["case"]).partition("/")
+            if place not in balances or not r["value"] > 0:
+                continue
+            titles = [title_of(x) for x in rated.get(place[1], ())]
+            score = next((scores[t] for t in titles if scores.get(t)), None)
+            names = (fmt.clean(workload), fmt.clean(side), fmt.clean(group), fmt.clean(operator))
+            yield Graded(*names, min(float(r["value"]), 1.0), float(balances[place]), score)
+
+
+def _by_place(rows: pd.DataFrame) -> dict[tuple[str, str], float]:
+    generations = rows["generation"].fillna("") if "generation" in rows else [""] * len(rows)
+    return dict(zip(zip(generations, rows["case"], strict=True), rows["value"], strict=True))
+
+
+def _rated(rows: pd.DataFrame) -> dict[str, list[Mapping[str, object]]]:
+    """The rows of each case that have a direction: what a reference is asked about."""
+    of_case: dict[str, list[Mapping[str, object]]] = {}
+    for r in rows[rows["better"] != Better.NONE].to_dict("records"):
+        of_case.setdefault(str(r["case"]), []).append({str(k): v for k, v in r.items()})
+    return of_case
+
+
+def _class(key: tuple[str, str, str], members: Sequence[Graded]) -> GradedClass:
+    scores = [g.score for g in members if g.score]
+    counts = {letter: sum(g.grade == letter for g in members) for _, letter in GRADES}
+    score = _mean(scores) if scores else None
+    return GradedClass(*key, len(members), _mean([g.share for g in members]), score, len(scores), counts)
+
+
+def _mean(values: Sequence[float]) -> float:
+    """The geometric mean."""
+    return math.exp(sum(map(math.log, values)) / len(values))
