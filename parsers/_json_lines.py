@@ -74,7 +74,7 @@ def word(document: dict[str, Any], name: str) -> str:
     return value if all(c.isalnum() or c in "._+- " for c in value) else ""
 
 
-def whole(document: dict[str, Any], name: str, least: int, most: int = 1 << 50) -> int | None:
+def integer(document: dict[str, Any], name: str, least: int, most: int = 1 << 50) -> int | None:
     """A whole number from ``least`` to ``most``; None for anything else."""
     value = document.get(name)
     if not isinstance(value, int) or isinstance(value, bool):

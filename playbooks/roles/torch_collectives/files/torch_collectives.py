@@ -175,12 +175,12 @@ def measure(group, options, size, dtype):
     ordered = sorted(worst[1:])
     bad = group.torch.tensor([wrong], dtype=group.torch.int64, device=group.device)
     group.dist.all_reduce(bad)
-    made = 2 * calls + wanted + (2 if options.check else 0)
+    calls_in_all = 2 * calls + wanted + (2 if options.check else 0)
     return {
         "size": count * width, "count": count, "calls": wanted, "time": worst[0] / wanted,
         "p50": quantile(ordered, 0.5), "p99": quantile(ordered, 0.99), "min": ordered[0],
         "wrong": int(bad.item()) if options.check else None,
-        "sent": made * count * width * FACTOR[options.op](group.world),
+        "sent": calls_in_all * count * width * FACTOR[options.op](group.world),
     }  # fmt: skip
 
 

@@ -134,7 +134,7 @@ def backend_is_there(dist, torch, backend):
     return bool(known(backend)) if known else hasattr(dist, "is_%s_available" % backend)
 
 
-def device_kind(torch, asked):
+def device_kind(torch, wanted):
     """torch's name of the kind of device; Wrong where this torch does not have it."""
     try:
         import torch_npu  # noqa: F401
@@ -142,19 +142,19 @@ def device_kind(torch, asked):
         pass
     accelerator = getattr(torch, "accelerator", None)
     have = accelerator.current_accelerator().type if accelerator and accelerator.is_available() else "cpu"
-    if asked and asked not in (have, "cpu"):
-        raise Wrong("torch %s sees no device %s here: it has %s" % (torch.__version__, asked, have))
-    return asked or have
+    if wanted and wanted not in (have, "cpu"):
+        raise Wrong("torch %s sees no device %s here: it has %s" % (torch.__version__, wanted, have))
+    return wanted or have
 
 
 def name_interface(options):
     """Tell the libraries which interface leads to other hosts: the one asked for, else that of the route to them."""
-    there = [name for _, name in socket.if_nameindex()]
-    if options.interface and options.interface not in there:
+    names = [name for _, name in socket.if_nameindex()]
+    if options.interface and options.interface not in names:
         raise Wrong(
-            "%s has no interface %s: it has %s" % (socket.gethostname(), options.interface, ", ".join(sorted(there)))
+            "%s has no interface %s: it has %s" % (socket.gethostname(), options.interface, ", ".join(sorted(names)))
         )
-    interface = options.interface or ("lo" if options.nodes == 1 else route_to(options.towards, there))
+    interface = options.interface or ("lo" if options.nodes == 1 else route_to(options.towards, names))
     for library in ("GLOO", "NCCL", "HCCL"):
         if interface:
             os.environ.setdefault(library + "_SOCKET_IFNAME", interface)

@@ -217,8 +217,8 @@ def peak_memory(group):
 def samples_of(options, group, model, samples):
     """Batches of this rank on its device: random, and the same in every run."""
     generator = group.torch.Generator().manual_seed(100 + group.rank)
-    made = [model.batch(options.batch or samples, generator) for _ in range(2)]
-    return [[part.to(group.device) for part in batch] for batch in made]
+    batches = [model.batch(options.batch or samples, generator) for _ in range(2)]
+    return [[part.to(group.device) for part in batch] for batch in batches]
 
 
 def alone(options, group, adamw):

@@ -27,7 +27,7 @@ _LATEST = 4e9  # Unix seconds
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """The measurements of one run. Raises ParseError where it has none."""
     report = lines.read(_TOOL, raw)
-    model, ranks = lines.word(report.head, "model"), lines.whole(report.head, "ranks", 1)
+    model, ranks = lines.word(report.head, "model"), lines.integer(report.head, "ranks", 1)
     timed = next((row for _, row in report.rows if lines.positive(row, "step")), None)
     checked = next((row for _, row in report.rows if "check" in row), {})
     if not model or ranks is None or timed is None or timed.get("unit") not in _UNITS:

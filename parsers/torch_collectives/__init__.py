@@ -32,7 +32,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """The measurements of one run. Raises ParseError where it has none."""
     report = lines.read(_TOOL, raw)
     op, kind = lines.word(report.head, "op"), lines.word(report.head, "dtype")
-    ranks, nodes = lines.whole(report.head, "ranks", 2), lines.whole(report.head, "nodes", 1)
+    ranks, nodes = lines.integer(report.head, "ranks", 2), lines.integer(report.head, "nodes", 1)
     if op not in _FACTOR or ranks is None or nodes is None:
         raise ParseError(_TOOL, "an operation, ranks and nodes", line=1, got=str(report.head)[:120])
     points = [(n, row, _point(op, ranks, kind, row)) for n, row in report.rows]
@@ -55,7 +55,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 def _point(op: str, ranks: int, kind: str, row: dict[str, Any]) -> list[Measurement]:
     """The measurements of one size; none for a row that is no measurement."""
-    size, time = lines.whole(row, "size", 1), lines.positive(row, "time")
+    size, time = lines.integer(row, "size", 1), lines.positive(row, "time")
     if size is None or time is None:
         return []
     algbw = size / time
