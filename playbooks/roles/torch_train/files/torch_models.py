@@ -176,7 +176,10 @@ def build_check(name):
 
 def parameters(name, layers=0):
     """How many parameters a preset has, and the most of one block; nothing is allocated."""
+    more = 0
     with torch.device("meta"):
-        model, _ = build(name, layers)
+        model, _ = build(name, 1)
+        if name in GPT:  # all blocks are alike
+            more = (layers or GPT[name][0]) - 1
     blocks = [sum(p.numel() for p in block.parameters()) for block in model.blocks]
-    return sum(p.numel() for p in model.parameters()), max(blocks)
+    return sum(p.numel() for p in model.parameters()) + more * blocks[0], max(blocks)
