@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fleetmark.base.facts import Cache, Dimm, Disk, Facts, Gpu, PcieLink
+from fleetmark.base.facts import Cache, Dimm, Disk, Facts, Gpu, PcieLink, Torch
 from fleetmark.base.text import count, joined, message
 from fleetmark.base.units import human
 from fleetmark.record.results import HostInfo
@@ -174,6 +174,15 @@ def _gpus(gpus: Sequence[Gpu]) -> str:
     )
 
 
+def _torch(of: Torch) -> str:
+    """Its version, what it was built for, and what it sees."""
+    if of.version is None:
+        return ""
+    what = _tally(of.names) or _join(of.device, of.isa)
+    limit = f"ONEDNN_MAX_CPU_ISA={of.onednn_isa}" if of.onednn_isa else None
+    return f"{of.version} ({joined([of.runtime, what, limit])})"
+
+
 def _slow_links(links: Sequence[PcieLink]) -> str:
     return joined(
         message(
@@ -228,6 +237,7 @@ ROWS: tuple[tuple[str, Callable[[Facts], Hashable], Callable[[Any], str | None]]
     (message("Disks"), lambda f: f.disks, _disks),
     (message("Network"), lambda f: tuple((n.driver or n.name, n.speed, n.mtu, n.state) for n in f.nics), _nics),
     (message("GPUs"), lambda f: f.gpus, _gpus),
+    (message("PyTorch"), lambda f: tuple(f.torch.values()), lambda of: _tally(filter(None, map(_torch, of)))),
     (message("PCIe below its best"), lambda f: f.pcie, _slow_links),
     (message("BIOS"), lambda f: f.bios, _itself),
     (message("Microcode"), lambda f: f.cpu.microcode, _itself),

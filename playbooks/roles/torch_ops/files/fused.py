@@ -38,9 +38,11 @@ def first_heads(inputs, result):
     return cut, [x[:1, :1] for x in result]
 
 
-def first_sequence(inputs, result):
-    cut = [x[:1] if hasattr(x, "ndim") and x.ndim == 4 else x for x in inputs]
-    return cut, [x[:1] for x in result]
+def first_group(inputs, result):
+    """The first head of keys and values, with all heads of queries that share it."""
+    group = inputs[0].shape[1] // inputs[1].shape[1]
+    sizes = (group, 1, 1)
+    return [x[:1, :n] for x, n in zip(inputs, sizes)], [x[:1, :n] for x, n in zip(result, sizes)]  # noqa: B905
 
 
 for name, causal in (("attention", False), ("attention_causal", True)):
@@ -71,7 +73,7 @@ add(
     heads,
     lambda q, k, v: gradients(lambda *x: attend(*x, True), q, k, v),
     lambda d: 14 * pairs(d, True) * d["d"],  # forward 4, backward 10
-    part=first_sequence,
+    part=first_group,
     precisions=MATH,
     loose=4,
 )

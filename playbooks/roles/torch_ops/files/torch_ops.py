@@ -171,13 +171,11 @@ class Bench:
         set_tf32(self.torch, precision == "tf32")
         try:
             self.measure(operator, precision, name, dims, flops, model)
-        except self.torch.OutOfMemoryError as error:
-            self.fail(name, self.out_of_memory(error))
         except MemoryError as error:
             self.fail(name, self.out_of_memory(error))
-        except (RuntimeError, NotImplementedError, TypeError) as error:
+        except (RuntimeError, NotImplementedError, TypeError, AttributeError) as error:
             text = str(error)
-            if "memory" in text and ("alloc" in text or "enough" in text):
+            if "memory" in text and ("alloc" in text or "enough" in text):  # torch's own errors are RuntimeErrors too
                 self.fail(name, self.out_of_memory(error))
             else:
                 self.skip(name, "the device lacks it: %s" % first_line(error))
@@ -256,6 +254,7 @@ class Bench:
             free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
         else:
             try:
+                getattr(self.torch, self.device).empty_cache()
                 free = getattr(self.torch, self.device).mem_get_info()[0]
             except Exception:
                 free = None
@@ -314,8 +313,13 @@ def main():
     if chosen.threads:
         torch.set_num_threads(chosen.threads)
     device = "cpu"
-    if chosen.device != "cpu" and torch.accelerator.is_available():
-        device = torch.accelerator.current_accelerator().type
+    if chosen.device != "cpu":
+        if not hasattr(torch, "accelerator"):
+            sys.exit(
+                "torch %s is older than 2.6, before which only CPUs are measured: set device to cpu" % torch.__version__
+            )
+        if torch.accelerator.is_available():
+            device = torch.accelerator.current_accelerator().type
     if chosen.device == "accelerator" and device == "cpu":
         sys.exit(
             "torch %s sees no accelerator here: give a Python whose torch has one, or set device to cpu"

@@ -1,0 +1,137 @@
+"""torch_ops' lines: real output of this machine, and what breaks it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import parsers
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better
+from tests.parsers.reading import FIXTURES, cases, find, read, value
+
+TOOL = "torch_ops"
+BASIC, FUSED, WRONG = (f"2.13.0_cpu_{name}.jsonl" for name in ("basic", "fused", "wrong"))
+
+
+def lines(name: str = WRONG) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (FIXTURES / TOOL / name).read_text().splitlines()]
+
+
+def parsed(changed: list[dict[str, Any]]) -> parsers.Parsed:
+    return parsers.parse(TOOL, "".join(json.dumps(line) + "\n" for line in changed).encode())
+
+
+def test_figures_follow_from_the_line() -> None:
+    of = read(TOOL, BASIC)
+    assert (of.version, of.invalid) == ("2.13.0+cpu (cpu)", None)
+    (line,) = [x for x in lines(BASIC) if x.get("case") == "mm/bf16/gpt2-qkv"]
+    assert value(of, "flops", case="mm/bf16/gpt2-qkv") == pytest.approx(2 * 16 * 768 * 2304 / line["median"])
+    assert value(of, "bandwidth", case="mm/bf16/gpt2-qkv") is None
+    assert value(of, "time", case="mm/bf16/gpt2-qkv") == line["median"]
+    assert value(of, "time_iqr", case="mm/bf16/gpt2-qkv") == pytest.approx(line["q3"] - line["q1"])
+    roofs = {x["roof"]: x["rate"] for x in lines(BASIC) if "roof" in x}
+    assert value(of, "peak", case="roof/bf16") == roofs["bf16"]
+    share = max(line["flops"] / roofs["bf16"], line["bytes"] / roofs["memory"]) / line["median"]
+    assert value(of, "roof_share", case="mm/bf16/gpt2-qkv") == pytest.approx(share)
+
+
+def test_what_moves_data_is_counted_by_bytes() -> None:
+    of = read(TOOL, BASIC)
+    (line,) = [x for x in lines(BASIC) if x.get("case") == "embedding/bf16/gpt2-vocabulary"]
+    assert line["bytes"] == 16 * (8 + 2 * 768 * 2)
+    rate = find(of, "bandwidth", case="embedding/bf16/gpt2-vocabulary")
+    assert rate and rate.value == pytest.approx(line["bytes"] / line["median"]) and rate.better is Better.HIGHER
+    assert value(of, "balance", case="embedding/bf16/gpt2-vocabulary") == 0
+
+
+def test_a_precision_that_the_device_lacks_is_named() -> None:
+    assert read(TOOL, BASIC).notes[0] == "skipped mm/tf32: the device has no tf32"
+
+
+def test_a_fused_run_is_read_whole() -> None:
+    of = read(TOOL, FUSED)
+    assert of.invalid is None and {"attention_causal/bf16/gpt2-attention", "moe_dispatch/fp32/granite-1b"} <= cases(of)
+    assert sum(m.metric == "roof_share" for m in of.measurements) == 50
+
+
+def test_a_wrong_result_is_invalid_and_no_other() -> None:
+    of = read(TOOL, WRONG)
+    assert of.invalid_cases == ("gelu/fp32/gpt2-hidden", "gelu/bf16/gpt2-hidden")
+    assert of.invalid == (
+        "gelu/fp32/gpt2-hidden computes a wrong result: it is off by 0.1, and 5e-05 is allowed; "
+        "gelu/bf16/gpt2-hidden computes a wrong result: it is off by 0.099, and 0.02 is allowed"
+    )
+    right = [m.value for m in of.measurements if m.metric == "roof_share" and m.case.startswith("silu")]
+    mean = (min(right[0], 1) * min(right[1], 1)) ** 0.5
+    assert value(of, "mean_roof_share", case="roof") == pytest.approx(mean)
+
+
+def test_no_number_is_wrong() -> None:
+    changed = lines()
+    (case,) = [x for x in changed if x.get("case") == "gelu/fp32/gpt2-hidden"]
+    case["error"] = None
+    assert str(parsed(changed).invalid).startswith(
+        "gelu/fp32/gpt2-hidden computes a wrong result: it is no number; gelu/bf16"
+    )
+
+
+def test_a_case_that_failed_says_why() -> None:
+    changed = [x for x in lines() if not str(x.get("case")).startswith("gelu")]
+    changed.insert(-1, {"fail": "add/fp32/huge", "why": "out of memory: you tried to allocate 9 bytes; 0.1 GiB free"})
+    changed[-1]["end"] = {"cases": 2, "skipped": 0, "failed": 1, "wrong": 0}
+    of = parsed(changed)
+    assert of.invalid == "add/fp32/huge failed: out of memory: you tried to allocate 9 bytes; 0.1 GiB free"
+    assert of.invalid_cases == ("add/fp32/huge",)
+
+
+def test_throttled_samples_are_counted() -> None:
+    changed = lines()
+    changed[4]["throttled"] = 30
+    assert parsed(changed).notes == ("30 calls were dropped since the device throttled",)
+
+
+@pytest.mark.parametrize("keep", [5, 8])
+def test_an_output_without_its_end_is_cut(keep: int) -> None:
+    of = parsed(lines()[:keep])
+    assert of.invalid == "the output is cut: its last line, the end, is absent" and of.invalid_cases == ()
+
+
+def test_a_lost_line_is_noticed() -> None:
+    of = parsed(lines()[:5] + lines()[6:])
+    assert of.invalid == "the output is cut: 4 cases were timed, and 3 are there"
+
+
+@pytest.mark.parametrize(
+    ("place", "key", "bad"),
+    [
+        (4, "median", 0.0),
+        (4, "median", -1.0),
+        (4, "best", "1"),
+        (4, "case", "../../etc/passwd"),
+        (4, "case", "gelu/fp128/x"),
+        (4, "bytes", 0),
+        (4, "flops", 1e30),
+        (1, "rate", 0.0),
+        (0, "format", 2),
+        (0, "torch", "x" * 500),
+    ],
+)
+def test_a_line_that_the_program_does_not_print_is_refused(place: int, key: str, bad: Any) -> None:
+    changed = lines()
+    changed[place][key] = bad
+    with pytest.raises(ParseError) as error:
+        parsed(changed)
+    assert f"line {place + 1}" in str(error.value) and "\n" not in str(error.value)
+
+
+def test_warnings_between_the_lines_are_passed_over() -> None:
+    raw = (FIXTURES / TOOL / BASIC).read_bytes()
+    assert parsers.parse(TOOL, b"/opt/torch_npu: warning {}x\n" + raw) == parsers.parse(TOOL, raw)
+
+
+def test_nothing_timed_is_an_error() -> None:
+    with pytest.raises(ParseError, match="the device lacks it"):
+        parsed([lines()[0], {"skip": "mm/fp32", "why": "the device lacks it"}])
