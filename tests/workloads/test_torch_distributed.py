@@ -115,7 +115,7 @@ def test_a_resnet_in_bf16(programs: Path) -> None:
 
 
 def test_a_model_that_does_not_fit_says_what_it_asks_for_and_what_is_free(programs: Path) -> None:
-    words: Any = ["--model", "gpt-7b", "--layers", "4000"]
+    words: Any = ["--model", "gpt-7b", "--layers", "400"]
     sentence = complaint(run(programs, "torch_train", *words))
     assert sentence.startswith("out of memory: gpt-7b has ")
     assert " GiB on each device, and " in sentence and "GiB are free" in sentence
