@@ -52,7 +52,7 @@ def together(fleet: Fleet, hosts: int, op: str) -> float:
     tool=$(ls -d /var/tmp/fleetmark-0/tools/torch_collectives-*)
     exec python3 $tool/interpreter.py {PYTHON} $tool/torch_collectives.py --op {op} --sizes {MEGABYTES} --budget 0.3 \
         --nodes {hosts} --node %d --master {fleet.address("h1")}:29600 --towards %s
-    """
+    """.strip()
     for n in range(2, hosts + 1):
         background = (words % (n - 1, fleet.address("h1"))).replace("exec", "setsid") + " >/dev/null 2>&1 &"
         fleet.exec(f"h{n}", ["sh", "-c", background])

@@ -78,7 +78,7 @@ class Group(object):
             dist.barrier()
         except RuntimeError as error:
             raise Wrong(
-                "the ranks met at %s, and cannot exchange data by %s (%s): name the interface they share"
+                "the ranks met at %s, but %s cannot connect them: name the interface they share (%s)"
                 % (options.master, self.backend, first_line(error))
             ) from error
         return dist
