@@ -24,6 +24,7 @@ from fleetmark.record.results import Results, stacked
 from fleetmark.record.view import load_results, read_measurements
 from fleetmark.verbs import reference
 from reports import report
+from reports.campaign.telemetry import meanwhile
 from tests.drives import save_step
 from tests.records import IOPS, MCF, TRIAD, Bench, record
 
@@ -250,7 +251,15 @@ def test_a_line_cut_off_by_a_crash_is_passed_over(tmp_path: Path) -> None:
 # --- telemetry -------------------------------------------------------------------------------------------------------
 
 
-def sampled(archive: Archive, host: str, workload: str, case: str, repeat: int, seconds: int = 300) -> None:
+def sampled(
+    archive: Archive,
+    host: str,
+    workload: str,
+    case: str,
+    repeat: int,
+    seconds: int = 300,
+    gpus: dict[str, Any] | None = None,
+) -> None:
     """What the agent leaves of a run: one that heats up."""
     t = list(range(1, seconds + 1))
     columns: dict[str, list[Any]] = {
@@ -270,7 +279,7 @@ def sampled(archive: Archive, host: str, workload: str, case: str, repeat: int, 
         if n not in ("t", "load1")
     }
     step = {"workload": workload, "case": case, "repeat": repeat, "subject": "host"}
-    doc = {"telemetry": {"samples": columns, "summary": ends}}
+    doc = {"telemetry": {"samples": columns, "summary": ends} | ({"gpus": gpus} if gpus else {})}
     save_step(archive, host, step, {"result.json": json.dumps(doc).encode()})
 
 
@@ -292,6 +301,30 @@ def test_telemetry_of_headlines_is_read_and_summarised(tmp_path: Path) -> None:
     assert (old.clock_hz, old.hottest_c, old.power_w, old.steal) == (pytest.approx(3e9 - 150.5e6), 70.0, 201.0, 0.25)
     assert (old.lowest_clock_hz, old.foreign_cores, new.foreign_cores) == (None, 0.0, 1.5)
     assert "at most 1.5" in parts[0].campaign.notes[0]
+
+
+def test_accelerators_have_columns_of_their_own(tmp_path: Path) -> None:
+    archive = campaign(tmp_path)
+    ran(archive, [{"host": h, "repeat": 0} for h in HOSTS])
+    samples = {
+        "t": [0.5, 1.5, 2.5],  # of its own sampler
+        "gpu_power_w": [4000.0, 5000.0, None],
+        "gpu_clock_hz_mean": [1.9e9, 1.8e9, 1.7e9],
+        "gpu_clock_hz_min": [1.8e9, 1.2e9, 1.7e9],
+        "gpu_temp_c_max": [60.0, 88.0, 84.0],
+        "gpu_slowed": [0.0, 0.25, 0.125],
+    }
+    for host in HOSTS:
+        sampled(archive, host, "stream", "all-cores", 0, gpus={"source": "nvml", "samples": samples})
+    answer = compared(tmp_path)
+    together, parts = evidence.gather(tmp_path, answer, [], WHEN)
+    old = report.of_comparison(answer, together, parts).conditions[0]
+    assert (old.gpu_power_w, old.gpu_clock_hz, old.gpu_lowest_clock_hz) == (4500.0, pytest.approx(1.8e9), 1.2e9)
+    assert (old.gpu_hottest_c, old.gpu_slowed, old.hottest_c) == (88.0, 0.125, 70.0)
+    table = meanwhile([old])
+    assert table is not None
+    titles = [column.title for column in table.columns]
+    assert "hottest accelerator" in titles and "accelerators: mean power, median run" in titles
 
 
 def test_telemetry_is_read_of_some_runs_spread_over_all_hosts(tmp_path: Path) -> None:

@@ -81,6 +81,56 @@ def test_a_name_that_would_be_more_than_one_node_is_refused(hostname: str) -> No
     assert "which is no host's name" in schedules["h1"].refused[0].reason
 
 
+EACH = MANIFEST.model_copy(
+    update={
+        "cases": (
+            MANIFEST.cases[0].model_copy(
+                update={
+                    "each": True,
+                    "argv": (
+                        "{{ facts.python }}", "ring", "{{ op }}", "--node={{ node }}",
+                        "--master={{ members[0].address }}",
+                    ),
+                    "when": "{{ op == 'sum' or facts.boost }}",
+                }
+            ),
+        )
+    }
+)  # fmt: skip
+
+
+def each(*boost: bool) -> tuple[dict[str, HostSchedule], list[Exchange]]:
+    """A host for each of ``boost``, which only the case ``max`` needs; each has a Python of its own."""
+    able = []
+    for n, has in enumerate(boost, 1):
+        host_facts = facts(software={"nccl": "2.21"}, hostname="n", python=f"/opt/{n}/python3", boost=has)
+        resolved = resolve(EACH, {"nodes": ["all"]}, host_facts, "c")
+        assert isinstance(resolved, Resolved)
+        able.append((Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), resolved))
+    schedules = {host.name: HostSchedule(host.name) for host, _ in able}
+    return schedules, schedule_gangs(EACH, able, schedules, Choice(), 2, 1, set())
+
+
+def test_every_host_runs_the_command_by_its_own_facts_where_the_case_says_so() -> None:
+    schedules, exchanges = each(True, True, True)
+    assert len(exchanges) == 2 * 2 * 2  # cases, repeats, hosts beside the lead
+    for n, host in enumerate(("h1", "h2", "h3")):
+        steps = schedules[host].steps
+        assert len(steps) == 4 and {s.serves for s in steps} == {n > 0}
+        assert {s.argv[0] for s in steps} == {f"/opt/{n + 1}/python3"}
+        assert {s.argv[3:] for s in steps} == {(f"--node={n}", "--master=10.0.0.1")}
+        assert all(s.ends and s.gate for s in steps)
+    assert [s.argv[2] for s in schedules["h1"].steps] == [s.argv[2] for s in schedules["h3"].steps]
+
+
+def test_a_case_that_one_of_the_hosts_does_not_have_is_refused_once() -> None:
+    schedules, _ = each(True, False, True)
+    assert {s.case for s in schedules["h1"].steps} == {"sum-3n"}
+    assert [(r.case, r.reason) for r in schedules["h1"].refused] == [
+        ("max-3n", "refused: the settings that h2 has by its own facts do not give this case there")
+    ]
+
+
 def test_groups_cover_every_host() -> None:
     schedules, _ = scheduled(5, nodes=2)
     groups = {s.members for p in schedules.values() for s in p.steps if s.members}

@@ -97,6 +97,8 @@ def test_a_job_is_started_over_the_open_connection() -> None:
         "follow.py",
         "processes.py",
         "telemetry.py",
+        "accelerators.py",
+        "accelerator_sources.py",
     }
 
 

@@ -1,11 +1,17 @@
-"""A step's telemetry beside its tool: the power, from the best source available."""
+"""A step's telemetry beside its tool: the power, from the best source available, and the energy of a unit of work."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from fleetmark.campaign.outcome import _power
-from fleetmark.record.replies import Extremes
+from fleetmark.base.measurement import Better, Measurement, Parsed
+from fleetmark.campaign.energy import measured
+from fleetmark.record.replies import Accelerator, Accelerators, Extremes, Telemetry
+from workloads import Manifest, load
+
+NOTHING = Parsed("stream", ())
 
 
 def drew(watts: float) -> Extremes:
@@ -24,10 +30,53 @@ RAPL = {"power_w:package-0": drew(180.0), "power_w:package-1": drew(170.0), "pow
     ],
 )
 def test_the_best_source_counts(summary: dict[str, Extremes], watts: float, source: str) -> None:
-    power = _power(summary)
-    assert power and (power.value, power.unit, dict(power.labels)) == (watts, "W", {"source": source})
+    (power,) = measured(Telemetry(summary=summary), NOTHING, load("stream"), 0)
+    assert (power.metric, power.value, power.unit, dict(power.labels)) == ("power", watts, "W", {"source": source})
 
 
 def test_no_sensor_no_power() -> None:
-    assert _power({"cpu_busy": drew(0.5)}) is None
-    assert _power({"power_w:package-0": drew(0.0)}) is None
+    summary = {"cpu_busy": drew(0.5), "power_w:package-0": drew(0.0)}
+    assert measured(Telemetry(summary=summary), NOTHING, load("stream"), 0) == []
+    assert measured(None, NOTHING, load("stream"), 0) == []
+
+
+MANIFEST = Manifest.model_validate(
+    {
+        "name": "trains", "title": "-", "class": "gpu-train", "kind": "capacity", "about": "-", "licence": "-",
+        "citation": "-", "cases": [{"name": "c", "argv": ["x"], "expect": 1}],
+        "metrics": {"tokens": {"unit": "1/s", "better": "higher", "about": "-", "energy": "token"}},
+    }
+)  # fmt: skip
+RATE = Parsed("trains", (Measurement("trains", "c", "tokens", 1000.0, "1/s", Better.HIGHER),), window=(1002.0, 1005.0))
+DEVICES = Accelerators(
+    source="nvml",
+    samples={"t": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], "gpu_power_w": [100.0, 700.0, 800.0, None, 900.0, 100.0]},
+    devices=[Accelerator(index=0, name="x", energy_j=2000.0), Accelerator(index=1, name="x", energy_j=1000.0)],
+)
+
+
+def energies(members: int = 0, **more: Any) -> dict[tuple[str, str], float]:
+    telemetry = Telemetry(**{"started": 1000.0, "gpus": DEVICES, **more})
+    return {(m.metric, m.labels["source"]): m.value for m in measured(telemetry, RATE, MANIFEST, members)}
+
+
+def test_energy_of_a_token_is_the_power_while_it_was_timed_over_the_rate() -> None:
+    seen = energies()
+    assert seen["energy_per_token", "nvml"] == pytest.approx((700 + 800 + 900) / 3 / 1000), "not the start and the end"
+    assert seen["accelerator_energy", "nvml"] == 3000.0
+    assert seen["accelerator_power", "nvml"] == pytest.approx(520.0)
+
+
+def test_the_host_s_own_meter_stands_beside_it() -> None:
+    seen = energies(samples={"t": [1.5, 2.5, 3.5], "power_w:power_meter": [400.0, 1000.0, 1200.0]})
+    assert seen["energy_per_token", "meter"] == pytest.approx(1.1)
+    assert seen["energy_per_token", "nvml"] == pytest.approx(0.8)
+
+
+def test_no_energy_where_telemetry_does_not_cover_it() -> None:
+    named = {name for name, _ in energies(members=2)}
+    assert "energy_per_token" not in named, "telemetry is of the first host alone"
+    assert "energy_per_token" not in {name for name, _ in energies(started=None)}
+    assert "energy_per_token" not in {name for name, _ in energies(started=2000.0)}
+    alone = DEVICES.model_copy(update={"devices": [Accelerator(index=0, name="x")]})
+    assert "accelerator_energy" not in {name for name, _ in energies(gpus=alone)}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -160,7 +160,8 @@ class Metric(_Part):
 
     ``<>`` in a class stands for the class of the case. ``at``: shell-style patterns of cases' names to what the metric
     is there; the first that matches counts. ``quantity``: what it measures, under one name in all metrics and workloads
-    that measure the same, so that it counts once.
+    that measure the same, so that it counts once. ``energy``: the unit of work (token, step) that this rate counts,
+    which gives ``energy_per_token`` with the power that was drawn meanwhile.
     """
 
     unit: str
@@ -177,6 +178,7 @@ class Metric(_Part):
     plot: Plot | None = None  # of a latency under load
     between_devices: bool = False  # its labels from and to name devices of a host: it is drawn as a map
     peak: Peak | None = None  # of a bandwidth
+    energy: Annotated[str, Field(pattern=r"^([a-z]{1,20})?$")] = ""
     roof: str = ""  # of a share of a roof: the metric that says which roof; below 1 memory, above it computing
 
     @field_validator("unit")
@@ -255,6 +257,7 @@ class Case(_Part):
     keeps_limit: bool = False  # it fails on a host that cannot keep its limit (a latency)
     serve: Serve | None = None
     nodes: Any = 1  # hosts that run it together; the first of them starts it
+    each: bool = False  # all of them run the command, each by its own facts, as number ``node`` of ``members``
     exclusive: tuple[Any, ...] = ()
     expect: Any  # seconds
     timeout: Any = None  # seconds; unset: 60 s and five times what is expected

@@ -164,7 +164,7 @@ class Gpu(_Fact):
     ecc: bool | None = None
     ecc_uncorrected: Total | None = None  # since the driver was loaded
     remap_pending: bool | None = None  # a row of memory waits for a reset to be replaced
-    slowdown: tuple[str, ...] = ()  # reasons active now: hw_thermal_slowdown, hw_power_brake_slowdown, ...
+    slowdown: tuple[str, ...] = ()  # active now: hw_thermal_slowdown, hw_power_brake_slowdown, health_warning, ...
 
 
 class Torch(_Fact):
@@ -233,7 +233,7 @@ class Facts(_Fact):
     acs_redirect: tuple[str, ...] = ()  # bridges that send peer-to-peer traffic up to the root (ACS)
     edac_corrected: Total | None = None  # memory errors since boot
     edac_uncorrected: Total | None = None
-    software: dict[str, str] = {}  # versions of cuda, nccl, rocm, rccl, mpi, where they are there
+    software: dict[str, str] = {}  # versions of cuda, nccl, rocm, rccl, cann, mpi, where they are there
     compiler: str | None = None  # first line of gcc --version
     mitigations: dict[str, str] = {}
     load1: Rate | None = None

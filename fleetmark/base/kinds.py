@@ -11,11 +11,17 @@ SPEED = "-speed"  # ends the class of what is responsiveness where a class of th
 _CAPACITY = (
     *("cpu-int", "cpu-fp", "mem-bw", "disk-iops", "disk-bw", "net", "app"),
     *("gpu-offline", "gpu-server", "gpu-interactive", "gpu-train", "gpu-compute"),
-    *("cpu-offline", "cpu-server", "cpu-interactive", "cpu-compute"),  # inference on processors
+    *(
+        "cpu-offline",
+        "cpu-server",
+        "cpu-interactive",
+        "cpu-compute",
+        "cpu-train",
+    ),  # inference and training on processors
 )
 _RESPONSIVENESS = (
     *("cpu-int-speed", "cpu-fp-speed", "mem-latency", "core-bw", "os", "disk-latency", "net-flow"),
-    *("gpu-latency", "collective", "gpu-train-speed", "cpu-latency"),
+    *("gpu-latency", "collective", "gpu-train-speed", "cpu-latency", "cpu-train-speed"),
 )
 # A guardrail stands in the class of what it guards.
 CLASSES: Mapping[str, Kind] = {

@@ -102,7 +102,8 @@ class Parsed:
     ``invalid`` is set when the tool ran but broke its own rules (STREAM that did not validate): the measurements are
     stored, and never scored. ``invalid_cases``: the cases that it is about, where it is not about all. ``notes`` name
     oddities, such as truncation or a headline that disagrees with its rows. ``standing`` is set where the benchmark's
-    owners do not call it a result.
+    owners do not call it a result. ``window``: from when to when the tool timed, Unix seconds of the host, where it
+    says so.
     """
 
     tool: str
@@ -111,4 +112,5 @@ class Parsed:
     invalid: str | None = None
     notes: tuple[str, ...] = ()
     standing: Standing | None = None
+    window: tuple[float, float] | None = None
     invalid_cases: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from fleetmark.campaign.resolve import Resolved, cases_of, make_step, nodes_of
+from fleetmark.campaign.resolve import Resolved, cases_of, make_step, nodes_of, words
 from fleetmark.hosts.inventory import Host
 from fleetmark.record.steps import Exchange, HostSchedule, Refusal, Step
 from workloads import Choice, Manifest
@@ -15,6 +15,7 @@ from workloads.template import evaluate
 
 Able = tuple[Host, Resolved]
 
+_LACKS = "refused: the settings that {} has by its own facts do not give this case there"
 _NODE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?", re.ASCII)
 
 
@@ -30,8 +31,9 @@ def schedule_gangs(
     """Schedule every group's cases in randomised complete blocks; the first host of a group leads.
 
     Groups follow the inventory's order. Where the number of hosts does not divide, the last group overlaps the one
-    before, so that every host takes part. The first host that has the case leads; steps without a command keep the
-    other hosts free. The steps have one order on all hosts, so no two hosts wait for each other.
+    before, so that every host takes part. The first host that has the case leads. The others run the command as well
+    where the case says ``each``; else steps without a command keep them free for a launcher. The steps have one order
+    on all hosts, so no two hosts wait for each other.
     """
     if all(case.nodes == 1 for case in manifest.cases):
         return []
@@ -52,9 +54,15 @@ def schedule_gangs(
             rng = random.Random(f"{seed}/{lead.host}/{manifest.name}/{size}")
             for repeat in range(times):
                 for case, context in rng.sample(cases, len(cases)):
+                    own = [_own(cases_of_size[h.name], context["case"]) for h, _ in group] if case.each else []
+                    if None in own:
+                        if not repeat:
+                            without = ", ".join(h.name for (h, _), c in zip(group, own, strict=True) if c is None)
+                            lead.refused.append(Refusal(manifest.name, context["case"], _LACKS.format(without)))
+                        continue
                     step = make_step(
                         case,
-                        {**context, "members": members},
+                        {**context, "members": members, "node": 0},
                         manifest,
                         id=f"{len(lead.steps):05d}",
                         repeat=repeat,
@@ -63,7 +71,13 @@ def schedule_gangs(
                         members=tuple(h.name for h, _ in group),
                     )
                     lead.steps.append(step)
-                    exchanges += [_hold(step, lead.host, schedules[h.name]) for h, _ in group[1:]]
+                    for node, (host, _) in enumerate(group[1:], 1):
+                        argv: tuple[str, ...] = ()
+                        env = step.env if case.each else {}
+                        if context_of_host := own[node] if own else None:
+                            where = f"{manifest.name} {step.case}"
+                            argv = words(case.argv, {**context_of_host, "members": members, "node": node}, where)
+                        exchanges.append(_join(step, lead.host, schedules[host.name], argv, env))
     return exchanges
 
 
@@ -97,21 +111,28 @@ def _why_not(manifest: Manifest, group: Sequence[Able], size: int) -> str:
     return ""
 
 
-def _hold(step: Step, lead: str, schedule: HostSchedule) -> Exchange:
-    """Schedule a step that keeps one more host free while ``step`` runs. Returns the exchange of the two."""
-    held = Step(
+def _own(cases: Sequence[Any], name: str) -> dict[str, Any] | None:
+    """A host's own context of the case ``name``; None where it has no such case."""
+    return next((context for _, context in cases if context["case"] == name), None)
+
+
+def _join(step: Step, lead: str, schedule: HostSchedule, argv: tuple[str, ...], env: Mapping[str, str]) -> Exchange:
+    """Schedule what one more host does while ``step`` runs: ``argv``, or nothing else. Returns the exchange of the
+    two.
+    """
+    joined = Step(
         id=f"{len(schedule.steps):05d}",
         workload=step.workload,
         case=step.case,
         repeat=step.repeat,
-        argv=(),
-        env={},
+        argv=argv,
+        env=env,
         expect_s=step.expect_s,
         timeout_s=step.timeout_s + 60,
         gate=True,
         serves=True,
-        ends=False,
+        ends=bool(argv),
         subject=f"{step.subject} of {lead}",
     )
-    schedule.steps.append(held)
-    return Exchange(schedule.host, held.id, lead, step.id)
+    schedule.steps.append(joined)
+    return Exchange(schedule.host, joined.id, lead, step.id)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +11,10 @@ from typing import Any
 import parsers
 from fleetmark.base import schema
 from fleetmark.base.errors import FleetmarkError, ParseError
-from fleetmark.base.measurement import Better, Measurement, Parsed, Status
+from fleetmark.base.measurement import Parsed, Status
+from fleetmark.campaign.energy import measured
 from fleetmark.record.archive import Archive, safe_name, utc
-from fleetmark.record.replies import Extremes, Result
+from fleetmark.record.replies import Result
 from workloads import Manifest, load
 
 _LAST_WORDS = 64 << 10  # bytes at the end of a log in which the tool's last line is looked for
@@ -115,7 +115,7 @@ def _rows(
     manifest: Manifest,
     status: Status,
 ) -> Iterator[dict[str, Any]]:
-    power = _power(result.telemetry.summary if result.telemetry else {})
+    energy = measured(result.telemetry, parsed, manifest, len(step["members"] or ()))
     several = len({m.case for m in parsed.measurements}) > 1
     of_step = {
         "campaign": archive.id,
@@ -128,14 +128,14 @@ def _rows(
         "standing": parsed.standing.value if parsed.standing else "",
         "members": json.dumps(step["members"]) if step["members"] else "",
     }
-    for m in [*parsed.measurements, *([power] if power else [])]:
+    for m in [*parsed.measurements, *energy]:
         metric = manifest.metrics.get(m.metric)
         cases = [step["case"], m.case]
         about = manifest.describe(m.metric, cases, step["class_"] or manifest.class_, m.unit, m.better)
         of_metric = {
             "status": _status_of(m.case, parsed, status),
             "subject": _subject(step["subject"], m.subject),
-            "case": f"{step['case']}/{m.case}" if several and m is not power else step["case"],
+            "case": f"{step['case']}/{m.case}" if several and m.case else step["case"],
             "class": about.class_,
             "kind": about.kind,
             "better": str(about.better),
@@ -151,19 +151,6 @@ def _status_of(case: str, parsed: Parsed, status: Status) -> str:
     """The status of one case's rows: a run may be invalid for some of its cases alone."""
     spared = status == Status.INVALID and parsed.invalid_cases and case not in parsed.invalid_cases
     return (Status.PASSED if spared else status).value
-
-
-def _power(summary: Mapping[str, Extremes]) -> Measurement | None:
-    """The mean power of the host during the run: from a meter of the server, else of the platform, else RAPL's sum of
-    packages and memory, which covers nothing else. The source is a label: figures of different sources do not compare.
-    """
-    means = {name.removeprefix("power_w:"): s.mean for name, s in summary.items() if name.startswith("power_w:")}
-    rapl = [watts for name, watts in means.items() if name.startswith("package")]
-    for source, watts in (("meter", means.get("power_meter")), ("psys", means.get("psys")), ("rapl", sum(rapl))):
-        if watts and math.isfinite(watts):
-            labels = {"source": source}
-            return Measurement("telemetry", "power", "power", float(watts), "W", Better.LOWER, labels=labels)
-    return None
 
 
 def _subject(scheduled: str, parsed: str) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.facts import MOST_GPUS
 
 MAX_LINE = 1 << 20  # bytes of one line of a host: a part of a file as below is 350 KiB
 MAX_PART = 256 << 10  # bytes of a file that travel in one line, unpacked
@@ -21,6 +22,8 @@ MAX_RESULT_BYTES = 2 << 20  # of a step's result.json: 600 samples of some 50 se
 Moment = Annotated[float, Field(ge=0, le=4e9, allow_inf_nan=False)]  # Unix seconds, until 2096
 Seconds = Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]
 Number = Annotated[float, Field(allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0, le=1 << 53)]
 Words = Annotated[str, Field(max_length=2000)]
 StepId = Annotated[str, Field(pattern=r"^[0-9]{1,9}$")]
 
@@ -41,13 +44,38 @@ class Extremes(_Reply):
     max: Number
 
 
+class Accelerator(_Reply):
+    """One device over a step. ``slowed``: reason to the share of samples in which it held the clock down; ``errors``:
+    kind to the driver's counts of memory errors at the first and the last sample.
+    """
+
+    index: Annotated[int, Field(ge=0, le=MOST_GPUS)]
+    name: Annotated[str, Field(max_length=200)]
+    gauges: Annotated[dict[str, Extremes], Field(max_length=20)] = {}
+    energy_j: Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)] | None = None
+    slowed: Annotated[dict[str, Share], Field(max_length=20)] = {}
+    errors: Annotated[dict[str, tuple[Count, Count]], Field(max_length=4)] = {}
+
+
+class Accelerators(_Reply):
+    """The host's accelerators while a step ran. ``samples`` are columns over all of them, with ``t`` of their own."""
+
+    source: Literal["nvml", "nvidia-smi", "amdgpu", "npu-smi"]
+    samples: Annotated[dict[str, list[Number | None]], Field(max_length=20)] = {}
+    devices: Annotated[list[Accelerator], Field(max_length=64)] = []
+
+
 class Telemetry(_Reply):
-    """The state of the host while a step ran. ``samples`` are columns, of the same length as ``t`` (seconds)."""
+    """The state of the host while a step ran. ``samples`` are columns, of the same length as ``t`` (seconds since
+    ``started``, Unix seconds of the host).
+    """
 
     samples: dict[str, list[Number | None]] = {}
     summary: dict[str, Extremes] = {}
+    started: Moment | None = None
     foreign_cores: Number | None = None
     stolen_cores: Number | None = None
+    gpus: Accelerators | None = None
 
 
 class Result(_Reply):

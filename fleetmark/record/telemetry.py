@@ -19,6 +19,14 @@ MOST_RUNS = 300  # whose samples are read, over all campaigns of a report
 MOST_SAMPLES = 120  # of each column of a run
 _MOST_BYTES = 64 << 20  # of result.json, over all runs of a campaign
 _PLAIN = ("cpu_busy", "cpu_steal", "clock_hz_mean", "clock_hz_min", "temp_c_max")
+_DEVICES = (
+    "gpu_power_w",
+    "gpu_clock_hz_min",
+    "gpu_clock_hz_mean",
+    "gpu_temp_c_max",
+    "gpu_memory_used_max",
+    "gpu_slowed",
+)
 _Run = tuple[str, str, str, int]  # host, workload, case, repeat
 
 
@@ -42,9 +50,12 @@ def read(archive: Archive, outcomes: pd.DataFrame, measurements: pd.DataFrame, m
             if size > _MOST_BYTES:
                 break
             telemetry = archive.telemetry(folder) or replies.Telemetry()
-            of_run = _columns(telemetry.samples)
-            seconds = [t for t in telemetry.samples.get("t", ()) if t is not None]
-            rows, ends = _rows((host, workload, case, repeat), seconds, of_run, telemetry.summary)
+            run = (host, workload, case, repeat)
+            rows, ends = _rows(run, _seconds(telemetry.samples), _columns(telemetry.samples), telemetry.summary)
+            if devices := telemetry.gpus:
+                of_devices = {name: devices.samples[name] for name in _DEVICES if name in devices.samples}
+                more, further = _rows(run, _seconds(devices.samples), of_devices, {})
+                rows, ends = rows + more, ends + further
         except (FleetmarkError, OSError, ValueError):
             damaged.append(str(file))
             continue
@@ -100,6 +111,10 @@ def _columns(samples: Mapping[str, Sequence[float | None]]) -> dict[str, Sequenc
     elif packages:
         columns["power_w"] = [None if None in row else sum(row) for row in zip(*packages, strict=True)]
     return columns
+
+
+def _seconds(samples: Mapping[str, Sequence[float | None]]) -> list[float]:
+    return [t for t in samples.get("t", ()) if t is not None]
 
 
 def _rows(

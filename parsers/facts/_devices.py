@@ -8,7 +8,7 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.facts import Dimm, Disk, Gpu, Nic, PcieLink
-from parsers.facts import lsblk, lspci, nvidia_smi, rocm_smi
+from parsers.facts import lsblk, lspci, npu_smi, nvidia_smi, rocm_smi
 from parsers.facts._common import integer, leading, text_or_none
 from parsers.facts._raw import Raw
 
@@ -173,10 +173,11 @@ def gpus(raw: Raw, functions: list[dict[str, Any]]) -> tuple[Gpu, ...]:
     for vendor, maker, command, parse in (
         ("nvidia", "NVIDIA", "nvidia_smi", nvidia_smi.parse),
         ("amd", "Advanced Micro Devices", "rocm_smi", rocm_smi.parse),
+        ("huawei", "Huawei", "npu_smi", npu_smi.parse),
     ):
         tool = command.replace("_", "-")
         onboard = [f for f in functions if maker in f["name"] and _accelerates(f, vendor)]
-        if raw.error(command) == "not found":
+        if raw.error(command) == "not found":  # as in documents of an earlier version, which did not ask for it
             if onboard:
                 raw.notes.append(
                     f"{onboard[0]['name']} is on the bus, but {tool} is not installed; install the vendor's driver."
@@ -200,6 +201,6 @@ def gpus(raw: Raw, functions: list[dict[str, Any]]) -> tuple[Gpu, ...]:
 
 
 def _accelerates(function: dict[str, Any], vendor: str) -> bool:
-    """Whether a function is a GPU for computing. AMD's VGA functions are mostly a CPU's graphics; no Instinct is."""
+    """Whether a function is a device for computing. AMD's VGA functions are mostly a CPU's graphics; no Instinct is."""
     kinds = ("3D controller", "VGA compatible controller") if vendor == "nvidia" else ("Processing accelerators",)
     return str(function["class"]).startswith(kinds)

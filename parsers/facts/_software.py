@@ -1,4 +1,4 @@
-"""Versions of what multi-node GPU work depends on: CUDA, NCCL, ROCm, RCCL, MPI."""
+"""Versions of what multi-node GPU work depends on: CUDA, NCCL, ROCm, RCCL, CANN, MPI."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from parsers.facts._common import text_or_none
 from parsers.facts._raw import Raw
 
 _LONGEST = 10_000  # characters: a version stands on the first lines
+_CANN = "/ascend_toolkit_install.info"
+_OF_CANN = r"^version=([A-Za-z0-9.]{1,40})\s*$"
 _MPI = (
     (r"\(Open(?:RTE| MPI)\) ([\w.]+)", "Open MPI"),
     (r"Intel\(R\) MPI Library.*Version (\S+(?: Update \d+)?)", "Intel MPI"),
@@ -16,10 +18,14 @@ _MPI = (
 
 
 def software(raw: Raw) -> dict[str, str]:
-    """Name to version of the installed software: ``cuda``, ``nccl``, ``rocm``, ``rccl``, ``mpi`` (its kind too)."""
+    """Name to version of the installed software: ``cuda``, ``nccl``, ``rocm``, ``rccl``, ``cann``, ``mpi`` (its kind
+    too)."""
     versions_by_name = {
         "cuda": _match(r"\brelease ([\d.]+)", raw.out("nvcc")),
         "rocm": _match(r"^([\d.]+)", text_or_none(raw.file("/opt/rocm/.info/version"))),
+        "cann": next(
+            (v for file, t in raw.files().items() if file.endswith(_CANN) and (v := _match(_OF_CANN, t))), None
+        ),
         "mpi": next((f"{kind} {v}" for p, kind in _MPI if (v := _match(p, raw.out("mpirun")))), None),
     }
     for library in ("nccl", "rccl"):

@@ -42,6 +42,7 @@ COMMANDS = {
     "rocm_smi": [
         ["rocm-smi", "--showproductname", "--showmeminfo", "vram", "--showdriverversion", "--showmaxpower", "--json"]
     ],
+    "npu_smi": [["npu-smi", "info"]],
     "systemd_detect_virt": [["systemd-detect-virt"]],
     "gcc": [["gcc", "--version"]],
     "nvcc": [["nvcc", "--version"]],
@@ -79,6 +80,8 @@ FILES = (
     CPU + "vulnerabilities/*",
     "/etc/nccl.conf",
     "/opt/rocm/.info/version",
+    "/usr/local/Ascend/ascend-toolkit/latest/*-linux/ascend_toolkit_install.info",
+    "/usr/local/Ascend/cann/*-linux/ascend_toolkit_install.info",
     "/sys/class/dmi/id/bios_vendor",
     "/sys/class/dmi/id/bios_version",
     "/sys/class/dmi/id/bios_date",
@@ -297,6 +300,11 @@ def only_lines(pattern):
     return lambda text: "".join(line for line in text.splitlines(True) if re.search(pattern, line))
 
 
+def before(words):
+    """A filter that drops the line with ``words`` and all behind it."""
+    return lambda text: text.partition(words)[0].rpartition("\n")[0] + "\n" if words in text else text
+
+
 def trim_nvidia(text):
     """nvidia-smi's XML without serial numbers, the processes of users, and hundreds of supported clocks."""
     text = re.sub(r"(?s)<(supported_clocks|processes|accounted_processes)>.*?</\1>", "", text)
@@ -308,6 +316,7 @@ TRIM = {
     "ip": without_lines(r"link/|inet6 fe80:|inet6 \S*ff:fe\w\w:\w+/"),  # such addresses contain the MAC
     "lspci": only_lines(r"^\S|LnkCap:|LnkSta:|ACSCtl:|NUMA node:|Kernel driver in use:|access denied"),
     "nvidia_smi": trim_nvidia,
+    "npu_smi": before("Process id"),
 }
 
 

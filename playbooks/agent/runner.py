@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 
+from accelerators import Watch
 from job import LOCK, is_kept, remaining, write_atomic
 from processes import GRACE_S, become_subreaper, born, end, end_marked, listening, reap_orphans
 from telemetry import Sampler
@@ -366,11 +367,15 @@ class Runner:
         """Run the step's command to its end, its timeout or a stop; telemetry beside it."""
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         sampler = Sampler(interval=self.job.get("interval_s", 1.0))
+        devices = Watch(interval=self.job.get("interval_s", 1.0))
         started, clock = time.time(), time.monotonic()
         child = self.spawn(step["argv"], env, scratch, out)
         sampler.start()
+        devices.start()
         ended, reason = "exit", None
         announced = not step.get("port")
+        if step.get("serves") and announced:  # of a group whose hosts all run the command: it waits for the others
+            self.tell("ready", step=step["id"])
         cancelled = None
         while child.poll() is None:
             spent = time.monotonic() - clock
@@ -392,11 +397,15 @@ class Runner:
             self.sleep(0.01 if not announced else min(1.0, max(0.01, step["timeout_s"] - spent)))
         end(child)
         wall = time.monotonic() - clock
+        accelerators = devices.stop()
         if server:
             end(server, GRACE_S if ended == "exit" and step["serve"].get("ends", True) else 0)
         reap_orphans()
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         step_cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        telemetry = sampler.stop(step_cpu_s=step_cpu_s)
+        if accelerators:
+            telemetry["gpus"] = accelerators
         return {
             "ended": ended,
             "reason": reason,
@@ -405,7 +414,7 @@ class Runner:
             "wall_s": wall,
             "cpu_s": step_cpu_s,
             "max_rss": after.ru_maxrss * 1024,
-            "telemetry": sampler.stop(step_cpu_s=step_cpu_s),
+            "telemetry": telemetry,
         }
 
 

@@ -1,4 +1,4 @@
-"""What hosts were like while they measured, by side and workload: clock, heat, power, and who else was busy."""
+"""What hosts and their accelerators were like while they measured, by side and workload: clock, heat, power, load."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ class Condition:
 
     ``runs`` passed, of ``read`` of which samples were read. Over those: ``clock_hz`` and ``power_w`` (W) are medians of
     the runs' means, ``lowest_clock_hz``, ``hottest_c`` (°C) and ``steal`` (share of the machine) the worst samples of
-    all. ``foreign_cores``: the most cores that others kept busy in any run, read or not.
+    all. ``foreign_cores``: the most cores that others kept busy in any run, read or not. The same of accelerators:
+    ``gpu_power_w`` of all those of a host, ``gpu_slowed`` the median of the runs' shares of samples, over all devices,
+    in which power or heat held the clock down.
     """
 
     generation: str
@@ -32,6 +34,11 @@ class Condition:
     power_w: float | None
     steal: float | None
     foreign_cores: float | None
+    gpu_clock_hz: float | None = None
+    gpu_lowest_clock_hz: float | None = None
+    gpu_hottest_c: float | None = None
+    gpu_power_w: float | None = None
+    gpu_slowed: float | None = None
 
 
 def conditions(view: View) -> tuple[Condition, ...]:
@@ -65,6 +72,11 @@ def conditions(view: View) -> tuple[Condition, ...]:
                         _known(mean, (*key, "power_w")),
                         _known(high, (*key, "cpu_steal")),
                         None if math.isnan(foreign) else float(foreign),
+                        _known(mean, (*key, "gpu_clock_hz_mean")),
+                        _known(low, (*key, "gpu_clock_hz_min")),
+                        _known(high, (*key, "gpu_temp_c_max")),
+                        _known(mean, (*key, "gpu_power_w")),
+                        _known(mean, (*key, "gpu_slowed")),
                     )
                 )
     return tuple(rows)

@@ -297,7 +297,14 @@ def _step(label_text: str, name: str) -> tuple[str, float]:
 # --- the hosts meanwhile ---------------------------------------------------------------------------------------------
 
 _BINS = 60  # of a chart over time
-_UNITS = {"clock_hz_mean": "Hz", "temp_c_max": "degC", "power_w": "W"}
+_UNITS = {
+    "clock_hz_mean": "Hz",
+    "temp_c_max": "degC",
+    "power_w": "W",
+    "gpu_clock_hz_mean": "Hz",
+    "gpu_temp_c_max": "degC",
+    "gpu_power_w": "W",
+}
 
 
 def _telemetry(view: View, _: Language) -> Iterator[Drawn]:
@@ -330,6 +337,13 @@ def _quantity(column: str, what: str) -> tuple[str, str]:
         return message("mean clock"), message("{what}: clock during the runs", what=what)
     if column == "temp_c_max":
         return message("hottest CPU sensor"), message("{what}: temperature during the runs", what=what)
+    if column == "gpu_clock_hz_mean":
+        return message("mean clock of accelerators"), message("{what}: accelerators' clock during the runs", what=what)
+    if column == "gpu_temp_c_max":
+        title = message("{what}: accelerators' temperature during the runs", what=what)
+        return message("hottest accelerator"), title
+    if column == "gpu_power_w":
+        return message("power of accelerators"), message("{what}: accelerators' power during the runs", what=what)
     return message("power"), message("{what}: power during the runs", what=what)
 
 

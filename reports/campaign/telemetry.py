@@ -37,6 +37,11 @@ _TOLD: tuple[tuple[str, Message, str], ...] = (
     ("power_w", message("mean power, median run"), "W"),
     ("steal", message("stolen share of the machine, worst sample"), "1"),
     ("foreign_cores", message("cores others kept busy, worst run"), "1"),
+    ("gpu_clock_hz", message("accelerators: mean clock, median run"), "Hz"),
+    ("gpu_lowest_clock_hz", message("accelerators: lowest clock"), "Hz"),
+    ("gpu_hottest_c", message("hottest accelerator"), "degC"),
+    ("gpu_power_w", message("accelerators: mean power, median run"), "W"),
+    ("gpu_slowed", message("accelerators: share of samples slowed down by power or heat, median run"), "1"),
 )
 
 

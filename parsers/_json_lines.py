@@ -1,0 +1,82 @@
+"""Output of Fleetmark's own programs on hosts: JSON, a document a line, from one that names the tool to the last."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from fleetmark.base.errors import ParseError
+from parsers._cut import cut
+from parsers._text import decode, number, numbered
+
+_LONGEST = 20_000  # characters of a line
+MOST_ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class Lines:
+    """``head`` names the tool, ``rows`` are (line, document), ``end`` is the last document; None where it is cut."""
+
+    head: dict[str, Any]
+    rows: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    end: dict[str, Any] | None = None
+
+    @property
+    def cut(self) -> str | None:
+        """Why the output is not complete; None where it is."""
+        return None if self.end is not None else cut("the line that says that it ended is missing")
+
+
+def read(tool: str, raw: bytes) -> Lines:
+    """The documents of the first run of ``tool`` in ``raw``; other text between them is passed over.
+
+    Raises ParseError where there is none, with the last words of the output.
+    """
+    report: Lines | None = None
+    last = (1, "no output")
+    for n, line in numbered(decode(raw)):
+        if line.strip():
+            last = (n, line.strip()[:200])
+        document = _document(line) if line.startswith("{") and len(line) <= _LONGEST else None
+        if document is None:
+            continue
+        if document.get("tool") == tool and report is None:
+            report = Lines(document)
+        elif report and document.get("end") is True:
+            return Lines(report.head, report.rows, document)
+        elif report and len(report.rows) < MOST_ROWS:
+            report.rows.append((n, document))
+    if report is None:
+        raise ParseError(tool, "its report, a JSON document a line", line=last[0], got=last[1])
+    return report
+
+
+def _document(line: str) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def positive(document: dict[str, Any], name: str) -> float | None:
+    """A number above zero; None for anything else."""
+    value = number(document.get(name))
+    return value if value is not None and value > 0 else None
+
+
+def word(document: dict[str, Any], name: str) -> str:
+    """A short text of letters, digits and ``._+-``; empty for anything else."""
+    value = document.get(name)
+    if not isinstance(value, str) or len(value) > 60:
+        return ""
+    return value if all(c.isalnum() or c in "._+- " for c in value) else ""
+
+
+def integer(document: dict[str, Any], name: str, least: int, most: int = 1 << 50) -> int | None:
+    """A whole number from ``least`` to ``most``; None for anything else."""
+    value = document.get(name)
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if least <= value <= most else None

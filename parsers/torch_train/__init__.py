@@ -1,0 +1,104 @@
+"""What Fleetmark's program of training steps prints, to measurements.
+
+Case: the model. Metrics: ``step_time``, ``step_time_p50``, ``step_time_p90`` (s, lower; of the slowest rank),
+``tokens_per_second`` or ``images_per_second`` and ``steps_per_second`` (1/s, higher; of all devices together),
+``tokens_per_second_device`` or ``images_per_second_device`` (1/s), ``mfu`` and ``mfu_measured`` (model operations over
+the declared and over the measured peak), ``model_flops`` and ``matrix_peak`` (FLOP/s), ``scaling_efficiency``,
+``peak_memory`` (B), ``parameters``, ``ranks``, ``nodes``, ``loss`` and ``check_loss``. A small model's loss that is not
+what fp64 gives, and a loss of the model that does not fall or is no number, make the run ``invalid``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed
+from parsers import _json_lines as lines
+from parsers._text import number
+
+_TOOL = "torch_train"
+_UNITS = ("tokens", "images")
+_LATEST = 4e9  # Unix seconds
+
+
+def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """The measurements of one run. Raises ParseError where it has none."""
+    report = lines.read(_TOOL, raw)
+    model, ranks = lines.word(report.head, "model"), lines.integer(report.head, "ranks", 1)
+    timed = next((row for _, row in report.rows if lines.positive(row, "step")), None)
+    checked = next((row for _, row in report.rows if "check" in row), {})
+    if not model or ranks is None or timed is None or timed.get("unit") not in _UNITS:
+        raise ParseError(_TOOL, "timed steps of a model", got=report.cut or str(report.head)[:120])
+    measurements = [
+        Measurement(_TOOL, model, name, value, unit, better)
+        for name, value, unit, better in (*_rates(timed, ranks), *_described(report.head, timed, checked))
+        if math.isfinite(value)
+    ]
+    invalid = _wrong(checked, timed) or report.cut
+    version = " ".join(filter(None, [lines.word(report.head, "torch"), lines.word(report.head, "precision")]))
+    alone = "the model does not fit one device: no scaling efficiency"
+    notes = (alone,) if ranks > 1 and not lines.positive(timed, "alone") else ()
+    return Parsed(_TOOL, tuple(measurements), version or None, invalid, notes, window=_window(timed))
+
+
+def _rates(timed: dict[str, Any], ranks: int) -> Iterator[tuple[str, float, str, Better]]:
+    step, units = lines.positive(timed, "step"), lines.positive(timed, "units")
+    if step is None:
+        return
+    yield "step_time", step, "s", Better.LOWER
+    for name in ("p50", "p90"):
+        if value := lines.positive(timed, name):
+            yield f"step_time_{name}", value, "s", Better.LOWER
+    yield "steps_per_second", 1 / step, "1/s", Better.HIGHER
+    if units:
+        yield f"{timed['unit']}_per_second", units / step, "1/s", Better.HIGHER
+        yield f"{timed['unit']}_per_second_device", units / step / ranks, "1/s", Better.NONE
+    if flops := lines.positive(timed, "flops"):
+        yield "model_flops", flops / step, "FLOP/s", Better.NONE
+        for name, of in (("mfu", "peak"), ("mfu_measured", "matrix_peak")):
+            if peak := lines.positive(timed, of):
+                yield name, flops / step / ranks / peak, "1", Better.NONE
+    if single := lines.positive(timed, "alone"):
+        yield "scaling_efficiency", single / step, "1", Better.NONE  # a device's samples are the same for any number
+
+
+def _described(
+    head: dict[str, Any], timed: dict[str, Any], checked: dict[str, Any]
+) -> Iterator[tuple[str, float, str, Better]]:
+    for name, row, key, unit in (
+        ("matrix_peak", timed, "matrix_peak", "FLOP/s"),
+        ("peak_memory", timed, "memory", "B"),
+        ("parameters", head, "parameters", "1"),
+        ("ranks", head, "ranks", "1"),
+        ("nodes", head, "nodes", "1"),
+        ("loss", timed, "last_loss", "1"),
+        ("check_loss", checked, "check", "1"),
+    ):
+        if value := lines.positive(row, key):
+            yield name, value, unit, Better.NONE
+
+
+def _wrong(checked: dict[str, Any], timed: dict[str, Any]) -> str | None:
+    """Why the figures are of no correct training; None where they are."""
+    loss, must, tolerance = (number(checked.get(name)) for name in ("check", "must", "tolerance"))
+    if loss is None or must is None or tolerance is None:
+        return "the loss of the small model was not checked, or is no number"
+    if not abs(loss - must) <= tolerance * abs(must):
+        return f"wrong loss: {loss:.6g} after the steps of the small model, where fp64 gives {must:.6g}"
+    first, last = number(timed.get("first_loss")), number(timed.get("last_loss"))
+    if first is None or last is None or not last < first:
+        return f"wrong loss: it did not fall ({first} at the first step, {last} at the last)"
+    return None
+
+
+def _window(timed: dict[str, Any]) -> tuple[float, float] | None:
+    ends = timed.get("window")
+    if not isinstance(ends, list) or len(ends) != 2:
+        return None
+    begin, end = number(ends[0]), number(ends[1])
+    if begin is None or end is None:
+        return None
+    return (begin, end) if 0 < begin < end < _LATEST else None

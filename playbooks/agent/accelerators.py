@@ -1,0 +1,150 @@
+"""Samples a host's accelerators while one step runs, beside the sampler of the host itself.
+
+Imported by the job runner on the host. Standard library only, Python 3.6 and later. It has a thread of its own: a
+driver that hangs costs its own samples, never the step's or the host's.
+"""
+
+import threading
+import time
+
+from accelerator_sources import REASONS, SLOW_SOURCE_S, source_of
+
+BUDGET = 0.0025  # of one core, for sampling in this process
+MOST = 600  # samples kept: above it every other one is dropped and the interval doubled
+PATIENCE_S = 2.0  # for a driver that does not answer; the step's result must not wait for it
+GAUGES = ("power_w", "clock_hz", "memory_clock_hz", "temp_c", "memory_temp_c", "memory_used", "busy", "memory_busy")
+COUNTERS = ("corrected", "uncorrected")  # memory errors
+
+
+class Watch(object):
+    """Samples all accelerators of the host from its making to ``stop``; nothing on a host without any.
+
+    ``root`` is the parent of /sys, for tests.
+    """
+
+    def __init__(self, interval=1.0, root=""):
+        self.interval, self.root = max(0.1, float(interval)), root
+        self.source, self.rows, self.asleep = None, [], threading.Event()
+        self.begun = time.monotonic()
+        self.thread = threading.Thread(target=self.work, daemon=True)
+        self.thread.start()
+
+    def start(self):
+        """The step begins now: what was sampled before it does not count."""
+        self.begun = time.monotonic()
+
+    def work(self):
+        try:
+            self.source = source_of(self.root, self.interval)
+            if self.source is not None:
+                self.sample()
+        except (OSError, ValueError):
+            pass  # what answered before does not any more
+
+    def sample(self):
+        source = self.source
+        spent, count = time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID), 0
+        pause = max(self.interval, SLOW_SOURCE_S) if source.name == "npu-smi" else self.interval
+        while not self.asleep.is_set():
+            readings = source.read()
+            if readings is None:
+                return
+            self.rows.append((time.monotonic(), readings))
+            count += 1
+            if len(self.rows) > MOST:
+                del self.rows[1::2]
+                pause *= 2
+            if getattr(source, "paces", False):
+                continue
+            cost = (time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID) - spent) / count
+            pause = max(pause, cost / BUDGET)
+            self.asleep.wait(pause)
+
+    def stop(self):
+        """End, and return what was seen since ``start`` as a dict for JSON; None where nothing was."""
+        ended = time.monotonic()
+        self.asleep.set()
+        if self.source is not None and getattr(self.source, "paces", False):
+            self.source.close()  # its thread waits for a line
+        self.thread.join(PATIENCE_S)
+        if self.source is None:
+            return None
+        if not self.thread.is_alive() and not getattr(self.source, "paces", False):
+            self.source.close()
+        rows = [(t - self.begun, readings) for t, readings in list(self.rows) if self.begun <= t <= ended]
+        count = max([len(readings) for _, readings in rows] or [0])
+        if not count:
+            return None
+        rows = [(t, readings + [{}] * (count - len(readings))) for t, readings in rows]
+        names = list(self.source.names) + ["?"] * count
+        return {
+            "source": self.source.name,
+            "samples": together(rows),
+            "devices": [device(n, names[n][:100], [(t, readings[n]) for t, readings in rows]) for n in range(count)],
+        }
+
+
+def together(rows):
+    """Columns over all devices: power is the sum, clocks the lowest and the mean, heat and memory the highest."""
+    columns = {"t": [tidy(t) for t, _ in rows]}
+
+    def reduced(name, of, reduce):
+        values = [[reading.get(of) for reading in readings] for _, readings in rows]
+        column = [None if None in row else tidy(reduce(row)) for row in values]
+        if any(value is not None for value in column):
+            columns[name] = column
+
+    reduced("gpu_power_w", "power_w", sum)
+    reduced("gpu_clock_hz_min", "clock_hz", min)
+    reduced("gpu_clock_hz_mean", "clock_hz", mean)
+    reduced("gpu_temp_c_max", "temp_c", max)
+    reduced("gpu_memory_used_max", "memory_used", max)
+    reduced("gpu_busy_mean", "busy", mean)
+    reduced("gpu_slowed", "reasons", lambda row: mean([float(bool(slowed(bits))) for bits in row]))
+    return columns
+
+
+def device(index, name, rows):
+    """One device over the step: {min, mean, max} of each gauge, energy, shares of samples slowed down, errors."""
+    result = {"index": index, "name": name, "gauges": {}}
+    for gauge in GAUGES:
+        values = [reading[gauge] for _, reading in rows if gauge in reading]
+        if values:
+            result["gauges"][gauge] = {"min": tidy(min(values)), "mean": tidy(mean(values)), "max": tidy(max(values))}
+    joules = energy(rows)
+    if joules is not None:
+        result["energy_j"] = tidy(joules)
+    reasons = [slowed(reading["reasons"]) for _, reading in rows if "reasons" in reading]
+    if reasons:
+        named = sorted({reason for each in reasons for reason in each})
+        result["slowed"] = {r: tidy(sum(r in each for each in reasons) / float(len(reasons))) for r in named}
+    for counter in COUNTERS:
+        counts = [reading[counter] for _, reading in rows if counter in reading]
+        if counts:
+            result.setdefault("errors", {})[counter] = [int(counts[0]), int(counts[-1])]
+    return result
+
+
+def energy(rows):
+    """Joules between the first and the last sample: the device's own counter, else the area below its power."""
+    counted = [reading["energy_j"] for _, reading in rows if "energy_j" in reading]
+    if len(counted) > 1 and counted[-1] >= counted[0]:
+        return counted[-1] - counted[0]
+    drawn = [(t, reading["power_w"]) for t, reading in rows if "power_w" in reading]
+    if len(drawn) < 2:
+        return None
+    return sum((drawn[n][0] - drawn[n - 1][0]) * (drawn[n][1] + drawn[n - 1][1]) / 2 for n in range(1, len(drawn)))
+
+
+def slowed(bits):
+    """The reasons in ``bits`` for a clock below what the load asks for."""
+    return [name for bit, name in sorted(REASONS.items()) if int(bits) & bit]
+
+
+def mean(values):
+    return sum(values) / float(len(values))
+
+
+def tidy(value):
+    """Five significant digits: a step's samples travel over the network and are kept."""
+    return value if isinstance(value, int) else float("{:.5g}".format(value))

@@ -1,0 +1,295 @@
+"""Times training steps of a model on one device or many; one JSON document a line on standard output.
+
+A small model of the same family is trained first, in the same precision and shared among the ranks in the same way, and
+its loss is held against that of the same steps in fp64 on one CPU. MFU is the model's operations, by formula, over the
+time and the peak: the one that is given, and that of a matrix product measured in the same run.
+"""
+
+import contextlib
+import json
+import resource
+import sys
+import time
+
+import torch_ranks
+
+CHECK_STEPS = 5
+TOLERANCE = {"fp32": 1e-4, "tf32": 5e-3, "bf16": 2e-2, "fp16": 2e-2, "fp8": 5e-2}
+WARMUP, LEAST = 3, 5  # steps
+STATE_BYTES = 16  # of a parameter: itself, its gradient, and AdamW's two moments, all fp32
+
+
+def add_words(parser):
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--mode", choices=["single", "ddp", "fsdp"], default="single")
+    parser.add_argument("--precision", choices=sorted(TOLERANCE), default="fp32")
+    parser.add_argument("--layers", type=int, default=0)
+    parser.add_argument("--batch", type=int, default=0, help="samples of each device; 0: the preset's")
+    parser.add_argument("--budget", type=float, default=10.0, help="seconds of timed steps")
+    parser.add_argument("--peak", type=float, default=0.0, help="FLOP/s of a device, as its maker says")
+
+
+class Trainer(object):
+    """A model under training on this rank: its precision, how ranks share it, its optimizer."""
+
+    def __init__(self, group, model, mode, precision, optimizer):
+        self.group, self.torch, self.model, self.precision = group, group.torch, model, precision
+        self.runs = shared(group, as_fp8(group, model) if precision == "fp8" else model, mode)
+        self.optimizer = optimizer(self.runs.parameters())
+        kind = {"bf16": self.torch.bfloat16, "fp8": self.torch.bfloat16, "fp16": self.torch.float16}.get(precision)
+        self.cast = lambda: self.torch.autocast(group.kind, kind) if kind else contextlib.nullcontext()
+
+    def step(self, batch):
+        """One step; the loss of this rank's samples, on the device."""
+        self.optimizer.zero_grad(set_to_none=True)
+        with self.cast():
+            loss = self.model.loss(self.runs(batch[0]), *batch)
+        loss.backward()
+        self.optimizer.step()
+        return loss.detach()
+
+
+def shared(group, model, mode):
+    """``model`` as the ranks share it: alone, a copy each, or a part each."""
+    if mode == "ddp":
+        from torch.nn.parallel import DistributedDataParallel
+
+        return DistributedDataParallel(model, device_ids=None if group.kind == "cpu" else [group.local])
+    if mode == "fsdp":
+        from torch.distributed.fsdp import fully_shard
+
+        mesh = group.dist.device_mesh.init_device_mesh(group.kind, (group.world,))
+        for block in model.blocks:
+            fully_shard(block, mesh=mesh)
+        return fully_shard(model, mesh=mesh)
+    return model
+
+
+def as_fp8(group, model):
+    try:
+        from torchao.float8 import convert_to_float8_training
+    except ImportError as error:
+        raise torch_ranks.Wrong("fp8 training needs the package torchao in this Python") from error
+    capability = getattr(group.library(), "get_device_capability", lambda: (0, 0))() if group.kind != "cpu" else (0, 0)
+    if tuple(capability) < (8, 9):
+        raise torch_ranks.Wrong("fp8 training needs a device that has fp8: %s has none" % group.kind)
+    return convert_to_float8_training(model)
+
+
+def placed(group, build):
+    """A model of ``build`` on this rank's device, with the same weights on all ranks."""
+    group.torch.manual_seed(1)
+    if group.kind == "cpu":
+        return build()
+    with group.torch.device(group.device):
+        return build()
+
+
+def check(options, group):
+    """(the loss after CHECK_STEPS of the small model, what it must be). On the first rank the second is worked out by
+    one CPU in fp64, from the same weights and all ranks' samples.
+    """
+    import torch_models
+
+    torch = group.torch
+    torch.manual_seed(2)
+    model, samples = torch_models.build_check(options.model)
+    reference = {name: value.clone() for name, value in model.state_dict().items()}
+    generator = torch.Generator().manual_seed(3)
+    batches = [model.batch(samples * group.world, generator) for _ in range(CHECK_STEPS)]
+    sgd = lambda parameters: torch.optim.SGD(parameters, lr=0.1)  # noqa: E731
+    trainer = Trainer(group, model.to(group.device), options.mode, options.precision, sgd)
+    mine = slice(group.rank * samples, (group.rank + 1) * samples)
+    for batch in batches:
+        loss = trainer.step([part[mine].to(group.device) for part in batch])
+    total = loss.float().reshape(1).clone()
+    if group.world > 1:
+        group.dist.all_reduce(total)
+    must = float("nan")
+    if group.leads:
+        exact, _ = torch_models.build_check(options.model)
+        exact.load_state_dict(reference)
+        exact.double()
+        alone = Trainer(Alone(torch), exact, "single", "fp32", sgd)
+        for batch in batches:
+            must = exact_step(alone, batch)
+    return float(total.item()) / group.world, must
+
+
+def exact_step(trainer, batch):
+    """A step in fp64: images are made so, tokens stay whole numbers."""
+    return float(trainer.step([part.double() if part.is_floating_point() else part for part in batch]).item())
+
+
+class Alone(object):
+    """A group of this CPU alone."""
+
+    kind, world, rank, local = "cpu", 1, 0, 0
+
+    def __init__(self, torch):
+        self.torch, self.device = torch, torch.device("cpu")
+
+
+def fits(options, group, ranks):
+    """The model's parameters. Raises Wrong where weights and optimizer alone need more than is free."""
+    import torch_models
+
+    number, block = torch_models.parameters(options.model, options.layers)
+    held = number / ranks + 2 * block if options.mode == "fsdp" and ranks > 1 else number
+    needed, free = held * STATE_BYTES, free_bytes(group)
+    if needed > free:
+        raise torch_ranks.Wrong(
+            "out of memory: %s has %.3g parameters, whose weights, gradients and AdamW's state ask for %.1f GiB on "
+            "each device, and %.1f GiB are free: choose a smaller model, fewer layers, or fsdp over more devices"
+            % (options.model, number, needed / 2.0**30, free / 2.0**30)
+        )
+    return number
+
+
+def free_bytes(group):
+    if group.kind != "cpu":
+        return group.library().mem_get_info()[0]
+    with open("/proc/meminfo") as source:
+        kib = next(int(line.split()[1]) for line in source if line.startswith("MemAvailable"))
+    ranks_here = group.world // group.nodes
+    return kib * 1024 // ranks_here
+
+
+def timed(group, trainer, batches, budget, alone=False):
+    """(seconds of each step, first and last loss, Unix seconds of begin and end); of all ranks together, or of one."""
+    agree = (lambda number: number) if alone else (lambda number: agreed(group, number))
+    losses = [trainer.step(batches[n % len(batches)]) for n in range(WARMUP)]
+    group.synchronize()
+    begin = time.perf_counter()
+    losses.append(trainer.step(batches[0]))
+    group.synchronize()
+    steps = agree(max(LEAST, int(budget / max(time.perf_counter() - begin, 1e-4))))
+    each, from_ = [], time.time()
+    before = time.perf_counter()
+    for n in range(steps):
+        losses.append(trainer.step(batches[n % len(batches)]))
+        group.synchronize()
+        now = time.perf_counter()
+        each.append(now - before)
+        before = now
+    return each, float(losses[0].item()), float(losses[-1].item()), (from_, time.time())
+
+
+def agreed(group, number):
+    if group.world == 1:
+        return number
+    tensor = group.torch.tensor([number], dtype=group.torch.int64, device=group.device)
+    group.dist.broadcast(tensor, 0)
+    return int(tensor.item())
+
+
+def over_ranks(group, values, op):
+    if group.world == 1:
+        return list(values)
+    tensor = group.torch.tensor(list(values), dtype=group.torch.float32, device=group.device)
+    group.dist.all_reduce(tensor, op=getattr(group.dist.ReduceOp, op))
+    return tensor.tolist()
+
+
+def matrix_peak(group, precision):
+    """FLOP/s of a square matrix product in the types of ``precision``, the best of a second's."""
+    torch = group.torch
+    kind = torch.float32 if precision in ("fp32", "tf32") else torch.float16 if precision == "fp16" else torch.bfloat16
+    side = 1024 if group.kind == "cpu" else 8192
+    a, b = (torch.randn(side, side, device=group.device).to(kind) for _ in range(2))
+    out = torch.empty(side, side, dtype=kind, device=group.device)
+    best, deadline = float("inf"), time.perf_counter() + 1.0
+    while time.perf_counter() < deadline:
+        begin = time.perf_counter()
+        for _ in range(3):
+            torch.mm(a, b, out=out)
+        group.synchronize()
+        best = min(best, (time.perf_counter() - begin) / 3)
+    return 2.0 * side**3 / best
+
+
+def peak_memory(group):
+    if group.kind != "cpu":
+        return group.library().max_memory_allocated(group.device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def samples_of(options, group, model, samples):
+    """Batches of this rank on its device: random, and the same in every run."""
+    generator = group.torch.Generator().manual_seed(100 + group.rank)
+    batches = [model.batch(options.batch or samples, generator) for _ in range(2)]
+    return [[part.to(group.device) for part in batch] for batch in batches]
+
+
+def alone(options, group, adamw):
+    """Seconds of a step of the first rank alone, None where the model does not fit one device; the others wait."""
+    import torch_models
+
+    mean = 0.0
+    if group.leads:
+        try:
+            fits(options, group, 1)
+            model, samples = placed(group, lambda: torch_models.build(options.model, options.layers))
+            trainer = Trainer(group, model, "single", options.precision, adamw)
+            each, _, _, _ = timed(group, trainer, samples_of(options, group, model, samples), options.budget / 3, True)
+            mean = sum(each) / len(each)
+            del trainer, model
+        except (torch_ranks.Wrong, RuntimeError) as error:
+            if not isinstance(error, torch_ranks.Wrong) and "memory" not in str(error):
+                raise
+        if group.kind != "cpu":
+            group.library().empty_cache()
+    group.dist.barrier()
+    return mean or None
+
+
+def work(options, group):
+    import torch_models
+
+    torch = group.torch
+    if options.model not in torch_models.NAMES:
+        raise torch_ranks.Wrong("no model %s: there are %s" % (options.model, ", ".join(torch_models.NAMES)))
+    torch.set_float32_matmul_precision("high" if options.precision == "tf32" else "highest")
+    number = fits(options, group, group.world)
+    say(group, {
+        "tool": "torch_train", "torch": torch.__version__, "backend": group.backend if group.world > 1 else "",
+        "device": group.kind, "model": options.model, "mode": options.mode, "precision": options.precision,
+        "layers": options.layers, "parameters": number, "ranks": group.world, "nodes": group.nodes,
+    })  # fmt: skip
+    loss, must = check(options, group)
+    say(group, {"check": loss, "must": must, "tolerance": TOLERANCE[options.precision]})
+    adamw = lambda parameters: torch.optim.AdamW(parameters, lr=3e-4)  # noqa: E731
+    peak = matrix_peak(group, options.precision)
+    single = alone(options, group, adamw) if group.world > 1 else None
+    if group.kind != "cpu":
+        group.library().reset_peak_memory_stats(group.device)
+    model, samples = placed(group, lambda: torch_models.build(options.model, options.layers))
+    count = options.batch or samples
+    flops, units = model.flops(count), model.units(count)
+    trainer = Trainer(group, model, options.mode, options.precision, adamw)
+    each, first, last, window = timed(group, trainer, samples_of(options, group, model, samples), options.budget)
+    slowest = over_ranks(group, each, "MAX")
+    first, last = (value / group.world for value in over_ranks(group, (first, last), "SUM"))
+    memory, peak = over_ranks(group, (peak_memory(group),), "MAX")[0], over_ranks(group, (peak,), "MIN")[0]
+    ordered = sorted(slowest)
+    say(group, {
+        "steps": len(each), "step": sum(slowest) / len(slowest), "p50": ordered[len(ordered) // 2],
+        "p90": ordered[int(0.9 * len(ordered))], "units": units * group.world, "unit": unit_of(options.model),
+        "flops": flops * group.world, "matrix_peak": peak, "peak": options.peak, "memory": memory, "alone": single,
+        "first_loss": first, "last_loss": last, "window": window,
+    })  # fmt: skip
+    say(group, {"end": True})
+
+
+def unit_of(model):
+    return "tokens" if model.startswith("gpt") else "images"
+
+
+def say(group, document):
+    if group.leads:
+        sys.stdout.write(json.dumps(document) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    torch_ranks.run(__doc__.splitlines()[0], add_words, work)
