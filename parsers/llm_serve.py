@@ -20,6 +20,7 @@ from parsers._text import decode, dig, number, numbered
 _TOOL = "llm_serve"
 _TOLERATED = 0.01
 _BUSY = 0.7  # share of its time from which on a client may be what limits a run
+_LATE = 0.005  # s from which on a client adds to what it measures
 _LONGEST = 20_000  # characters of a line
 _MOST = 2_000  # runs
 _KINDS = ("closed", "open", "goodput")
@@ -150,6 +151,8 @@ def _notes(run: Mapping[str, Any]) -> Iterator[str]:
         yield f"{case}: the server sends {pieces:.3g} tokens a piece: gaps are of pieces (piece_gap), not of tokens"
     if (busy := number(run.get("busy"))) and busy > _BUSY:
         yield f"{case}: the client was at work for {busy:.0%} of the time, and may be what limits the run"
+    if (late := number(run.get("late"))) and late > _LATE:
+        yield f"{case}: requests left {late:.3g} s late (99%): the client's host is busy, and its times are too long"
     if 0 < requests < 100:
         yield f"{case}: {requests:g} requests: the 99th percentile is the slowest of them"
     if 0 < answered < requests:

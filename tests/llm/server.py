@@ -69,7 +69,8 @@ class Server:
             return self.reply(writer, 401, {"error": {"message": f"Incorrect API key provided: {shown}"}})
         if lines[0].startswith("GET /v1/models"):
             return self.reply(writer, 200, {"object": "list", "data": [{"id": m} for m in MODELS]})
-        return await self.complete(json.loads(body), came, writer, "chat" in lines[0])
+        doc = {**json.loads(body), "id": headers.get("x-request-id", "")}
+        return await self.complete(doc, came, writer, "chat" in lines[0])
 
     def reply(self, writer: asyncio.StreamWriter, status: int, doc: dict[str, Any]) -> bool:
         data = json.dumps(doc).encode()
@@ -131,7 +132,7 @@ class Server:
             self.event(writer, {"choices": [], "usage": usage})
         writer.write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
         if self.log and n > 1:
-            self.log.write(json.dumps({"came": came, "stamps": stamps, "model": model}) + "\n")
+            self.log.write(json.dumps({"id": doc["id"], "came": came, "stamps": stamps, "model": model}) + "\n")
 
     def event(self, writer: asyncio.StreamWriter, doc: dict[str, Any]) -> None:
         data = b"data: " + json.dumps(doc).encode() + b"\n\n"

@@ -30,6 +30,14 @@ TOOLS = (
         "stress",
         "kernel_build",
         "perftest",
+        "llm_serve",
+        "vllm_bench",
+        "sglang_bench",
+        "guidellm",
+        "aiperf",
+        "llama_bench",
+        "trtllm_bench",
+        "inferencex",
     ),
 )
 _MOST_CUTS = 30  # of a JSON document, in which one place is like another
@@ -84,7 +92,12 @@ STRIDES = "nothing says how many strides were asked for; the command does"
 REPORT = "whether a UDP client's rows are followed by its server's report or a sum depends on the version of iperf"
 CONF = "nothing says what follows; Fleetmark's command ends with the test conf"
 TESTS = "the CSV does not say how many tests there are; Fleetmark's driver marks the end"
+POINTS = "a JSON object a line: nothing says how many there are"
 UNSEEN = {
+    "vllm_bench/sc_vllm_smol_b200.jsonl": unseen(range(1, 60), why=POINTS),
+    "sglang_bench/schema.jsonl": unseen(1, why=POINTS),
+    "llama_bench/b200x2_jsonl.jsonl": unseen(range(1, 22), why=POINTS),
+    "llama_bench/cpu_only_azure_a8m.jsonl": unseen(1, 2, why=POINTS),
     "fio/3.33_status_interval.json": unseen(270, 540, why=SNAPSHOTS),
     "fio/3.33_status_interval.txt": unseen(range(29, 34), range(57, 63), why=SNAPSHOTS, inside=True),
     "fio/3.33_terse_v3.txt": unseen(2, why="terse lines do not say how many jobs there are"),

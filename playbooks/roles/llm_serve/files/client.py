@@ -20,6 +20,7 @@ import prompts
 import stream
 
 CONFIRM = 4  # runs at the rate that the search ends with, each after the first a tenth slower
+RECORDED = 200000  # requests
 SECRET_MOST = 4096  # bytes of a key
 
 
@@ -46,6 +47,7 @@ def options():
     add("--watch", default="", help="HOST:PORT of server.py, which says why a server ended")
     add("--key-env", default="", help="the environment variable that holds the API key")
     add("--key-file", default="", help="the file that holds it")
+    add("--record", default="", help="file for a line a request, in which runs are told apart by their options")
     add("--gpus", type=int, default=0, help="accelerators behind the endpoint, for the record")
     add("--seed", default="1")
     return parser.parse_args()
@@ -101,6 +103,7 @@ class Client:
         self.source = prompts.Source(chosen.seed, lengths[0], lengths[1], listed)
         self.engine = stream.Engine(self.endpoint, chosen.patience)
         self.model, self.exact = chosen.model, not chosen.natural
+        self.count = self.recorded = 0
 
     # -- one request
 
@@ -119,8 +122,9 @@ class Client:
         else:
             doc["prompt"] = prompt
         path = "/chat/completions" if self.chosen.api == "chat" else "/completions"
-        body = self.endpoint.request("POST", path, json.dumps(doc).encode())
-        return stream.Answer(body, wanted, due)
+        self.count += 1
+        body = self.endpoint.request("POST", path, json.dumps(doc).encode(), self.count)
+        return stream.Answer(body, wanted, due, self.count)
 
     def whole(self, answer, what):
         """An answer that must be one. Raises Mistake with what the endpoint says."""
@@ -226,9 +230,23 @@ class Client:
             show(run=what, **values, given_up=True)
             self.settle()
             return None
+        self.record(result.pop("answers"), values)
         hidden = {k: self.endpoint.hidden(v) for k, v in result.pop("details").items()}
         show(run=what, **values, **result, details=hidden)
         return result
+
+    def record(self, answers, values):
+        """Append what became of each request of the measured time; its id is that of the header X-Request-Id."""
+        if not self.chosen.record:
+            return
+        with open(self.chosen.record, "a") as file:
+            for answer in answers[: max(0, RECORDED - self.recorded)]:
+                times = answer.due, answer.sent, answer.stamps[:1], answer.stamps[-1:], answer.end
+                doc = dict(zip(("due", "sent", "first", "last", "end"), times), id=answer.mark, **values)  # noqa: B905
+                used = answer.used or (None, None)
+                doc.update(prompt_tokens=used[0], output_tokens=used[1], failure=figures.failure(answer, self.exact))
+                file.write(json.dumps(doc) + "\n")
+        self.recorded += len(answers)
 
     def settle(self):
         """Wait until a request alone is answered again."""
@@ -328,8 +346,11 @@ def numbers(text, kind):
 def main():
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each stream takes a file
+    chosen = options()
     try:
-        Client(options()).go()
+        if chosen.record:
+            open(chosen.record, "w").close()
+        Client(chosen).go()
     except prompts.Mistake as mistake:
         sys.exit("%s" % mistake)
 

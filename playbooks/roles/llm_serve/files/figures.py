@@ -51,7 +51,7 @@ def tpot(answer):
 
 
 def of_run(answers, window, exact, worked, wall):
-    """The figures of a run. ``answers``: all that ended, those before the window and after it among them.
+    """The figures of a run, and its answers. ``answers``: all that ended, those before the window and after it too.
 
     ``window``: the two ends of the measured time; latencies are of requests due within it, rates of the tokens that
     came within it. ``worked`` of ``wall`` seconds this client was at work.
@@ -71,6 +71,7 @@ def of_run(answers, window, exact, worked, wall):
     gaps = [b - a for answer in good for a, b in zip(answer.stamps, answer.stamps[1:])]  # noqa: B905
     tpots = [value for value in map(tpot, good) if value is not None]
     return {
+        "answers": mine,
         "requests": len(mine),
         "answered": len(good),
         "failures": reasons,

@@ -10,7 +10,7 @@ import random
 
 MOST_TOKENS = 10000000
 MOST_LINES = 1000000
-WORDS = (
+WORDS = (  # noqa: SIM905
     "time year people way day man thing woman life child world school state family student group country problem hand "
     "part place case week company system program question work number night point home water room mother area money "
     "story fact month lot right study book eye job word business issue side kind head house service friend father "
@@ -20,7 +20,7 @@ WORDS = (
     "death experience effect use class control care field development role effort rate heart drug show leader light "
     "voice wife police mind price report decision son view relationship town road arm difference value building "
     "action season society tax"
-).split()  # noqa: SIM905
+).split()
 HEAD = 6  # words that tell one prompt from all others
 
 

@@ -45,13 +45,15 @@ class Endpoint:
         family, kind, _, _, address = socket.getaddrinfo(self.host, self.port, 0, socket.SOCK_STREAM)[0]
         self.address = family, kind, address
 
-    def request(self, method, path, body=b""):
-        """The bytes of a request."""
+    def request(self, method, path, body=b"", mark=None):
+        """The bytes of a request; ``mark``: what the server's log may call it."""
         host = "[%s]" % self.host if ":" in self.host else self.host
         lines = ["%s %s%s HTTP/1.1" % (method, self.base, path), "Host: %s:%d" % (host, self.port)]
         lines += ["User-Agent: fleetmark", "Accept: text/event-stream, application/json"]
         if self.secret:
             lines.append("Authorization: Bearer " + self.secret)
+        if mark is not None:
+            lines.append("X-Request-Id: fleetmark-%d" % mark)
         if body:
             lines += ["Content-Type: application/json", "Content-Length: %d" % len(body)]
         return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
