@@ -16,6 +16,7 @@ from reports.campaign.telemetry import meanwhile
 from reports.campaign.view import footnotes, legend, meaning
 from reports.comparison.method import method
 from reports.comparison.page import Face, faces
+from reports.frontier.section import Block, blocks
 from reports.hosts.columns import side_by_side
 from reports.kit import charts
 from reports.kit import format as fmt
@@ -72,6 +73,7 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
         "mixed": page_tables.mixed(view.results.measurements),
         "generation_sizes": Counter(h.generation or "" for h in view.hosts),
         "faces": seen,
+        "frontiers": _frontiers(report),
         "appendix": appendix or medium == "screen" or report.comparison is not None,
     }
     if report.comparison is None:
@@ -84,6 +86,14 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
     return context | {"sections": _sections(context, seen[0])}
 
 
+def _frontiers(report: Report) -> list[Block]:
+    """The frontiers that were measured, in a comparison with what replaces what."""
+    view = report.view
+    titles = {g: view.title_of(g) for g in view.generations}
+    baseline = report.comparison.baseline if report.comparison else None
+    return blocks(view.results, titles, report.language, baseline)
+
+
 def _sections(context: dict[str, Any], face: Face) -> list[Section]:
     """The sections that a comparison's page has, in order, for its contents."""
     charted = any(context["charts"].values()) or context["meanwhile"] or context["matrix_left_out"]
@@ -91,6 +101,7 @@ def _sections(context: dict[str, Any], face: Face) -> list[Section]:
         (True, "answer", message("The answer")),
         (True, "conversion", message("Conversion table")),
         (True, "ratios", message("Ratios")),
+        (bool(context["frontiers"]), "frontier", message("Frontiers")),
         (bool(charted), "charts", message("Charts")),
         (True, "metrics", message("All metrics")),
         (True, "hosts", message("Hosts")),

@@ -7,7 +7,7 @@ import re
 from functools import cache
 
 from fleetmark.base import kinds
-from workloads.manifest import About, Manifest, Peak, Plot, load, names
+from workloads.manifest import About, Frontier, Manifest, Peak, Plot, load, names
 
 
 def throttle(workload: str) -> str:
@@ -29,6 +29,12 @@ def peak(workload: str, case: str, metric: str) -> Peak | None:
     metric_of_manifest = manifest.metrics.get(metric) if manifest else None
     declared = metric_of_manifest.peak if metric_of_manifest else None
     return declared if declared and any(fnmatch.fnmatchcase(case, p) for p in declared.cases) else None
+
+
+def frontier(workload: str) -> Frontier | None:
+    """Which of its metrics make a frontier; None where none do."""
+    manifest = _manifest(workload)
+    return manifest.frontier if manifest else None
 
 
 def depth(workload: str, case: str) -> tuple[str, float] | None:

@@ -187,16 +187,19 @@ class Metric(_Part):
 class Frontier(_Part):
     """Points that trade one thing for another: the metrics of a case (shell-style patterns in ``cases``) that are its
     work in a time, the speed that one user sees (1/s), how long a user waits (s), how many devices it took, and the
-    power (W) it drew. ``at``: the speeds at which sides are read.
+    power (W) it drew. ``each``: the part of a case's name, a regular expression, in which the points of a line differ.
+    ``at``: the speeds at which sides are read; ``within``: the longest wait there, s.
     """
 
     cases: tuple[str, ...] = ("*",)
+    each: str
     work: str
     speed: str
     wait: str
     size: str = ""
     power: str = ""
     at: tuple[float, ...] = ()
+    within: float = 0.0
 
 
 class Score(_Part):

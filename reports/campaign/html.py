@@ -71,6 +71,7 @@ def sections(context: dict[str, Any]) -> list[Section]:
         (context["heat"] is not None, "map", message("Hosts against their generation")),
         (bool(context["problems"] or context["coverage"]), "status-of-runs", message("Run status")),
         (True, "headlines", message("Headlines")),
+        (bool(context["frontiers"]), "frontier", message("Frontiers")),
         (True, "charts", message("Charts")),
         (context["appendix"], "metrics", message("All metrics")),
         (True, "hosts", message("Hosts")),
