@@ -39,13 +39,13 @@ def families(results: Results) -> list[Family]:
     """Every family of which some machine has a line."""
     frame = results.measurements
     frame = frame[(frame["status"] == Status.PASSED.value) & (frame["value"] > 0)]
-    found = []
+    listed = []
     for workload in sorted(map(str, frame["workload"].unique())):
         about = declared.frontier(workload)
         if about is not None:
             rows = _rows(frame[frame["workload"] == workload], about)
-            found += [f for of in _apart(rows, about) if (f := _family(results, about, of))]
-    return found
+            listed += [f for of in _apart(rows, about) if (f := _family(results, about, of))]
+    return listed
 
 
 def _apart(rows: pd.DataFrame, about: Frontier) -> Iterator[pd.DataFrame]:

@@ -51,8 +51,8 @@ def compared(root: Path) -> report.Report:
 
 
 def test_a_comparison_says_what_one_replaces_at_equal_service(tmp_path: Path) -> None:
-    made = compared(tmp_path)
-    (block,) = blocks(made.view.results, {}, Language(), "old")
+    page = compared(tmp_path)
+    (block,) = blocks(page.view.results, {}, Language(), "old")
     assert block.title == "llm_serve p512-o128 model=m" and block.unit == "accelerator"
     rows = {row.speed: row for row in block.equal}
     assert rows["50"].ratio == "3.00" and rows["50"].n == "3 / 3"

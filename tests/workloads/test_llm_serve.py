@@ -16,7 +16,7 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Parsed
 from fleetmark.campaign.schedule import settings_of
 from tests.llm.running import FILES, Served, client, measured, server
-from tests.workloads.test_services import reason, scheduled
+from tests.workloads.scheduling import reason, scheduled
 from workloads import Choice, Suite
 
 NEAR = 0.002  # seconds

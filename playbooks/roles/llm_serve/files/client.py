@@ -126,7 +126,7 @@ class Client:
         body = self.endpoint.request("POST", path, json.dumps(doc).encode(), self.count)
         return stream.Answer(body, wanted, due, self.count)
 
-    def whole(self, answer, what):
+    def must_answer(self, answer, what):
         """An answer that must be one. Raises Mistake with what the endpoint says."""
         self.engine.ask(answer)
         if not figures.failure(answer, exact=False):
@@ -201,11 +201,11 @@ class Client:
         if middle:
             counts = []
             for words in (max(1, middle // 8), max(2, middle // 2)):
-                answer = self.whole(self.answer(self.source.of_words(words), 1), "a request")
+                answer = self.must_answer(self.answer(self.source.of_words(words), 1), "a request")
                 counts.append((words, answer.used[0]))
             self.source.fit(*counts)
         began = stream.clock()
-        alone = self.whole(self.make(), "a request of the wanted length")
+        alone = self.must_answer(self.make(), "a request of the wanted length")
         return stream.clock() - began, alone
 
     # -- runs

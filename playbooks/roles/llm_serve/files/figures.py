@@ -58,7 +58,7 @@ def of_run(answers, window, exact, worked, wall):
     """
     begin, end = window
     seconds = end - begin
-    whole = [a for a in answers if not failure(a, exact)]
+    complete = [a for a in answers if not failure(a, exact)]
     mine = [a for a in answers if begin <= a.due < end]
     good = [a for a in mine if not failure(a, exact)]
     reasons, details = {}, {}
@@ -81,9 +81,9 @@ def of_run(answers, window, exact, worked, wall):
         "tpot": spread(tpots, bad if tpots else 0),
         "gap": spread(gaps, 0),
         "e2e": spread([a.stamps[-1] - a.due for a in good], bad),
-        "requests_per_second": sum(begin <= a.stamps[-1] < end for a in whole) / seconds,
-        "output_tokens_per_second": sum(within(a, begin, end) for a in whole) / seconds,
-        "input_tokens_per_second": sum(a.used[0] for a in whole if begin <= a.stamps[0] < end) / seconds,
+        "requests_per_second": sum(begin <= a.stamps[-1] < end for a in complete) / seconds,
+        "output_tokens_per_second": sum(within(a, begin, end) for a in complete) / seconds,
+        "input_tokens_per_second": sum(a.used[0] for a in complete if begin <= a.stamps[0] < end) / seconds,
         "prompt_tokens": mean([a.used[0] for a in good]),
         "output_tokens": mean([a.used[1] for a in good]),
         "tokens_a_piece": mean([a.used[1] / len(a.stamps) for a in good]),

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
 from parsers._cut import cut, cut_in_json, cut_in_line
-from parsers._serving import measurements, seconds
 from parsers._text import decode, dig, find_json, number, numbered
+from parsers.serving import measurements, seconds
 
 _TOOL = "trtllm_bench"
 _ROW = re.compile(r"^([A-Z][^:]{3,70}):\s{1,80}([0-9.]{1,24})\s*$")

@@ -12,8 +12,8 @@ from typing import Any
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Measurement, Parsed
 from parsers._cut import cut, cut_in_json
-from parsers._serving import measurements
 from parsers._text import decode, find_json, number, numbered
+from parsers.serving import measurements
 
 _TOOL = "inferencex"
 _TIMES = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2el": "e2e"}
@@ -27,13 +27,13 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     text = decode(raw)
     scan = find_json(text)
     points = [d.value for d in scan.documents[:_MOST] if is_point(d.value)]
-    found = [m for point in points for m in of_point(point)]
-    if not found:
+    rows = [m for point in points for m in of_point(point)]
+    if not rows:
         got = next((line for _, line in numbered(text) if line.strip()), "no output")
         raise ParseError(_TOOL, "a point of InferenceX (agg_*.json)", line=1, got=got)
     listed = text.lstrip().startswith("[") and not text.rstrip().endswith("]")
     ends = cut("the bracket that ends the list is missing") if listed else None
-    return Parsed(_TOOL, tuple(found), invalid=cut_in_json(scan) or ends)
+    return Parsed(_TOOL, tuple(rows), invalid=cut_in_json(scan) or ends)
 
 
 def is_point(doc: Mapping[str, Any]) -> bool:

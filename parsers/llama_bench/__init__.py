@@ -22,16 +22,16 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     """The tests in ``raw``. Raises ParseError where there is none."""
     text = decode(raw)
     scan = find_json(text)
-    rows = [d.value for d in scan.documents[:_MOST]]
-    found = [m for row in rows for m in _row(row)]
-    if not found:
+    tests = [d.value for d in scan.documents[:_MOST]]
+    rows = [m for test in tests for m in _row(test)]
+    if not rows:
         got = next((line for _, line in numbered(text) if line.strip()), "no output")
         raise ParseError(_TOOL, "a test of llama-bench -o json or jsonl", line=1, got=got)
     listed = text.lstrip().startswith("[")
     ends = cut("the bracket that ends the list is missing") if listed and not text.rstrip().endswith("]") else None
-    build = rows[0].get("build_commit")
-    version = f"{build} ({rows[0].get('build_number')})" if isinstance(build, str) else None
-    return Parsed(_TOOL, tuple(found), version=version, invalid=cut_in_json(scan) or ends)
+    build = tests[0].get("build_commit")
+    version = f"{build} ({tests[0].get('build_number')})" if isinstance(build, str) else None
+    return Parsed(_TOOL, tuple(rows), version=version, invalid=cut_in_json(scan) or ends)
 
 
 def _row(row: Mapping[str, Any]) -> Iterator[Measurement]:

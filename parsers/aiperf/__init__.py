@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
 from parsers._cut import cut_in_json
-from parsers._serving import failed, load, measurements
 from parsers._text import decode, dig, find_json, number, numbered
+from parsers.serving import failed, load, measurements
 
 _TOOL = "aiperf"
 _TIMES = {

@@ -1,6 +1,6 @@
 """``python -m sglang.bench_serving``'s JSON lines and table: vLLM's names and definitions.
 
-Case and metrics as in ``parsers/vllm_bench.py``. Its ITL is between pieces of the stream, shared out over their tokens.
+Case and metrics as in ``parsers/vllm_bench``. Its ITL is between pieces of the stream, shared out over their tokens.
 """
 
 from __future__ import annotations

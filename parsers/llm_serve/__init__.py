@@ -42,9 +42,9 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     labels = {"model": model} if isinstance(model, str) and model else {}
     gpus = number(about.get("gpus")) or 0.0
     measurements = [m for run in runs for m in _measurements(run, labels, gpus)]
-    whole = bool(lines) and lines[-1].get("end") is True and text.endswith("\n")
+    ended = bool(lines) and lines[-1].get("end") is True and text.endswith("\n")
     reasons = [_failed(run) for run in runs] + [_not_kept(about, lines)]
-    reasons.append("" if whole else cut("the line that ends it is missing"))
+    reasons.append("" if ended else cut("the line that ends it is missing"))
     invalid = "; ".join(dict.fromkeys(filter(None, reasons)))
     notes = tuple(dict.fromkeys(note for run in runs for note in _notes(run)))
     return Parsed(_TOOL, tuple(measurements), invalid=invalid or None, notes=notes)

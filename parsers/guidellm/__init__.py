@@ -13,8 +13,8 @@ from typing import Any
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Measurement, Parsed
 from parsers._cut import cut_in_json
-from parsers._serving import failed, load, measurements, seconds
 from parsers._text import decode, dig, find_json, number, numbered, objects
+from parsers.serving import failed, load, measurements, seconds
 
 _TOOL = "guidellm"
 _TIMES = {
@@ -44,13 +44,13 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     benchmarks = objects(report["benchmarks"])[:_MOST]
     model = dig(report, "config", "spec", "backend", "model") or dig(report, "args", "model")
     labels = {"model": model[:200]} if isinstance(model, str) and model else {}
-    found = [m for b in benchmarks for m in _benchmark(b, labels)]
-    if not found:
+    rows = [m for b in benchmarks for m in _benchmark(b, labels)]
+    if not rows:
         raise ParseError(_TOOL, "a benchmark with metrics", line=1, got="benchmarks without them")
     reasons = [*(failed(*_requests(b)) for b in benchmarks), cut_in_json(scan)]
     invalid = "; ".join(dict.fromkeys(filter(None, reasons))) or None
     version = dig(report, "metadata", "guidellm_version")
-    return Parsed(_TOOL, tuple(found), version=version if isinstance(version, str) else None, invalid=invalid)
+    return Parsed(_TOOL, tuple(rows), version=version if isinstance(version, str) else None, invalid=invalid)
 
 
 def _requests(benchmark: Mapping[str, Any]) -> tuple[float | None, float | None]:

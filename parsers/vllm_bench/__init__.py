@@ -1,6 +1,6 @@
 """``vllm bench serve``'s JSON, its table, and descendants that keep its names (InferenceX's fork: in seconds).
 
-Case: ``c4`` (most requests at once), ``r2`` (their rate), ``all``. Metrics as in ``parsers/_serving.py``: vLLM's TPOT
+Case: ``c4`` (most requests at once), ``r2`` (their rate), ``all``. Metrics as in ``parsers/serving``: vLLM's TPOT
 is ours, its ITL is between pieces of the stream. A run of which more than 1% failed is ``invalid``: the tool exits with
 status 0 even where all did. Spare Cores' long form (a measurement and percentile a line) has a case for each load.
 """
@@ -14,8 +14,8 @@ from typing import Any
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Measurement, Parsed
 from parsers._cut import cut, cut_in_json
-from parsers._serving import failed, load, measurements, seconds
 from parsers._text import decode, find_json, number, numbered
+from parsers.serving import failed, load, measurements, seconds
 
 _TOOL = "vllm_bench"
 _TIMES = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2el": "e2e", "e2e_latency": "e2e"}
@@ -61,11 +61,11 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 def result(tool: str, runs: Sequence[Mapping[str, Any]], incomplete: str | None) -> Parsed:
     """Runs by vLLM's names, which other tools keep."""
-    found = [m for run in runs for m in _run(tool, run)]
+    rows = [m for run in runs for m in _run(tool, run)]
     reasons = [_why(run) for run in runs]
     reasons.append(incomplete)
     invalid = "; ".join(dict.fromkeys(filter(None, reasons))) or None
-    return Parsed(tool, tuple(found), invalid=invalid)
+    return Parsed(tool, tuple(rows), invalid=invalid)
 
 
 def _requests(run: Mapping[str, Any]) -> tuple[float | None, float | None]:
@@ -115,8 +115,8 @@ def _tables(text: str) -> tuple[list[dict[str, Any]], str | None]:
             closed = True
         elif not closed and (match := _ROW.match(line)):
             runs[-1][_key(match[1])] = number(match[2])
-    whole = [r for r in runs[:_MOST] if "output_throughput" in r]
-    return whole, None if closed else cut("the line that ends the table is missing")
+    tables = [r for r in runs[:_MOST] if "output_throughput" in r]
+    return tables, None if closed else cut("the line that ends the table is missing")
 
 
 def _key(words: str) -> str:
@@ -129,7 +129,7 @@ def _key(words: str) -> str:
 
 def _long(docs: Sequence[Mapping[str, Any]], incomplete: str | None) -> Parsed:
     """Spare Cores' rows, which guidellm measured: its ``itl`` is our TPOT."""
-    found: list[Measurement] = []
+    rows: list[Measurement] = []
     for row in docs:
         name, share, unit = row.get("measurement"), row.get("percentile"), row.get("unit")
         ours = _LONG.get(name) if isinstance(name, str) else None
@@ -138,7 +138,7 @@ def _long(docs: Sequence[Mapping[str, Any]], incomplete: str | None) -> Parsed:
         value = seconds(row.get("score")) if unit == "ms" else number(row.get("score"))
         case = f"{row.get('workload')} {row.get('strategy')} {load(None, row.get('target_rate'))}"[:120]
         labels = {"model": str(row.get("model"))[:200]}
-        found += measurements(_TOOL, case, {f"{ours}_{_SHARES[share]}": value}, labels)
-    if not found:
+        rows += measurements(_TOOL, case, {f"{ours}_{_SHARES[share]}": value}, labels)
+    if not rows:
         raise ParseError(_TOOL, "a measurement with a percentile", line=1, got="rows without one")
-    return Parsed(_TOOL, tuple(found), invalid=incomplete)
+    return Parsed(_TOOL, tuple(rows), invalid=incomplete)
