@@ -21,7 +21,13 @@ from parsers._bounds import bounded
 
 MAX_BYTES = 16 << 20  # of an output held in memory at once: JSON of that size is up to 400 MB as Python's objects
 
-_NO_TOOLS = {"facts", "published", "nccl", "spec_cpu"}  # hosts, published tables, and what several tools share
+_NO_TOOLS = {
+    "facts",
+    "published",
+    "nccl",
+    "serving",
+    "spec_cpu",
+}  # hosts, tables, and what tools share
 
 
 def tools() -> list[str]:

@@ -7,7 +7,7 @@ import re
 from functools import cache
 
 from fleetmark.base import kinds
-from workloads.manifest import About, Manifest, Peak, Plot, load, names
+from workloads.manifest import About, Frontier, Manifest, Peak, Plot, load, names
 
 
 def throttle(workload: str) -> str:
@@ -47,6 +47,12 @@ def peak(workload: str, case: str, metric: str) -> Peak | None:
 def roofs() -> dict[tuple[str, str], str]:
     """Workload and metric of every share of a roof, to the metric that says which roof it is."""
     return {(n, m): metric.roof for n in names() for m, metric in load(n).metrics.items() if metric.roof}
+
+
+def frontier(workload: str) -> Frontier | None:
+    """Which of its metrics make a frontier; None where none do."""
+    manifest = _manifest(workload)
+    return manifest.frontier if manifest else None
 
 
 def depth(workload: str, case: str) -> tuple[str, float] | None:

@@ -189,6 +189,24 @@ class Metric(_Part):
         return unit
 
 
+class Frontier(_Part):
+    """Points that trade one thing for another: the metrics of a case (shell-style patterns in ``cases``) that are its
+    work in a time, the speed that one user sees (1/s), how long a user waits (s), how many devices it took, and the
+    power (W) it drew. ``each``: the part of a case's name, a regular expression, in which the points of a line differ.
+    ``at``: the speeds at which sides are read; ``within``: the longest wait there, s.
+    """
+
+    cases: tuple[str, ...] = ("*",)
+    each: str
+    work: str
+    speed: str
+    wait: str
+    size: str = ""
+    power: str = ""
+    at: tuple[float, ...] = ()
+    within: float = 0.0
+
+
 class Score(_Part):
     """A figure over several runs, as the benchmark's owners define it: ``geometric``, the mean of ``metric`` over all
     ``cases``, by the median of each one's repeats on a host; ``olympic``, MLPerf's mean of a case's repeats, of which
@@ -278,7 +296,8 @@ class About:
 
 class Manifest(_Part):
     """One workload. ``scope: pair`` measures between two hosts, or over loopback where there is only one; its parameter
-    ``pairs`` says which. ``was``: classes in files of earlier versions to today's. ``redundant``: the part of a case's
+    ``pairs`` says which. ``single``: an expression that holds where the other end is the user's own, so that each host
+    runs alone. ``was``: classes in files of earlier versions to today's. ``redundant``: the part of a case's
     name, a regular expression, in which cases that measure the same differ.
     """
 
@@ -289,6 +308,7 @@ class Manifest(_Part):
     was: Mapping[str, str] = {}
     redundant: str = ""
     scope: Literal["host", "pair"] = "host"
+    single: Any = False
     about: str
     licence: str
     citation: str
@@ -304,6 +324,7 @@ class Manifest(_Part):
     cases: tuple[Case, ...]
     metrics: Mapping[str, Metric]
     scores: Mapping[str, Score] = {}
+    frontier: Frontier | None = None
 
     @field_validator("metrics")
     @classmethod

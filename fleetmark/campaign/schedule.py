@@ -102,7 +102,7 @@ def make_schedule(
     for name, able in ready.items():
         choice, manifest = suite.chosen()[name], load(name)
         times = repeats or choice.repeats or suite.repeats
-        if manifest.scope == "pair" and len(able) > 1:
+        if manifest.scope == "pair" and len(able) > 1 and not _is_single(manifest, able[0][1].context):
             exchanges += schedule_pairs(manifest, able, schedules, choice, times, seed, case_names[name], new)
         else:
             for host, resolved in able:
@@ -118,6 +118,11 @@ def make_schedule(
     if not onto:
         _all_match(suite, case_names)
     return Schedule(schedules, tuple(exchanges), merged)
+
+
+def _is_single(manifest: Manifest, context: Mapping[str, Any]) -> bool:
+    """Whether the other end of each pair is the user's own."""
+    return bool(evaluate(manifest.single, context, f"{manifest.name}: single"))
 
 
 def _ready(
@@ -178,7 +183,7 @@ def _schedule_host(
                     id=f"{len(schedule.steps):05d}",
                     repeat=repeat,
                     serve=serve,
-                    subject="lo" if manifest.scope == "pair" else "host",
+                    subject="lo" if manifest.scope == "pair" and case.serve else "host",
                 )
             )
 

@@ -76,6 +76,7 @@ def sections(context: dict[str, Any]) -> list[Section]:
         (bool(context["problems"] or context["coverage"]), "status-of-runs", message("Run status")),
         (True, "headlines", message("Headlines")),
         (bool(context["rooflines"]), "grades", message("Operators")),
+        (bool(context["frontiers"]), "frontier", message("Frontiers")),
         (True, "charts", message("Charts")),
         (context["appendix"], "metrics", message("All metrics")),
         (True, "hosts", message("Hosts")),

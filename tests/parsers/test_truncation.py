@@ -32,6 +32,14 @@ TOOLS = (
         "perftest",
         "nvbandwidth",
         "dpdk_testpmd",
+        "llm_serve",
+        "vllm_bench",
+        "sglang_bench",
+        "guidellm",
+        "aiperf",
+        "llama_bench",
+        "trtllm_bench",
+        "inferencex",
     ),
 )
 _MOST_CUTS = 30  # of a JSON document, in which one place is like another
@@ -89,7 +97,12 @@ TESTS = "the CSV does not say how many tests there are; Fleetmark's driver marks
 WHOLE_TESTS = (
     "the text form does not say which tests were asked for; the command does, and Fleetmark reads the JSON form"
 )
+POINTS = "a JSON object a line: nothing says how many there are"
 UNSEEN = {
+    "vllm_bench/sc_vllm_smol_b200.jsonl": unseen(range(1, 60), why=POINTS),
+    "sglang_bench/schema.jsonl": unseen(1, why=POINTS),
+    "llama_bench/b200x2_jsonl.jsonl": unseen(range(1, 22), why=POINTS),
+    "llama_bench/cpu_only_azure_a8m.jsonl": unseen(1, 2, why=POINTS),
     "fio/3.33_status_interval.json": unseen(270, 540, why=SNAPSHOTS),
     "fio/3.33_status_interval.txt": unseen(range(29, 34), range(57, 63), why=SNAPSHOTS, inside=True),
     "fio/3.33_terse_v3.txt": unseen(2, why="terse lines do not say how many jobs there are"),

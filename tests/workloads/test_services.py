@@ -7,18 +7,9 @@ from typing import Any
 import pytest
 
 from fleetmark.base.errors import FleetmarkError
-from fleetmark.campaign.resolve import resolve
-from fleetmark.campaign.schedule import make_schedule, settings_of
-from fleetmark.hosts.inventory import Host
-from fleetmark.record.steps import Step
-from tests.schedules import facts
-from workloads import Choice, Suite, load
-
-
-def reason(workload: str, settings: dict[str, Any] | None = None, **host: Any) -> str:
-    """Why the host cannot run it; empty where it can."""
-    resolved = resolve(load(workload), settings or {}, facts(**host), "c1")
-    return resolved if isinstance(resolved, str) else ""
+from fleetmark.campaign.schedule import settings_of
+from tests.workloads.scheduling import reason, scheduled
+from workloads import Choice, Suite
 
 
 @pytest.mark.parametrize(
@@ -72,13 +63,6 @@ def test_mistakes_are_refused_before_any_host_is_touched(workload: str, settings
     suite = Suite(name="s", about="x", workloads={workload: Choice(set=settings)})
     with pytest.raises(FleetmarkError, match=words):
         settings_of(suite, {})
-
-
-def scheduled(workload: str, count: int, **settings: Any) -> dict[str, list[Step]]:
-    hosts = [(Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), facts(root=False)) for n in range(1, count + 1)]
-    suite = Suite(name="s", about="x", repeats=1, workloads={workload: Choice(set=settings)})
-    schedule = make_schedule(hosts, suite, {}, campaign="c1", seed=1, repeats=None)
-    return {name: host.steps for name, host in schedule.hosts.items()}
 
 
 @pytest.mark.parametrize("workload", ["redis_benchmark", "nginx_wrk", "pgbench"])

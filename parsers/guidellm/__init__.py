@@ -1,0 +1,84 @@
+"""guidellm's JSON to measurements: a case for each of its benchmarks.
+
+Case: ``concurrent c4``, ``constant r2``, ``synchronous``. Its names are not vLLM's: ``inter_token_latency_ms`` is
+(last - first token) / (tokens - 1) of a request, our ``tpot``; ``time_per_output_token_ms`` is a request's time by its
+tokens, the first one's wait included, our ``token_mean``. Its rates are means over time, of answered requests alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Measurement, Parsed
+from parsers._cut import cut_in_json
+from parsers._text import decode, dig, find_json, number, numbered, objects
+from parsers.serving import failed, load, measurements, seconds
+
+_TOOL = "guidellm"
+_TIMES = {
+    "time_to_first_token_ms": ("ttft", True),
+    "inter_token_latency_ms": ("tpot", True),
+    "time_per_output_token_ms": ("token_mean", True),
+    "request_latency": ("e2e", False),  # s
+}
+_SHARES = {"p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99"}
+_RATES = {
+    "output_tokens_per_second": "output_tokens_per_second",
+    "prompt_tokens_per_second": "input_tokens_per_second",
+    "requests_per_second": "requests_per_second",
+}
+_COUNTS = {"prompt_token_count": "prompt_tokens", "output_token_count": "output_tokens"}
+_MOST = 1_000
+
+
+def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """The benchmarks in ``raw``. Raises ParseError where there is none."""
+    text = decode(raw)
+    scan = find_json(text)
+    report = next((d.value for d in scan.documents if objects(d.value.get("benchmarks"))), None)
+    if report is None:
+        got = next((line for _, line in numbered(text) if line.strip()), "no output")
+        raise ParseError(_TOOL, "guidellm's benchmarks in JSON", line=1, got=got)
+    benchmarks = objects(report["benchmarks"])[:_MOST]
+    model = dig(report, "config", "spec", "backend", "model") or dig(report, "args", "model")
+    labels = {"model": model[:200]} if isinstance(model, str) and model else {}
+    rows = [m for b in benchmarks for m in _benchmark(b, labels)]
+    if not rows:
+        raise ParseError(_TOOL, "a benchmark with metrics", line=1, got="benchmarks without them")
+    reasons = [*(failed(*_requests(b)) for b in benchmarks), cut_in_json(scan)]
+    invalid = "; ".join(dict.fromkeys(filter(None, reasons))) or None
+    version = dig(report, "metadata", "guidellm_version")
+    return Parsed(_TOOL, tuple(rows), version=version if isinstance(version, str) else None, invalid=invalid)
+
+
+def _requests(benchmark: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    """Requests that ended, and those answered; what was cut off at the end of the run is neither."""
+    answered, bad = (number(dig(benchmark, "metrics", "request_totals", k)) for k in ("successful", "errored"))
+    return (answered + bad if answered is not None and bad is not None else None), answered
+
+
+def _benchmark(benchmark: Mapping[str, Any], labels: Mapping[str, str]) -> Iterator[Measurement]:
+    requests, answered = _requests(benchmark)
+    figures: dict[str, object] = {"requests": requests}
+    if requests and answered is not None:
+        figures["failures"] = max(0.0, requests - answered) / requests
+    for theirs, ours in {**_RATES, **_COUNTS}.items():
+        figures[ours] = dig(benchmark, "metrics", theirs, "successful", "mean")
+    for theirs, (name, in_ms) in _TIMES.items():
+        of = dig(benchmark, "metrics", theirs, "successful")
+        values = {"mean": dig(of, "mean")} | {ours: dig(of, "percentiles", p) for p, ours in _SHARES.items()}
+        figures |= {f"{name}_{share}": seconds(v) if in_ms else v for share, v in values.items()}
+    middle = number(figures.get("tpot_p50"))
+    if middle and middle > 1e-9:
+        figures["interactivity"] = 1 / middle
+    yield from measurements(_TOOL, _case(benchmark), figures, labels)
+
+
+def _case(benchmark: Mapping[str, Any]) -> str:
+    strategy = dig(benchmark, "config", "strategy")
+    kind = dig(strategy, "type_")
+    of_load = load(dig(strategy, "streams") or dig(strategy, "max_concurrency"), dig(strategy, "rate"))
+    word = str(kind)[:40] if isinstance(kind, str) and kind else "run"
+    return word if of_load == "all" else f"{word} {of_load}"

@@ -1,0 +1,161 @@
+"""Runs of Fleetmark's own client of an OpenAI-compatible endpoint (``llm_serve/files/client.py``) to measurements.
+
+Case: ``c8`` (closed loop), ``r2`` (requests per second), ``goodput``. Rates in 1/s: ``output_tokens_per_second``,
+``goodput``, ``interactivity`` (1 / the median of TPOT). Times in s, percentiles over all requests, of which those that
+failed are the slowest: ``ttft_*``, ``tpot_*`` = (last - first token) / (tokens - 1), ``itl_*``, ``e2e_*``. A run of
+which more than 1% failed is ``invalid``, as is one whose targets no rate keeps.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Better, Measurement, Parsed
+from parsers._cut import cut
+from parsers._text import decode, dig, number, numbered
+
+_TOOL = "llm_serve"
+_TOLERATED = 0.01
+_BUSY = 0.7  # share of its time from which on a client may be what limits a run
+_LATE = 0.005  # s from which on a client adds to what it measures
+_LONGEST = 20_000  # characters of a line
+_MOST = 2_000  # runs
+_KINDS = ("closed", "open", "goodput")
+_PIECE = 1.02  # tokens a piece, above which gaps are of pieces
+
+
+def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """Every run but the probes of a search. Raises ParseError where there is none."""
+    text = decode(raw)
+    lines = [doc for n, line in numbered(text) if (doc := _object(line)) is not None]
+    about = next((d for d in lines if "llm_serve" in d), {})
+    runs = [d for d in lines if d.get("run") in _KINDS][:_MOST]
+    runs = [d for n, d in enumerate(runs) if d["run"] != "goodput" or not _is_goodput(runs[n + 1 :])]
+    kept = not any(d.get("run") == "not kept" for d in lines)
+    if not about or (not runs and kept):
+        got = next((line for _, line in numbered(text) if line.strip()), "no output")
+        raise ParseError(_TOOL, "runs of Fleetmark's client", line=1, got=got)
+    model = about.get("model")
+    labels = {"model": model} if isinstance(model, str) and model else {}
+    gpus = number(about.get("gpus")) or 0.0
+    measurements = [m for run in runs for m in _measurements(run, labels, gpus)]
+    ended = bool(lines) and lines[-1].get("end") is True and text.endswith("\n")
+    reasons = [_failed(run) for run in runs] + [_not_kept(about, lines)]
+    reasons.append("" if ended else cut("the line that ends it is missing"))
+    invalid = "; ".join(dict.fromkeys(filter(None, reasons)))
+    notes = tuple(dict.fromkeys(note for run in runs for note in _notes(run)))
+    return Parsed(_TOOL, tuple(measurements), invalid=invalid or None, notes=notes)
+
+
+def _object(line: str) -> dict[str, Any] | None:
+    if not line.startswith("{") or len(line) > _LONGEST:
+        return None
+    try:
+        doc = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return doc if isinstance(doc, dict) else None
+
+
+def _is_goodput(later: Sequence[Mapping[str, Any]]) -> bool:
+    return any(d["run"] == "goodput" for d in later)
+
+
+def _case(run: Mapping[str, Any]) -> str:
+    streams, rate = number(run.get("concurrency")), number(run.get("rate"))
+    if run["run"] == "closed" and streams is not None:
+        return f"c{streams:g}"
+    return "goodput" if run["run"] == "goodput" else f"r{rate or 0:g}"
+
+
+def _measurements(run: Mapping[str, Any], labels: Mapping[str, str], gpus: float) -> Iterator[Measurement]:
+    case = _case(run)
+
+    def of(metric: str, value: float, unit: str, better: Better) -> Measurement:
+        return Measurement(_TOOL, case, metric, value, unit, better, labels=labels)
+
+    requests, answered = (number(run.get(k)) or 0.0 for k in ("requests", "answered"))
+    if requests:
+        yield of("requests", requests, "1", Better.NONE)
+        yield of("failures", max(0.0, requests - answered) / requests, "1", Better.LOWER)
+    if not answered:
+        return
+    rate = number(run.get("rate"))
+    if run["run"] == "goodput" and rate:
+        yield of("goodput", rate, "1/s", Better.HIGHER)
+    yield from _rates(run, of)
+    for name, metric in (("ttft", "ttft"), ("tpot", "tpot"), ("gap", _gap(run)), ("e2e", "e2e")):
+        for share in ("p50", "p90", "p99", "mean"):
+            value = number(dig(run, name, share))
+            if value is not None and value > 0:  # what came at one moment took no time that can be measured
+                yield of(f"{metric}_{share}", value, "s", Better.LOWER)
+    middle = number(dig(run, "tpot", "p50"))
+    if middle is not None and middle > 0 and number(1 / middle) is not None:
+        yield of("interactivity", 1 / middle, "1/s", Better.HIGHER)
+    for key in ("prompt_tokens", "output_tokens"):
+        count = number(run.get(key))
+        if count is not None:
+            yield of(key, count, "1", Better.NONE)
+    if gpus:
+        yield of("accelerators", gpus, "1", Better.NONE)
+
+
+def _rates(run: Mapping[str, Any], of: Any) -> Iterator[Measurement]:
+    for key in ("output_tokens_per_second", "input_tokens_per_second", "requests_per_second"):
+        value = number(run.get(key))
+        if value is not None:
+            yield of(key, value, "1/s", Better.HIGHER if key.startswith("output") else Better.NONE)
+
+
+def _gap(run: Mapping[str, Any]) -> str:
+    """What the gaps between pieces are: between tokens, or between pieces of several."""
+    return "piece_gap" if (number(run.get("tokens_a_piece")) or 1.0) > _PIECE else "itl"
+
+
+def _failed(run: Mapping[str, Any]) -> str:
+    """Why the figures of a run do not count; empty where they do."""
+    requests, answered = (number(run.get(k)) for k in ("requests", "answered"))
+    case = _case(run)
+    if not requests or answered is None:
+        return f"{case}: no request was sent in the measured time"
+    if answered >= (1 - _TOLERATED) * requests:
+        return ""
+    failures = run.get("failures")
+    parts = []
+    for reason, count in list(failures.items())[:5] if isinstance(failures, dict) else []:
+        detail = dig(run, "details", reason)
+        more = f", {detail[:160]}" if isinstance(detail, str) and detail else ""
+        parts.append(f"{number(count) or 0:g} {str(reason)[:60]}{more}")
+    return f"{case}: {requests - answered:g} of {requests:g} requests failed ({'; '.join(parts)})"
+
+
+def _not_kept(about: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> str:
+    last = next((d for d in lines if d.get("run") == "not kept"), None)
+    if last is None:
+        return ""
+    ttft, tpot = (number(dig(about, "targets", n)) or 0.0 for n in (0, 1))
+    rate = number(last.get("rate")) or 0.0
+    return (
+        f"the targets (99% of first tokens within {ttft:g} s, of later ones within {tpot:g} s each) "
+        f"are not kept at {rate:.3g} requests/s"
+    )
+
+
+def _notes(run: Mapping[str, Any]) -> Iterator[str]:
+    case = _case(run)
+    requests, answered = (number(run.get(k)) or 0.0 for k in ("requests", "answered"))
+    if (pieces := number(run.get("tokens_a_piece"))) and pieces > _PIECE:
+        yield f"{case}: the server sends {pieces:.3g} tokens a piece: gaps are of pieces (piece_gap), not of tokens"
+    if (busy := number(run.get("busy"))) and busy > _BUSY:
+        yield f"{case}: the client was at work for {busy:.0%} of the time, and may be what limits the run"
+    if (late := number(run.get("late"))) and late > _LATE:
+        yield f"{case}: requests left {late:.3g} s late (99%): the client's host is busy, and its times are too long"
+    if 0 < requests < 100:
+        yield f"{case}: {requests:g} requests: the 99th percentile is the slowest of them"
+    if 0 < answered < requests:
+        yield f"{case}: {requests - answered:g} of {requests:g} requests failed and count as the slowest"
+    if answered and (number(run.get("output_tokens")) or 0) > 2 and not number(dig(run, "tpot", "p50")):
+        yield f"{case}: answers come in one piece: something holds the stream back, and TPOT cannot be measured"

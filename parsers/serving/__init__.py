@@ -1,0 +1,65 @@
+"""What benchmarks of LLM servers have in common: our metrics, to which each tool's own definitions are mapped.
+
+``ttft``: to the first token. ``tpot``: (last - first token) / (tokens - 1) of a request. ``itl``: between one token, or
+piece, and the next, over all of them. ``e2e``: to the last token. ``token_mean``: e2e / tokens of a request, the first
+token's wait included. Tools call these by each other's names: never compare by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from fleetmark.base.measurement import Better, Measurement
+from parsers._text import number
+
+RATES = ("output_tokens_per_second", "interactivity")
+FOLLOWS = ("requests_per_second", "input_tokens_per_second", "total_tokens_per_second")  # from the answers' rate
+TIMES = ("ttft", "tpot", "itl", "e2e", "token_mean")
+COUNTS = ("requests", "prompt_tokens", "output_tokens", "accelerators")
+
+
+def measurements(
+    tool: str, case: str, figures: Mapping[str, object], labels: Mapping[str, str] | None = None
+) -> Iterator[Measurement]:
+    """Figures in 1/s and s by our names; what is no number above zero is left out (a failure rate may be zero)."""
+    for name, raw in figures.items():
+        value = number(raw)
+        if value is None or value < 0 or (value == 0 and name != "failures"):
+            continue
+        unit, better = kind_of(name)
+        yield Measurement(tool, case, name, value, unit, better, labels=labels or {})
+
+
+def kind_of(name: str) -> tuple[str, Better]:
+    """The unit and direction of one of our metrics."""
+    if name in RATES:
+        return "1/s", Better.HIGHER
+    if name in FOLLOWS:
+        return "1/s", Better.NONE
+    if name == "failures":
+        return "1", Better.LOWER
+    return ("1", Better.NONE) if name in COUNTS else ("s", Better.LOWER)
+
+
+def seconds(value: object) -> float | None:
+    """A time in ms, as a number, in s."""
+    ms = number(value)
+    return None if ms is None else ms / 1e3
+
+
+def failed(requests: float | None, answered: float | None, tolerated: float = 0.01) -> str | None:
+    """Why a run whose requests failed does not count; None where at most 1% did."""
+    if requests is None or answered is None:
+        return None
+    if not requests:
+        return "no request was sent"
+    if requests - answered > tolerated * requests:
+        return f"{requests - answered:g} of {requests:g} requests failed"
+    return None
+
+
+def load(streams: object, rate: object) -> str:
+    """A case's name: ``c8`` for requests at once, ``r2.5`` for a rate per second, ``all`` for all at once."""
+    at_once, per_second = number(streams), number(rate)
+    name = f"c{at_once:g}" if at_once else ""
+    return name + (f"r{per_second:g}" if per_second else "") or "all"

@@ -1,0 +1,24 @@
+"""``python -m sglang.bench_serving``'s JSON lines and table: vLLM's names and definitions.
+
+Case and metrics as in ``parsers/vllm_bench``. Its ITL is between pieces of the stream, shared out over their tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Parsed
+from parsers import vllm_bench
+
+_TOOL = "sglang_bench"
+
+
+def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
+    """The runs in ``raw``. Raises ParseError where there is none."""
+    try:
+        parsed = vllm_bench.parse(raw, command)
+    except ParseError as error:
+        raise ParseError(_TOOL, "the result of sglang.bench_serving", line=error.line, got=error.got) from None
+    return replace(parsed, tool=_TOOL, measurements=tuple(replace(m, workload=_TOOL) for m in parsed.measurements))

@@ -1,0 +1,359 @@
+"""Loads on an OpenAI-compatible endpoint, and what its users would see: client.py --url URL OPTIONS
+
+Runs on the client's host. Standard library only, Python 3.6 and later. Prints a JSON object a line, which
+parsers/llm_serve.py reads. Exits with one sentence on standard error where nothing can be measured.
+"""
+
+import argparse
+import json
+import math
+import os
+import resource
+import socket
+import subprocess
+import sys
+import time
+
+import figures
+import loads
+import prompts
+import stream
+
+CONFIRM = 4  # runs at the rate that the search ends with, each after the first a tenth slower
+RECORDED = 200000  # requests
+SECRET_MOST = 4096  # bytes of a key
+
+
+def options():
+    """The command line."""
+    parser = argparse.ArgumentParser()
+    add = parser.add_argument
+    add("--url", required=True, help="of the endpoint, with or without /v1")
+    add("--model", default="", help="empty: the first that the endpoint lists")
+    add("--api", choices=["completions", "chat"], default="completions")
+    add("--prompt", default="512", help="tokens: 512, 128-1024, 512~100")
+    add("--answer", default="128", help="tokens, likewise")
+    add("--trace", default="", help="a file of JSON lines instead of both")
+    add("--natural", action="store_true", help="let the model end its answers")
+    add("--concurrency", default="", help="closed loops: 1,8,64")
+    add("--rates", default="", help="open loops, requests per second: 0.5,2")
+    add("--ttft", type=float, default=0.0, help="with --tpot: look for the highest rate whose p99 keep both, s")
+    add("--tpot", type=float, default=0.0)
+    add("--seconds", type=float, default=30.0, help="measured time of each run")
+    add("--warmup", type=float, default=5.0)
+    add("--probe", type=float, default=15.0, help="measured time of each step of the search")
+    add("--patience", type=float, default=60.0, help="seconds without a byte after which a request has failed")
+    add("--ready", type=float, default=10.0, help="seconds in which the endpoint must be up")
+    add("--watch", default="", help="HOST:PORT of server.py, which says why a server ended")
+    add("--key-env", default="", help="the environment variable that holds the API key")
+    add("--key-file", default="", help="the file that holds it")
+    add("--record", default="", help="file for a line a request, in which runs are told apart by their options")
+    add("--gpus", type=int, default=0, help="accelerators behind the endpoint, for the record")
+    add("--seed", default="1")
+    return parser.parse_args()
+
+
+def secret(chosen):
+    """The API key. Raises Mistake where there is none where it should be."""
+    text = ""
+    if chosen.key_file:
+        try:
+            with open(os.path.expanduser(chosen.key_file), encoding="utf-8") as file:
+                text = file.read(SECRET_MOST).strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise prompts.Mistake("the key file %s cannot be read (%s)" % (chosen.key_file, error)) from None
+    elif chosen.key_env:
+        text = variable(chosen.key_env)
+        if not text:
+            raise prompts.Mistake("the environment variable %s of the client's host is not set" % chosen.key_env)
+    if not text.isprintable() or any(ord(c) > 126 for c in text):
+        raise prompts.Mistake("the API key is no single line of ASCII")
+    return text
+
+
+def variable(name):
+    """An environment variable: ours, or the one that a login shell of this account has."""
+    if name in os.environ:
+        return os.environ[name].strip()
+    words = ["/bin/sh", "-l", "-c", 'eval "printf %s \\"\\$$1\\""', "sh", name]
+    if not name.replace("_", "a").isalnum():
+        raise prompts.Mistake("the key's variable is no name of one")
+    try:
+        shell = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=30, check=False)
+    except subprocess.TimeoutExpired:
+        return ""
+    return shell.stdout.decode("utf-8", "replace").strip()
+
+
+def show(**values):
+    print(json.dumps(values), flush=True)
+
+
+class Client:
+    """An endpoint under load. Raises Mistake, with a sentence for the user."""
+
+    def __init__(self, chosen):
+        self.chosen = chosen
+        try:
+            self.endpoint = stream.Endpoint(chosen.url, secret(chosen))
+        except ValueError as error:
+            raise prompts.Mistake("%s" % error) from None
+        listed = prompts.trace(chosen.trace) if chosen.trace else None
+        lengths = prompts.lengths(chosen.prompt), prompts.lengths(chosen.answer)
+        self.source = prompts.Source(chosen.seed, lengths[0], lengths[1], listed)
+        self.engine = stream.Engine(self.endpoint, chosen.patience)
+        self.model, self.exact = chosen.model, not chosen.natural
+        self.count = self.recorded = 0
+
+    # -- one request
+
+    def make(self, due=None):
+        """The next request."""
+        prompt, wanted = self.source.next()
+        return self.answer(prompt, wanted, due)
+
+    def answer(self, prompt, wanted, due=None):
+        doc = {"model": self.model, "max_tokens": wanted, "temperature": 0, "stream": True}
+        doc["stream_options"] = {"include_usage": True}
+        if self.exact:
+            doc["ignore_eos"] = True
+        if self.chosen.api == "chat":
+            doc["messages"] = [{"role": "user", "content": prompt}]
+        else:
+            doc["prompt"] = prompt
+        path = "/chat/completions" if self.chosen.api == "chat" else "/completions"
+        self.count += 1
+        body = self.endpoint.request("POST", path, json.dumps(doc).encode(), self.count)
+        return stream.Answer(body, wanted, due, self.count)
+
+    def must_answer(self, answer, what):
+        """An answer that must be one. Raises Mistake with what the endpoint says."""
+        self.engine.ask(answer)
+        if not figures.failure(answer, exact=False):
+            return answer
+        raise prompts.Mistake(self.sentence(answer, what))
+
+    def sentence(self, answer, what):
+        problem = figures.failure(answer, exact=False)
+        where, detail = self.chosen.url, self.endpoint.hidden(figures.detail(answer, problem))
+        if answer.status in (401, 403):
+            key = "refuses the key" if self.endpoint.secret else "wants a key: name a file or a variable that holds it"
+            return "%s %s (HTTP %d)" % (where, key, answer.status)
+        if answer.status == 404:
+            return "%s does not know %s, or the model %s: %s" % (where, what, self.model, detail)
+        if problem == "no usage":
+            return "%s counts no tokens (stream_options.include_usage), so nothing can be measured" % where
+        return "%s does not answer %s: %s%s" % (where, what, problem, ": " + detail if detail else "")
+
+    # -- before any load
+
+    def wait(self):
+        """Wait until the endpoint is up, and learn the name of the model."""
+        until = stream.clock() + self.chosen.ready
+        while True:
+            answer = self.listed()
+            if answer.status == 200 and not answer.problem:
+                return
+            if answer.status in (401, 403):
+                raise prompts.Mistake(self.sentence(answer, "/models"))
+            if answer.status in (404, 405, 501) and self.model:
+                return  # it lists no models; the first request will show what it knows
+            self.ended()
+            if stream.clock() > until:
+                why = answer.problem + (": " + self.endpoint.hidden(answer.detail) if answer.detail else "")
+                raise prompts.Mistake("%s is not there after %g s (%s)" % (self.chosen.url, self.chosen.ready, why))
+            time.sleep(0.25)
+
+    def listed(self):
+        answer = Listing(self.endpoint.request("GET", "/models"))
+        try:
+            self.endpoint.resolve()
+        except OSError as error:
+            answer.problem, answer.detail = "unknown host", error.strerror or ""
+            return answer
+        self.engine.ask(answer)
+        if answer.status == 200 and not answer.problem:
+            names = answer.names()
+            if self.model and names and self.model not in names:
+                more = ", ".join(names[:5])
+                raise prompts.Mistake("%s has no model %s; it has %s" % (self.chosen.url, self.model, more))
+            if not self.model and not names:
+                raise prompts.Mistake("%s lists no models: name one" % self.chosen.url)
+            self.model = self.model or names[0]
+        return answer
+
+    def ended(self):
+        """Raises Mistake where the server that was started for this has ended."""
+        if not self.chosen.watch:
+            return
+        host, _, port = self.chosen.watch.rpartition(":")
+        try:
+            with socket.create_connection((host, int(port)), 5) as sock:
+                text = sock.recv(4096).decode("utf-8", "replace").strip()
+        except (OSError, ValueError):
+            return
+        if text:
+            raise prompts.Mistake("the server ended before it served: " + text)
+
+    def calibrate(self):
+        """Learn how many words make a token, from two prompts; then one request alone, whose time is returned."""
+        middle = self.source.middle()
+        if middle:
+            counts = []
+            for words in (max(1, middle // 8), max(2, middle // 2)):
+                answer = self.must_answer(self.answer(self.source.of_words(words), 1), "a request")
+                counts.append((words, answer.used[0]))
+            self.source.fit(*counts)
+        began = stream.clock()
+        alone = self.must_answer(self.make(), "a request of the wanted length")
+        return stream.clock() - began, alone
+
+    # -- runs
+
+    def run(self, what, **values):
+        """One run by ``values``, printed."""
+        chosen = self.chosen
+        seconds = chosen.probe if what == "probe" else chosen.seconds
+        common = self.engine, self.make, self.exact
+        give_up = None
+        if what == "probe":
+            warmup = min(chosen.warmup, seconds / 2)
+            give_up = self.hopeless
+        else:
+            warmup = chosen.warmup
+        if "concurrency" in values:
+            result = loads.closed(*common, values["concurrency"], warmup, seconds)
+        else:
+            seed = "%s/%g" % (chosen.seed, values["rate"])
+            result = loads.poisson(*common, values["rate"], warmup, seconds, seed, give_up)
+        if result is None:
+            show(run=what, **values, given_up=True)
+            self.settle()
+            return None
+        self.record(result.pop("answers"), values)
+        hidden = {k: self.endpoint.hidden(v) for k, v in result.pop("details").items()}
+        show(run=what, **values, **result, details=hidden)
+        return result
+
+    def record(self, answers, values):
+        """Append what became of each request of the measured time; its id is that of the header X-Request-Id."""
+        if not self.chosen.record:
+            return
+        with open(self.chosen.record, "a") as file:
+            for answer in answers[: max(0, RECORDED - self.recorded)]:
+                times = answer.due, answer.sent, answer.stamps[:1], answer.stamps[-1:], answer.end
+                doc = dict(zip(("due", "sent", "first", "last", "end"), times), id=answer.mark, **values)  # noqa: B905
+                used = answer.used or (None, None)
+                doc.update(prompt_tokens=used[0], output_tokens=used[1], failure=figures.failure(answer, self.exact))
+                file.write(json.dumps(doc) + "\n")
+        self.recorded += len(answers)
+
+    def settle(self):
+        """Wait until a request alone is answered again."""
+        until = stream.clock() + self.chosen.patience
+        while figures.failure(self.engine.ask(self.answer("time", 1)), exact=False) and stream.clock() < until:
+            time.sleep(0.25)
+
+    def hopeless(self, sent, planned, now):
+        """Whether more requests have broken a target by now than the 99th percentile allows."""
+        allowed = planned - math.ceil(0.99 * planned - 1e-9)
+        if len(sent) <= allowed:
+            return False
+        broken = 0
+        for answer in sent:
+            first = answer.stamps[0] if answer.stamps else now if answer.end is None else math.inf
+            broken += first - answer.due > self.chosen.ttft or bool(answer.end and figures.failure(answer, self.exact))
+        return broken > allowed
+
+    def search(self, alone):
+        """The highest rate that keeps both targets, measured; ``alone``: seconds of a request alone."""
+        targets = self.chosen.ttft, self.chosen.tpot
+        least = max(1 / self.chosen.probe, 1e-4)
+
+        def probe(rate):
+            result = self.run("probe", rate=rate)
+            return result is not None and figures.kept(result, targets)
+
+        rate = loads.highest(probe, max(0.5 / alone, least), least)
+        for _ in range(CONFIRM):
+            if rate is None:
+                break
+            if figures.kept(self.run("goodput", rate=rate), targets):
+                return
+            rate *= 0.9
+        show(run="not kept", rate=rate or least)
+
+    def go(self):
+        """What the command line asks for."""
+        chosen = self.chosen
+        self.wait()
+        alone, answer = self.calibrate()
+        show(
+            llm_serve=1,
+            model=self.model,
+            api=chosen.api,
+            prompt=chosen.trace or chosen.prompt,
+            answer=chosen.trace or chosen.answer,
+            exact=self.exact,
+            targets=[chosen.ttft, chosen.tpot],
+            gpus=chosen.gpus,
+            alone=alone,
+            prompt_tokens=answer.used[0],
+            python="%d.%d.%d" % sys.version_info[:3],
+        )
+        for streams in numbers(chosen.concurrency, int):
+            self.run("closed", concurrency=streams)
+        for rate in numbers(chosen.rates, float):
+            self.run("open", rate=rate)
+        if chosen.ttft and chosen.tpot:
+            self.search(alone)
+        show(end=True)
+
+
+class Listing(stream.Answer):
+    """The answer to GET /v1/models."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, body):
+        super().__init__(body)
+        self.text = b""
+
+    def plain(self, data):
+        """A part of a body that is no stream."""
+        self.text = (self.text + data)[: stream.MOST_LINE]
+
+    def names(self):
+        """The models; a list of them, empty where the answer is none of OpenAI's."""
+        try:
+            models = json.loads(self.text.decode("utf-8", "replace"))["data"]
+            return [m["id"] for m in models if isinstance(m["id"], str)]
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return []
+
+
+def numbers(text, kind):
+    """Numbers separated by commas."""
+    try:
+        values = [kind(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise prompts.Mistake("%s is no list of numbers" % text) from None
+    if any(not value > 0 for value in values):
+        raise prompts.Mistake("%s: each must be above 0" % text)
+    return values
+
+
+def main():
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # each stream takes a file
+    chosen = options()
+    try:
+        if chosen.record:
+            open(chosen.record, "w").close()
+        Client(chosen).go()
+    except prompts.Mistake as mistake:
+        sys.exit("%s" % mistake)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""What a run's answers say: counts, percentiles and rates, as plain values that are printed as JSON.
+
+Imported by client.py on the host. Standard library only, Python 3.6 and later. A percentile is the smallest value that
+at least so many of all requests keep; one that got no whole answer keeps none, so it is never counted as fast.
+"""
+
+import math
+
+SHARES = (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))
+TOLERATED = 0.01  # share of requests that may fail in a run whose figures count
+
+
+def failure(answer, exact):
+    """Why an answer does not count; empty where it does. ``exact``: it must have the tokens that were asked for."""
+    if answer.problem:
+        return answer.problem
+    if answer.used is None:
+        return "no usage"
+    tokens = answer.used[1]
+    ended = answer.finish == "stop" and not exact
+    if tokens < answer.wanted and not ended:
+        return "cut"
+    if tokens > answer.wanted:
+        return "longer than asked"
+    return "" if answer.stamps and tokens else "empty"
+
+
+def percentile(values, missing, share):
+    """The value that ``share`` of all keep; None where the ``missing`` ones reach so far down."""
+    rank = math.ceil(share * (len(values) + missing) - 1e-9)
+    return sorted(values)[rank - 1] if 0 < rank <= len(values) else None
+
+
+def spread(values, missing):
+    """Percentiles and mean. The mean is of what was answered."""
+    ordered = sorted(values)
+    figures = {name: percentile(ordered, missing, share) for name, share in SHARES}
+    figures["mean"] = sum(ordered) / len(ordered) if ordered else None
+    return figures
+
+
+def ttft(answer):
+    """From the time at which the request was due to the first piece with text."""
+    return answer.stamps[0] - answer.due
+
+
+def tpot(answer):
+    """The mean time of a token after the first; None where there is no second, or no second piece."""
+    more = answer.used[1] - 1
+    return (answer.stamps[-1] - answer.stamps[0]) / more if more > 0 and len(answer.stamps) > 1 else None
+
+
+def of_run(answers, window, exact, worked, wall):
+    """The figures of a run, and its answers. ``answers``: all that ended, those before the window and after it too.
+
+    ``window``: the two ends of the measured time; latencies are of requests due within it, rates of the tokens that
+    came within it. ``worked`` of ``wall`` seconds this client was at work.
+    """
+    begin, end = window
+    seconds = end - begin
+    complete = [a for a in answers if not failure(a, exact)]
+    mine = [a for a in answers if begin <= a.due < end]
+    good = [a for a in mine if not failure(a, exact)]
+    reasons, details = {}, {}
+    for answer in mine:
+        reason = failure(answer, exact)
+        if reason:
+            reasons[reason] = reasons.get(reason, 0) + 1
+            details.setdefault(reason, detail(answer, reason))
+    bad = len(mine) - len(good)
+    gaps = [b - a for answer in good for a, b in zip(answer.stamps, answer.stamps[1:])]  # noqa: B905
+    tpots = [value for value in map(tpot, good) if value is not None]
+    return {
+        "answers": mine,
+        "requests": len(mine),
+        "answered": len(good),
+        "failures": reasons,
+        "details": details,
+        "seconds": seconds,
+        "ttft": spread([ttft(a) for a in good], bad),
+        "tpot": spread(tpots, bad if tpots else 0),
+        "gap": spread(gaps, 0),
+        "e2e": spread([a.stamps[-1] - a.due for a in good], bad),
+        "requests_per_second": sum(begin <= a.stamps[-1] < end for a in complete) / seconds,
+        "output_tokens_per_second": sum(within(a, begin, end) for a in complete) / seconds,
+        "input_tokens_per_second": sum(a.used[0] for a in complete if begin <= a.stamps[0] < end) / seconds,
+        "prompt_tokens": mean([a.used[0] for a in good]),
+        "output_tokens": mean([a.used[1] for a in good]),
+        "tokens_a_piece": mean([a.used[1] / len(a.stamps) for a in good]),
+        "late": percentile([a.sent - a.due for a in mine], 0, 0.99),
+        "busy": worked / wall if wall else 0.0,
+    }
+
+
+def detail(answer, reason):
+    """What a failure of one request was, for people."""
+    if reason in ("cut", "longer than asked"):
+        return "%d of %d tokens, finish_reason %s" % (answer.used[1], answer.wanted, answer.finish)
+    return answer.detail
+
+
+def within(answer, begin, end):
+    """The tokens of an answer that came in a time: each piece with text has as many as every other."""
+    return answer.used[1] * sum(begin <= stamp < end for stamp in answer.stamps) / len(answer.stamps)
+
+
+def mean(values):
+    return sum(values) / len(values) if values else None
+
+
+def kept(figures, targets):
+    """Whether the run kept both targets, (TTFT, TPOT) in seconds, at the 99th percentile."""
+    if not figures["requests"] or figures["answered"] < (1 - TOLERATED) * figures["requests"]:
+        return False
+    pairs = zip((figures["ttft"]["p99"], figures["tpot"]["p99"]), targets)  # noqa: B905
+    return all(value is not None and value <= target for value, target in pairs)

@@ -1,0 +1,1 @@
+"""Frontiers in reports: which points there are on record, and the section that shows and compares them."""

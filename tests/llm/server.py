@@ -1,0 +1,166 @@
+"""A small OpenAI-compatible server whose delays are known, and what it did with its own times: server.py OPTIONS
+
+The model of a request says how the server behaves; its log has a line a request: when it came, and when each piece was
+written, in seconds of the monotonic clock that the client reads too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+MODELS = (
+    "tiny",
+    "cut",
+    "busy",
+    "broken",
+    "hang",
+    "pieces",
+    "silent",
+    "closes",
+    "garbage",
+    "short",
+    "later",
+    "uncounted",
+)
+
+
+class Reader(asyncio.StreamReader):
+    """A reader that knows when its latest bytes came, before anything else is done with them."""
+
+    came = 0.0
+
+    def feed_data(self, data: bytes) -> None:
+        self.came = time.perf_counter()
+        super().feed_data(data)
+
+
+class Server:
+    """``first``: the fewest seconds to the first token; ``gap``: between tokens; ``places``: answers at once, others wait."""
+
+    def __init__(self, first: float, gap: float, places: int, key: str, log: str) -> None:
+        self.first, self.gap, self.key = first, gap, key
+        self.places = asyncio.Semaphore(places)
+        self.log = Path(log).open("a", buffering=1) if log else None  # noqa: SIM115
+        self.count = 0
+
+    async def serve(self, reader: Reader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while await self.one(reader, writer):
+                pass
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def one(self, reader: Reader, writer: asyncio.StreamWriter) -> bool:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        came = reader.came
+        lines = head.split("\r\n")
+        headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in lines[1:])}
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        if self.key and headers.get("authorization") != f"Bearer {self.key}":
+            shown = headers.get("authorization", "none")
+            return self.reply(writer, 401, {"error": {"message": f"Incorrect API key provided: {shown}"}})
+        if lines[0].startswith("GET /v1/models"):
+            return self.reply(writer, 200, {"object": "list", "data": [{"id": m} for m in MODELS]})
+        doc = {**json.loads(body), "id": headers.get("x-request-id", "")}
+        return await self.complete(doc, came, writer, "chat" in lines[0])
+
+    def reply(self, writer: asyncio.StreamWriter, status: int, doc: dict[str, Any]) -> bool:
+        data = json.dumps(doc).encode()
+        writer.write(f"HTTP/1.1 {status} X\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data)
+        return True
+
+    async def complete(self, doc: dict[str, Any], came: float, writer: asyncio.StreamWriter, chat: bool) -> bool:
+        model, wanted = doc["model"], doc["max_tokens"]
+        prompt = doc.get("prompt") or " ".join(m["content"] for m in doc.get("messages", []))
+        tokens = len(prompt.split()) + (3 if chat else 0)
+        alone = wanted == 1  # what the client learns the server's tokens from
+        self.count += not alone
+        if model not in MODELS:
+            return self.reply(writer, 404, {"error": {"message": f"The model `{model}` does not exist."}})
+        if tokens + wanted > 100000:
+            text = f"This model's maximum context length is 100000 tokens, not {tokens + wanted}."
+            return self.reply(writer, 400, {"error": {"message": text}})
+        if not alone and model in ("busy", "broken") and self.count % 2 == 0:
+            return self.reply(writer, 429 if model == "busy" else 500, {"error": {"message": f"{model} indeed"}})
+        if not alone and model == "hang" and self.count % 2 == 0:
+            await asyncio.sleep(3600)
+        async with self.places:
+            await self.stream(doc, model if not alone else "tiny", came, writer, chat, tokens, wanted)
+        return model != "closes" or alone
+
+    async def stream(
+        self,
+        doc: dict[str, Any],
+        model: str,
+        came: float,
+        writer: asyncio.StreamWriter,
+        chat: bool,
+        tokens: int,
+        n: int,
+    ) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+        if chat:
+            self.event(writer, {"choices": [{"delta": {"role": "assistant", "content": ""}}]})
+        at = time.perf_counter() + self.first * (1 + self.count % 10 / 100)  # so that streams do not go in step
+        given = n if model not in ("cut", "short") else max(1, n // 4)
+        each = 4 if model == "pieces" else 1
+        stamps = []
+        for k in range(0, given, each):
+            await asyncio.sleep(at - time.perf_counter())
+            text = " ".join(["word"] * min(each, given - k)) + " "
+            choice = {"delta": {"content": text}} if chat else {"text": text}
+            stamps.append(time.perf_counter())
+            self.event(writer, {"choices": [{**choice, "finish_reason": None}]})
+            at += self.gap * each
+            if model == "closes" and k >= n // 2:
+                writer.close()
+                return
+            if model == "garbage" and k >= n // 2:
+                writer.write(b"9\r\ndata: {{\n\r\n")
+        finish = {"short": "stop", "cut": None, "silent": None}.get(model, "length")
+        self.event(writer, {"choices": [{"delta": {}, "finish_reason": finish}]})
+        usage = {"prompt_tokens": tokens, "completion_tokens": given + (n if model == "later" else 0)}
+        if doc.get("stream_options", {}).get("include_usage") and model != "uncounted":
+            self.event(writer, {"choices": [], "usage": usage})
+        writer.write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
+        if self.log and n > 1:
+            self.log.write(json.dumps({"id": doc["id"], "came": came, "stamps": stamps, "model": model}) + "\n")
+
+    def event(self, writer: asyncio.StreamWriter, doc: dict[str, Any]) -> None:
+        data = b"data: " + json.dumps(doc).encode() + b"\n\n"
+        writer.write(b"%x\r\n%s\r\n" % (len(data), data))
+
+
+async def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--address", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--first", type=float, default=0.04)
+    parser.add_argument("--gap", type=float, default=0.015)
+    parser.add_argument("--places", type=int, default=100000)
+    parser.add_argument("--key", default="")
+    parser.add_argument("--log", default="")
+    chosen = parser.parse_args()
+    server = Server(chosen.first, chosen.gap, chosen.places, chosen.key, chosen.log)
+
+    def connection() -> asyncio.StreamReaderProtocol:
+        return asyncio.StreamReaderProtocol(Reader(limit=1 << 24), server.serve)
+
+    loop = asyncio.get_running_loop()
+    listening = await loop.create_server(connection, chosen.address, chosen.port, backlog=4096)
+    sys.stdout.write(f"{listening.sockets[0].getsockname()[1]}\n")
+    sys.stdout.flush()
+    async with listening:
+        await listening.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,145 @@
+"""Benchmarks of LLM servers: each tool's figures under our definitions, from the corpus and from its published schema.
+
+sglang_bench, aiperf, inferencex and trtllm_bench's report have no output in the corpus: their fixtures are written by
+hand after the public source, and show names and units, not real figures.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parsers
+from fleetmark.base.errors import ParseError
+from fleetmark.base.measurement import Parsed
+from tests import corpus
+from tests.parsers.reading import cases, read
+
+SCHEMAS = ("sglang_bench", "aiperf", "inferencex")
+
+
+def figure(parsed: Parsed, metric: str, case: str | None = None) -> float:
+    (only,) = {m.value for m in parsed.measurements if m.metric == metric and case in (None, m.case)}
+    return only
+
+
+@pytest.mark.parametrize(("path", "row"), corpus.rows("vllm_bench"))
+def test_vllm_against_the_corpus(path: Path, row: dict[str, Any]) -> None:
+    parsed = parsers.parse("vllm_bench", path.read_bytes())
+    ours = {
+        "output_throughput_tokps": ("output_tokens_per_second", 1.0),
+        "output_throughput": ("output_tokens_per_second", 1.0),
+        "request_throughput_rps": ("requests_per_second", 1.0),
+        "request_throughput": ("requests_per_second", 1.0),
+        "p99_ttft_s": ("ttft_p99", 1.0),
+        "p99_ttft_ms": ("ttft_p99", 1e3),
+        "median_tpot_ms": ("tpot_p50", 1e3),
+        "first.score_ms": ("ttft_p50", 1e3),
+    }
+    for name, expected in row["expected"].items():
+        if name in ours:
+            metric, factor = ours[name]
+            first = next(m for m in parsed.measurements if m.metric == metric)
+            assert first.value * factor == pytest.approx(expected), name
+        elif name in ("completed", "failed"):
+            requests, share = figure(parsed, "requests"), figure(parsed, "failures")
+            assert requests * (share if name == "failed" else 1 - share) == expected
+    assert parsed.invalid == ("20 of 20 requests failed" if "all_failed" in path.name else None)
+
+
+@pytest.mark.parametrize(("path", "row"), corpus.rows("guidellm"))
+def test_guidellms_names_are_not_vllms(path: Path, row: dict[str, Any]) -> None:
+    parsed = parsers.parse("guidellm", path.read_bytes())
+    assert figure(parsed, "tpot_p50") == pytest.approx(6.970036414361769e-3)  # its inter_token_latency_ms
+    assert figure(parsed, "token_mean_p50") == pytest.approx(8.052095770835876e-3)  # its time_per_output_token_ms
+    assert figure(parsed, "e2e_mean") == pytest.approx(0.2907812595367431)
+    # A request's time by its tokens is the first token's wait and the gaps together: that the definitions are these.
+    together = (figure(parsed, "ttft_mean") + 31 * figure(parsed, "tpot_mean")) / 32
+    assert figure(parsed, "token_mean_mean") == pytest.approx(together, rel=1e-3)
+    assert cases(parsed) == {"concurrent c4"} and parsed.version == "0.8.1" and parsed.invalid is None
+
+
+@pytest.mark.parametrize(("path", "row"), corpus.rows("trtllm_bench"))
+def test_trtllm_bench_against_the_corpus(path: Path, row: dict[str, Any]) -> None:
+    parsed = parsers.parse("trtllm_bench", path.read_bytes())
+    expected = row["expected"]
+    assert figure(parsed, "output_tokens_per_second") == expected["total_output_tokps"]
+    assert figure(parsed, "ttft_mean") * 1e3 == pytest.approx(expected["ttft_ms"])
+    assert figure(parsed, "requests_per_second") == expected["request_rps"]
+    assert figure(parsed, "tpot_p99") == pytest.approx(0.2065821) and figure(parsed, "accelerators") == 1
+
+
+@pytest.mark.parametrize(("path", "row"), corpus.rows("llama_bench"))
+def test_llama_bench_against_the_corpus(path: Path, row: dict[str, Any]) -> None:
+    parsed = parsers.parse("llama_bench", path.read_bytes())
+    last, expected = parsed.measurements[-1], row["expected"]
+    assert last.value == expected["last.avg_ts"]
+    assert last.labels["model"] == expected.get("last.model", last.labels["model"])
+    assert last.case == f"tg{expected['last.n_gen']}" if "last.n_gen" in expected else f"pp{expected['last.n_prompt']}"
+
+
+def test_sglang_has_vllms_definitions() -> None:
+    parsed = read("sglang_bench", "schema.jsonl")
+    assert cases(parsed) == {"c64r4", "c64r8"}
+    assert figure(parsed, "output_tokens_per_second", "c64r8") == 1800.5
+    assert figure(parsed, "ttft_p50", "c64r4") == pytest.approx(0.09825)
+    assert figure(parsed, "e2e_p99", "c64r4") == pytest.approx(6.00075)
+
+
+def test_aiperfs_inter_token_latency_is_our_tpot() -> None:
+    parsed = read("aiperf", "schema.json")
+    assert cases(parsed) == {"c16"}
+    assert figure(parsed, "tpot_p50") == pytest.approx(0.0159) and figure(parsed, "itl_p99") == pytest.approx(0.0403)
+    assert figure(parsed, "interactivity") == pytest.approx(1 / 0.0159)
+    assert figure(parsed, "failures") == pytest.approx(1 / 301)
+
+
+def test_inferencex_is_per_gpu_and_in_seconds() -> None:
+    parsed = read("inferencex", "agg_schema.json")
+    assert cases(parsed) == {"p1024-o1024-c64", "p1024-o1024-c128"}
+    assert figure(parsed, "output_tokens_per_second", "p1024-o1024-c64") == pytest.approx(4 * 2600.25)
+    assert figure(parsed, "interactivity", "p1024-o1024-c128") == 125.0
+    assert figure(parsed, "ttft_p50", "p1024-o1024-c64") == 0.18
+
+
+def test_trtllm_benchs_report_in_json() -> None:
+    parsed = read("trtllm_bench", "report_schema.json")
+    assert figure(parsed, "tpot_p99") == pytest.approx(0.0175) and figure(parsed, "ttft_p90") == pytest.approx(0.0605)
+
+
+@pytest.mark.parametrize(
+    "tool",
+    ["vllm_bench", "sglang_bench", "guidellm", "aiperf", "llama_bench", "trtllm_bench", "inferencex", "llm_serve"],
+)
+@pytest.mark.parametrize("raw", [b"", b"{}\n", b"[]", b'{"a": 1', b"nothing of the kind\n", b'{"benchmarks": [{}]}'])
+def test_what_holds_no_result_is_refused(tool: str, raw: bytes) -> None:
+    with pytest.raises(ParseError):
+        parsers.parse(tool, raw)
+
+
+# --- our own client --------------------------------------------------------------------------------------------------
+
+
+def test_our_own_runs() -> None:
+    parsed = read("llm_serve", "closed_and_open.jsonl")
+    assert cases(parsed) == {"c1", "c8", "r4"} and parsed.invalid is None
+    assert figure(parsed, "interactivity", "c8") == pytest.approx(1 / figure(parsed, "tpot_p50", "c8"))
+    assert figure(parsed, "accelerators", "c1") == 2
+    assert {m.labels["model"] for m in parsed.measurements} == {"tiny"}
+
+
+def test_the_last_run_of_a_search_counts() -> None:
+    parsed = read("llm_serve", "goodput.jsonl")
+    assert cases(parsed) == {"goodput"} and parsed.invalid is None
+    assert figure(parsed, "ttft_p99") <= 0.2 and figure(parsed, "tpot_p99") <= 0.05
+    metrics = {m.metric for m in parsed.measurements}
+    assert "piece_gap_p50" in metrics and "itl_p50" not in metrics
+
+
+def test_targets_that_are_not_kept_and_runs_that_fail() -> None:
+    assert "are not kept at" in (read("llm_serve", "not_kept.jsonl").invalid or "")
+    failed = read("llm_serve", "half_failed.jsonl")
+    assert "HTTP 500, broken indeed" in (failed.invalid or "")
+    assert not [m for m in failed.measurements if m.metric == "ttft_p99"]

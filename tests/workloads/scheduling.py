@@ -1,0 +1,25 @@
+"""What a workload's manifest makes of hosts: why one cannot run it, or the steps that it gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fleetmark.campaign.resolve import resolve
+from fleetmark.campaign.schedule import make_schedule
+from fleetmark.hosts.inventory import Host
+from fleetmark.record.steps import Step
+from tests.schedules import facts
+from workloads import Choice, Suite, load
+
+
+def reason(workload: str, settings: dict[str, Any] | None = None, **host: Any) -> str:
+    """Why the host cannot run it; empty where it can."""
+    resolved = resolve(load(workload), settings or {}, facts(**host), "c1")
+    return resolved if isinstance(resolved, str) else ""
+
+
+def scheduled(workload: str, count: int, **settings: Any) -> dict[str, list[Step]]:
+    hosts = [(Host(f"h{n}", f"10.0.0.{n}", f"10.0.0.{n}"), facts(root=False)) for n in range(1, count + 1)]
+    suite = Suite(name="s", about="x", repeats=1, workloads={workload: Choice(set=settings)})
+    schedule = make_schedule(hosts, suite, {}, campaign="c1", seed=1, repeats=None)
+    return {name: host.steps for name, host in schedule.hosts.items()}
