@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ from fleetmark.base.yaml import read_yaml
 
 _HERE = Path(__file__).parent / "languages"
 ENGLISH = "en"
+_STOPPED = re.compile(r"(?<=[。；：]) +(?=\S)")  # full-width stops hold their own space
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +31,11 @@ class Language:
         if isinstance(text, Message):
             return self(text.template, **text.values)
         translation = self.texts.get(text, text)
-        return (
-            translation.format_map({k: self(v) if isinstance(v, Message) else v for k, v in values.items()})
-            if values
-            else translation
-        )
+        if values:
+            translation = translation.format_map(
+                {k: self(v) if isinstance(v, Message) else v for k, v in values.items()}
+            )
+        return _STOPPED.sub("", translation) if self.texts else translation
 
 
 def languages() -> list[str]:

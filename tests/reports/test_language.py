@@ -6,6 +6,7 @@ import ast
 import copy
 import json
 import pickle
+import re
 import string
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 import jinja2
 import pytest
 
+import workloads
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Standing, Status
 from fleetmark.base.text import changed, count, joined, message
@@ -111,7 +113,7 @@ def test_translations_keep_placeholders_and_are_no_copies(code: str) -> None:
     for text, translation in language(code).texts.items():
         assert translation.strip(), text
         assert fields(translation) == fields(text), text
-        if text not in (", ", "; "):  # whose Chinese signs hold their own space
+        if text not in (", ", "; ", ": "):  # whose Chinese signs hold their own space
             assert [translation[i].isspace() for i in (0, -1)] == [text[i].isspace() for i in (0, -1)], text
 
 
@@ -124,6 +126,20 @@ def test_every_word_of_ours_is_a_sentence() -> None:
     assert zh(word("estimate, unverified")) == f"{zh(word('estimate'))}、{zh(word('unverified'))}"
     assert word("passed-ish") == "passed-ish"
     assert [zh(fmt.better(b)) for b in Better][2] == ""
+
+
+def test_classes_of_work_have_chinese_names() -> None:
+    zh = language("zh-CN")
+    manifests = [workloads.load(name) for name in workloads.names()]
+    declared = {m.class_ for m in manifests} | {x.class_ for m in manifests for x in m.metrics.values() if x.class_}
+    classes = {c for c in declared if re.fullmatch(r"[a-z-]+", c)} - {"none"}
+    assert len(classes) > 10
+    assert [c for c in sorted(classes) if zh(word(c)) == c] == []
+
+
+def test_no_space_follows_a_full_width_stop() -> None:
+    both = joined([message("Notes:"), message("No host is on record.")], " ")
+    assert both == "Notes: No host is on record." and " " not in language("zh-CN")(both)
 
 
 def test_the_catalogue_is_chinese() -> None:
