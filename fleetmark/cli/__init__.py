@@ -248,7 +248,7 @@ app.command()(cli_diagnose.tuning)
 
 @app.command("import")
 def import_(
-    kind: Annotated[str, typer.Argument(help="What the files are: mlperf, spec, sparecores or table.")],
+    kind: Annotated[str, typer.Argument(help="What the files are: mlperf, spec, sparecores, table or inferencex.")],
     files: Annotated[list[Path], typer.Argument(help="Published tables, or your own tidy ones; .gz too.")],
     root: Root = ROOT,
     as_: AsFormat = Format.TABLE,

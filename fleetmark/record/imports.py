@@ -25,7 +25,7 @@ from fleetmark.base.files import decode_json, write_atomic
 from fleetmark.base.measurement import Centre, Status
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.select import Machine
-from parsers.published import Table, mlperf, sparecores, spec, table
+from parsers.published import Table, inferencex, mlperf, sparecores, spec, table
 
 SCHEMA = 1
 FOLDER = "imports"
@@ -45,7 +45,13 @@ class _Importer(Protocol):
     def read(self, raw: bytes, name: str, /) -> Table: ...
 
 
-_KINDS: Mapping[str, _Importer] = {"mlperf": mlperf, "spec": spec, "sparecores": sparecores, "table": table}
+_KINDS: Mapping[str, _Importer] = {
+    "mlperf": mlperf,
+    "spec": spec,
+    "sparecores": sparecores,
+    "table": table,
+    "inferencex": inferencex,
+}
 TRAITS = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.TRAITS))
 MODEL = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.MODEL))
 KIND = tuple(dict.fromkeys(label for kind in _KINDS.values() for label in kind.KIND))

@@ -1,6 +1,6 @@
 """llama.cpp's ``llama-bench`` (``-o json``, ``-o jsonl``) to measurements: one sequence, without a server.
 
-Case: ``pp512`` (a prompt of 512 tokens), ``tg128`` (128 tokens made), ``pp512+tg128``; ``@d4096`` behind it for tokens
+Case: ``pp512`` (a prompt of 512 tokens), ``tg128`` (128 tokens generated), ``pp512+tg128``; behind it ``@d4096`` for tokens
 that stood before. Metric: ``tokens_per_second`` in 1/s, the tool's mean over its repeats.
 """
 
@@ -36,10 +36,10 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 def _row(row: Mapping[str, Any]) -> Iterator[Measurement]:
     rate = number(row.get("avg_ts"))
-    prompt, made, before = (number(row.get(k)) or 0.0 for k in ("n_prompt", "n_gen", "n_depth"))
-    if not rate or rate < 0 or not (prompt or made):
+    prompt, generated, before = (number(row.get(k)) or 0.0 for k in ("n_prompt", "n_gen", "n_depth"))
+    if not rate or rate < 0 or not (prompt or generated):
         return
-    parts = [f"pp{prompt:g}"] * bool(prompt) + [f"tg{made:g}"] * bool(made)
+    parts = [f"pp{prompt:g}"] * bool(prompt) + [f"tg{generated:g}"] * bool(generated)
     case = "+".join(parts) + (f"@d{before:g}" if before else "")
     model = row.get("model_filename")
     labels = {"model": model.rpartition("/")[2][:200]} if isinstance(model, str) and model else {}

@@ -1,0 +1,59 @@
+"""InferenceX's points (``agg_*.json``) to machines: a kind of accelerator under a framework, model and precision.
+
+A machine is ``hw framework precision``, and each point a load of it, under the names of our own client's figures, so
+that both stand on one frontier. One run a point: nothing tells how hosts of a kind differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.kinds import kind_of_class
+from fleetmark.base.measurement import Better, Kind
+from parsers._text import decode, find_json
+from parsers.inferencex import case, figures, gpus, is_point
+from parsers.published import Collector, Row, Table, unpacked, words
+from parsers.serving import measurements
+
+TRAITS: tuple[str, ...] = ("precision",)
+MODEL: tuple[str, ...] = ()
+KIND: tuple[str, ...] = ("hw",)
+COUNTS: Mapping[str, str] = {"gpus": "hw"}
+UNIFORM: Mapping[str, str] = {"hw": "accelerator", "precision": "precision"}
+PUBLISHER = ""
+_WORKLOAD = "llm_serve"
+_MOST = 200_000
+
+
+def read(raw: bytes, name: str = "") -> Table:
+    """The points in ``raw``; ``name`` is not needed. Raises FleetmarkError where there is none, or it is damaged."""
+    scan = find_json(decode(unpacked(raw)))
+    if scan.broken:
+        at = scan.broken[0]
+        raise FleetmarkError(f"JSON that is damaged or not whole (line {at.at}: {at.reason}); fetch the file again")
+    points = [d for d in scan.documents if is_point(d.value)][:_MOST]
+    if not points:
+        raise FleetmarkError("no point of InferenceX (agg_*.json, with hw and tput_per_gpu) in it")
+    collector = Collector()
+    for document in points:
+        point = document.value
+        machine = " ".join(filter(None, (words(point.get(k)) for k in ("hw", "framework", "precision"))))
+        count = gpus(point)
+        if not machine or not count:
+            collector.leave("without hw, or the number of GPUs")
+            continue
+        labels = {k: words(point.get(k)) for k in ("hw", "framework", "precision")}
+        for row in _rows(point, machine, f"line {document.line}"):
+            collector.add(machine, {}, labels, row)
+    return collector.table(len(points))
+
+
+def _rows(point: Mapping[str, Any], machine: str, place: str) -> Iterator[Row]:
+    labels = {"model": words(point.get("model"))}
+    layout = [f"{k}{words(point.get(k))}" for k in ("tp", "ep") if words(point.get(k))]
+    for m in measurements(_WORKLOAD, "-".join([case(point), *layout]), figures(point), labels):
+        class_ = "gpu-server" if m.metric.startswith("output_tokens_per") else "gpu-latency"
+        kind: Kind | None = None if m.better == Better.NONE else kind_of_class(class_)
+        yield Row(machine, m, class_, kind, place, headline=m.better == Better.HIGHER)

@@ -1,0 +1,34 @@
+"""InferenceX's points as machines, by a fixture after its public form: figures of whole machines, loads on one frontier."""
+
+from __future__ import annotations
+
+import pytest
+
+from fleetmark.base.errors import FleetmarkError
+from parsers.published.inferencex import read
+from tests.parsers.reading import FIXTURES
+
+RAW = (FIXTURES / "inferencex" / "agg_schema.json").read_bytes()
+
+
+def test_a_machine_is_a_kind_of_accelerator_under_a_framework() -> None:
+    table = read(RAW)
+    assert dict(table.machines) == {"b200-trt trt fp4": {"hw": "b200-trt", "framework": "trt", "precision": "fp4"}}
+    figures = {(r.measurement.case, r.measurement.metric): r.measurement.value for r in table.rows}
+    case = "p1024-o1024-c64-tp4-ep1"
+    assert figures[case, "output_tokens_per_second"] == pytest.approx(4 * 2600.25)
+    assert figures[case, "accelerators"] == 4 and figures[case, "interactivity"] == 166.67
+
+
+def test_a_point_without_its_gpus_is_left_out_and_counted() -> None:
+    two = RAW.replace(b'"tp": 4', b'"tp": null', 1)
+    assert dict(read(two).left_out) == {"without hw, or the number of GPUs": 1}
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [(b"", "empty"), (b"{}", "no point of InferenceX"), (RAW[:900], "damaged or not whole"), (b"[1, 2]", "no point")],
+)
+def test_what_is_none_is_refused(raw: bytes, words: str) -> None:
+    with pytest.raises(FleetmarkError, match=words):
+        read(raw)
