@@ -26,7 +26,9 @@ UNITS = sorted(
     {base**power / part for base in (1000.0, 1024.0) for power in range(-4, 6) for part in (1.0, 8.0, 100.0)}
 )
 # Metrics that a parser's documentation says it computes over several figures; elsewhere a note says so.
-COMPUTED = {("iperf3", "rtt_mean"), ("iperf3", "reverse_rtt_mean")}
+COMPUTED = {("iperf3", "rtt_mean"), ("iperf3", "reverse_rtt_mean")} | {
+    ("torch_ops", metric) for metric in ("flops", "bandwidth", "time_iqr", "roof_share", "balance", "mean_roof_share")
+}
 SAYS_COMPUTED = re.compile(r"\bderived\b|\bmean of\b|\btook its\b")
 
 

@@ -1,0 +1,83 @@
+"""Operators graded by their roofs, with scores to a reference, and their picture."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from fleetmark.record.sides.titles import title_of
+from reports.campaign import grades as graded
+from reports.campaign.grades import grade_of, grades
+from reports.campaign.roofline import pictures
+
+CASES = {  # share of the roof, balance
+    "basic-8t-b1/mm/bf16/x": (0.9, 12.0),
+    "basic-8t-b1/mm/fp32/x": (0.4, 6.0),
+    "basic-8t-b1/copy/fp32/x": (2.5, 0.0),
+    "fused-8t-b1/gelu/bf16/x": (0.05, 0.1),
+}
+
+
+def rows() -> pd.DataFrame:
+    about = {"workload": "torch_ops", "subject": "host", "labels": "{}", "standing": ""}
+    table: list[dict[str, Any]] = []
+    for case, (share, balance) in CASES.items():
+        table.append({**about, "case": case, "metric": "roof_share", "value": share, "better": "none"})
+        table.append({**about, "case": case, "metric": "balance", "value": balance, "better": "none"})
+        table.append({**about, "case": case, "metric": "flops", "value": 1e9, "better": "higher"})
+    return pd.DataFrame(table)
+
+
+def view() -> Any:
+    return SimpleNamespace(hosts=("h1",), merged=rows(), generational=rows(), title_of=str)
+
+
+@pytest.mark.parametrize(
+    ("share", "letter"),
+    [(1.0, "A"), (0.8, "A"), (0.79, "B"), (0.6, "B"), (0.4, "C"), (0.2, "D"), (0.19, "E"), (0, "E")],
+)
+def test_a_grade_is_a_share_of_the_roof(share: float, letter: str) -> None:
+    assert grade_of(share) == letter
+
+
+def test_a_class_is_the_geometric_mean_of_shares_of_at_most_one() -> None:
+    basic, fused = grades(view()).classes
+    assert (basic.group, basic.n, basic.grade, basic.score) == ("basic-8t-b1", 3, "B", None)
+    assert basic.share == pytest.approx((0.9 * 0.4 * 1.0) ** (1 / 3))
+    assert basic.counts == {"A": 2, "B": 0, "C": 1, "D": 0, "E": 0}
+    assert (fused.n, fused.grade) == (1, "E")
+
+
+def test_the_worst_come_first() -> None:
+    worst = grades(view()).worst
+    assert [g.operator for g in worst] == ["gelu/bf16/x", "mm/fp32/x", "mm/bf16/x", "copy/fp32/x"]
+
+
+def test_with_a_reference_there_are_scores(monkeypatch: pytest.MonkeyPatch) -> None:
+    of = rows().to_dict("records")
+    titles = {str(r["case"]): title_of(r) for r in of if r["metric"] == "flops"}
+    ratios = {"basic-8t-b1/mm/bf16/x": 2.0, "basic-8t-b1/mm/fp32/x": 0.5, "fused-8t-b1/gelu/bf16/x": 3.0}
+    compared = [SimpleNamespace(benchmark=titles[case], ratio=ratio) for case, ratio in ratios.items()]
+    monkeypatch.setattr(graded, "ratios", lambda _: compared)
+    pinned: Any = SimpleNamespace(baseline="a100@1")
+    shown = grades(view(), pinned)
+    assert shown.reference == "a100@1"
+    basic, fused = shown.classes
+    assert basic.score == pytest.approx(1.0) and basic.scored == 2
+    assert fused.score == pytest.approx(3.0)
+    assert [g.score for g in shown.worst] == [0.5, 2.0, 3.0]
+
+
+def test_every_operator_is_a_dot_under_the_roof() -> None:
+    (chart,) = pictures(grades(view()))
+    assert chart.title == "torch_ops"
+    for text in ("mm/bf16/x: 90%", "copy/fp32/x: 100%", "gelu/bf16/x: 5%"):
+        assert text in chart.svg
+
+
+def test_nothing_is_graded_where_nothing_has_a_roof() -> None:
+    empty: Any = SimpleNamespace(hosts=("h1",), merged=rows().head(0), generational=rows().head(0), title_of=str)
+    assert grades(empty) is graded.NONE and pictures(graded.NONE) == []
