@@ -317,7 +317,7 @@ def _worse(comparison: Comparison, rows: Sequence[RatioRow], lines: Sequence[Lin
                 parts.append(message("and {n} more", n=len(bad) - MOST_SIDES))
             sentence = labelled(line.title, joined(parts))
             yield joined([sentence, line.remark], "; ")
-    told = {
+    counted = {
         (c.title, line.class_)
         for line in lines
         for c, x in zip(comparison.candidates, line.cells, strict=True)
@@ -325,7 +325,7 @@ def _worse(comparison: Comparison, rows: Sequence[RatioRow], lines: Sequence[Lin
     }
     single: dict[str, dict[str, list[RatioRow]]] = {}
     for row in rows:
-        if row.benchmark and row.verdict == Verdict.WORSE and (row.candidate, row.class_) not in told:
+        if row.benchmark and row.verdict == Verdict.WORSE and (row.candidate, row.class_) not in counted:
             single.setdefault(row.class_, {}).setdefault(row.benchmark, []).append(row)
     for name, by_benchmark in single.items():
         ranked = sorted(by_benchmark.items(), key=lambda item: min(r.ratio or 1.0 for r in item[1]))
