@@ -17,6 +17,7 @@ from openpyxl.utils.cell import range_boundaries
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand.workbook import read
+from planner.capacity.answer import Answer
 from planner.capacity.question import Cohort, Question, Worth
 from reports.plan.xlsx import book as plan_xlsx
 from tests import sheets
@@ -28,7 +29,7 @@ Edit = dict[tuple[str, int, int], Any]  # (name of a range, row, column) to valu
 @cache
 def written() -> tuple[Question, bytes]:
     q = plan_sample.question()
-    return q, plan_xlsx.render(q, plan_sample.plan(q), created="2027-01-20T10:00:00Z")
+    return q, plan_xlsx.render(Answer(q, plan_sample.plan(q)), created="2027-01-20T10:00:00Z")
 
 
 def changed(edit: Edit) -> bytes:
@@ -69,7 +70,7 @@ def test_nothing_edited_is_the_same_question(tmp_path: Path) -> None:
 def test_every_digit_comes_back(tmp_path: Path) -> None:
     q = replace(plan_sample.question(), energy_price=0.1 + 0.2, discount=1 / 17)
     path = tmp_path / "plan.xlsx"
-    path.write_bytes(plan_xlsx.render(q, plan_sample.plan(q), created=""))
+    path.write_bytes(plan_xlsx.render(Answer(q, plan_sample.plan(q)), created=""))
     assert (read(path).energy_price, read(path).discount) == (q.energy_price, q.discount)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,12 +21,12 @@ from fleetmark.record.archive import utc
 from fleetmark.verbs.documents import Documents
 from fleetmark.verbs.documents import write as write_documents
 from planner.capacity.alternatives import alternatives
-from planner.capacity.nothing import Nothing, do_nothing
+from planner.capacity.answer import Answer
 from planner.capacity.prices import shadow_prices
-from planner.capacity.question import Alternative, Binding, Conflict, Plan, Question
+from planner.capacity.question import Conflict, Plan, Question
 from planner.capacity.solve import solve
-from planner.capacity.tornado import Effect, tornado
-from planner.capacity.uncertainty import Futures, futures, margined
+from planner.capacity.tornado import tornado
+from planner.capacity.uncertainty import futures, margined
 
 if TYPE_CHECKING:
     from reports.kit.language import Language
@@ -49,21 +49,6 @@ class Effort:
     def beside(self) -> float:
         """Seconds for each of: next best plans, binding limits, effects of inputs."""
         return self.seconds / 4
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A question and its result: a plan with its analyses, or the conflict that rules out a plan."""
-
-    question: Question
-    plan: Plan | None
-    conflict: Conflict | None = None
-    alternatives: Sequence[Alternative] = ()
-    bindings: Sequence[Binding] = ()
-    futures: Futures | None = None
-    tornado: Sequence[Effect] = ()
-    seconds: float = 0.0
-    nothing: Nothing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,17 +112,14 @@ def _answer(question: Question, effort: Effort, say: Say) -> Answer:
     say(f"simulating {effort.draws:,} futures")
     ahead = futures(question, plan, effort.draws, effort.seed + SEEDS_OF_MARGINS)
     effects = tornado(question, plan, seconds=effort.beside)
-    without = do_nothing(question)
-    return Answer(question, plan, None, others, bindings, ahead, effects, time.monotonic() - began, without)
+    return Answer(question, plan, None, others, bindings, ahead, effects, time.monotonic() - began)
 
 
 def show(answer: Answer, language: Language | None = None) -> list[RenderableType]:
     """The answer for a terminal."""
     from reports.plan import terminal
 
-    if answer.conflict is not None:
-        return terminal.conflict(answer.question, answer.conflict, language)
-    return terminal.show(_view(answer), answer.futures, answer.tornado, language)
+    return terminal.show(answer, language)
 
 
 def as_json(answer: Answer, provenance: Provenance) -> str:
@@ -145,16 +127,7 @@ def as_json(answer: Answer, provenance: Provenance) -> str:
     from reports.plan import json
 
     about = {"created": provenance.created, "command": provenance.command, "seconds": answer.seconds}
-    if answer.conflict is not None:
-        return json.of_conflict(answer.question, answer.conflict, about)
-    return json.of_plan(_view(answer), answer.futures, answer.tornado, about)
-
-
-def _view(answer: Answer) -> Any:
-    from reports.plan.model import view
-
-    assert answer.plan is not None
-    return view(answer.question, answer.plan, answer.alternatives, answer.bindings, answer.nothing)
+    return json.render(answer, about)
 
 
 def write(answer: Answer, documents: Documents, provenance: Provenance, console: Console) -> None:
@@ -163,11 +136,10 @@ def write(answer: Answer, documents: Documents, provenance: Provenance, console:
         if documents.paths:
             console.print("no document was written: there is no plan")
         return
-    plan = answer.plan
     renderers = {
         "html": lambda: _html(answer, documents, provenance, "screen").encode(),
         "pdf": lambda: _pdf(answer, documents, provenance),
-        "xlsx": lambda: _xlsx(answer, plan, documents, provenance),
+        "xlsx": lambda: _xlsx(answer, documents, provenance),
     }
     write_documents(documents, renderers, console)
 
@@ -177,7 +149,7 @@ def _html(answer: Answer, documents: Documents, provenance: Provenance, medium: 
 
     about = html.About(provenance.created, provenance.command, documents.language)
     templates = documents.templates
-    return html.render(_view(answer), answer.futures, answer.tornado, about, templates=templates, medium=medium)
+    return html.render(answer, about, templates=templates, medium=medium)
 
 
 def _pdf(answer: Answer, documents: Documents, provenance: Provenance) -> bytes:
@@ -186,20 +158,11 @@ def _pdf(answer: Answer, documents: Documents, provenance: Provenance) -> bytes:
     return pdf.of_html(_html(answer, documents, provenance, "paper"))
 
 
-def _xlsx(answer: Answer, plan: Plan, documents: Documents, provenance: Provenance) -> bytes:
+def _xlsx(answer: Answer, documents: Documents, provenance: Provenance) -> bytes:
     from reports.plan.xlsx import book
 
-    return book.render(
-        answer.question,
-        plan,
-        alternatives=answer.alternatives,
-        bindings=answer.bindings,
-        futures=answer.futures,
-        tornado=answer.tornado,
-        created=provenance.created,
-        command=provenance.command,
-        language=documents.language,
-    )
+    of = {"created": provenance.created, "command": provenance.command}
+    return book.render(answer, **of, language=documents.language)
 
 
 def init(to: Path) -> list[Path]:

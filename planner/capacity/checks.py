@@ -9,8 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.text import message
-from planner.capacity.costs import costs
-from planner.capacity.question import Cohort, Plan, Question, Sku
+from planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Sku
 
 TOLERANCE = 1e-6  # share of a limit by which a plan may miss it: the tolerance of solvers
 Floats = npt.NDArray[np.float64]
@@ -235,21 +234,47 @@ def _limits(q: Question, counts: Counts) -> Iterator[str]:
 
 def _money(q: Question, plan: Plan) -> Iterator[str]:
     """The costs follow from the counts, and their present value is the objective."""
-    expected = costs(q, plan.stock, plan.use)
+    expected = _costs(q, plan)
     reported = plan.costs.sort_values("period", kind="stable").set_index(["period", "kind"])[["money", "present"]]
-    keys = list(zip(expected["period"], expected["kind"], strict=True))
+    keys = list(expected)
     if sorted(keys) != sorted(reported.index):
         yield message("the plan's costs are not one for each period and kind")
         return
-    both = expected[["money", "present"]].to_numpy(), reported.loc[keys].to_numpy()
+    both = np.array([expected[key] for key in keys]), reported.loc[keys].to_numpy()
     off = np.abs(both[0] - both[1]) > TOLERANCE * np.maximum(np.abs(both[0]), 1.0)
     for (t, kind), wrong in zip(keys, off.any(axis=1), strict=True):
         if wrong:
             yield message(
                 "the plan's cost of {kind} in {period} does not follow from its counts", kind=kind, period=q.periods[t]
             )
-    total = float(expected["present"].sum())
+    total = float(sum(present for _, present in expected.values()))
     if abs(total - plan.objective) > TOLERANCE * max(abs(total), 1.0):
         yield message("the plan's present value is {n}, but its costs come to {m}", n=plan.objective, m=total)
     if plan.bound > plan.objective * (1 + TOLERANCE) + TOLERANCE:
         yield message("the plan costs {n}, less than the bound of {m} allows", n=plan.objective, m=plan.bound)
+
+
+def _costs(q: Question, plan: Plan) -> dict[tuple[int, str], tuple[float, float]]:
+    """(period, kind) to money and its present value, server by server and use by use."""
+    money = {(t, kind): 0.0 for t in range(len(q.periods)) for kind in KINDS}
+    watts: dict[tuple[int, str], float] = {}
+    columns = ("sku", "site", "period", "buy", "retire", "installed", "active")
+    for s, k, t, buy, retire, installed, active in zip(*(plan.stock[c] for c in columns), strict=True):
+        sku = q.skus[s]
+        money[t, "purchase"] += buy * (sku.price or 0.0)
+        money[t, "support"] += installed * sku.support * q.years
+        money[t, "space"] += installed * sku.space * q.years
+        money[t, "migration"] += retire * sku.migration
+        money[t, "carbon"] += buy * sku.embodied * q.carbon_price / 1000
+        watts[t, k] = watts.get((t, k), 0.0) + active * sku.idle_w
+    for s, k, w, t, servers in zip(
+        *(plan.use[c] for c in ("sku", "site", "workload", "period", "servers")), strict=True
+    ):
+        sku = q.skus[s]
+        watts[t, k] = watts.get((t, k), 0.0) + servers * q.workloads[w].utilisation * (sku.peak_w - sku.idle_w)
+    for (t, k), drawn in watts.items():
+        site = q.sites[k]
+        kwh = drawn / 1000 * HOURS * q.years * (q.pue if site.pue is None else site.pue)
+        money[t, "energy"] += kwh * (q.energy_price if site.energy_price is None else site.energy_price)
+        money[t, "carbon"] += kwh * q.grid * q.carbon_price / 1000
+    return {(t, kind): (paid, paid / (1 + q.discount) ** (q.years * t)) for (t, kind), paid in money.items()}

@@ -51,12 +51,12 @@ class Front:
     limits: tuple[str, ...]
 
 
-def front(v: PlanView, futures: Futures | None, tornado: Sequence[Effect]) -> Front:
+def front(v: PlanView) -> Front:
     """The first screen of the plan ``v``."""
     years = tuple((name, fmt.money(v.in_year(n))) for n, name in enumerate(v.years))
     limits = [*_tight(v), *_prices(v)][:LIMITS]
     return Front(
-        _answer(v), _cost(v), _nothing(v), tuple(_sure(v, futures)), years, tuple(_risks(v, tornado)), tuple(limits)
+        _answer(v), _cost(v), _nothing(v), tuple(_sure(v, v.futures)), years, tuple(_risks(v, v.tornado)), tuple(limits)
     )
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-
-import pandas as pd
+from dataclasses import dataclass
 
 from fleetmark.base.text import Message, message
-from planner.capacity.nothing import Nothing, do_nothing
+from planner.capacity.answer import Answer
+from planner.capacity.ledger import Ledger
+from planner.capacity.nothing import Nothing
 from planner.capacity.question import KINDS, Alternative, Binding, Plan, Question
+from planner.capacity.tornado import Effect
+from planner.capacity.uncertainty import Futures
 
 NEAR = 1e-6
 
@@ -71,9 +73,9 @@ OTHERS = 2  # next best plans to search for
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """A plan in rows. ``costs``: kind to (undiscounted by year, present value); ``years``: their names; ``nothing``:
-    what happens without it."""
+    """A plan in rows. ``costs``: kind to (undiscounted by year, present value); ``years``: their names."""
 
+    answer: Answer
     question: Question
     plan: Plan
     orders: tuple[Order, ...]
@@ -82,9 +84,31 @@ class PlanView:
     costs: Mapping[str, tuple[tuple[float, ...], float]]
     supply: tuple[Supply, ...]
     loads: tuple[Load, ...]
-    nothing: Nothing
-    alternatives: Sequence[Alternative] = ()
-    bindings: Sequence[Binding] = field(default_factory=tuple)
+
+    @property
+    def nothing(self) -> Nothing:
+        """What happens if nothing is bought."""
+        return self.answer.nothing
+
+    @property
+    def futures(self) -> Futures | None:
+        """The plan in simulated futures."""
+        return self.answer.futures
+
+    @property
+    def tornado(self) -> Sequence[Effect]:
+        """What its cost depends on."""
+        return self.answer.tornado
+
+    @property
+    def alternatives(self) -> Sequence[Alternative]:
+        """The next best plans."""
+        return self.answer.alternatives
+
+    @property
+    def bindings(self) -> Sequence[Binding]:
+        """The limits that bind."""
+        return self.answer.bindings
 
     def bought(self) -> dict[str, int]:
         """SKU to the number bought over all periods."""
@@ -118,27 +142,21 @@ class PlanView:
         return [s for s in self.supply if s.workload == workload]
 
 
-def view(
-    q: Question,
-    plan: Plan,
-    alternatives: Sequence[Alternative] = (),
-    bindings: Sequence[Binding] = (),
-    nothing: Nothing | None = None,
-) -> PlanView:
-    """The rows of ``plan``. ``nothing``: what happens without it, if that is known already."""
-    named, nothing = tuple(years(q)), nothing or do_nothing(q)
+def view(answer: Answer) -> PlanView:
+    """The rows of an answer that has a plan."""
+    q, plan = answer.question, answer.plan
+    assert plan is not None
+    named = tuple(years(q))
     return PlanView(
+        answer,
         q,
         plan,
         tuple(_orders(q, plan)),
         tuple(_retired(q, plan)),
         tuple(dict.fromkeys(named)),
         _costs(plan, named),
-        tuple(_supply(q, plan, nothing)),
-        tuple(_loads(q, plan)),
-        nothing,
-        alternatives,
-        bindings,
+        tuple(_supply(answer)),
+        tuple(_loads(answer.ledger)),
     )
 
 
@@ -183,45 +201,37 @@ def _costs(plan: Plan, years: Sequence[str]) -> dict[str, tuple[tuple[float, ...
     return {kind: cost for kind, cost in costs.items() if any(cost[0])}
 
 
-def _supply(q: Question, plan: Plan, nothing: Nothing) -> list[Supply]:
-    work = _work(q, plan)
-    domains = sorted({q.domain(k) for k in q.sites}) if q.survive else [None]
+def _supply(answer: Answer) -> list[Supply]:
+    q, plan, ledger = answer.question, answer.plan, answer.ledger
+    assert plan is not None
     supply = []
-    for w, workload in q.workloads.items():
-        mine = work[work["workload"] == w]
-        for t in range(len(q.periods)):
-            now = mine[mine["period"] == t]
-            left = [float(now.loc[now["domain"] != lost, "work"].sum()) for lost in domains]
-            planned = workload.point[t] * plan.factor(w, t)
-            servers, all_up = float(now["servers"].sum()), float(now["work"].sum())
-            without = workload.point[t] * nothing.share[t]
-            supply.append(Supply(w, t, workload.point[t], planned, min(left), servers, all_up, without))
+    for i, (w, workload) in enumerate(q.workloads.items()):
+        all_up, servers = ledger.delivered(i), ledger.serving(i)
+        left = ledger.worst(i) if q.survive else all_up
+        for t, point in enumerate(workload.point):
+            planned, without = point * plan.factor(w, t), point * answer.nothing.share[t]
+            counts = (float(left[t]), float(servers[t]), float(all_up[t]))
+            supply.append(Supply(w, t, point, planned, *counts, without))
     return supply
 
 
-def _work(q: Question, plan: Plan) -> pd.DataFrame:
-    """``plan.use`` with the ``work`` done (in the workload's unit) and the failure ``domain``."""
-    use = plan.use
-    each = [
-        q.skus[s].worth[w].value * q.workloads[w].utilisation for s, w in zip(use["sku"], use["workload"], strict=True)
+def _loads(n: Ledger) -> list[Load]:
+    installed = n.at_sites(lambda s: 1.0, n.installed)
+    return [
+        Load(
+            name,
+            t,
+            round(float(installed[k, t])),
+            float(n.peak_w[k, t]),
+            site.power_w,
+            float(n.rack_units[k, t]),
+            site.rack_units,
+            float(n.ports[k, t]),
+            site.ports,
+        )
+        for k, (name, site) in enumerate(n.question.sites.items())
+        for t in range(n.periods)
     ]
-    return use.assign(work=use["servers"].to_numpy(float) * each, domain=[q.domain(k) for k in use["site"]])
-
-
-def _loads(q: Question, plan: Plan) -> list[Load]:
-    stock = plan.stock.assign(
-        units=plan.stock["installed"] * plan.stock["sku"].map({n: s.rack_units for n, s in q.skus.items()}),
-        plugs=plan.stock["installed"] * plan.stock["sku"].map({n: s.ports for n, s in q.skus.items()}),
-    )
-    columns = ["installed", "peak_w", "units", "plugs"]
-    sums = stock.groupby(["site", "period"])[columns].sum()
-    held = {(str(k), int(t)): row for (k, t), *row in sums.itertuples(name=None)}
-    loads = []
-    for k, site in q.sites.items():
-        for t in range(len(q.periods)):
-            n, power, units, plugs = (float(v) for v in held.get((k, t), (0, 0, 0, 0)))
-            loads.append(Load(k, t, int(n), power, site.power_w, units, site.rack_units, plugs, site.ports))
-    return loads
 
 
 def price_of(binding: Binding) -> tuple[float | None, str]:

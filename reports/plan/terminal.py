@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark.base.text import Message, count, joined, message
+from planner.capacity.answer import Answer
 from planner.capacity.question import Alternative, Conflict, Question
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
@@ -17,20 +18,21 @@ from reports.kit import format as fmt
 from reports.kit.format import clean
 from reports.kit.language import Language
 from reports.plan.front import NO_PLAN, RANGES, SAVINGS, Front, drawn, front, kilowatts, other_plan, saving
-from reports.plan.model import Order, PlanView, Supply, kind, trades
+from reports.plan.model import Order, PlanView, Supply, kind, trades, view
 
 MOST = 8  # rows of a list of limits or effects
 MOST_ROWS = 40
 _Say = Language
 
 
-def show(
-    v: PlanView, futures: Futures | None, tornado: Sequence[Effect], language: Language | None = None
-) -> list[RenderableType]:
+def show(answer: Answer, language: Language | None = None) -> list[RenderableType]:
     """What to print, in order, for 80 columns and wider."""
     _ = language or Language()
-    q, plan = v.question, v.plan
-    parts: list[RenderableType] = [*_front(v, front(v, futures, tornado), _), Text()]
+    if answer.conflict is not None:
+        return _conflict(answer.question, answer.conflict, _)
+    v = view(answer)
+    q, plan, futures = v.question, v.plan, v.futures
+    parts: list[RenderableType] = [*_front(v, front(v), _), Text()]
     parts += _part(_(message("Buy")), _orders(v, v.orders, _, buy=True))
     parts += _part(_(message("Retire")), _orders(v, v.retired, _, buy=False))
     parts += _part(_(message("Cost, {currency}", currency=q.currency)), [_costs(v, _)])
@@ -42,7 +44,7 @@ def show(
     if futures is not None:
         title = message("Servers needed in {period} across {n} simulated futures (seed {seed})", **drawn(v, futures))
         parts += _part(_(title), [_needed(v, futures, _)])
-    parts += _part(_(message("What drives the cost")), list(_drivers(v, tornado, _)))
+    parts += _part(_(message("What drives the cost")), list(_drivers(v, v.tornado, _)))
     if plan.margin:
         parts.append(Text(_margin(v, _), style="dim"))
     return parts
@@ -195,9 +197,8 @@ def _margin(v: PlanView, _: _Say) -> str:
     return _(message("Planned demand over median demand, first to last period: {margins}", margins=joined(named)))
 
 
-def conflict(q: Question, conflict: Conflict, language: Language | None = None) -> list[RenderableType]:
+def _conflict(q: Question, conflict: Conflict, _: _Say) -> list[RenderableType]:
     """Why there is no plan, and which relaxations would give one."""
-    _ = language or Language()
     limits = count(len(conflict.limits), "limit")
     head = message("No plan is possible: {limits} cannot hold together", limits=limits)
     parts: list[RenderableType] = [Text(_(head), style="bold red")]

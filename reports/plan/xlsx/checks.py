@@ -173,16 +173,12 @@ def _dedicated(at: Places, n: Numbers, i: int) -> Check:
 
 
 def _of_sites(at: Places, n: Numbers) -> Iterator[Check]:
-    q, skus = n.question, n.question.skus
-    power = n.at_sites(lambda s: skus[s].peak_w, n.installed)
-    units = n.at_sites(lambda s: skus[s].rack_units, n.installed)
-    ports = n.at_sites(lambda s: skus[s].ports, n.installed)
-    spent = np.cumsum(n.at_sites(n.price, n.buy), axis=1)
+    q = n.question
     for k, site in enumerate(q.sites.values()):
-        yield _limit(n, at.power, k, message("power of the site"), "W", site.power_w, power)
-        yield _limit(n, at.units, k, message("rack units of the site"), "U", site.rack_units, units)
-        yield _limit(n, at.ports, k, message("ports of the site"), message("ports"), site.ports, ports)
-        yield _limit(n, at.spent, k, message("money for purchases at the site"), q.currency, site.budget, spent)
+        yield _limit(n, at.power, k, message("power of the site"), "W", site.power_w, n.peak_w)
+        yield _limit(n, at.units, k, message("rack units of the site"), "U", site.rack_units, n.rack_units)
+        yield _limit(n, at.ports, k, message("ports of the site"), message("ports"), site.ports, n.ports)
+        yield _limit(n, at.spent, k, message("money for purchases at the site"), q.currency, site.budget, n.spent)
 
 
 def _limit(

@@ -176,7 +176,7 @@ def _sites(book: Book, at: Places, n: Numbers) -> None:
         lambda i, _: (
             f'={at.site_kwh.near(i)}*IF({block.near(i, price)}="",question_energy_price,{block.near(i, price)})'
         ),
-        lambda i, _: q.energy(n.sites[i]) * n.energy_price(n.sites[i]),
+        lambda i, _: q.energy(n.sites[i]) * q.price_of_energy(n.sites[i]),
         "0.0000",
     )
     sheet.text(
@@ -337,7 +337,7 @@ def _demand(book: Book, at: Places, n: Numbers) -> None:
     )
     block(at.worst, capacity_name(q, worst=True))
     sites = len(n.sites)
-    worst = np.array([np.min([n.delivered(i, k) for k in range(sites)], axis=0) for i in range(len(n.workloads))])
+    worst = np.array([n.worst(i) for i in range(len(n.workloads))])
     at.worst.live(lambda i, t: f"=MIN({at.left.down(t, i * sites, (i + 1) * sites - 1)})", worst, FIGURE_FORM)
     sheet.frozen(3, 2)
 

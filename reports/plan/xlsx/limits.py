@@ -139,7 +139,6 @@ def _rack(at: Places, n: Numbers) -> None:
 
         place.live(summed, loads, _COUNT)
 
-    skus = q.skus
     block(
         at.power,
         message("Power: all installed servers at their peak"),
@@ -147,7 +146,7 @@ def _rack(at: Places, n: Numbers) -> None:
         "power_w",
         "peak",
         at.installed,
-        n.at_sites(lambda s: skus[s].peak_w, n.installed),
+        n.peak_w,
     )
     block(
         at.units,
@@ -156,7 +155,7 @@ def _rack(at: Places, n: Numbers) -> None:
         "rack_units",
         "rack_units",
         at.installed,
-        n.at_sites(lambda s: skus[s].rack_units, n.installed),
+        n.rack_units,
     )
     block(
         at.ports,
@@ -165,7 +164,7 @@ def _rack(at: Places, n: Numbers) -> None:
         "ports",
         "ports",
         at.installed,
-        n.at_sites(lambda s: skus[s].ports, n.installed),
+        n.ports,
     )
     block(
         at.spent,
@@ -174,7 +173,7 @@ def _rack(at: Places, n: Numbers) -> None:
         "budget",
         "price",
         at.buy,
-        np.cumsum(n.at_sites(n.price, n.buy), axis=1),
+        n.spent,
         add=True,
     )
     sheet.frozen(3, 3)

@@ -175,7 +175,7 @@ def _figures(at: Places, n: Numbers) -> None:
         "watt": (
             Head(message("one W over a period"), q.currency),
             cells(of_site(at.site_watt)),
-            lambda i: q.energy(n.pairs[i][1]) * n.energy_price(n.pairs[i][1]),
+            lambda i: q.energy(n.pairs[i][1]) * q.price_of_energy(n.pairs[i][1]),
         ),
         "site": (
             Head(message("no. of the site")),

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.text import Message, message
+from planner.capacity.answer import Answer
 from planner.capacity.question import KINDS, TRADES, Alternative, Binding
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
@@ -33,15 +34,7 @@ _TRADES: Mapping[str, tuple[Message, str]] = {  # the unit is money where it is 
 }
 
 
-def write(
-    book: Book,
-    at: Places,
-    n: Numbers,
-    alternatives: Sequence[Alternative],
-    bindings: Sequence[Binding],
-    futures: Futures | None,
-    tornado: Sequence[Effect],
-) -> None:
+def write(book: Book, at: Places, n: Numbers, answer: Answer) -> None:
     """Write the tab."""
     sheet = at.sheets["sensitivity"]
     sheet.text(3, 0, message("by how much each input is moved"))
@@ -50,12 +43,12 @@ def write(
     named(book, "sensitivity_step", Block(sheet, 3, 1, 1))
     row = _costs(sheet, at, n, 5)
     row = _sizes(sheet, at, n, row)
-    if tornado:
-        row = _tornado(sheet, n, tornado, row)
-    if futures is not None:
-        row = _simulated(sheet, n, futures, row)
-    row = _bindings(sheet, n, bindings, row)
-    _alternatives(sheet, n, alternatives, row)
+    if answer.tornado:
+        row = _tornado(sheet, n, answer.tornado, row)
+    if answer.futures is not None:
+        row = _simulated(sheet, n, answer.futures, row)
+    row = _bindings(sheet, n, answer.bindings, row)
+    _alternatives(sheet, n, answer.alternatives, row)
     sheet.frozen(3, 1)
 
 
