@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from fleetmark.demand import periods
 from fleetmark.demand.amounts import (
     Amount,
+    Deviations,
     Integer,
     Limits,
     Number,
@@ -79,18 +80,21 @@ class Growth(_Part):
 
 
 class Demand(_Part):
-    """``point``: a figure for every period; ``start`` and ``growth``; or ``quantiles`` of every period."""
+    """``point``: a figure for every period; ``start`` and ``growth``; or ``quantiles`` of every period, or their median
+    and ``sigma``, the standard deviation of the logarithm.
+    """
 
     point: Series | None = None
     start: Start | None = None
     growth: Growth | None = None
     quantiles: Mapping[str, Series] | None = None
+    sigma: Deviations | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _which(cls, value: object) -> Any:
         doc = _quantiles(value)
-        keys = {"start", "growth", "quantiles"}
+        keys = {"start", "growth", "quantiles", "sigma"}
         if not isinstance(value, Mapping) or (value and not keys & set(doc) and _by_period(value)):
             return {"point": value}
         return doc
@@ -102,6 +106,8 @@ class Demand(_Part):
             raise ValueError("give one of: a figure for every period, start and growth, or quantiles (p50, p90)")
         if self.start is None and self.growth is not None:
             raise ValueError("start is missing: what the demand is in the first period")
+        if self.sigma is not None and list(self.quantiles or {}) != ["p50"]:
+            raise ValueError("sigma goes with p50 alone: the median, and the standard deviation of its logarithm")
         return self
 
 
@@ -214,7 +220,7 @@ class Worth(_Part):
     lo: Annotated[float, plain(above=True)] | None = None
     hi: Annotated[float, plain(above=True)] | None = None
     df: Annotated[float, plain(above=True)] | None = None
-    error: Annotated[float, share(0, 1)] | None = None
+    error: Annotated[float, share(0, 10)] | None = None
     compare: Compared | None = None
     reference: Pinned | None = None
     measured: Measured | None = None

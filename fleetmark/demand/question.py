@@ -38,7 +38,7 @@ def question(source: Input, root: Path) -> Question:
     try:
         doc = Document.model_validate(source.doc)
     except ValidationError as error:
-        source.refused(error, Document)
+        source.refused(error, Document, missing=not (source.sheets and source.faults))
         source.stop()
         raise
     names, years = doc.periods.resolved()

@@ -68,8 +68,9 @@ _AGAIN: Sequence[tuple[Message, Message]] = (
         message(
             "A SKU, a site, a cohort of servers or an equivalence goes in the empty coloured rows of SKU & TCO, Sites, "
             "Fleet and Equivalence, or in rows inserted there. A new SKU needs its equivalences, a new site its "
-            "columns may run. They take part after the next solve. Workloads and periods cannot be added here: they "
-            "belong in the file of the question."
+            "columns may run. A workload goes below the others in Utilisation, with its demand in the empty rows of "
+            "Demand and its equivalences; a period below the others in Inputs, with its demand to the right of the "
+            "others. They take part after the next solve. To leave one out, empty its cells there."
         ),
     ),
     (

@@ -305,7 +305,7 @@ def _demand(book: Book, at: Places, n: Numbers) -> None:
         block(place, column.title, "1" if column is tables.SIGMA else "")
         for i in range(place.rows):
             for t in range(place.cols):
-                _cell(sheet, place.row + i, place.col + t, column, values[i, t])
+                _cell(sheet, place.row + i, place.col + t, column, values[i, t] if i < len(values) else None)
         named(book, column.name, place)
         named(book, f"{column.name}_of", Block(sheet, place.row, 0, place.rows))
 

@@ -276,9 +276,10 @@ class Places:
                 row += size + 3
             return blocks
 
-        demand = stack(s["demand"], 3, 2, [w] * 9)
-        self.median, self.sigma, self.low, self.high, self.quantile, self.margin, self.planned = demand[:7]
-        self.delivered, self.worst = demand[7:]
+        # Empty rows below the two of inputs take the demand of new workloads.
+        self.median, self.sigma = stack(s["demand"], 3, 2, [w + SPARE] * 2)
+        demand = stack(s["demand"], self.sigma.row + w + SPARE + 1, 2, [w] * 7)
+        self.low, self.high, self.quantile, self.margin, self.planned, self.delivered, self.worst = demand
 
         plan = stack(s["plan"], 3, 2, [pairs] * 8)
         self.buy, self.retire, self.active, self.arrive, self.installed, self.in_use, self.busy = plan[:7]
