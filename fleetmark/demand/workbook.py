@@ -19,7 +19,11 @@ from fleetmark.demand.tables import NO, YES, Column, Rule
 from planner.capacity.question import Question, Worth
 
 _SETTINGS: Mapping[str, Path] = {"carbon_price": ("carbon", "price"), "grid": ("carbon", "grid")}
-_SKU: Mapping[str, Path] = {"idle_w": ("power", "idle"), "peak_w": ("power", "peak")}
+_SKU: Mapping[str, Path] = {
+    "idle_w": ("power", "idle"),
+    "peak_w": ("power", "peak"),
+    "provisioned_w": ("power", "provisioned"),
+}
 _SITE: Mapping[str, Path] = {"power_w": ("power",)}
 _WORTH: Mapping[str, Path] = {"se": ("error",)}
 _INTEGERS = 2**53  # a spreadsheet has whole numbers exactly up to here
@@ -52,12 +56,13 @@ class _Reader:
         self.doc: dict[str, Any] = {}
         self.places: dict[Path, Where] = {}
         self.files = {cells.path.name: digest}
-        self.planned = _planned(cells)
+        self.planned = _Planned({}, frozenset())
 
     def document(self) -> Input:
         """The document; its faults are those of the cells themselves."""
         self._settings()
         names = self._periods()
+        self.planned = _planned(self.cells)
         for name in ("workloads", "skus", "sites"):
             self.doc[name] = {}
         self._named(tables.skus(), "skus", "SKU", _SKU)
@@ -91,7 +96,7 @@ class _Reader:
         return {where for where, _ in self.cells.faults}
 
     def _settings(self) -> None:
-        currency = Column("question_currency", message("currency"), Rule(message("a currency"), text=True))
+        currency = Column("question_currency", message("currency"), Rule(message("a name"), text=True))
         for column in (currency, *tables.settings()):
             area = self.cells.area(column.name, str(column.title))
             if area is not None:
@@ -248,7 +253,10 @@ class _Reader:
         def source(sku: str, workload: str, worth: Worth) -> Worth:
             before = self.planned.worths.get((sku, workload))
             same = before is not None and (worth.value, worth.se, worth.df) == before[:3]
-            return replace(worth, source=before[3] if before and same else given)
+            used = "" if worth.utilisation is None else given
+            if before and worth.utilisation == before[4]:
+                used = before[5]
+            return replace(worth, source=before[3] if before and same else given, why=used)
 
         skus = {
             s: replace(sku, worth={w: source(s, w, worth) for w, worth in sku.worth.items()})
@@ -269,14 +277,16 @@ def _word(value: Value | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Planned:
-    """What the workbook was made from: (SKU, workload) to value, error, degrees of freedom and source; workloads."""
+    """What the workbook was made from: (SKU, workload) to value, error, degrees of freedom, source, utilisation and the
+    reason for it; workloads.
+    """
 
-    worths: Mapping[tuple[str, str], tuple[float | None, float | None, float, str]]
+    worths: Mapping[tuple[str, str], tuple[float | None, float | None, float, str, float | None, str]]
     workloads: frozenset[str]
 
 
 def _planned(cells: Cells) -> _Planned:
-    names = ("sku", "workload", "value", "se", "df", "source")
+    names = ("sku", "workload", "value", "se", "df", "source", "utilisation", "why")
     ranges = {n: cells.area(f"planned_{n}", f"the column {n} of the worths as planned") for n in names}
     areas = {n: a for n, a in ranges.items() if a is not None}
     if len(areas) < len(names):
@@ -290,6 +300,8 @@ def _planned(cells: Cells) -> _Planned:
             cells.number(areas["se"], row),
             math.inf if df is None else df,
             cells.column(areas["source"], row),
+            cells.number(areas["utilisation"], row),
+            cells.column(areas["why"], row),
         )
     return _Planned(worths, frozenset(w for _, w in worths))
 

@@ -18,7 +18,7 @@ from planner.capacity.search import search
 GAP = 0.01
 NOTHING = 1e-9  # servers; less counts as none
 STOCK = ["sku", "site", "period", "buy", "arrive", "retire", "installed", "active", "idle_w", "peak_w"]
-USE = ["sku", "site", "workload", "period", "servers"]
+USE = ["sku", "site", "workload", "period", "servers", "working"]
 
 
 def best(
@@ -82,7 +82,7 @@ def _tables(model: Model, values: Floats) -> tuple[pd.DataFrame, pd.DataFrame]:
             "active": counts[2].ravel(),
         }
     )
-    servers = shape.part(values, "a")
+    servers, working = shape.servers(values)
     some, period = np.nonzero(servers > NOTHING)
     use = pd.DataFrame(
         {
@@ -91,8 +91,9 @@ def _tables(model: Model, values: Floats) -> tuple[pd.DataFrame, pd.DataFrame]:
             "workload": [shape.combos[j][1] for j in some],
             "period": period,
             "servers": servers[some, period],
+            "working": working[some, period],
         }
-    ).astype({"sku": str, "site": str, "workload": str, "period": int, "servers": float})
+    ).astype({"sku": str, "site": str, "workload": str, "period": int, "servers": float, "working": float})
     return _filled(q, decided, use)[STOCK], use[USE]
 
 

@@ -14,6 +14,7 @@ from planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Sku
 TOLERANCE = 1e-6  # share of a limit by which a plan may miss it: the tolerance of solvers
 Floats = npt.NDArray[np.float64]
 Counts = Mapping[tuple[str, str], Mapping[str, Floats]]  # (sku, site) to each column of Plan.stock, in order of periods
+WHERE = ("sku", "site", "workload", "period")
 COUNTED = ("buy", "arrive", "retire", "installed", "active")
 
 
@@ -137,10 +138,17 @@ def _expired(sku: Sku, cohorts: Sequence[Cohort], arrive: Floats) -> Floats:
 def _use(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
     """Used servers are active, can run the workload, and stand where it may run."""
     use = plan.use
-    used: dict[tuple[str, str, int], float] = {}
-    for s, k, t, servers in zip(use["sku"], use["site"], use["period"], use["servers"], strict=True):
-        used[s, k, t] = used.get((s, k, t), 0.0) + servers
-    for (s, k, t), servers in used.items():
+    failed: dict[tuple[str, str, int], float] = {}  # servers in use when a failure domain is gone
+    normal: dict[tuple[str, str, int], float] = {}
+    for s, k, w, t, servers, working in zip(*(use[c] for c in (*WHERE, "servers", "working")), strict=True):
+        work = q.workloads[w]
+        if work.availability != "preemptible":
+            failed[s, k, t] = failed.get((s, k, t), 0.0) + servers
+        normal[s, k, t] = normal.get((s, k, t), 0.0) + (servers if work.dedicated else working)
+        if _over(working, servers):
+            yield message("{workload} at {site}: more servers work than are there for it", workload=w, site=k)
+    over = {key: max(failed.get(key, 0.0), servers) for key, servers in normal.items()}
+    for (s, k, t), servers in over.items():
         active = float(counts[s, k]["active"][t])
         if _over(servers, active):
             yield message(
@@ -151,35 +159,52 @@ def _use(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
                 n=servers,
                 m=int(active),
             )
-    for s, k, w in sorted(set(zip(use["sku"], use["site"], use["workload"], strict=True))):
-        work = q.workloads[w]
-        if w not in q.skus[s].worth:
-            yield message("{workload} runs on {sku}, which has no worth for it", workload=w, sku=s)
-        if work.sites and k not in work.sites:
-            yield message("{workload} runs at {site}, where it may not", workload=w, site=k)
+    yield from _able(q, plan)
     for k, w, servers in zip(use["site"], use["workload"], use["servers"], strict=True):
         if q.workloads[w].dedicated and abs(servers - round(servers)) > TOLERANCE:
             yield message("{workload} is dedicated, but has a part of a server at {site}", workload=w, site=k)
-    if (use["servers"] < 0).any():
+    if (use[["servers", "working"]] < 0).any(axis=None):
         yield message("a number of servers used is negative")
 
 
-def _demand(q: Question, plan: Plan) -> Iterator[str]:
-    """Every demand is met; if the question asks for survival, also with any one failure domain gone."""
+def _able(q: Question, plan: Plan) -> Iterator[str]:
+    """Servers can run what they serve, and stand where it may run."""
     use = plan.use
+    for s, k, w in sorted(set(zip(use["sku"], use["site"], use["workload"], strict=True))):
+        work, sku = q.workloads[w], q.skus[s]
+        if w not in sku.worth:
+            yield message("{workload} runs on {sku}, which has no worth for it", workload=w, sku=s)
+        if work.sites and k not in work.sites:
+            yield message("{workload} runs at {site}, where it may not", workload=w, site=k)
+        if work.gpus and (sku.gpus < work.gpus or sku.gpu_memory < work.gpu_memory):
+            yield message("{workload} runs on {sku}, which lacks the GPUs for it", workload=w, sku=s)
+        elif work.gpus and w in sku.worth and _over(sku.worth[w].value, sku.gpus // work.gpus):
+            yield message("{workload} on {sku}: its worth is more than its GPUs give", workload=w, sku=s)
+
+
+def _demand(q: Question, plan: Plan) -> Iterator[str]:
+    """Every demand is met with everything up; what must survive a failure, also with any one domain gone."""
     each = {
-        (s, w): worth.value * q.workloads[w].utilisation for s, sku in q.skus.items() for w, worth in sku.worth.items()
+        (s, w): worth.value * (q.workloads[w].utilisation if worth.utilisation is None else worth.utilisation)
+        for s, sku in q.skus.items()
+        for w, worth in sku.worth.items()
+        if w in q.workloads
     }
+    domains = {k: [d.strip() for d in site.domain.split(",") if d.strip()] or [k] for k, site in q.sites.items()}
+    done: dict[tuple[str, int], float] = {}
     total: dict[tuple[str, int], float] = {}
     lost: dict[tuple[str, int, str], float] = {}
-    for s, k, w, t, servers in zip(*(use[c] for c in ("sku", "site", "workload", "period", "servers")), strict=True):
-        work, domain = servers * each.get((s, w), 0.0), q.domain(k)
-        total[w, t] = total.get((w, t), 0.0) + work
-        lost[w, t, domain] = lost.get((w, t, domain), 0.0) + work
+    for s, k, w, t, servers, working in zip(*(plan.use[c] for c in (*WHERE, "servers", "working")), strict=True):
+        rate = each.get((s, w), 0.0)
+        done[w, t] = done.get((w, t), 0.0) + working * rate
+        total[w, t] = total.get((w, t), 0.0) + servers * rate
+        for domain in domains[k]:
+            lost[w, t, domain] = lost.get((w, t, domain), 0.0) + servers * rate
     for w, load in q.workloads.items():
+        survives = load.availability == "survives" or (q.survive and not load.availability)
         for t, point in enumerate(load.point):
             need = point * plan.factor(w, t)
-            have = total.get((w, t), 0.0)
+            have = done.get((w, t), 0.0)
             if have < need * (1 - TOLERANCE):
                 yield message(
                     "{workload} in {period}: {have} of {need} {unit}",
@@ -189,8 +214,8 @@ def _demand(q: Question, plan: Plan) -> Iterator[str]:
                     need=need,
                     unit=load.unit,
                 )
-            for gone in sorted({q.domain(k) for k in q.sites}) if q.survive else ():
-                left = have - lost.get((w, t, gone), 0.0)
+            for gone in sorted({d for each_site in domains.values() for d in each_site}) if survives else ():
+                left = total.get((w, t), 0.0) - lost.get((w, t, gone), 0.0)
                 if left < need * (1 - TOLERANCE):
                     yield message(
                         "{workload} in {period} without {domain}: {have} of {need} {unit}",
@@ -212,7 +237,7 @@ def _limits(q: Question, counts: Counts) -> Iterator[str]:
         paid += spent
         if site.budget is not None and _over(float(spent.sum()), site.budget):
             yield message("{site}: purchases of {n} exceed its budget of {m}", site=k, n=spent.sum(), m=site.budget)
-        for what, limit in (("peak_w", site.power_w), ("rack_units", site.rack_units), ("ports", site.ports)):
+        for what, limit in (("budgeted_w", site.power_w), ("rack_units", site.rack_units), ("ports", site.ports)):
             if limit is None:
                 continue
             load = sum((table["installed"] * getattr(sku, what) for sku, table in here), np.zeros_like(paid))
@@ -267,11 +292,10 @@ def _costs(q: Question, plan: Plan) -> dict[tuple[int, str], tuple[float, float]
         money[t, "migration"] += retire * sku.migration
         money[t, "carbon"] += buy * sku.embodied * q.carbon_price / 1000
         watts[t, k] = watts.get((t, k), 0.0) + active * sku.idle_w
-    for s, k, w, t, servers in zip(
-        *(plan.use[c] for c in ("sku", "site", "workload", "period", "servers")), strict=True
-    ):
-        sku = q.skus[s]
-        watts[t, k] = watts.get((t, k), 0.0) + servers * q.workloads[w].utilisation * (sku.peak_w - sku.idle_w)
+    for s, k, w, t, working in zip(*(plan.use[c] for c in (*WHERE, "working")), strict=True):
+        sku, own = q.skus[s], q.skus[s].worth[w].utilisation if w in q.skus[s].worth else None
+        used = q.workloads[w].utilisation if own is None else own
+        watts[t, k] = watts.get((t, k), 0.0) + working * used * (sku.peak_w - sku.idle_w)
     for (t, k), drawn in watts.items():
         site = q.sites[k]
         kwh = drawn / 1000 * HOURS * q.years * (q.pue if site.pue is None else site.pue)

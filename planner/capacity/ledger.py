@@ -89,8 +89,13 @@ class Ledger:
 
     @cached_property
     def servers(self) -> Floats:
-        """(combo, period): servers that serve the workload."""
+        """(combo, period): servers that are there for the workload, failover included."""
         return self._use("servers")
+
+    @cached_property
+    def working(self) -> Floats:
+        """(combo, period): those of them that its demand takes with everything up, at their utilisation."""
+        return self._use("working")
 
     # ------------------------------------------------------------ servers
 
@@ -128,15 +133,29 @@ class Ledger:
         return leaving
 
     @cached_property
+    def held(self) -> Floats:
+        """(pair, period): servers of workloads that no other can push out."""
+        return self._by_pair(self.servers * ~self._marked(self.question.yields)[:, None])
+
+    @cached_property
     def in_use(self) -> Floats:
-        """(pair, period): servers that serve a workload."""
-        return self._by_pair(self.servers)
+        """(pair, period): servers that serve with everything up; all of a dedicated workload's."""
+        apart = self._marked(lambda w: self.question.workloads[w].dedicated)
+        return self._by_pair(np.where(apart[:, None], self.servers, self.working))
 
     @cached_property
     def busy(self) -> Floats:
-        """(pair, period): the same, times their utilisation."""
-        of = np.array([self.question.workloads[w].utilisation for w, _ in self.combos])
-        return self._by_pair(self.servers * of[:, None])
+        """(pair, period): those that work, times their utilisation."""
+        return self._by_pair(self.working * self.used[:, None])
+
+    @cached_property
+    def used(self) -> Floats:
+        """(combo,): the utilisation of its servers."""
+        return np.array([self.question.utilisation(self.pairs[p][0], w) for w, p in self.combos], dtype=float)
+
+    def _marked(self, of: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
+        """The combos whose workload has a property."""
+        return np.array([of(w) for w, _ in self.combos], dtype=bool)
 
     def _by_pair(self, values: Floats) -> Floats:
         sums = np.zeros_like(self.buy)
@@ -152,37 +171,53 @@ class Ledger:
     @cached_property
     def rate(self) -> Floats:
         """(combo,): work that one server serves at its utilisation."""
-        return np.array([self.each(w, self.pairs[p][0]) for w, p in self.combos], dtype=float)
-
-    def each(self, workload: str, sku: str) -> float:
-        """Work of one server of the SKU for the workload at its utilisation: E u."""
-        return self.question.skus[sku].worth[workload].value * self.question.workloads[workload].utilisation
+        return np.array([self.question.rate(self.pairs[p][0], w) for w, p in self.combos], dtype=float)
 
     @cached_property
     def capacity(self) -> Floats:
         """(combo, period)"""
         return np.asarray(self.servers * self.rate[:, None])
 
-    @cached_property
-    def domains(self) -> list[int]:
-        """Number of each site's failure domain: that of the first site in it, from 1."""
-        names = [self.question.domain(k) for k in self.sites]
-        return [names.index(name) + 1 for name in names]
+    def delivered(self, workload: int, lost: str | None = None) -> Floats:
+        """(period,): capacity for a workload, without the failure domain ``lost``."""
+        return np.asarray(self.capacity[self._left(workload, lost)].sum(axis=0))
 
-    def delivered(self, workload: int, lost: int | None = None) -> Floats:
-        """(period,): capacity for a workload, without the domain of site ``lost``."""
+    def done(self, workload: int) -> Floats:
+        """(period,): work that is done for a workload with everything up."""
         mine = self._combos_of[workload]
-        if lost is not None:
-            mine = mine[self._domain_of[mine] != self.domains[lost]]
-        return np.asarray(self.capacity[mine].sum(axis=0))
+        return np.asarray((self.working[mine] * self.rate[mine, None]).sum(axis=0))
 
     def worst(self, workload: int) -> Floats:
         """(period,): capacity for a workload with the worst failure domain lost."""
-        return np.asarray(np.min([self.delivered(workload, k) for k in range(len(self.sites))], axis=0))
+        return np.asarray(np.min([self.delivered(workload, lost) for lost in self.question.cases], axis=0))
+
+    def counted(self, workload: int) -> Floats:
+        """(period,): the capacity that counts: with the worst failure domain lost, where its loss must be survived."""
+        lasts = self.question.survives(self.workloads[workload])
+        return self.worst(workload) if lasts else self.delivered(workload)
 
     def serving(self, workload: int) -> Floats:
-        """(period,): servers that serve a workload, with fractions where they are shared."""
+        """(period,): servers that are there for a workload, with fractions where they are shared."""
         return np.asarray(self.servers[self._combos_of[workload]].sum(axis=0))
+
+    def load(self, workload: int, planned: Floats, *, worst: bool) -> Floats:
+        """(period,): how busy a workload's servers are on average when they serve ``planned``; with ``worst``, those
+        that are left by the failure domain whose loss loads them most. 0 without servers.
+        """
+        loads = []
+        for lost in self.question.cases if worst else [None]:
+            mine = self._left(workload, lost)
+            full = (self.servers[mine] * self.rate[mine, None] / self.used[mine, None]).sum(axis=0)
+            loads.append(np.divide(planned, full, out=np.zeros_like(planned), where=full > 0))
+        return np.asarray(np.max(loads, axis=0))
+
+    def _left(self, workload: int, lost: str | None) -> npt.NDArray[np.intp]:
+        """The combos of a workload that a lost failure domain leaves."""
+        mine = self._combos_of[workload]
+        if lost is None:
+            return mine
+        stays = {k: lost not in self.question.domains(k) for k in self.sites}
+        return mine[[stays[self.pairs[self.combos[c][1]][1]] for c in mine.tolist()]]
 
     @cached_property
     def _combos_of(self) -> list[npt.NDArray[np.intp]]:
@@ -190,12 +225,36 @@ class Ledger:
         names = np.array([w for w, _ in self.combos], dtype=object)
         return [np.flatnonzero(names == w) for w in self.workloads]
 
-    @cached_property
-    def _domain_of(self) -> npt.NDArray[np.intp]:
-        """The number of the failure domain of each combo."""
-        return np.array([self.domains[self.sites.index(self.pairs[p][1])] for _, p in self.combos], dtype=np.intp)
+    def expected(self, workload: int) -> Floats:
+        """(period,): the least share of its demand that work which may be pre-empted gets on average, with each failure
+        domain down for the question's share of time: then it runs on servers that are kept for nothing else.
+        """
+        mine, q = self._combos_of[workload], self.question
+        done, lacking = self.done(workload), np.zeros(self.periods)
+        free = np.maximum(self.active - self.held, 0.0)
+        guests = self._by_pair(self.working * self._marked(q.yields)[:, None])
+        share = np.divide(free, guests, out=np.zeros_like(free), where=guests > 0).clip(max=1.0)
+        for lost in q.cases:
+            left = np.zeros(self.periods)
+            for c in mine.tolist():
+                pair = self.combos[c][1]
+                if lost not in q.domains(self.pairs[pair][1]):
+                    left += self.working[c] * self.rate[c] * share[pair]
+            lacking += q.outage * (1 - np.divide(left, done, out=np.ones_like(left), where=done > 0))
+        return np.maximum(1 - lacking, 0.0)
 
     # ------------------------------------------------------------ sites
+
+    def power(self, *, failed: bool) -> Floats:
+        """(site, period): mean W of the active servers with everything up; with ``failed``, when a failure domain
+        elsewhere is lost and all servers that are kept for that are at their utilisation.
+        """
+        skus, busy = self.question.skus, self.busy
+        if failed:
+            stays = ~self._marked(self.question.yields)
+            busy = np.maximum(busy, self._by_pair(self.servers * (self.used * stays)[:, None]))
+        idle = self.at_sites(lambda s: skus[s].idle_w, self.active)
+        return np.asarray(idle + self.at_sites(lambda s: skus[s].peak_w - skus[s].idle_w, busy))
 
     def at_sites(self, each: Callable[[str], float], servers: Floats) -> Floats:
         """(site, period): a figure of the SKU summed over servers (pair, period)."""
@@ -208,6 +267,11 @@ class Ledger:
     def peak_w(self) -> Floats:
         """(site, period): W of all installed servers at their peak."""
         return self.at_sites(lambda s: self.question.skus[s].peak_w, self.installed)
+
+    @cached_property
+    def budgeted_w(self) -> Floats:
+        """(site, period): W of all installed servers that count against the site's limit."""
+        return self.at_sites(lambda s: self.question.skus[s].budgeted_w, self.installed)
 
     @cached_property
     def rack_units(self) -> Floats:
@@ -262,8 +326,8 @@ class Ledger:
     def kinds(self) -> dict[str, Floats]:
         """Kind of cost to (period,), undiscounted; in the order of ``KINDS``.
 
-        Purchases are paid in the period of the order. Energy is the idle draw of active servers plus the draw of their
-        work. Support and space count all installed servers, migration those retired.
+        Purchases are paid in the period of the order. Energy is the idle draw of active servers, and what the work that
+        is done with everything up adds to it. Support and space count all installed servers, migration those retired.
         """
         q, skus = self.question, self.question.skus
         money = self.of_pairs(lambda _, k: q.energy(k) * q.price_of_energy(k))

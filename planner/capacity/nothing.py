@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.capacity.question import Question
-from planner.capacity.sharing import Floats, Servers, best_share
+from planner.capacity.sharing import Floats, Servers, best_share, kept
 
 MOST = 2.0  # the largest share that is computed
 _NEAR = 1e-6
@@ -33,13 +33,9 @@ def do_nothing(question: Question) -> Nothing:
     gone if the question asks for survival."""
     workloads, sites = list(question.workloads.values()), list(question.sites.values())
     skus = list(question.skus.values())
-    worth = np.array(
-        [[(s.worth[w.name].value * w.utilisation if w.name in s.worth else 0.0) for w in workloads] for s in skus]
-    )
+    worth = np.array([[question.rate(s.name, w.name) for w in workloads] for s in skus])
     allowed = np.array([[not w.sites or site.name in w.sites for w in workloads] for site in sites])
-    domains = [question.domain(site.name) for site in sites]
-    cases = list(dict.fromkeys(domains)) if question.survive else [None]
-    surviving = np.array([[d != case for d in domains] for case in cases])
+    stays, guests = kept(question)
     may = np.repeat(allowed[None], len(skus), axis=0)
     shares = []
     for t in range(len(question.periods)):
@@ -50,7 +46,7 @@ def do_nothing(question: Question) -> Nothing:
         elif not count.any():
             shares.append(0.0)
         else:
-            shares.append(max(0.0, best_share(worth, demand, Servers(count, may, surviving))[0]))
+            shares.append(max(0.0, best_share(worth, demand, Servers(count, may, stays, guests))[0]))
     return Nothing(tuple(shares))
 
 

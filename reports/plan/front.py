@@ -13,7 +13,7 @@ from planner.capacity.question import Alternative, Binding, Cohort
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
 from reports.kit import format as fmt
-from reports.plan.model import Load, Order, PlanView, price_of
+from reports.plan.model import Load, Order, PlanView, left_out, price_of
 
 RISKS, LIMITS = 3, 3
 NAMED = 4  # SKUs named one by one
@@ -135,8 +135,25 @@ def _sure(v: PlanView, futures: Futures | None) -> Iterator[str]:
             hi=fmt.share(futures.shortfall.hi),
             target=fmt.share(1 - q.quantile),
         )
-    if q.survive:
+    safe = [w for w in q.workloads if q.survives(w)]
+    if len(safe) == len(q.workloads):
         yield message("If any one failure domain is lost, capacity still meets demand.")
+    elif safe:
+        names = joined([fmt.clean(w) for w in safe])
+        yield message(
+            "If any one failure domain is lost, capacity still meets the demand of {workloads}.", workloads=names
+        )
+    for w in q.workloads:
+        runs = [s.runs for s in v.of(w) if s.runs is not None]
+        if runs:
+            yield message(
+                "{workload} runs in the failover headroom of others: on average at least {share} of it gets done, with "
+                "each failure domain down {outage} of the time.",
+                workload=fmt.clean(w),
+                share=fmt.share(min(runs), 2),
+                outage=fmt.share(q.outage, 2),
+            )
+    yield from left_out(q)
 
 
 # --- risks ---------------------------------------------------------------------------------------------------------

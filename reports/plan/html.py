@@ -19,7 +19,7 @@ from reports.kit.language import Language
 from reports.kit.page import Medium, Section, page
 from reports.plan import charts
 from reports.plan.front import NO_PLAN, RANGES, SAVINGS, drawn, front, kilowatts, other_plan, step
-from reports.plan.model import PlanView, kind, price_of, trades, view
+from reports.plan.model import PlanView, availability, kind, price_of, served, trades, view
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,8 @@ def render(
         "tornado": [e for e in tornado if e.size > 0],
         "impossible": any(math.isinf(e.size) for e in tornado),
         "kind": kind,
+        "when_lost": availability,
+        "served": served(q),
         "front": front(v),
         "step": step,
         "price_of": price_of,

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from fleetmark.base.text import Message, message
 from planner.capacity.answer import Answer
 from planner.capacity.ledger import Ledger
 from planner.capacity.nothing import Nothing
-from planner.capacity.question import KINDS, Alternative, Binding, Plan, Question
+from planner.capacity.question import KINDS, NORMAL, PREEMPTIBLE, SURVIVES, Alternative, Binding, Plan, Question
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
+from planner.estimate import Estimate
 
 NEAR = 1e-6
 
@@ -35,7 +38,10 @@ class Supply:
     """A workload in a period. ``demand``: its median; ``planned``: the median with the plan's margin; ``capacity``:
     work of the plan's servers, with the worst failure domain lost if the question asks for survival; ``all_up``: the
     same with every site up; ``nothing``: what the servers in place serve if nothing is bought; all in the
-    workload's unit. ``servers``: the number that serve it at all sites, with fractions where servers are shared.
+    workload's unit. ``servers``: the number that are there for it at all sites, with fractions where servers are
+    shared. ``load``: how busy these are at the planned demand with everything up, ``load_lost``: those that are left
+    with the worst failure domain lost (None if that is not survived). ``runs``: of work that may be pre-empted, the
+    least share that gets done on average; None of other work.
     """
 
     workload: str
@@ -46,6 +52,9 @@ class Supply:
     servers: float
     all_up: float
     nothing: float
+    load: float
+    load_lost: float | None
+    runs: float | None
 
     @property
     def spare(self) -> float:
@@ -55,7 +64,9 @@ class Supply:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A site in a period: servers in place, and their use of each limit (None: no limit), W at peak."""
+    """A site in a period: servers in place, and their use of each limit (None: no limit): W at peak, or as provisioned.
+    ``mean_w``: what they draw on average with everything up, ``failover_w`` with a failure domain lost elsewhere.
+    """
 
     site: str
     period: int
@@ -66,6 +77,8 @@ class Load:
     rack_limit: float | None
     ports: float
     port_limit: float | None
+    mean_w: float
+    failover_w: float
 
 
 OTHERS = 2  # next best plans to search for
@@ -207,31 +220,77 @@ def _supply(answer: Answer) -> list[Supply]:
     supply = []
     for i, (w, workload) in enumerate(q.workloads.items()):
         all_up, servers = ledger.delivered(i), ledger.serving(i)
-        left = ledger.worst(i) if q.survive else all_up
+        left, runs = ledger.counted(i), ledger.expected(i)
+        planned_for = np.array([point * plan.factor(w, t) for t, point in enumerate(workload.point)])
+        up, lost = (ledger.load(i, planned_for, worst=worst) for worst in (False, True))
         for t, point in enumerate(workload.point):
             planned, without = point * plan.factor(w, t), point * answer.nothing.share[t]
             counts = (float(left[t]), float(servers[t]), float(all_up[t]))
-            supply.append(Supply(w, t, point, planned, *counts, without))
+            loads = (float(up[t]), float(lost[t]) if q.survives(w) else None, float(runs[t]) if q.yields(w) else None)
+            supply.append(Supply(w, t, point, planned, *counts, without, *loads))
     return supply
 
 
 def _loads(n: Ledger) -> list[Load]:
     installed = n.at_sites(lambda s: 1.0, n.installed)
+    up, failed = n.power(failed=False), n.power(failed=True)
     return [
         Load(
             name,
             t,
             round(float(installed[k, t])),
-            float(n.peak_w[k, t]),
+            float(n.budgeted_w[k, t]),
             site.power_w,
             float(n.rack_units[k, t]),
             site.rack_units,
             float(n.ports[k, t]),
             site.ports,
+            float(up[k, t]),
+            float(failed[k, t]),
         )
         for k, (name, site) in enumerate(n.question.sites.items())
         for t in range(n.periods)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What one server of a SKU is worth for a workload, with its 95% interval, and how far it is used."""
+
+    workload: str
+    sku: str
+    worth: Estimate
+    source: str
+    utilisation: float
+    why: str
+
+
+def served(q: Question) -> list[Served]:
+    """A row for each SKU that can run a workload."""
+    return [
+        Served(w, s, worth.estimate, worth.source, q.utilisation(s, w), worth.why or q.workloads[w].why)
+        for w in q.workloads
+        for s, sku in q.skus.items()
+        if (worth := sku.worth.get(w)) is not None
+    ]
+
+
+def left_out(q: Question) -> list[Message]:
+    """SKUs that cannot run a workload within its objective, and why."""
+    return [
+        message("{sku} cannot serve {workload}: {why}", sku=s, workload=w, why=why)
+        for s, sku in q.skus.items()
+        for w, why in sku.out.items()
+    ]
+
+
+def availability(name: str) -> Message:
+    """What becomes of a workload when a failure domain is lost, in words."""
+    return {
+        SURVIVES: message("survives a lost failure domain"),
+        NORMAL: message("loses what is lost"),
+        PREEMPTIBLE: message("may be pre-empted"),
+    }[name]
 
 
 def price_of(binding: Binding) -> tuple[float | None, str]:
@@ -268,11 +327,3 @@ def kind(name: str) -> Message:
         "migration": message("migration"),
         "carbon": message("carbon"),
     }[name]
-
-
-def capacity_name(q: Question, *, worst: bool) -> Message:
-    """What a workbook calls the work of the plan's servers: "capacity" is what counts for the plan everywhere, which is
-    what is left in the worst case if the question asks for survival, and what all sites give if it does not."""
-    if worst == q.survive:
-        return message("capacity")
-    return message("capacity, worst failure domain lost") if worst else message("capacity, all sites up")

@@ -18,7 +18,7 @@ from reports.kit import format as fmt
 from reports.kit.format import clean
 from reports.kit.language import Language
 from reports.plan.front import NO_PLAN, RANGES, SAVINGS, Front, drawn, front, kilowatts, other_plan, saving
-from reports.plan.model import Order, PlanView, Supply, kind, trades, view
+from reports.plan.model import Order, PlanView, Supply, availability, kind, served, trades, view
 
 MOST = 8  # rows of a list of limits or effects
 MOST_ROWS = 40
@@ -37,6 +37,7 @@ def show(answer: Answer, language: Language | None = None) -> list[RenderableTyp
     parts += _part(_(message("Retire")), _orders(v, v.retired, _, buy=False))
     parts += _part(_(message("Cost, {currency}", currency=q.currency)), [_costs(v, _)])
     parts += _part(_(message("Capacity against demand")), [_supply(v, _)])
+    parts += _part(_(message("Worth and utilisation of one server")), [_served(v, _)])
     parts += _part(_(message("Sites, the most in any period")), [_sites(v, _)])
     limits = message("What limits the plan, and what relaxing each limit by one unit would save")
     parts += _part(_(limits), list(_bindings(v, _)))
@@ -108,7 +109,7 @@ def _costs(v: PlanView, _: _Say) -> RenderableType:
 def _supply(v: PlanView, _: _Say) -> RenderableType:
     """Rows per workload: its first, its tightest and its last period."""
     heads = (message("workload"), message("period"), message("demand"), message("planned for"), message("capacity"))
-    more = (message("servers"), message("utilisation"))
+    more = (message("servers"), message("load"), message("load, one lost"))
     table = _table(*[_(head) for head in (*heads, *more)], left=2)
     for w, workload in v.question.workloads.items():
         rows = v.of(w)
@@ -116,22 +117,43 @@ def _supply(v: PlanView, _: _Say) -> RenderableType:
         for n, (_period, s) in enumerate(sorted(chosen.items())):
             name = f"{clean(w)}, {clean(workload.unit)}" if n == 0 else ""
             figures = [fmt.figure(x) for x in (s.demand, s.planned, s.capacity)]
-            tail = (fmt.servers(s.servers), fmt.share(workload.utilisation, 0))
+            lost = "" if s.load_lost is None else fmt.share(s.load_lost, 0)
+            tail = (fmt.servers(s.servers), fmt.share(s.load, 0), lost)
             table.add_row(name, clean(v.question.periods[s.period]), *figures, *tail)
+    return table
+
+
+def _served(v: PlanView, _: _Say) -> RenderableType:
+    """A row per workload and SKU; the availability of a workload under its name."""
+    heads = (message("workload"), "SKU", message("worth"), message("95% interval"), message("utilisation"))
+    table = _table(*[_(head) for head in heads], _(message("worth from")), left=2)
+    table.columns[-1].justify = "left"
+    before = ""
+    for row in served(v.question):
+        name = f"{clean(row.workload)}, {_(availability(v.question.availability(row.workload)))}"
+        worth = row.worth
+        span = "" if worth.lo == worth.hi else f"{fmt.figure(worth.lo or 0.0)} – {fmt.figure(worth.hi or 0.0)}"
+        first = name if row.workload != before else ""
+        figures = (fmt.figure(worth.value), span, fmt.share(row.utilisation))
+        table.add_row(first, clean(row.sku), *figures, clean(_(row.source)))
+        before = row.workload
     return table
 
 
 def _sites(v: PlanView, _: _Say) -> RenderableType:
     of = _(message("limit"))
-    heads = (_(message("power at peak")), of, _(message("rack units")), of, _(message("ports")), of)
+    draws = (message("mean kW"), message("kW, one lost"), message("kW at peak"))
+    heads = (*(_(head) for head in draws), of, _(message("rack units")), of, _(message("ports")), of)
     table = _table(_(message("site")), _(message("servers")), *heads)
     for k in v.question.sites:
         mine = [load for load in v.loads if load.site == k]
         top = max(mine, key=lambda load: load.power_w)
         units, plugs = max(m.rack_units for m in mine), max(m.ports for m in mine)
         limits = [
-            f"{kilowatts(top.power_w)} kW",
-            "" if top.power_limit_w is None else f"{kilowatts(top.power_limit_w)} kW",
+            kilowatts(max(m.mean_w for m in mine)),
+            kilowatts(max(m.failover_w for m in mine)),
+            kilowatts(top.power_w),
+            "" if top.power_limit_w is None else kilowatts(top.power_limit_w),
             fmt.money(units),
             "" if top.rack_limit is None else fmt.money(top.rack_limit),
             fmt.money(plugs),

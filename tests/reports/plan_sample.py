@@ -128,7 +128,10 @@ def decided(q: Question, buy: Decisions, retire: Decisions, use: Uses, margin: M
             "peak_w": installed * sku.peak_w,
         }
         stock.append(row)
-        used += [{"sku": sku.name, "site": site, "workload": w, "period": t, "servers": n} for w, n in here.items()]
+        used += [
+            {"sku": sku.name, "site": site, "workload": w, "period": t, "servers": n, "working": n}
+            for w, n in here.items()
+        ]
         pue = q.sites[site].pue or q.pue
         price = q.sites[site].energy_price or q.energy_price
         watts = active * sku.idle_w + sum(

@@ -205,6 +205,7 @@ def test_every_limit_can_break() -> None:
             "has whole servers, where they are its own": {cell(at.servers, dedicated, 0): 8.4},
             "runs only where it may": {named(book, "site_runs", 0, 1): "no"},
             "not below 0": {cell(at.servers, dedicated, 2): -1},
+            "no more work than are there for it": {cell(at.working, 0, 1): 52},
             "utilisation at most 85%": {named(book, "workload_utilisation", 0): 0.86},
             "all servers in place are in the plan": {
                 named(book, "fleet_sku", 4): "old",

@@ -59,6 +59,16 @@ class Numbers(Ledger):
         return np.asarray(self.point * self.margin)
 
     @cached_property
+    def most_domains(self) -> int:
+        """The most failure domains of a site."""
+        return max(len(self.question.domains(k)) for k in self.sites)
+
+    def lost(self, site: int, number: int) -> str:
+        """The name of a failure domain of a site; empty if it has fewer."""
+        names = self.question.domains(self.sites[site])
+        return names[number] if number < len(names) else ""
+
+    @cached_property
     def annuity(self) -> float:
         """Discounted years of the horizon."""
         return float(self.weight.sum() * self.question.years)

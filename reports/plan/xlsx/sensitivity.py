@@ -120,10 +120,10 @@ def _sizes(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
         for s in n.skus:
             if w not in n.question.skus[s].worth:
                 continue
-            e, u = each(at, n, w, s)
+            e, u = each(at, w, s)
             demand = f"INDEX({at.planned.line(i)},scenario_period)"
-            planned, one = float(n.planned[i, -1]), n.each(w, s)
-            worth, used = n.question.skus[s].worth[w].value, n.question.workloads[w].utilisation
+            planned, one = float(n.planned[i, -1]), n.question.rate(s, w)
+            worth, used = n.question.skus[s].worth[w].value, n.question.utilisation(s, w)
             sheet.text(line, 0, message("{workload}, on {sku}", workload=w, sku=s))
             cases = (
                 (rounded_up(demand, f"{e}*{u}"), servers_for(planned, one)),
