@@ -20,6 +20,7 @@ from fleetmark.demand.document import Sku as WrittenSku
 from fleetmark.demand.document import Workload as Written
 from fleetmark.demand.objective import of_objective, slots
 from fleetmark.demand.places import Input
+from fleetmark.demand.scenario import overlaid
 from fleetmark.demand.series import demand, per_period
 from fleetmark.demand.worth import Record
 from planner.capacity.question import PREEMPTIBLE, SURVIVES, Cohort, Question, Site, Sku, Workload, Worth
@@ -27,13 +28,14 @@ from planner.capacity.question import PREEMPTIBLE, SURVIVES, Cohort, Question, S
 EXAMPLE = Path(__file__).parent / "example.yml"
 
 
-def read(path: Path, root: Path) -> Question:
-    """The question in ``path``, a YAML file or a folder of sheets; worths by name come from the record under ``root``.
+def read(path: Path, root: Path, scenario: Path | None = None) -> Question:
+    """The question in ``path``, a YAML file or a folder of sheets, with what a ``scenario`` changes; worths by name
+    come from the record under ``root``.
 
     Raises FleetmarkError with all faults, each with its file, line and key (or column).
     """
     source = demand_csv.read(path) if path.is_dir() else demand_yaml.read(path)
-    return question(source, root)
+    return question(source if scenario is None else overlaid(source, scenario), root)
 
 
 def question(source: Input, root: Path) -> Question:

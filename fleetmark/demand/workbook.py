@@ -15,6 +15,7 @@ from fleetmark.demand import periods, tables
 from fleetmark.demand.cells import Area, Cells, Value, text
 from fleetmark.demand.places import Input, Path, Where
 from fleetmark.demand.question import question
+from fleetmark.demand.scenario import overlaid
 from fleetmark.demand.tables import NO, YES, Column, Rule
 from planner.capacity.question import Question, Worth
 
@@ -29,8 +30,8 @@ _WORTH: Mapping[str, Path] = {"se": ("error",)}
 _INTEGERS = 2**53  # a spreadsheet has whole numbers exactly up to here
 
 
-def read(path: File, root: File = File()) -> Question:
-    """The question in the inputs of a workbook, for ``fleetmark plan --from``.
+def read(path: File, root: File = File(), scenario: File | None = None) -> Question:
+    """The question in the inputs of a workbook, for ``fleetmark plan --from``, with what a ``scenario`` changes.
 
     Named ranges locate the inputs. New rows of SKUs, sites, servers in place, equivalences, workloads and periods
     count, and so do those that were removed. ``source`` is that of the original question, plus the workbook and its
@@ -43,7 +44,8 @@ def read(path: File, root: File = File()) -> Question:
     cells = Cells(path, raw)
     try:
         reader = _Reader(cells, hashlib.sha256(raw).hexdigest())
-        return reader.as_planned(question(reader.document(), root))
+        source = reader.document()
+        return reader.as_planned(question(source if scenario is None else overlaid(source, scenario), root))
     finally:
         cells.close()
 

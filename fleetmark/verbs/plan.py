@@ -21,7 +21,7 @@ from fleetmark.record.archive import utc
 from fleetmark.verbs.documents import Documents
 from fleetmark.verbs.documents import write as write_documents
 from planner.capacity.alternatives import alternatives
-from planner.capacity.answer import Answer
+from planner.capacity.answer import Answer, Scenario
 from planner.capacity.prices import shadow_prices
 from planner.capacity.question import Conflict, Plan, Question
 from planner.capacity.solve import solve
@@ -64,8 +64,9 @@ class Provenance:
         return self.date or self.now
 
 
-def question(file: Path | None, workbook: Path | None, root: Path) -> Question:
-    """The question in ``file`` (YAML, or a folder of sheets) or in an edited ``workbook``, one of them.
+def question(file: Path | None, workbook: Path | None, root: Path, scenario: Path | None = None) -> Question:
+    """The question in ``file`` (YAML, or a folder of sheets) or in an edited ``workbook``, one of them; with what a
+    ``scenario`` changes.
 
     Raises FleetmarkError with all faults of the question.
     """
@@ -74,17 +75,21 @@ def question(file: Path | None, workbook: Path | None, root: Path) -> Question:
     if workbook is not None:
         from fleetmark.demand import workbook as plan_workbook
 
-        return plan_workbook.read(workbook)
+        return plan_workbook.read(workbook, root, scenario)
     assert file is not None
     if not file.exists():
         raise FleetmarkError(f"{file}: no such file; `fleetmark plan init {file}` writes an example there")
     if file.suffix == ".xlsx":
         raise FleetmarkError(f"{file}: a workbook is read by --from {file}")
-    return demand.read(file, root)
+    return demand.read(file, root, scenario)
 
 
-def answer(question: Question, effort: Effort, console: Console) -> Answer:
-    """Solve the question for its quantile of futures and analyse the plan. ``console`` shows the progress."""
+def answer(
+    question: Question, effort: Effort, console: Console, scenarios: Mapping[str, Question] | None = None
+) -> Answer:
+    """Solve the question for its quantile of futures and analyse the plan; solve its scenarios, too. ``console`` shows
+    the progress.
+    """
     with console.status("", spinner="dots") as status:
 
         def say(sentence: str) -> None:
@@ -92,17 +97,20 @@ def answer(question: Question, effort: Effort, console: Console) -> Answer:
             if not console.is_terminal:
                 console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
-        return _answer(question, effort, say)
+        return _answer(question, effort, say, scenarios or {})
 
 
-def _answer(question: Question, effort: Effort, say: Say) -> Answer:
-    began = time.monotonic()
-
+def _planned(question: Question, effort: Effort, say: Say) -> Plan | Conflict:
     def solved(q: Question, *, margin: Mapping[str, Any]) -> Plan | Conflict:
         return solve(q, gap=effort.gap, seconds=effort.seconds, margin=margin)
 
+    return margined(question, solved, n=effort.draws, seed=effort.seed, say=say)
+
+
+def _answer(question: Question, effort: Effort, say: Say, scenarios: Mapping[str, Question]) -> Answer:
+    began = time.monotonic()
     say(f"solving for {question.quantile:.1%} of futures")
-    plan = margined(question, solved, n=effort.draws, seed=effort.seed, say=say)
+    plan = _planned(question, effort, say)
     if isinstance(plan, Conflict):
         return Answer(question, None, plan, seconds=time.monotonic() - began)
     say("searching for the next best plans")
@@ -112,7 +120,12 @@ def _answer(question: Question, effort: Effort, say: Say) -> Answer:
     say(f"simulating {effort.draws:,} futures")
     ahead = futures(question, plan, effort.draws, effort.seed + SEEDS_OF_MARGINS)
     effects = tornado(question, plan, seconds=effort.beside)
-    return Answer(question, plan, None, others, bindings, ahead, effects, time.monotonic() - began)
+    beside = []
+    for name, other in scenarios.items():
+        say(f"solving the scenario {name}")
+        result = _planned(other, effort, say)
+        beside.append(Scenario(name, other, None if isinstance(result, Conflict) else result))
+    return Answer(question, plan, None, others, bindings, ahead, effects, time.monotonic() - began, beside)
 
 
 def show(answer: Answer, language: Language | None = None) -> list[RenderableType]:

@@ -17,7 +17,7 @@ from reports.campaign.embedded import Embedded
 from reports.kit import format as fmt
 from reports.kit.language import Language
 from reports.kit.page import Medium, Section, page
-from reports.plan import charts
+from reports.plan import charts, scenarios
 from reports.plan.front import NO_PLAN, RANGES, SAVINGS, drawn, front, kilowatts, other_plan, step
 from reports.plan.model import PlanView, availability, kind, price_of, served, trades, view
 
@@ -69,6 +69,9 @@ def render(
         "impossible": any(math.isinf(e.size) for e in tornado),
         "kind": kind,
         "when_lost": availability,
+        "scenarios": scenarios.rows(answer),
+        "difference": scenarios.shown,
+        "named": [s.name for s in answer.scenarios],
         "served": served(q),
         "front": front(v),
         "step": step,
@@ -111,6 +114,7 @@ def _sections(v: PlanView, futures: Futures | None, tornado: Sequence[Effect]) -
         (True, "costs", message("Costs")),
         (True, "sites", message("Sites")),
         (bool(v.bindings or v.alternatives or v.others_missing), "limits", message("Limits and alternatives")),
+        (bool(v.answer.scenarios), "scenarios", message("Scenarios")),
         (futures is not None or bool(tornado), "futures", message("Risks")),
         (True, "inputs", message("Inputs")),
         (True, "provenance", message("Provenance")),

@@ -39,6 +39,10 @@ def render(answer: Answer, about: Mapping[str, Any]) -> str:
         "alternatives": [_alternative(a) for a in v.alternatives],
         "futures": None if futures is None else _futures(futures, q),
         "tornado": [asdict(e) for e in v.tornado],
+        "scenarios": [
+            {"name": s.name, "figures": s.figures, "buy": s.bought, "question": _question(s.question)}
+            for s in answer.scenarios
+        ],
         "conflict": None,
     }
     return _text(doc)

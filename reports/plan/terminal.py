@@ -17,6 +17,7 @@ from planner.capacity.uncertainty import Futures
 from reports.kit import format as fmt
 from reports.kit.format import clean
 from reports.kit.language import Language
+from reports.plan import scenarios
 from reports.plan.front import NO_PLAN, RANGES, SAVINGS, Front, drawn, front, kilowatts, other_plan, saving
 from reports.plan.model import Order, PlanView, Supply, availability, kind, served, trades, view
 
@@ -42,6 +43,9 @@ def show(answer: Answer, language: Language | None = None) -> list[RenderableTyp
     limits = message("What limits the plan, and what relaxing each limit by one unit would save")
     parts += _part(_(limits), list(_bindings(v, _)))
     parts += _part(_(message("Next best plans")), list(_alternatives(v, v.alternatives, _)))
+    if compared := scenarios.rows(answer):
+        names = [clean(s.name) for s in answer.scenarios]
+        parts += _part(_(message("Scenarios, as differences to the plan")), [_compared(compared, names, _)])
     if futures is not None:
         title = message("Servers needed in {period} across {n} simulated futures (seed {seed})", **drawn(v, futures))
         parts += _part(_(title), [_needed(v, futures, _)])
@@ -180,6 +184,15 @@ def _alternatives(v: PlanView, others: Sequence[Alternative], _: _Say) -> Iterat
         yield Text(f"    {figures or _(message('the same in purchases, power and space'))}", style="dim")
     if v.others_missing:
         yield _item(_(v.others_missing))
+
+
+def _compared(rows: Sequence[scenarios.Row], names: Sequence[str], _: _Say) -> RenderableType:
+    table = _table("", _(message("plan")), *names)
+    for row in rows:
+        unit = _(row.unit) if isinstance(row.unit, Message) else clean(row.unit)
+        differences = [_(scenarios.shown(value)) for value in row.differences]
+        table.add_row(f"{_(row.name)}, {unit}", fmt.money(row.plan), *differences)
+    return table
 
 
 def _needed(v: PlanView, futures: Futures, _: _Say) -> RenderableType:

@@ -16,6 +16,7 @@ from planner.capacity.uncertainty import Futures
 from reports.kit import format as fmt
 from reports.kit.format import FIGURE_FORM
 from reports.kit.workbook import Book, Head, Sheet, cell
+from reports.plan import scenarios
 from reports.plan.front import SAVINGS
 from reports.plan.model import price_of
 from reports.plan.xlsx.layout import Block, Places, named
@@ -48,7 +49,8 @@ def write(book: Book, at: Places, n: Numbers, answer: Answer) -> None:
     if answer.futures is not None:
         row = _simulated(sheet, n, answer.futures, row)
     row = _bindings(sheet, n, answer.bindings, row)
-    _alternatives(sheet, n, answer.alternatives, row)
+    row = _alternatives(sheet, n, answer.alternatives, row)
+    _solved(sheet, answer, row)
     sheet.frozen(3, 1)
 
 
@@ -300,9 +302,9 @@ def _bindings(sheet: Sheet, n: Numbers, bindings: Sequence[Binding], row: int) -
     return _table(sheet, row + 1, heads, rows, ["", "", FIGURE_FORM, _MONEY, ""]) + 1
 
 
-def _alternatives(sheet: Sheet, n: Numbers, others: Sequence[Alternative], row: int) -> None:
+def _alternatives(sheet: Sheet, n: Numbers, others: Sequence[Alternative], row: int) -> int:
     if not others:
-        return
+        return row
     money = n.question.currency
     sheet.text(row, 0, message("Next best plans, and what they trade (as differences to this one; kept)"), "heading")
     heads = [
@@ -312,4 +314,25 @@ def _alternatives(sheet: Sheet, n: Numbers, others: Sequence[Alternative], row: 
         *(Head(_TRADES[key][0], _TRADES[key][1] or money) for key in TRADES),
     ]
     rows = [[o.name, o.extra, o.least, *(o.trades.get(key) for key in TRADES)] for o in others]
-    _table(sheet, row + 1, heads, rows, ["", *[_MONEY] * (2 + len(TRADES))])
+    return _table(sheet, row + 1, heads, rows, ["", *[_MONEY] * (2 + len(TRADES))]) + 1
+
+
+def _solved(sheet: Sheet, answer: Answer, row: int) -> None:
+    """The scenarios that were solved beside the plan, and their differences to it."""
+    table = scenarios.rows(answer)
+    if not table:
+        return
+    sheet.text(row, 0, message("Scenarios that were solved beside the plan (kept)"), "heading")
+    names = [s.name for s in answer.scenarios]
+    heads = [
+        Head(message("figure"), width=34),
+        Head(message("unit")),
+        Head(message("plan")),
+        *(Head(name) for name in names),
+        *(Head(name, message("difference to the plan")) for name in names),
+    ]
+    none = message("no plan")
+    rows = [
+        [r.name, r.unit, r.plan, *(none if x is None else x for x in (*r.scenarios, *r.differences))] for r in table
+    ]
+    _table(sheet, row + 1, heads, rows, ["", "", *[_MONEY] * (1 + 2 * len(names))])
