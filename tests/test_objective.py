@@ -16,7 +16,7 @@ from planner.capacity.answer import Answer
 from planner.capacity.checks import check
 from planner.capacity.question import Plan, Question, Site
 from planner.capacity.solve import solve
-from tests.demands import changed
+from tests.demands import SMALL, changed
 from tests.planner.questions import ask, sku, work
 
 SLO = "slo: {p99: 50ms, service_time: 8ms, service_cv: 1.3, arrival_cv: 1.1, slots: 8}"
@@ -118,3 +118,18 @@ def test_a_workload_with_gpus_runs_where_enough_of_them_are(tmp_path: Path) -> N
     assert list(q.skus["genoa"].worth) == ["web"] and "2 GPUs of 80 GB" in q.skus["icelake"].out["web"]
     more = refused(tmp_path, changed("web: 1.83", "web: 2.5", equipped))
     assert "worth.web: is 2.5, more than its 4 GPUs give (2)" in more
+
+
+def test_orders_that_are_placed_already_arrive(tmp_path: Path) -> None:
+    placed = "  - {sku: genoa, site: fra, count: 60, arrives: 2027-Q2}\n"
+    q = read(tmp_path, SMALL + placed)
+    assert (q.fleet[1].age, q.fleet[1].arrives) == (0, 1)
+    plan = solve(q, gap=0.001)
+    assert isinstance(plan, Plan) and check(q, plan) == []
+    rows = plan.stock[(plan.stock["sku"] == "genoa") & (plan.stock["site"] == "fra")].sort_values("period")
+    assert list(rows["arrive"])[:2] == [0, 60] and list(rows["installed"])[:2] == [0, 60]
+    line = len(SMALL.splitlines()) + 1
+    unsold = refused(tmp_path, SMALL + placed.replace("genoa", "icelake"))
+    assert unsold == f"demand.yml line {line}: fleet[2].sku: icelake is on order, but it is not sold: give it a price"
+    late = refused(tmp_path, SMALL + placed.replace("2027-Q2", "2031-Q2"))
+    assert f"demand.yml line {line}: fleet[2].arrives: no period '2031-Q2'" in late

@@ -154,6 +154,7 @@ def test_workloads_and_periods_are_added_and_removed(tmp_path: Path) -> None:
     assert (more.workloads["mail"].point, more.workloads["mail"].sites) == ((70.0,) * 7, frozenset())
     assert more.skus["new"].worth["mail"] == Worth(40.0, 0.0, math.inf, "given in plan.xlsx")
     fewer: Edit = {(f"workload_{field}", 1, 0): None for field in ("name", "unit", "utilisation", "dedicated")}
+    fewer |= {(f"fleet_{field}", 4, 0): None for field in ("sku", "site", "count", "age", "arrives")}
     less = edited(tmp_path, fewer | {("period_name", 5, 0): None, ("period_name", 4, 0): None})
     assert (list(less.workloads), less.periods) == (["web"], q.periods[:4])
     assert less.workloads["web"].point == q.workloads["web"].point[:4]
@@ -264,7 +265,9 @@ def test_periods_follow_one_another_and_have_the_length_of_the_setting(tmp_path:
     assert "sheet Inputs, G6: period 2027-Q1 is there twice" in faults
     faults = refused(tmp_path, changed({("question_years", 0, 0): 1}))
     assert "sheet Inputs, G6: '2027-Q1' is a quarter, not a year" in faults
-    renamed = edited(tmp_path, {("period_name", i, 0): f"phase {i + 1}" for i in range(6)})
+    renamed = edited(
+        tmp_path, {("period_name", i, 0): f"phase {i + 1}" for i in range(6)} | {("fleet_arrives", 4, 0): "phase 4"}
+    )
     assert renamed.periods[:2] == ("phase 1", "phase 2")
 
 

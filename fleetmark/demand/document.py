@@ -332,12 +332,19 @@ class Site(_Part):
 
 
 class Cohort(_Part):
-    """Servers in place."""
+    """Servers in place; with ``arrives``, an order that is placed already, by the period in which it arrives."""
 
     sku: Text
     site: Text
     count: Integer
     age: Span = (0.0, "period")
+    arrives: Text | None = None
+
+    @model_validator(mode="after")
+    def _new(self) -> Cohort:
+        if self.arrives is not None and self.age[0]:
+            raise ValueError("an order that has not arrived has no age: leave out age or arrives")
+        return self
 
 
 class Periods(_Part):

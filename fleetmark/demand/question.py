@@ -15,6 +15,7 @@ from fleetmark.base.text import message
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import periods
 from fleetmark.demand import yaml as demand_yaml
+from fleetmark.demand.document import Cohort as WrittenCohort
 from fleetmark.demand.document import Document
 from fleetmark.demand.document import Sku as WrittenSku
 from fleetmark.demand.document import Workload as Written
@@ -71,7 +72,7 @@ def question(source: Input, root: Path) -> Question:
             n: Site(n, s.power, s.rack_units, s.ports, s.budget, s.domain or "", s.spares, s.energy_price, s.pue)
             for n, s in doc.sites.items()
         },
-        fleet=tuple(Cohort(c.sku, c.site, c.count, periods.in_periods(c.age, years, up=True)) for c in doc.fleet),
+        fleet=tuple(_cohort(c, names, years) for c in doc.fleet),
         discount=doc.discount,
         energy_price=doc.energy_price,
         pue=doc.pue,
@@ -102,13 +103,24 @@ def _check_names(doc: Document, source: Input) -> None:
             check(workload_name, doc.workloads, "workload", ("skus", n, "worth", workload_name))
         if not sku.worth:
             source.fault(("skus", n, "worth"), "is empty: no workload runs on this SKU")
+    names, _ = doc.periods.resolved()
     for i, cohort in enumerate(doc.fleet):
+        if cohort.arrives is not None:
+            check(cohort.arrives, dict.fromkeys(names), "period", ("fleet", i, "arrives"))
+            if cohort.sku in doc.skus and doc.skus[cohort.sku].price is None:
+                source.fault(("fleet", i, "sku"), f"{cohort.sku} is on order, but it is not sold: give it a price")
         check(cohort.sku, doc.skus, "SKU", ("fleet", i, "sku"))
         check(cohort.site, doc.sites, "site", ("fleet", i, "site"))
     domains = _domains(doc, doc.sites)
     if len(domains) < 2 and any(_survives(doc, w) for w in doc.workloads.values()):
         path = ("survive",) if doc.survive else ("sites",)
         source.fault(path, f"there is only one failure domain ({next(iter(domains))}): nothing remains if it fails")
+
+
+def _cohort(cohort: WrittenCohort, names: list[str], years: float) -> Cohort:
+    age = periods.in_periods(cohort.age, years, up=True)
+    arrives = None if cohort.arrives is None else names.index(cohort.arrives)
+    return Cohort(cohort.sku, cohort.site, cohort.count, age, arrives)
 
 
 def _survives(doc: Document, workload: Written) -> bool:

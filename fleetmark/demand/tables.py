@@ -306,6 +306,12 @@ def fleet() -> tuple[Column, ...]:
             message("periods"),
             INTEGER,
         ),
+        Column(
+            "fleet_arrives",
+            message("on order: arrives in"),
+            Rule(message("the name of a period"), text=True, optional=True, empty=message("in place")),
+            message("period"),
+        ),
     )
 
 

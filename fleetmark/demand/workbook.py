@@ -196,6 +196,8 @@ class _Reader:
             self.places["fleet", n] = self.cells.where(areas["sku"], row)
             for column in columns:
                 area, value = areas[column.field], values[column.field]
+                if value is None and column.rule.optional:
+                    continue
                 cohorts[n][column.field] = text(value) or None if column.rule.text else value
                 self.places["fleet", n, column.field] = self.cells.where(area, row, area.col)
 

@@ -85,13 +85,16 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
                 least=least,
                 period=q.periods[t],
             )
+        cohorts = [c for c in q.fleet if (c.sku, c.site) == (s, k)]
         arrive = _later(buy, sku.lead)
+        for c in cohorts:
+            if c.arrives is not None:
+                arrive[c.arrives] += c.count
         if (arrived != arrive).any():
             yield message(
                 "{sku} at {site}: arrivals are not the orders of {lead} periods before", **where, lead=sku.lead
             )
-        cohorts = [c for c in q.fleet if (c.sku, c.site) == (s, k)]
-        expected = sum(c.count for c in cohorts) + np.cumsum(arrive - retire)
+        expected = sum(c.count for c in cohorts if c.arrives is None) + np.cumsum(arrive - retire)
         if (installed != expected).any():
             t = int(np.flatnonzero(installed != expected)[0])
             yield message(
@@ -130,7 +133,8 @@ def _expired(sku: Sku, cohorts: Sequence[Cohort], arrive: Floats) -> Floats:
     gone = np.zeros_like(arrive)
     if sku.age_limit is not None:
         for c in cohorts:
-            gone[max(sku.age_limit - c.age, 0) :] += c.count
+            if c.arrives is None:
+                gone[max(sku.age_limit - c.age, 0) :] += c.count
         gone += np.cumsum(_later(arrive, sku.age_limit))
     return gone
 

@@ -103,14 +103,20 @@ class Ledger:
     def start(self) -> Floats:
         """(pair,): in place before the first period."""
         fleet = self.question.fleet
-        return np.array([float(sum(c.count for c in fleet if (c.sku, c.site) == pair)) for pair in self.pairs])
+        mine = [[c.count for c in fleet if (c.sku, c.site) == pair and not c.ordered] for pair in self.pairs]
+        return np.array([float(sum(counts)) for counts in mine])
 
     @cached_property
     def arrive(self) -> Floats:
+        """(pair, period): what is ordered here a lead time before, and what was ordered before the plan."""
         arrivals = np.zeros_like(self.buy)
         for p, (s, _) in enumerate(self.pairs):
             lead = self.question.skus[s].lead
             arrivals[p, lead:] = self.buy[p, : max(self.periods - lead, 0)]
+        at = {pair: p for p, pair in enumerate(self.pairs)}
+        for c in self.question.fleet:
+            if c.arrives is not None and c.count:
+                arrivals[at[c.sku, c.site], c.arrives] += c.count
         return arrivals
 
     @cached_property
@@ -127,7 +133,9 @@ class Ledger:
                 continue
             for t in range(self.periods):
                 leaving[p, t] = sum(
-                    c.count for c in self.question.fleet if (c.sku, c.site) == (s, k) and c.age + t >= limit
+                    c.count
+                    for c in self.question.fleet
+                    if (c.sku, c.site) == (s, k) and not c.ordered and c.age + t >= limit
                 )
                 leaving[p, t] += self.arrive[p, : max(t - limit + 1, 0)].sum()
         return leaving

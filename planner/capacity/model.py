@@ -35,7 +35,9 @@ class Shape:
     ``pairs``: (sku, site) of x, d, i, n. ``combos``: (pair, workload) of a. ``lasting``: the combos of r, ``apart``
     those of e. ``gives``: (workload, site) of g.
     ``spared`` and ``ordered``: pairs of z and y. ``demand``: workload to demand by period, margin included.
-    ``start``: servers in place, per pair. ``caps``: limits on purchases; a pair with a cap of 0 is not for sale.
+    ``start``: servers in place, per pair;
+    ``placed``: arrivals of orders placed before, per pair and
+    period. ``caps``: limits on purchases; a pair with a cap of 0 is not for sale.
     """
 
     def __init__(self, q: Question, margin: Margin, caps: Caps) -> None:
@@ -47,9 +49,12 @@ class Shape:
         self.sites = [q.sites[k] for _, k in self.pairs]
         number = {pair: p for p, pair in enumerate(self.pairs)}
         self.start = np.zeros(len(self.pairs))
+        self.placed = np.zeros((len(self.pairs), self.periods))
         for c in q.fleet:
-            if c.count:
+            if c.count and c.arrives is None:
                 self.start[number[c.sku, c.site]] += c.count
+            elif c.count and c.arrives is not None:
+                self.placed[number[c.sku, c.site], c.arrives] += c.count
         self.demand = {
             w: np.array(v.point, dtype=float) * np.asarray(margin.get(w, 1.0)) for w, v in q.workloads.items()
         }
@@ -130,13 +135,14 @@ class Shape:
 
     @cached_property
     def remaining(self) -> Floats:
-        """Servers in place at the start that are within their age limit, per pair and period."""
+        """Servers in place at the start or ordered before that are within their age limit, per pair and period."""
         left = np.zeros((len(self.pairs), self.periods))
         number = {pair: p for p, pair in enumerate(self.pairs)}
         for c in self.question.fleet:
             limit = self.question.skus[c.sku].age_limit
             if c.count:
-                left[number[c.sku, c.site], : None if limit is None else max(limit - c.age, 0)] += c.count
+                first = c.arrives or 0
+                left[number[c.sku, c.site], first : None if limit is None else first + max(limit - c.age, 0)] += c.count
         return left
 
     @cached_property
@@ -280,8 +286,8 @@ def _stock(rows: _Rows, shape: Shape) -> None:
     """i_t = i_(t-1) + x_(t-lead) - d_t; servers leave at their age limit, the oldest first."""
     x, d, i = (shape.at(block) for block in "xdi")
     for p, sku in enumerate(shape.skus):
-        held = np.zeros(shape.periods)
-        held[0] = shape.start[p]
+        held = shape.placed[p].copy()
+        held[0] += shape.start[p]
         r = rows.add([("stock", p, t) for t in range(shape.periods)], held, held)
         rows.put(r, i[p], 1.0)
         rows.put(r[1:], i[p, :-1], -1.0)
@@ -289,7 +295,7 @@ def _stock(rows: _Rows, shape: Shape) -> None:
         rows.put(r[sku.lead :], x[p, : max(shape.periods - sku.lead, 0)], -1.0)
         if sku.age_limit is None:
             continue
-        gone = shape.start[p] - shape.remaining[p]
+        gone = shape.start[p] + np.cumsum(shape.placed[p]) - shape.remaining[p]
         r = rows.add([("age", p, t) for t in range(shape.periods)], gone, np.inf)
         late, early = np.tril_indices(shape.periods)
         rows.put(r[late], d[p, early], 1.0)

@@ -51,12 +51,13 @@ def do_nothing(question: Question) -> Nothing:
 
 
 def _in_place(question: Question, period: int) -> Floats:
-    """(skus, sites): servers of the start that are still within their age limit and are no spares."""
+    """(skus, sites): servers in place or ordered before, within their age limit, without spares."""
     skus, sites = list(question.skus), list(question.sites)
     count = np.zeros((len(skus), len(sites)))
     for cohort in question.fleet:
         limit = question.skus[cohort.sku].age_limit
-        if limit is None or cohort.age + period < limit:
+        since = cohort.arrives or 0
+        if since <= period and (limit is None or cohort.age + period - since < limit):
             count[skus.index(cohort.sku), sites.index(cohort.site)] += cohort.count
     spares = np.array([question.sites[k].spares for k in sites], dtype=float)
     return np.asarray(np.maximum(count - spares[None, :], 0.0))

@@ -136,12 +136,20 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """Servers in place at the start: ``count`` of ``sku`` at ``site``, ``age`` periods old."""
+    """Servers in place at the start: ``count`` of ``sku`` at ``site``, ``age`` periods old. With ``arrives``, an order
+    that is placed already: new servers, there and paid for from that period on.
+    """
 
     sku: str
     site: str
     count: int
     age: int = 0
+    arrives: int | None = None
+
+    @property
+    def ordered(self) -> bool:
+        """Whether they are not in place yet."""
+        return self.arrives is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,16 @@ def front(v: PlanView) -> Front:
 
 def _answer(v: PlanView) -> str:
     bought, retired = counted(v.orders), counted(v.retired)
+    placed = counted(
+        [Order(c.arrives or 0, c.arrives, c.site, c.sku, c.count, 0.0) for c in v.question.fleet if c.ordered]
+    )
+    if placed:
+        answer = _decided(bought, retired)
+        return joined([answer, message("Already on order: {what}.", what=placed)], " ")
+    return _decided(bought, retired)
+
+
+def _decided(bought: str, retired: str) -> str:
     if bought and retired:
         return message("Buy {what}; retire {old}.", what=bought, old=retired)
     if bought:
@@ -116,12 +126,12 @@ def _nothing(v: PlanView) -> str:
 
 def in_place(v: PlanView) -> int:
     """Servers at the start."""
-    return sum(c.count for c in v.question.fleet)
+    return sum(c.count for c in v.question.fleet if not c.ordered)
 
 
 def _leaves(v: PlanView, cohort: Cohort, period: int) -> bool:
     limit = v.question.skus[cohort.sku].age_limit
-    return limit is not None and cohort.age + period >= limit
+    return limit is not None and not cohort.ordered and cohort.age + period >= limit
 
 
 def _sure(v: PlanView, futures: Futures | None) -> Iterator[str]:

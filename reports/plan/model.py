@@ -148,7 +148,7 @@ class PlanView:
 
     def in_place(self, sku: str) -> int:
         """Servers of a SKU at the start, at all sites."""
-        return sum(c.count for c in self.question.fleet if c.sku == sku)
+        return sum(c.count for c in self.question.fleet if c.sku == sku and not c.ordered)
 
     def of(self, workload: str) -> list[Supply]:
         """A workload, period by period."""

@@ -106,7 +106,14 @@ def _random(seed: int) -> Question:
         workloads=workloads,
         skus=skus,
         sites=sites,
-        fleet=[Cohort(s, k, r.randint(1, 2), r.randint(0, 2)) for s in kinds for k in places if r.random() < 0.35],
+        fleet=[
+            Cohort(s, k, r.randint(1, 2), arrives=r.randint(0, periods - 1))
+            if r.random() < 0.25
+            else Cohort(s, k, r.randint(1, 2), r.randint(0, 2))
+            for s in kinds
+            for k in places
+            if r.random() < 0.35
+        ],
         discount=r.choice([0.0, 0.1]),
         energy_price=0.1,
         pue=1.2,
@@ -195,10 +202,19 @@ def least(q: Question) -> float:
         return least_cost
 
     ages = tuple(
-        tuple(sorted((c.age for c in q.fleet if (c.sku, c.site) == p for _ in range(c.count)), reverse=True))
+        tuple(
+            sorted(
+                (c.age for c in q.fleet if (c.sku, c.site) == p and c.arrives is None for _ in range(c.count)),
+                reverse=True,
+            )
+        )
         for p in pairs
     )
-    return onward(0, ages, tuple(() for _ in pairs), (0.0,) * len(q.sites))
+    placed = tuple(
+        tuple(sum(c.count for c in q.fleet if (c.sku, c.site) == p and c.arrives == t) for t in range(periods))
+        for p in pairs
+    )
+    return onward(0, ages, placed, (0.0,) * len(q.sites))
 
 
 def _room(q: Question, pairs: list[tuple[str, str]], installed: tuple[int, ...]) -> bool:

@@ -106,6 +106,7 @@ def edits(book: bytes) -> dict[str, Changes]:
             at("sku_age_limit", 0): None,
             at("fleet_count", 0): 44,
             at("fleet_age", 2): 7,
+            at("fleet_arrives", 4): "2027-Q3",
             at("sku_peak_w", 0): 280.5,
             at("sku_idle_w", 1): 99,
             at("sku_embodied", 1): 2500,
@@ -208,9 +209,9 @@ def test_every_limit_can_break() -> None:
             "no more work than are there for it": {cell(at.working, 0, 1): 52},
             "utilisation at most 85%": {named(book, "workload_utilisation", 0): 0.86},
             "all servers in place are in the plan": {
-                named(book, "fleet_sku", 4): "old",
-                named(book, "fleet_site", 4): "rtm",
-                named(book, "fleet_count", 4): 1,
+                named(book, "fleet_sku", 5): "old",
+                named(book, "fleet_site", 5): "rtm",
+                named(book, "fleet_count", 5): 1,
             },
         },
     ]

@@ -282,6 +282,6 @@ def _of_inputs(at: Places, n: Numbers) -> Iterator[Check]:
         most = message("utilisation at most {cap}", cap=f"{CAP:.0%}")
         yield Check(most, joined([w, s]), message("share of a server"), [slack])
     start = at.figures.down(figure(at, "start"))
-    missing = float(n.start.sum() - sum(c.count for c in q.fleet))
-    cells = [(f"SUM({start})-SUM(fleet_count)", missing)]
+    missing = float(n.start.sum() - sum(c.count for c in q.fleet if not c.ordered))
+    cells = [(f'SUM({start})-SUMPRODUCT((fleet_arrives="")*fleet_count)', missing)]
     yield Check(message("all servers in place are in the plan"), message("Fleet"), message("servers"), cells)

@@ -197,7 +197,7 @@ def columns_at(columns: Sequence[Column], field: str) -> int:
 def _fleet(book: Book, at: Places, n: Numbers) -> None:
     q, block = n.question, at.fleet
     columns = tables.fleet()
-    rows = [_fields(cohort, columns) for cohort in q.fleet]
+    rows = [[c.sku, c.site, c.count, c.age, None if c.arrives is None else q.periods[c.arrives]] for c in q.fleet]
     _table(
         book,
         block,
@@ -212,16 +212,17 @@ def _fleet(book: Book, at: Places, n: Numbers) -> None:
         limit = q.skus[cohort.sku].age_limit
         row = n.skus.index(cohort.sku)
         cells = at.sku.at(row, columns_at(tables.skus(), "age_limit"))
-        block.sheet.formula(block.row + i, 4, f'=IF({cells}="","",{cells})', limit)
-        leaves = None if limit is None else max(limit - cohort.age, 0)
+        block.sheet.formula(block.row + i, 5, f'=IF({cells}="","",{cells})', limit)
+        leaves = None if limit is None else max(limit - cohort.age + (cohort.arrives or 0), 0)
         gone = book.words(message("never")) if limit is None else None
         if leaves is not None:
             gone = q.periods[leaves] if leaves < n.periods else book.words(message("after the horizon"))
-        e, age = cell(block.row + i, 4), block.near(i, 3)
+        e, order = cell(block.row + i, 5), block.near(i, 4)
+        age = f'({block.near(i, 3)}-IF({order}="",0,MATCH({order},{names},0)-1))'
         never, after = (quoted(book.words(text)) for text in (message("never"), message("after the horizon")))
         block.sheet.formula(
             block.row + i,
-            5,
+            6,
             f'=IF({e}="",{never},IF({e}-{age}>=MAX({numbers}),{after},INDEX({names},MAX({e}-{age},0)+1)))',
             gone,
             role="word",

@@ -256,7 +256,7 @@ class Places:
         self.site_watt = Block(s["sites"], HEAD + 1, after + 2, k)  # money for one W over a period, without carbon
 
         cohorts = len(q.fleet) + SPARE
-        self.fleet = Block(s["fleet"], HEAD + 1, 0, cohorts, 4)
+        self.fleet = Block(s["fleet"], HEAD + 1, 0, cohorts, 5)
 
         self.pairs_of_worth = [(a, b) for a, sku in q.skus.items() for b in sku.worth]
         self.worth = Block(s["equivalence"], HEAD + 1, 0, len(self.pairs_of_worth) + 2 * SPARE, 6)

@@ -211,7 +211,8 @@ def _refresh(at: Places, n: Numbers) -> None:
         first = at.arrive.at(i)
         bought = f"IF({number}>{limit},SUM({first}:INDEX({at.arrive.line(i)},{number}-{limit})),0)"
         in_place = (
-            f"SUMPRODUCT(EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*(fleet_age+{number}-1>={limit})*fleet_count)"
+            f'SUMPRODUCT(EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*(fleet_arrives="")'
+            f"*(fleet_age+{number}-1>={limit})*fleet_count)"
         )
         return f'=IF({limit}="",0,{in_place}+{bought})'
 

@@ -66,11 +66,17 @@ def _plan(at: Places, n: Numbers) -> None:
             )
 
     lead, start = figure(at, "lead"), figure(at, "start")
-    _labelled(at.arrive, message("Arriving: what was ordered a lead time before"), at, n)
+    _labelled(
+        at.arrive, message("Arriving: what was ordered a lead time before, and what was on order at the start"), at, n
+    )
 
     def arriving(i: int, t: int) -> str:
         late = f"{at.period_number(t)}-{at.figures.near(i, lead)}"
-        return f"=IF({late}<1,0,INDEX({at.buy.across(i)},{late}))"
+        sku, site = (cell(at.arrive.row + i, col) for col in (0, 1))
+        placed = (
+            f"EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*EXACT(fleet_arrives,{at.period.at(t, 1)})*fleet_count"
+        )
+        return f"=IF({late}<1,0,INDEX({at.buy.across(i)},{late}))+SUMPRODUCT({placed})"
 
     at.arrive.live(arriving, n.arrive, _COUNT)
     _labelled(at.installed, message("Installed: before, and what arrives, without what is retired"), at, n)
@@ -117,7 +123,7 @@ def _figures(at: Places, n: Numbers) -> None:
 
     def fleet(i: int) -> str:
         sku, site = cell(block.row + i, 0), cell(block.row + i, 1)
-        return f"=SUMPRODUCT(EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*fleet_count)"
+        return f'=SUMPRODUCT(EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*(fleet_arrives="")*fleet_count)'
 
     spares = columns_at(site_columns, "spares")
     skus = [q.skus[s] for s, _ in n.pairs]
