@@ -115,7 +115,7 @@ def test_the_first_screen_of_a_plan_buys_and_retires() -> None:
     q = plan_sample.question()
     v = plan_view(Answer(q, plan_sample.plan(q)))
     shown = plan_front.front(v)
-    assert shown.answer == "Buy 77 new; retire 120 old."
+    assert shown.answer == "Buy 77 new; retire 120 old. Already on order: 2 gpu."
     assert fmt.money(v.plan.objective) in shown.cost and "At most 0.50% above the cheapest possible plan." in shown.cost
     assert [year for year, _ in shown.years] == ["2027", "2028"]
     assert "2027-Q3" in shown.nothing
