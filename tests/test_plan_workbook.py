@@ -17,6 +17,7 @@ from openpyxl.utils.cell import range_boundaries
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.demand.workbook import read
+from planner.capacity.answer import Answer
 from planner.capacity.question import Cohort, Question, Worth
 from reports.plan.xlsx import book as plan_xlsx
 from tests import sheets
@@ -28,7 +29,7 @@ Edit = dict[tuple[str, int, int], Any]  # (name of a range, row, column) to valu
 @cache
 def written() -> tuple[Question, bytes]:
     q = plan_sample.question()
-    return q, plan_xlsx.render(q, plan_sample.plan(q), created="2027-01-20T10:00:00Z")
+    return q, plan_xlsx.render(Answer(q, plan_sample.plan(q)), created="2027-01-20T10:00:00Z")
 
 
 def changed(edit: Edit) -> bytes:
@@ -69,7 +70,7 @@ def test_nothing_edited_is_the_same_question(tmp_path: Path) -> None:
 def test_every_digit_comes_back(tmp_path: Path) -> None:
     q = replace(plan_sample.question(), energy_price=0.1 + 0.2, discount=1 / 17)
     path = tmp_path / "plan.xlsx"
-    path.write_bytes(plan_xlsx.render(q, plan_sample.plan(q), created=""))
+    path.write_bytes(plan_xlsx.render(Answer(q, plan_sample.plan(q)), created=""))
     assert (read(path).energy_price, read(path).discount) == (q.energy_price, q.discount)
 
 
@@ -138,6 +139,28 @@ def test_rows_may_be_added_in_the_empty_ones_and_below_them(tmp_path: Path) -> N
     assert question.fleet[-1] == Cohort("arm", "par", 5, 1)
 
 
+def test_workloads_and_periods_are_added_and_removed(tmp_path: Path) -> None:
+    q, _ = written()
+    edit: Edit = {("workload_name", 2, 0): "mail", ("workload_unit", 2, 0): "requests/s"}
+    edit |= {("workload_utilisation", 2, 0): 0.5, ("workload_dedicated", 2, 0): "no"}
+    edit |= {("demand_median_of", 2, 0): "mail", ("demand_sd_of", 2, 0): "mail", ("period_name", 6, 0): "2028-Q3"}
+    edit |= {("worth_sku", 5, 0): "new", ("worth_workload", 5, 0): "mail", ("worth_value", 5, 0): 40}
+    edit |= {("worth_se", 5, 0): 0}
+    edit |= {("demand_median", i, 6): 500.0 - 490 * i for i in range(2)} | {("demand_sd", i, 6): 0.1 for i in range(2)}
+    edit |= {("demand_median", 2, t): 70 for t in range(7)} | {("demand_sd", 2, t): 0 for t in range(7)}
+    more = edited(tmp_path, edit)
+    assert (list(more.workloads), more.periods[-1]) == (["web", "batch", "mail"], "2028-Q3")
+    assert more.workloads["web"].point == (*q.workloads["web"].point, 500.0)
+    assert (more.workloads["mail"].point, more.workloads["mail"].sites) == ((70.0,) * 7, frozenset())
+    assert more.skus["new"].worth["mail"] == Worth(40.0, 0.0, math.inf, "given in plan.xlsx")
+    fewer: Edit = {(f"workload_{field}", 1, 0): None for field in ("name", "unit", "utilisation", "dedicated")}
+    fewer |= {(f"fleet_{field}", 4, 0): None for field in ("sku", "site", "count", "age", "arrives")}
+    less = edited(tmp_path, fewer | {("period_name", 5, 0): None, ("period_name", 4, 0): None})
+    assert (list(less.workloads), less.periods) == (["web"], q.periods[:4])
+    assert less.workloads["web"].point == q.workloads["web"].point[:4]
+    assert list(less.skus["new"].worth) == ["web"]
+
+
 def test_saved_by_another_program_and_with_formulas_as_inputs(tmp_path: Path) -> None:
     edit: Edit = {("sku_price", 1, 0): "=9000*1.1", ("demand_median", 0, 0): "=500/2"}
     faults = refused(tmp_path, changed(edit))
@@ -156,41 +179,46 @@ def test_saved_by_another_program_and_with_formulas_as_inputs(tmp_path: Path) ->
 
 FAULTS: list[list[tuple[Edit, str]]] = [  # each list in one workbook
     [
-        ({("question_pue", 0, 0): True}, "sheet Inputs, B11: True is not a PUE: a number, 1 to 10"),
-        ({("question_survive", 0, 0): "perhaps"}, "sheet Inputs, B15: 'perhaps' is not an answer: yes, no"),
+        ({("question_pue", 0, 0): True}, "sheet Inputs, B11: True is not a number"),
+        ({("question_survive", 0, 0): "perhaps"}, "sheet Inputs, B15: 'perhaps' is neither yes nor no"),
         ({("question_date", 0, 0): "soon"}, "sheet Inputs, B8: 'soon' is not a date: write 2027-01-31"),
     ],
     [
         (
             {("sku_price", 1, 0): "abc"},
-            "sheet SKU & TCO, B7: 'abc' is not a price: a number, 0 or more; empty: not sold",
+            "sheet SKU & TCO, B7: 'abc' is not a number",
         ),
-        ({("demand_median", 1, 3): None}, "sheet Demand, F7: is empty; median demand is needed: a demand: a number"),
-        ({("demand_median", 1, 2): -4}, "sheet Demand, E7: -4 is not a demand: a number, 0 or more"),
-        ({("worth_value", 0, 0): 0}, "sheet Equivalence, C6: 0 is not an equivalence: a number, above 0"),
-        ({("fleet_count", 0, 0): 2.5}, "sheet Fleet, C6: 2.5 is not a count: a whole number, 0 or more"),
+        ({("demand_median", 1, 3): None}, "sheet Demand, F7: is empty: give a number"),
+        ({("demand_median", 1, 2): -4}, "sheet Demand, E7: -4 is below 0"),
+        ({("worth_value", 0, 0): 0}, "sheet Equivalence, C6: 0 is not above 0"),
+        ({("fleet_count", 0, 0): 2.5}, "sheet Fleet, C6: 2.5 is not a whole number"),
         (
             {("workload_utilisation", 0, 0): 0.9},
-            "sheet Utilisation, C6: 0.9 is not a utilisation: a number, above 0, up to 0.85",
+            "sheet Utilisation, C6: 0.9 is above 0.85",
         ),
-        ({("site_power_w", 0, 0): "#DIV/0!"}, "sheet Sites, C6: holds the error #DIV/0!; power limit is needed"),
-        ({("fleet_count", 6, 0): 3}, "sheet Fleet, A12: is empty; SKU is needed"),
+        ({("site_power_w", 0, 0): "#DIV/0!"}, "sheet Sites, C6: holds the error #DIV/0!: write a value"),
+        ({("fleet_count", 6, 0): 3}, "sheet Fleet, A12: is empty"),
     ],
     [
-        ({("fleet_sku", 1, 0): "nwe"}, "sheet Fleet, A7: no SKU 'nwe' (did you mean new?); there are old, new, gpu"),
-        ({("fleet_site", 2, 0): "fr"}, "sheet Fleet, B8: no site 'fr' (did you mean fra?)"),
+        ({("site_runs", 0, 1): "maybe"}, "sheet Sites, K6: 'maybe' is neither yes nor no"),
         ({("worth_workload", 1, 0): "bach"}, "sheet Equivalence, B7: no workload 'bach'"),
         (
             {("worth_sku", 4, 0): "new", ("worth_workload", 4, 0): "web"},
             "sheet Equivalence, A10: new has an equivalence for web already",
         ),
         ({("demand_median_of", 0, 0): "wbe"}, "sheet Demand, A6: no workload 'wbe'"),
-        ({("site_runs", 0, 1): "maybe"}, "sheet Sites, K6: 'maybe' is not an answer: yes, no"),
+    ],
+    [
+        ({("fleet_sku", 1, 0): "nwe"}, "sheet Fleet, A7: no SKU 'nwe' (did you mean new?); there are old, new, gpu"),
+        ({("fleet_site", 2, 0): "fr"}, "sheet Fleet, B8: no site 'fr' (did you mean fra?)"),
     ],
     [
         ({("sku_price", 1, 0): "9,000"}, "sheet SKU & TCO, B7: '9,000' is not a price"),
-        ({("sku_lead", 2, 0): "1 quarter"}, "sheet SKU & TCO, H8: '1 quarter' is not a lead time: a whole number"),
-        ({("sku_idle_w", 0, 0): 9000}, "sheet SKU & TCO, A6: old draws more idle than at its peak"),
+        (
+            {("sku_lead", 2, 0): "1 qrt"},
+            "sheet SKU & TCO, H8: '1 qrt' is not a duration: write 2 (periods), 2 quarters",
+        ),
+        ({("sku_idle_w", 0, 0): 9000}, "sheet SKU & TCO, C6: peak (300 W) is below idle (9000 W)"),
         ({("site_name", 1, 0): "ams"}, "sheet Sites, A7: site 'ams' is already in row 6"),
         ({("site_runs", 0, 1): "no", ("site_runs", 2, 1): "no"}, "sheet Sites, K6: batch may run nowhere"),
     ],
@@ -206,9 +234,9 @@ def test_a_broken_cell_is_named(faults: list[tuple[Edit, str]], tmp_path: Path) 
 def test_several_at_once_but_not_all(tmp_path: Path) -> None:
     faults = refused(tmp_path, changed({("sku_price", 1, 0): "x", ("fleet_age", 0, 0): -1, ("demand_sd", 0, 0): "y"}))
     assert [line.split(":")[0] for line in faults.splitlines()] == [
-        "plan.xlsx, sheet SKU & TCO, B7",
         "plan.xlsx, sheet Fleet, D6",
-        "plan.xlsx, sheet Demand, C11",
+        "plan.xlsx, sheet Demand, C16",
+        "plan.xlsx, sheet SKU & TCO, B7",
     ]
     many = refused(tmp_path, changed({("demand_median", i, t): "?" for i in range(2) for t in range(6)}))
     assert len(many.splitlines()) == 11
@@ -218,7 +246,7 @@ def test_several_at_once_but_not_all(tmp_path: Path) -> None:
 def test_a_demand_that_nothing_can_run(tmp_path: Path) -> None:
     edit: Edit = {(f"worth_{field}", i, 0): None for field in ("sku", "workload", "value", "se", "df") for i in (0, 2)}
     faults = refused(tmp_path, changed(edit))
-    assert "sheet Utilisation, A6: web runs on no SKU: give it an equivalence in sheet Equivalence" in faults
+    assert "sheet Utilisation, A6: no SKU has a worth for it: nothing can run it" in faults
 
 
 def test_a_demand_whose_servers_are_neither_sold_nor_where_it_may_run(tmp_path: Path) -> None:
@@ -226,8 +254,8 @@ def test_a_demand_whose_servers_are_neither_sold_nor_where_it_may_run(tmp_path: 
     edit: Edit = {("sku_price", i, 0): None for i in range(len(q.skus))}
     edit |= {("fleet_count", i, 0): 0 for i in range(len(q.fleet))}
     faults = refused(tmp_path, changed(edit))
-    assert "sheet Utilisation, A6: web runs on old, new only, which is neither sold nor in place" in faults
-    assert "in place at ams, fra, where it may run" in faults
+    assert "sheet Utilisation, A6: runs on old, new only, which is neither sold nor in the fleet" in faults
+    assert "in the fleet at ams, fra, where it may run" in faults
 
 
 def test_periods_follow_one_another_and_have_the_length_of_the_setting(tmp_path: Path) -> None:
@@ -236,15 +264,17 @@ def test_periods_follow_one_another_and_have_the_length_of_the_setting(tmp_path:
     faults = refused(tmp_path, changed({("period_name", 1, 0): "2027-Q1"}))
     assert "sheet Inputs, G6: period 2027-Q1 is there twice" in faults
     faults = refused(tmp_path, changed({("question_years", 0, 0): 1}))
-    assert "sheet Inputs, G6: 2027-Q1 is 0.25 years long, but the length of a period is 1" in faults
-    renamed = edited(tmp_path, {("period_name", i, 0): f"phase {i + 1}" for i in range(6)})
+    assert "sheet Inputs, G6: '2027-Q1' is a quarter, not a year" in faults
+    renamed = edited(
+        tmp_path, {("period_name", i, 0): f"phase {i + 1}" for i in range(6)} | {("fleet_arrives", 4, 0): "phase 4"}
+    )
     assert renamed.periods[:2] == ("phase 1", "phase 2")
 
 
 def test_survival_needs_a_second_failure_domain(tmp_path: Path) -> None:
     q, _ = written()
     faults = refused(tmp_path, changed({("site_domain", i, 0): "europe" for i in range(len(q.sites))}))
-    assert "sheet Sites, B6: all the sites are in one failure domain (europe), but its loss must be survived" in faults
+    assert "sheet Inputs, B15: there is only one failure domain (europe): nothing remains if it fails" in faults
 
 
 def _without(name: str) -> Callable[[Any], None]:

@@ -36,6 +36,10 @@ def solve(
         Path | None, typer.Argument(help="The demand: a YAML file, or a folder of CSV sheets (docs/planning.md).")
     ] = None,
     workbook: Annotated[Path | None, typer.Option("--from", help="The question as an edited workbook has it.")] = None,
+    scenario: Annotated[
+        list[Path] | None,
+        typer.Option(help="A YAML file with the keys that differ; solved beside the question. Repeatable."),
+    ] = None,
     xlsx: Xlsx = None,
     html: Html = None,
     pdf: Pdf = None,
@@ -62,7 +66,8 @@ def solve(
     with interruptible("no document was written"):
         documents = documents_of({"html": html, "pdf": pdf, "xlsx": xlsx}, lang, templates, date)
         question = planning.question(file, workbook, root)
-        answer = planning.answer(question, planning.Effort(gap, seconds, draws, seed), progress)
+        others = {s.stem: planning.question(file, workbook, root, s) for s in scenario or ()}
+        answer = planning.answer(question, planning.Effort(gap, seconds, draws, seed), progress, others)
         provenance = planning.Provenance(documents.date)
         planning.write(answer, documents, provenance, progress)  # before stdout, which a reader may close
         if as_ is ReportFormat.JSON:

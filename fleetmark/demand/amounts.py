@@ -193,3 +193,11 @@ Limits = Annotated[
     Annotated[Limit, Tag("one")] | Annotated[list[Limit], Tag("list")] | Annotated[dict[str, Limit], Tag("map")],
     Discriminator(_shape),
 ]
+
+Deviation = Annotated[float, plain(0, 10)]
+Deviations = Annotated[
+    Annotated[Deviation, Tag("one")]
+    | Annotated[list[Deviation], Tag("list")]
+    | Annotated[dict[str, Deviation], Tag("map")],
+    Discriminator(_shape),
+]

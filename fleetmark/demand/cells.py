@@ -1,10 +1,9 @@
-"""Cells of an edited workbook, located by named ranges and checked against the rules of their columns."""
+"""Cells of an edited workbook, located by named ranges."""
 
 from __future__ import annotations
 
 import datetime
 import io
-import math
 import re
 import warnings
 import zipfile
@@ -21,12 +20,12 @@ from openpyxl.utils.cell import range_boundaries
 from openpyxl.utils.exceptions import InvalidFileException
 
 from fleetmark.base.errors import FleetmarkError
+from fleetmark.demand.places import Where
 from fleetmark.demand.tables import Column
 
-MOST = 10  # faults in one error
 _BROKEN = (OSError, zipfile.BadZipFile, zlib.error, KeyError, ValueError, TypeError, SyntaxError, InvalidFileException)
 
-Value = float | str
+Value = float | str | bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +49,7 @@ class Cells:
 
     path: Path
     raw: bytes
-    faults: list[str] = field(default_factory=list)
-    suspect: set[str] = field(default_factory=set)  # names of rows with a fault; references to them are no faults
+    faults: list[tuple[Where, str]] = field(default_factory=list)
 
     def _opened(self, *, values: bool) -> Any:
         try:
@@ -82,6 +80,11 @@ class Cells:
 
     # ------------------------------------------------------------ places
 
+    @property
+    def sheets(self) -> list[str]:
+        """The names of the tabs, in order."""
+        return list(self._book.sheetnames)
+
     def area(self, name: str, what: str) -> Area | None:
         """The range of that name; a fault and None if it is missing. ``what``: its content, for the message."""
         defined = self._book.defined_names.get(name)
@@ -89,10 +92,11 @@ class Cells:
         match = re.fullmatch(r"(?:'((?:[^']|'')+)'|([^'!]+))!(\$?[A-Z]+\$?\d+(?::\$?[A-Z]+\$?\d+)?)", target)
         sheet = (match[1] or match[2]).replace("''", "'") if match else ""
         if match is None or sheet not in self._book.sheetnames:
-            self.faults.append(
-                f"{self.path}: {what} is gone (the range {name}): its cells, column or tab were deleted; "
+            sentence = (
+                f"{what} is gone (the range {name}): its cells, column or tab were deleted; "
                 "begin again from a workbook that fleetmark plan --xlsx wrote"
             )
+            self.faults.append((Where(self.path.name), sentence))
             return None
         col, row, last_col, last_row = range_boundaries(match[3].replace("$", ""))
         assert col and row and last_col and last_row
@@ -124,15 +128,13 @@ class Cells:
 
     # ------------------------------------------------------------ content
 
-    def fault(self, sheet: str, cell: str, sentence: str) -> None:
-        """Record a fault of a cell."""
-        self.faults.append(f"{self.path}, sheet {sheet}, {cell}: {sentence}")
+    def where(self, area: Area, row: int, col: int | None = None) -> Where:
+        """The place of a cell of the area's tab."""
+        return Where(self.path.name, row, sheet=area.sheet, cell=area.cell(row, col))
 
-    def stop(self) -> None:
-        """Raises FleetmarkError with all recorded faults."""
-        if self.faults:
-            more = len(self.faults) - MOST
-            raise FleetmarkError("\n".join([*self.faults[:MOST], *([f"and {more} more faults"] if more > 0 else [])]))
+    def fault(self, area: Area, row: int, col: int, sentence: str) -> None:
+        """Record a fault of a cell."""
+        self.faults.append((self.where(area, row, col), sentence))
 
     def empty(self, area: Area, row: int, col: int) -> bool:
         """Whether a cell is empty."""
@@ -141,56 +143,37 @@ class Cells:
             return isinstance(value, str) and not value.strip()
         return (row, col) not in self._read(area.sheet, values=False)
 
-    def value(self, area: Area, row: int, col: int, column: Column) -> Value | None:
-        """The value of a cell of a column; None if it is empty, or invalid, which is a fault."""
-        rule, where = column.rule, area.cell(row, col)
+    def value(self, area: Area, row: int, col: int) -> Value | None:
+        """The content of a cell, None if it is empty; a fault if it has an error or no stored value."""
         content, kind = self._cells(area.sheet).get((row, col), (None, "n"))
         if content is None and not self.empty(area, row, col):
             sentence = (
                 "holds a formula whose value is not stored: save the workbook in Excel or LibreOffice, then read it"
             )
-            self.fault(area.sheet, where, sentence)
+            self.fault(area, row, col, sentence)
             return None
         if kind == "e":
-            self.fault(area.sheet, where, f"holds the error {content}; {column.title} is needed: {rule.hint}")
+            self.fault(area, row, col, f"holds the error {content}: write a value, or empty the cell if it is optional")
             return None
-        if isinstance(content, str):
-            content = content.strip() or None
-        if content is None:
-            if not rule.optional:
-                self.fault(area.sheet, where, f"is empty; {column.title} is needed: {rule.hint}")
-            return None
-        result = _text(content, column) if rule.text else _number(content, column)
-        if result is None:
-            self.fault(area.sheet, where, f"{_shown(content)} is not {rule.hint}")
-        return result
+        if isinstance(content, datetime.datetime):
+            return content.date().isoformat()
+        return (content.strip() or None) if isinstance(content, str) else content
 
-    def single(self, column: Column) -> Value | None:
-        """The value of a setting."""
-        area = self.area(column.name, str(column.title))
-        return None if area is None else self.value(area, area.row, area.col, column)
+    def table(self, columns: Sequence[Column]) -> list[tuple[int, dict[str, Area], dict[str, Value | None]]]:
+        """The rows of a table that are not empty: number, and by field of its columns their areas and values.
 
-    def table(self, columns: Sequence[Column]) -> list[tuple[int, Area, dict[str, Value | None]]]:
-        """The rows of a table, each with its number, an area to name its cells by, and field to value.
-
-        A table goes on to the end of its tab. Empty rows and rows with a fault are skipped.
+        A table goes on to the end of its tab.
         """
         areas = {c.field: self.area(c.name, f"the column {c.title}") for c in columns}
         present = {field: area for field, area in areas.items() if area is not None}
         if len(present) < len(columns):
             return []
         key = present[columns[0].field]
-        rows = []
-        for row in range(key.row, max(key.last_row, self.last_row(key.sheet)) + 1):
-            if all(self.empty(area, row, area.col) for area in present.values()):
-                continue
-            faults = len(self.faults)
-            values = {c.field: self.value(present[c.field], row, present[c.field].col, c) for c in columns}
-            if len(self.faults) == faults:
-                rows.append((row, key, values))
-            else:
-                self.suspect.add(str(values[columns[0].field]))
-        return rows
+        return [
+            (row, present, {field: self.value(area, row, area.col) for field, area in present.items()})
+            for row in range(key.row, max(key.last_row, self.last_row(key.sheet)) + 1)
+            if not all(self.empty(area, row, area.col) for area in present.values())
+        ]
 
     def column(self, area: Area, row: int) -> str:
         """The text of a cell in a column that Fleetmark wrote; empty if there is none."""
@@ -203,27 +186,8 @@ class Cells:
         return float(content) if isinstance(content, int | float) else None
 
 
-def _shown(value: object) -> str:
-    text = str(value)
-    return repr(text if len(text) <= 60 else text[:59] + "…") if isinstance(value, str) else text
-
-
-def _text(value: object, column: Column) -> str | None:
-    if isinstance(value, bool):
-        value = {True: "yes", False: "no"}[value]
-    if isinstance(value, datetime.datetime):
-        value = value.date().isoformat()
-    text = f"{value:g}" if isinstance(value, float) and value.is_integer() else str(value)
-    if column.rule.words:
-        return text.lower() if text.lower() in column.rule.words else None
-    return text
-
-
-def _number(value: object, column: Column) -> float | None:
-    rule = column.rule
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    low = value <= rule.least if rule.above else value < rule.least
-    if low or value > rule.most or (rule.integer and value != int(value)):
-        return None
-    return int(value) if rule.integer else float(value)
+def text(value: Value | None) -> str:
+    """A name as people write it: a spreadsheet has the name 2027 as a number."""
+    if isinstance(value, float) and value.is_integer():
+        return f"{value:.0f}"
+    return "" if value is None else str(value)

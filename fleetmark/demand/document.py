@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from fleetmark.demand import periods
 from fleetmark.demand.amounts import (
     Amount,
+    Deviations,
     Integer,
     Limits,
     Number,
@@ -30,6 +31,7 @@ from fleetmark.demand.amounts import (
     share,
     texts,
 )
+from planner.capacity.question import OUTAGE
 from planner.capacity.queueing import CAP
 
 QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
@@ -79,18 +81,21 @@ class Growth(_Part):
 
 
 class Demand(_Part):
-    """``point``: a figure for every period; ``start`` and ``growth``; or ``quantiles`` of every period."""
+    """``point``: a figure for every period; ``start`` and ``growth``; or ``quantiles`` of every period, or their median
+    and ``sigma``, the standard deviation of the logarithm.
+    """
 
     point: Series | None = None
     start: Start | None = None
     growth: Growth | None = None
     quantiles: Mapping[str, Series] | None = None
+    sigma: Deviations | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _which(cls, value: object) -> Any:
         doc = _quantiles(value)
-        keys = {"start", "growth", "quantiles"}
+        keys = {"start", "growth", "quantiles", "sigma"}
         if not isinstance(value, Mapping) or (value and not keys & set(doc) and _by_period(value)):
             return {"point": value}
         return doc
@@ -102,6 +107,8 @@ class Demand(_Part):
             raise ValueError("give one of: a figure for every period, start and growth, or quantiles (p50, p90)")
         if self.start is None and self.growth is not None:
             raise ValueError("start is missing: what the demand is in the first period")
+        if self.sigma is not None and list(self.quantiles or {}) != ["p50"]:
+            raise ValueError("sigma goes with p50 alone: the median, and the standard deviation of its logarithm")
         return self
 
 
@@ -132,8 +139,19 @@ class Slo(_Part):
         return self
 
 
+def _gigabytes(value: object) -> Any:
+    return value[: -len("GB")].strip() if isinstance(value, str) and value.strip().upper().endswith("GB") else value
+
+
+def _joined(value: object) -> Any:
+    return ", ".join(map(str, value)) if isinstance(value, list) else value
+
+
+Gigabytes = Annotated[float, plain(), BeforeValidator(_gigabytes)]
+
+
 class Workload(_Part):
-    """A workload and its demand."""
+    """A workload and its demand. ``gpus``, each of ``gpu_memory`` GB or more: what one unit of it needs in a server."""
 
     unit: Text
     demand: Demand
@@ -141,20 +159,26 @@ class Workload(_Part):
     slo: Slo | None = None
     sites: Annotated[tuple[Text, ...], BeforeValidator(texts)] = ()
     dedicated: Yes = False
+    availability: Literal["survives", "normal", "preemptible"] | None = None
+    gpus: Integer = 0
+    gpu_memory: Gigabytes = 0.0
     reference: Text | None = None
 
     @model_validator(mode="after")
     def _one(self) -> Workload:
         if (self.utilisation is None) == (self.slo is None):
             raise ValueError(f"give utilisation (above 0, up to {CAP:.0%}) or slo, one of them")
+        if self.dedicated and self.availability == "preemptible":
+            raise ValueError("what may be pre-empted runs on servers of others: leave out dedicated or preemptible")
         return self
 
 
 class Power(_Part):
-    """Power of a server."""
+    """Power of a server. ``provisioned``: what counts against a site's limit, measured or set; its peak by default."""
 
     idle: Watts
     peak: Watts
+    provisioned: Watts | None = None
 
     @model_validator(mode="after")
     def _ordered(self) -> Power:
@@ -207,18 +231,41 @@ class Profile(_Part):
     baseline: Text | None = None
 
 
+class Speed(_Part):
+    """How fast one slot is, as a factor on the objective's service: ``value``, or a comparison of responsiveness."""
+
+    value: Annotated[float, plain(above=True)] | None = None
+    compare: Compared | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare(cls, value: object) -> Any:
+        return value if isinstance(value, Mapping) else {"value": value}
+
+    @model_validator(mode="after")
+    def _one(self) -> Speed:
+        if (self.value is None) == (self.compare is None):
+            raise ValueError("give one of value and compare")
+        return self
+
+
 class Worth(_Part):
-    """The worth of one server for a workload: ``value``, or its source."""
+    """The worth of one server for a workload: ``value``, or its source. ``utilisation`` of its servers for it; or
+    ``slots`` and ``speed`` of one, from which the objective gives it.
+    """
 
     value: Annotated[Quantity, BeforeValidator(positive)] | None = None
     lo: Annotated[float, plain(above=True)] | None = None
     hi: Annotated[float, plain(above=True)] | None = None
     df: Annotated[float, plain(above=True)] | None = None
-    error: Annotated[float, share(0, 1)] | None = None
+    error: Annotated[float, share(0, 10)] | None = None
     compare: Compared | None = None
     reference: Pinned | None = None
     measured: Measured | None = None
     profile: Profile | None = None
+    utilisation: Annotated[float, share(0, CAP, above=True)] | None = None
+    slots: Annotated[int, integer(1, 100_000)] | None = None
+    speed: Speed | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -232,6 +279,8 @@ class Worth(_Part):
             raise ValueError("give one of value, compare, reference, measured and profile")
         if (self.lo is None) != (self.hi is None):
             raise ValueError("lo and hi go together: the ends of the 95% interval")
+        if self.utilisation is not None and (self.slots is not None or self.speed is not None):
+            raise ValueError("slots and speed give the utilisation: give them, or the utilisation")
         if self.lo is not None and self.value is None:
             raise ValueError("lo and hi go with value; a worth on record has its own interval")
         if self.lo is not None and self.error is not None:
@@ -252,6 +301,7 @@ class Sku(_Part):
     power: Power
     rack_units: Number
     gpus: Integer = 0
+    gpu_memory: Gigabytes = 0.0
     ports: Integer = 1
     lead: Span = (0.0, "period")
     support: Number = 0.0
@@ -270,7 +320,7 @@ class Site(_Part):
     rack_units: Number | None = None
     ports: Number | None = None
     budget: Number | None = None
-    domain: Text | None = None
+    domain: Annotated[Text | None, BeforeValidator(_joined)] = None
     spares: Integer = 0
     energy_price: Number | None = None
     pue: Annotated[float, plain(1, 10)] | None = None
@@ -282,12 +332,19 @@ class Site(_Part):
 
 
 class Cohort(_Part):
-    """Servers in place."""
+    """Servers in place; with ``arrives``, an order that is placed already, by the period in which it arrives."""
 
     sku: Text
     site: Text
     count: Integer
     age: Span = (0.0, "period")
+    arrives: Text | None = None
+
+    @model_validator(mode="after")
+    def _new(self) -> Cohort:
+        if self.arrives is not None and self.age[0]:
+            raise ValueError("an order that has not arrived has no age: leave out age or arrives")
+        return self
 
 
 class Periods(_Part):
@@ -336,6 +393,7 @@ class Document(_Part):
     pue: Annotated[float, plain(1, 10)]
     carbon: Carbon | None = None
     survive: Yes = False
+    outage: Annotated[float, share(0, 1)] = OUTAGE
     quantile: Annotated[float, share(0.5, 0.999)] = 0.95
     budget: Limits | None = None
     workloads: Annotated[Mapping[str, Workload], Field(min_length=1)]

@@ -17,13 +17,19 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A place: ``file``, ``line`` (from 1), and the ``column`` of a sheet."""
+    """A place: ``file``, ``line`` (from 1), and the ``column`` of a CSV sheet; or the ``sheet`` and ``cell`` of a
+    workbook.
+    """
 
     file: str
     line: int = 0
     column: str = ""
+    sheet: str = ""
+    cell: str = ""
 
     def __str__(self) -> str:
+        if self.sheet:
+            return f"{self.file}, sheet {self.sheet}, {self.cell}"
         line = f" line {self.line}" if self.line else ""
         return f"{self.file}{line}{f', column {self.column}' if self.column else ''}"
 
@@ -32,13 +38,14 @@ class Where:
 class Input:
     """An input before validation: ``doc`` in the types of YAML, and ``places`` by path.
 
-    ``files``: its files with their SHA-256.
+    ``files``: its files with their SHA-256; ``sheets``: the tabs of a workbook in order.
     """
 
     doc: dict[str, Any]
     places: Mapping[Path, Where]
     files: Mapping[str, str]
     faults: list[tuple[Where, str]] = field(default_factory=list)
+    sheets: Sequence[str] = ()
 
     def where(self, path: Path) -> Where:
         """The place of ``path``, or of its nearest parent."""
@@ -49,7 +56,7 @@ class Input:
     def fault(self, path: Path, sentence: str) -> None:
         """Record a fault at ``path``."""
         where = self.where(path)
-        key = "" if where.column and self.places.get(path) else dotted(path)
+        key = "" if (where.column or where.cell) and self.places.get(path) else dotted(path)
         entry = (where, f"{key}: {sentence}" if key else sentence)
         if entry not in self.faults:
             self.faults.append(entry)
@@ -58,18 +65,22 @@ class Input:
         """Raises FleetmarkError with all recorded faults, in the order of the files."""
         if not self.faults:
             return
-        order = {name: n for n, name in enumerate(self.files)}
-        self.faults.sort(key=lambda f: (order.get(f[0].file, 0), f[0].line))
+        order = {name: n for n, name in enumerate((*self.files, *self.sheets))}
+        self.faults.sort(key=lambda f: (order.get(f[0].file, 0), order.get(f[0].sheet, 0), f[0].line))
         sentences = [f"{where}: {sentence}" for where, sentence in self.faults[:MOST]]
         if len(self.faults) > MOST:
             sentences.append(f"and {len(self.faults) - MOST} more faults")
         raise FleetmarkError("\n".join(sentences))
 
-    def refused(self, error: ValidationError, model: type[BaseModel]) -> None:
-        """Record the errors of pydantic as faults in words."""
+    def refused(self, error: ValidationError, model: type[BaseModel], *, missing: bool = True) -> None:
+        """Record the errors of pydantic as faults in words; without ``missing``, not those of keys that are not there
+        (their cells have faults of their own).
+        """
         for one in error.errors(include_url=False):
             loc = one["loc"]
             if one["type"] == "missing":
+                if not missing:
+                    continue
                 self.fault(self._real(loc[:-1]), f"{loc[-1]} is missing")
             else:
                 self.fault(self._real(loc), _sentence(one, model))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -13,24 +15,28 @@ from fleetmark.base.text import message
 from fleetmark.demand import csv as demand_csv
 from fleetmark.demand import periods
 from fleetmark.demand import yaml as demand_yaml
-from fleetmark.demand.document import Document, Slo, rank
+from fleetmark.demand.document import Cohort as WrittenCohort
+from fleetmark.demand.document import Document
+from fleetmark.demand.document import Sku as WrittenSku
 from fleetmark.demand.document import Workload as Written
+from fleetmark.demand.objective import of_objective, slots
 from fleetmark.demand.places import Input
+from fleetmark.demand.scenario import overlaid
 from fleetmark.demand.series import demand, per_period
 from fleetmark.demand.worth import Record
-from planner.capacity.question import Cohort, Question, Site, Sku, Workload, Worth
-from planner.capacity.queueing import utilisation_for
+from planner.capacity.question import PREEMPTIBLE, SURVIVES, Cohort, Question, Site, Sku, Workload, Worth
 
 EXAMPLE = Path(__file__).parent / "example.yml"
 
 
-def read(path: Path, root: Path) -> Question:
-    """The question in ``path``, a YAML file or a folder of sheets; worths by name come from the record under ``root``.
+def read(path: Path, root: Path, scenario: Path | None = None) -> Question:
+    """The question in ``path``, a YAML file or a folder of sheets, with what a ``scenario`` changes; worths by name
+    come from the record under ``root``.
 
     Raises FleetmarkError with all faults, each with its file, line and key (or column).
     """
     source = demand_csv.read(path) if path.is_dir() else demand_yaml.read(path)
-    return question(source, root)
+    return question(source if scenario is None else overlaid(source, scenario), root)
 
 
 def question(source: Input, root: Path) -> Question:
@@ -38,16 +44,16 @@ def question(source: Input, root: Path) -> Question:
     try:
         doc = Document.model_validate(source.doc)
     except ValidationError as error:
-        source.refused(error, Document)
+        source.refused(error, Document, missing=not (source.sheets and source.faults))
         source.stop()
         raise
     names, years = doc.periods.resolved()
     _check_names(doc, source)
     record = Record(root)
     skus = {name: _sku(name, doc, years, source, record) for name in doc.skus}
-    _somebody_runs_it(doc, source)
+    _somebody_runs_it(doc, skus, source)
     budget = per_period(doc.budget, names, source, ("budget",), False) if doc.budget is not None else []
-    workloads = {n: _workload(n, w, names, years, source) for n, w in doc.workloads.items()}
+    workloads = {n: _workload(n, w, names, years, source, skus) for n, w in doc.workloads.items()}
     source.stop()
     origin = {**source.files, "fleetmark": __version__}
     if record.campaigns:
@@ -66,7 +72,7 @@ def question(source: Input, root: Path) -> Question:
             n: Site(n, s.power, s.rack_units, s.ports, s.budget, s.domain or "", s.spares, s.energy_price, s.pue)
             for n, s in doc.sites.items()
         },
-        fleet=tuple(Cohort(c.sku, c.site, c.count, periods.in_periods(c.age, years, up=True)) for c in doc.fleet),
+        fleet=tuple(_cohort(c, names, years) for c in doc.fleet),
         discount=doc.discount,
         energy_price=doc.energy_price,
         pue=doc.pue,
@@ -76,6 +82,7 @@ def question(source: Input, root: Path) -> Question:
         quantile=doc.quantile,
         budget=tuple(budget),
         source=origin,
+        outage=doc.outage,
     )
 
 
@@ -96,50 +103,114 @@ def _check_names(doc: Document, source: Input) -> None:
             check(workload_name, doc.workloads, "workload", ("skus", n, "worth", workload_name))
         if not sku.worth:
             source.fault(("skus", n, "worth"), "is empty: no workload runs on this SKU")
+    names, _ = doc.periods.resolved()
     for i, cohort in enumerate(doc.fleet):
+        if cohort.arrives is not None:
+            check(cohort.arrives, dict.fromkeys(names), "period", ("fleet", i, "arrives"))
+            if cohort.sku in doc.skus and doc.skus[cohort.sku].price is None:
+                source.fault(("fleet", i, "sku"), f"{cohort.sku} is on order, but it is not sold: give it a price")
         check(cohort.sku, doc.skus, "SKU", ("fleet", i, "sku"))
         check(cohort.site, doc.sites, "site", ("fleet", i, "site"))
     domains = _domains(doc, doc.sites)
-    if doc.survive and len(domains) < 2:
-        source.fault(
-            ("survive",), f"there is only one failure domain ({next(iter(domains))}): nothing remains if it fails"
-        )
+    if len(domains) < 2 and any(_survives(doc, w) for w in doc.workloads.values()):
+        path = ("survive",) if doc.survive else ("sites",)
+        source.fault(path, f"there is only one failure domain ({next(iter(domains))}): nothing remains if it fails")
+
+
+def _cohort(cohort: WrittenCohort, names: list[str], years: float) -> Cohort:
+    age = periods.in_periods(cohort.age, years, up=True)
+    arrives = None if cohort.arrives is None else names.index(cohort.arrives)
+    return Cohort(cohort.sku, cohort.site, cohort.count, age, arrives)
+
+
+def _survives(doc: Document, workload: Written) -> bool:
+    return (workload.availability or (SURVIVES if doc.survive else "")) == SURVIVES
 
 
 def _domains(doc: Document, sites: Iterable[str]) -> set[str]:
-    return {doc.sites[n].domain or n for n in sites if n in doc.sites}
+    """The failure domains of sites: of a site in several, all."""
+    return {d.strip() for n in sites if n in doc.sites for d in (doc.sites[n].domain or n).split(",")}
 
 
 def _may_survive(name: str, workload: Written, doc: Document, source: Input) -> None:
     domains = _domains(doc, workload.sites)
-    if doc.survive and workload.sites and len(domains) == 1 and len(_domains(doc, doc.sites)) > 1:
+    if _survives(doc, workload) and workload.sites and len(domains) == 1 and len(_domains(doc, doc.sites)) > 1:
         only = next(iter(domains))
         source.fault(
             ("workloads", name, "sites"), f"are all in one failure domain ({only}), but its loss must be survived"
         )
 
 
-def _somebody_runs_it(doc: Document, source: Input) -> None:
+def _somebody_runs_it(doc: Document, skus: Mapping[str, Sku], source: Input) -> None:
+    """Record a fault for every workload that no server can run, and for one that is pre-empted by nothing."""
     for name, workload in doc.workloads.items():
-        able = [n for n, s in doc.skus.items() if name in s.worth]
+        able = [n for n, s in skus.items() if name in s.worth]
+        out = {n: s.out[name] for n, s in skus.items() if name in s.out}
         in_place = {c.sku for c in doc.fleet if c.count and (not workload.sites or c.site in workload.sites)}
-        if not able:
+        if not able and out:
+            source.fault(("workloads", name, "slo" if workload.slo else "gpus"), f"no SKU can run it: {_reasons(out)}")
+        elif not able and not any(name in s.worth for s in doc.skus.values()):
             source.fault(("workloads", name), "no SKU has a worth for it: nothing can run it")
-        elif all(doc.skus[n].price is None and n not in in_place for n in able):
+        elif able and all(skus[n].price is None and n not in in_place for n in able):
             where = f" at {', '.join(workload.sites)}, where it may run" if workload.sites else ""
             sentence = f"runs on {', '.join(able)} only, which is neither sold nor in the fleet{where}"
             source.fault(("workloads", name), sentence)
+        elif workload.availability == PREEMPTIBLE and not _hosts(name, doc, skus):
+            sentence = (
+                "may be pre-empted, but no workload that survives a failure shares its SKUs and sites: there is no "
+                "headroom to run in"
+            )
+            source.fault(("workloads", name), sentence)
+
+
+def _reasons(out: Mapping[str, str]) -> str:
+    return "; ".join(f"{sku}: {why}" for sku, why in out.items())
+
+
+def _hosts(name: str, doc: Document, skus: Mapping[str, Sku]) -> list[str]:
+    """Workloads in whose failover headroom a workload may run."""
+    sites = set(doc.workloads[name].sites or doc.sites)
+    return [
+        n
+        for n, w in doc.workloads.items()
+        if n != name
+        and _survives(doc, w)
+        and sites & set(w.sites or doc.sites)
+        and any(name in s.worth and n in s.worth for s in skus.values())
+    ]
 
 
 def _sku(name: str, doc: Document, years: float, source: Input, record: Record) -> Sku:
     s = doc.skus[name]
     worth: dict[str, Worth] = {}
+    out: dict[str, str] = {}
     for workload, entry in s.worth.items():
-        if workload in doc.workloads:
+        written = doc.workloads.get(workload)
+        if written is None:
+            continue
+        path = ("skus", name, "worth", workload)
+        if lack := _lacks_gpus(s, written):
+            out[workload] = lack
+            continue
+        try:
+            value = record.worth(entry, written)
+            most = s.gpus // written.gpus if written.gpus else math.inf
+            if value.value > most:
+                source.fault(path, f"is {value.value:g}, more than its {s.gpus} GPUs give ({most:g})")
+            speed = record.speed(entry.speed, written) if entry.speed else 1.0
+        except FleetmarkError as error:
+            source.fault(path, str(error))
+            continue
+        if entry.utilisation is not None:
+            worth[workload] = replace(value, utilisation=entry.utilisation, why=message("given"))
+        elif written.slo is not None:
             try:
-                worth[workload] = record.worth(entry, doc.workloads[workload])
+                used, why = of_objective(written.slo, slots(entry, written, value.value, speed), speed)
+                worth[workload] = replace(value, utilisation=used, why=why)
             except FleetmarkError as error:
-                source.fault(("skus", name, "worth", workload), str(error))
+                out[workload] = str(error)
+        else:
+            worth[workload] = value
     return Sku(
         name,
         worth,
@@ -156,31 +227,40 @@ def _sku(name: str, doc: Document, years: float, source: Input, record: Record) 
         s.minimum_order,
         None if s.age_limit is None else periods.in_periods(s.age_limit, years, up=False),
         s.embodied,
+        s.gpu_memory,
+        s.power.provisioned,
+        out,
     )
 
 
-def _workload(name: str, w: Written, names: list[str], years: float, source: Input) -> Workload:
-    path = ("workloads", name)
-    point, sigma = demand(w.demand, w.unit, names, years, source, (*path, "demand"))
-    utilisation = w.utilisation or 0.0
-    why: str = message("given")
-    if w.slo is not None:
-        try:
-            utilisation, why = _of_slo(w.slo)
-        except FleetmarkError as error:
-            source.fault((*path, "slo"), str(error))
-    return Workload(name, w.unit, tuple(point), tuple(sigma), utilisation, why, frozenset(w.sites), w.dedicated)
+def _lacks_gpus(sku: WrittenSku, workload: Written) -> str:
+    """Why the GPUs of a server do not suffice; empty if they do."""
+    if sku.gpus >= workload.gpus and (not workload.gpus or sku.gpu_memory >= workload.gpu_memory):
+        return ""
+    needed = f"{workload.gpus} GPUs of {workload.gpu_memory:g} GB" if workload.gpu_memory else f"{workload.gpus} GPUs"
+    return f"it has {sku.gpus} GPUs of {sku.gpu_memory:g} GB, one unit needs {needed}"
 
 
-def _of_slo(slo: Slo) -> tuple[float, str]:
-    key, target = next(iter(slo.quantiles.items())) if slo.quantiles else ("", slo.mean)
-    assert target is not None
-    return utilisation_for(
-        target,
-        rank(key) if key else None,
-        slo.service_time,
-        slo.slots,
-        slo.arrival_cv**2,
-        slo.service_cv**2,
-        wait=slo.wait,
+def _workload(
+    name: str, w: Written, names: list[str], years: float, source: Input, skus: Mapping[str, Sku]
+) -> Workload:
+    point, sigma = demand(w.demand, w.unit, names, years, source, ("workloads", name, "demand"))
+    least = min(
+        (s.worth[name] for s in skus.values() if name in s.worth and s.worth[name].utilisation is not None),
+        key=lambda worth: worth.utilisation or 0.0,
+        default=None,
+    )
+    used, why = (w.utilisation, message("given")) if least is None else (least.utilisation, least.why)
+    return Workload(
+        name,
+        w.unit,
+        tuple(point),
+        tuple(sigma),
+        w.utilisation or used or 0.0,
+        message("given") if w.utilisation else why,
+        frozenset(w.sites),
+        w.dedicated,
+        w.availability or "",
+        w.gpus,
+        w.gpu_memory,
     )

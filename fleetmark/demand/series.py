@@ -91,6 +91,9 @@ def _quantiles(
         for key, series in written.quantiles.items()
     }
     points, sigmas = [0.0] * len(names), [0.0] * len(names)
+    if written.sigma is not None:
+        spreads = per_period(written.sigma, names, source, (*path, "sigma"), True)
+        return columns["p50"], [s or 0.0 for s in spreads]
     if len(source.faults) > faults:  # a missing figure would be a second fault as a quantile of 0
         return points, sigmas
     for n, name in enumerate(names):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fleetmark.base.text import Message, message
+from planner.capacity.question import AVAILABILITY
 from planner.capacity.queueing import CAP
 
 MOST = 1e15
@@ -110,6 +111,13 @@ def settings(money: str = "") -> tuple[Column, ...]:
             message("capacity suffices with any one failure domain gone"),
             Rule(message("an answer"), text=True, words=(YES, NO)),
         ),
+        Column(
+            "question_outage",
+            message("share of time in which one failure domain is down"),
+            Rule(message("a share"), most=1),
+            "",
+            "0.00%",
+        ),
     )
 
 
@@ -143,6 +151,32 @@ def workloads() -> tuple[Column, ...]:
             message("servers of its own"),
             Rule(message("an answer"), text=True, words=(YES, NO)),
             message("yes or no"),
+        ),
+        Column(
+            "workload_availability",
+            message("when a failure domain is lost"),
+            Rule(
+                message("an answer"),
+                text=True,
+                words=AVAILABILITY,
+                optional=True,
+                empty=message("as in Inputs"),
+            ),
+            ", ".join(AVAILABILITY),
+        ),
+        Column(
+            "workload_gpus",
+            message("GPUs for one unit"),
+            Rule(message("a count"), integer=True, optional=True, empty=message("none")),
+            "",
+            INTEGER,
+        ),
+        Column(
+            "workload_gpu_memory",
+            message("memory of a GPU, at least"),
+            Rule(message("a size"), optional=True, empty=message("any")),
+            "GB",
+            AMOUNT,
         ),
     )
 
@@ -189,6 +223,20 @@ def skus(money: str = "") -> tuple[Column, ...]:
             INTEGER,
         ),
         Column("sku_embodied", message("embodied carbon"), Rule(message("embodied carbon")), "kg CO2e", AMOUNT),
+        Column(
+            "sku_gpu_memory",
+            message("memory of a GPU"),
+            Rule(message("a size"), optional=True, empty=message("none")),
+            "GB",
+            AMOUNT,
+        ),
+        Column(
+            "sku_provisioned_w",
+            message("power against the limit"),
+            Rule(message("a power"), optional=True, empty=message("its peak")),
+            "W",
+            AMOUNT,
+        ),
     )
 
 
@@ -258,6 +306,12 @@ def fleet() -> tuple[Column, ...]:
             message("periods"),
             INTEGER,
         ),
+        Column(
+            "fleet_arrives",
+            message("on order: arrives in"),
+            Rule(message("the name of a period"), text=True, optional=True, empty=message("in place")),
+            message("period"),
+        ),
     )
 
 
@@ -280,6 +334,13 @@ def worths() -> tuple[Column, ...]:
             Rule(message("degrees of freedom"), above=True, optional=True, empty=message("as good as known")),
             "",
             "#,##0.0",
+        ),
+        Column(
+            "worth_utilisation",
+            message("utilisation"),
+            Rule(message("a utilisation"), most=CAP, above=True, optional=True, empty=message("that of the workload")),
+            message("share of a server"),
+            "0.0%",
         ),
     )
 

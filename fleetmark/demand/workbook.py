@@ -1,33 +1,41 @@
-"""The planner's question from an edited workbook of ``reports.plan.xlsx.book``: the inputs, each checked."""
+"""The planner's input from an edited workbook of ``reports.plan.xlsx.book``, with the sheet and cell of every value."""
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
-from pathlib import Path
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path as File
+from typing import Any
 
 from fleetmark.base.errors import FleetmarkError, suggest
 from fleetmark.base.text import message
 from fleetmark.demand import periods, tables
-from fleetmark.demand.amounts import currency
-from fleetmark.demand.cells import Area, Cells, Value
-from fleetmark.demand.tables import YES, Column, Rule
-from planner.capacity.question import Cohort, Question, Site, Sku, Workload, Worth
+from fleetmark.demand.cells import Area, Cells, Value, text
+from fleetmark.demand.places import Input, Path, Where
+from fleetmark.demand.question import question
+from fleetmark.demand.scenario import overlaid
+from fleetmark.demand.tables import NO, YES, Column, Rule
+from planner.capacity.question import Question, Worth
 
-T = TypeVar("T")
-_NAME = Rule(message("a name"), text=True)
+_SETTINGS: Mapping[str, Path] = {"carbon_price": ("carbon", "price"), "grid": ("carbon", "grid")}
+_SKU: Mapping[str, Path] = {
+    "idle_w": ("power", "idle"),
+    "peak_w": ("power", "peak"),
+    "provisioned_w": ("power", "provisioned"),
+}
+_SITE: Mapping[str, Path] = {"power_w": ("power",)}
+_WORTH: Mapping[str, Path] = {"se": ("error",)}
+_INTEGERS = 2**53  # a spreadsheet has whole numbers exactly up to here
 
 
-def read(path: Path) -> Question:
-    """The question in the inputs of a workbook, for ``fleetmark plan --from``.
+def read(path: File, root: File = File(), scenario: File | None = None) -> Question:
+    """The question in the inputs of a workbook, for ``fleetmark plan --from``, with what a ``scenario`` changes.
 
-    Named ranges locate the inputs; new rows of SKUs, sites, servers in place and equivalences count. ``source`` is that
-    of the original question, plus the workbook and its SHA-256. A spreadsheet keeps 16 significant digits.
-    Raises FleetmarkError with sheet and cell of up to ten faults.
+    Named ranges locate the inputs. New rows of SKUs, sites, servers in place, equivalences, workloads and periods
+    count, and so do those that were removed. ``source`` is that of the original question, plus the workbook and its
+    SHA-256. A spreadsheet keeps 16 significant digits. Raises FleetmarkError with sheet and cell of up to ten faults.
     """
     try:
         raw = path.read_bytes()
@@ -35,313 +43,285 @@ def read(path: Path) -> Question:
         raise FleetmarkError(f"{path}: cannot be read: {error.strerror}") from None
     cells = Cells(path, raw)
     try:
-        result = _question(cells, hashlib.sha256(raw).hexdigest())
+        reader = _Reader(cells, hashlib.sha256(raw).hexdigest())
+        source = reader.document()
+        return reader.as_planned(question(source if scenario is None else overlaid(source, scenario), root))
     finally:
         cells.close()
-    cells.stop()
-    assert result is not None
-    return result
 
 
-def _question(cells: Cells, digest: str) -> Question | None:
-    """The question; None if the cells have faults."""
-    settings = {c.field: cells.single(c) for c in tables.settings()}
-    money = cells.single(Column("question_currency", message("currency"), _NAME))
-    years = cells.single(Column("question_years", message("length of a period"), Rule(message("years"), above=True)))
-    _date(cells, settings["date"])
-    _currency(cells, money)
-    names, budget = _periods(cells, years)
-    cells.stop()
+class _Reader:
+    """Reads the tabs of a workbook into one document."""
 
-    skus = _named(cells, tables.skus(), "SKU", lambda v: v)
-    sites = _named(cells, tables.sites(), "site", lambda v: Site(**{**v, "domain": v["domain"] or ""}))
-    work = _named(cells, tables.workloads(), "workload", lambda v: v)
-    for name, (row, area, v) in skus.items():
-        if v["idle_w"] > v["peak_w"]:
-            cells.fault(area.sheet, area.cell(row), f"{name} draws more idle than at its peak; one of them is wrong")
-    worths = _worths(cells, list(skus), list(work))
-    fleet = _fleet(cells, list(skus), list(sites))
-    runs = _runs(cells, sites, list(work))
-    demand = {c.name: _matrix(cells, c, list(work), names) for c in (tables.MEDIAN, tables.SIGMA)}
-    why = _why(cells)
-    source = _source(cells)
-    if not cells.faults:
-        _somebody_runs_it(cells, work, skus, worths, fleet, runs)
-        _survivable(cells, settings["survive"] == YES, sites, runs)
-    if cells.faults:
-        return None
+    def __init__(self, cells: Cells, digest: str) -> None:
+        self.cells = cells
+        self.doc: dict[str, Any] = {}
+        self.places: dict[Path, Where] = {}
+        self.files = {cells.path.name: digest}
+        self.planned = _Planned({}, frozenset())
 
-    plain = {k: v for k, v in settings.items() if k != "survive"}
-    return Question(
-        currency=str(money),
-        periods=tuple(names),
-        years=_float(years),
-        workloads={
-            name: Workload(
-                name,
-                v["unit"],
-                demand[tables.MEDIAN.name][name],
-                demand[tables.SIGMA.name][name],
-                v["utilisation"],
-                why.get((name, v["utilisation"]), f"given in {cells.path.name}"),
-                runs.get(name, frozenset()),
-                v["dedicated"] == YES,
-            )
-            for name, (_, _, v) in work.items()
-        },
-        skus={name: Sku(worth=worths.get(name, {}), **v) for name, (_, _, v) in skus.items()},
-        sites={name: site for name, (_, _, site) in sites.items()},
-        fleet=fleet,
-        survive=settings["survive"] == YES,
-        budget=tuple(budget) if any(b is not None for b in budget) else (),
-        source={**source, cells.path.name: digest},
-        **_settings(plain),
-    )
+    def document(self) -> Input:
+        """The document; its faults are those of the cells themselves."""
+        self._settings()
+        names = self._periods()
+        self.planned = _planned(self.cells)
+        for name in ("workloads", "skus", "sites"):
+            self.doc[name] = {}
+        self._named(tables.skus(), "skus", "SKU", _SKU)
+        self._named(tables.sites(), "sites", "site", _SITE)
+        self._named(tables.workloads(), "workloads", "workload", {})
+        for sku in self.doc["skus"].values():
+            sku.setdefault("worth", {})
+        self._worths()
+        self._fleet()
+        for name in {s for s, w in self.planned.worths if w not in self.doc["workloads"]}:  # of removed workloads
+            if not self.doc["skus"].get(name, {"worth": 1})["worth"] and name not in {
+                c["sku"] for c in self.doc["fleet"]
+            }:
+                del self.doc["skus"][name]
+        self._runs()
+        for column, key in ((tables.MEDIAN, "p50"), (tables.SIGMA, "sigma")):
+            self._demand(column, key, names)
+        return Input(self.doc, self.places, self.files, self.cells.faults, self.cells.sheets)
 
+    def _put(self, path: Path, area: Area, row: int, col: int, value: Value | None) -> None:
+        """Set a value at a path of the document, and record its cell."""
+        at: Any = self.doc
+        for n, part in enumerate(path[:-1]):
+            self.places.setdefault(path[: n + 1], self.cells.where(area, row, col))
+            at = at.setdefault(part, {})
+        at[path[-1]] = int(value) if isinstance(value, float) and _integer(value) else value
+        self.places[path] = self.cells.where(area, row, col)
 
-def _settings(values: Mapping[str, Value | None]) -> dict[str, Any]:
-    names = {f.name for f in fields(Question)}
-    assert set(values) <= names
-    return dict(values)
+    @property
+    def _faulty(self) -> set[Where]:
+        return {where for where, _ in self.cells.faults}
 
+    def _settings(self) -> None:
+        currency = Column("question_currency", message("currency"), Rule(message("a name"), text=True))
+        for column in (currency, *tables.settings()):
+            area = self.cells.area(column.name, str(column.title))
+            if area is not None:
+                value = self.cells.value(area, area.row, area.col)
+                self._put(_SETTINGS.get(column.field, (column.field,)), area, area.row, area.col, value)
 
-def _float(value: Value | None) -> float:
-    assert isinstance(value, int | float)
-    return float(value)
+    def _periods(self) -> list[str]:
+        """The names: those of the table, and those that follow below it; an empty cell ends them."""
+        cells, (column,) = self.cells, tables.periods()
+        area, money = cells.area("period_name", "the table of periods"), cells.area(column.name, str(column.title))
+        years = cells.area("question_years", "the length of a period")
+        if area is None or money is None or years is None:
+            return []
+        names: list[str] = []
+        self.doc["periods"] = {"names": names}
+        self.places["periods",] = self.places["periods", "names"] = cells.where(area, area.row)
+        for row in range(area.row, area.row + periods.MOST):
+            if cells.empty(area, row, area.col):
+                break
+            names.append(text(cells.value(area, row, area.col)))
+            self.places["periods", "names", len(names) - 1] = cells.where(area, row)
+            budget = cells.value(money, row, money.col)
+            if budget is not None:
+                self._put(("budget", names[-1]), money, row, money.col, budget)
+        length = cells.value(years, years.row, years.col)
+        named = [n for n, y in periods.LENGTHS.items() if isinstance(length, float | int) and math.isclose(y, length)]
+        if named:
+            self._put(("periods", "length"), years, years.row, years.col, named[0])
+        elif not any(where.sheet == years.sheet and where.cell == years.cell(years.row) for where in self._faulty):
+            cells.fault(years, years.row, years.col, f"{length} is not the length of a month, quarter, half or year")
+        return names
 
+    def _named(self, columns: Sequence[Column], top: str, what: str, keys: Mapping[str, Path]) -> None:
+        """A table with a row per entry, named in its first column."""
+        for row, areas, values in self.cells.table(columns):
+            name, area = text(values["name"]), areas["name"]
+            if not name:
+                self.cells.fault(area, row, area.col, f"is empty: the name of the {what} is needed")
+                continue
+            path: Path = (top, name)
+            if path in self.places:
+                first = self.places[path].line
+                self.cells.fault(area, row, area.col, f"{what} {name!r} is already in row {first}")
+                continue
+            self.doc[top][name] = {}
+            self.places[path] = self.cells.where(area, row)
+            for column in columns[1:]:
+                self._cell((*path, *keys.get(column.field, (column.field,))), column, areas, row, values)
+            if top == "skus":
+                self.doc[top][name].setdefault("price", "not sold")
 
-def _date(cells: Cells, value: Value | None) -> None:
-    area = cells.area("question_date", "the date")
-    if value is None or area is None:
-        return
-    try:
-        datetime.date.fromisoformat(str(value))
-    except ValueError:
-        cells.fault(area.sheet, area.cell(area.row), f"{value!r} is not a date: write 2027-01-31")
-
-
-def _currency(cells: Cells, value: Value | None) -> None:
-    area = cells.area("question_currency", "the currency")
-    if value is None or area is None:
-        return
-    try:
-        currency(value)
-    except ValueError as error:
-        cells.fault(area.sheet, area.cell(area.row), str(error))
-
-
-def _periods(cells: Cells, years: Value | None) -> tuple[list[str], list[float | None]]:
-    area = cells.area("period_name", "the table of periods")
-    (column,) = tables.periods()
-    money = cells.area(column.name, f"the column {column.title}")
-    if area is None or money is None:
-        return [], []
-    names = [cells.value(area, row, area.col, Column("period_name", message("period"), _NAME)) for row in _rows(area)]
-    budget = [cells.value(money, row, money.col, column) for row in _rows(money)]
-    if None not in names:
-        _in_order(cells, area, [str(n) for n in names], years)
-    return [str(n) for n in names], [None if b is None else _float(b) for b in budget]
-
-
-def _in_order(cells: Cells, area: Area, names: Sequence[str], years: Value | None) -> None:
-    """Record a fault for periods out of order, or with another length than the setting; other names are allowed."""
-    dated = all(map(periods.place, names))
-    try:
-        length = periods.in_order(names, None if dated else "year")  # any length: these names do not tell theirs
-    except ValueError as error:
-        cells.fault(area.sheet, area.cell(area.row), str(error))
-        return
-    if dated and years is not None and not math.isclose(length, _float(years)):
-        sentence = f"{names[0]} is {length:g} years long, but the length of a period is {years:g}"
-        cells.fault(area.sheet, area.cell(area.row), sentence)
-
-
-def _rows(area: Area) -> range:
-    return range(area.row, area.last_row + 1)
-
-
-def _named(
-    cells: Cells, columns: Sequence[Column], what: str, make: Callable[[dict[str, Any]], T]
-) -> dict[str, tuple[int, Area, T]]:
-    """Name to row, area and the object of the row."""
-    rows: dict[str, tuple[int, Area, T]] = {}
-    for row, area, values in cells.table(columns):
-        name = str(values["name"])
-        if name in rows:
-            cells.fault(area.sheet, area.cell(row), f"{what} {name!r} is already in row {rows[name][0]}")
-            continue
-        rows[name] = (row, area, make(dict(values)))
-    return rows
-
-
-def _exists(cells: Cells, area: Area, row: int, name: str, what: str, among: Sequence[str], offset: int = 0) -> bool:
-    """Whether the name is defined; a fault if it is not."""
-    if name in among:
-        return True
-    if name in cells.suspect:
-        return False
-    choices = f"there are {', '.join(among)}" if among else "there are none"
-    cells.fault(
-        area.sheet, area.cell(row, area.col + offset), f"no {what} {name!r}{suggest(name, list(among))}; {choices}"
-    )
-    return False
-
-
-def _worths(cells: Cells, skus: Sequence[str], workloads: Sequence[str]) -> dict[str, dict[str, Worth]]:
-    planned = _planned(cells)
-    worths: dict[str, dict[str, Worth]] = {name: {} for name in skus}
-    for row, area, v in cells.table(tables.worths()):
-        sku, workload = str(v["sku"]), str(v["workload"])
-        good = _exists(cells, area, row, sku, "SKU", skus)
-        if not (_exists(cells, area, row, workload, "workload", workloads, 1) and good):
-            continue
-        if workload in worths[sku]:
-            cells.fault(area.sheet, area.cell(row), f"{sku} has an equivalence for {workload} already, further up")
-            continue
-        value, se = _float(v["value"]), _float(v["se"])
-        df = math.inf if v["df"] is None else _float(v["df"])
-        before = planned.get((sku, workload))
-        same = before is not None and (value, se, df) == before[:3]
-        worths[sku][workload] = Worth(value, se, df, before[3] if before and same else f"given in {cells.path.name}")
-    return worths
-
-
-def _somebody_runs_it(
-    cells: Cells,
-    work: Mapping[str, tuple[int, Area, dict[str, Any]]],
-    skus: Mapping[str, tuple[int, Area, dict[str, Any]]],
-    worths: Mapping[str, Mapping[str, Worth]],
-    fleet: Sequence[Cohort],
-    runs: Mapping[str, frozenset[str]],
-) -> None:
-    """Record a fault for every workload without a server that can run it and is sold or in place where it may run."""
-    worth = cells.area("worth_value", "the equivalences")
-    for name, (row, area, _) in work.items():
-        able = [sku for sku, by_workload in worths.items() if name in by_workload]
-        bound = runs.get(name, frozenset())
-        in_place = {c.sku for c in fleet if c.count and (not bound or c.site in bound)}
-        if not able:
-            sheet = worth.sheet if worth else "Equivalence"
-            cells.fault(area.sheet, area.cell(row), f"{name} runs on no SKU: give it an equivalence in sheet {sheet}")
-        elif all(skus[sku][2]["price"] is None and sku not in in_place for sku in able):
-            where = f" at {', '.join(sorted(bound))}, where it may run" if bound else ""
-            sentence = f"{name} runs on {', '.join(able)} only, which is neither sold nor in place{where}"
-            cells.fault(area.sheet, area.cell(row), sentence)
-
-
-def _survivable(
-    cells: Cells, survive: bool, sites: Mapping[str, tuple[int, Area, Site]], runs: Mapping[str, frozenset[str]]
-) -> None:
-    """Record a fault if one failure domain holds all sites, or all sites that a workload may run at."""
-    area = cells.area("site_domain", "the failure domains")
-    if not survive or area is None:
-        return
-    for who, names in {"": frozenset(sites), **{w: bound for w, bound in runs.items() if bound}}.items():
-        domains = {sites[n][2].domain or n for n in names}
-        if len(domains) == 1:
-            of = f"the sites that {who} may run at" if who else "the sites"
-            sentence = f"all {of} are in one failure domain ({domains.pop()}), but its loss must be survived"
-            cells.fault(area.sheet, area.cell(sites[min(names)][0]), sentence)
+    def _cell(
+        self, path: Path, column: Column, areas: Mapping[str, Area], row: int, values: Mapping[str, Value | None]
+    ) -> None:
+        """One cell of a row; an empty one that is optional is a key left out."""
+        area, value = areas[column.field], values[column.field]
+        if value is None and (column.rule.optional or self.cells.where(area, row, area.col) in self._faulty):
             return
+        self._put(path, area, row, area.col, value)
+
+    def _of(self, area: Area, row: int, name: str, what: str, top: str) -> bool:
+        """Whether a name is one of a table; a fault if it is not, unless it is one that was removed."""
+        among = list(self.doc[top])
+        if name in among:
+            return True
+        if name in self.planned.workloads and top == "workloads":
+            return False
+        choices = f"there are {', '.join(among)}" if among else "there are none"
+        self.cells.fault(area, row, area.col, f"no {what} {name!r}{suggest(name, among)}; {choices}")
+        return False
+
+    def _worths(self) -> None:
+        columns = tables.worths()
+        for row, areas, values in self.cells.table(columns):
+            sku, workload = text(values["sku"]), text(values["workload"])
+            good = self._of(areas["sku"], row, sku, "SKU", "skus")
+            if not (self._of(areas["workload"], row, workload, "workload", "workloads") and good):
+                continue
+            path: Path = ("skus", sku, "worth", workload)
+            if path in self.places:
+                sentence = f"{sku} has an equivalence for {workload} already, further up"
+                self.cells.fault(areas["sku"], row, areas["sku"].col, sentence)
+                continue
+            self.doc["skus"][sku]["worth"][workload] = {}
+            self.places[path] = self.cells.where(areas["value"], row)
+            for column in columns[2:]:
+                self._cell((*path, *_WORTH.get(column.field, (column.field,))), column, areas, row, values)
+
+    def _fleet(self) -> None:
+        columns, cohorts = tables.fleet(), list[dict[str, Any]]()
+        self.doc["fleet"] = cohorts
+        for row, areas, values in self.cells.table(columns):
+            n = len(cohorts)
+            cohorts.append({})
+            self.places["fleet", n] = self.cells.where(areas["sku"], row)
+            for column in columns:
+                area, value = areas[column.field], values[column.field]
+                if value is None and column.rule.optional:
+                    continue
+                cohorts[n][column.field] = text(value) or None if column.rule.text else value
+                self.places["fleet", n, column.field] = self.cells.where(area, row, area.col)
+
+    def _runs(self) -> None:
+        """The sites of each workload; anywhere if all cells of its column are empty, or it has no column."""
+        cells, area = self.cells, self.cells.area("site_runs", "where workloads may run")
+        rows = {name: self.places["sites", name].line for name in self.doc["sites"]}
+        if area is None:
+            return
+        for col in range(area.col, area.last_col + 1):
+            head = Area(area.sheet, area.row - 1, col, area.row - 1, col)
+            workload = cells.column(head, head.row).split("\n")[0]
+            if not workload or not self._of(head, head.row, workload, "workload", "workloads"):
+                continue
+            words = {name: cells.value(area, row, col) for name, row in rows.items()}
+            for name, word in words.items():
+                if word is not None and _word(word) not in (YES, NO):
+                    cells.fault(area, rows[name], col, f"{word!r} is neither yes nor no")
+            allowed = [name for name, word in words.items() if _word(word) == YES]
+            if any(word is not None for word in words.values()) and not allowed:
+                sentence = f"{workload} may run nowhere: write {YES} at one site, or empty the column for anywhere"
+                cells.fault(area, area.row, col, sentence)
+            if allowed:
+                self.doc["workloads"][workload]["sites"] = allowed
+                self.places["workloads", workload, "sites"] = cells.where(area, area.row, col)
+
+    def _demand(self, column: Column, key: str, names: Sequence[str]) -> None:
+        """A row of figures per workload; periods that were added have theirs to the right of the table."""
+        cells = self.cells
+        area, of = cells.area(column.name, str(column.title)), cells.area(f"{column.name}_of", str(column.title))
+        if area is None or of is None:
+            return
+        for row in range(area.row, area.last_row + 1):
+            name = text(cells.value(of, row, of.col))
+            if not name or not self._of(of, row, name, "workload", "workloads"):
+                continue
+            if key == "sigma" and "demand" not in self.doc["workloads"][name]:
+                continue  # which has a fault already
+            path: Path = ("workloads", name, "demand", key)
+            self.doc["workloads"][name].setdefault("demand", {})
+            self.places.setdefault(path[:3], cells.where(of, row))
+            self.places[path] = cells.where(of, row)
+            faults = len(cells.faults)
+            figures = [cells.value(area, row, area.col + n) for n in range(len(names))]
+            for n in range(len(names)):
+                self.places[(*path, n)] = cells.where(area, row, area.col + n)
+            self.doc["workloads"][name]["demand"][key] = figures if len(cells.faults) == faults else 0
+        for name in self.doc["workloads"]:
+            if ("workloads", name, "demand", key) not in self.places:
+                sentence = f"{column.title}: there is no row for {name}; write one in an empty row"
+                cells.fault(of, of.row, of.col, sentence)
+
+    def as_planned(self, q: Question) -> Question:
+        """The question with the sources of what was not edited, and its provenance."""
+        given = f"given in {self.cells.path.name}"
+
+        def source(sku: str, workload: str, worth: Worth) -> Worth:
+            before = self.planned.worths.get((sku, workload))
+            same = before is not None and (worth.value, worth.se, worth.df) == before[:3]
+            used = "" if worth.utilisation is None else given
+            if before and worth.utilisation == before[4]:
+                used = before[5]
+            return replace(worth, source=before[3] if before and same else given, why=used)
+
+        skus = {
+            s: replace(sku, worth={w: source(s, w, worth) for w, worth in sku.worth.items()})
+            for s, sku in q.skus.items()
+        }
+        whys = _whys(self.cells)
+        workloads = {w: replace(work, why=whys.get((w, work.utilisation), given)) for w, work in q.workloads.items()}
+        return replace(q, skus=skus, workloads=workloads, source={**_source(self.cells), **self.files})
 
 
-def _planned(cells: Cells) -> dict[tuple[str, str], tuple[float | None, float | None, float, str]]:
-    """The worths and their sources at the time of the plan."""
-    names = ("sku", "workload", "value", "se", "df", "source")
+def _integer(value: float) -> bool:
+    return value.is_integer() and abs(value) < _INTEGERS
+
+
+def _word(value: Value | None) -> str:
+    return {True: YES, False: NO}.get(value, "") if isinstance(value, bool) else str(value or "").lower()
+
+
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """What the workbook was made from: (SKU, workload) to value, error, degrees of freedom, source, utilisation and the
+    reason for it; workloads.
+    """
+
+    worths: Mapping[tuple[str, str], tuple[float | None, float | None, float, str, float | None, str]]
+    workloads: frozenset[str]
+
+
+def _planned(cells: Cells) -> _Planned:
+    names = ("sku", "workload", "value", "se", "df", "source", "utilisation", "why")
     ranges = {n: cells.area(f"planned_{n}", f"the column {n} of the worths as planned") for n in names}
     areas = {n: a for n, a in ranges.items() if a is not None}
     if len(areas) < len(names):
-        return {}
+        return _Planned({}, frozenset())
     worths = {}
-    for row in _rows(areas["sku"]):
-        sku, workload = (cells.column(areas[n], row) for n in ("sku", "workload"))
+    for row in range(areas["sku"].row, areas["sku"].last_row + 1):
+        sku, workload = (text(cells.column(areas[n], row)) for n in ("sku", "workload"))
         df = cells.number(areas["df"], row)
         worths[sku, workload] = (
             cells.number(areas["value"], row),
             cells.number(areas["se"], row),
             math.inf if df is None else df,
             cells.column(areas["source"], row),
+            cells.number(areas["utilisation"], row),
+            cells.column(areas["why"], row),
         )
-    return worths
+    return _Planned(worths, frozenset(w for _, w in worths))
 
 
-def _why(cells: Cells) -> dict[tuple[str, float], str]:
+def _whys(cells: Cells) -> dict[tuple[str, float], str]:
     """(workload, utilisation as planned) to the reason for it."""
     names = ("workload_name", "workload_planned", "workload_why")
-    areas = [cells.area(n, f"the column {n}") for n in names]
-    name, used, why = areas
+    name, used, why = (cells.area(n, f"the column {n}") for n in names)
     if name is None or used is None or why is None:
         return {}
-    reasons = {}
-    for row in _rows(name):
-        share = cells.number(used, row)
-        if share is not None:
-            reasons[cells.column(name, row), share] = cells.column(why, row)
-    return reasons
-
-
-def _fleet(cells: Cells, skus: Sequence[str], sites: Sequence[str]) -> tuple[Cohort, ...]:
-    cohorts = []
-    for row, area, v in cells.table(tables.fleet()):
-        good = _exists(cells, area, row, str(v["sku"]), "SKU", skus)
-        if _exists(cells, area, row, str(v["site"]), "site", sites, 1) and good:
-            cohorts.append(Cohort(**v))  # type: ignore[arg-type]  # the table's rules are those of the class
-    return tuple(cohorts)
-
-
-def _runs(
-    cells: Cells, sites: Mapping[str, tuple[int, Area, Site]], workloads: Sequence[str]
-) -> dict[str, frozenset[str]]:
-    """Workload to the sites it is restricted to; empty if all its cells are."""
-    area = cells.area("site_runs", "where workloads may run")
-    if area is None:
-        return {}
-    bounds = {}
-    rule = Column("runs", message("may run there"), tables.RUNS)
-    for col in range(area.col, area.last_col + 1):
-        head = cells.column(Area(area.sheet, area.row, col, area.row, col), area.row - 1).split("\n")[0]
-        if not _exists(
-            cells, Area(area.sheet, area.row, col, area.row, col), area.row - 1, head, "workload", workloads
-        ):
-            continue
-        values = {name: cells.value(area, row, col, rule) for name, (row, _, _) in sites.items()}
-        bounds[head] = frozenset(name for name, value in values.items() if value == YES)
-        if not bounds[head] and any(values.values()):
-            sentence = f"{head} may run nowhere: write {YES} at one site, or empty the column for anywhere"
-            cells.fault(area.sheet, area.cell(area.row, col), sentence)
-    missing = [w for w in workloads if w not in bounds]
-    if missing:
-        cells.fault(area.sheet, area.cell(area.row), f"there is no column for {', '.join(missing)}")
-    return bounds
-
-
-def _matrix(
-    cells: Cells, column: Column, workloads: Sequence[str], periods: Sequence[str]
-) -> dict[str, tuple[float, ...]]:
-    """Workload to its figure in every period."""
-    area = cells.area(column.name, str(column.title))
-    of = cells.area(f"{column.name}_of", f"the workloads of {column.title}")
-    if area is None or of is None:
-        return {}
-    if area.last_col - area.col + 1 != len(periods):
-        sentence = f"{column.title} has {area.last_col - area.col + 1} periods, the table of periods {len(periods)}"
-        cells.fault(area.sheet, area.cell(area.row), sentence)
-        return {}
-    rows = {}
-    for row in _rows(area):
-        name = cells.column(of, row)
-        if not name and all(cells.empty(area, row, col) for col in range(area.col, area.last_col + 1)):
-            continue  # an empty row that was inserted
-        if _exists(cells, of, row, name, "workload", workloads):
-            values = [cells.value(area, row, col, column) for col in range(area.col, area.last_col + 1)]
-            rows[name] = tuple(math.nan if v is None else _float(v) for v in values)
-    for name in workloads:
-        if name not in rows:
-            sentence = (
-                f"there is no row for {name}; workloads cannot be added here, they belong in the file of the question"
-            )
-            cells.fault(area.sheet, area.cell(area.row), f"{column.title}: {sentence}")
-    return rows
+    shares = {row: cells.number(used, row) for row in range(name.row, name.last_row + 1)}
+    return {
+        (text(cells.column(name, row)), share): cells.column(why, row)
+        for row, share in shares.items()
+        if share is not None
+    }
 
 
 def _source(cells: Cells) -> dict[str, str]:
@@ -349,9 +329,6 @@ def _source(cells: Cells) -> dict[str, str]:
     area = cells.area("question_source", "where the question is from")
     if area is None:
         return {}
-    source = {}
-    for row in range(area.row + 1, area.last_row + 1):
-        name = cells.column(area, row)
-        if name:
-            source[name] = cells.column(Area(area.sheet, row, area.col + 1, row, area.col + 1), row)
-    return source
+    beside = Area(area.sheet, area.row, area.col + 1, area.last_row, area.col + 1)
+    rows = {cells.column(area, row): cells.column(beside, row) for row in range(area.row + 1, area.last_row + 1)}
+    return {name: origin for name, origin in rows.items() if name}

@@ -15,7 +15,7 @@ from fleetmark.base.kinds import successors
 from fleetmark.base.measurement import Better, Kind
 from fleetmark.base.text import message
 from fleetmark.demand.amounts import Quantity
-from fleetmark.demand.document import Chosen, Compared, Measured, Pinned, Profile, Workload, Worth
+from fleetmark.demand.document import Chosen, Compared, Measured, Pinned, Profile, Speed, Workload, Worth
 from fleetmark.record import compare as comparing
 from fleetmark.record import profiles as profiling
 from fleetmark.record import references as reference
@@ -36,6 +36,11 @@ _RATE = re.compile(r"([kMGTP]?)(B/s|bit/s|FLOP/s)")
 _BINARY = {"KiB/s": 2.0**10, "MiB/s": 2.0**20, "GiB/s": 2.0**30, "TiB/s": 2.0**40}
 _EVENTS = re.compile(r"(?:([kMGTP]) )?([^/]*)/(s|min|h)")
 _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0}
+
+
+def in_servers(unit: str) -> bool:
+    """Whether a demand is in servers of a known machine."""
+    return _SERVERS.fullmatch(unit) is not None
 
 
 def base(unit: str) -> tuple[str, float] | None:
@@ -82,9 +87,16 @@ class Record:
         assert isinstance(chosen, Compared)
         return self._compared(chosen, _baseline(chosen, workload), None, worth.error)
 
-    def _compared(
-        self, chosen: Chosen, baseline: str | None, pinned: str | None, error: float | None
-    ) -> capacity.Worth:
+    def speed(self, speed: Speed, workload: Workload) -> float:
+        """How fast one slot is against the reference's: a ratio of responsiveness. Raises as ``worth``."""
+        if speed.value is not None:
+            return speed.value
+        assert speed.compare is not None
+        chosen = speed.compare
+        return _quickness(self._answer(chosen, _baseline(chosen, workload), None), chosen)
+
+    def _answer(self, chosen: Chosen, baseline: str | None, pinned: str | None) -> Answer:
+        """A comparison on record, made once."""
         only = (chosen.benchmark,) if chosen.benchmark else ()
         key = (baseline, pinned, chosen.candidate, only, chosen.mix)
         if key not in self._comparisons:
@@ -93,12 +105,18 @@ class Record:
             )
             self._comparisons[key] = comparing.compare(question)
             self._noted(self._comparisons[key])
-        ratio, name = _headline(self._comparisons[key], chosen)
+        return self._comparisons[key]
+
+    def _compared(
+        self, chosen: Chosen, baseline: str | None, pinned: str | None, error: float | None
+    ) -> capacity.Worth:
+        answer = self._answer(chosen, baseline, pinned)
+        ratio, name = _headline(answer, chosen)
         against = baseline or pinned or ""
         source = message(
             "compared with {baseline}: {candidate}, {what}", baseline=against, candidate=chosen.candidate, what=name
         )
-        return _of_ratio(ratio, error, source, _workload(self._comparisons[key], chosen))
+        return _of_ratio(ratio, error, source, _workload(answer, chosen))
 
     def _noted(self, answer: Answer) -> None:
         self.campaigns |= {m.campaign for machines in answer.machines.values() for m in machines}
@@ -235,6 +253,22 @@ def _headline(answer: Answer, chosen: Chosen) -> tuple[Ratio, str]:
     if ratio is None:
         raise FleetmarkError(f"{chosen.candidate}, {name}: no ratio: {classes[name].why}")
     return ratio, chosen.benchmark or (f"mix {chosen.mix}" if chosen.mix else name)
+
+
+def _quickness(answer: Answer, chosen: Chosen) -> float:
+    """The chosen ratio of responsiveness. Raises FleetmarkError where there is none."""
+    classes = answer.comparison.candidates[0].classes
+    quick = [n for n in classes if answer.comparison.kind(n) == Kind.RESPONSIVENESS]
+    names = [n for n in quick if n == chosen.class_ or (chosen.benchmark and classes[n].each)]
+    if len(names) != 1:
+        raise FleetmarkError(
+            f"{chosen.class_ or chosen.benchmark or chosen.mix} does not tell how fast one slot is: name one class or "
+            f"benchmark of responsiveness; there are {', '.join(quick) or 'none'}"
+        )
+    ratio = classes[names[0]].headline
+    if ratio is None:
+        raise FleetmarkError(f"{chosen.candidate}, {names[0]}: no ratio: {classes[names[0]].why}")
+    return ratio.value
 
 
 def _baseline(chosen: Compared | Profile, workload: Workload) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,12 +21,12 @@ from fleetmark.record.archive import utc
 from fleetmark.verbs.documents import Documents
 from fleetmark.verbs.documents import write as write_documents
 from planner.capacity.alternatives import alternatives
-from planner.capacity.nothing import Nothing, do_nothing
+from planner.capacity.answer import Answer, Scenario
 from planner.capacity.prices import shadow_prices
-from planner.capacity.question import Alternative, Binding, Conflict, Plan, Question
+from planner.capacity.question import Conflict, Plan, Question
 from planner.capacity.solve import solve
-from planner.capacity.tornado import Effect, tornado
-from planner.capacity.uncertainty import Futures, futures, margined
+from planner.capacity.tornado import tornado
+from planner.capacity.uncertainty import futures, margined
 
 if TYPE_CHECKING:
     from reports.kit.language import Language
@@ -52,21 +52,6 @@ class Effort:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A question and its result: a plan with its analyses, or the conflict that rules out a plan."""
-
-    question: Question
-    plan: Plan | None
-    conflict: Conflict | None = None
-    alternatives: Sequence[Alternative] = ()
-    bindings: Sequence[Binding] = ()
-    futures: Futures | None = None
-    tornado: Sequence[Effect] = ()
-    seconds: float = 0.0
-    nothing: Nothing | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Provenance:
     """Time (``date``, or now) and command line of a document."""
 
@@ -79,8 +64,9 @@ class Provenance:
         return self.date or self.now
 
 
-def question(file: Path | None, workbook: Path | None, root: Path) -> Question:
-    """The question in ``file`` (YAML, or a folder of sheets) or in an edited ``workbook``, one of them.
+def question(file: Path | None, workbook: Path | None, root: Path, scenario: Path | None = None) -> Question:
+    """The question in ``file`` (YAML, or a folder of sheets) or in an edited ``workbook``, one of them; with what a
+    ``scenario`` changes.
 
     Raises FleetmarkError with all faults of the question.
     """
@@ -89,17 +75,21 @@ def question(file: Path | None, workbook: Path | None, root: Path) -> Question:
     if workbook is not None:
         from fleetmark.demand import workbook as plan_workbook
 
-        return plan_workbook.read(workbook)
+        return plan_workbook.read(workbook, root, scenario)
     assert file is not None
     if not file.exists():
         raise FleetmarkError(f"{file}: no such file; `fleetmark plan init {file}` writes an example there")
     if file.suffix == ".xlsx":
         raise FleetmarkError(f"{file}: a workbook is read by --from {file}")
-    return demand.read(file, root)
+    return demand.read(file, root, scenario)
 
 
-def answer(question: Question, effort: Effort, console: Console) -> Answer:
-    """Solve the question for its quantile of futures and analyse the plan. ``console`` shows the progress."""
+def answer(
+    question: Question, effort: Effort, console: Console, scenarios: Mapping[str, Question] | None = None
+) -> Answer:
+    """Solve the question for its quantile of futures and analyse the plan; solve its scenarios, too. ``console`` shows
+    the progress.
+    """
     with console.status("", spinner="dots") as status:
 
         def say(sentence: str) -> None:
@@ -107,17 +97,20 @@ def answer(question: Question, effort: Effort, console: Console) -> Answer:
             if not console.is_terminal:
                 console.print(sentence, markup=False, highlight=False, soft_wrap=True)
 
-        return _answer(question, effort, say)
+        return _answer(question, effort, say, scenarios or {})
 
 
-def _answer(question: Question, effort: Effort, say: Say) -> Answer:
-    began = time.monotonic()
-
+def _planned(question: Question, effort: Effort, say: Say) -> Plan | Conflict:
     def solved(q: Question, *, margin: Mapping[str, Any]) -> Plan | Conflict:
         return solve(q, gap=effort.gap, seconds=effort.seconds, margin=margin)
 
+    return margined(question, solved, n=effort.draws, seed=effort.seed, say=say)
+
+
+def _answer(question: Question, effort: Effort, say: Say, scenarios: Mapping[str, Question]) -> Answer:
+    began = time.monotonic()
     say(f"solving for {question.quantile:.1%} of futures")
-    plan = margined(question, solved, n=effort.draws, seed=effort.seed, say=say)
+    plan = _planned(question, effort, say)
     if isinstance(plan, Conflict):
         return Answer(question, None, plan, seconds=time.monotonic() - began)
     say("searching for the next best plans")
@@ -127,17 +120,19 @@ def _answer(question: Question, effort: Effort, say: Say) -> Answer:
     say(f"simulating {effort.draws:,} futures")
     ahead = futures(question, plan, effort.draws, effort.seed + SEEDS_OF_MARGINS)
     effects = tornado(question, plan, seconds=effort.beside)
-    without = do_nothing(question)
-    return Answer(question, plan, None, others, bindings, ahead, effects, time.monotonic() - began, without)
+    beside = []
+    for name, other in scenarios.items():
+        say(f"solving the scenario {name}")
+        result = _planned(other, effort, say)
+        beside.append(Scenario(name, other, None if isinstance(result, Conflict) else result))
+    return Answer(question, plan, None, others, bindings, ahead, effects, time.monotonic() - began, beside)
 
 
 def show(answer: Answer, language: Language | None = None) -> list[RenderableType]:
     """The answer for a terminal."""
     from reports.plan import terminal
 
-    if answer.conflict is not None:
-        return terminal.conflict(answer.question, answer.conflict, language)
-    return terminal.show(_view(answer), answer.futures, answer.tornado, language)
+    return terminal.show(answer, language)
 
 
 def as_json(answer: Answer, provenance: Provenance) -> str:
@@ -145,9 +140,7 @@ def as_json(answer: Answer, provenance: Provenance) -> str:
     from reports.plan import json
 
     about = {"created": provenance.created, "command": provenance.command, "seconds": answer.seconds}
-    if answer.conflict is not None:
-        return json.of_conflict(answer.question, answer.conflict, about)
-    return json.of_plan(_view(answer), answer.futures, answer.tornado, about)
+    return json.render(answer, about)
 
 
 def as_markdown(answer: Answer, provenance: Provenance, language: Language | None = None) -> str:
@@ -157,24 +150,16 @@ def as_markdown(answer: Answer, provenance: Provenance, language: Language | Non
     return markdown.render(show(answer, language), provenance.command, language)
 
 
-def _view(answer: Answer) -> Any:
-    from reports.plan.model import view
-
-    assert answer.plan is not None
-    return view(answer.question, answer.plan, answer.alternatives, answer.bindings, answer.nothing)
-
-
 def write(answer: Answer, documents: Documents, provenance: Provenance, console: Console) -> None:
     """Render all documents, then write them and report their paths; no documents without a plan."""
     if answer.plan is None:
         if documents.paths:
             console.print("no document was written: there is no plan")
         return
-    plan = answer.plan
     renderers = {
         "html": lambda: _html(answer, documents, provenance, "screen").encode(),
         "pdf": lambda: _pdf(answer, documents, provenance),
-        "xlsx": lambda: _xlsx(answer, plan, documents, provenance),
+        "xlsx": lambda: _xlsx(answer, documents, provenance),
     }
     write_documents(documents, renderers, console)
 
@@ -184,7 +169,7 @@ def _html(answer: Answer, documents: Documents, provenance: Provenance, medium: 
 
     about = html.About(provenance.created, provenance.command, documents.language)
     templates = documents.templates
-    return html.render(_view(answer), answer.futures, answer.tornado, about, templates=templates, medium=medium)
+    return html.render(answer, about, templates=templates, medium=medium)
 
 
 def _pdf(answer: Answer, documents: Documents, provenance: Provenance) -> bytes:
@@ -193,20 +178,11 @@ def _pdf(answer: Answer, documents: Documents, provenance: Provenance) -> bytes:
     return pdf.of_html(_html(answer, documents, provenance, "paper"))
 
 
-def _xlsx(answer: Answer, plan: Plan, documents: Documents, provenance: Provenance) -> bytes:
+def _xlsx(answer: Answer, documents: Documents, provenance: Provenance) -> bytes:
     from reports.plan.xlsx import book
 
-    return book.render(
-        answer.question,
-        plan,
-        alternatives=answer.alternatives,
-        bindings=answer.bindings,
-        futures=answer.futures,
-        tornado=answer.tornado,
-        created=provenance.created,
-        command=provenance.command,
-        language=documents.language,
-    )
+    of = {"created": provenance.created, "command": provenance.command}
+    return book.render(answer, **of, language=documents.language)
 
 
 def init(to: Path) -> list[Path]:

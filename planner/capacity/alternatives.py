@@ -13,7 +13,7 @@ import numpy as np
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
 from planner.capacity.best import best
-from planner.capacity.costs import carbon
+from planner.capacity.ledger import Ledger
 from planner.capacity.model import Caps, build
 from planner.capacity.question import TRADES, Alternative, Plan, Question
 from planner.capacity.search import highs
@@ -62,7 +62,7 @@ def trades(question: Question, plan: Plan) -> dict[str, float]:
         float(last["installed"].sum()),
         float(last["peak_w"].sum()),
         float(units),
-        carbon(question, stock, plan.use),
+        Ledger(question, stock, plan.use).carbon,
     )
     return dict(zip(TRADES, values, strict=True))
 

@@ -10,7 +10,7 @@ import pandas as pd
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
 from planner.capacity.checks import check
-from planner.capacity.costs import costs
+from planner.capacity.ledger import Ledger
 from planner.capacity.model import Caps, Floats, Model, build
 from planner.capacity.question import Margin, Plan, Question
 from planner.capacity.search import search
@@ -18,7 +18,7 @@ from planner.capacity.search import search
 GAP = 0.01
 NOTHING = 1e-9  # servers; less counts as none
 STOCK = ["sku", "site", "period", "buy", "arrive", "retire", "installed", "active", "idle_w", "peak_w"]
-USE = ["sku", "site", "workload", "period", "servers"]
+USE = ["sku", "site", "workload", "period", "servers", "working"]
 
 
 def best(
@@ -44,13 +44,13 @@ def best(
             )
         )
     stock, use = _tables(model, result.values)
-    cost = costs(question, stock, use)
-    objective = float(cost["present"].sum())
+    ledger = Ledger(question, stock, use)
+    objective = ledger.total
     bound = min(result.bound * model.scale, objective)
     plan = Plan(
         stock=stock,
         use=use,
-        costs=cost,
+        costs=ledger.costs,
         objective=objective,
         bound=bound,
         gap=(objective - bound) / objective if objective > 0 else 0.0,
@@ -67,29 +67,22 @@ def _tables(model: Model, values: Floats) -> tuple[pd.DataFrame, pd.DataFrame]:
     shape, q = model.shape, model.shape.question
     number = {pair: p for p, pair in enumerate(shape.pairs)}
     pairs = [(s, k) for s in q.skus for k in q.sites]
-    counts = np.zeros((4, len(pairs), shape.periods), dtype=np.int64)
-    arrive = np.zeros((len(pairs), shape.periods), dtype=np.int64)
-    parts = [np.round(shape.part(values, block)).astype(np.int64) for block in "xdin"]
+    counts = np.zeros((3, len(pairs), shape.periods), dtype=np.int64)
+    parts = [np.round(shape.part(values, block)).astype(np.int64) for block in "xdn"]
     for j, pair in enumerate(pairs):
         if pair in number:
             counts[:, j] = [part[number[pair]] for part in parts]
-            lead = q.skus[pair[0]].lead
-            arrive[j, lead:] = counts[0, j, : max(shape.periods - lead, 0)]
-    stock = pd.DataFrame(
+    decided = pd.DataFrame(
         {
             "sku": np.repeat([s for s, _ in pairs], shape.periods),
             "site": np.repeat([k for _, k in pairs], shape.periods),
             "period": np.tile(np.arange(shape.periods), len(pairs)),
             "buy": counts[0].ravel(),
-            "arrive": arrive.ravel(),
             "retire": counts[1].ravel(),
-            "installed": counts[2].ravel(),
-            "active": counts[3].ravel(),
+            "active": counts[2].ravel(),
         }
     )
-    stock["idle_w"] = stock["active"] * stock["sku"].map({s: sku.idle_w for s, sku in q.skus.items()}).astype(float)
-    stock["peak_w"] = stock["installed"] * stock["sku"].map({s: sku.peak_w for s, sku in q.skus.items()}).astype(float)
-    servers = shape.part(values, "a")
+    servers, working = shape.servers(values)
     some, period = np.nonzero(servers > NOTHING)
     use = pd.DataFrame(
         {
@@ -98,6 +91,27 @@ def _tables(model: Model, values: Floats) -> tuple[pd.DataFrame, pd.DataFrame]:
             "workload": [shape.combos[j][1] for j in some],
             "period": period,
             "servers": servers[some, period],
+            "working": working[some, period],
         }
-    ).astype({"sku": str, "site": str, "workload": str, "period": int, "servers": float})
-    return stock[STOCK], use[USE]
+    ).astype({"sku": str, "site": str, "workload": str, "period": int, "servers": float, "working": float})
+    return _filled(q, decided, use)[STOCK], use[USE]
+
+
+def _filled(q: Question, stock: pd.DataFrame, use: pd.DataFrame) -> pd.DataFrame:
+    """The stock with what follows from the decisions: arrivals, installed servers, power."""
+    ledger = Ledger(q, stock, use)
+    at = {pair: p for p, pair in enumerate(ledger.pairs)}
+    rows = [at.get(pair, -1) for pair in zip(stock["sku"], stock["site"], strict=True)]
+
+    def of(values: Floats) -> Floats:
+        padded = np.vstack([values, np.zeros((1, ledger.periods))])  # the last row: pairs that are not there
+        return np.asarray(padded[rows, stock["period"].to_numpy(int)])
+
+    each = [q.skus[s] for s in stock["sku"]]
+    active, installed = of(ledger.active), of(ledger.installed)
+    return stock.assign(
+        arrive=of(ledger.arrive).astype(np.int64),
+        installed=installed.astype(np.int64),
+        idle_w=active * np.array([sku.idle_w for sku in each]),
+        peak_w=installed * np.array([sku.peak_w for sku in each]),
+    )

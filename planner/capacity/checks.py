@@ -9,12 +9,12 @@ import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.text import message
-from planner.capacity.costs import costs
-from planner.capacity.question import Cohort, Plan, Question, Sku
+from planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Sku
 
 TOLERANCE = 1e-6  # share of a limit by which a plan may miss it: the tolerance of solvers
 Floats = npt.NDArray[np.float64]
 Counts = Mapping[tuple[str, str], Mapping[str, Floats]]  # (sku, site) to each column of Plan.stock, in order of periods
+WHERE = ("sku", "site", "workload", "period")
 COUNTED = ("buy", "arrive", "retire", "installed", "active")
 
 
@@ -85,13 +85,16 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
                 least=least,
                 period=q.periods[t],
             )
+        cohorts = [c for c in q.fleet if (c.sku, c.site) == (s, k)]
         arrive = _later(buy, sku.lead)
+        for c in cohorts:
+            if c.arrives is not None:
+                arrive[c.arrives] += c.count
         if (arrived != arrive).any():
             yield message(
                 "{sku} at {site}: arrivals are not the orders of {lead} periods before", **where, lead=sku.lead
             )
-        cohorts = [c for c in q.fleet if (c.sku, c.site) == (s, k)]
-        expected = sum(c.count for c in cohorts) + np.cumsum(arrive - retire)
+        expected = sum(c.count for c in cohorts if c.arrives is None) + np.cumsum(arrive - retire)
         if (installed != expected).any():
             t = int(np.flatnonzero(installed != expected)[0])
             yield message(
@@ -130,7 +133,8 @@ def _expired(sku: Sku, cohorts: Sequence[Cohort], arrive: Floats) -> Floats:
     gone = np.zeros_like(arrive)
     if sku.age_limit is not None:
         for c in cohorts:
-            gone[max(sku.age_limit - c.age, 0) :] += c.count
+            if c.arrives is None:
+                gone[max(sku.age_limit - c.age, 0) :] += c.count
         gone += np.cumsum(_later(arrive, sku.age_limit))
     return gone
 
@@ -138,10 +142,17 @@ def _expired(sku: Sku, cohorts: Sequence[Cohort], arrive: Floats) -> Floats:
 def _use(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
     """Used servers are active, can run the workload, and stand where it may run."""
     use = plan.use
-    used: dict[tuple[str, str, int], float] = {}
-    for s, k, t, servers in zip(use["sku"], use["site"], use["period"], use["servers"], strict=True):
-        used[s, k, t] = used.get((s, k, t), 0.0) + servers
-    for (s, k, t), servers in used.items():
+    failed: dict[tuple[str, str, int], float] = {}  # servers in use when a failure domain is gone
+    normal: dict[tuple[str, str, int], float] = {}
+    for s, k, w, t, servers, working in zip(*(use[c] for c in (*WHERE, "servers", "working")), strict=True):
+        work = q.workloads[w]
+        if work.availability != "preemptible":
+            failed[s, k, t] = failed.get((s, k, t), 0.0) + servers
+        normal[s, k, t] = normal.get((s, k, t), 0.0) + (servers if work.dedicated else working)
+        if _over(working, servers):
+            yield message("{workload} at {site}: more servers work than are there for it", workload=w, site=k)
+    over = {key: max(failed.get(key, 0.0), servers) for key, servers in normal.items()}
+    for (s, k, t), servers in over.items():
         active = float(counts[s, k]["active"][t])
         if _over(servers, active):
             yield message(
@@ -152,35 +163,52 @@ def _use(q: Question, plan: Plan, counts: Counts) -> Iterator[str]:
                 n=servers,
                 m=int(active),
             )
-    for s, k, w in sorted(set(zip(use["sku"], use["site"], use["workload"], strict=True))):
-        work = q.workloads[w]
-        if w not in q.skus[s].worth:
-            yield message("{workload} runs on {sku}, which has no worth for it", workload=w, sku=s)
-        if work.sites and k not in work.sites:
-            yield message("{workload} runs at {site}, where it may not", workload=w, site=k)
+    yield from _able(q, plan)
     for k, w, servers in zip(use["site"], use["workload"], use["servers"], strict=True):
         if q.workloads[w].dedicated and abs(servers - round(servers)) > TOLERANCE:
             yield message("{workload} is dedicated, but has a part of a server at {site}", workload=w, site=k)
-    if (use["servers"] < 0).any():
+    if (use[["servers", "working"]] < 0).any(axis=None):
         yield message("a number of servers used is negative")
 
 
-def _demand(q: Question, plan: Plan) -> Iterator[str]:
-    """Every demand is met; if the question asks for survival, also with any one failure domain gone."""
+def _able(q: Question, plan: Plan) -> Iterator[str]:
+    """Servers can run what they serve, and stand where it may run."""
     use = plan.use
+    for s, k, w in sorted(set(zip(use["sku"], use["site"], use["workload"], strict=True))):
+        work, sku = q.workloads[w], q.skus[s]
+        if w not in sku.worth:
+            yield message("{workload} runs on {sku}, which has no worth for it", workload=w, sku=s)
+        if work.sites and k not in work.sites:
+            yield message("{workload} runs at {site}, where it may not", workload=w, site=k)
+        if work.gpus and (sku.gpus < work.gpus or sku.gpu_memory < work.gpu_memory):
+            yield message("{workload} runs on {sku}, which lacks the GPUs for it", workload=w, sku=s)
+        elif work.gpus and w in sku.worth and _over(sku.worth[w].value, sku.gpus // work.gpus):
+            yield message("{workload} on {sku}: its worth is more than its GPUs give", workload=w, sku=s)
+
+
+def _demand(q: Question, plan: Plan) -> Iterator[str]:
+    """Every demand is met with everything up; what must survive a failure, also with any one domain gone."""
     each = {
-        (s, w): worth.value * q.workloads[w].utilisation for s, sku in q.skus.items() for w, worth in sku.worth.items()
+        (s, w): worth.value * (q.workloads[w].utilisation if worth.utilisation is None else worth.utilisation)
+        for s, sku in q.skus.items()
+        for w, worth in sku.worth.items()
+        if w in q.workloads
     }
+    domains = {k: [d.strip() for d in site.domain.split(",") if d.strip()] or [k] for k, site in q.sites.items()}
+    done: dict[tuple[str, int], float] = {}
     total: dict[tuple[str, int], float] = {}
     lost: dict[tuple[str, int, str], float] = {}
-    for s, k, w, t, servers in zip(*(use[c] for c in ("sku", "site", "workload", "period", "servers")), strict=True):
-        work, domain = servers * each.get((s, w), 0.0), q.domain(k)
-        total[w, t] = total.get((w, t), 0.0) + work
-        lost[w, t, domain] = lost.get((w, t, domain), 0.0) + work
+    for s, k, w, t, servers, working in zip(*(plan.use[c] for c in (*WHERE, "servers", "working")), strict=True):
+        rate = each.get((s, w), 0.0)
+        done[w, t] = done.get((w, t), 0.0) + working * rate
+        total[w, t] = total.get((w, t), 0.0) + servers * rate
+        for domain in domains[k]:
+            lost[w, t, domain] = lost.get((w, t, domain), 0.0) + servers * rate
     for w, load in q.workloads.items():
+        survives = load.availability == "survives" or (q.survive and not load.availability)
         for t, point in enumerate(load.point):
             need = point * plan.factor(w, t)
-            have = total.get((w, t), 0.0)
+            have = done.get((w, t), 0.0)
             if have < need * (1 - TOLERANCE):
                 yield message(
                     "{workload} in {period}: {have} of {need} {unit}",
@@ -190,8 +218,8 @@ def _demand(q: Question, plan: Plan) -> Iterator[str]:
                     need=need,
                     unit=load.unit,
                 )
-            for gone in sorted({q.domain(k) for k in q.sites}) if q.survive else ():
-                left = have - lost.get((w, t, gone), 0.0)
+            for gone in sorted({d for each_site in domains.values() for d in each_site}) if survives else ():
+                left = total.get((w, t), 0.0) - lost.get((w, t, gone), 0.0)
                 if left < need * (1 - TOLERANCE):
                     yield message(
                         "{workload} in {period} without {domain}: {have} of {need} {unit}",
@@ -213,7 +241,7 @@ def _limits(q: Question, counts: Counts) -> Iterator[str]:
         paid += spent
         if site.budget is not None and _over(float(spent.sum()), site.budget):
             yield message("{site}: purchases of {n} exceed its budget of {m}", site=k, n=spent.sum(), m=site.budget)
-        for what, limit in (("peak_w", site.power_w), ("rack_units", site.rack_units), ("ports", site.ports)):
+        for what, limit in (("budgeted_w", site.power_w), ("rack_units", site.rack_units), ("ports", site.ports)):
             if limit is None:
                 continue
             load = sum((table["installed"] * getattr(sku, what) for sku, table in here), np.zeros_like(paid))
@@ -235,21 +263,46 @@ def _limits(q: Question, counts: Counts) -> Iterator[str]:
 
 def _money(q: Question, plan: Plan) -> Iterator[str]:
     """The costs follow from the counts, and their present value is the objective."""
-    expected = costs(q, plan.stock, plan.use)
+    expected = _costs(q, plan)
     reported = plan.costs.sort_values("period", kind="stable").set_index(["period", "kind"])[["money", "present"]]
-    keys = list(zip(expected["period"], expected["kind"], strict=True))
+    keys = list(expected)
     if sorted(keys) != sorted(reported.index):
         yield message("the plan's costs are not one for each period and kind")
         return
-    both = expected[["money", "present"]].to_numpy(), reported.loc[keys].to_numpy()
+    both = np.array([expected[key] for key in keys]), reported.loc[keys].to_numpy()
     off = np.abs(both[0] - both[1]) > TOLERANCE * np.maximum(np.abs(both[0]), 1.0)
     for (t, kind), wrong in zip(keys, off.any(axis=1), strict=True):
         if wrong:
             yield message(
                 "the plan's cost of {kind} in {period} does not follow from its counts", kind=kind, period=q.periods[t]
             )
-    total = float(expected["present"].sum())
+    total = float(sum(present for _, present in expected.values()))
     if abs(total - plan.objective) > TOLERANCE * max(abs(total), 1.0):
         yield message("the plan's present value is {n}, but its costs come to {m}", n=plan.objective, m=total)
     if plan.bound > plan.objective * (1 + TOLERANCE) + TOLERANCE:
         yield message("the plan costs {n}, less than the bound of {m} allows", n=plan.objective, m=plan.bound)
+
+
+def _costs(q: Question, plan: Plan) -> dict[tuple[int, str], tuple[float, float]]:
+    """(period, kind) to money and its present value, server by server and use by use."""
+    money = {(t, kind): 0.0 for t in range(len(q.periods)) for kind in KINDS}
+    watts: dict[tuple[int, str], float] = {}
+    columns = ("sku", "site", "period", "buy", "retire", "installed", "active")
+    for s, k, t, buy, retire, installed, active in zip(*(plan.stock[c] for c in columns), strict=True):
+        sku = q.skus[s]
+        money[t, "purchase"] += buy * (sku.price or 0.0)
+        money[t, "support"] += installed * sku.support * q.years
+        money[t, "space"] += installed * sku.space * q.years
+        money[t, "migration"] += retire * sku.migration
+        money[t, "carbon"] += buy * sku.embodied * q.carbon_price / 1000
+        watts[t, k] = watts.get((t, k), 0.0) + active * sku.idle_w
+    for s, k, w, t, working in zip(*(plan.use[c] for c in (*WHERE, "working")), strict=True):
+        sku, own = q.skus[s], q.skus[s].worth[w].utilisation if w in q.skus[s].worth else None
+        used = q.workloads[w].utilisation if own is None else own
+        watts[t, k] = watts.get((t, k), 0.0) + working * used * (sku.peak_w - sku.idle_w)
+    for (t, k), drawn in watts.items():
+        site = q.sites[k]
+        kwh = drawn / 1000 * HOURS * q.years * (q.pue if site.pue is None else site.pue)
+        money[t, "energy"] += kwh * (q.energy_price if site.energy_price is None else site.energy_price)
+        money[t, "carbon"] += kwh * q.grid * q.carbon_price / 1000
+    return {(t, kind): (paid, paid / (1 + q.discount) ** (q.years * t)) for (t, kind), paid in money.items()}

@@ -11,7 +11,7 @@ from scipy import stats
 
 from fleetmark.base.errors import FleetmarkError
 from planner.capacity.question import Plan, Question
-from planner.capacity.sharing import Servers, enough, possible, served
+from planner.capacity.sharing import Servers, enough, kept, possible, served
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -64,8 +64,8 @@ def needed(demand: Floats, worth: Floats, utilisation: float) -> Floats:
 
 class Fleet:
     """A plan as arrays: ``count`` (periods, skus, sites) servers that can work, ``shares`` (periods, skus, sites,
-    workloads), ``kept`` (cases, sites), ``may`` (skus, sites, workloads), ``utilisation`` (workloads), ``free``
-    (workloads): whether its servers can be shared out again.
+    workloads), ``kept`` and ``guests`` as in ``Servers``, ``may`` (skus, sites, workloads), ``utilisation`` (skus,
+    workloads), ``free`` (workloads): whether its servers can be shared out again.
     """
 
     def __init__(self, question: Question, plan: Plan) -> None:
@@ -86,21 +86,21 @@ class Fleet:
         use = plan.use
         where = [use[name].map(of).to_numpy(int) for name, of in (("sku", s), ("site", k), ("workload", w))]
         self.shares[use["period"].to_numpy(int), *where] = use["servers"].to_numpy(float)
-        domains = [site.domain or site.name for site in sites]
-        cases = list(dict.fromkeys(domains)) if question.survive else [""]
-        self.surviving = np.array([[d != case for d in domains] for case in cases])
+        self.kept, self.guests = kept(question)
         allowed = np.array([[not x.sites or name in x.sites for x in workloads] for name in k])
         self.may: Flags = np.repeat(allowed[None], len(s), axis=0)
-        self.utilisation = np.array([x.utilisation for x in workloads])
+        self.utilisation = np.array(
+            [[question.utilisation(n, x) if x in sku.worth else 0.0 for x in w] for n, sku in question.skus.items()]
+        )
         self.free = np.array([not x.dedicated for x in workloads])
 
     def grown(self, period: int) -> Floats:
         """The plan's shares, with the servers that it leaves over added in proportion."""
-        shares = self.shares[period]
-        held, free = shares[:, :, ~self.free].sum(axis=2), shares[:, :, self.free].sum(axis=2)
+        shares, growing = self.shares[period], self.free & ~self.guests
+        held, free = shares[:, :, ~self.free].sum(axis=2), shares[:, :, growing].sum(axis=2)
         left = np.maximum(self.count[period] - held, free)
         factor = np.divide(left, free, out=np.ones_like(free), where=free > 0)
-        return np.asarray(np.where(self.free, shares * factor[:, :, None], shares))
+        return np.asarray(np.where(growing, shares * factor[:, :, None], shares))
 
     def short(self, draws: Draws, shared: bool = True) -> tuple[Flags, Flags, list[Floats], int]:
         """Four results. (draws, periods): demand is not met with any shares (without ``shared``: with the plan's).
@@ -111,13 +111,15 @@ class Fleet:
         lost, alone, works, left_open = [], [], [], 0
         for t in range(len(self.count)):
             shares, demand = self.grown(t), draws.demand[:, :, t]
-            work = served(worth, shares, self.surviving)
+            everything = Servers(self.count[t], self.may, self.kept, self.guests)
+            work = served(worth, shares, everything, demand)
             bad = ~enough(work[:, :, None], demand[:, :, None])
             now: Flags = np.asarray(bad.any(axis=1))
             again = np.flatnonzero(now & ~bad[:, ~self.free].any(axis=1))
             if shared and len(again) and self.free.any():
                 held = self.shares[t][:, :, ~self.free].sum(axis=2)
-                servers = Servers(np.maximum(self.count[t] - held, 0), self.may[:, :, self.free], self.surviving)
+                left = np.maximum(self.count[t] - held, 0)
+                servers = Servers(left, self.may[:, :, self.free], self.kept[:, :, self.free], self.guests[self.free])
                 part = np.ix_(again, np.arange(worth.shape[1]), self.free)
                 good, undecided = possible(
                     worth[part], demand[np.ix_(again, self.free)], servers, shares[:, :, self.free]

@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
 from planner.capacity.model import Floats, Label, Model
-from planner.capacity.question import Question, Site, Sku, Workload
+from planner.capacity.question import NORMAL, Question, Site, Sku, Workload
 
 AMOUNTS = ("demand", "power", "rack units", "ports", "site budget", "budget")  # limits that are rows of the programme
 SKU = {"lead time": "lead", "age limit": "age_limit", "minimum order": "minimum_order"}
@@ -28,7 +28,7 @@ SITE = {"power": "power_w", "rack units": "rack_units", "ports": "ports", "site 
 def limits(question: Question) -> list[Label]:
     """All limits, the ones that are easiest to give up first."""
     q = question
-    labels: list[Label] = [("survival",)] if q.survive else []
+    labels: list[Label] = [("survival",)] if any(map(q.survives, q.workloads)) else []
     labels += [("sites", w) for w, work in q.workloads.items() if work.sites and set(q.sites) - work.sites]
     for kind, least in (("lead time", 0), ("age limit", None), ("minimum order", 1)):
         labels += [(kind, s) for s, sku in q.skus.items() if getattr(sku, SKU[kind]) not in (None, 0, least)]
@@ -92,7 +92,7 @@ def without(question: Question, dropped: Collection[Label]) -> Question:
         elif kind == "sites":
             question = _work(question, replace(question.workloads[of], sites=frozenset()))
         elif kind == "survival":
-            question = replace(question, survive=False)
+            question = _unsafe(question)
         else:
             question = loosened(question, limit, amount(question, limit))
     return question
@@ -128,6 +128,12 @@ def loosened(question: Question, limit: Label, by: float) -> Question:
         then = int(now + by) if kind == "age limit" else int(now - by)
         changed = _sku(question, replace(question.skus[of], **{SKU[kind]: then}))  # type: ignore[arg-type]
     return changed
+
+
+def _unsafe(q: Question) -> Question:
+    """The question in which no workload must survive a failure."""
+    works = {w: replace(work, availability=NORMAL) if q.survives(w) else work for w, work in q.workloads.items()}
+    return replace(q, survive=False, workloads=works)
 
 
 def _work(q: Question, work: Workload) -> Question:

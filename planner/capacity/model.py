@@ -1,8 +1,10 @@
 """A capacity question as a sparse mixed-integer programme for HiGHS.
 
 Variables are counts per pair (a SKU at a site where it is in place or can be bought) and period: ``x`` ordered, ``d``
-retired, ``i`` installed, ``n`` active; ``a`` servers for a workload; ``g`` work that a site gives a workload (if a
-failure must be survived); ``z`` whether a SKU is in use at a site with spares; ``y`` whether an order is placed for a
+retired, ``i`` installed, ``n`` active; ``a`` servers that work for a workload with everything up; ``r`` more of them
+that it needs when a failure domain is gone; ``e`` all servers of a dedicated workload; ``g`` work that a site gives a
+workload that must survive a failure, ``r`` included;
+``z`` whether a SKU is in use at a site with spares; ``y`` whether an order is placed for a
 SKU with a minimum. Rows carry labels, which lead back to the limits. Money and work are scaled because HiGHS's
 tolerances are absolute.
 """
@@ -30,9 +32,12 @@ NEAR = 1e-9  # a count this close above a whole number is that number
 class Shape:
     """The variables of a question and their columns.
 
-    ``pairs``: (sku, site) of x, d, i, n. ``combos``: (pair, workload) of a. ``gives``: (workload, site) of g.
+    ``pairs``: (sku, site) of x, d, i, n. ``combos``: (pair, workload) of a. ``lasting``: the combos of r, ``apart``
+    those of e. ``gives``: (workload, site) of g.
     ``spared`` and ``ordered``: pairs of z and y. ``demand``: workload to demand by period, margin included.
-    ``start``: servers in place, per pair. ``caps``: limits on purchases; a pair with a cap of 0 is not for sale.
+    ``start``: servers in place, per pair;
+    ``placed``: arrivals of orders placed before, per pair and
+    period. ``caps``: limits on purchases; a pair with a cap of 0 is not for sale.
     """
 
     def __init__(self, q: Question, margin: Margin, caps: Caps) -> None:
@@ -44,9 +49,12 @@ class Shape:
         self.sites = [q.sites[k] for _, k in self.pairs]
         number = {pair: p for p, pair in enumerate(self.pairs)}
         self.start = np.zeros(len(self.pairs))
+        self.placed = np.zeros((len(self.pairs), self.periods))
         for c in q.fleet:
-            if c.count:
+            if c.count and c.arrives is None:
                 self.start[number[c.sku, c.site]] += c.count
+            elif c.count and c.arrives is not None:
+                self.placed[number[c.sku, c.site], c.arrives] += c.count
         self.demand = {
             w: np.array(v.point, dtype=float) * np.asarray(margin.get(w, 1.0)) for w, v in q.workloads.items()
         }
@@ -56,12 +64,15 @@ class Shape:
             for w, work in q.workloads.items()
             if w in q.skus[s].worth and (not work.sites or k in work.sites) and self.demand[w].any()
         ]
-        self.gives = sorted({(w, self.pairs[p][1]) for p, w in self.combos}) if q.survive else []
+        self.lasting = np.array([j for j, (_, w) in enumerate(self.combos) if q.survives(w)], dtype=np.int64)
+        self.apart = np.array([j for j, (_, w) in enumerate(self.combos) if q.workloads[w].dedicated], dtype=np.int64)
+        self.gives = sorted({(self.combos[j][1], self.pairs[self.combos[j][0]][1]) for j in self.lasting.tolist()})
         self.spared = [p for p, site in enumerate(self.sites) if site.spares > 0]
         self.ordered = [p for p, sku in enumerate(self.skus) if sku.minimum_order > 1 and self.sold(*self.pairs[p])]
         n = len(self.pairs)
         self.count = {"x": n, "d": n, "i": n, "n": n, "a": len(self.combos)}
-        self.count |= {"g": len(self.gives), "z": len(self.spared), "y": len(self.ordered)}
+        self.count |= {"r": len(self.lasting), "e": len(self.apart), "g": len(self.gives)}
+        self.count |= {"z": len(self.spared), "y": len(self.ordered)}
         self.first, self.total = {}, 0
         for block, size in self.count.items():
             self.first[block] = self.total
@@ -92,12 +103,20 @@ class Shape:
     def worth(self) -> Floats:
         """Work that one server of each combo does at its highest utilisation."""
         q = self.question
-        return np.array([self.skus[p].worth[w].value * q.workloads[w].utilisation for p, w in self.combos])
+        return np.array([q.rate(self.skus[p].name, w) for p, w in self.combos])
 
     @cached_property
-    def dedicated(self) -> npt.NDArray[np.bool_]:
-        """The combos whose servers are integers."""
-        return np.array([self.question.workloads[w].dedicated for _, w in self.combos], dtype=bool)
+    def yields(self) -> npt.NDArray[np.bool_]:
+        """The combos whose workload may be pre-empted."""
+        return np.array([self.question.yields(w) for _, w in self.combos], dtype=bool)
+
+    def servers(self, values: Floats) -> tuple[Floats, Floats]:
+        """(combo, period): servers that are there for the workload, and those that work with everything up."""
+        working = self.part(values, "a")
+        servers = working.copy()
+        servers[self.lasting] += self.part(values, "r")
+        servers[self.apart] = self.part(values, "e")
+        return servers, np.minimum(working, servers)
 
     @cached_property
     def unit(self) -> dict[str, float]:
@@ -111,18 +130,19 @@ class Shape:
     def needed(self) -> Floats:
         """The most servers that are useful per combo and period: enough to meet the demand alone."""
         need = np.array([self.demand[w] for _, w in self.combos]).reshape(-1, self.periods) / self.worth[:, None]
-        need[self.dedicated] = np.ceil(need[self.dedicated] - NEAR)
+        need[self.apart] = np.ceil(need[self.apart] - NEAR)
         return need
 
     @cached_property
     def remaining(self) -> Floats:
-        """Servers in place at the start that are within their age limit, per pair and period."""
+        """Servers in place at the start or ordered before that are within their age limit, per pair and period."""
         left = np.zeros((len(self.pairs), self.periods))
         number = {pair: p for p, pair in enumerate(self.pairs)}
         for c in self.question.fleet:
             limit = self.question.skus[c.sku].age_limit
             if c.count:
-                left[number[c.sku, c.site], : None if limit is None else max(limit - c.age, 0)] += c.count
+                first = c.arrives or 0
+                left[number[c.sku, c.site], first : None if limit is None else first + max(limit - c.age, 0)] += c.count
         return left
 
     @cached_property
@@ -132,7 +152,11 @@ class Shape:
         np.add.at(most, self.pair_of, self.needed)
         most = np.ceil(most - NEAR)
         for p, (sku, site) in enumerate(zip(self.skus, self.sites, strict=True)):
-            for limit, each in ((site.power_w, sku.peak_w), (site.rack_units, sku.rack_units), (site.ports, sku.ports)):
+            for limit, each in (
+                (site.power_w, sku.budgeted_w),
+                (site.rack_units, sku.rack_units),
+                (site.ports, sku.ports),
+            ):
                 if limit is not None and each > 0:
                     most[p] = np.minimum(most[p], max(np.floor(limit / each + NEAR) - site.spares, 0))
             early = sku.lead if self.sold(*self.pairs[p]) else self.periods
@@ -175,12 +199,12 @@ def build(question: Question, margin: Margin, caps: Caps | None = None) -> Model
     cost = _money(shape)
     scale = float(cost.max(initial=0.0)) / 1000 or 1.0
     upper, integer = np.full(shape.total, np.inf), np.zeros(shape.total, dtype=bool)
-    for block, most in (("x", shape.order), ("n", shape.most), ("a", shape.needed)):
+    useful = {"a": shape.needed, "r": shape.needed[shape.lasting], "e": shape.needed[shape.apart]}
+    for block, most in ({"x": shape.order, "n": shape.most} | useful).items():
         upper[shape.at(block)] = most
     upper[shape.at("z")] = upper[shape.at("y")] = 1.0
-    for block in ("x", "d", "n", "z", "y"):
+    for block in ("x", "d", "n", "e", "z", "y"):
         integer[shape.at(block)] = True
-    integer[shape.at("a", np.flatnonzero(shape.dedicated))] = True
     rows = _Rows()
     _stock(rows, shape)
     _use(rows, shape)
@@ -244,7 +268,7 @@ def _money(shape: Shape) -> Floats:
     weight = np.array([q.weight(t) for t in range(shape.periods)])
     skus = shape.skus
     watt = np.array([q.watt(k) for _, k in shape.pairs])
-    swing = [(skus[p].peak_w - skus[p].idle_w) * q.workloads[w].utilisation for p, w in shape.combos]
+    swing = [(skus[p].peak_w - skus[p].idle_w) * q.utilisation(skus[p].name, w) for p, w in shape.combos]
     each = {
         "x": np.array([(s.price or 0.0) + q.carbon_price / 1000 * s.embodied for s in skus]),
         "d": np.array([s.migration for s in skus]),
@@ -262,8 +286,8 @@ def _stock(rows: _Rows, shape: Shape) -> None:
     """i_t = i_(t-1) + x_(t-lead) - d_t; servers leave at their age limit, the oldest first."""
     x, d, i = (shape.at(block) for block in "xdi")
     for p, sku in enumerate(shape.skus):
-        held = np.zeros(shape.periods)
-        held[0] = shape.start[p]
+        held = shape.placed[p].copy()
+        held[0] += shape.start[p]
         r = rows.add([("stock", p, t) for t in range(shape.periods)], held, held)
         rows.put(r, i[p], 1.0)
         rows.put(r[1:], i[p, :-1], -1.0)
@@ -271,7 +295,7 @@ def _stock(rows: _Rows, shape: Shape) -> None:
         rows.put(r[sku.lead :], x[p, : max(shape.periods - sku.lead, 0)], -1.0)
         if sku.age_limit is None:
             continue
-        gone = shape.start[p] - shape.remaining[p]
+        gone = shape.start[p] + np.cumsum(shape.placed[p]) - shape.remaining[p]
         r = rows.add([("age", p, t) for t in range(shape.periods)], gone, np.inf)
         late, early = np.tril_indices(shape.periods)
         rows.put(r[late], d[p, early], 1.0)
@@ -281,12 +305,34 @@ def _stock(rows: _Rows, shape: Shape) -> None:
 
 
 def _use(rows: _Rows, shape: Shape) -> None:
-    """Used servers are active, active servers are installed, and spares are kept for a SKU that is active."""
-    n, i, z, x = (shape.at(block) for block in "nizx")
+    """Used servers are active, active servers are installed, and spares are kept for a SKU that is active.
+
+    Twice: with a failure domain gone, when work that may be pre-empted makes room, and with everything up, when it runs
+    on the servers that the others do not need then.
+    """
+    n, i, z, x, a, e = (shape.at(block) for block in "nizxae")
     labels = [(p, t) for p in range(len(shape.pairs)) for t in range(shape.periods)]
+    shared = np.ones(len(shape.combos), dtype=bool)
+    shared[shape.apart] = False
+    stays = np.flatnonzero(shared & ~shape.yields)
     r = rows.add([("use", *label) for label in labels], 0.0, np.inf).reshape(n.shape)
     rows.put(r, n, 1.0)
-    rows.put(r[shape.pair_of], shape.at("a"), -1.0)
+    rows.put(r[shape.pair_of[stays]], a[stays], -1.0)
+    reserve = np.flatnonzero(shared[shape.lasting])
+    rows.put(r[shape.pair_of[shape.lasting[reserve]]], shape.at("r", reserve), -1.0)
+    rows.put(r[shape.pair_of[shape.apart]], e, -1.0)
+    if shape.yields.any():
+        r = rows.add([("normal use", *label) for label in labels], 0.0, np.inf).reshape(n.shape)
+        rows.put(r, n, 1.0)
+        rows.put(r[shape.pair_of[shared]], a[shared], -1.0)
+        rows.put(r[shape.pair_of[shape.apart]], e, -1.0)
+    if len(shape.apart):
+        labels_apart = [("dedicated", j, t) for j in range(len(shape.apart)) for t in range(shape.periods)]
+        r = rows.add(labels_apart, 0.0, np.inf).reshape(e.shape)
+        rows.put(r, e, 1.0)
+        rows.put(r, a[shape.apart], -1.0)
+        last, where = np.flatnonzero(~shared[shape.lasting]), {c: j for j, c in enumerate(shape.apart.tolist())}
+        rows.put(r[[where[c] for c in shape.lasting[last].tolist()]], shape.at("r", last), -1.0)
     r = rows.add([("active", *label) for label in labels], 0.0, np.inf).reshape(n.shape)
     rows.put(r, i, 1.0)
     rows.put(r, n, -1.0)
@@ -317,8 +363,9 @@ def _orders(rows: _Rows, shape: Shape) -> None:
 
 
 def _demand(rows: _Rows, shape: Shape) -> None:
-    """Demand is met; with ``survive``, by the sites that remain when any one failure domain is gone."""
+    """Demand is met with everything up; if it must survive a failure, by what any one lost domain leaves, too."""
     q, a, g = shape.question, shape.at("a"), shape.at("g")
+    reserve = {c: j for j, c in enumerate(shape.lasting.tolist())}
     span = range(shape.periods)
     combos: dict[str, list[int]] = {}
     for j, (_, w) in enumerate(shape.combos):
@@ -335,18 +382,19 @@ def _demand(rows: _Rows, shape: Shape) -> None:
         if not mine:  # nothing can run it in time: infeasible rows
             rows.add([("demand", w, t) for t in span], need, np.inf, unit)
             continue
-        if not q.survive:
-            r = rows.add([("demand", w, t) for t in span], need, np.inf, unit)
-            rows.put(r, a[mine], value[mine][:, None])
+        r = rows.add([("demand", w, t) for t in span], need, np.inf, unit)
+        rows.put(r, a[mine], value[mine][:, None])
+        if not q.survives(w):
             continue
         for k, j in sites[w].items():
             here = [c for c in mine if shape.pairs[shape.combos[c][0]][1] == k]
             r = rows.add([("gives", w, k, t) for t in span], 0.0, 0.0)
             rows.put(r, a[here], value[here][:, None])
+            rows.put(r, shape.at("r", [reserve[c] for c in here]), value[here][:, None])
             rows.put(r, g[j], -1.0)
-        for lost in sorted({q.domain(k) for k in sites[w]}):
+        for lost in sorted({name for k in sites[w] for name in q.domains(k)}):
             r = rows.add([("demand", w, t, lost) for t in span], need, np.inf, unit)
-            left = [j for k, j in sites[w].items() if q.domain(k) != lost]
+            left = [j for k, j in sites[w].items() if lost not in q.domains(k)]
             rows.put(r, g[left], 1.0)
 
 
@@ -354,7 +402,7 @@ def _limits(rows: _Rows, shape: Shape) -> None:
     """Power, rack units and ports of sites; money for purchases by site and by period; caps on purchases."""
     q, x, i = shape.question, shape.at("x"), shape.at("i")
     load = {
-        "power": np.array([s.peak_w for s in shape.skus]),
+        "power": np.array([s.budgeted_w for s in shape.skus]),
         "rack units": np.array([s.rack_units for s in shape.skus]),
         "ports": np.array([float(s.ports) for s in shape.skus]),
         "money": np.array([s.price or 0.0 for s in shape.skus]),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.capacity.question import Question
-from planner.capacity.sharing import Floats, Servers, best_share
+from planner.capacity.sharing import Floats, Servers, best_share, kept
 
 MOST = 2.0  # the largest share that is computed
 _NEAR = 1e-6
@@ -33,13 +33,9 @@ def do_nothing(question: Question) -> Nothing:
     gone if the question asks for survival."""
     workloads, sites = list(question.workloads.values()), list(question.sites.values())
     skus = list(question.skus.values())
-    worth = np.array(
-        [[(s.worth[w.name].value * w.utilisation if w.name in s.worth else 0.0) for w in workloads] for s in skus]
-    )
+    worth = np.array([[question.rate(s.name, w.name) for w in workloads] for s in skus])
     allowed = np.array([[not w.sites or site.name in w.sites for w in workloads] for site in sites])
-    domains = [question.domain(site.name) for site in sites]
-    cases = list(dict.fromkeys(domains)) if question.survive else [None]
-    surviving = np.array([[d != case for d in domains] for case in cases])
+    stays, guests = kept(question)
     may = np.repeat(allowed[None], len(skus), axis=0)
     shares = []
     for t in range(len(question.periods)):
@@ -50,17 +46,18 @@ def do_nothing(question: Question) -> Nothing:
         elif not count.any():
             shares.append(0.0)
         else:
-            shares.append(max(0.0, best_share(worth, demand, Servers(count, may, surviving))[0]))
+            shares.append(max(0.0, best_share(worth, demand, Servers(count, may, stays, guests))[0]))
     return Nothing(tuple(shares))
 
 
 def _in_place(question: Question, period: int) -> Floats:
-    """(skus, sites): servers of the start that are still within their age limit and are no spares."""
+    """(skus, sites): servers in place or ordered before, within their age limit, without spares."""
     skus, sites = list(question.skus), list(question.sites)
     count = np.zeros((len(skus), len(sites)))
     for cohort in question.fleet:
         limit = question.skus[cohort.sku].age_limit
-        if limit is None or cohort.age + period < limit:
+        since = cohort.arrives or 0
+        if since <= period and (limit is None or cohort.age + period - since < limit):
             count[skus.index(cohort.sku), sites.index(cohort.site)] += cohort.count
     spares = np.array([question.sites[k].spares for k in sites], dtype=float)
     return np.asarray(np.maximum(count - spares[None, :], 0.0))

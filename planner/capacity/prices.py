@@ -101,14 +101,14 @@ def _step(q: Question, plan: Plan, label: Label) -> float:
     if kind == "demand":
         w = str(label[1])
         used = set(plan.use.loc[plan.use["workload"] == w, "sku"]) or {s for s in q.skus if w in q.skus[s].worth}
-        work = max(q.skus[s].worth[w].value for s in used) * q.workloads[w].utilisation
+        work = max(q.rate(s, w) for s in used)
         return min(work / plan.factor(w, int(label[2])), q.workloads[w].point[int(label[2])])
     stock = plan.stock[plan.stock["installed"] + plan.stock["buy"] > 0]
     if kind in SITE:
         stock = stock[stock["site"] == label[1]]
     skus = [q.skus[s] for s in dict.fromkeys(stock["sku"])] or list(q.skus.values())
     each = {
-        "power": [s.peak_w for s in skus],
+        "power": [s.budgeted_w for s in skus],
         "rack units": [s.rack_units for s in skus],
         "ports": [float(s.ports) for s in skus],
     }

@@ -15,6 +15,9 @@ import pandas as pd
 from planner.estimate import Estimate
 
 HOURS = 8766.0  # in a year
+OUTAGE = 0.001  # nine hours a year
+SURVIVES, NORMAL, PREEMPTIBLE = "survives", "normal", "preemptible"
+AVAILABILITY = (SURVIVES, NORMAL, PREEMPTIBLE)
 KINDS = ("purchase", "energy", "support", "space", "migration", "carbon")
 TRADES = (  # figures of alternatives: present values of purchases and of all other costs; the others at the end
     "purchases",
@@ -35,13 +38,16 @@ class Worth:
     """The demand of a workload that one server of a SKU serves at full use, in the workload's unit.
 
     ``se``: standard error of its natural logarithm. ``df``: degrees of freedom of that error, infinite if it is an
-    input and not an estimate. ``source``: its origin, as the Equivalence tab shows it.
+    input and not an estimate. ``source``: its origin, as the Equivalence tab shows it. ``utilisation``: the highest
+    of these servers for this workload, None for the workload's own; ``why`` says where it is from.
     """
 
     value: float
     se: float = 0.0
     df: float = math.inf
     source: str = "given"
+    utilisation: float | None = None
+    why: str = ""
 
     @property
     def estimate(self) -> Estimate:
@@ -53,8 +59,10 @@ class Worth:
 class Workload:
     """Demand by period. ``point``: its median in ``unit``; ``sigma``: standard deviation of its logarithm.
 
-    ``utilisation``: the highest utilisation of its servers (0 to 0.85), an input or from its latency SLO; ``why`` says
-    which. ``sites``: where it may run; empty for all. ``dedicated``: it does not share servers with others.
+    ``utilisation``: the highest utilisation (0 to 0.85) of servers whose worth has none of its own; ``why`` says where
+    it is from. ``sites``: where it may run; empty for all. ``dedicated``: it does not share servers with others.
+    ``availability``: one of ``AVAILABILITY``, empty for the question's. ``gpus``: that one unit of its demand needs in
+    one server, each with ``gpu_memory`` bytes at least.
     """
 
     name: str
@@ -65,6 +73,9 @@ class Workload:
     why: str = "given"
     sites: frozenset[str] = frozenset()
     dedicated: bool = False
+    availability: str = ""
+    gpus: int = 0
+    gpu_memory: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +85,9 @@ class Sku:
     ``price`` is None if it is no longer sold. ``support`` and ``space``: money per server and year. ``lead``: periods
     from order to use. ``age_limit``: periods of service, None for no limit; a server is 0 periods old in the period of
     its arrival, and gone from the period in which its age reaches the limit. ``minimum_order``: the smallest order for
-    one site in one period. ``embodied``: kg CO2e of making one.
+    one site in one period. ``embodied``: kg CO2e of making one. ``gpu_memory``: bytes of one of its ``gpus``.
+    ``provisioned_w``: what one is allowed of a site's power, measured or set by policy; None for ``peak_w``.
+    ``out``: workload to the reason why this SKU cannot run it within its objective.
     """
 
     name: str
@@ -92,11 +105,20 @@ class Sku:
     minimum_order: int = 0
     age_limit: int | None = None
     embodied: float = 0.0
+    gpu_memory: float = 0.0
+    provisioned_w: float | None = None
+    out: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def budgeted_w(self) -> float:
+        """W that count against a site's power limit."""
+        return self.peak_w if self.provisioned_w is None else self.provisioned_w
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A site. A limit of None is no limit. ``domain``: its failure domain, itself by default.
+    """A site, or a room, row or rack of one. A limit of None is no limit. ``domain``: its failure domains (a room, a
+    power feed), separated by commas; itself by default.
 
     ``budget``: money for purchases over the horizon; ``spares``: idle servers per SKU in use there (N+1).
     """
@@ -114,19 +136,28 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Cohort:
-    """Servers in place at the start: ``count`` of ``sku`` at ``site``, ``age`` periods old."""
+    """Servers in place at the start: ``count`` of ``sku`` at ``site``, ``age`` periods old. With ``arrives``, an order
+    that is placed already: new servers, there and paid for from that period on.
+    """
 
     sku: str
     site: str
     count: int
     age: int = 0
+    arrives: int | None = None
+
+    @property
+    def ordered(self) -> bool:
+        """Whether they are not in place yet."""
+        return self.arrives is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """Everything a plan must obey. ``periods``: their names; each is ``years`` long (0.25 for a quarter).
 
-    ``survive``: capacity must suffice with any one failure domain gone. ``quantile``: the plan must meet demand in
+    ``survive``: capacity must suffice with any one failure domain gone, for workloads that do not say otherwise.
+    ``outage``: the share of time in which one failure domain is down. ``quantile``: the plan must meet demand in
     that share of futures. ``budget``: money for purchases by period, None for no limit. ``carbon_price``: per tonne
     CO2e; ``grid``: kg CO2e per kWh. ``source``: file to its SHA-256, and the rest of the provenance.
     """
@@ -148,14 +179,43 @@ class Question:
     quantile: float = 0.95
     budget: Sequence[float | None] = ()
     source: Mapping[str, str] = field(default_factory=dict)
+    outage: float = OUTAGE
 
     def weight(self, period: int) -> float:
         """The present value of 1 in that period: 1 / (1 + discount) ** years."""
         return float((1 + self.discount) ** (-self.years * period))
 
-    def domain(self, site: str) -> str:
-        """The failure domain of the site."""
-        return self.sites[site].domain or site
+    def domains(self, site: str) -> tuple[str, ...]:
+        """The failure domains of the site."""
+        written = self.sites[site].domain
+        return tuple(name.strip() for name in written.split(",") if name.strip()) if written else (site,)
+
+    @property
+    def cases(self) -> list[str]:
+        """The failure domains, in the order of the sites."""
+        return list(dict.fromkeys(name for k in self.sites for name in self.domains(k)))
+
+    def availability(self, workload: str) -> str:
+        """One of ``AVAILABILITY``."""
+        return self.workloads[workload].availability or (SURVIVES if self.survive else NORMAL)
+
+    def survives(self, workload: str) -> bool:
+        """Whether its capacity must suffice with any one failure domain gone."""
+        return self.availability(workload) == SURVIVES
+
+    def yields(self, workload: str) -> bool:
+        """Whether it may be pre-empted: it runs on servers that others need only when a failure domain is gone."""
+        return self.availability(workload) == PREEMPTIBLE
+
+    def utilisation(self, sku: str, workload: str) -> float:
+        """The highest utilisation of servers of the SKU for the workload."""
+        used = self.skus[sku].worth[workload].utilisation
+        return self.workloads[workload].utilisation if used is None else used
+
+    def rate(self, sku: str, workload: str) -> float:
+        """Work of one server of the SKU for the workload at its utilisation, E u; 0 if it cannot run there."""
+        worth = self.skus[sku].worth.get(workload)
+        return 0.0 if worth is None else worth.value * self.utilisation(sku, workload)
 
     def energy(self, site: str) -> float:
         """kWh drawn at the site's meter by one W of servers over one period."""
@@ -194,8 +254,9 @@ class Plan:
 
     ``stock``: a row per (sku, site, period), zeros too, with counts ``buy`` (ordered then), ``arrive``, ``retire``,
     ``installed``, ``active``, and W: ``idle_w`` of the active servers at rest, ``peak_w`` of all installed servers at
-    their peak, which counts against a site's power limit. ``use``: a row per (sku, site, workload, period) with the
-    ``servers`` that serve it (fractions are possible), without zeros. ``costs``: a row per (period, kind of ``KINDS``)
+    their peak. ``use``: a row per (sku, site, workload, period) with the ``servers`` that are there for it, failover
+    included, and how many of them are ``working`` with everything up (at their utilisation; they make its energy), both
+    with fractions where servers are shared; without zeros. ``costs``: a row per (period, kind of ``KINDS``)
     with ``money`` undiscounted and its ``present`` value. ``period`` is a number from 0 everywhere.
 
     ``objective``: present value of all costs; ``bound``: no plan costs less; ``gap``: (objective - bound) / objective.

@@ -158,9 +158,14 @@ def _kernel(model: Model, relaxed: Floats) -> Floats:
     """Upper bounds of the variables; 0 for what the relaxation does not buy or use."""
     shape = model.shape
     upper = model.upper.copy()
-    for block in "xa":
-        unused = ~(shape.part(relaxed, block) > INTEGRALITY).any(axis=1)
-        upper[shape.at(block, np.flatnonzero(unused))] = 0.0
+    servers, _ = shape.servers(relaxed)
+    used: Marks = np.asarray((servers > INTEGRALITY).any(axis=1))
+    for block, some in (
+        ("x", (shape.part(relaxed, "x") > INTEGRALITY).any(axis=1)),
+        ("a", used),
+        ("r", used[shape.lasting]),
+    ):
+        upper[shape.at(block, np.flatnonzero(~some))] = 0.0
     return upper
 
 
@@ -242,10 +247,10 @@ def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reser
                 return None
             values = answer.values
         lower[x] = upper[x] = np.round(values[x])
-    if not shape.dedicated.any():
+    if not len(shape.apart):
         return values
     integer = none.copy()
-    integer[shape.at("a", np.flatnonzero(shape.dedicated))] = True
+    integer[shape.at("e")] = True
     return highs(model, integer=integer, lower=lower, upper=upper, gap=1e-4, seconds=end - time.monotonic()).values
 
 
@@ -253,7 +258,7 @@ def _rest(model: Model, values: Floats, end: float) -> Floats | None:
     """A full plan from purchases, orders, spares and dedicated servers; retirements follow from them."""
     shape = model.shape
     lower, upper = model.lower.copy(), model.upper.copy()
-    for columns in (*(shape.at(block) for block in "xyz"), shape.at("a", np.flatnonzero(shape.dedicated))):
+    for columns in (shape.at(block) for block in "xyze"):
         lower[columns] = upper[columns] = np.round(values[columns])
     fixed = lower.copy(), upper.copy()
     active = shape.at("n")

@@ -14,7 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize, sparse
 
+from planner.capacity.question import Question
+
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 SOLVED = 100  # most linear programmes per period; draws that are still open count as not possible
@@ -28,20 +31,47 @@ _BLOCK = 500  # draws at a time, for memory
 class Servers:
     """Servers of one period. ``count``: (skus, sites); ``may``: (skus, sites, workloads), which workload may run where.
 
-    ``surviving``: (cases, sites): the sites that remain in each failure to survive.
+    ``kept``: (cases, sites, workloads): the sites that remain for a workload in each failure that it must survive, all
+    for one that need not. ``guests``: (workloads,) those that may be pre-empted: with everything up they run on the
+    servers that the others do not need then.
     """
 
     count: Floats
     may: Flags
-    surviving: Flags
+    kept: Flags
+    guests: Flags
 
 
-def served(worth: Floats, shares: Floats, surviving: Flags) -> Floats:
+def kept(question: Question) -> tuple[Flags, Flags]:
+    """``kept`` and ``guests`` of a question's workloads."""
+    workloads = list(question.workloads)
+    lasting = np.array([question.survives(w) for w in workloads])
+    cases: list[str | None] = [*question.cases] if lasting.any() else [None]
+    stays = np.array([[case not in question.domains(k) for k in question.sites] for case in cases])
+    return stays[:, :, None] | ~lasting, np.array([question.yields(w) for w in workloads])
+
+
+def served(worth: Floats, shares: Floats, servers: Servers, demand: Floats) -> Floats:
     """Work done for each workload in the worst case: (draws, workloads). ``worth`` of a server: (draws, skus,
-    workloads); ``shares``, servers per workload: (skus, sites, workloads).
+    workloads); ``shares``, servers per workload: (skus, sites, workloads), or with draws first; ``demand``: (draws,
+    workloads). Guests share what the others leave, in the proportions of ``shares``.
     """
-    by_site = np.einsum("jsw,skw->jwk", worth, shares, optimize=True)
-    return np.asarray(np.einsum("jwk,fk->fjw", by_site, surviving.astype(float), optimize=True).min(axis=0))
+    draws = shares.ndim == 4
+    by_site = np.einsum("jsw,jskw->jwk" if draws else "jsw,skw->jwk", worth, shares, optimize=True)
+    work = np.asarray(np.einsum("jwk,fkw->fjw", by_site, servers.kept.astype(float), optimize=True).min(axis=0))
+    if not servers.guests.any():
+        return work
+    all_up = by_site.sum(axis=2)
+    busy = np.minimum(np.divide(demand, all_up, out=np.ones_like(all_up), where=all_up > 0), 1.0)
+    busy[:, servers.guests] = 0.0
+    held = np.einsum("jskw,jw->jsk" if draws else "skw,jw->jsk", shares, busy, optimize=True)
+    asked = shares * servers.guests
+    total = asked.sum(axis=-1)
+    free = np.maximum(servers.count - held, 0.0)
+    share = free * np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+    theirs = np.einsum("jsw,jskw->jw", worth, asked * share[..., None], optimize=True)
+    work[:, servers.guests] = theirs[:, servers.guests]
+    return work
 
 
 def possible(worth: Floats, demand: Floats, servers: Servers, shares: Floats) -> tuple[Flags, int]:
@@ -55,10 +85,11 @@ def possible(worth: Floats, demand: Floats, servers: Servers, shares: Floats) ->
             break
         one = open_[len(open_) // 2]
         theta, shared, prices = best_share(worth[one], demand[one], servers)
+        settled = np.zeros(len(open_), dtype=bool)
         if theta >= 1 - _NEAR:
             settled = _moved(worth[open_], demand[open_], servers, shared)
             good[open_[settled]] = good[one] = True
-        else:
+        elif not servers.guests.any():  # a server of a host serves guests too: these prices prove nothing
             settled = _proven(worth[open_], demand[open_], servers, _fitting(prices, worth[one], worth[open_], shared))
         settled[len(open_) // 2] = True
         open_ = open_[~settled]
@@ -75,8 +106,7 @@ def _moved(worth: Floats, demand: Floats, servers: Servers, shares: Floats) -> F
         rows = np.arange(first, min(first + _BLOCK, len(worth)))
         now = np.repeat(begin[None], len(rows), axis=0)
         for _ in range(_TURNS):
-            by_site = np.einsum("jsw,jskw->jwk", worth[rows], now, optimize=True)
-            work = np.einsum("jwk,fk->fjw", by_site, servers.surviving.astype(float), optimize=True).min(axis=0)
+            work = served(worth[rows], now, servers, demand[rows])
             met = enough(work, demand[rows])
             good[rows[met]] = True
             rows, now, work = rows[~met], now[~met], work[~met]
@@ -84,8 +114,9 @@ def _moved(worth: Floats, demand: Floats, servers: Servers, shares: Floats) -> F
                 break
             lack = np.clip(np.divide(demand[rows], work, out=np.full_like(work, 1e3), where=work > 0), 1e-3, 1e3)
             now *= lack[:, None, None, :]
-            total = now.sum(axis=3)
-            now *= np.divide(servers.count, total, out=np.zeros_like(total), where=total > 0)[..., None]
+            total = (now * ~servers.guests).sum(axis=3)
+            fit = np.divide(servers.count, total, out=np.zeros_like(total), where=total > 0)[..., None]
+            now = np.where(servers.guests, now, now * fit)
     return good
 
 
@@ -98,34 +129,48 @@ def best_share(worth: Floats, demand: Floats, servers: Servers) -> tuple[float, 
     """The largest theta (at most 2) of one draw, its shares, and the prices (cases, workloads) of the demands."""
     skus, sites, workloads = servers.may.shape
     s, k, w = np.nonzero(servers.may & (servers.count > 0)[:, :, None] & (worth > 0)[:, None, :])
-    cases, many = len(servers.surviving), len(s)
-    gives = worth[s, w]
+    cases, many = len(servers.kept), len(s)
+    gives, place = worth[s, w], s * sites + k
+    hosts = np.flatnonzero(~servers.guests[w])
+    reserves = hosts if servers.guests.any() else hosts[:0]  # servers that hosts need in a failure only
+    last = many + len(reserves)  # the column of theta
     rows, columns, values = [], [], []
+
+    def put(row: Ints, column: Ints, value: Floats) -> None:
+        rows.append(row)
+        columns.append(column)
+        values.append(value)
+
     for f in range(cases):
-        left = np.flatnonzero(servers.surviving[f, k])
-        rows.append(f * workloads + w[left])
-        columns.append(left)
-        values.append(-gives[left])
-    rows.append(np.arange(cases * workloads))
-    columns.append(np.full(cases * workloads, many))
-    values.append(np.tile(demand, cases))
-    rows.append(cases * workloads + s * sites + k)
-    columns.append(np.arange(many))
-    values.append(np.ones(many))
-    shape = (cases * workloads + skus * sites, many + 1)
+        left = np.flatnonzero(servers.kept[f, k, w])
+        put(f * workloads + w[left], left, -gives[left])
+        more = np.flatnonzero(servers.kept[f, k[reserves], w[reserves]])
+        put(f * workloads + w[reserves[more]], many + more, -gives[reserves[more]])
+    put(np.arange(cases * workloads), np.full(cases * workloads, last), np.tile(demand, cases))
+    counted = cases * workloads + place
+    put(counted[hosts], hosts, np.ones(len(hosts)))
+    put(counted[reserves], many + np.arange(len(reserves)), np.ones(len(reserves)))
+    size = cases * workloads + skus * sites
+    limits = [np.zeros(cases * workloads), servers.count.ravel()]
+    if len(reserves) or servers.guests.any():  # with everything up: the hosts' demand, and guests beside it
+        put(size + place, np.arange(many), np.ones(many))
+        size += skus * sites
+        put(size + w[hosts], hosts, -gives[hosts])
+        some = np.unique(w[hosts])
+        put(size + some, np.full(len(some), last), demand[some])
+        size += workloads
+        limits += [servers.count.ravel(), np.zeros(workloads)]
     where = (np.concatenate(rows), np.concatenate(columns))
-    matrix: Any = sparse.csr_array(
-        (np.concatenate(values), where), shape=shape
-    )  # scipy's stubs know dense matrices only
-    limits = np.concatenate([np.zeros(cases * workloads), servers.count.ravel()])
-    bounds: list[tuple[float, float | None]] = [(0.0, None)] * many + [
-        (0.0, 2.0)
-    ]  # more than twice the demand is never needed
-    goal = np.zeros(many + 1)
+    matrix: Any = sparse.csr_array(  # scipy's stubs know dense matrices only
+        (np.concatenate(values), where), shape=(size, last + 1)
+    )
+    bounds: list[tuple[float, float | None]] = [(0.0, None)] * last + [(0.0, 2.0)]  # no more is ever needed
+    goal = np.zeros(last + 1)
     goal[-1] = -1.0
-    result: Any = optimize.linprog(goal, A_ub=matrix, b_ub=limits, bounds=bounds)
+    result: Any = optimize.linprog(goal, A_ub=matrix, b_ub=np.concatenate(limits), bounds=bounds)
     shares = np.zeros(servers.may.shape)
-    shares[s, k, w] = result.x[:-1]
+    shares[s, k, w] = result.x[:many]
+    np.add.at(shares, (s[reserves], k[reserves], w[reserves]), result.x[many:last])
     prices = np.maximum(-result.ineqlin.marginals[: cases * workloads].reshape(cases, workloads), 0.0)
     return float(result.x[-1]), shares, prices
 
@@ -143,7 +188,7 @@ def _proven(worth: Floats, demand: Floats, servers: Servers, prices: Floats) -> 
     """Draws that ``prices`` (draws, cases, workloads) prove short: all servers together, each on its best paid work,
     earn less than the price of the demand.
     """
-    of_site = np.einsum("fk,jfw->jkw", servers.surviving.astype(float), prices)  # price of a unit of work at each site
+    of_site = np.einsum("fkw,jfw->jkw", servers.kept.astype(float), prices)  # price of a unit of work at each site
     earned = np.zeros(len(worth))
     for k in np.flatnonzero(servers.count.any(axis=0)):
         paid = np.where(servers.may[:, k], worth * of_site[:, None, k], 0.0).max(axis=2)

@@ -49,11 +49,20 @@ def refuse(question: Question, margin: Margin) -> None:
     for name, value in numbers:
         if value is not None and not (math.isfinite(value) and value >= 0):
             raise FleetmarkError(message("{what} is {value}: it must be 0 or more", what=name, value=value))
+    _refuse_workloads(q)
+    if not any(c.count for c in q.fleet) and all(sku.price is None for sku in q.skus.values()):
+        raise FleetmarkError(message("no server is in place and none is for sale: give a SKU a price"))
+
+
+def _refuse_workloads(q: Question) -> None:
     for w, work in q.workloads.items():
         if len(work.point) != len(q.periods):
             raise FleetmarkError(message("the demand of {workload} must have a value for each period", workload=w))
-        if not 0 < work.utilisation <= 1:
+        used = [q.utilisation(s, w) for s, sku in q.skus.items() if w in sku.worth] or [work.utilisation]
+        if not all(0 < u <= 1 for u in used):
             raise FleetmarkError(message("the utilisation of {workload} must be above 0 and at most 1", workload=w))
+        if work.dedicated and q.yields(w):
+            raise FleetmarkError(message("{workload} may be pre-empted, so it has no servers of its own", workload=w))
         in_place = {(c.sku, c.site) for c in q.fleet if c.count}
         able = any(
             w in sku.worth and (sku.price is not None or (s, k) in in_place)
@@ -68,5 +77,3 @@ def refuse(question: Question, margin: Margin) -> None:
                     workload=w,
                 )
             )
-    if not any(c.count for c in q.fleet) and all(sku.price is None for sku in q.skus.values()):
-        raise FleetmarkError(message("no server is in place and none is for sale: give a SKU a price"))

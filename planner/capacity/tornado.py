@@ -17,7 +17,7 @@ from scipy import optimize, stats
 
 from fleetmark.base.text import message
 from planner.capacity.model import build
-from planner.capacity.question import Margin, Plan, Question
+from planner.capacity.question import Margin, Plan, Question, Worth
 from planner.capacity.queueing import CAP
 
 STEP = 0.10  # up and down, if the range of an input is not known
@@ -130,11 +130,22 @@ def _demand(q: Question, name: str, share: float) -> _Input:
 
 
 def _utilisation(q: Question, name: str, share: float) -> _Input:
-    u = q.workloads[name].utilisation
-    high = max(min(1 + STEP, CAP / u), 1.0)
+    used = [q.utilisation(s, name) for s, sku in q.skus.items() if name in sku.worth] or [q.workloads[name].utilisation]
+    high = max(min(1 + STEP, CAP / min(used)), 1.0)
 
     def moved(up: bool) -> Question:
-        return _with_workload(q, name, utilisation=u * (high if up else 1 - STEP))
+        factor = high if up else 1 - STEP
+
+        def used_more(worth: Worth) -> Worth:
+            u = worth.utilisation
+            return worth if u is None else replace(worth, utilisation=min(u * factor, max(CAP, u)))
+
+        changed = _with_workload(q, name, utilisation=q.workloads[name].utilisation * factor)
+        skus = {
+            s: replace(sku, worth={w: used_more(e) if w == name else e for w, e in sku.worth.items()})
+            for s, sku in q.skus.items()
+        }
+        return replace(changed, skus=skus)
 
     return _Input(
         message("utilisation of {workload}", workload=name), 1 - STEP, high, False, share * (high - 1 + STEP), moved

@@ -65,7 +65,7 @@ def futures(question: Question, plan: Plan, n: int = 2000, seed: int = 1) -> Fut
     rows, sizing, periods = [], [], []
     for t, work in enumerate(works):
         total = np.zeros(n)
-        for i, (name, w) in enumerate(question.workloads.items()):
+        for i, name in enumerate(question.workloads):
             demand = draws.demand[:, i, t]
             planned = float(fleet.shares[t, :, :, i].sum())
             grown = float(fleet.grown(t)[:, :, i].sum())
@@ -79,7 +79,7 @@ def futures(question: Question, plan: Plan, n: int = 2000, seed: int = 1) -> Fut
                 | _quantiles("servers", np.ceil(need * (1 - 1e-9)), SIZES)
             )
             sku = _cheapest(question, name)
-            each = needed(demand, draws.worth[:, list(question.skus).index(sku), i], w.utilisation)
+            each = needed(demand, draws.worth[:, list(question.skus).index(sku), i], question.utilisation(sku, name))
             sizing.append({"workload": name, "period": t, "sku": sku} | _quantiles("servers", each, SIZES))
         installed = float(fleet.installed[t].sum())
         periods.append({"period": t, "installed": installed} | _quantiles("needed", np.ceil(total * (1 - 1e-9)), SIZES))
@@ -105,7 +105,7 @@ def _cheapest(question: Question, workload: str) -> str:
     """The SKU with the cheapest work: price over the years of the horizon, support, space and energy at its highest
     utilisation, per unit of work. Among SKUs on sale, or among all if none is.
     """
-    q, w = question, question.workloads[workload]
+    q = question
     able = [s for s in q.skus.values() if workload in s.worth]
     if not able:
         raise FleetmarkError(f"{workload}: no SKU can run it; give one a worth for it")
@@ -114,8 +114,9 @@ def _cheapest(question: Question, workload: str) -> str:
 
     def cost(name: str) -> float:
         s = q.skus[name]
-        energy = (s.idle_w + (s.peak_w - s.idle_w) * w.utilisation) * HOURS / 1000 * q.pue * q.energy_price
-        return ((s.price or 0.0) / years + s.support + s.space + energy) / (s.worth[workload].value * w.utilisation)
+        used = q.utilisation(name, workload)
+        energy = (s.idle_w + (s.peak_w - s.idle_w) * used) * HOURS / 1000 * q.pue * q.energy_price
+        return ((s.price or 0.0) / years + s.support + s.space + energy) / q.rate(name, workload)
 
     return min((s.name for s in able), key=cost)
 

@@ -13,7 +13,7 @@ from planner.capacity.question import Alternative, Binding, Cohort
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
 from reports.kit import format as fmt
-from reports.plan.model import Load, Order, PlanView, price_of
+from reports.plan.model import Load, Order, PlanView, left_out, price_of
 
 RISKS, LIMITS = 3, 3
 NAMED = 4  # SKUs named one by one
@@ -51,17 +51,27 @@ class Front:
     limits: tuple[str, ...]
 
 
-def front(v: PlanView, futures: Futures | None, tornado: Sequence[Effect]) -> Front:
+def front(v: PlanView) -> Front:
     """The first screen of the plan ``v``."""
     years = tuple((name, fmt.money(v.in_year(n))) for n, name in enumerate(v.years))
     limits = [*_tight(v), *_prices(v)][:LIMITS]
     return Front(
-        _answer(v), _cost(v), _nothing(v), tuple(_sure(v, futures)), years, tuple(_risks(v, tornado)), tuple(limits)
+        _answer(v), _cost(v), _nothing(v), tuple(_sure(v, v.futures)), years, tuple(_risks(v, v.tornado)), tuple(limits)
     )
 
 
 def _answer(v: PlanView) -> str:
     bought, retired = counted(v.orders), counted(v.retired)
+    placed = counted(
+        [Order(c.arrives or 0, c.arrives, c.site, c.sku, c.count, 0.0) for c in v.question.fleet if c.ordered]
+    )
+    if placed:
+        answer = _decided(bought, retired)
+        return joined([answer, message("Already on order: {what}.", what=placed)], " ")
+    return _decided(bought, retired)
+
+
+def _decided(bought: str, retired: str) -> str:
     if bought and retired:
         return message("Buy {what}; retire {old}.", what=bought, old=retired)
     if bought:
@@ -116,12 +126,12 @@ def _nothing(v: PlanView) -> str:
 
 def in_place(v: PlanView) -> int:
     """Servers at the start."""
-    return sum(c.count for c in v.question.fleet)
+    return sum(c.count for c in v.question.fleet if not c.ordered)
 
 
 def _leaves(v: PlanView, cohort: Cohort, period: int) -> bool:
     limit = v.question.skus[cohort.sku].age_limit
-    return limit is not None and cohort.age + period >= limit
+    return limit is not None and not cohort.ordered and cohort.age + period >= limit
 
 
 def _sure(v: PlanView, futures: Futures | None) -> Iterator[str]:
@@ -135,8 +145,25 @@ def _sure(v: PlanView, futures: Futures | None) -> Iterator[str]:
             hi=fmt.share(futures.shortfall.hi),
             target=fmt.share(1 - q.quantile),
         )
-    if q.survive:
+    safe = [w for w in q.workloads if q.survives(w)]
+    if len(safe) == len(q.workloads):
         yield message("If any one failure domain is lost, capacity still meets demand.")
+    elif safe:
+        names = joined([fmt.clean(w) for w in safe])
+        yield message(
+            "If any one failure domain is lost, capacity still meets the demand of {workloads}.", workloads=names
+        )
+    for w in q.workloads:
+        runs = [s.runs for s in v.of(w) if s.runs is not None]
+        if runs:
+            yield message(
+                "{workload} runs in the failover headroom of others: on average at least {share} of it gets done, with "
+                "each failure domain down {outage} of the time.",
+                workload=fmt.clean(w),
+                share=fmt.share(min(runs), 2),
+                outage=fmt.share(q.outage, 2),
+            )
+    yield from left_out(q)
 
 
 # --- risks ---------------------------------------------------------------------------------------------------------

@@ -10,15 +10,16 @@ from typing import Any
 
 from fleetmark import __version__
 from fleetmark.base.text import Message, message
+from planner.capacity.answer import Answer
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
 from reports.campaign.embedded import Embedded
 from reports.kit import format as fmt
 from reports.kit.language import Language
 from reports.kit.page import Medium, Section, page
-from reports.plan import charts
+from reports.plan import charts, scenarios
 from reports.plan.front import NO_PLAN, RANGES, SAVINGS, drawn, front, kilowatts, other_plan, step
-from reports.plan.model import PlanView, kind, price_of, trades
+from reports.plan.model import PlanView, availability, kind, price_of, served, trades, view
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +42,15 @@ class _Page:
 
 
 def render(
-    v: PlanView,
-    futures: Futures | None,
-    tornado: Sequence[Effect],
+    answer: Answer,
     about: About,
     *,
     templates: Path | None = None,
     medium: Medium = "screen",
 ) -> str:
-    """The page; ``templates`` and errors as for ``reports.html.render``."""
-    q, language = v.question, about.language
+    """The page of an answer that has a plan; ``templates`` and errors as for ``reports.html.render``."""
+    v, language = view(answer), about.language
+    q, futures, tornado = v.question, v.futures, v.tornado
     this = _Page(q.date, about.created, __version__, language)
     context: dict[str, Any] = {
         "title": _title(v),
@@ -68,7 +68,12 @@ def render(
         "tornado": [e for e in tornado if e.size > 0],
         "impossible": any(math.isinf(e.size) for e in tornado),
         "kind": kind,
-        "front": front(v, futures, tornado),
+        "when_lost": availability,
+        "scenarios": scenarios.rows(answer),
+        "difference": scenarios.shown,
+        "named": [s.name for s in answer.scenarios],
+        "served": served(q),
+        "front": front(v),
         "step": step,
         "price_of": price_of,
         "kilowatts": kilowatts,
@@ -109,6 +114,7 @@ def _sections(v: PlanView, futures: Futures | None, tornado: Sequence[Effect]) -
         (True, "costs", message("Costs")),
         (True, "sites", message("Sites")),
         (bool(v.bindings or v.alternatives or v.others_missing), "limits", message("Limits and alternatives")),
+        (bool(v.answer.scenarios), "scenarios", message("Scenarios")),
         (futures is not None or bool(tornado), "futures", message("Risks")),
         (True, "inputs", message("Inputs")),
         (True, "provenance", message("Provenance")),

@@ -10,19 +10,22 @@ from typing import Any
 
 import pandas as pd
 
+from planner.capacity.answer import Answer
 from planner.capacity.question import Alternative, Conflict, Plan, Question
-from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
 from reports.plan.front import front
-from reports.plan.model import PlanView
+from reports.plan.model import PlanView, view
 
 SCHEMA = 1
 _KEYS = {"by_period": "whole"}  # fields of Futures whose key in JSON is another
 
 
-def of_plan(v: PlanView, futures: Futures | None, tornado: Sequence[Effect], about: Mapping[str, Any]) -> str:
-    """A plan with its analyses; ``about``: further keys at the top (command, time)."""
-    q, first = v.question, front(v, futures, tornado)
+def render(answer: Answer, about: Mapping[str, Any]) -> str:
+    """A plan with its analyses, or why there is none; ``about``: further keys at the top (command, time)."""
+    if answer.conflict is not None:
+        return _of_conflict(answer.question, answer.conflict, about)
+    v = view(answer)
+    q, first, futures = v.question, front(v), v.futures
     doc = {
         "schema": SCHEMA,
         **about,
@@ -35,13 +38,17 @@ def of_plan(v: PlanView, futures: Futures | None, tornado: Sequence[Effect], abo
         "binding": [asdict(b) for b in v.bindings],
         "alternatives": [_alternative(a) for a in v.alternatives],
         "futures": None if futures is None else _futures(futures, q),
-        "tornado": [asdict(e) for e in tornado],
+        "tornado": [asdict(e) for e in v.tornado],
+        "scenarios": [
+            {"name": s.name, "figures": s.figures, "buy": s.bought, "question": _question(s.question)}
+            for s in answer.scenarios
+        ],
         "conflict": None,
     }
     return _text(doc)
 
 
-def of_conflict(q: Question, conflict: Conflict, about: Mapping[str, Any]) -> str:
+def _of_conflict(q: Question, conflict: Conflict, about: Mapping[str, Any]) -> str:
     """Why there is no plan."""
     doc = {"smallest": conflict.smallest, "limits": [asdict(limit) for limit in conflict.limits]}
     return _text({"schema": SCHEMA, **about, "question": _question(q), "plan": None, "conflict": doc})

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import pandas as pd
+import numpy as np
 
 from fleetmark.base.text import Message, message
-from planner.capacity.nothing import Nothing, do_nothing
-from planner.capacity.question import KINDS, Alternative, Binding, Plan, Question
+from planner.capacity.answer import Answer
+from planner.capacity.ledger import Ledger
+from planner.capacity.nothing import Nothing
+from planner.capacity.question import KINDS, NORMAL, PREEMPTIBLE, SURVIVES, Alternative, Binding, Plan, Question
+from planner.capacity.tornado import Effect
+from planner.capacity.uncertainty import Futures
+from planner.estimate import Estimate
 
 NEAR = 1e-6
 
@@ -33,7 +38,10 @@ class Supply:
     """A workload in a period. ``demand``: its median; ``planned``: the median with the plan's margin; ``capacity``:
     work of the plan's servers, with the worst failure domain lost if the question asks for survival; ``all_up``: the
     same with every site up; ``nothing``: what the servers in place serve if nothing is bought; all in the
-    workload's unit. ``servers``: the number that serve it at all sites, with fractions where servers are shared.
+    workload's unit. ``servers``: the number that are there for it at all sites, with fractions where servers are
+    shared. ``load``: how busy these are at the planned demand with everything up, ``load_lost``: those that are left
+    with the worst failure domain lost (None if that is not survived). ``runs``: of work that may be pre-empted, the
+    least share that gets done on average; None of other work.
     """
 
     workload: str
@@ -44,6 +52,9 @@ class Supply:
     servers: float
     all_up: float
     nothing: float
+    load: float
+    load_lost: float | None
+    runs: float | None
 
     @property
     def spare(self) -> float:
@@ -53,7 +64,9 @@ class Supply:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A site in a period: servers in place, and their use of each limit (None: no limit), W at peak."""
+    """A site in a period: servers in place, and their use of each limit (None: no limit): W at peak, or as provisioned.
+    ``mean_w``: what they draw on average with everything up, ``failover_w`` with a failure domain lost elsewhere.
+    """
 
     site: str
     period: int
@@ -64,6 +77,8 @@ class Load:
     rack_limit: float | None
     ports: float
     port_limit: float | None
+    mean_w: float
+    failover_w: float
 
 
 OTHERS = 2  # next best plans to search for
@@ -71,9 +86,9 @@ OTHERS = 2  # next best plans to search for
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """A plan in rows. ``costs``: kind to (undiscounted by year, present value); ``years``: their names; ``nothing``:
-    what happens without it."""
+    """A plan in rows. ``costs``: kind to (undiscounted by year, present value); ``years``: their names."""
 
+    answer: Answer
     question: Question
     plan: Plan
     orders: tuple[Order, ...]
@@ -82,9 +97,31 @@ class PlanView:
     costs: Mapping[str, tuple[tuple[float, ...], float]]
     supply: tuple[Supply, ...]
     loads: tuple[Load, ...]
-    nothing: Nothing
-    alternatives: Sequence[Alternative] = ()
-    bindings: Sequence[Binding] = field(default_factory=tuple)
+
+    @property
+    def nothing(self) -> Nothing:
+        """What happens if nothing is bought."""
+        return self.answer.nothing
+
+    @property
+    def futures(self) -> Futures | None:
+        """The plan in simulated futures."""
+        return self.answer.futures
+
+    @property
+    def tornado(self) -> Sequence[Effect]:
+        """What its cost depends on."""
+        return self.answer.tornado
+
+    @property
+    def alternatives(self) -> Sequence[Alternative]:
+        """The next best plans."""
+        return self.answer.alternatives
+
+    @property
+    def bindings(self) -> Sequence[Binding]:
+        """The limits that bind."""
+        return self.answer.bindings
 
     def bought(self) -> dict[str, int]:
         """SKU to the number bought over all periods."""
@@ -111,34 +148,28 @@ class PlanView:
 
     def in_place(self, sku: str) -> int:
         """Servers of a SKU at the start, at all sites."""
-        return sum(c.count for c in self.question.fleet if c.sku == sku)
+        return sum(c.count for c in self.question.fleet if c.sku == sku and not c.ordered)
 
     def of(self, workload: str) -> list[Supply]:
         """A workload, period by period."""
         return [s for s in self.supply if s.workload == workload]
 
 
-def view(
-    q: Question,
-    plan: Plan,
-    alternatives: Sequence[Alternative] = (),
-    bindings: Sequence[Binding] = (),
-    nothing: Nothing | None = None,
-) -> PlanView:
-    """The rows of ``plan``. ``nothing``: what happens without it, if that is known already."""
-    named, nothing = tuple(years(q)), nothing or do_nothing(q)
+def view(answer: Answer) -> PlanView:
+    """The rows of an answer that has a plan."""
+    q, plan = answer.question, answer.plan
+    assert plan is not None
+    named = tuple(years(q))
     return PlanView(
+        answer,
         q,
         plan,
         tuple(_orders(q, plan)),
         tuple(_retired(q, plan)),
         tuple(dict.fromkeys(named)),
         _costs(plan, named),
-        tuple(_supply(q, plan, nothing)),
-        tuple(_loads(q, plan)),
-        nothing,
-        alternatives,
-        bindings,
+        tuple(_supply(answer)),
+        tuple(_loads(answer.ledger)),
     )
 
 
@@ -183,45 +214,83 @@ def _costs(plan: Plan, years: Sequence[str]) -> dict[str, tuple[tuple[float, ...
     return {kind: cost for kind, cost in costs.items() if any(cost[0])}
 
 
-def _supply(q: Question, plan: Plan, nothing: Nothing) -> list[Supply]:
-    work = _work(q, plan)
-    domains = sorted({q.domain(k) for k in q.sites}) if q.survive else [None]
+def _supply(answer: Answer) -> list[Supply]:
+    q, plan, ledger = answer.question, answer.plan, answer.ledger
+    assert plan is not None
     supply = []
-    for w, workload in q.workloads.items():
-        mine = work[work["workload"] == w]
-        for t in range(len(q.periods)):
-            now = mine[mine["period"] == t]
-            left = [float(now.loc[now["domain"] != lost, "work"].sum()) for lost in domains]
-            planned = workload.point[t] * plan.factor(w, t)
-            servers, all_up = float(now["servers"].sum()), float(now["work"].sum())
-            without = workload.point[t] * nothing.share[t]
-            supply.append(Supply(w, t, workload.point[t], planned, min(left), servers, all_up, without))
+    for i, (w, workload) in enumerate(q.workloads.items()):
+        all_up, servers = ledger.delivered(i), ledger.serving(i)
+        left, runs = ledger.counted(i), ledger.expected(i)
+        planned_for = np.array([point * plan.factor(w, t) for t, point in enumerate(workload.point)])
+        up, lost = (ledger.load(i, planned_for, worst=worst) for worst in (False, True))
+        for t, point in enumerate(workload.point):
+            planned, without = point * plan.factor(w, t), point * answer.nothing.share[t]
+            counts = (float(left[t]), float(servers[t]), float(all_up[t]))
+            loads = (float(up[t]), float(lost[t]) if q.survives(w) else None, float(runs[t]) if q.yields(w) else None)
+            supply.append(Supply(w, t, point, planned, *counts, without, *loads))
     return supply
 
 
-def _work(q: Question, plan: Plan) -> pd.DataFrame:
-    """``plan.use`` with the ``work`` done (in the workload's unit) and the failure ``domain``."""
-    use = plan.use
-    each = [
-        q.skus[s].worth[w].value * q.workloads[w].utilisation for s, w in zip(use["sku"], use["workload"], strict=True)
+def _loads(n: Ledger) -> list[Load]:
+    installed = n.at_sites(lambda s: 1.0, n.installed)
+    up, failed = n.power(failed=False), n.power(failed=True)
+    return [
+        Load(
+            name,
+            t,
+            round(float(installed[k, t])),
+            float(n.budgeted_w[k, t]),
+            site.power_w,
+            float(n.rack_units[k, t]),
+            site.rack_units,
+            float(n.ports[k, t]),
+            site.ports,
+            float(up[k, t]),
+            float(failed[k, t]),
+        )
+        for k, (name, site) in enumerate(n.question.sites.items())
+        for t in range(n.periods)
     ]
-    return use.assign(work=use["servers"].to_numpy(float) * each, domain=[q.domain(k) for k in use["site"]])
 
 
-def _loads(q: Question, plan: Plan) -> list[Load]:
-    stock = plan.stock.assign(
-        units=plan.stock["installed"] * plan.stock["sku"].map({n: s.rack_units for n, s in q.skus.items()}),
-        plugs=plan.stock["installed"] * plan.stock["sku"].map({n: s.ports for n, s in q.skus.items()}),
-    )
-    columns = ["installed", "peak_w", "units", "plugs"]
-    sums = stock.groupby(["site", "period"])[columns].sum()
-    held = {(str(k), int(t)): row for (k, t), *row in sums.itertuples(name=None)}
-    loads = []
-    for k, site in q.sites.items():
-        for t in range(len(q.periods)):
-            n, power, units, plugs = (float(v) for v in held.get((k, t), (0, 0, 0, 0)))
-            loads.append(Load(k, t, int(n), power, site.power_w, units, site.rack_units, plugs, site.ports))
-    return loads
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What one server of a SKU is worth for a workload, with its 95% interval, and how far it is used."""
+
+    workload: str
+    sku: str
+    worth: Estimate
+    source: str
+    utilisation: float
+    why: str
+
+
+def served(q: Question) -> list[Served]:
+    """A row for each SKU that can run a workload."""
+    return [
+        Served(w, s, worth.estimate, worth.source, q.utilisation(s, w), worth.why or q.workloads[w].why)
+        for w in q.workloads
+        for s, sku in q.skus.items()
+        if (worth := sku.worth.get(w)) is not None
+    ]
+
+
+def left_out(q: Question) -> list[Message]:
+    """SKUs that cannot run a workload within its objective, and why."""
+    return [
+        message("{sku} cannot serve {workload}: {why}", sku=s, workload=w, why=why)
+        for s, sku in q.skus.items()
+        for w, why in sku.out.items()
+    ]
+
+
+def availability(name: str) -> Message:
+    """What becomes of a workload when a failure domain is lost, in words."""
+    return {
+        SURVIVES: message("survives a lost failure domain"),
+        NORMAL: message("loses what is lost"),
+        PREEMPTIBLE: message("may be pre-empted"),
+    }[name]
 
 
 def price_of(binding: Binding) -> tuple[float | None, str]:
@@ -258,11 +327,3 @@ def kind(name: str) -> Message:
         "migration": message("migration"),
         "carbon": message("carbon"),
     }[name]
-
-
-def capacity_name(q: Question, *, worst: bool) -> Message:
-    """What a workbook calls the work of the plan's servers: "capacity" is what counts for the plan everywhere, which is
-    what is left in the worst case if the question asks for survival, and what all sites give if it does not."""
-    if worst == q.survive:
-        return message("capacity")
-    return message("capacity, worst failure domain lost") if worst else message("capacity, all sites up")

@@ -10,39 +10,46 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark.base.text import Message, count, joined, message
+from planner.capacity.answer import Answer
 from planner.capacity.question import Alternative, Conflict, Question
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
 from reports.kit import format as fmt
 from reports.kit.format import clean
 from reports.kit.language import Language
+from reports.plan import scenarios
 from reports.plan.front import NO_PLAN, RANGES, SAVINGS, Front, drawn, front, kilowatts, other_plan, saving
-from reports.plan.model import Order, PlanView, Supply, kind, trades
+from reports.plan.model import Order, PlanView, Supply, availability, kind, served, trades, view
 
 MOST = 8  # rows of a list of limits or effects
 MOST_ROWS = 40
 _Say = Language
 
 
-def show(
-    v: PlanView, futures: Futures | None, tornado: Sequence[Effect], language: Language | None = None
-) -> list[RenderableType]:
+def show(answer: Answer, language: Language | None = None) -> list[RenderableType]:
     """What to print, in order, for 80 columns and wider."""
     _ = language or Language()
-    q, plan = v.question, v.plan
-    parts: list[RenderableType] = [*_front(v, front(v, futures, tornado), _), Text()]
+    if answer.conflict is not None:
+        return _conflict(answer.question, answer.conflict, _)
+    v = view(answer)
+    q, plan, futures = v.question, v.plan, v.futures
+    parts: list[RenderableType] = [*_front(v, front(v), _), Text()]
     parts += _part(_(message("Buy")), _orders(v, v.orders, _, buy=True))
     parts += _part(_(message("Retire")), _orders(v, v.retired, _, buy=False))
     parts += _part(_(message("Cost, {currency}", currency=q.currency)), [_costs(v, _)])
     parts += _part(_(message("Capacity against demand")), [_supply(v, _)])
+    parts += _part(_(message("Worth and utilisation of one server")), [_served(v, _)])
     parts += _part(_(message("Sites, the most in any period")), [_sites(v, _)])
     limits = message("What limits the plan, and what relaxing each limit by one unit would save")
     parts += _part(_(limits), list(_bindings(v, _)))
     parts += _part(_(message("Next best plans")), list(_alternatives(v, v.alternatives, _)))
+    if compared := scenarios.rows(answer):
+        names = [clean(s.name) for s in answer.scenarios]
+        parts += _part(_(message("Scenarios, as differences to the plan")), [_compared(compared, names, _)])
     if futures is not None:
         title = message("Servers needed in {period} across {n} simulated futures (seed {seed})", **drawn(v, futures))
         parts += _part(_(title), [_needed(v, futures, _)])
-    parts += _part(_(message("What drives the cost")), list(_drivers(v, tornado, _)))
+    parts += _part(_(message("What drives the cost")), list(_drivers(v, v.tornado, _)))
     if plan.margin:
         parts.append(Text(_margin(v, _), style="dim"))
     return parts
@@ -106,7 +113,7 @@ def _costs(v: PlanView, _: _Say) -> RenderableType:
 def _supply(v: PlanView, _: _Say) -> RenderableType:
     """Rows per workload: its first, its tightest and its last period."""
     heads = (message("workload"), message("period"), message("demand"), message("planned for"), message("capacity"))
-    more = (message("servers"), message("utilisation"))
+    more = (message("servers"), message("load"), message("load, one lost"))
     table = _table(*[_(head) for head in (*heads, *more)], left=2)
     for w, workload in v.question.workloads.items():
         rows = v.of(w)
@@ -114,22 +121,43 @@ def _supply(v: PlanView, _: _Say) -> RenderableType:
         for n, (_period, s) in enumerate(sorted(chosen.items())):
             name = f"{clean(w)}, {clean(workload.unit)}" if n == 0 else ""
             figures = [fmt.figure(x) for x in (s.demand, s.planned, s.capacity)]
-            tail = (fmt.servers(s.servers), fmt.share(workload.utilisation, 0))
+            lost = "" if s.load_lost is None else fmt.share(s.load_lost, 0)
+            tail = (fmt.servers(s.servers), fmt.share(s.load, 0), lost)
             table.add_row(name, clean(v.question.periods[s.period]), *figures, *tail)
+    return table
+
+
+def _served(v: PlanView, _: _Say) -> RenderableType:
+    """A row per workload and SKU; the availability of a workload under its name."""
+    heads = (message("workload"), "SKU", message("worth"), message("95% interval"), message("utilisation"))
+    table = _table(*[_(head) for head in heads], _(message("worth from")), left=2)
+    table.columns[-1].justify = "left"
+    before = ""
+    for row in served(v.question):
+        name = f"{clean(row.workload)}, {_(availability(v.question.availability(row.workload)))}"
+        worth = row.worth
+        span = "" if worth.lo == worth.hi else f"{fmt.figure(worth.lo or 0.0)} – {fmt.figure(worth.hi or 0.0)}"
+        first = name if row.workload != before else ""
+        figures = (fmt.figure(worth.value), span, fmt.share(row.utilisation))
+        table.add_row(first, clean(row.sku), *figures, clean(_(row.source)))
+        before = row.workload
     return table
 
 
 def _sites(v: PlanView, _: _Say) -> RenderableType:
     of = _(message("limit"))
-    heads = (_(message("power at peak")), of, _(message("rack units")), of, _(message("ports")), of)
+    draws = (message("mean kW"), message("kW, one lost"), message("kW at peak"))
+    heads = (*(_(head) for head in draws), of, _(message("rack units")), of, _(message("ports")), of)
     table = _table(_(message("site")), _(message("servers")), *heads)
     for k in v.question.sites:
         mine = [load for load in v.loads if load.site == k]
         top = max(mine, key=lambda load: load.power_w)
         units, plugs = max(m.rack_units for m in mine), max(m.ports for m in mine)
         limits = [
-            f"{kilowatts(top.power_w)} kW",
-            "" if top.power_limit_w is None else f"{kilowatts(top.power_limit_w)} kW",
+            kilowatts(max(m.mean_w for m in mine)),
+            kilowatts(max(m.failover_w for m in mine)),
+            kilowatts(top.power_w),
+            "" if top.power_limit_w is None else kilowatts(top.power_limit_w),
             fmt.money(units),
             "" if top.rack_limit is None else fmt.money(top.rack_limit),
             fmt.money(plugs),
@@ -156,6 +184,15 @@ def _alternatives(v: PlanView, others: Sequence[Alternative], _: _Say) -> Iterat
         yield Text(f"    {figures or _(message('the same in purchases, power and space'))}", style="dim")
     if v.others_missing:
         yield _item(_(v.others_missing))
+
+
+def _compared(rows: Sequence[scenarios.Row], names: Sequence[str], _: _Say) -> RenderableType:
+    table = _table("", _(message("plan")), *names)
+    for row in rows:
+        unit = _(row.unit) if isinstance(row.unit, Message) else clean(row.unit)
+        differences = [_(scenarios.shown(value)) for value in row.differences]
+        table.add_row(f"{_(row.name)}, {unit}", fmt.money(row.plan), *differences)
+    return table
 
 
 def _needed(v: PlanView, futures: Futures, _: _Say) -> RenderableType:
@@ -195,9 +232,8 @@ def _margin(v: PlanView, _: _Say) -> str:
     return _(message("Planned demand over median demand, first to last period: {margins}", margins=joined(named)))
 
 
-def conflict(q: Question, conflict: Conflict, language: Language | None = None) -> list[RenderableType]:
+def _conflict(q: Question, conflict: Conflict, _: _Say) -> list[RenderableType]:
     """Why there is no plan, and which relaxations would give one."""
-    _ = language or Language()
     limits = count(len(conflict.limits), "limit")
     head = message("No plan is possible: {limits} cannot hold together", limits=limits)
     parts: list[RenderableType] = [Text(_(head), style="bold red")]

@@ -12,6 +12,7 @@ import itertools
 import math
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import linprog
@@ -62,6 +63,11 @@ def _random(seed: int) -> Question:
         )
         for s in kinds
     }
+    if r.random() < 0.3:  # a measured power that counts against limits, and utilisations of their own
+        skus = {s: replace(sku, provisioned_w=r.uniform(sku.idle_w, sku.peak_w)) for s, sku in skus.items()}
+        skus = {
+            s: replace(k, worth={w: replace(e, utilisation=0.7) for w, e in k.worth.items()}) for s, k in skus.items()
+        }
     workloads = {
         w: Workload(
             name=w,
@@ -74,7 +80,10 @@ def _random(seed: int) -> Question:
         )
         for w in works
     }
-    survive = len(places) == 2 and len(works) == 1 and periods < 3 and r.random() < 0.5
+    if r.random() < 0.3:
+        guest = works[-1]
+        workloads[guest] = replace(workloads[guest], availability="preemptible", dedicated=False)
+    survive = len(places) == 2 and periods < 3 and r.random() < 0.5
     sites = {
         k: Site(
             name=k,
@@ -82,7 +91,7 @@ def _random(seed: int) -> Question:
             rack_units=float(r.randint(3, 9)) if r.random() < 0.3 else None,
             ports=float(r.randint(3, 9)) if r.random() < 0.2 else None,
             budget=float(r.randint(10, 60)) if r.random() < 0.25 else None,
-            domain="z" if r.random() < 0.05 else "",
+            domain=r.choice(["z", f"{k}, feed", f"{k}, row {k}"]) if r.random() < 0.15 else "",
             spares=1 if r.random() < 0.25 else 0,
             energy_price=0.2 if r.random() < 0.3 else None,
             pue=1.5 if r.random() < 0.3 else None,
@@ -97,7 +106,14 @@ def _random(seed: int) -> Question:
         workloads=workloads,
         skus=skus,
         sites=sites,
-        fleet=[Cohort(s, k, r.randint(1, 2), r.randint(0, 2)) for s in kinds for k in places if r.random() < 0.35],
+        fleet=[
+            Cohort(s, k, r.randint(1, 2), arrives=r.randint(0, periods - 1))
+            if r.random() < 0.25
+            else Cohort(s, k, r.randint(1, 2), r.randint(0, 2))
+            for s in kinds
+            for k in places
+            if r.random() < 0.35
+        ],
         discount=r.choice([0.0, 0.1]),
         energy_price=0.1,
         pue=1.2,
@@ -113,7 +129,7 @@ def _random(seed: int) -> Question:
 def _most(q: Question) -> list[int]:
     """The largest useful number of each (SKU, site)."""
     need = sum(
-        math.ceil(max(work.point) / (work.utilisation * min(x.worth[w].value for x in q.skus.values() if w in x.worth)))
+        math.ceil(max(work.point) / min(q.rate(s, w) for s, x in q.skus.items() if w in x.worth))
         for w, work in q.workloads.items()
         if any(w in x.worth for x in q.skus.values())
     )
@@ -186,10 +202,19 @@ def least(q: Question) -> float:
         return least_cost
 
     ages = tuple(
-        tuple(sorted((c.age for c in q.fleet if (c.sku, c.site) == p for _ in range(c.count)), reverse=True))
+        tuple(
+            sorted(
+                (c.age for c in q.fleet if (c.sku, c.site) == p and c.arrives is None for _ in range(c.count)),
+                reverse=True,
+            )
+        )
         for p in pairs
     )
-    return onward(0, ages, tuple(() for _ in pairs), (0.0,) * len(q.sites))
+    placed = tuple(
+        tuple(sum(c.count for c in q.fleet if (c.sku, c.site) == p and c.arrives == t) for t in range(periods))
+        for p in pairs
+    )
+    return onward(0, ages, placed, (0.0,) * len(q.sites))
 
 
 def _room(q: Question, pairs: list[tuple[str, str]], installed: tuple[int, ...]) -> bool:
@@ -197,7 +222,7 @@ def _room(q: Question, pairs: list[tuple[str, str]], installed: tuple[int, ...])
     for k, site in q.sites.items():
         here = [(q.skus[s], n) for (s, place), n in zip(pairs, installed, strict=True) if place == k]
         for limit, load in (
-            (site.power_w, sum(n * sku.peak_w for sku, n in here)),
+            (site.power_w, sum(n * (sku.provisioned_w or sku.peak_w) for sku, n in here)),
             (site.rack_units, sum(n * sku.rack_units for sku, n in here)),
             (site.ports, sum(n * sku.ports for sku, n in here)),
         ):
@@ -225,25 +250,39 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
         for w, work in q.workloads.items()
         if w in q.skus[s].worth and (not work.sites or k in work.sites)
     ]
-    cost = [
-        watt[p] * (q.skus[pairs[p][0]].peak_w - q.skus[pairs[p][0]].idle_w) * q.workloads[w].utilisation
-        for p, w in combos
+    used = [q.skus[pairs[p][0]].worth[w].utilisation or q.workloads[w].utilisation for p, w in combos]
+    swing = [
+        watt[p] * (q.skus[pairs[p][0]].peak_w - q.skus[pairs[p][0]].idle_w) * u
+        for (p, _), u in zip(combos, used, strict=True)
     ]
-    gives = [q.skus[pairs[p][0]].worth[w].value * q.workloads[w].utilisation for p, w in combos]
-    domains = {k: q.sites[k].domain or k for k in q.sites}
-    rows, low = [], []
+    gives = [q.skus[pairs[p][0]].worth[w].value * u for (p, w), u in zip(combos, used, strict=True)]
+    many, domains = len(combos), {k: {d.strip() for d in (z.domain or k).split(",")} for k, z in q.sites.items()}
+    # Variables: servers that work with everything up, then servers that are there for each combination.
+    rows, high = [], []
+
+    def row(of: dict[int, float], most: float) -> None:
+        rows.append([of.get(j, 0.0) for j in range(2 * many)])
+        high.append(most)
+
     for w, work in q.workloads.items():
-        for lost in {*domains.values()} if q.survive else {None}:
-            rows.append(
-                [g if v == w and domains[pairs[p][1]] != lost else 0.0 for (p, v), g in zip(combos, gives, strict=True)]
-            )
-            low.append(work.point[t])
-    demand = np.array(rows).reshape(len(low), len(combos))
-    share = np.array([[float(p == j) for p, _ in combos] for j in range(len(pairs))])
-    ready = [max(n - q.sites[k].spares, 0) for n, (_, k) in zip(installed, pairs, strict=True)]
+        mine = [j for j, (_, v) in enumerate(combos) if v == w]
+        row({j: -gives[j] for j in mine}, -work.point[t])
+        if work.availability == "survives" or (q.survive and not work.availability):
+            for lost in set().union(*domains.values()):
+                row({many + j: -gives[j] for j in mine if lost not in domains[pairs[combos[j][0]][1]]}, -work.point[t])
+    for j in range(many):
+        row({j: 1.0, many + j: -1.0}, 0.0)
+    caps = len(rows)
+    guest = [q.workloads[w].availability == "preemptible" for _, w in combos]
     dedicated = [j for j, (_, w) in enumerate(combos) if q.workloads[w].dedicated]
-    works = {w: [c / g for (_, v), c, g in zip(combos, cost, gives, strict=True) if v == w] for w in q.workloads}
+    for p in range(len(pairs)):
+        here = [j for j, (pair, _) in enumerate(combos) if pair == p]
+        row({many + j: 1.0 for j in here if not guest[j]}, 0.0)
+        row({many + j if j in dedicated else j: 1.0 for j in here}, 0.0)
+    ready = [max(n - q.sites[k].spares, 0) for n, (_, k) in zip(installed, pairs, strict=True)]
+    works = {w: [c / g for (_, v), c, g in zip(combos, swing, gives, strict=True) if v == w] for w in q.workloads}
     least_work = sum(q.workloads[w].point[t] * min(each, default=0.0) for w, each in works.items())
+    matrix = np.array(rows).reshape(len(rows), 2 * many)
     cheapest = math.inf
     for active in sorted(
         itertools.product(*(range(n + 1) for n in ready)),
@@ -253,16 +292,18 @@ def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple
         if fixed_cost + rest + least_work >= cheapest:
             continue
         if not combos:
-            if not any(low):
+            if not any(work.point[t] for work in q.workloads.values()):
                 cheapest = fixed_cost + rest
             continue
-        if (demand @ np.array([active[p] for p, _ in combos], dtype=float) < np.array(low) - 1e-9).any():
+        limit = [*high[:caps], *(n for n in active for _ in range(2))]
+        alone = [sum(g * active[p] for (p, v), g in zip(combos, gives, strict=True) if v == w) for w in q.workloads]
+        if any(most < work.point[t] - 1e-9 for most, work in zip(alone, q.workloads.values(), strict=True)):
             continue  # infeasible even if each server did all its workloads at once
         for fixed in itertools.product(*(range(active[combos[j][0]] + 1) for j in dedicated)):
-            ends: list[tuple[float, float | None]] = [(0.0, None)] * len(combos)
+            ends: list[tuple[float, float | None]] = [(0.0, None)] * (2 * many)
             for j, n in zip(dedicated, fixed, strict=True):
-                ends[j] = (n, n)
-            result = linprog(cost, A_ub=np.vstack([-demand, share]), b_ub=[*(-v for v in low), *active], bounds=ends)
+                ends[many + j] = (n, n)
+            result = linprog([*swing, *[0.0] * many], A_ub=matrix, b_ub=limit, bounds=ends)
             if result.status == 0:
                 cheapest = min(cheapest, fixed_cost + rest + float(result.fun))
     return cheapest

@@ -146,7 +146,10 @@ def test_sharing_agrees_with_a_programme_for_each_draw() -> None:
     rng = np.random.default_rng(8)
     verdicts = []
     for _ in range(8):
-        servers = Servers(rng.integers(0, 9, (3, 3)).astype(float), rng.random((3, 3, 3)) < 0.8, ~np.eye(3, dtype=bool))
+        count, may = rng.integers(0, 9, (3, 3)).astype(float), rng.random((3, 3, 3)) < 0.8
+        kept = np.repeat(~np.eye(3, dtype=bool)[:, :, None], 3, axis=2)
+        guests = rng.random(3) < 0.2
+        servers = Servers(count, may, kept | guests | (rng.random(3) < 0.3), guests)  # some need not survive
         worth = np.exp(rng.normal(0, 0.3, (25, 3, 3))) * (rng.random((3, 3)) < 0.9)
         shares = np.where(servers.may, servers.count[:, :, None] / 3, 0.0)
         demand = np.exp(rng.normal(1.6, 0.4, (25, 3)))
@@ -161,23 +164,30 @@ def feasible(worth: np.ndarray, demand: np.ndarray, servers: Servers) -> bool:
     """The plain programme: any shares at all."""
     skus, sites, workloads = servers.may.shape
     size = skus * sites * workloads
-    index = np.arange(size).reshape(servers.may.shape)
+    index = np.arange(2 * size).reshape(2, *servers.may.shape)  # with everything up, and what is there in all
     rows, limits = [], []
-    for surviving in servers.surviving:
+    for of, kept in [(0, np.ones((sites, workloads), dtype=bool)), *((1, kept) for kept in servers.kept)]:
         for w in range(workloads):
-            row = np.zeros(size)
+            if of and servers.guests[w]:
+                continue
+            row = np.zeros(2 * size)
             for s in range(skus):
-                row[index[s, surviving, w]] = -worth[s, w]
+                row[index[of, s, kept[:, w], w]] = -worth[s, w]
             rows.append(row)
             limits.append(-demand[w])
-    for s in range(skus):
-        for k in range(sites):
-            row = np.zeros(size)
-            row[index[s, k]] = 1
+    for s, k, of in itertools.product(range(skus), range(sites), range(2)):
+        row = np.zeros(2 * size)
+        row[index[of, s, k]] = np.where(servers.guests, 1 - of, 1)
+        rows.append(row)
+        limits.append(servers.count[s, k])
+    for j in range(size):
+        if not servers.guests[j % workloads]:
+            row = np.zeros(2 * size)
+            row[j], row[size + j] = 1, -1
             rows.append(row)
-            limits.append(servers.count[s, k])
-    bounds = [(0, None if ok else 0) for ok in servers.may.ravel()]
-    return bool(optimize.linprog(np.zeros(size), A_ub=np.array(rows), b_ub=limits, bounds=bounds).status == 0)
+            limits.append(0)
+    bounds = [(0, None if ok else 0) for _ in range(2) for ok in servers.may.ravel()]
+    return bool(optimize.linprog(np.zeros(2 * size), A_ub=np.array(rows), b_ub=limits, bounds=bounds).status == 0)
 
 
 def one_kind(q: Question, margin: Margin) -> Plan:

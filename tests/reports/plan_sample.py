@@ -91,6 +91,7 @@ def question() -> Question:
             Cohort("old", "fra", 70, 6),
             Cohort("old", "ams", 20, 2),
             Cohort("old", "rtm", 0),
+            Cohort("gpu", "fra", 2, arrives=3),
         ),
         discount=0.07,
         energy_price=0.14,
@@ -109,8 +110,11 @@ def decided(q: Question, buy: Decisions, retire: Decisions, use: Uses, margin: M
     stock, used, costs = [], [], []
     for (sku, site), t in product(product(q.skus.values(), q.sites), range(len(q.periods))):
         mine = [((s, k, p), n) for (s, k, p), n in buy.items() if (s, k) == (sku.name, site)]
-        start = sum(c.count for c in q.fleet if (c.sku, c.site) == (sku.name, site))
-        arrived = sum(n for (_, _, p), n in mine if p + sku.lead <= t)
+        here_before = [c for c in q.fleet if (c.sku, c.site) == (sku.name, site)]
+        start = sum(c.count for c in here_before if c.arrives is None)
+        placed = {p: sum(c.count for c in here_before if c.arrives == p) for p in range(len(q.periods))}
+        arrived = sum(n for p, n in placed.items() if p <= t)
+        arrived += sum(n for (_, _, p), n in mine if p + sku.lead <= t)
         gone = sum(n for (s, k, p), n in retire.items() if (s, k) == (sku.name, site) and p <= t)
         here = {w: n for (s, k, w, p), n in use.items() if (s, k, p) == (sku.name, site, t)}
         active = -int(-sum(here.values()) // 1)
@@ -120,7 +124,7 @@ def decided(q: Question, buy: Decisions, retire: Decisions, use: Uses, margin: M
             "site": site,
             "period": t,
             "buy": buy.get((sku.name, site, t), 0),
-            "arrive": buy.get((sku.name, site, t - sku.lead), 0),
+            "arrive": buy.get((sku.name, site, t - sku.lead), 0) + placed[t],
             "retire": retire.get((sku.name, site, t), 0),
             "installed": installed,
             "active": active,
@@ -128,7 +132,10 @@ def decided(q: Question, buy: Decisions, retire: Decisions, use: Uses, margin: M
             "peak_w": installed * sku.peak_w,
         }
         stock.append(row)
-        used += [{"sku": sku.name, "site": site, "workload": w, "period": t, "servers": n} for w, n in here.items()]
+        used += [
+            {"sku": sku.name, "site": site, "workload": w, "period": t, "servers": n, "working": n}
+            for w, n in here.items()
+        ]
         pue = q.sites[site].pue or q.pue
         price = q.sites[site].energy_price or q.energy_price
         watts = active * sku.idle_w + sum(

@@ -16,6 +16,7 @@ import pytest
 from rich.console import Console
 
 from fleetmark.record.results import Results
+from planner.capacity.answer import Answer
 from planner.capacity.question import Binding
 from planner.capacity.tornado import Effect
 from reports import html, markdown, pdf, xlsx
@@ -32,7 +33,7 @@ from reports.plan import json as plan_json
 from reports.plan import markdown as plan_markdown
 from reports.plan import terminal as plan_terminal
 from reports.plan.front import front
-from reports.plan.model import PlanView, view
+from reports.plan.model import view
 from reports.plan.xlsx import book
 from reports.report import Report, of_campaign
 from tests.reports import compared, fleet, plan_sample, sample
@@ -129,33 +130,30 @@ def test_a_campaigns_figures_read_alike(make: Callable[[], Results], tmp_path: P
 # --- a plan ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def plan() -> PlanView:
-    q = plan_sample.question()
-    bindings = [
-        Binding("power at ams", "W", 520.5, 1.234),
-        Binding("demand of web in 2027-Q4", "requests/s", 9, 987.6, demand=True),
-    ]
-    return view(q, plan_sample.plan(q), bindings=bindings)
-
-
 EFFECTS = [
     Effect("demand of web", 0.8, 1.25, True, -200_000.4, 412_345.6),
     Effect("utilisation of web", 0.9, 1.1, False, None, -1),
 ]
 
 
-def test_a_plans_figures_read_alike(plan: PlanView, tmp_path: Path) -> None:
-    q, p = plan.question, plan.plan
+@pytest.fixture(scope="module")
+def plan() -> Answer:
+    q = plan_sample.question()
+    bindings = [
+        Binding("power at ams", "W", 520.5, 1.234),
+        Binding("demand of web in 2027-Q4", "requests/s", 9, 987.6, demand=True),
+    ]
+    return Answer(q, plan_sample.plan(q), bindings=bindings, tornado=EFFECTS)
+
+
+def test_a_plans_figures_read_alike(plan: Answer, tmp_path: Path) -> None:
+    q, p, v = plan.question, plan.plan, view(plan)
+    assert p is not None
     about = plan_html.About(CREATED, "fleetmark plan demand.yml")
-    page = " ".join(Page(plan_html.render(plan, None, EFFECTS, about)).words.split())
-    paper = " ".join(
-        on_paper(pdf.of_html(plan_html.render(plan, None, EFFECTS, about, medium="paper")), tmp_path).split()
-    )
-    text = " ".join(printed(plan_terminal.show(plan, None, EFFECTS)).split())
-    workbook = openpyxl.load_workbook(
-        io.BytesIO(book.render(q, p, bindings=plan.bindings, tornado=EFFECTS, created=CREATED)), data_only=True
-    )
+    page = " ".join(Page(plan_html.render(plan, about)).words.split())
+    paper = " ".join(on_paper(pdf.of_html(plan_html.render(plan, about, medium="paper")), tmp_path).split())
+    text = " ".join(printed(plan_terminal.show(plan)).split())
+    workbook = openpyxl.load_workbook(io.BytesIO(book.render(plan, created=CREATED)), data_only=True)
     cells = [
         shown(c.value, c.number_format)
         for sheet in workbook
@@ -164,7 +162,7 @@ def test_a_plans_figures_read_alike(plan: PlanView, tmp_path: Path) -> None:
         if isinstance(c.value, int | float) and re.fullmatch(r"(\[>=[\d.]+\])?[#0,.%]+(;.*)?", c.number_format)
     ]
     readme = " ".join(str(c.value) for row in workbook.worksheets[0].iter_rows() for c in row if c.value)
-    document = plan_markdown.render(plan_terminal.show(plan, None, EFFECTS), "fleetmark plan demand.yml")
+    document = plan_markdown.render(plan_terminal.show(plan), "fleetmark plan demand.yml")
     document = document.replace("\\", "").replace("&amp;", "&")
     tables = {
         tuple(cell.strip() for cell in line.strip("| ").split(" | "))
@@ -172,35 +170,33 @@ def test_a_plans_figures_read_alike(plan: PlanView, tmp_path: Path) -> None:
         if line[:1] == "|"
     }
     assert all(c in text for cells in tables for c in cells if not set(c) <= set("|-: "))
-    first = front(plan, None, EFFECTS)
+    first = front(v)
     for sentence in (first.answer, first.cost, first.nothing, *first.risks, *first.limits):
         for where in (page, text, readme, document):
             assert str(sentence) in where, sentence
         assert str(sentence) in paper or sentence.split()[0] in paper
-    money = [fmt.money(p.objective), *(cost for _, cost in first.years), *(fmt.money(o.money) for o in plan.orders)]
+    money = [fmt.money(p.objective), *(cost for _, cost in first.years), *(fmt.money(o.money) for o in v.orders)]
     for figure in money[: 1 + len(first.years)]:
         assert figure in page and figure in text and figure in paper and figure in cells, figure
     for figure in money:
         assert figure in page and figure in text, figure
-    last = [s for s in plan.supply if s.period == len(q.periods) - 1]
+    last = [s for s in v.supply if s.period == len(q.periods) - 1]
     for supply in last:
         for value in (supply.planned, supply.capacity):
             assert fmt.figure(value) in text and fmt.figure(value) in page and fmt.figure(value) in cells, supply
         assert fmt.servers(supply.servers) in text
-    assert '"objective": ' in plan_json.of_plan(plan, None, EFFECTS, {})
+    assert '"objective": ' in plan_json.render(plan, {})
 
 
-def test_capacity_is_one_figure(plan: PlanView) -> None:
+def test_capacity_is_one_figure(plan: Answer) -> None:
     """What the page calls capacity has that name in the workbook too: what is left with the worst domain lost."""
-    workbook = openpyxl.load_workbook(
-        io.BytesIO(book.render(plan.question, plan.plan, created=CREATED)), data_only=True
-    )
+    workbook = openpyxl.load_workbook(io.BytesIO(book.render(plan, created=CREATED)), data_only=True)
     rows = [row for sheet in workbook for row in sheet.iter_rows(values_only=True)]
     named = [n for n, row in enumerate(rows) if row[0] == "capacity"]
     block = next(row for n in named for row in rows[n : n + 12] if row[0] == "web")
-    expected = [s.capacity for s in plan.of("web")]
+    expected = [s.capacity for s in view(plan).of("web")]
     assert [x for x in block if isinstance(x, float | int)] == pytest.approx(expected)
-    assert [s.all_up for s in plan.of("web")] != pytest.approx(expected)
+    assert [s.all_up for s in view(plan).of("web")] != pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

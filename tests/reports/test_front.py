@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from fleetmark.base.measurement import Better
+from planner.capacity.answer import Answer
 from planner.capacity.nothing import do_nothing
 from planner.capacity.question import Cohort
 from planner.capacity.tornado import Effect
@@ -97,14 +98,13 @@ def test_what_happens_if_nothing_is_bought() -> None:
 
 def test_the_risks_that_leave_no_plan_come_first() -> None:
     q = plan_sample.question()
-    v = plan_view(q, plan_sample.plan(q))
     effects = [
         Effect("demand of web", 0.8, 1.25, True, -5e5, 9e5),
         Effect("price of new", 0.9, 1.1, False, -1e4, 1e4),
         Effect("utilisation of web", 0.9, 1.1, False, None, -3e4),
         Effect("energy price", 0.9, 1.1, False, -2e4, 2e4),
     ]
-    risks = plan_front.front(v, None, effects).risks
+    risks = plan_front.front(plan_view(Answer(q, plan_sample.plan(q), tornado=effects))).risks
     assert len(risks) == plan_front.RISKS
     assert risks[0] == "If utilisation of web is 10% lower: no plan, since no purchase then meets every limit."
     assert risks[1].startswith("If demand of web is 25% higher: +900,000 EUR (+")
@@ -113,9 +113,9 @@ def test_the_risks_that_leave_no_plan_come_first() -> None:
 
 def test_the_first_screen_of_a_plan_buys_and_retires() -> None:
     q = plan_sample.question()
-    v = plan_view(q, plan_sample.plan(q))
-    shown = plan_front.front(v, None, [])
-    assert shown.answer == "Buy 77 new; retire 120 old."
+    v = plan_view(Answer(q, plan_sample.plan(q)))
+    shown = plan_front.front(v)
+    assert shown.answer == "Buy 77 new; retire 120 old. Already on order: 2 gpu."
     assert fmt.money(v.plan.objective) in shown.cost and "At most 0.50% above the cheapest possible plan." in shown.cost
     assert [year for year, _ in shown.years] == ["2027", "2028"]
     assert "2027-Q3" in shown.nothing

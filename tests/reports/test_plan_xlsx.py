@@ -16,6 +16,7 @@ from openpyxl.utils import get_column_letter
 from openpyxl.utils.cell import range_boundaries
 
 from fleetmark.demand import workbook as plan_workbook
+from planner.capacity.answer import Answer
 from planner.capacity.question import TRADES, Alternative, Binding, Cohort, Plan, Question, Site, Sku, Workload, Worth
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
@@ -36,7 +37,7 @@ Changes = dict[tuple[str, str], Any]
 def sample() -> tuple[Question, Plan, bytes, Places]:
     q = plan_sample.question()
     p = plan_sample.plan(q)
-    return q, p, plan_xlsx.render(q, p, created=CREATED, command="fleetmark plan demand.yml"), places(q, p)
+    return q, p, plan_xlsx.render(Answer(q, p), created=CREATED, command="fleetmark plan demand.yml"), places(q, p)
 
 
 def places(q: Question, p: Plan) -> Places:
@@ -105,6 +106,7 @@ def edits(book: bytes) -> dict[str, Changes]:
             at("sku_age_limit", 0): None,
             at("fleet_count", 0): 44,
             at("fleet_age", 2): 7,
+            at("fleet_arrives", 4): "2027-Q3",
             at("sku_peak_w", 0): 280.5,
             at("sku_idle_w", 1): 99,
             at("sku_embodied", 1): 2500,
@@ -153,7 +155,7 @@ def hostile() -> tuple[Question, Plan]:
 def test_every_formula_agrees_with_python_before_and_after_edits(tmp_path: Path) -> None:
     q, p, book, at = sample()
     changes = edits(book)
-    odd = plan_xlsx.render(*hostile(), created=CREATED)
+    odd = plan_xlsx.render(Answer(*hostile()), created=CREATED)
     changed = {name: sheets.edited(book, change) for name, change in changes.items()}
     computed, strange, *edited = sheets.recalculated([book, odd, *changed.values()])
     assert list(sheets.disagreements(book, computed)) == []
@@ -171,7 +173,7 @@ def test_every_formula_agrees_with_python_before_and_after_edits(tmp_path: Path)
         path = tmp_path / f"{name}.xlsx"
         path.write_bytes(other)
         question = plan_workbook.read(path)
-        expected = plan_xlsx.render(question, p, created=CREATED)  # the same decisions for the edited question
+        expected = plan_xlsx.render(Answer(question, p), created=CREATED)  # the same decisions for the edited question
         differences = [d for d in sheets.disagreements(expected, cells) if "'edited'" not in d]
         assert differences == [], name
         assert cells[total[0]][total[1]] != pytest.approx(p.objective, rel=1e-9) or name == "limits", name
@@ -204,11 +206,12 @@ def test_every_limit_can_break() -> None:
             "has whole servers, where they are its own": {cell(at.servers, dedicated, 0): 8.4},
             "runs only where it may": {named(book, "site_runs", 0, 1): "no"},
             "not below 0": {cell(at.servers, dedicated, 2): -1},
+            "no more work than are there for it": {cell(at.working, 0, 1): 52},
             "utilisation at most 85%": {named(book, "workload_utilisation", 0): 0.86},
             "all servers in place are in the plan": {
-                named(book, "fleet_sku", 4): "old",
-                named(book, "fleet_site", 4): "rtm",
-                named(book, "fleet_count", 4): 1,
+                named(book, "fleet_sku", 5): "old",
+                named(book, "fleet_site", 5): "rtm",
+                named(book, "fleet_count", 5): 1,
             },
         },
     ]
@@ -247,7 +250,7 @@ def test_the_tabs_of_the_methodology_and_what_helps_to_work_on_them() -> None:
 
 def test_the_same_plan_gives_the_same_bytes() -> None:
     q, p, book, _ = sample()
-    assert plan_xlsx.render(q, p, created=CREATED, command="fleetmark plan demand.yml") == book
+    assert plan_xlsx.render(Answer(q, p), created=CREATED, command="fleetmark plan demand.yml") == book
 
 
 def test_what_was_simulated_and_solved_beside_the_plan() -> None:
@@ -260,7 +263,7 @@ def test_what_was_simulated_and_solved_beside_the_plan() -> None:
     futures = Futures(
         2000, 7, Estimate(0.042, 0.034, 0.052), 0.061, *(pd.DataFrame([r]) for r in (row, sizing, by_period))
     )
-    book = plan_xlsx.render(
+    answer = Answer(
         q,
         p,
         alternatives=[Alternative("without new at rtm", p, 1234.5, -6.0, dict.fromkeys(TRADES, 17.25))],
@@ -270,8 +273,8 @@ def test_what_was_simulated_and_solved_beside_the_plan() -> None:
         ],
         futures=futures,
         tornado=[Effect("price of new", 0.9, 1.1, False, -60_000.0, None)],
-        created=CREATED,
     )
+    book = plan_xlsx.render(answer, created=CREATED)
     shown = list(sheets.values(book)["Sensitivity"].values())
     for value in (
         1234.5,
@@ -292,7 +295,7 @@ def test_in_another_language_it_is_read_back_all_the_same(tmp_path: Path) -> Non
     q, p, _, _ = sample()
     texts = {"Inputs": "Eingaben", "SKU & TCO": "Server & TCO", "price": "Preis", "median demand": "Nachfrage"}
     path = tmp_path / "plan.xlsx"
-    path.write_bytes(plan_xlsx.render(q, p, created=CREATED, language=Language("de", texts)))
+    path.write_bytes(plan_xlsx.render(Answer(q, p), created=CREATED, language=Language("de", texts)))
     assert {"Eingaben", "Server & TCO"} <= set(openpyxl.load_workbook(path).sheetnames)
     assert replace(plan_workbook.read(path), source=q.source) == q
 
@@ -313,5 +316,5 @@ def test_the_smallest_question() -> None:
         pd.DataFrame(columns=["period", "kind", "money", "present"]),
         *(0.0, 0.0, 0.0, 0.0),
     )
-    shown = sheets.values(plan_xlsx.render(q, nothing, created=CREATED))
+    shown = sheets.values(plan_xlsx.render(Answer(q, nothing), created=CREATED))
     assert shown["Checks"]["D3"] is True

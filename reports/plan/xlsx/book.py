@@ -6,13 +6,9 @@ change; ``fleetmark.demand.workbook`` reads the inputs back for another solve.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from fleetmark import __version__
 from fleetmark.base.text import message
-from planner.capacity.question import Alternative, Binding, Plan, Question
-from planner.capacity.tornado import Effect
-from planner.capacity.uncertainty import Futures
+from planner.capacity.answer import Answer
 from reports.kit.language import Language
 from reports.kit.workbook import Book
 from reports.plan.front import front as first_screen
@@ -23,35 +19,25 @@ from reports.plan.xlsx.layout import TABS, Places
 from reports.plan.xlsx.numbers import Numbers
 
 
-def render(
-    question: Question,
-    plan: Plan,
-    *,
-    alternatives: Sequence[Alternative] = (),
-    bindings: Sequence[Binding] = (),
-    futures: Futures | None = None,
-    tornado: Sequence[Effect] = (),
-    created: str = "",
-    command: str = "",
-    language: Language | None = None,
-) -> bytes:
-    """The workbook. ``created``: ISO 8601; the same arguments give the same bytes.
+def render(answer: Answer, *, created: str = "", command: str = "", language: Language | None = None) -> bytes:
+    """The workbook of an answer that has a plan. ``created``: ISO 8601; the same arguments give the same bytes.
 
     The question may differ from the one that the plan was solved for, if it names the same workloads, SKUs, sites and
     periods. The workbook then shows the plan under that question.
     """
+    assert answer.plan is not None
     book = Book(message("Fleetmark purchase plan"), created, language or Language())
-    numbers = Numbers(question, plan)
+    numbers = Numbers(answer.question, answer.plan)
     at = Places(book, numbers)
     for key, (title, _, what) in TABS.items():
         at.sheets[key].top(title, what)
     inputs.write(book, at, numbers)
     plan_tabs.write(book, at, numbers)
     limits.write(book, at, numbers)
-    sensitivity.write(book, at, numbers, alternatives, bindings, futures, tornado)
+    sensitivity.write(book, at, numbers, answer)
     broken = checks.write(at, numbers)
     front.benchmarks(book, at, numbers)
     front.charts(book, at, numbers)
-    shown = first_screen(view(question, plan, alternatives, bindings), futures, tornado)
-    front.readme(book, at, numbers, broken, front.Provenance(created, command, __version__), shown)
+    provenance = front.Provenance(created, command, __version__)
+    front.readme(book, at, numbers, broken, provenance, first_screen(view(answer)))
     return book.bytes()

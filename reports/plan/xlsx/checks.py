@@ -9,6 +9,7 @@ import numpy as np
 
 from fleetmark.base.text import Message, joined, message
 from fleetmark.demand import tables
+from planner.capacity.question import SURVIVES
 from planner.capacity.queueing import CAP
 from reports.kit.workbook import Head, cell
 from reports.plan.xlsx.inputs import columns_at
@@ -91,12 +92,21 @@ def write(at: Places, n: Numbers) -> int:
 def _checks(at: Places, n: Numbers) -> Iterator[Check]:
     for i in range(len(n.workloads)):
         yield _demand(at, n, i)
-        for k in range(len(n.sites)):
-            yield _survival(at, n, i, k)
+        for line, (j, k, d) in enumerate(at.losses):
+            if j == i:
+                yield _survival(at, n, i, line, n.lost(k, d))
     for i in range(len(n.workloads)):
         yield _allowed(at, n, i)
         yield _dedicated(at, n, i)
     if n.combos:
+        fewer = _row(
+            n,
+            lambda t: f"SUMPRODUCT(MIN({at.servers.down(t)}-{at.working.down(t)}))",
+            lambda t: float((n.servers[:, t] - n.working[:, t]).min()),
+        )
+        yield Check(
+            message("no more work than are there for it"), message("servers in Allocation"), message("servers"), fewer
+        )
         what, servers = message("servers in Allocation"), message("servers")
         slack = _row(n, lambda t: f"MIN({at.servers.down(t)})", lambda t: float(n.servers[:, t].min()))
         yield Check(message("not below 0"), what, servers, slack)
@@ -127,22 +137,23 @@ def _size(at: Places, n: Numbers, i: int) -> Cell:
 
 
 def _demand(at: Places, n: Numbers, i: int) -> Check:
-    slack = n.delivered(i) - n.planned[i]
-    cells = _row(n, lambda t: f"{at.delivered.at(i, t)}-{at.planned.at(i, t)}", lambda t: float(slack[t]))
+    slack = n.done(i) - n.planned[i]
+    cells = _row(n, lambda t: f"{at.done.at(i, t)}-{at.planned.at(i, t)}", lambda t: float(slack[t]))
     work = n.question.workloads[n.workloads[i]]
     return Check(message("demand is met"), work.name, work.unit, cells, _size(at, n, i))
 
 
-def _survival(at: Places, n: Numbers, i: int, k: int) -> Check:
-    line, slack = i * len(n.sites) + k, n.delivered(i, k) - n.planned[i]
+def _survival(at: Places, n: Numbers, i: int, line: int, lost: str) -> Check:
+    slack = n.delivered(i, lost) - n.planned[i]
+    lasts = bool(lost) and n.question.survives(n.workloads[i])
     cells = _row(
         n,
         lambda t: at.above.at(line, t),
-        lambda t: float(slack[t]) if n.question.survive else None,
-        lambda t: f'question_survive<>"{tables.YES}"',
+        lambda t: float(slack[t]) if lasts else None,
+        lambda t: f'OR({at.above.at(line, t)}="",{at.available.at(i)}<>"{SURVIVES}")',
     )
     work = n.question.workloads[n.workloads[i]]
-    what = joined([work.name, n.sites[k]])
+    what = joined([work.name, n.sites[at.losses[line][1]]])
     return Check(message("demand is met with a domain gone"), what, work.unit, cells, _size(at, n, i))
 
 
@@ -173,16 +184,12 @@ def _dedicated(at: Places, n: Numbers, i: int) -> Check:
 
 
 def _of_sites(at: Places, n: Numbers) -> Iterator[Check]:
-    q, skus = n.question, n.question.skus
-    power = n.at_sites(lambda s: skus[s].peak_w, n.installed)
-    units = n.at_sites(lambda s: skus[s].rack_units, n.installed)
-    ports = n.at_sites(lambda s: skus[s].ports, n.installed)
-    spent = np.cumsum(n.at_sites(n.price, n.buy), axis=1)
+    q = n.question
     for k, site in enumerate(q.sites.values()):
-        yield _limit(n, at.power, k, message("power of the site"), "W", site.power_w, power)
-        yield _limit(n, at.units, k, message("rack units of the site"), "U", site.rack_units, units)
-        yield _limit(n, at.ports, k, message("ports of the site"), message("ports"), site.ports, ports)
-        yield _limit(n, at.spent, k, message("money for purchases at the site"), q.currency, site.budget, spent)
+        yield _limit(n, at.power, k, message("power of the site"), "W", site.power_w, n.budgeted_w)
+        yield _limit(n, at.units, k, message("rack units of the site"), "U", site.rack_units, n.rack_units)
+        yield _limit(n, at.ports, k, message("ports of the site"), message("ports"), site.ports, n.ports)
+        yield _limit(n, at.spent, k, message("money for purchases at the site"), q.currency, site.budget, n.spent)
 
 
 def _limit(
@@ -240,8 +247,8 @@ def _of_pair(at: Places, n: Numbers, p: int) -> Iterator[Check]:
         ),
         (
             message("those in use are active"),
-            lambda t: f"{at.active.at(p, t)}-{at.in_use.at(p, t)}",
-            lambda t: float(active[t] - n.in_use[p, t]),
+            lambda t: f"{at.active.at(p, t)}-MAX({at.in_use.at(p, t)},{at.held.at(p, t)})",
+            lambda t: float(active[t] - max(n.in_use[p, t], n.held[p, t])),
             None,
         ),
         (
@@ -270,10 +277,11 @@ def _of_pair(at: Places, n: Numbers, p: int) -> Iterator[Check]:
 
 def _of_inputs(at: Places, n: Numbers) -> Iterator[Check]:
     q = n.question
-    for i, w in enumerate(n.workloads):
-        slack = (f"{CAP:g}-{at.workload.at(i, 2)}", CAP - q.workloads[w].utilisation)
-        yield Check(message("utilisation at most {cap}", cap=f"{CAP:.0%}"), w, message("share of a server"), [slack])
+    for i, (s, w) in enumerate(at.pairs_of_worth):
+        slack = (f"{CAP:g}-{at.worth_used.at(i)}", CAP - q.utilisation(s, w))
+        most = message("utilisation at most {cap}", cap=f"{CAP:.0%}")
+        yield Check(most, joined([w, s]), message("share of a server"), [slack])
     start = at.figures.down(figure(at, "start"))
-    missing = float(n.start.sum() - sum(c.count for c in q.fleet))
-    cells = [(f"SUM({start})-SUM(fleet_count)", missing)]
+    missing = float(n.start.sum() - sum(c.count for c in q.fleet if not c.ordered))
+    cells = [(f'SUM({start})-SUMPRODUCT((fleet_arrives="")*fleet_count)', missing)]
     yield Check(message("all servers in place are in the plan"), message("Fleet"), message("servers"), cells)

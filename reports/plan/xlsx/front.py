@@ -13,7 +13,6 @@ from planner.capacity.question import KINDS
 from reports.kit import format as fmt
 from reports.kit.workbook import COLOURS, Book, Head, Sheet, wide
 from reports.plan.front import Front
-from reports.plan.model import capacity_name
 from reports.plan.xlsx.inputs import quoted
 from reports.plan.xlsx.layout import TABS, Block, Places, named
 from reports.plan.xlsx.numbers import BAND, Numbers, quantile
@@ -68,8 +67,9 @@ _AGAIN: Sequence[tuple[Message, Message]] = (
         message(
             "A SKU, a site, a cohort of servers or an equivalence goes in the empty coloured rows of SKU & TCO, Sites, "
             "Fleet and Equivalence, or in rows inserted there. A new SKU needs its equivalences, a new site its "
-            "columns may run. They take part after the next solve. Workloads and periods cannot be added here: they "
-            "belong in the file of the question."
+            "columns may run. A workload goes below the others in Utilisation, with its demand in the empty rows of "
+            "Demand and its equivalences; a period below the others in Inputs, with its demand to the right of the "
+            "others. They take part after the next solve. To leave one out, empty its cells there."
         ),
     ),
     (
@@ -102,16 +102,20 @@ def benchmarks(book: Book, at: Places, n: Numbers) -> None:
         Head(message("standard error of ln E"), width=16),
         Head(message("degrees of freedom"), width=14),
         Head(message("source"), width=80),
+        Head(message("utilisation"), width=14),
+        Head(message("why this utilisation"), width=60),
     ]
     sheet.heads(block.row - 1, heads)
     for i, (s, w) in enumerate(at.pairs_of_worth):
         row, worth = block.row + i, n.question.skus[s].worth[w]
-        for col, text in ((0, s), (1, w), (2, n.question.workloads[w].unit), (6, worth.source)):
-            sheet.text(row, col, text, "text" if col == 6 else "value")
+        for col, text in ((0, s), (1, w), (2, n.question.workloads[w].unit), (6, worth.source), (8, worth.why)):
+            sheet.text(row, col, text, "text" if col >= 6 else "value")
+        if worth.utilisation is not None:
+            sheet.number(row, 7, worth.utilisation, "0.0%", "value")
         for col, number in ((3, worth.value), (4, worth.se), (5, worth.df)):
             if not math.isinf(number):
                 sheet.number(row, col, number, tables.worths()[col - 1].form, "value")
-    names = ("sku", "workload", "unit", "value", "se", "df", "source")
+    names = ("sku", "workload", "unit", "value", "se", "df", "source", "utilisation", "why")
     for j, name in enumerate(names):
         named(book, f"planned_{name}", Block(sheet, block.row, j, block.rows))
     sheet.filtered(block.row - 1, block.row + block.rows - 1, len(heads), frozen_columns=2)
@@ -227,8 +231,8 @@ def charts(book: Book, at: Places, n: Numbers) -> None:
     sheet.text(row, 0, message("Data of the charts"), "heading")
     names: dict[str, str] = {}
     capacities = {
-        "capacity": capacity_name(n.question, worst=False),
-        "worst": capacity_name(n.question, worst=True),
+        "capacity": message("capacity, all sites up"),
+        "counted": message("capacity"),
     }
     for key, label in {**_SERIES, **capacities}.items():
         row += 1
@@ -275,8 +279,8 @@ def _demand(book: Book, at: Places, n: Numbers, i: int, names: Mapping[str, str]
     for key, block, colour, dash in (
         ("median", at.median, COLOURS[0], "dash"),
         ("planned", at.planned, COLOURS[0], "solid"),
-        ("capacity", at.delivered, COLOURS[2], "round_dot" if n.question.survive else "solid"),
-        *((("worst", at.worst, COLOURS[2], "solid"),) if n.question.survive else ()),
+        *((("capacity", at.delivered, COLOURS[2], "round_dot"),) if n.question.survives(work.name) else ()),
+        ("counted", at.counted, COLOURS[2], "solid"),
     ):
         look = {"line": {"color": colour, "width": 2.25, "dash_type": dash}, "marker": {"type": "none"}}
         lines.add_series({"name": names[key], "categories": periods, "values": f"={block.line(i)}", **look})

@@ -10,12 +10,11 @@ import numpy as np
 from fleetmark.base.text import message
 from fleetmark.demand import tables
 from fleetmark.demand.tables import NO, YES, Column
-from planner.capacity.question import HOURS
+from planner.capacity.question import HOURS, NORMAL, SURVIVES
 from planner.capacity.queueing import CAP
 from planner.estimate import CONFIDENCE
 from reports.kit.format import FIGURE_FORM
 from reports.kit.workbook import Book, Head, Sheet, cell, t_quantile
-from reports.plan.model import capacity_name
 from reports.plan.xlsx.layout import HEAD, Block, Places, headed, named
 from reports.plan.xlsx.numbers import BAND, Numbers, quantile
 
@@ -141,8 +140,8 @@ def _sites(book: Book, at: Places, n: Numbers) -> None:
     columns = tables.sites(q.currency)
     rows = [_fields(site, columns) for site in q.sites.values()]
     live = [
-        Head(message("failure domain")),
-        Head(message("no. of its domain")),
+        *(Head(message("failure domain")) for _ in range(n.most_domains)),
+        Head(message("its domains")),
         Head(message("one W over a period"), "kWh"),
         Head(message("one W over a period"), q.currency),
     ]
@@ -156,16 +155,19 @@ def _sites(book: Book, at: Places, n: Numbers) -> None:
             _cell(sheet, block.row + i, at.runs.col + j, Column("runs", message(""), tables.RUNS), allowed)
     named(book, "site_runs", at.runs)
     name, domain, price, pue = (columns_at(columns, f) for f in ("name", "domain", "energy_price", "pue"))
-    at.site_domain.live(
-        lambda i, _: f'=IF({block.near(i, domain)}="",{block.near(i, name)},{block.near(i, domain)})',
-        lambda i, _: q.domain(n.sites[i]),
+
+    def one(i: int, d: int) -> str:
+        """The d-th name of a list with commas; the site itself if there is no list."""
+        part = f'TRIM(MID(SUBSTITUTE({block.near(i, domain)},",",REPT(" ",200)),{200 * d + 1},200))'
+        itself = block.near(i, name) if d == 0 else '""'
+        return f'=IF({block.near(i, domain)}="",{itself},{part})'
+
+    at.site_domain.live(one, n.lost, role="word")
+    # Between commas, so that FIND, to which no character is special, tells one name from another.
+    at.site_list.live(
+        lambda i, _: "=" + '&","&'.join(['","', *(at.site_domain.near(i, d) for d in range(n.most_domains)), '""']),
+        lambda i, _: "," + "".join(f",{n.lost(i, d)}" for d in range(n.most_domains)) + ",",
         role="word",
-    )
-    # The number of the first site of the same domain; EXACT, because names may have any characters.
-    first, mine = at.site_domain.at(0), at.site_domain.down()
-    at.site_number.live(
-        lambda i, _: f"=1E6+1-ROW({first})-SUMPRODUCT(MAX(EXACT({mine},{at.site_domain.near(i)})*(1E6-ROW({mine}))))",
-        lambda i, _: n.domains[i],
     )
     at.site_kwh.live(
         lambda i, _: f'={HOURS:g}/1000*question_years*IF({block.near(i, pue)}="",question_pue,{block.near(i, pue)})',
@@ -176,7 +178,7 @@ def _sites(book: Book, at: Places, n: Numbers) -> None:
         lambda i, _: (
             f'={at.site_kwh.near(i)}*IF({block.near(i, price)}="",question_energy_price,{block.near(i, price)})'
         ),
-        lambda i, _: q.energy(n.sites[i]) * n.energy_price(n.sites[i]),
+        lambda i, _: q.energy(n.sites[i]) * q.price_of_energy(n.sites[i]),
         "0.0000",
     )
     sheet.text(
@@ -195,7 +197,7 @@ def columns_at(columns: Sequence[Column], field: str) -> int:
 def _fleet(book: Book, at: Places, n: Numbers) -> None:
     q, block = n.question, at.fleet
     columns = tables.fleet()
-    rows = [_fields(cohort, columns) for cohort in q.fleet]
+    rows = [[c.sku, c.site, c.count, c.age, None if c.arrives is None else q.periods[c.arrives]] for c in q.fleet]
     _table(
         book,
         block,
@@ -210,16 +212,17 @@ def _fleet(book: Book, at: Places, n: Numbers) -> None:
         limit = q.skus[cohort.sku].age_limit
         row = n.skus.index(cohort.sku)
         cells = at.sku.at(row, columns_at(tables.skus(), "age_limit"))
-        block.sheet.formula(block.row + i, 4, f'=IF({cells}="","",{cells})', limit)
-        leaves = None if limit is None else max(limit - cohort.age, 0)
+        block.sheet.formula(block.row + i, 5, f'=IF({cells}="","",{cells})', limit)
+        leaves = None if limit is None else max(limit - cohort.age + (cohort.arrives or 0), 0)
         gone = book.words(message("never")) if limit is None else None
         if leaves is not None:
             gone = q.periods[leaves] if leaves < n.periods else book.words(message("after the horizon"))
-        e, age = cell(block.row + i, 4), block.near(i, 3)
+        e, order = cell(block.row + i, 5), block.near(i, 4)
+        age = f'({block.near(i, 3)}-IF({order}="",0,MATCH({order},{names},0)-1))'
         never, after = (quoted(book.words(text)) for text in (message("never"), message("after the horizon")))
         block.sheet.formula(
             block.row + i,
-            5,
+            6,
             f'=IF({e}="",{never},IF({e}-{age}>=MAX({numbers}),{after},INDEX({names},MAX({e}-{age},0)+1)))',
             gone,
             role="word",
@@ -236,15 +239,17 @@ def _equivalence(book: Book, at: Places, n: Numbers) -> None:
     columns = tables.worths()
     worths = [q.skus[s].worth[w] for s, w in at.pairs_of_worth]
     rows = [
-        [s, w, worth.value, worth.se, None if math.isinf(worth.df) else worth.df]
+        [s, w, worth.value, worth.se, None if math.isinf(worth.df) else worth.df, worth.utilisation]
         for (s, w), worth in zip(at.pairs_of_worth, worths, strict=True)
     ]
     more = [
         Head(message("lo"), "95%", 12),
         Head(message("hi"), "95%", 12),
+        Head(message("utilisation that counts"), message("share of a server"), 14),
         Head(message("unit"), "", 16),
         Head(message("as planned"), "", 12),
         Head(message("source"), "", 50),
+        Head(message("why this utilisation"), "", 50),
     ]
     _table(book, block, columns, rows, more)
     _one_of(block, block.col, "sku_name")
@@ -259,22 +264,42 @@ def _equivalence(book: Book, at: Places, n: Numbers) -> None:
     estimates = [w.estimate for w in worths]
     at.worth_lo.live(lambda i, _: f"={block.near(i, 2)}*EXP(-{reach(i)})", lambda i, _: estimates[i].lo, "#,##0.0000")
     at.worth_hi.live(lambda i, _: f"={block.near(i, 2)}*EXP({reach(i)})", lambda i, _: estimates[i].hi, "#,##0.0000")
+
+    def used(i: int, _: int) -> str:
+        general = at.workload.at(n.workloads.index(at.pairs_of_worth[i][1]), 2)
+        return f'=IF({block.near(i, 5)}="",{general},{block.near(i, 5)})'
+
+    at.worth_used.live(used, lambda i, _: q.utilisation(*at.pairs_of_worth[i]), "0.0%")
     yes, no = (book.words(t) for t in (message("as planned"), message("edited")))
     for i, (s, w) in enumerate(at.pairs_of_worth):
         row = block.row + i
         unit = at.workload.at(n.workloads.index(w), 1)
-        block.sheet.formula(row, 7, f"={unit}", q.workloads[w].unit, role="word")
-        same = ",".join(f'{block.near(i, j)}&""={at.benchmarks.at(i, j + 1)}&""' for j in (2, 3, 4))
-        block.sheet.formula(row, 8, f"=IF(AND({same}),{quoted(yes)},{quoted(no)})", yes)
-        block.sheet.text(row, 9, q.skus[s].worth[w].source)
-    block.sheet.paint(f"I{block.row + 1}:I{block.row + block.rows}", {no: "differs"})
+        block.sheet.formula(row, 9, f"={unit}", q.workloads[w].unit, role="word")
+        planned = {2: 3, 3: 4, 4: 5, 5: 7}  # columns here to columns of Benchmarks
+        same = ",".join(f'{block.near(i, j)}&""={at.benchmarks.at(i, c)}&""' for j, c in planned.items())
+        block.sheet.formula(row, 10, f"=IF(AND({same}),{quoted(yes)},{quoted(no)})", yes)
+        block.sheet.text(row, 11, q.skus[s].worth[w].source)
+        block.sheet.text(row, 12, q.skus[s].worth[w].why or q.workloads[w].why)
+    block.sheet.paint(f"K{block.row + 1}:K{block.row + block.rows}", {no: "differs"})
 
 
 def _utilisation(book: Book, at: Places, n: Numbers) -> None:
     q, block, sheet = n.question, at.workload, at.workload.sheet
     columns = tables.workloads()
-    rows = [[w.name, w.unit, w.utilisation, YES if w.dedicated else NO] for w in q.workloads.values()]
+    rows = [
+        [
+            w.name,
+            w.unit,
+            w.utilisation,
+            YES if w.dedicated else NO,
+            w.availability,
+            w.gpus or None,
+            w.gpu_memory or None,
+        ]
+        for w in q.workloads.values()
+    ]
     more = [
+        Head(message("availability that counts"), "", 14),
         Head(message("when planned"), message("share of a server"), 14),
         Head(message("why"), "", 60),
         Head(message("up to {cap}", cap=f"{CAP:.0%}"), "", 10),
@@ -282,12 +307,15 @@ def _utilisation(book: Book, at: Places, n: Numbers) -> None:
     _table(book, block, columns, rows, more)
     for i, work in enumerate(q.workloads.values()):
         row = block.row + i
-        sheet.number(row, 4, work.utilisation, "0.0%", "value")
-        sheet.text(row, 5, work.why)
-        sheet.formula(row, 6, f"={block.near(i, 2)}<={CAP:g}", work.utilisation <= CAP)
-    sheet.paint(f"G{block.row + 1}:G{block.row + block.rows}", {True: "ok", False: "bad"})
-    named(book, "workload_planned", Block(sheet, block.row, 4, block.rows))
-    named(book, "workload_why", Block(sheet, block.row, 5, block.rows))
+        general = f'IF(question_survive="{YES}","{SURVIVES}","{NORMAL}")'
+        own = block.near(i, 4)
+        sheet.formula(row, 7, f'=IF({own}="",{general},{own})', q.availability(work.name), role="word")
+        sheet.number(row, 8, work.utilisation, "0.0%", "value")
+        sheet.text(row, 9, work.why)
+        sheet.formula(row, 10, f"={block.near(i, 2)}<={CAP:g}", work.utilisation <= CAP)
+    sheet.paint(f"K{block.row + 1}:K{block.row + block.rows}", {True: "ok", False: "bad"})
+    named(book, "workload_planned", Block(sheet, block.row, 8, block.rows))
+    named(book, "workload_why", Block(sheet, block.row, 9, block.rows))
 
 
 def _demand(book: Book, at: Places, n: Numbers) -> None:
@@ -305,7 +333,7 @@ def _demand(book: Book, at: Places, n: Numbers) -> None:
         block(place, column.title, "1" if column is tables.SIGMA else "")
         for i in range(place.rows):
             for t in range(place.cols):
-                _cell(sheet, place.row + i, place.col + t, column, values[i, t])
+                _cell(sheet, place.row + i, place.col + t, column, values[i, t] if i < len(values) else None)
         named(book, column.name, place)
         named(book, f"{column.name}_of", Block(sheet, place.row, 0, place.rows))
 
@@ -328,17 +356,28 @@ def _demand(book: Book, at: Places, n: Numbers) -> None:
     at.margin.numbers(n.margin, "0.0000", "solver")
     block(at.planned, message("planned demand: median times margin; the plan must meet it"))
     at.planned.live(lambda i, t: f"={at.median.near(i, t)}*{at.margin.near(i, t)}", n.planned, FIGURE_FORM)
-    block(at.delivered, capacity_name(q, worst=False))
     work_of = at.combo.down(3)
+    block(at.done, message("work done, all sites up"))
+    at.done.live(
+        lambda i, t: f"=SUMPRODUCT(({work_of}={i + 1})*{at.combo.down(6)}*{at.working.down(t)})",
+        lambda i, t: n.done(i)[t],
+        FIGURE_FORM,
+    )
+    block(at.delivered, message("capacity, all sites up"))
     at.delivered.live(
         lambda i, t: f"=SUMIFS({at.capacity.down(t)},{work_of},{i + 1})",
         lambda i, t: n.delivered(i)[t],
         FIGURE_FORM,
     )
-    block(at.worst, capacity_name(q, worst=True))
-    sites = len(n.sites)
-    worst = np.array([np.min([n.delivered(i, k) for k in range(sites)], axis=0) for i in range(len(n.workloads))])
-    at.worst.live(lambda i, t: f"=MIN({at.left.down(t, i * sites, (i + 1) * sites - 1)})", worst, FIGURE_FORM)
+    block(at.counted, message("capacity"))
+    losses = len(n.sites) * n.most_domains
+    counted = np.array([n.counted(i) for i in range(len(n.workloads))])
+
+    def counts(i: int, t: int) -> str:
+        least = f"MIN({at.left.down(t, i * losses, (i + 1) * losses - 1)})"
+        return f'=IF({at.available.at(i)}="{SURVIVES}",{least},{at.delivered.near(i, t)})'
+
+    at.counted.live(counts, counted, FIGURE_FORM)
     sheet.frozen(3, 2)
 
 
@@ -387,14 +426,14 @@ def _skus(book: Book, at: Places, n: Numbers) -> None:
             if work.name not in sku.worth:
                 sheet.text(row, first + 4 + j, message("cannot run it"), "note")
                 continue
-            u = at.workload.at(j, 2)
-            e = at.worth.at(at.worth_row(sku.name, work.name), 2)
+            place, used = at.worth_row(sku.name, work.name), q.utilisation(sku.name, work.name)
+            u, e = at.worth_used.at(place), at.worth.at(place, 2)
             idle, peak = cell(row, first + 2), cell(row, first + 3)
-            value = fixed + n.annuity * (energy[0] + (energy[1] - energy[0]) * work.utilisation)
+            value = fixed + n.annuity * (energy[0] + (energy[1] - energy[0]) * used)
             sheet.formula(
                 row,
                 first + 4 + j,
                 f"=({idle}+({peak}-{idle})*{u})/({e}*{u})",
-                value / n.each(work.name, sku.name),
+                value / q.rate(sku.name, work.name),
                 tables.PRICE,
             )

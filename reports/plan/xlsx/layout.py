@@ -12,7 +12,7 @@ from fleetmark.base.text import Message, message
 from reports.kit.workbook import Book, Head, Sheet, cell
 from reports.plan.xlsx.numbers import Numbers
 
-COMBO = 9  # columns of Allocation before the periods
+COMBO = 11  # columns of Allocation before the periods
 SPARE = 5  # empty rows below a table of inputs, for new entries
 HEAD = 4  # the row of heads of a tab's only table; explanations are above it
 
@@ -240,58 +240,44 @@ class Places:
     def __init__(self, book: Book, n: Numbers) -> None:
         self.sheets = {key: book.sheet(title, colour) for key, (title, colour, _) in TABS.items()}
         s, q, t = self.sheets, n.question, n.periods
-        w, k, pairs = len(n.workloads), len(n.sites), len(n.pairs)
+        w, k = len(n.workloads), len(n.sites)
 
         # Inputs: settings on the left, periods on the right.
-        self.settings = Block(s["inputs"], HEAD + 1, 1, 10)
+        self.settings = Block(s["inputs"], HEAD + 1, 1, 11)
         self.period = Block(s["inputs"], HEAD + 1, 5, t, 5)  # number, name, begins, weight, budget
 
         self.site = Block(s["sites"], HEAD + 1, 0, k + SPARE, 9)
         self.runs = Block(s["sites"], HEAD + 1, 9, k + SPARE, w)
         after = 9 + w
-        self.site_domain = Block(s["sites"], HEAD + 1, after, k)
-        self.site_number = Block(s["sites"], HEAD + 1, after + 1, k)
-        self.site_kwh = Block(s["sites"], HEAD + 1, after + 2, k)  # kWh by one W over a period
-        self.site_watt = Block(s["sites"], HEAD + 1, after + 3, k)  # money for one W over a period, without carbon
+        self.site_domain = Block(s["sites"], HEAD + 1, after, k, n.most_domains)
+        after += n.most_domains
+        self.site_list = Block(s["sites"], HEAD + 1, after, k)  # its domains between commas
+        self.site_kwh = Block(s["sites"], HEAD + 1, after + 1, k)  # kWh by one W over a period
+        self.site_watt = Block(s["sites"], HEAD + 1, after + 2, k)  # money for one W over a period, without carbon
 
         cohorts = len(q.fleet) + SPARE
-        self.fleet = Block(s["fleet"], HEAD + 1, 0, cohorts, 4)
+        self.fleet = Block(s["fleet"], HEAD + 1, 0, cohorts, 5)
 
         self.pairs_of_worth = [(a, b) for a, sku in q.skus.items() for b in sku.worth]
-        self.worth = Block(s["equivalence"], HEAD + 1, 0, len(self.pairs_of_worth) + 2 * SPARE, 5)
-        self.worth_lo = Block(s["equivalence"], HEAD + 1, 5, len(self.pairs_of_worth))
-        self.worth_hi = Block(s["equivalence"], HEAD + 1, 6, len(self.pairs_of_worth))
-        self.benchmarks = Block(s["benchmarks"], HEAD + 1, 0, len(self.pairs_of_worth), 7)
+        self.worth = Block(s["equivalence"], HEAD + 1, 0, len(self.pairs_of_worth) + 2 * SPARE, 6)
+        self.worth_lo = Block(s["equivalence"], HEAD + 1, 6, len(self.pairs_of_worth))
+        self.worth_hi = Block(s["equivalence"], HEAD + 1, 7, len(self.pairs_of_worth))
+        self.worth_used = Block(s["equivalence"], HEAD + 1, 8, len(self.pairs_of_worth))
+        self.benchmarks = Block(s["benchmarks"], HEAD + 1, 0, len(self.pairs_of_worth), 9)
 
-        self.workload = Block(s["utilisation"], HEAD + 1, 0, w, 4)
+        self.workload = Block(s["utilisation"], HEAD + 1, 0, w, 7)
+        self.available = Block(s["utilisation"], HEAD + 1, 7, w)
 
         skus = len(n.skus) + SPARE
-        self.sku = Block(s["skus"], HEAD + 1, 0, skus, 14)
+        self.sku = Block(s["skus"], HEAD + 1, 0, skus, 16)
 
-        # Tabs with a column per period: stacked blocks with the same periods in the same columns.
-        def stack(sheet: Sheet, first: int, labels: int, sizes: Sequence[int]) -> list[Block]:
-            blocks, row = [], first
-            for size in sizes:
-                blocks.append(Block(sheet, row + 2, labels, size, t))
-                row += size + 3
-            return blocks
-
-        demand = stack(s["demand"], 3, 2, [w] * 9)
-        self.median, self.sigma, self.low, self.high, self.quantile, self.margin, self.planned = demand[:7]
-        self.delivered, self.worst = demand[7:]
-
-        plan = stack(s["plan"], 3, 2, [pairs] * 8)
-        self.buy, self.retire, self.active, self.arrive, self.installed, self.in_use, self.busy = plan[:7]
-        self.figures = Block(s["plan"], plan[7].row, 2, pairs, len(FIGURES))
+        self._by_period(n)
 
         combos = max(len(n.combos), 1)
         self.combo = Block(s["allocation"], HEAD + 1, 0, combos, COMBO)
         self.servers = Block(s["allocation"], HEAD + 1, COMBO, combos, t)
-        self.capacity = Block(s["allocation"], HEAD + 1, COMBO + t, combos, t)
-
-        self.left, self.above = stack(s["lost"], 3, 3, [w * k] * 2)
-        self.power, self.units, self.ports, self.spent = stack(s["rack"], 3, 3, [k] * 4)
-        self.must_leave, self.have_left = stack(s["refresh"], 3, 2, [pairs] * 2)
+        self.working = Block(s["allocation"], HEAD + 1, COMBO + t, combos, t)
+        self.capacity = Block(s["allocation"], HEAD + 1, COMBO + 2 * t, combos, t)
 
         c = s["cost"]
         self.kinds = Block(c, 5, 2, 6, t)
@@ -301,6 +287,32 @@ class Places:
         self.bought = Block(c, 37, 2, len(n.skus), t)
         self.total = Block(c, 23, 2 + t, 1)
         self.verdict, self.broken, self.tolerance = (Block(s["checks"], row, 3, 1) for row in (2, 3, 4))
+
+    def _by_period(self, n: Numbers) -> None:
+        """Tabs with a column per period: stacked blocks with the same periods in the same columns."""
+        s, t, w, k, pairs = self.sheets, n.periods, len(n.workloads), len(n.sites), len(n.pairs)
+
+        def stack(sheet: Sheet, first: int, labels: int, sizes: Sequence[int]) -> list[Block]:
+            blocks, row = [], first
+            for size in sizes:
+                blocks.append(Block(sheet, row + 2, labels, size, t))
+                row += size + 3
+            return blocks
+
+        # Empty rows below the two of inputs take the demand of new workloads.
+        self.median, self.sigma = stack(s["demand"], 3, 2, [w + SPARE] * 2)
+        demand = stack(s["demand"], self.sigma.row + w + SPARE + 1, 2, [w] * 8)
+        self.low, self.high, self.quantile, self.margin, self.planned = demand[:5]
+        self.done, self.delivered, self.counted = demand[5:]
+
+        plan = stack(s["plan"], 3, 2, [pairs] * 9)
+        self.buy, self.retire, self.active, self.arrive, self.installed, self.in_use, self.held, self.busy = plan[:8]
+        self.figures = Block(s["plan"], plan[8].row, 2, pairs, len(FIGURES))
+
+        self.losses = [(i, j, d) for i in range(w) for j in range(k) for d in range(n.most_domains)]
+        self.left, self.above = stack(s["lost"], 3, 3, [len(self.losses)] * 2)
+        self.power, self.units, self.ports, self.spent = stack(s["rack"], 3, 3, [k] * 4)
+        self.must_leave, self.have_left = stack(s["refresh"], 3, 2, [pairs] * 2)
 
     def period_number(self, t: int) -> str:
         return self.period.at(t, 0)

@@ -26,9 +26,10 @@ def write(book: Book, at: Places, n: Numbers) -> None:
     _scenarios(book, at, n)
 
 
-def each(at: Places, n: Numbers, workload: str, sku: str) -> tuple[str, str]:
-    """References to E of a SKU for a workload, and to the workload's utilisation."""
-    return at.worth.at(at.worth_row(sku, workload), 2), at.workload.at(n.workloads.index(workload), 2)
+def each(at: Places, workload: str, sku: str) -> tuple[str, str]:
+    """References to E of a SKU for a workload, and to the utilisation of its servers for it."""
+    row = at.worth_row(sku, workload)
+    return at.worth.at(row, 2), at.worth_used.at(row)
 
 
 def rounded_up(demand: str, one: str) -> str:
@@ -49,13 +50,13 @@ def _sizing(at: Places, n: Numbers) -> None:
         ]
         headed(block, message("Servers needed for {workload}", workload=w), labels, n)
         for j, s in enumerate(able):
-            e, u = each(at, n, w, s)
+            e, u = each(at, w, s)
             line = block.row + j
             sheet.text(line, 0, s, "strong")
-            sheet.formula(line, 1, f"={e}*{u}", n.each(w, s), "#,##0.0000")
+            sheet.formula(line, 1, f"={e}*{u}", n.question.rate(s, w), "#,##0.0000")
             sheet.text(line, 2, message("servers"))
             for t in range(n.periods):
-                needed = servers_for(n.planned[i, t], n.each(w, s))
+                needed = servers_for(n.planned[i, t], n.question.rate(s, w))
                 demand = at.planned.at(i, t)
                 sheet.formula(line, 3 + t, f"={rounded_up(demand, f'{e}*{u}')}", needed, _COUNT)
         row += block.rows + 3
@@ -69,29 +70,43 @@ def _lost(book: Book, at: Places, n: Numbers) -> None:
         Head(message("without the domain of"), width=22),
         Head(message("failure domain"), width=16),
     ]
-    rows = [(i, k) for i in range(len(n.workloads)) for k in range(len(n.sites))]
 
     def names(block: Block) -> None:
-        for line, (i, k) in enumerate(rows):
+        for line, (i, k, d) in enumerate(at.losses):
             sheet.text(block.row + line, 0, n.workloads[i], "strong")
             sheet.text(block.row + line, 1, n.sites[k])
-            sheet.formula(block.row + line, 2, f"={at.site_domain.at(k)}", n.question.domain(n.sites[k]), role="word")
+            sheet.formula(block.row + line, 2, f"={at.site_domain.at(k, d)}", n.lost(k, d), role="word")
 
-    left = np.array([n.delivered(i, k) for i, k in rows])
+    left = [n.delivered(i, n.lost(k, d)) if n.lost(k, d) else None for i, k, d in at.losses]
     headed(at.left, message("Capacity left, in the unit of the workload"), labels, n)
     names(at.left)
-    workload, domain = at.combo.down(3), at.combo.down(5)
+    workload, site = at.combo.down(3), at.combo.down(5)
+    all_sites = f"ROW({at.site_list.down()})-ROW({at.site_list.at(0)})+1"
 
     def remaining(line: int, t: int) -> str:
-        i, k = rows[line]
-        return f'=SUMIFS({at.capacity.down(t)},{workload},{i + 1},{domain},"<>"&{at.site_number.at(k)})'
+        i, k, d = at.losses[line]
+        lost = at.site_domain.at(k, d)
+        stays = f'ISERROR(FIND(","&{lost}&",",{at.site_list.down()}))'
+        work = f"SUMIFS({at.capacity.down(t)},{workload},{i + 1},{site},{all_sites})"
+        return f'=IF({lost}="","",SUMPRODUCT({stays}*{work}))'
 
-    at.left.live(remaining, left, _WORK)
+    def remains(line: int, t: int) -> float | None:
+        values = left[line]
+        return None if values is None else float(values[t])
+
+    def slack(line: int, t: int) -> float | None:
+        value = remains(line, t)
+        return None if value is None else round(value - float(n.planned[at.losses[line][0], t]), 6) + 0.0
+
+    at.left.live(remaining, remains, _WORK)
     headed(at.above, message("Capacity left, less the planned demand"), labels, n)
     names(at.above)
     at.above.live(
-        lambda line, t: f"=ROUND({at.left.near(line, t)}-{at.planned.at(rows[line][0], t)},6)",
-        np.array([np.round(left[line] - n.planned[i], 6) + 0.0 for line, (i, _) in enumerate(rows)]),
+        lambda line, t: (
+            f'=IF({at.left.near(line, t)}="","",'
+            f"ROUND({at.left.near(line, t)}-{at.planned.at(at.losses[line][0], t)},6))"
+        ),
+        slack,
         _WORK,
     )
     sheet.inner.conditional_format(
@@ -139,15 +154,14 @@ def _rack(at: Places, n: Numbers) -> None:
 
         place.live(summed, loads, _COUNT)
 
-    skus = q.skus
     block(
         at.power,
-        message("Power: all installed servers at their peak"),
+        message("Power of all installed servers, as it counts against the limit"),
         "W",
         "power_w",
         "peak",
         at.installed,
-        n.at_sites(lambda s: skus[s].peak_w, n.installed),
+        n.budgeted_w,
     )
     block(
         at.units,
@@ -156,7 +170,7 @@ def _rack(at: Places, n: Numbers) -> None:
         "rack_units",
         "rack_units",
         at.installed,
-        n.at_sites(lambda s: skus[s].rack_units, n.installed),
+        n.rack_units,
     )
     block(
         at.ports,
@@ -165,7 +179,7 @@ def _rack(at: Places, n: Numbers) -> None:
         "ports",
         "ports",
         at.installed,
-        n.at_sites(lambda s: skus[s].ports, n.installed),
+        n.ports,
     )
     block(
         at.spent,
@@ -174,7 +188,7 @@ def _rack(at: Places, n: Numbers) -> None:
         "budget",
         "price",
         at.buy,
-        np.cumsum(n.at_sites(n.price, n.buy), axis=1),
+        n.spent,
         add=True,
     )
     sheet.frozen(3, 3)
@@ -197,7 +211,8 @@ def _refresh(at: Places, n: Numbers) -> None:
         first = at.arrive.at(i)
         bought = f"IF({number}>{limit},SUM({first}:INDEX({at.arrive.line(i)},{number}-{limit})),0)"
         in_place = (
-            f"SUMPRODUCT(EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*(fleet_age+{number}-1>={limit})*fleet_count)"
+            f'SUMPRODUCT(EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*(fleet_arrives="")'
+            f"*(fleet_age+{number}-1>={limit})*fleet_count)"
         )
         return f'=IF({limit}="",0,{in_place}+{bought})'
 
@@ -252,9 +267,9 @@ def _scenarios(book: Book, at: Places, n: Numbers) -> None:
             for e, value in ((at.worth_lo.at(k), lo), (at.worth.at(k, 2), worth.value), (at.worth_hi.at(k), hi)):
                 for m in (*MULTIPLIERS, None):
                     by = "scenario_multiplier" if m is None else f"{m:g}"
-                    formula = rounded_up(f"{by}*$C${head + 2}", f"{e}*{at.workload.at(i, 2)}")
+                    formula = rounded_up(f"{by}*$C${head + 2}", f"{e}*{at.worth_used.at(k)}")
                     times = _OTHER if m is None else m
-                    needed = servers_for(times * demand, value * n.question.workloads[w].utilisation)
+                    needed = servers_for(times * demand, value * n.question.utilisation(s, w))
                     sheet.formula(line, col, f"={formula}", needed, _COUNT)
                     col += 1
         head += len(able) + 4

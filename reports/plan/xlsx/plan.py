@@ -8,7 +8,7 @@ import numpy as np
 
 from fleetmark.base.text import Message, message
 from fleetmark.demand import tables
-from planner.capacity.question import KINDS
+from planner.capacity.question import KINDS, PREEMPTIBLE
 from reports.kit.workbook import Book, Head, cell
 from reports.plan.xlsx.inputs import columns_at
 from reports.plan.xlsx.layout import COMBO, FIGURES, HEAD, Block, Places, headed, named, period_heads, right_aligned
@@ -66,11 +66,17 @@ def _plan(at: Places, n: Numbers) -> None:
             )
 
     lead, start = figure(at, "lead"), figure(at, "start")
-    _labelled(at.arrive, message("Arriving: what was ordered a lead time before"), at, n)
+    _labelled(
+        at.arrive, message("Arriving: what was ordered a lead time before, and what was on order at the start"), at, n
+    )
 
     def arriving(i: int, t: int) -> str:
         late = f"{at.period_number(t)}-{at.figures.near(i, lead)}"
-        return f"=IF({late}<1,0,INDEX({at.buy.across(i)},{late}))"
+        sku, site = (cell(at.arrive.row + i, col) for col in (0, 1))
+        placed = (
+            f"EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*EXACT(fleet_arrives,{at.period.at(t, 1)})*fleet_count"
+        )
+        return f"=IF({late}<1,0,INDEX({at.buy.across(i)},{late}))+SUMPRODUCT({placed})"
 
     at.arrive.live(arriving, n.arrive, _COUNT)
     _labelled(at.installed, message("Installed: before, and what arrives, without what is retired"), at, n)
@@ -82,12 +88,19 @@ def _plan(at: Places, n: Numbers) -> None:
         n.installed,
         _COUNT,
     )
-    pair_of = at.combo.down(4)
-    _labelled(at.in_use, message("In use: servers that serve something, as in Allocation"), at, n)
-    at.in_use.live(lambda i, t: f"=SUMIFS({at.servers.down(t)},{pair_of},{i + 1})", n.in_use, _SERVERS)
-    _labelled(at.busy, message("Busy: servers in use times their utilisation, for their energy"), at, n)
+    pair_of, stays, apart = (at.combo.down(col) for col in (4, 9, 10))
+
+    def in_use(i: int, t: int) -> str:
+        servers, working = at.servers.down(t), at.working.down(t)
+        return f"=SUMPRODUCT(({pair_of}={i + 1})*({apart}*{servers}+(1-{apart})*{working}))"
+
+    _labelled(at.in_use, message("In use with everything up: servers that work, as in Allocation"), at, n)
+    at.in_use.live(in_use, n.in_use, _SERVERS)
+    _labelled(at.held, message("Kept for a failure: servers of all that cannot be pre-empted"), at, n)
+    at.held.live(lambda i, t: f"=SUMPRODUCT(({pair_of}={i + 1})*{stays}*{at.servers.down(t)})", n.held, _SERVERS)
+    _labelled(at.busy, message("Busy: servers that work times their utilisation, for their energy"), at, n)
     at.busy.live(
-        lambda i, t: f"=SUMPRODUCT(({pair_of}={i + 1})*{at.combo.down(7)}*{at.servers.down(t)})", n.busy, _SERVERS
+        lambda i, t: f"=SUMPRODUCT(({pair_of}={i + 1})*{at.combo.down(7)}*{at.working.down(t)})", n.busy, _SERVERS
     )
     at.buy.sheet.frozen(3, 2)
     at.buy.sheet.inner.print_area(0, 0, at.busy.row + at.busy.rows, at.buy.col + at.buy.cols)
@@ -110,7 +123,7 @@ def _figures(at: Places, n: Numbers) -> None:
 
     def fleet(i: int) -> str:
         sku, site = cell(block.row + i, 0), cell(block.row + i, 1)
-        return f"=SUMPRODUCT(EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*fleet_count)"
+        return f'=SUMPRODUCT(EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*(fleet_arrives="")*fleet_count)'
 
     spares = columns_at(site_columns, "spares")
     skus = [q.skus[s] for s, _ in n.pairs]
@@ -128,7 +141,11 @@ def _figures(at: Places, n: Numbers) -> None:
             lambda i: f"={of_sku('peak_w')(i)}-{of_sku('idle_w')(i)}",
             lambda i: skus[i].peak_w - skus[i].idle_w,
         ),
-        "peak": (Head(message("power peak"), "W"), cells(of_sku("peak_w")), lambda i: skus[i].peak_w),
+        "peak": (
+            Head(message("power against the limit"), "W"),
+            lambda i: f'=IF({of_sku("provisioned_w")(i)}="",{of_sku("peak_w")(i)},{of_sku("provisioned_w")(i)})',
+            lambda i: skus[i].budgeted_w,
+        ),
         "rack_units": (Head(message("rack units"), "U"), cells(of_sku("rack_units")), lambda i: skus[i].rack_units),
         "ports": (Head(message("ports")), cells(of_sku("ports")), lambda i: skus[i].ports),
         "support": (
@@ -175,7 +192,7 @@ def _figures(at: Places, n: Numbers) -> None:
         "watt": (
             Head(message("one W over a period"), q.currency),
             cells(of_site(at.site_watt)),
-            lambda i: q.energy(n.pairs[i][1]) * n.energy_price(n.pairs[i][1]),
+            lambda i: q.energy(n.pairs[i][1]) * q.price_of_energy(n.pairs[i][1]),
         ),
         "site": (
             Head(message("no. of the site")),
@@ -202,14 +219,17 @@ def _allocation(at: Places, n: Numbers) -> None:
         Head(message("site"), width=16),
         Head(message("no. of the workload")),
         Head(message("no. of the row in Purchase plan"), width=18),
-        Head(message("no. of the failure domain"), width=16),
+        Head(message("no. of the site"), width=16),
         Head(message("E u: work of one server"), message("unit of the workload"), 24),
         Head(message("utilisation"), message("share of a server"), 18),
         Head(message("may run there"), message("1 or 0")),
+        Head(message("stays in a failure"), message("1 or 0")),
+        Head(message("servers of its own"), message("1 or 0")),
     ]
     servers = [Head(h.name, message("servers"), 11) for h in period_heads(n)]
+    working = [Head(h.name, message("servers that work"), 11) for h in period_heads(n)]
     work = [Head(h.name, message("work"), 11) for h in period_heads(n)]
-    sheet.heads(HEAD, [*heads, *servers, *work])
+    sheet.heads(HEAD, [*heads, *servers, *working, *work])
     numbers = list(q.workloads)
     for c, (w, p) in enumerate(n.combos):
         row = at.combo.row + c
@@ -220,18 +240,23 @@ def _allocation(at: Places, n: Numbers) -> None:
         sheet.number(row, 3, i + 1, role="value")
         sheet.number(row, 4, p + 1, role="value")
         site = n.sites.index(k)
-        sheet.formula(row, 5, f"={at.site_number.at(site)}", n.domains[site])
-        u = at.workload.at(i, 2)
+        sheet.number(row, 5, site + 1, role="value")
+        u = at.worth_used.at(at.worth_row(s, w))
         sheet.formula(row, 6, f"={at.worth.at(at.worth_row(s, w), 2)}*{u}", n.rate[c], "#,##0.0000")
-        sheet.formula(row, 7, f"={u}", q.workloads[w].utilisation, "0.0%")
+        sheet.formula(row, 7, f"={u}", n.used[c], "0.0%")
         anywhere, here = at.runs.down(i), at.runs.at(site, i)
         may = not q.workloads[w].sites or k in q.workloads[w].sites
         sheet.formula(row, 8, f'=IF(COUNTA({anywhere})=0,1,IF({here}="{tables.YES}",1,0))', float(may))
+        stays = f'=IF({at.available.at(i)}="{PREEMPTIBLE}",0,1)'
+        sheet.formula(row, 9, stays, float(not q.yields(w)))
+        own = f'=IF({at.workload.at(i, 3)}="{tables.YES}",1,0)'
+        sheet.formula(row, 10, own, float(q.workloads[w].dedicated))
     if n.combos:
         at.servers.numbers(n.servers, _SERVERS, "solver")
+        at.working.numbers(n.working, _SERVERS, "solver")
         each = [cell(at.combo.row + c, 6) for c in range(at.combo.rows)]
         at.capacity.live(lambda c, t: f"=${each[c]}*{at.servers.near(c, t)}", n.capacity, _SERVERS)
-    sheet.filtered(HEAD, HEAD + at.combo.rows, COMBO + 2 * n.periods, frozen_columns=3)
+    sheet.filtered(HEAD, HEAD + at.combo.rows, COMBO + 3 * n.periods, frozen_columns=3)
 
 
 # ---------------------------------------------------------------- money

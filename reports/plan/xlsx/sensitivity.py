@@ -9,12 +9,14 @@ import numpy as np
 import pandas as pd
 
 from fleetmark.base.text import Message, message
+from planner.capacity.answer import Answer
 from planner.capacity.question import KINDS, TRADES, Alternative, Binding
 from planner.capacity.tornado import Effect
 from planner.capacity.uncertainty import Futures
 from reports.kit import format as fmt
 from reports.kit.format import FIGURE_FORM
 from reports.kit.workbook import Book, Head, Sheet, cell
+from reports.plan import scenarios
 from reports.plan.front import SAVINGS
 from reports.plan.model import price_of
 from reports.plan.xlsx.layout import Block, Places, named
@@ -33,15 +35,7 @@ _TRADES: Mapping[str, tuple[Message, str]] = {  # the unit is money where it is 
 }
 
 
-def write(
-    book: Book,
-    at: Places,
-    n: Numbers,
-    alternatives: Sequence[Alternative],
-    bindings: Sequence[Binding],
-    futures: Futures | None,
-    tornado: Sequence[Effect],
-) -> None:
+def write(book: Book, at: Places, n: Numbers, answer: Answer) -> None:
     """Write the tab."""
     sheet = at.sheets["sensitivity"]
     sheet.text(3, 0, message("by how much each input is moved"))
@@ -50,12 +44,13 @@ def write(
     named(book, "sensitivity_step", Block(sheet, 3, 1, 1))
     row = _costs(sheet, at, n, 5)
     row = _sizes(sheet, at, n, row)
-    if tornado:
-        row = _tornado(sheet, n, tornado, row)
-    if futures is not None:
-        row = _simulated(sheet, n, futures, row)
-    row = _bindings(sheet, n, bindings, row)
-    _alternatives(sheet, n, alternatives, row)
+    if answer.tornado:
+        row = _tornado(sheet, n, answer.tornado, row)
+    if answer.futures is not None:
+        row = _simulated(sheet, n, answer.futures, row)
+    row = _bindings(sheet, n, answer.bindings, row)
+    row = _alternatives(sheet, n, answer.alternatives, row)
+    _solved(sheet, answer, row)
     sheet.frozen(3, 1)
 
 
@@ -127,10 +122,10 @@ def _sizes(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
         for s in n.skus:
             if w not in n.question.skus[s].worth:
                 continue
-            e, u = each(at, n, w, s)
+            e, u = each(at, w, s)
             demand = f"INDEX({at.planned.line(i)},scenario_period)"
-            planned, one = float(n.planned[i, -1]), n.each(w, s)
-            worth, used = n.question.skus[s].worth[w].value, n.question.workloads[w].utilisation
+            planned, one = float(n.planned[i, -1]), n.question.rate(s, w)
+            worth, used = n.question.skus[s].worth[w].value, n.question.utilisation(s, w)
             sheet.text(line, 0, message("{workload}, on {sku}", workload=w, sku=s))
             cases = (
                 (rounded_up(demand, f"{e}*{u}"), servers_for(planned, one)),
@@ -307,9 +302,9 @@ def _bindings(sheet: Sheet, n: Numbers, bindings: Sequence[Binding], row: int) -
     return _table(sheet, row + 1, heads, rows, ["", "", FIGURE_FORM, _MONEY, ""]) + 1
 
 
-def _alternatives(sheet: Sheet, n: Numbers, others: Sequence[Alternative], row: int) -> None:
+def _alternatives(sheet: Sheet, n: Numbers, others: Sequence[Alternative], row: int) -> int:
     if not others:
-        return
+        return row
     money = n.question.currency
     sheet.text(row, 0, message("Next best plans, and what they trade (as differences to this one; kept)"), "heading")
     heads = [
@@ -319,4 +314,25 @@ def _alternatives(sheet: Sheet, n: Numbers, others: Sequence[Alternative], row: 
         *(Head(_TRADES[key][0], _TRADES[key][1] or money) for key in TRADES),
     ]
     rows = [[o.name, o.extra, o.least, *(o.trades.get(key) for key in TRADES)] for o in others]
-    _table(sheet, row + 1, heads, rows, ["", *[_MONEY] * (2 + len(TRADES))])
+    return _table(sheet, row + 1, heads, rows, ["", *[_MONEY] * (2 + len(TRADES))]) + 1
+
+
+def _solved(sheet: Sheet, answer: Answer, row: int) -> None:
+    """The scenarios that were solved beside the plan, and their differences to it."""
+    table = scenarios.rows(answer)
+    if not table:
+        return
+    sheet.text(row, 0, message("Scenarios that were solved beside the plan (kept)"), "heading")
+    names = [s.name for s in answer.scenarios]
+    heads = [
+        Head(message("figure"), width=34),
+        Head(message("unit")),
+        Head(message("plan")),
+        *(Head(name) for name in names),
+        *(Head(name, message("difference to the plan")) for name in names),
+    ]
+    none = message("no plan")
+    rows = [
+        [r.name, r.unit, r.plan, *(none if x is None else x for x in (*r.scenarios, *r.differences))] for r in table
+    ]
+    _table(sheet, row + 1, heads, rows, ["", "", *[_MONEY] * (1 + 2 * len(names))])

@@ -1,0 +1,34 @@
+"""The highest utilisation of a SKU's servers that keeps the objective of a workload."""
+
+from __future__ import annotations
+
+from fleetmark.demand.document import Slo, Workload, Worth, rank
+from fleetmark.demand.worth import in_servers
+from planner.capacity.queueing import utilisation_for
+
+
+def slots(entry: Worth, workload: Workload, worth: float, speed: float) -> int:
+    """The slots of a SKU: as given; or, where the demand is in servers of the machine whose slots the objective has,
+    so many that slots times speed gives its worth; else those of the objective.
+    """
+    assert workload.slo is not None
+    if entry.slots is not None:
+        return entry.slots
+    if not in_servers(workload.unit):
+        return workload.slo.slots
+    return max(round(workload.slo.slots * worth / speed), 1)
+
+
+def of_objective(slo: Slo, slots: int, speed: float) -> tuple[float, str]:
+    """The utilisation and its reason. Raises FleetmarkError where no useful load keeps the objective."""
+    key, target = next(iter(slo.quantiles.items())) if slo.quantiles else ("", slo.mean)
+    assert target is not None
+    return utilisation_for(
+        target,
+        rank(key) if key else None,
+        slo.service_time / speed,
+        slots,
+        slo.arrival_cv**2,
+        slo.service_cv**2,
+        wait=slo.wait,
+    )

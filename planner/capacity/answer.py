@@ -1,0 +1,63 @@
+"""The answer to a capacity question: a plan with its analyses, or why there is none. Every document renders it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from planner.capacity.alternatives import trades
+from planner.capacity.ledger import Ledger
+from planner.capacity.nothing import Nothing, do_nothing
+from planner.capacity.question import Alternative, Binding, Conflict, Plan, Question
+from planner.capacity.tornado import Effect
+from planner.capacity.uncertainty import Futures
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """The question with some inputs changed, and its plan; None if it has none."""
+
+    name: str
+    question: Question
+    plan: Plan | None
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """``TRADES``, and the present value as ``cost``; empty without a plan."""
+        if self.plan is None:
+            return {}
+        return {"cost": self.plan.objective, **trades(self.question, self.plan)}
+
+    @property
+    def bought(self) -> dict[str, int]:
+        """SKU to the number bought over all periods."""
+        if self.plan is None:
+            return {}
+        return {str(s): int(n) for s, n in self.plan.stock.groupby("sku", sort=False)["buy"].sum().items()}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``plan`` is None if there is a ``conflict``. ``seconds``: that all of it took."""
+
+    question: Question
+    plan: Plan | None
+    conflict: Conflict | None = None
+    alternatives: Sequence[Alternative] = ()
+    bindings: Sequence[Binding] = ()
+    futures: Futures | None = None
+    tornado: Sequence[Effect] = ()
+    seconds: float = 0.0
+    scenarios: Sequence[Scenario] = ()
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The account of the plan."""
+        assert self.plan is not None
+        return Ledger(self.question, self.plan.stock, self.plan.use)
+
+    @cached_property
+    def nothing(self) -> Nothing:
+        """What happens if nothing is bought."""
+        return do_nothing(self.question)

@@ -1,0 +1,381 @@
+"""The account of a plan: arrivals, stock, work, power and money, from a question and what is decided.
+
+The solver's tables, the terminal, the page and the workbook take their figures from here; ``checks`` reckons for
+itself. Arrays are indexed by workload w, SKU s, site k, pair p (a SKU at a site), combo c (a workload on a pair) and
+period t, in the order of the question. Money is undiscounted unless it is a present value; W, kg and units of work are
+those of the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from planner.capacity.question import KINDS, Question
+
+Floats = npt.NDArray[np.float64]
+
+
+class Ledger:
+    """A question and the decisions of a plan: ``buy``, ``retire`` and ``active`` of ``stock``, and ``use``, as in
+    ``Plan``; other columns are not read. Pairs are those with servers in place, for sale or in the plan.
+    """
+
+    def __init__(self, question: Question, stock: pd.DataFrame, use: pd.DataFrame) -> None:
+        self.question, self.stock, self.use = question, stock, use
+
+    @cached_property
+    def periods(self) -> int:
+        return len(self.question.periods)
+
+    @cached_property
+    def workloads(self) -> list[str]:
+        return list(self.question.workloads)
+
+    @cached_property
+    def skus(self) -> list[str]:
+        return list(self.question.skus)
+
+    @cached_property
+    def sites(self) -> list[str]:
+        return list(self.question.sites)
+
+    @cached_property
+    def pairs(self) -> list[tuple[str, str]]:
+        """(SKU, site), by SKU, then by site."""
+        q = self.question
+        present = {(c.sku, c.site) for c in q.fleet if c.count}
+        moved = self.stock[(self.stock[["buy", "retire", "active"]] != 0).any(axis=1)]
+        present |= set(zip(moved["sku"], moved["site"], strict=True))
+        return [(s, k) for s in q.skus for k in q.sites if q.skus[s].price is not None or (s, k) in present]
+
+    @cached_property
+    def combos(self) -> list[tuple[str, int]]:
+        """(workload, pair) for every workload that may run on the pair, by workload."""
+        q = self.question
+        used = {(r.workload, r.sku, r.site) for r in self.use.itertuples() if r.servers}
+        return [
+            (w, p)
+            for w, work in q.workloads.items()
+            for p, (s, k) in enumerate(self.pairs)
+            if w in q.skus[s].worth and (not work.sites or k in work.sites or (w, s, k) in used)
+        ]
+
+    # ------------------------------------------------------------ decisions
+
+    def _stock(self, what: str) -> Floats:
+        return _cube(self.stock, ("sku", "site"), self.pairs, what, self.periods)
+
+    @cached_property
+    def buy(self) -> Floats:
+        """(pair, period), in the period of the order."""
+        return self._stock("buy")
+
+    @cached_property
+    def retire(self) -> Floats:
+        return self._stock("retire")
+
+    @cached_property
+    def active(self) -> Floats:
+        return self._stock("active")
+
+    def _use(self, what: str) -> Floats:
+        keys = [(*self.pairs[p], w) for w, p in self.combos]
+        return _cube(self.use, ("sku", "site", "workload"), keys, what, self.periods)
+
+    @cached_property
+    def servers(self) -> Floats:
+        """(combo, period): servers that are there for the workload, failover included."""
+        return self._use("servers")
+
+    @cached_property
+    def working(self) -> Floats:
+        """(combo, period): those of them that its demand takes with everything up, at their utilisation."""
+        return self._use("working")
+
+    # ------------------------------------------------------------ servers
+
+    @cached_property
+    def start(self) -> Floats:
+        """(pair,): in place before the first period."""
+        fleet = self.question.fleet
+        mine = [[c.count for c in fleet if (c.sku, c.site) == pair and not c.ordered] for pair in self.pairs]
+        return np.array([float(sum(counts)) for counts in mine])
+
+    @cached_property
+    def arrive(self) -> Floats:
+        """(pair, period): what is ordered here a lead time before, and what was ordered before the plan."""
+        arrivals = np.zeros_like(self.buy)
+        for p, (s, _) in enumerate(self.pairs):
+            lead = self.question.skus[s].lead
+            arrivals[p, lead:] = self.buy[p, : max(self.periods - lead, 0)]
+        at = {pair: p for p, pair in enumerate(self.pairs)}
+        for c in self.question.fleet:
+            if c.arrives is not None and c.count:
+                arrivals[at[c.sku, c.site], c.arrives] += c.count
+        return arrivals
+
+    @cached_property
+    def installed(self) -> Floats:
+        return np.asarray(self.start[:, None] + np.cumsum(self.arrive - self.retire, axis=1))
+
+    @cached_property
+    def must_leave(self) -> Floats:
+        """(pair, period): the number that has reached the age limit by then, since the start."""
+        leaving = np.zeros_like(self.buy)
+        for p, (s, k) in enumerate(self.pairs):
+            limit = self.question.skus[s].age_limit
+            if limit is None:
+                continue
+            for t in range(self.periods):
+                leaving[p, t] = sum(
+                    c.count
+                    for c in self.question.fleet
+                    if (c.sku, c.site) == (s, k) and not c.ordered and c.age + t >= limit
+                )
+                leaving[p, t] += self.arrive[p, : max(t - limit + 1, 0)].sum()
+        return leaving
+
+    @cached_property
+    def held(self) -> Floats:
+        """(pair, period): servers of workloads that no other can push out."""
+        return self._by_pair(self.servers * ~self._marked(self.question.yields)[:, None])
+
+    @cached_property
+    def in_use(self) -> Floats:
+        """(pair, period): servers that serve with everything up; all of a dedicated workload's."""
+        apart = self._marked(lambda w: self.question.workloads[w].dedicated)
+        return self._by_pair(np.where(apart[:, None], self.servers, self.working))
+
+    @cached_property
+    def busy(self) -> Floats:
+        """(pair, period): those that work, times their utilisation."""
+        return self._by_pair(self.working * self.used[:, None])
+
+    @cached_property
+    def used(self) -> Floats:
+        """(combo,): the utilisation of its servers."""
+        return np.array([self.question.utilisation(self.pairs[p][0], w) for w, p in self.combos], dtype=float)
+
+    def _marked(self, of: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
+        """The combos whose workload has a property."""
+        return np.array([of(w) for w, _ in self.combos], dtype=bool)
+
+    def _by_pair(self, values: Floats) -> Floats:
+        sums = np.zeros_like(self.buy)
+        np.add.at(sums, [p for _, p in self.combos], values)
+        return sums
+
+    def of_pairs(self, value: Callable[[str, str], float]) -> Floats:
+        """(pair,): a figure of the SKU or the site."""
+        return np.array([value(s, k) for s, k in self.pairs], dtype=float)
+
+    # ------------------------------------------------------------ work
+
+    @cached_property
+    def rate(self) -> Floats:
+        """(combo,): work that one server serves at its utilisation."""
+        return np.array([self.question.rate(self.pairs[p][0], w) for w, p in self.combos], dtype=float)
+
+    @cached_property
+    def capacity(self) -> Floats:
+        """(combo, period)"""
+        return np.asarray(self.servers * self.rate[:, None])
+
+    def delivered(self, workload: int, lost: str | None = None) -> Floats:
+        """(period,): capacity for a workload, without the failure domain ``lost``."""
+        return np.asarray(self.capacity[self._left(workload, lost)].sum(axis=0))
+
+    def done(self, workload: int) -> Floats:
+        """(period,): work that is done for a workload with everything up."""
+        mine = self._combos_of[workload]
+        return np.asarray((self.working[mine] * self.rate[mine, None]).sum(axis=0))
+
+    def worst(self, workload: int) -> Floats:
+        """(period,): capacity for a workload with the worst failure domain lost."""
+        return np.asarray(np.min([self.delivered(workload, lost) for lost in self.question.cases], axis=0))
+
+    def counted(self, workload: int) -> Floats:
+        """(period,): the capacity that counts: with the worst failure domain lost, where its loss must be survived."""
+        lasts = self.question.survives(self.workloads[workload])
+        return self.worst(workload) if lasts else self.delivered(workload)
+
+    def serving(self, workload: int) -> Floats:
+        """(period,): servers that are there for a workload, with fractions where they are shared."""
+        return np.asarray(self.servers[self._combos_of[workload]].sum(axis=0))
+
+    def load(self, workload: int, planned: Floats, *, worst: bool) -> Floats:
+        """(period,): how busy a workload's servers are on average when they serve ``planned``; with ``worst``, those
+        that are left by the failure domain whose loss loads them most. 0 without servers.
+        """
+        loads = []
+        for lost in self.question.cases if worst else [None]:
+            mine = self._left(workload, lost)
+            full = (self.servers[mine] * self.rate[mine, None] / self.used[mine, None]).sum(axis=0)
+            loads.append(np.divide(planned, full, out=np.zeros_like(planned), where=full > 0))
+        return np.asarray(np.max(loads, axis=0))
+
+    def _left(self, workload: int, lost: str | None) -> npt.NDArray[np.intp]:
+        """The combos of a workload that a lost failure domain leaves."""
+        mine = self._combos_of[workload]
+        if lost is None:
+            return mine
+        stays = {k: lost not in self.question.domains(k) for k in self.sites}
+        return mine[[stays[self.pairs[self.combos[c][1]][1]] for c in mine.tolist()]]
+
+    @cached_property
+    def _combos_of(self) -> list[npt.NDArray[np.intp]]:
+        """The combos of each workload."""
+        names = np.array([w for w, _ in self.combos], dtype=object)
+        return [np.flatnonzero(names == w) for w in self.workloads]
+
+    def expected(self, workload: int) -> Floats:
+        """(period,): the least share of its demand that work which may be pre-empted gets on average, with each failure
+        domain down for the question's share of time: then it runs on servers that are kept for nothing else.
+        """
+        mine, q = self._combos_of[workload], self.question
+        done, lacking = self.done(workload), np.zeros(self.periods)
+        free = np.maximum(self.active - self.held, 0.0)
+        guests = self._by_pair(self.working * self._marked(q.yields)[:, None])
+        share = np.divide(free, guests, out=np.zeros_like(free), where=guests > 0).clip(max=1.0)
+        for lost in q.cases:
+            left = np.zeros(self.periods)
+            for c in mine.tolist():
+                pair = self.combos[c][1]
+                if lost not in q.domains(self.pairs[pair][1]):
+                    left += self.working[c] * self.rate[c] * share[pair]
+            lacking += q.outage * (1 - np.divide(left, done, out=np.ones_like(left), where=done > 0))
+        return np.maximum(1 - lacking, 0.0)
+
+    # ------------------------------------------------------------ sites
+
+    def power(self, *, failed: bool) -> Floats:
+        """(site, period): mean W of the active servers with everything up; with ``failed``, when a failure domain
+        elsewhere is lost and all servers that are kept for that are at their utilisation.
+        """
+        skus, busy = self.question.skus, self.busy
+        if failed:
+            stays = ~self._marked(self.question.yields)
+            busy = np.maximum(busy, self._by_pair(self.servers * (self.used * stays)[:, None]))
+        idle = self.at_sites(lambda s: skus[s].idle_w, self.active)
+        return np.asarray(idle + self.at_sites(lambda s: skus[s].peak_w - skus[s].idle_w, busy))
+
+    def at_sites(self, each: Callable[[str], float], servers: Floats) -> Floats:
+        """(site, period): a figure of the SKU summed over servers (pair, period)."""
+        sums = np.zeros((len(self.sites), self.periods))
+        figures = self.of_pairs(lambda s, _: each(s))
+        np.add.at(sums, [self.sites.index(k) for _, k in self.pairs], servers * figures[:, None])
+        return sums
+
+    @cached_property
+    def peak_w(self) -> Floats:
+        """(site, period): W of all installed servers at their peak."""
+        return self.at_sites(lambda s: self.question.skus[s].peak_w, self.installed)
+
+    @cached_property
+    def budgeted_w(self) -> Floats:
+        """(site, period): W of all installed servers that count against the site's limit."""
+        return self.at_sites(lambda s: self.question.skus[s].budgeted_w, self.installed)
+
+    @cached_property
+    def rack_units(self) -> Floats:
+        """(site, period)"""
+        return self.at_sites(lambda s: self.question.skus[s].rack_units, self.installed)
+
+    @cached_property
+    def ports(self) -> Floats:
+        """(site, period)"""
+        return self.at_sites(lambda s: self.question.skus[s].ports, self.installed)
+
+    @cached_property
+    def spent(self) -> Floats:
+        """(site, period): money for purchases since the start."""
+        return np.cumsum(self.at_sites(self.price, self.buy), axis=1)
+
+    # ------------------------------------------------------------ money
+
+    def price(self, sku: str) -> float:
+        """The price; 0 if it is not sold."""
+        return self.question.skus[sku].price or 0.0
+
+    @cached_property
+    def weight(self) -> Floats:
+        """(period,): present value of 1."""
+        return np.array([self.question.weight(t) for t in range(self.periods)])
+
+    @cached_property
+    def draw(self) -> Floats:
+        """(pair, period): mean W of the servers that are active."""
+        skus = self.question.skus
+        idle = self.of_pairs(lambda s, _: skus[s].idle_w)
+        swing = self.of_pairs(lambda s, _: skus[s].peak_w - skus[s].idle_w)
+        return np.asarray(idle[:, None] * self.active + swing[:, None] * self.busy)
+
+    @cached_property
+    def kwh(self) -> Floats:
+        """(period,): energy at the meters of all sites."""
+        return np.asarray(self.of_pairs(lambda _, k: self.question.energy(k)) @ self.draw)
+
+    @cached_property
+    def embodied(self) -> Floats:
+        """(period,): kg CO2e of making what is ordered."""
+        return np.asarray(self.of_pairs(lambda s, _: self.question.skus[s].embodied) @ self.buy)
+
+    @cached_property
+    def carbon(self) -> float:
+        """kg CO2e over the horizon: embodied in what is bought, and from the energy drawn."""
+        return float(self.embodied.sum() + self.question.grid * self.kwh.sum())
+
+    @cached_property
+    def kinds(self) -> dict[str, Floats]:
+        """Kind of cost to (period,), undiscounted; in the order of ``KINDS``.
+
+        Purchases are paid in the period of the order. Energy is the idle draw of active servers, and what the work that
+        is done with everything up adds to it. Support and space count all installed servers, migration those retired.
+        """
+        q, skus = self.question, self.question.skus
+        money = self.of_pairs(lambda _, k: q.energy(k) * q.price_of_energy(k))
+        return {
+            "purchase": self.of_pairs(lambda s, _: self.price(s)) @ self.buy,
+            "energy": money @ self.draw,
+            "support": self.of_pairs(lambda s, _: skus[s].support) @ self.installed * q.years,
+            "space": self.of_pairs(lambda s, _: skus[s].space) @ self.installed * q.years,
+            "migration": self.of_pairs(lambda s, _: skus[s].migration) @ self.retire,
+            "carbon": q.carbon_price / 1000 * (self.embodied + q.grid * self.kwh),
+        }
+
+    @cached_property
+    def costs(self) -> pd.DataFrame:
+        """The costs in the form of ``Plan.costs``: a row for every period and kind."""
+        table = np.array([self.kinds[kind] for kind in KINDS])
+        return pd.DataFrame(
+            {
+                "period": np.repeat(np.arange(self.periods), len(KINDS)),
+                "kind": list(KINDS) * self.periods,
+                "money": table.T.ravel(),
+                "present": (table * self.weight).T.ravel(),
+            }
+        )
+
+    @cached_property
+    def total(self) -> float:
+        """Present value of all costs."""
+        return float(sum((money @ self.weight for money in self.kinds.values()), start=0.0))
+
+
+def _cube(
+    frame: pd.DataFrame, names: Sequence[str], keys: Sequence[tuple[str, ...]], what: str, periods: int
+) -> Floats:
+    """(key, period) from long rows; 0 without a row."""
+    cube = np.zeros((len(keys), periods))
+    if len(frame):
+        at = {key: i for i, key in enumerate(keys)}
+        rows = [at.get(key) for key in zip(*(frame[n] for n in names), strict=True)]
+        for i, t, value in zip(rows, frame["period"], frame[what], strict=True):
+            if i is not None:
+                cube[i, int(t)] += float(value)
+    return cube
