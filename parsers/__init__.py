@@ -17,12 +17,13 @@ from typing import BinaryIO
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Parsed
-from parsers._bounds import bounded
+from parsers.kit.bounds import bounded
 
 MAX_BYTES = 16 << 20  # of an output held in memory at once: JSON of that size is up to 400 MB as Python's objects
 
 _NO_TOOLS = {
     "facts",
+    "kit",
     "published",
     "nccl",
     "serving",

@@ -15,8 +15,8 @@ from statistics import median
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers._cut import cut
-from parsers._text import decode, numbered
+from parsers.kit.cut import cut
+from parsers.kit.text import decode, numbered
 
 _TOOL = "dpdk_testpmd"
 _MOST_PORTS, _LONGEST = 256, 200

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers._cut import cut
-from parsers._text import decode, number, numbered
+from parsers.kit.cut import cut
+from parsers.kit.text import decode, number, numbered
 
 _TOOL = "hpcc"
 _LONGEST = 200  # characters of a line worth reading

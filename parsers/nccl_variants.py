@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
-from parsers._text import Document, decode, number, objects
+from parsers.kit.text import Document, decode, number, objects
 from parsers.nccl.checks import is_rate
 from parsers.nccl.json import Files, end_records, read_files, read_records
 from parsers.nccl.lines import Line, complaint, lines

@@ -15,8 +15,8 @@ from statistics import median
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers._cut import cut, cut_in_json, cut_in_line
-from parsers._text import decode, dig, find_json, number, numbered, objects
+from parsers.kit.cut import cut, cut_in_json, cut_in_line
+from parsers.kit.text import decode, dig, find_json, number, numbered, objects
 
 _TOOL = "nvbandwidth"
 _MOST_DEVICES = 512  # in a row or column: more are no matrix of one machine

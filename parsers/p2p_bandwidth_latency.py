@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers._cut import cut
-from parsers._text import decode, number, numbered
+from parsers.kit.cut import cut
+from parsers.kit.text import decode, number, numbered
 
 _TOOL = "p2p_bandwidth_latency"
 _MOST_DEVICES = 512

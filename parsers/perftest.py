@@ -14,8 +14,8 @@ from pathlib import PurePosixPath
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers._cut import cut
-from parsers._text import decode, number, numbered
+from parsers.kit.cut import cut
+from parsers.kit.text import decode, number, numbered
 
 _TOOL = "perftest"
 _LONGEST = 300  # characters of a line worth reading

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers._cut import cut, cut_in_line
-from parsers._text import decode, number, numbered
+from parsers.kit.cut import cut, cut_in_line
+from parsers.kit.text import decode, number, numbered
 
 _TOOL = "stress"
 _LONGEST = 1000  # characters of a line worth reading

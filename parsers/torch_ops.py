@@ -20,8 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers._cut import cut, cut_in_line
-from parsers._text import decode, numbered
+from parsers.kit.cut import cut, cut_in_line
+from parsers.kit.text import decode, numbered
 
 _TOOL = "torch_ops"
 COMPUTES = 8.0  # operations a byte from which on a case is counted by its operations

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
-from parsers._cut import cut_in_json
-from parsers._text import decode, dig, find_json, number, numbered
+from parsers.kit.cut import cut_in_json
+from parsers.kit.text import decode, dig, find_json, number, numbered
 from parsers.serving import failed, load, measurements
 
 _TOOL = "aiperf"

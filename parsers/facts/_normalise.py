@@ -10,7 +10,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from fleetmark.base.facts import Facts
-from parsers._text import dig
 from parsers.facts import dmidecode
 from parsers.facts._common import integer, leading, text_or_none
 from parsers.facts._cpu import cpu, numa
@@ -19,6 +18,7 @@ from parsers.facts._document import check, damaged
 from parsers.facts._raw import Raw
 from parsers.facts._software import software
 from parsers.facts._torch import torch
+from parsers.kit.text import dig
 
 _MOST_NOTES = 100
 _LONGEST_RELEASE = 10_000  # characters of /etc/os-release; some 500 are usual

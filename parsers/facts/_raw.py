@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from fleetmark.base.errors import ParseError
-from parsers._text import dig
 from parsers.facts._document import damaged
+from parsers.kit.text import dig
 
 _Fact = TypeVar("_Fact", bound=BaseModel)
 

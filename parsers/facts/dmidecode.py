@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from fleetmark.base.errors import ParseError
-from parsers._text import decode
 from parsers.facts._common import integer, leading, size, text_or_none
+from parsers.kit.text import decode
 
 _EMPTY = ("No Module Installed", "Not Installed", "0", "0 bytes", "0 MB", "0 kB")
 

@@ -9,8 +9,8 @@ import re
 from typing import Any
 
 from fleetmark.base.errors import ParseError
-from parsers._text import decode
 from parsers.facts._common import MAX_ID, id_list
+from parsers.kit.text import decode
 
 
 def parse(raw: bytes) -> dict[str, Any]:

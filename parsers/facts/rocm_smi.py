@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from fleetmark.base.errors import ParseError
-from parsers._text import decode
 from parsers.facts._common import document, integer, leading, text_or_none
+from parsers.kit.text import decode
 
 
 def parse(raw: bytes) -> dict[str, Any]:

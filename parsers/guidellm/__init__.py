@@ -12,8 +12,8 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Measurement, Parsed
-from parsers._cut import cut_in_json
-from parsers._text import decode, dig, find_json, number, numbered, objects
+from parsers.kit.cut import cut_in_json
+from parsers.kit.text import decode, dig, find_json, number, numbered, objects
 from parsers.serving import failed, load, measurements, seconds
 
 _TOOL = "guidellm"

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from parsers._cut import cut, cut_in_line
-from parsers._text import number, numbered
+from parsers.kit.cut import cut, cut_in_line
+from parsers.kit.text import number, numbered
 
 # Its errors come by stderr, often into the middle of a line.
 ERROR = re.compile(r"iperf3?: (?P<what>(?:error|the |interrupt|parameter|exiting|getsockopt|unable).*)$")

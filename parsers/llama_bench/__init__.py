@@ -1,7 +1,7 @@
 """llama.cpp's ``llama-bench`` (``-o json``, ``-o jsonl``) to measurements: one sequence, without a server.
 
-Case: ``pp512`` (a prompt of 512 tokens), ``tg128`` (128 tokens generated), ``pp512+tg128``; behind it ``@d4096`` for tokens
-that stood before. Metric: ``tokens_per_second`` in 1/s, the tool's mean over its repeats.
+Case: ``pp512`` (a prompt of 512 tokens), ``tg128`` (128 tokens generated), ``pp512+tg128``; behind it ``@d4096`` for
+tokens that stood before. Metric: ``tokens_per_second`` in 1/s, the tool's mean over its repeats.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers._cut import cut, cut_in_json
-from parsers._text import decode, find_json, number, numbered
+from parsers.kit.cut import cut, cut_in_json
+from parsers.kit.text import decode, find_json, number, numbered
 
 _TOOL = "llama_bench"
 _MOST = 10_000
@@ -36,11 +36,11 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 def _row(row: Mapping[str, Any]) -> Iterator[Measurement]:
     rate = number(row.get("avg_ts"))
-    prompt, generated, before = (number(row.get(k)) or 0.0 for k in ("n_prompt", "n_gen", "n_depth"))
+    prompt, generated, depth = (number(row.get(k)) or 0.0 for k in ("n_prompt", "n_gen", "n_depth"))
     if not rate or rate < 0 or not (prompt or generated):
         return
     parts = [f"pp{prompt:g}"] * bool(prompt) + [f"tg{generated:g}"] * bool(generated)
-    case = "+".join(parts) + (f"@d{before:g}" if before else "")
+    case = "+".join(parts) + (f"@d{depth:g}" if depth else "")
     model = row.get("model_filename")
     labels = {"model": model.rpartition("/")[2][:200]} if isinstance(model, str) and model else {}
     for key in ("n_threads", "n_gpu_layers"):

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers._text import decode, numbered
+from parsers.kit.text import decode, numbered
 from parsers.lmbench.end import end_missing
 from parsers.lmbench.summary import is_summary, read_summary
 from parsers.lmbench.words import (

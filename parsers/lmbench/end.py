@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from parsers._cut import cut, cut_in_line
-from parsers._text import numbered
+from parsers.kit.cut import cut, cut_in_line
+from parsers.kit.text import numbered
 from parsers.lmbench.words import Call, calls
 
 _OPENING = re.compile(r"\[lmbench[0-9.]+ results for")

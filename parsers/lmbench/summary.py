@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers._cut import cut, cut_in_line
-from parsers._text import numbered
+from parsers.kit.cut import cut, cut_in_line
+from parsers.kit.text import numbered
 from parsers.lmbench.words import LONGEST, base, repeats
 
 _TOOL = "lmbench"

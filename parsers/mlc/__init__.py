@@ -28,8 +28,8 @@ from dataclasses import dataclass, field, replace
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers._cut import cut, cut_in_line
-from parsers._text import decode, numbered
+from parsers.kit.cut import cut, cut_in_line
+from parsers.kit.text import decode, numbered
 from parsers.mlc import words
 from parsers.mlc.end import Begun, section_missing
 from parsers.mlc.words import CACHES, IDLE, LOADED, MATRIX, MOST, PEAK, Options

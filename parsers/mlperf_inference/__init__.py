@@ -31,8 +31,8 @@ from typing import BinaryIO
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Measurement, Parsed, Standing
-from parsers._mllog import MARK, DamagedError, Lines, records
-from parsers._text import decode, find_json, number
+from parsers.kit.mllog import MARK, DamagedError, Lines, records
+from parsers.kit.text import decode, find_json, number
 from parsers.mlperf_inference.accuracy import CASE as ACCURACY
 from parsers.mlperf_inference.accuracy import AccuracyReader
 from parsers.mlperf_inference.detail import OTHERS, WANTED, DetailReader, take_result

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fleetmark.base.measurement import Better, Measurement
-from parsers._text import number
+from parsers.kit.text import number
 from parsers.mlperf_inference.run import TOOL
 
 CASE = "accuracy"

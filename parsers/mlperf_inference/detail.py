@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from parsers._text import dig, number
+from parsers.kit.text import dig, number
 from parsers.mlperf_inference.run import NANO, SCENARIOS, Run, percentile
 
 _MOST_RUNS = 1000

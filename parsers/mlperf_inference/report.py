@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleetmark.base.measurement import Better, Measurement
-from parsers._text import dig, number, objects
+from parsers.kit.text import dig, number, objects
 from parsers.mlperf_inference.accuracy import CASE as ACCURACY
 from parsers.mlperf_inference.run import CUT, NANO, TOOL, better, hint, percentile, says_interactive
 

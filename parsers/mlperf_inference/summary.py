@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from parsers._text import number
+from parsers.kit.text import number
 from parsers.mlperf_inference.run import NANO, SCENARIOS, Run, percentile
 
 _MOST_RUNS = 1000

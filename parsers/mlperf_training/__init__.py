@@ -29,7 +29,7 @@ from typing import BinaryIO
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed, Standing
-from parsers._mllog import DamagedError, Lines
+from parsers.kit.mllog import DamagedError, Lines
 from parsers.mlperf_training.lines import Reader
 from parsers.mlperf_training.quality import groups, unit_of
 from parsers.mlperf_training.run import Run, plain, runs

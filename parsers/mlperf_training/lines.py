@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from parsers._mllog import MARK, Lines, records
-from parsers._text import number
+from parsers.kit.mllog import MARK, Lines, records
+from parsers.kit.text import number
 
 UNREADABLE = "unreadable"  # the key of a line that should hold a record, and holds one that is cut or damaged
 SYSTEM = "system"  # the key of NVIDIA's description of the system

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from parsers._text import number
+from parsers.kit.text import number
 from parsers.mlperf_training.lines import SYSTEM, UNREADABLE, Record
 
 _RANKS_APART = 60_000.0  # ms between the run_start of several ranks of one run

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from parsers._text import Document, JsonScan, dig, find_json, number, objects
+from parsers.kit.text import Document, JsonScan, dig, find_json, number, objects
 from parsers.nccl.lines import Line
 from parsers.nccl.model import MOST, Figure, Point, Row, Run, collective
 from parsers.nccl.text import PROGRAM, USUAL, library

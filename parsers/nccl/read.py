@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
-from parsers._text import decode
+from parsers.kit.text import decode
 from parsers.nccl.json import Files, read_csv, read_files
 from parsers.nccl.lines import Line, complaint, lines
 from parsers.nccl.model import Run, collective

@@ -25,7 +25,7 @@ from typing import Any
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Kind, Measurement, Standing
-from parsers._text import decode, number
+from parsers.kit.text import decode, number
 
 _LARGEST = 1 << 30  # bytes, unpacked
 _LARGEST_FIGURE = 1e290  # any unit's factor leaves it finite

@@ -12,8 +12,8 @@ from typing import Any
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.kinds import kind_of_class
 from fleetmark.base.measurement import Better, Kind
-from parsers._text import decode, find_json
 from parsers.inferencex import case, figures, gpus, is_point
+from parsers.kit.text import decode, find_json
 from parsers.published import Collector, Row, Table, unpacked, words
 from parsers.serving import measurements
 

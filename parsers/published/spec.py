@@ -21,7 +21,7 @@ from fleetmark.base.errors import FleetmarkError, ParseError
 from fleetmark.base.kinds import PEAK, SPEED
 from fleetmark.base.measurement import Better, Kind, Measurement, Parsed, Standing
 from parsers import spec_cpu2017, spec_cpu2026
-from parsers._text import decode
+from parsers.kit.text import decode
 from parsers.published import Cells, Collector, Records, Row, Table, figure, records, some, unpacked, words
 
 TRAITS: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from decimal import Decimal
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed, Standing
-from parsers._text import decode, numbered
+from parsers.kit.text import decode, numbered
 from parsers.spec_cpu.csv import read_csv
 from parsers.spec_cpu.ending import cut
 from parsers.spec_cpu.log import read_log

@@ -16,8 +16,8 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Better, Measurement, Parsed
-from parsers import _json_lines as lines
-from parsers._text import number
+from parsers.kit import json_lines as lines
+from parsers.kit.text import number
 
 _TOOL = "torch_train"
 _UNITS = ("tokens", "images")

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
-from parsers._cut import cut, cut_in_json, cut_in_line
-from parsers._text import decode, dig, find_json, number, numbered
+from parsers.kit.cut import cut, cut_in_json, cut_in_line
+from parsers.kit.text import decode, dig, find_json, number, numbered
 from parsers.serving import measurements, seconds
 
 _TOOL = "trtllm_bench"

@@ -13,8 +13,8 @@ from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Measurement, Parsed
-from parsers._cut import cut, cut_in_json
-from parsers._text import decode, find_json, number, numbered
+from parsers.kit.cut import cut, cut_in_json
+from parsers.kit.text import decode, find_json, number, numbered
 from parsers.serving import failed, load, measurements, seconds
 
 _TOOL = "vllm_bench"

@@ -8,7 +8,7 @@ import pytest
 
 import parsers
 from fleetmark.base.measurement import BASE_UNITS, Better, Measurement, Parsed
-from parsers._bounds import BOUNDS, bounded
+from parsers.kit.bounds import BOUNDS, bounded
 from tests.parsers.reading import FIXTURES, value
 
 

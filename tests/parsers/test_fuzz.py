@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import parsers
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
-from parsers._text import decode
+from parsers.kit.text import decode
 from tests.parsers.outputs import seeds
 
 TOOLS = parsers.tools()

@@ -11,7 +11,7 @@ import pytest
 
 import parsers
 from fleetmark.base.errors import ParseError
-from parsers._mllog import LONGEST, Lines, entries
+from parsers.kit.mllog import LONGEST, Lines, entries
 from parsers.mlperf_inference import parse, parse_stream
 from tests.parsers.reading import FIXTURES, value
 

@@ -1,8 +1,8 @@
 """Drives a client of a server: at one number of connections, or at the most that keep a limit on the 99th percentile.
 
 Imported by a workload's own client.py on the host. Standard library only, Python 3.6 and later. Prints what the client
-printed between marks that parsers/_load.py reads. All loads are closed loops: a connection sends its next request when
-the answer to the last one is there, so a server that stalls is asked less meanwhile.
+printed between marks that parsers/kit/load.py reads. All loads are closed loops: a connection sends its next request
+when the answer to the last one is there, so a server that stalls is asked less meanwhile.
 """
 
 import argparse

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from parsers._text import JsonScan
+from parsers.kit.text import JsonScan
 
 
 def cut(where: str) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fleetmark.base.errors import ParseError
-from parsers._cut import cut
-from parsers._text import decode, number, numbered
+from parsers.kit.cut import cut
+from parsers.kit.text import decode, number, numbered
 
 _LONGEST = 20_000  # characters of a line
 MOST_ROWS = 10_000
