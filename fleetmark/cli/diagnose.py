@@ -23,6 +23,15 @@ def diagnose(
     against: Annotated[
         str | None, typer.Option(help="Also what became slower since this baseline (NAME, or NAME@2).")
     ] = None,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="Measure again what suspects are slow in, beside sound hosts.")
+    ] = False,
+    inventory: Annotated[
+        list[str] | None, typer.Option("--inventory", "-i", help="With --confirm: this inventory, not the campaign's.")
+    ] = None,
+    become: Annotated[
+        bool, typer.Option("--become", "-b", help="With --confirm: as root, where the campaign was not.")
+    ] = False,
     html: Html = None,
     lang: Lang = "en",
     templates: Templates = None,
@@ -32,19 +41,23 @@ def diagnose(
 ) -> None:
     """Name the hosts and links that are slower than their peers, with evidence; exit status 1 where there are any.
 
-    Examples: fleetmark diagnose last; fleetmark diagnose last --against genoa-2026 --html diagnosis.html
+    Examples: fleetmark diagnose last; fleetmark diagnose last --confirm; fleetmark diagnose --against genoa-2026
     """
     from fleetmark.record.campaigns import find
     from fleetmark.record.diagnosis import baselines
     from fleetmark.verbs import diagnose as diagnosing
+    from fleetmark.verbs.confirm import Where
     from fleetmark.verbs.documents import documents_of
 
-    with interruptible("no document was written"), keep_memory():
+    if (inventory or become) and not confirm:
+        raise FleetmarkError(f"{'--inventory' if inventory else '--become'} without --confirm: no host is reached then")
+    where = Where(tuple(inventory or ()), become) if confirm else None
+    with interruptible("no document was written; the same command goes on"), keep_memory():
         documents = documents_of({"html": html}, lang, templates, date)
         console = Terminal(stderr=as_ is not ReportFormat.TABLE)
         command = shlex.join(["fleetmark", *sys.argv[1:]])
         baseline = baselines.load(root, against) if against is not None else None
-        question = diagnosing.Question(find(root, campaign), everything, baseline, command)
+        question = diagnosing.Question(find(root, campaign), everything, baseline, command, where)
         healthy = diagnosing.campaign(question, as_.value, console, documents)
     raise typer.Exit(OK if healthy else SOME_FAILED)
 
