@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from planner.diagnosis.outliers import LARGE
 FOLDER = "confirmations"  # of campaigns, inside the one that they confirm
 PEERS = 4  # sound hosts beside the suspects of a cohort
 LEAST_REPEATS = 5
+OF_PAIRS = 3  # repeats, of which each has both directions and several partners
 _SAME = tuple(name for name in BENCHMARK if name != "class")
 
 
@@ -71,7 +72,8 @@ def rerun(archive: Archive, diagnosis: Diagnosis) -> Rerun:
         of_case = groups.setdefault(workload, {}).setdefault(case, {})
         of_case |= dict.fromkeys(_together(finding, peers))
         before = _runs(table, finding) if finding.kind is Kind.TAIL else 0
-        repeats[workload] = max(repeats.get(workload, 0), LEAST_REPEATS, 2 * before)
+        least = OF_PAIRS if finding.kind in (Kind.NODE, Kind.LINK) else LEAST_REPEATS
+        repeats[workload] = max(repeats.get(workload, 0), least, 2 * before)
     about = archive.campaign()
     suite = {
         "name": "confirm",
@@ -96,7 +98,7 @@ def _together(finding: Finding, peers: Sequence[str]) -> list[tuple[str, ...]]:
     if finding.kind is Kind.LINK:
         return [(finding.host, finding.other), *((h, p) for h in (finding.host, finding.other) for p in peers)]
     if finding.kind is Kind.NODE:
-        return [*((finding.host, p) for p in peers), *combinations(peers, 2)]
+        return [*((finding.host, p) for p in peers), *pairwise(peers)]
     return [(h,) for h in (finding.host, *peers)]
 
 
