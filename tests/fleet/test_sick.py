@@ -59,3 +59,19 @@ def test_each_sick_host_is_named_and_confirmed(eight: Fleet, tmp_path: Path) -> 
     assert status == 1 and set(named) == {("h2", "openssl_speed"), ("h5", "fio"), ("h7", "iperf3")}
     assert {f["settled"]["verdict"] for f in named.values()} == {"confirmed"}
     assert all(f["deficit"] > 0.7 and f["evidence"] for f in named.values())
+
+
+def test_isolation_names_the_host_with_the_slow_port(eight: Fleet, tmp_path: Path) -> None:
+    (tmp_path / "pairs.yml").write_text(
+        "about: one round of pairs\nrepeats: 1\nworkloads:\n"
+        '  iperf3: {cases: [tcp-1], set: {udp_rate: "", duration: 1, omit: 0, pairs: "1"}}\n'
+    )
+    command = Command(eight, tmp_path)
+    command.run("--suite", str(tmp_path / "pairs.yml"), "--seed", "1")
+    assert set(command.count()) == {"passed"}
+    status, answer = fleetmark(tmp_path, "diagnose", "last", "--isolate", "iperf3/tcp-1")
+    (fault,) = answer["faults"]
+    assert status == 1 and (fault["kind"], fault["of"]) == ("node", ["h7"]) and fault["deficit"] > 0.7
+    assert fault["reason"] == "slow-with-every-known-good-partner"
+    assert answer["runs"]["more"] < answer["runs"]["all_pairs"] == 28 and len(answer["campaigns"]) == 2
+    assert fleetmark(tmp_path, "diagnose", "last", "--isolate", "iperf3/tcp-1") == (1, answer)  # nothing runs again
