@@ -115,6 +115,35 @@ def list_(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
     baseline.show(root, Terminal(), as_ is Format.JSON)
 
 
+def history(
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", "-m", help="A pattern over workload/case/metric: */*/triad.")
+    ] = None,
+    host: Annotated[list[str] | None, typer.Option("--host", help="Only this host; repeatable.")] = None,
+    everything: Annotated[bool, typer.Option("--everything", help="Every metric, not only the headlines.")] = False,
+    html: Html = None,
+    lang: Lang = "en",
+    templates: Templates = None,
+    date: Date = None,
+    root: Root = ROOT,
+    as_: AsFormat = Format.TABLE,
+) -> None:
+    """Show metrics of hosts over all campaigns, and when one changed for good; exit status 1 where one became worse.
+
+    Example: fleetmark history -m */*/triad --html history.html
+    """
+    from fleetmark.verbs import history as telling
+    from fleetmark.verbs.documents import documents_of
+
+    with interruptible("no document was written"), keep_memory():
+        documents = documents_of({"html": html}, lang, templates, date)
+        console = Terminal(stderr=as_ is Format.JSON)
+        command = shlex.join(["fleetmark", *sys.argv[1:]])
+        wanted = tuple(metric or ()), tuple(host or ())
+        good = telling.show(root, *wanted, everything, as_ is Format.JSON, command, console, documents)
+    raise typer.Exit(OK if good else SOME_FAILED)
+
+
 class GateFormat(StrEnum):
     TABLE = "table"
     JSON = "json"

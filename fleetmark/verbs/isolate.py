@@ -39,6 +39,7 @@ def show(archive: Archive, question: Question, where: Where, form: str, lang: st
         asked.alone,
         asked.together,
         deficit=SLOW,
+        noise=isolations.noise(archive, question),
         labels=isolations.labels(archive, question.label),
     )
     result = Isolated(archive.id, question, suspicion, tuple(asked.campaigns))

@@ -13,6 +13,7 @@ Alone = Callable[[Sequence[str]], Mapping[str, float]]
 Together = Callable[[Sequence[Pair]], Mapping[Pair, float]]
 
 PARTNERS = 2  # known-good hosts that a suspect is run with
+SURE = 4.0  # deviations of a pair's rate, beyond which it is slow
 BORDER = 2  # slow pairs between two labels, and no fast one, that make a border
 
 
@@ -64,18 +65,21 @@ def isolate(
     together: Together,
     *,
     deficit: float,
+    noise: float = 0.0,
     labels: Mapping[str, str] | None = None,
 ) -> Suspicion:
     """``measured``: oriented logarithms of the rates of pairs, as a campaign has them. ``alone`` and ``together`` run
-    more: single hosts, and pairs. ``deficit``: the share that makes a pair slow. ``labels``: rack or switch of each
-    host. A run that failed is minus infinity.
+    more: single hosts, and pairs. ``deficit``: the share that makes a pair slow, where it
+    is beyond SURE times ``noise``, the deviation of a pair's rate. ``labels``: rack or switch of each host. A run that
+    failed is minus infinity.
 
     A host that is fast with anybody is sound. The others run alone first, beside sound hosts; then with PARTNERS
     known-good ones each. What is slow between two sound hosts runs once more and is a link; or a border, where nothing
     across is fast. A pair is as fast as expected where it is near the best quarter.
     """
     expected = float(np.quantile(list(measured.values()), 0.75))
-    limit = expected + float(np.log1p(-deficit))
+    loss = max(-float(np.log1p(-deficit)), SURE * noise)
+    limit = expected - loss
     rates = dict(measured)
     fast, slow = _sorted(rates, limit)
     hosts = sorted(frozenset().union(*rates))
@@ -87,7 +91,7 @@ def isolate(
     if suspects:
         by_host = alone([*suspects, *good[:PARTNERS]])
         runs += len(by_host)
-        faults += _by_themselves(by_host, suspects, good[:PARTNERS], deficit)
+        faults += _by_themselves(by_host, suspects, good[:PARTNERS], loss)
     guilty = {f.of[0] for f in faults}
     left = [s for s in suspects if s not in guilty]
     if left:
@@ -126,14 +130,14 @@ def _turned(good: list[str], by: int) -> list[str]:
 
 
 def _by_themselves(
-    rates: Mapping[str, float], suspects: Sequence[str], good: Sequence[str], deficit: float
+    rates: Mapping[str, float], suspects: Sequence[str], good: Sequence[str], loss: float
 ) -> list[Fault]:
     usual = [rates[g] for g in good if g in rates]
     if not usual:
         return []
     expected = float(np.median(usual))
-    missing = {s: _share(expected - rates[s]) for s in suspects if s in rates}
-    return [Fault("node", (s,), Reason.INTRA_HOST, m) for s, m in missing.items() if m >= deficit]
+    lost = {s: expected - rates[s] for s in suspects if s in rates}
+    return [Fault("node", (s,), Reason.INTRA_HOST, _share(own)) for s, own in lost.items() if own >= loss]
 
 
 def _links(

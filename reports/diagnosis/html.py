@@ -27,7 +27,7 @@ class About:
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
+class Page:
     """The fields that ``base.html.j2`` needs of every report."""
 
     id: str
@@ -38,7 +38,7 @@ class _Page:
 
 def render(diagnosis: Diagnosis, about: About, *, templates: Path | None = None) -> str:
     """The page; ``templates`` and errors as for ``reports.html.render``."""
-    this = _Page(diagnosis.campaign, about.created, __version__, about.language)
+    this = Page(diagnosis.campaign, about.created, __version__, about.language)
     groups = diagnosis.groups()
     suspects = [*diagnosis.suspects().items(), *((between(link), [link]) for link in diagnosis.links())]
     parts = [

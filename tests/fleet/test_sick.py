@@ -62,9 +62,11 @@ def test_each_sick_host_is_named_and_confirmed(eight: Fleet, tmp_path: Path) -> 
 
 
 def test_isolation_names_the_host_with_the_slow_port(eight: Fleet, tmp_path: Path) -> None:
+    for host in eight.names:
+        eight.cpu(host, 0)
     (tmp_path / "pairs.yml").write_text(
-        "about: one round of pairs\nrepeats: 1\nworkloads:\n"
-        '  iperf3: {cases: [tcp-1], set: {udp_rate: "", duration: 1, omit: 0, pairs: "1"}}\n'
+        "about: two rounds of pairs\nrepeats: 1\nworkloads:\n"
+        '  iperf3: {cases: [tcp-1], set: {udp_rate: "", duration: 1, omit: 0, pairs: "2"}}\n'
     )
     command = Command(eight, tmp_path)
     command.run("--suite", str(tmp_path / "pairs.yml"), "--seed", "1")

@@ -84,3 +84,11 @@ def test_a_pair_that_is_fast_again_is_left_open() -> None:
 def test_a_sound_fleet_takes_no_run() -> None:
     result, _ = suspicion()
     assert (result.faults, result.runs, result.open) == ((), 0, ())
+
+
+def test_what_is_within_the_noise_is_not_slow() -> None:
+    fleet = Fleet({"n3"}, set(), set(), False, 1)
+    pairs = [frozenset((a, b)) for a in HOSTS for b in HOSTS if a < b]
+    measured = {p: fleet.rate(p) - (0.3 if i % 3 == 0 else 0.0) for i, p in enumerate(pairs)}
+    result = isolate(measured, fleet.alone, fleet.together, deficit=0.1, noise=0.1)
+    assert [f.of for f in result.faults] == [("n3",)]

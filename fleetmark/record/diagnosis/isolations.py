@@ -22,6 +22,7 @@ from planner.diagnosis.partners import Pair, Suspicion
 FOLDER = "isolations"  # of campaigns, inside the one whose slow pairs they explain
 REPEATS = 2
 FAILED = float("-inf")
+_MEDIAN_DIFFERENCE = 0.954  # the median of how much two normal values differ, in their deviations
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +69,27 @@ def labels(archive: Archive, label: str) -> dict[str, str]:
     return {str(h["name"]): str(h["labels"][label]) for h in hosts if (h.get("labels") or {}).get(label)}
 
 
-def rates(archive: Archive, asked: Question) -> dict[Pair, float]:
-    """The slower direction of each pair, an oriented logarithm; FAILED where a direction failed."""
+def _directions(archive: Archive, asked: Question) -> tuple[dict[Pair, list[float]], list[str]]:
+    """The rates of each pair, one a direction, and the names of all hosts."""
     measured, names = _figures(archive)
     rows = pairs.rows_of(measured, names)
-    rows = rows[(rows["workload"] == asked.workload) & (rows["case"] == asked.case) & (rows["metric"] == asked.metric)]
-    result: dict[Pair, float] = {}
-    for a, b, value in zip(rows["a"], rows["b"], rows["value"], strict=True):
-        pair = frozenset((names[a], names[b]))
-        result[pair] = min(result.get(pair, np.inf), float(value))
+    own = (rows["workload"] == asked.workload) & (rows["case"] == asked.case) & (rows["metric"] == asked.metric)
+    result: dict[Pair, list[float]] = {}
+    for a, b, value in rows.loc[own, ["a", "b", "value"]].itertuples(index=False, name=None):
+        result.setdefault(frozenset((names[int(a)], names[int(b)])), []).append(float(value))
+    return result, names
+
+
+def noise(archive: Archive, asked: Question) -> float:
+    """The deviation of a rate, from how much the two directions of most pairs differ; 0 where none has both."""
+    both = [abs(of[0] - of[1]) for of in _directions(archive, asked)[0].values() if len(of) == 2]
+    return float(np.median(both)) / _MEDIAN_DIFFERENCE if both else 0.0
+
+
+def rates(archive: Archive, asked: Question) -> dict[Pair, float]:
+    """The slower direction of each pair, an oriented logarithm; FAILED where a direction failed."""
+    directions, names = _directions(archive, asked)
+    result = {pair: min(of) for pair, of in directions.items()}
     known = set(names)
     for host, subject in _failed(archive, asked):
         other = peer(host, subject, known)
