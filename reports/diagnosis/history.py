@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fleetmark import __version__
+from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, count, message
 from fleetmark.record.diagnosis.history import History, Series
 from fleetmark.record.diagnosis.table import title
@@ -30,7 +31,8 @@ WIDTH, HEIGHT, MARGIN = 220, 56, 5
 
 def sentence(series: Series, change: Change) -> Message:
     """When, from what to what, and how surely."""
-    before, after = (float(np.median(part)) for part in (series.values[: change.at], series.values[change.at :]))
+    sign = -1.0 if series.benchmark["better"] == Better.LOWER else 1.0
+    before, after = (float(np.exp(sign * level)) for level in (change.before, change.after))
     shown = fmt.fit([(v, v, v) for v in (before, after)], series.benchmark["unit"])
     how = {"share": share(abs(float(np.expm1(change.change)))), "date": fmt.moment(series.moments[change.at])[:10]}
     parts = {"before": shown.quantity(before), "after": shown.quantity(after), "p": f"{max(change.p, 1e-6):.1g}"}
