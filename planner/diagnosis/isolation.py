@@ -88,10 +88,10 @@ class _Search:
         Of a link the later end counts, so that without ``more`` the answer is likelier in the upper part.
         """
         low, high = (1 if more else 2) - 1, len(order)
-        for length in range(high - 1, low, -1):
-            if self.known(frozenset([*more, *order[:length]])) is False:
-                low = length
-                break
+        for group in self.sound:
+            if group.issuperset(more):
+                length = next((n for n, member in enumerate(order) if member not in group), len(order))
+                low = max(low, min(length, high - 1))
         while high - low > 1:
             middle = (low + high) // 2 if more else round(low + UPPER * (high - low))
             middle = min(max(middle, low + 1), high - 1)
