@@ -7,6 +7,7 @@ the true sigma, and the same least effect, 3%; 3 ln n asks for more.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
 
@@ -31,7 +32,7 @@ def pelt(factor: float) -> Finder | None:
     def find(values: np.ndarray) -> list[int]:
         search = ruptures.Pelt(model="l2", min_size=history.LEAST, jump=1).fit(values[:, None])
         ends = [0, *search.predict(pen=factor * NOISE**2 * np.log(len(values)))]
-        means = [values[a:b].mean() for a, b in zip(ends, ends[1:], strict=False)]
+        means = [values[a:b].mean() for a, b in itertools.pairwise(ends)]
         steps = zip(ends[1:], means, means[1:], strict=False)
         return [at for at, before, after in steps if abs(after - before) >= -np.log1p(-EFFECT)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -136,7 +137,7 @@ def plot(series: Series, low: float, high: float) -> str:
 
     parts = []
     ends = [0, *(c.at for c in series.changes), len(series.values)]
-    for first, last in zip(ends, ends[1:], strict=False):
+    for first, last in itertools.pairwise(ends):
         level = y(float(np.exp(np.mean(np.log(series.values[first:last])))))
         parts.append(
             f'<path d="M{xs[first]:.1f} {level:.1f}H{xs[last - 1]:.1f}" stroke="currentColor" stroke-opacity=".45"/>'
