@@ -1,7 +1,7 @@
 """What a diagnosis finds, what it blames wrongly, and how long it takes.
 
 ``python -m benchmarks.diagnosis [HOSTS] [METRICS]`` (10000 200). First faults are injected into synthetic fleets: recall and
-false positives, with the seed. Then ``fleetmark diagnose --all`` of a large record as a command of its own, beside reading
+false positives, with the seed. Then ``fleetmark diagnose --everything`` of a large record as a command of its own, beside reading
 the same file once, which nothing can do without. SuperBench's ``result diagnosis`` of 10,000 nodes x 200 metrics took 67.7 s
 and 204 MB on this machine when it was quiet (2026-11-22); it is not on PyPI to be measured in the same run.
 """
@@ -17,14 +17,18 @@ import numpy as np
 from benchmarks.comparison import READ
 from benchmarks.reports import FLEETMARK, campaign, measured
 from planner.diagnosis import outliers
+from planner.diagnosis.confirm import Verdict, settle
 
 SEED, METRICS, TRIALS = 18, 20, 4000
 AFFECTED = 5  # metrics that a sick host is slow in: those of one part of it
+PEERS, REPEATS = 4, 5  # of a confirmation, as fleetmark.record.diagnosis.reruns has them
 RUN, HOST = 0.01, 0.003  # standard deviations of runs and of sound hosts
 
 
 def inject(hosts: int, slow: float, share: float, repeats: int) -> tuple[float, float, float]:
-    """Recall of sick hosts, recall of slow (host, metric) and false positives per sound host after one confirmation."""
+    """Recall of sick hosts, recall of slow (host, metric) and false positives per sound host after one confirmation,
+    which runs each suspect case again beside PEERS sound hosts.
+    """
     rng = np.random.default_rng([SEED, hosts, int(1000 * slow), int(1000 * share), repeats])
     sick = named = cells = hits = sound = blamed = 0
     error = np.full((METRICS, hosts), RUN / repeats**0.5)
@@ -37,9 +41,16 @@ def inject(hosts: int, slow: float, share: float, repeats: int) -> tuple[float, 
             fault[rng.choice(METRICS, AFFECTED, replace=False), host] = True
         steady = rng.normal(0, HOST, fault.shape) + np.where(fault, np.log1p(-slow), 0.0)
         first = outliers.judge(steady + rng.normal(0, 1, fault.shape) * error, error, limits).slow
-        again = outliers.judge(steady + rng.normal(0, 1, fault.shape) * error, error, limits).slow
+        again = steady + rng.normal(0, RUN / REPEATS**0.5, fault.shape)
         suspects = {*zip(first["row"].to_numpy(), first["column"].to_numpy(), strict=True)}
-        confirmed = suspects & {*zip(again["row"].to_numpy(), again["column"].to_numpy(), strict=True)}
+        spreads = {(r, c): s for r, c, s in zip(first["row"], first["column"], first["spread"], strict=True)}
+        accused = {h for _, h in suspects}
+        peers = [h for h in range(hosts) if h not in accused][:PEERS]
+        confirmed = {
+            (m, h)
+            for m, h in suspects
+            if settle(again[m, h], again[m, peers], spreads[m, h], outliers.SMALL, REPEATS).verdict is Verdict.CONFIRMED
+        }
         sick, named = sick + int(bad.sum()), named + len({h for _, h in suspects if bad[h]})
         cells, hits = cells + int(fault.sum()), hits + len([1 for m, h in suspects if fault[m, h]])
         sound, blamed = sound + int((~bad).sum()), blamed + len({h for _, h in confirmed if not bad[h]})
@@ -64,7 +75,7 @@ def speed(hosts: int, metrics: int) -> None:
         campaign(root, hosts, metrics, 1)
         (file,) = root.glob("*/measurements.parquet")
         print(f"{hosts} hosts x {metrics} metrics, facts of all: {file.stat().st_size / 1e6:.0f} MB of Parquet")
-        command = [*FLEETMARK, "diagnose", "last", "--all", "--results", folder]
+        command = [*FLEETMARK, "diagnose", "last", "--everything", "--results", folder]
         for _ in range(3):
             wall, cpu, memory = measured(command, (0, 1))
             print(f"fleetmark diagnose: {wall:.1f} s ({cpu:.1f} s of CPU), {memory:.0f} MB")

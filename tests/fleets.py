@@ -27,6 +27,19 @@ def scaled(values: Values, host: str, bench: Bench, factor: float) -> None:
     values[host, bench] = [factor * v for v in values[host, bench]]
 
 
+def ring(slow: str, link: tuple[str, str]) -> Values:
+    """iperf3 between neighbours: the host ``slow`` with all, and one slow ``link``."""
+    rng = np.random.default_rng(6)
+    values: Values = {}
+    for number, host in enumerate(HOSTS):
+        for step in (1, 2, 3, 5):
+            other = HOSTS[(number + step) % len(HOSTS)]
+            bench = Bench("iperf3", "tcp", "bitrate", "B/s", "higher", "net", subject=f"{host}>{other}")
+            factor = 0.8 if slow in (host, other) else 0.5 if (host, other) == link else 1.0
+            values[host, bench] = list(1e9 * factor * np.exp(rng.normal(0, 0.01, 3)))
+    return values
+
+
 def campaign(
     root: Path,
     values: Values,

@@ -18,8 +18,8 @@ from fleetmark.record.diagnosis import Diagnosis, diagnose
 from fleetmark.verbs.diagnose import brief
 from planner.diagnosis.finding import Kind
 from tests.commands import refused
-from tests.fleets import HOSTS, Values, campaign, scaled, usual
-from tests.records import IOPS, NULL, TRIAD, Bench, row
+from tests.fleets import HOSTS, Values, campaign, ring, scaled, usual
+from tests.records import IOPS, NULL, TRIAD, row
 from tests.schedules import facts
 
 
@@ -126,18 +126,6 @@ def test_missing_and_constant_metrics_are_said(tmp_path: Path) -> None:
         "Not measured on 8 of 16 hosts (n00, n01, n02, n03, n04, n05, …), so not judged there: "
         "fio randread-4k-qd32 read_iops."
     )
-
-
-def ring(slow: str, link: tuple[str, str]) -> Values:
-    rng = np.random.default_rng(6)
-    values: Values = {}
-    for number, host in enumerate(HOSTS):
-        for step in (1, 2, 3, 5):
-            other = HOSTS[(number + step) % len(HOSTS)]
-            bench = Bench("iperf3", "tcp", "bitrate", "B/s", "higher", "net", subject=f"{host}>{other}")
-            factor = 0.8 if slow in (host, other) else 0.5 if (host, other) == link else 1.0
-            values[host, bench] = list(1e9 * factor * np.exp(rng.normal(0, 0.01, 3)))
-    return values
 
 
 def test_nodes_and_links(tmp_path: Path) -> None:

@@ -15,11 +15,18 @@ SUITES = HERE / "suites"
 
 
 class Choice(_Part):
-    """One workload in a suite. ``cases`` are shell-style patterns over case names; none means all."""
+    """One workload in a suite. ``cases`` are shell-style patterns over case names; none means all. ``hosts``: by the
+    name of a case, which hosts run it: each one alone, or two as a pair; none means all, as parameters say.
+    """
 
     set: Mapping[str, Any] = {}
     cases: tuple[str, ...] = ()
     repeats: int | None = Field(default=None, ge=1)
+    hosts: Mapping[str, tuple[tuple[str, ...], ...]] = {}
+
+    def is_for(self, case: str, *hosts: str) -> bool:
+        """Whether these hosts run the case, one alone or two together, in whatever order."""
+        return not self.hosts or any(sorted(group) == sorted(hosts) for group in self.hosts.get(case, ()))
 
 
 class Suite(_Part):

@@ -58,7 +58,9 @@ def schedule_pairs(
     by_name = {host.name: (host, resolved) for host, resolved in able}
     mode = str(able[0][1].context["pairs"])
     every = rounds(sorted(by_name))
-    if mode == "auto":
+    if choice.hosts:
+        chosen = every
+    elif mode == "auto":
         chosen = every if len(by_name) <= 8 else sample_rounds(every, 4, seed)
     else:
         chosen = every if mode == "all" else sample_rounds(every, int(mode), seed)
@@ -74,6 +76,7 @@ def schedule_pairs(
                 for case, context in cases_of(
                     by_name[client][1], choice, case_names, peer=by_name[server][0].peer_address
                 )
+                if choice.is_for(context["case"], a, b)
             ]
             for repeat in range(times):
                 for client, server, case, context in rng.sample(work, len(work)):

@@ -102,14 +102,16 @@ def make_schedule(
     for name, able in ready.items():
         choice, manifest = suite.chosen()[name], load(name)
         times = repeats or choice.repeats or suite.repeats
-        if manifest.scope == "pair" and len(able) > 1 and not _is_single(manifest, able[0][1].context):
+        paired = manifest.scope == "pair" and len(able) > 1 and not _is_single(manifest, able[0][1].context)
+        if paired:
             exchanges += schedule_pairs(manifest, able, schedules, choice, times, seed, case_names[name], new)
-        else:
+        if not paired or choice.hosts:
             for host, resolved in able:
                 if host.name not in new:
                     continue
                 context = {"peer": "127.0.0.1", "hosts": len(able)}
-                cases = [c for c in cases_of(resolved, choice, case_names[name], **context) if nodes_of(*c) == 1]
+                own = cases_of(resolved, choice, case_names[name], **context)
+                cases = [c for c in own if nodes_of(*c) == 1 and choice.is_for(c[1]["case"], host.name)]
                 _schedule_host(manifest, cases, schedules[host.name], times, f"{seed}/{host.name}/{name}")
             if not onto:
                 exchanges += schedule_gangs(manifest, able, schedules, choice, times, seed, case_names[name])

@@ -242,6 +242,7 @@ def _exit_status(statuses: Sequence[str], strict: bool) -> int:
 app.command()(cli_reports.report)
 app.command()(cli_reports.compare)
 app.command()(cli_diagnose.diagnose)
+app.command()(cli_diagnose.history)
 app.command()(cli_diagnose.gate)
 app.command()(cli_diagnose.tuning)
 

@@ -6,7 +6,7 @@ import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -23,6 +23,20 @@ def diagnose(
     against: Annotated[
         str | None, typer.Option(help="Also what became slower since this baseline (NAME, or NAME@2).")
     ] = None,
+    confirm: Annotated[
+        bool, typer.Option("--confirm", help="Measure again what suspects are slow in, beside sound hosts.")
+    ] = False,
+    isolate: Annotated[
+        str | None, typer.Option(metavar="WORKLOAD/CASE", help="Find who makes this case between hosts slow.")
+    ] = None,
+    border: Annotated[str, typer.Option(help="With --isolate: the label whose borders may be slow.")] = "rack",
+    inventory: Annotated[
+        list[str] | None,
+        typer.Option("--inventory", "-i", help="Of --confirm and --isolate: this inventory, not the campaign's."),
+    ] = None,
+    become: Annotated[
+        bool, typer.Option("--become", "-b", help="Of --confirm and --isolate: as root, where the campaign was not.")
+    ] = False,
     html: Html = None,
     lang: Lang = "en",
     templates: Templates = None,
@@ -32,21 +46,41 @@ def diagnose(
 ) -> None:
     """Name the hosts and links that are slower than their peers, with evidence; exit status 1 where there are any.
 
-    Examples: fleetmark diagnose last; fleetmark diagnose last --against genoa-2026 --html diagnosis.html
+    Examples: fleetmark diagnose last; fleetmark diagnose last --confirm; fleetmark diagnose last --isolate iperf3/tcp-1
     """
     from fleetmark.record.campaigns import find
     from fleetmark.record.diagnosis import baselines
     from fleetmark.verbs import diagnose as diagnosing
+    from fleetmark.verbs.confirm import Where
     from fleetmark.verbs.documents import documents_of
 
-    with interruptible("no document was written"), keep_memory():
+    if (inventory or become) and not (confirm or isolate):
+        option = "--inventory" if inventory else "--become"
+        raise FleetmarkError(f"{option} without --confirm or --isolate: no host is reached then")
+    if isolate is not None:
+        others = {"--confirm": confirm, "--against": against, "--html": html, "--everything": everything}
+        if other := next((name for name, value in others.items() if value), None):
+            raise FleetmarkError(f"{other} with --isolate: it looks for who makes one case slow, and nothing else")
+        healthy = _isolate(find(root, campaign), isolate, border, Where(tuple(inventory or ()), become), as_, lang)
+        raise typer.Exit(OK if healthy else SOME_FAILED)
+    where = Where(tuple(inventory or ()), become) if confirm else None
+    with interruptible("no document was written; the same command goes on"), keep_memory():
         documents = documents_of({"html": html}, lang, templates, date)
         console = Terminal(stderr=as_ is not ReportFormat.TABLE)
         command = shlex.join(["fleetmark", *sys.argv[1:]])
         baseline = baselines.load(root, against) if against is not None else None
-        question = diagnosing.Question(find(root, campaign), everything, baseline, command)
+        question = diagnosing.Question(find(root, campaign), everything, baseline, command, where)
         healthy = diagnosing.campaign(question, as_.value, console, documents)
     raise typer.Exit(OK if healthy else SOME_FAILED)
+
+
+def _isolate(archive: Any, case: str, border: str, where: Any, as_: ReportFormat, lang: str) -> bool:
+    from fleetmark.record.diagnosis.isolations import question
+    from fleetmark.verbs import isolate as isolating
+
+    console = Terminal(stderr=as_ is not ReportFormat.TABLE)
+    with interruptible("what is finished is kept; the same command goes on"):
+        return isolating.show(archive, question(archive, case, border), where, as_.value, lang, console)
 
 
 app = typer.Typer(help="What hosts measured, saved by name, to see what became slower since.", no_args_is_help=True)
@@ -79,6 +113,35 @@ def list_(root: Root = ROOT, as_: AsFormat = Format.TABLE) -> None:
     from fleetmark.verbs import baseline
 
     baseline.show(root, Terminal(), as_ is Format.JSON)
+
+
+def history(
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", "-m", help="A pattern over workload/case/metric: */*/triad.")
+    ] = None,
+    host: Annotated[list[str] | None, typer.Option("--host", help="Only this host; repeatable.")] = None,
+    everything: Annotated[bool, typer.Option("--everything", help="Every metric, not only the headlines.")] = False,
+    html: Html = None,
+    lang: Lang = "en",
+    templates: Templates = None,
+    date: Date = None,
+    root: Root = ROOT,
+    as_: AsFormat = Format.TABLE,
+) -> None:
+    """Show metrics of hosts over all campaigns, and when one changed for good; exit status 1 where one became worse.
+
+    Example: fleetmark history -m */*/triad --html history.html
+    """
+    from fleetmark.verbs import history as telling
+    from fleetmark.verbs.documents import documents_of
+
+    with interruptible("no document was written"), keep_memory():
+        documents = documents_of({"html": html}, lang, templates, date)
+        console = Terminal(stderr=as_ is Format.JSON)
+        command = shlex.join(["fleetmark", *sys.argv[1:]])
+        wanted = tuple(metric or ()), tuple(host or ())
+        good = telling.show(root, *wanted, everything, as_ is Format.JSON, command, console, documents)
+    raise typer.Exit(OK if good else SOME_FAILED)
 
 
 class GateFormat(StrEnum):

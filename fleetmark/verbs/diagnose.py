@@ -12,6 +12,8 @@ from fleetmark.base.errors import FleetmarkError
 from fleetmark.record.archive import Archive, utc
 from fleetmark.record.diagnosis import Diagnosis, as_json, diagnose
 from fleetmark.record.diagnosis.baselines import Baseline
+from fleetmark.record.diagnosis.reruns import settled
+from fleetmark.verbs.confirm import Where, confirm
 from fleetmark.verbs.documents import Documents, write
 from reports.diagnosis import markdown, terminal
 from reports.diagnosis.html import About, render
@@ -19,17 +21,26 @@ from reports.diagnosis.html import About, render
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What to diagnose: a campaign's headlines or ``everything``, also ``against`` a baseline; by which ``command``."""
+    """What to diagnose: a campaign's headlines or ``everything``, also ``against`` a baseline; by which ``command``.
+    ``confirm``: measure again what is suspect, on hosts that are reached so.
+    """
 
     archive: Archive
     everything: bool
     against: Baseline | None
     command: str
+    confirm: Where | None = None
 
 
 def campaign(question: Question, form: str, console: Console, documents: Documents) -> bool:
-    """Diagnose a campaign, show it as ``form`` (table, json or md) and write its page. Whether nothing is wrong."""
+    """Diagnose a campaign, show it as ``form`` (table, json or md) and write its page. Whether nothing is wrong.
+
+    With ``confirm`` what is suspect is measured again first. What earlier repeats said counts too.
+    """
     diagnosis = diagnose(question.archive, everything=question.everything, against=question.against)
+    if question.confirm is not None and confirm(question.archive, diagnosis, question.confirm, console):
+        raise KeyboardInterrupt
+    diagnosis = settled(question.archive, diagnosis)
     _write(diagnosis, documents, question.command, console)
     if form == "json":
         typer.echo(json.dumps(as_json(diagnosis), indent=1))

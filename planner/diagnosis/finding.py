@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from planner.diagnosis.confirm import Settled, Verdict
+
 
 class Kind(StrEnum):
     """What is wrong."""
@@ -27,7 +29,7 @@ class Finding:
     to tell. ``z``: in spreads of the peers; ``q``: the false discovery rate at which it counts; ``sure``: chance is
     ruled out at 1%, else a repeat has to confirm it. ``mixed``: the peers' firmware differs. ``members``: the hosts of
     the slower group; ``because``: facts that tell the groups apart (name, of the slower, of the faster). ``evidence``:
-    raw files, relative to the campaign.
+    raw files, relative to the campaign. ``settled``: what a repeat showed, None where nobody repeated it.
     """
 
     kind: Kind
@@ -49,3 +51,9 @@ class Finding:
     evidence: tuple[str, ...] = field(default=())
     worst: float = 0.0  # of a tail: how far its slowest run lies below its own median, a share
     usual: float = 0.0  # the same of its peers
+    settled: Settled | None = None
+
+    @property
+    def cleared(self) -> bool:
+        """Whether a repeat showed nothing of it."""
+        return self.settled is not None and self.settled.verdict is Verdict.CLEARED

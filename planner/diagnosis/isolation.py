@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 Probe = Callable[[tuple[str, ...]], float]
-SURE = math.log(100)  # odds at which a group counts as sound or slow
+LIKELY = math.log(50)  # odds at which a group counts as sound or slow
+SURE = math.log(100)  # the same where a node is named by it
+HALVES = 2  # in a row that must be slow before a node is thought of, not a link
 MOST_REPEATS = 6  # of one group, until it counts as what is likelier
+UPPER = 0.6  # where beginnings are split: nodes lie half below 0.5, the later ends of links half below 0.7
 PARTNERS = 2  # with which a node must fail, each alone, before it is named
 
 
@@ -23,7 +26,8 @@ class Run:
 @dataclass(frozen=True, slots=True)
 class Isolation:
     """The faulty ``nodes``, ``links`` (pairs) and ``borders`` (pairs of labels); ``runs`` in order. ``complete``: every
-    fault that shows in a group is explained, and what is left ran as a sound group does.
+    fault that shows in a group is explained, and what is left ran as a sound group does. ``named_after``: how many
+    runs had named the last of them; the others showed that nothing else is slow.
     """
 
     nodes: tuple[str, ...]
@@ -31,13 +35,14 @@ class Isolation:
     borders: tuple[tuple[str, str], ...]
     runs: tuple[Run, ...]
     complete: bool
+    named_after: int = 0
 
     def as_json(self) -> dict[str, object]:
         """Faults with a reason that programs can read, and how many runs they took."""
         faults = [{"kind": "node", "of": [n]} for n in self.nodes]
         faults += [{"kind": "link", "of": list(ends)} for ends in self.links]
         faults += [{"kind": "border", "of": list(sides)} for sides in self.borders]
-        return {"faults": faults, "runs": len(self.runs), "complete": self.complete}
+        return {"faults": faults, "runs": len(self.runs), "named_after": self.named_after, "complete": self.complete}
 
 
 @dataclass
@@ -48,46 +53,70 @@ class _Search:
     most: int
     labels: Mapping[str, str]
     runs: list[Run] = field(default_factory=list)
-    verdicts: dict[frozenset[str], bool] = field(default_factory=dict)
+    odds: dict[frozenset[str], tuple[float, int]] = field(default_factory=dict)  # and how many runs they come from
+    sound: list[frozenset[str]] = field(default_factory=list)
+    bad: list[frozenset[str]] = field(default_factory=list)
 
-    def slow(self, group: Sequence[str]) -> bool:
-        """Whether a group is slow: runs until the odds are SURE (Wald 1945). Each group is asked once."""
-        key = frozenset(group)
-        if len(key) < 2:
+    def known(self, key: frozenset[str]) -> bool | None:
+        """What earlier runs say of a group: parts of a sound group are sound, and what holds a slow one is slow."""
+        if len(key) < 2 or any(key <= group for group in self.sound):
             return False
-        if key not in self.verdicts:
-            odds, repeats = 0.0, 0
-            while abs(odds) < SURE and repeats < MOST_REPEATS and len(self.runs) < self.most:
-                rate = self.probe(tuple(group))
-                self.runs.append(Run(tuple(group), rate))
-                odds += self.drop * (rate - self.drop / 2) / self.noise**2
-                repeats += 1
-            self.verdicts[key] = odds > 0
-        return self.verdicts[key]
+        return True if any(group <= key for group in self.bad) else None
+
+    def slow(self, group: Sequence[str], sure: float = LIKELY) -> bool:
+        """Whether a group is slow: runs until the odds are ``sure`` (Wald 1945). What is known is not run again."""
+        key = frozenset(group)
+        known = self.known(key) if sure <= LIKELY else None
+        if known is not None:
+            return known
+        odds, repeats = self.odds.get(key, (0.0, 0))
+        while abs(odds) < sure and repeats < MOST_REPEATS and len(self.runs) < self.most:
+            rate = self.probe(tuple(group))
+            self.runs.append(Run(tuple(group), rate))
+            odds += self.drop * (rate - self.drop / 2) / self.noise**2
+            repeats += 1
+        self.odds[key] = odds, repeats
+        for verdicts in (self.bad, self.sound):
+            if key in verdicts:  # more runs may have turned it
+                verdicts.remove(key)
+        (self.bad if odds > 0 else self.sound).append(key)
+        return odds > 0
 
     def shortest(self, order: Sequence[str], more: Sequence[str] = ()) -> int:
-        """The length of the shortest beginning of ``order`` that is slow together with ``more``; all of it is."""
+        """The length of the shortest beginning of ``order`` that is slow together with ``more``; all of it is.
+
+        Of a link the later end counts, so that without ``more`` the answer is likelier in the upper part.
+        """
         low, high = (1 if more else 2) - 1, len(order)
+        for group in self.sound:
+            if group.issuperset(more):
+                length = next((n for n, member in enumerate(order) if member not in group), len(order))
+                low = max(low, min(length, high - 1))
         while high - low > 1:
-            middle = (low + high) // 2
+            middle = (low + high) // 2 if more else round(low + UPPER * (high - low))
+            middle = min(max(middle, low + 1), high - 1)
             if self.slow([*more, *order[:middle]]):
                 high = middle
             else:
                 low = middle
         return high
 
-    def in_one_half(self, node: str, sound: Sequence[str]) -> bool:
-        """Whether ``node`` is slow with one half of the ``sound`` ones only, as the end of a link is.
+    def in_one_part(self, node: str, sound: Sequence[str]) -> bool:
+        """Whether ``node`` is slow with a part of the ``sound`` ones only, as the end of a link is.
 
-        The search for the link's other end asks for the same groups, so that this costs nothing there.
+        The search for the link's other end asks for the first halves too, so that they cost nothing there.
         """
-        half = len(sound) // 2
-        return half > 0 and not (self.slow([node, *sound[:half]]) and self.slow([node, *sound[half:]]))
+        part = len(sound)
+        for _ in range(HALVES):
+            part //= 2
+            if part and not self.slow([node, *sound[:part]]):
+                return True
+        return part > 0 and not self.slow([node, *sound[part:]])
 
-    def is_node(self, node: str, partners: Sequence[str]) -> bool:
+    def is_node(self, node: str, partners: Sequence[str], enough: int = PARTNERS) -> bool:
         """Whether ``node`` is slow with each of several partners alone; a slow link is slow with one only."""
-        chosen = [p for p in partners if p != node][:PARTNERS]
-        return len(chosen) == PARTNERS and all(self.slow([node, p]) for p in chosen)
+        chosen = [p for p in partners if p != node][-enough:]
+        return len(chosen) == enough and all(self.slow([node, p], SURE) for p in chosen)
 
 
 def isolate(
@@ -113,14 +142,20 @@ def isolate(
     nodes: list[str] = []
     links: list[tuple[str, str]] = []
     borders: list[tuple[str, str]] = []
+    named_after = 0
+
+    def result(complete: bool) -> Isolation:
+        return Isolation(tuple(nodes), tuple(links), tuple(borders), tuple(search.runs), complete, named_after)
+
     while len(search.runs) < most_runs:
         group = next((g for g in _apart(members, nodes, links, borders, search.labels) if search.slow(g)), None)
         if group is None:
-            return Isolation(tuple(nodes), tuple(links), tuple(borders), tuple(search.runs), complete=True)
+            return result(complete=True)
         end = search.shortest(group)
         last, before = group[end - 1], group[: end - 1]
         good = before if len(before) > PARTNERS else [m for m in reversed(group) if m not in (*before, last)]
-        if not search.in_one_half(last, before) and search.is_node(last, good):
+        split = len(before) >> HALVES > 0  # then it is slow with two separate parts of the sound ones already
+        if not search.in_one_part(last, before) and search.is_node(last, good, 1 if split else PARTNERS):
             nodes.append(last)
         elif len(before) == 1 and search.is_node(before[0], good):
             nodes.append(before[0])
@@ -131,7 +166,8 @@ def isolate(
                 borders.append(border)
             else:
                 links.append((other, last))
-    return Isolation(tuple(nodes), tuple(links), tuple(borders), tuple(search.runs), complete=False)
+        named_after = len(search.runs)
+    return result(complete=False)
 
 
 def _border(search: _Search, a: str, b: str, group: Sequence[str]) -> tuple[str, str] | None:

@@ -38,6 +38,15 @@ def judge(runs: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
     return tested[(tested["q"] <= DISCOVERY) & (tested["shortfall"] >= EFFECT)].reset_index(drop=True)
 
 
+def against(own: Floats, pool: Floats, seed: int = 1) -> tuple[float, float]:
+    """The shortfall of one host's runs below the ``pool`` of others (both sorted, each run less its host's median), and
+    its p.
+    """
+    rows = own[None, :]
+    short = shortfall(rows, pool)
+    return float(short[0]), float(_p(short, pool, len(own), np.random.default_rng(seed))[0])
+
+
 _COLUMNS = ("row", "column", "n", "hosts", "shortfall", "normalised", "worst", "usual", "p")
 _NONE = pd.DataFrame({name: pd.Series(dtype=float) for name in _COLUMNS})
 

@@ -26,7 +26,7 @@ def table(diagnosis: Diagnosis) -> Heat:
     """The suspects' findings; more hosts or benchmarks than fit are counted, not shown."""
     cells: dict[tuple[str, str], Finding] = {}
     for finding in diagnosis.findings:
-        if finding.host and finding.kind is not Kind.LINK:
+        if finding.host and finding.kind is not Kind.LINK and not finding.cleared:
             cells.setdefault((finding.host, benchmark(finding)), finding)
     hosts = tuple(dict.fromkeys(h for h, _ in cells))[:MOST_HOSTS]
     names = [name for _, name in cells]

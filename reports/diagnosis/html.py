@@ -12,7 +12,7 @@ from fleetmark.record.diagnosis import Diagnosis
 from planner.diagnosis.finding import Finding
 from reports.campaign.embedded import Embedded
 from reports.diagnosis import heat
-from reports.diagnosis.sentences import amounts, benchmark, between, certainty, headline, sentence, share
+from reports.diagnosis.sentences import amounts, benchmark, between, certainty, headline, sentence, share, whose
 from reports.kit.language import Language
 from reports.kit.page import Section, page
 
@@ -27,7 +27,7 @@ class About:
 
 
 @dataclass(frozen=True, slots=True)
-class _Page:
+class Page:
     """The fields that ``base.html.j2`` needs of every report."""
 
     id: str
@@ -38,7 +38,7 @@ class _Page:
 
 def render(diagnosis: Diagnosis, about: About, *, templates: Path | None = None) -> str:
     """The page; ``templates`` and errors as for ``reports.html.render``."""
-    this = _Page(diagnosis.campaign, about.created, __version__, about.language)
+    this = Page(diagnosis.campaign, about.created, __version__, about.language)
     groups = diagnosis.groups()
     suspects = [*diagnosis.suspects().items(), *((between(link), [link]) for link in diagnosis.links())]
     parts = [
@@ -46,6 +46,7 @@ def render(diagnosis: Diagnosis, about: About, *, templates: Path | None = None)
         (bool(suspects), "suspects", message("Suspects")),
         (bool(diagnosis.everywhere()), "everywhere", message("Slower everywhere")),
         (bool(groups), "groups", message("Two groups of hosts")),
+        (bool(diagnosis.cleared()), "cleared", message("Cleared by a repeat")),
         (bool(diagnosis.notes), "unjudged", message("Not judged")),
         (True, "cohorts", message("Who was compared with whom")),
         (True, "provenance", message("Provenance")),
@@ -63,6 +64,7 @@ def render(diagnosis: Diagnosis, about: About, *, templates: Path | None = None)
         "heat": heat.table(diagnosis),
         "everywhere": [_line(f) for f in diagnosis.everywhere()],
         "groups": [_line(f) for f in groups],
+        "cleared": [(whose(f), _line(f)) for f in diagnosis.cleared()],
         "command_line": about.command,
     }
     return page("diagnosis.html.j2", context, about.language, templates=templates)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fleetmark.record.diagnosis import Diagnosis
 from planner.diagnosis.finding import Finding
-from reports.diagnosis.sentences import between, certainty, headline, sentence
+from reports.diagnosis.sentences import between, certainty, headline, sentence, whose
 from reports.kit.language import Language
 from reports.markdown import code, escaped
 
@@ -22,6 +22,9 @@ def render(diagnosis: Diagnosis, _: Language) -> str:
         lines += [f"### {_('Slower everywhere')}", "", *(_item(f, _) for f in common), ""]
     if groups := diagnosis.groups():
         lines += [f"### {_('Two groups of hosts')}", "", *(_item(f, _) for f in groups), ""]
+    if cleared := diagnosis.cleared():
+        items = [f"- {escaped(whose(f))}: {_item(f, _).removeprefix('- ')}" for f in cleared]
+        lines += [f"### {_('Cleared by a repeat')}", "", *items, ""]
     if diagnosis.notes:
         lines += [f"### {_('Not judged')}", "", *(f"- {escaped(_(note))}" for note in diagnosis.notes), ""]
     return "\n".join(lines).strip() + "\n"

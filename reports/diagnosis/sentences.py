@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fleetmark.base.text import Message, count, joined, message
 from fleetmark.record.diagnosis import Diagnosis
+from planner.diagnosis.confirm import Settled, Verdict
 from planner.diagnosis.finding import Finding, Kind
 from planner.diagnosis.outliers import DISCOVERY
 from reports.kit import format as fmt
@@ -119,6 +120,8 @@ def certainty(finding: Finding) -> Message:
             for n, a, b in finding.because
         ]
         return message("No host is blamed: {facts}. Slower: {names}", facts=joined(parts, "; "), names=names)
+    if finding.settled is not None:
+        return repeated(finding.settled)
     z = f"{finding.z:.1f}"
     if finding.kind is Kind.REGRESSION:
         return message("Beyond what repeats vary: z {z}.", z=z)
@@ -130,12 +133,38 @@ def certainty(finding: Finding) -> Message:
     return text if isinstance(text, Message) else how
 
 
+def repeated(settled: Settled) -> Message:
+    """What a repeat showed."""
+    parts = {"deficit": share(settled.deficit), "runs": count(settled.runs, "run"), "campaign": settled.campaign}
+    match settled.verdict:
+        case Verdict.CONFIRMED:
+            return message("Confirmed: {deficit} worse again in {runs} beside sound hosts ({campaign}).", **parts)
+        case Verdict.CLEARED:
+            return message(
+                "Cleared: at most {high} worse in {runs} beside sound hosts ({campaign}).",
+                high=share(max(settled.high, 0.0)),
+                runs=parts["runs"],
+                campaign=settled.campaign,
+            )
+        case Verdict.OPEN:
+            return message(
+                "Neither confirmed nor cleared: {low} to {high} worse in {runs} beside sound hosts; repeat once more "
+                "({campaign}).",
+                low=share(settled.low),
+                high=share(settled.high),
+                runs=parts["runs"],
+                campaign=settled.campaign,
+            )
+
+
 def headline(diagnosis: Diagnosis) -> Message:
     """The answer in one sentence."""
     suspects, links, common = list(diagnosis.suspects()), diagnosis.links(), diagnosis.everywhere()
     hosts = count(diagnosis.hosts, "host")
     if not diagnosis.findings and not diagnosis.judged:
         return message("No host could be judged: no cohort has enough hosts.")
+    if diagnosis.healthy and diagnosis.cleared():
+        return message("No host of {hosts} is slower than its peers: a repeat cleared what was suspect.", hosts=hosts)
     if diagnosis.healthy:
         return message("No host of {hosts} is slower than its peers.", hosts=hosts)
     names = fmt.clean(", ".join(suspects[:MANY])) + (", …" if len(suspects) > MANY else "")
@@ -149,3 +178,8 @@ def headline(diagnosis: Diagnosis) -> Message:
 def between(link: Finding) -> str:
     """Both ends of a link."""
     return f"{link.host} - {link.other}"
+
+
+def whose(finding: Finding) -> str:
+    """The host, or both ends of the link, that a finding is about."""
+    return between(finding) if finding.other else finding.host

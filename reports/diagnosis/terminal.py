@@ -12,7 +12,7 @@ from fleetmark.base.terminal import unwrapped
 from fleetmark.base.text import Message, count
 from fleetmark.record.diagnosis import Diagnosis
 from planner.diagnosis.finding import Finding
-from reports.diagnosis.sentences import between, certainty, headline, sentence
+from reports.diagnosis.sentences import between, certainty, headline, sentence, whose
 from reports.kit import format as fmt
 from reports.kit.language import Language
 
@@ -35,6 +35,7 @@ def show(diagnosis: Diagnosis, _: Language, *, short: bool = False) -> list[Rend
         parts.append(_part(_(sentence(finding)), 0))
         parts.append(_part(_(certainty(finding)), 2, "dim"))
     if not short:
+        parts += _cleared(diagnosis.cleared(), _)
         parts += _notes(diagnosis.notes, _)
     return parts
 
@@ -47,6 +48,18 @@ def _host(host: str, findings: Sequence[Finding], _: Language, most: int) -> lis
         lines += [unwrapped(f"      {fmt.clean(path)}", "dim") for path in finding.evidence[:1]]
     if len(findings) > most:
         lines.append(_part(_(count(len(findings) - most, "further benchmark")), 4, "dim"))
+    return lines
+
+
+def _cleared(findings: Sequence[Finding], _: Language) -> list[RenderableType]:
+    if not findings:
+        return []
+    lines: list[RenderableType] = [Text(), Text(_("Cleared by a repeat"), style="bold")]
+    for finding in findings[:MOST_NOTES]:
+        lines.append(_part(f"{whose(finding)}: {_(sentence(finding))}", 2))
+        lines.append(_part(_(certainty(finding)), 4, "dim"))
+    if len(findings) > MOST_NOTES:
+        lines.append(_part(_(count(len(findings) - MOST_NOTES, "further finding")), 2))
     return lines
 
 

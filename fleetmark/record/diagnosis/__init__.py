@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,11 @@ from fleetmark.base.measurement import Better
 from fleetmark.base.text import Message, count, message
 from fleetmark.record import figures
 from fleetmark.record.archive import Archive
+from fleetmark.record.diagnosis import pairs
 from fleetmark.record.diagnosis.baselines import Baseline, since
 from fleetmark.record.diagnosis.table import BENCHMARK, Table, some, title
 from fleetmark.record.figures import Figures
-from fleetmark.record.figures.pairs import peer
-from planner.diagnosis import links, outliers, tails
+from planner.diagnosis import outliers, tails
 from planner.diagnosis.cohorts import Cohort, cohorts, difference, kind_of
 from planner.diagnosis.finding import Finding, Kind
 
@@ -49,16 +49,20 @@ class Diagnosis:
     notes: tuple[Message, ...]
 
     def suspects(self) -> dict[str, list[Finding]]:
-        """Host to what it is slow in, the worst host first."""
+        """Host to what it is slow in and no repeat cleared, the worst host first."""
         of: dict[str, list[Finding]] = {}
         for finding in self.findings:
-            if finding.host and finding.kind is not Kind.LINK:
+            if finding.host and finding.kind is not Kind.LINK and not finding.cleared:
                 of.setdefault(finding.host, []).append(finding)
         return of
 
     def links(self) -> list[Finding]:
-        """The links that are slow, the worst first."""
-        return [f for f in self.findings if f.kind is Kind.LINK]
+        """The links that are slow and no repeat cleared, the worst first."""
+        return [f for f in self.findings if f.kind is Kind.LINK and not f.cleared]
+
+    def cleared(self) -> list[Finding]:
+        """What a repeat showed nothing of."""
+        return [f for f in self.findings if f.cleared]
 
     def groups(self) -> list[Finding]:
         """The cohorts in two groups."""
@@ -70,8 +74,8 @@ class Diagnosis:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing is slower than expected."""
-        return all(f.kind is Kind.GROUPS for f in self.findings)
+        """Whether nothing is slower than expected, once what a repeat cleared is left out."""
+        return all(f.kind is Kind.GROUPS or f.cleared for f in self.findings)
 
 
 def read(archive: Archive, *, everything: bool = False) -> tuple[figures.Figures, list[str]]:
@@ -108,7 +112,7 @@ def diagnose(archive: Archive, *, everything: bool = False, against: Baseline | 
         findings += results
         notes += more
         judged += values
-    own, more = _pairs(measured, hosts, groups)
+    own, more = pairs.judge(measured, hosts, groups)
     findings += own
     notes += more
     if against is not None:
@@ -320,65 +324,6 @@ def _alone(groups: Sequence[Cohort]) -> list[Message]:
     return notes
 
 
-# --- between hosts ---------------------------------------------------------------------------------------------------
-
-
-def _pairs(measured: Figures, hosts: Sequence[str], groups: Sequence[Cohort]) -> tuple[list[Finding], list[Message]]:
-    """Nodes and links that are slow in what hosts measured with one another."""
-    keys = measured.keys
-    between = keys[keys["subject"].str.contains(">", regex=False)]
-    if between.empty:
-        return [], []
-    place = {host: n for n, host in enumerate(hosts)}
-    columns = [c for c in BENCHMARK if c != "subject"]
-    rows = measured.rows[measured.rows["key"].isin(between.index)]
-    rows = rows.join(between[[*columns, "subject"]], on="key")
-    names = np.array(hosts, dtype=object)[rows["record"].to_numpy(int)]
-    others = [peer(h, s, place) for h, s in zip(names, rows["subject"], strict=True)]
-    rows = rows.assign(
-        a=rows["record"].to_numpy(int),
-        b=[place[o] if o is not None else -1 for o in others],
-        value=rows["log"] * np.where(rows["better"] == Better.LOWER.value, -1.0, 1.0),
-    )
-    findings, notes = [], []
-    kinds = {host: c.kind for c in groups for host in c.hosts}
-    for key, of in rows[rows["b"] >= 0].groupby(columns, sort=False):
-        benchmark = dict(zip(columns, map(str, key), strict=True)) | {"subject": "pairs"}
-        if len({*of["a"], *of["b"]}) < outliers.LEAST:
-            notes.append(
-                message(
-                    "{benchmark} was measured between fewer than {least} hosts, so neither nodes nor links are judged.",
-                    benchmark=title(benchmark),
-                    least=outliers.LEAST,
-                )
-            )
-            continue
-        nodes, slow = links.judge(of[["a", "b", "value"]], len(hosts), outliers.LARGE)
-        sign = -1.0 if benchmark["better"] == Better.LOWER else 1.0
-        middle = float(of["value"].median())
-        for r in [*nodes.to_dict("records"), *slow.to_dict("records")]:
-            node = "host" in r
-            host = hosts[int(r["host"] if node else r["a"])]
-            findings.append(
-                Finding(
-                    Kind.NODE if node else Kind.LINK,
-                    host,
-                    benchmark,
-                    deficit=float(r["deficit"]),
-                    value=float(np.exp(sign * (middle + np.log1p(-r["deficit"])))),
-                    expected=float(np.exp(sign * middle)),
-                    n=int(r["partners"]) if node else int(r["n"]) - 1,
-                    z=float(r["z"]),
-                    q=float(r["q"]),
-                    sure=float(r["q"]) <= outliers.DISCOVERY,
-                    other="" if node else hosts[int(r["b"])],
-                    either=not node and bool(r["either"]),
-                    cohort=kinds.get(host, ""),
-                )
-            )
-    return findings, notes
-
-
 # --- evidence --------------------------------------------------------------------------------------------------------
 
 
@@ -451,6 +396,7 @@ def finding_as_json(f: Finding) -> dict[str, Any]:
         "firmware_differs": f.mixed,
         "cohort": f.cohort,
         "evidence": list(f.evidence),
+        "settled": asdict(f.settled) if f.settled else None,
     }
     of_kind: dict[Kind, dict[str, Any]] = {
         Kind.LINK: {"other": f.other, "link_or_host": f.either},

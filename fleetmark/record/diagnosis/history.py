@@ -1,0 +1,138 @@
+"""A host's campaigns over time: each metric as a series, and when it changed for good."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fleetmark.base.errors import FleetmarkError, leave_out
+from fleetmark.record import figures
+from fleetmark.record.archive import Archive
+from fleetmark.record.campaigns import campaigns
+from fleetmark.record.diagnosis.table import Table, title
+from planner.diagnosis.history import LEAST_SERIES, Change, changes
+
+MOST = 2000  # campaigns that are read
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One benchmark of one host: ``moments`` (ISO 8601), ``campaigns`` and ``values`` (base unit), oldest first;
+    ``changes``, whose ``at`` is a place in them.
+    """
+
+    host: str
+    benchmark: dict[str, str]
+    moments: tuple[str, ...]
+    campaigns: tuple[str, ...]
+    values: tuple[float, ...]
+    changes: tuple[Change, ...]
+
+    @property
+    def slower(self) -> bool:
+        """Whether it last changed for the worse."""
+        return bool(self.changes) and self.changes[-1].change < 0
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All series that were asked for, benchmark by benchmark. ``campaigns``: how many were read; ``short``: how many
+    series have too few campaigns to be judged.
+    """
+
+    campaigns: int
+    series: tuple[Series, ...]
+    short: int
+
+    def changed(self) -> list[Series]:
+        """Those that changed, the worst first."""
+        return sorted((s for s in self.series if s.changes), key=lambda s: s.changes[-1].change)
+
+
+def history(root: Path, metrics: Sequence[str], hosts: Sequence[str], *, everything: bool = False) -> History:
+    """What hosts measured in every campaign under ``root``: benchmarks whose title (workload/case/metric) fits one of
+    the patterns ``metrics``, on these ``hosts``; none means all.
+
+    Raises FleetmarkError where nothing fits.
+    """
+    archives = _readable(root)
+    which = figures.EVERYTHING if everything else figures.HEADLINES
+    files = {a.id: a.inside("measurements.parquet") for a in archives}
+    names = {a.id: a.host_names() for a in archives}
+    machines = [(a.id, host) for a in archives for host in names[a.id] if not hosts or host in hosts]
+    if not machines:
+        raise FleetmarkError(f"{root}: no campaign there has {', '.join(hosts) or 'measured anything'}")
+    places = [f"{campaign}/{host}" for campaign, host in machines]
+    table = Table(figures.read(files, machines, which=which, spread=True), places)
+    moment = {a.id: str(a.campaign().get("created", "")) for a in archives}
+    order = sorted(range(len(machines)), key=lambda i: (machines[i][1], moment[machines[i][0]], machines[i][0]))
+    result, short = [], 0
+    errors = table.errors(np.arange(len(machines)))
+    for row in range(len(table.keys)):
+        benchmark = table.benchmark(row)
+        if not _fits(benchmark, metrics):
+            continue
+        columns: dict[str, list[int]] = {}
+        for i in order:
+            if not np.isnan(table.values[row, i]):
+                columns.setdefault(machines[i][1], []).append(i)
+        for host, of in columns.items():
+            short += len(of) < LEAST_SERIES
+            series = table.values[row, of]
+            result.append(
+                Series(
+                    host,
+                    benchmark,
+                    tuple(moment[machines[i][0]] for i in of),
+                    tuple(machines[i][0] for i in of),
+                    tuple(table.value(row, float(v)) for v in series),
+                    tuple(changes(series, errors[row, of], float(table.deficit[row]))),
+                )
+            )
+    if not result:
+        raise FleetmarkError(f"{root}: no benchmark fits {', '.join(metrics)}; a pattern is workload/case/metric")
+    return History(len(archives), tuple(result), short)
+
+
+def _fits(benchmark: Mapping[str, str], patterns: Sequence[str]) -> bool:
+    name = "/".join(benchmark[k] for k in ("workload", "case", "metric"))
+    return not patterns or any(fnmatch.fnmatchcase(name, p) for p in patterns)
+
+
+def _readable(root: Path) -> list[Archive]:
+    """The campaigns that measured something; damaged ones are left out with a warning."""
+    result = []
+    for archive in campaigns(root)[-MOST:]:
+        try:
+            archive.campaign()
+            if archive.inside("measurements.parquet").exists():
+                result.append(archive)
+        except FleetmarkError as error:
+            leave_out(archive.id, error)
+    if not result:
+        raise FleetmarkError(f"{root}: no campaign there measured anything; FLEETMARK_RESULTS or --results says where")
+    return result
+
+
+def as_json(result: History) -> list[dict[str, Any]]:
+    """The series for programs."""
+    return [
+        {
+            "host": s.host,
+            "benchmark": s.benchmark,
+            "title": title(s.benchmark),
+            "points": [
+                {"created": m, "campaign": c, "value": v}
+                for m, c, v in zip(s.moments, s.campaigns, s.values, strict=True)
+            ],
+            "changes": [
+                asdict(c) | {"campaign": s.campaigns[c.at], "share": float(np.expm1(c.change))} for c in s.changes
+            ],
+        }
+        for s in result.series
+    ]

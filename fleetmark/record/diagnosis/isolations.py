@@ -1,0 +1,155 @@
+"""Pairs of hosts on record, to find who makes them slow: rates, failures, labels, and what to run more."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Better, Status
+from fleetmark.record import figures
+from fleetmark.record.archive import Archive
+from fleetmark.record.campaigns import campaigns, summarise
+from fleetmark.record.diagnosis import pairs
+from fleetmark.record.diagnosis.table import Table
+from fleetmark.record.figures.pairs import peer
+from planner.diagnosis.partners import Pair, Suspicion
+
+FOLDER = "isolations"  # of campaigns, inside the one whose slow pairs they explain
+REPEATS = 2
+FAILED = float("-inf")
+_MEDIAN_DIFFERENCE = 0.954  # the median of how much two normal values differ, in their deviations
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One ``metric`` of a ``case`` between hosts. ``label``: which label of hosts makes borders."""
+
+    workload: str
+    case: str
+    metric: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Isolated:
+    """What was asked of which campaign, who it is, and the campaigns (paths relative to it) that were run for it."""
+
+    campaign: str
+    question: Question
+    suspicion: Suspicion
+    campaigns: tuple[str, ...]
+
+
+def question(archive: Archive, text: str, label: str) -> Question:
+    """``iperf3/tcp-1`` (or with a metric behind it) as a question.
+
+    Raises FleetmarkError for a case that no pair of hosts ran, and names those that there are.
+    """
+    workload, _, rest = text.partition("/")
+    case, _, metric = rest.partition("/")
+    rows = pairs.rows_of(*_figures(archive))
+    rows = rows[rows["better"] != Better.NONE.value]
+    listed = sorted({f"{w}/{c}" for w, c in zip(rows["workload"], rows["case"], strict=True)})
+    own = rows[(rows["workload"] == workload) & (rows["case"] == case)]
+    metrics = list(dict.fromkeys(own["metric"]))
+    if not metrics or (metric and metric not in metrics):
+        choices = ", ".join(listed) if listed else "none: no case ran between two hosts"
+        raise FleetmarkError(f"--isolate {text}: no pair of hosts of {archive.id} measured it; there is {choices}")
+    return Question(workload, case, metric or metrics[0], label)
+
+
+def labels(archive: Archive, label: str) -> dict[str, str]:
+    """Host to the value of one of its labels, for those that have it."""
+    hosts = archive.campaign()["hosts"]
+    return {str(h["name"]): str(h["labels"][label]) for h in hosts if (h.get("labels") or {}).get(label)}
+
+
+def _directions(archive: Archive, asked: Question) -> tuple[dict[Pair, list[float]], list[str]]:
+    """The rates of each pair, one a direction, and the names of all hosts."""
+    measured, names = _figures(archive)
+    rows = pairs.rows_of(measured, names)
+    own = (rows["workload"] == asked.workload) & (rows["case"] == asked.case) & (rows["metric"] == asked.metric)
+    result: dict[Pair, list[float]] = {}
+    for a, b, value in rows.loc[own, ["a", "b", "value"]].itertuples(index=False, name=None):
+        result.setdefault(frozenset((names[int(a)], names[int(b)])), []).append(float(value))
+    return result, names
+
+
+def noise(archive: Archive, asked: Question) -> float:
+    """The deviation of a rate, from how much the two directions of most pairs differ; 0 where none has both."""
+    both = [abs(of[0] - of[1]) for of in _directions(archive, asked)[0].values() if len(of) == 2]
+    return float(np.median(both)) / _MEDIAN_DIFFERENCE if both else 0.0
+
+
+def rates(archive: Archive, asked: Question) -> dict[Pair, float]:
+    """The slower direction of each pair, an oriented logarithm; FAILED where a direction failed."""
+    directions, names = _directions(archive, asked)
+    result = {pair: min(of) for pair, of in directions.items()}
+    known = set(names)
+    for host, subject in _failed(archive, asked):
+        other = peer(host, subject, known)
+        if other is not None:
+            result[frozenset((host, other))] = FAILED
+    return result
+
+
+def alone(archive: Archive, asked: Question) -> dict[str, float]:
+    """The rate of each host by itself, an oriented logarithm; FAILED where it failed."""
+    table = Table(*_figures(archive))
+    about = table.about
+    same = (about["workload"] == asked.workload) & (about["case"] == asked.case) & (about["metric"] == asked.metric)
+    result = {
+        host: float(table.values[row, column])
+        for row in np.flatnonzero(same.to_numpy(bool))
+        for host, column in table.place.items()
+        if not np.isnan(table.values[row, column])
+    }
+    return result | {host: FAILED for host, subject in _failed(archive, asked) if ">" not in subject}
+
+
+def _figures(archive: Archive) -> tuple[figures.Figures, list[str]]:
+    from fleetmark.record.diagnosis import read
+
+    return read(archive, everything=True)
+
+
+def _failed(archive: Archive, asked: Question) -> list[tuple[str, str]]:
+    """Host and subject of the runs that failed."""
+    return [
+        (str(e["host"]), str(e["subject"]))
+        for e in archive.journal()
+        if e["e"] == "outcome"
+        and (e["workload"], e["case"]) == (asked.workload, asked.case)
+        and e["status"] == Status.FAILED.value
+    ]
+
+
+def suite(archive: Archive, asked: Question, groups: Sequence[tuple[str, ...]]) -> dict[str, Any]:
+    """The suite, as its file has it, that runs the case on these hosts, alone or in pairs."""
+    settings = (archive.campaign().get("settings") or {}).get(asked.workload, {})
+    return {
+        "about": f"Who makes {asked.workload} {asked.case} slow in {archive.id}.",
+        "repeats": REPEATS,
+        "workloads": {
+            asked.workload: {
+                "set": dict(settings),
+                "cases": [glob.escape(asked.case)],
+                "hosts": {asked.case: [list(group) for group in groups]},
+            }
+        },
+    }
+
+
+def before(archive: Archive, wanted: Mapping[str, Any]) -> tuple[Archive, bool] | None:
+    """The campaign that an earlier call began for the same runs, and whether it is finished."""
+    for own in reversed(campaigns(archive.path / FOLDER)):
+        begun = own.campaign().get("suite_as_read") or {}
+        of = {name: (choice or {}).get("hosts") for name, choice in (begun.get("workloads") or {}).items()}
+        if of == {name: choice["hosts"] for name, choice in wanted["workloads"].items()}:
+            return own, summarise(own).finished
+    return None

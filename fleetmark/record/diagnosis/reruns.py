@@ -1,0 +1,230 @@
+"""Suspects measured again: which cases on which hosts, and what the repeats say of each finding."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fleetmark.base.text import Message, message
+from fleetmark.record import figures
+from fleetmark.record.archive import Archive
+from fleetmark.record.campaigns import campaigns, summarise
+from fleetmark.record.diagnosis import Diagnosis, pairs, read
+from fleetmark.record.diagnosis.table import BENCHMARK, Table, title
+from planner.diagnosis.confirm import Settled, settle, settle_tail
+from planner.diagnosis.finding import Finding, Kind
+from planner.diagnosis.outliers import LARGE
+
+FOLDER = "confirmations"  # of campaigns, inside the one that they confirm
+PEERS = 4  # sound hosts beside the suspects of a cohort
+LEAST_REPEATS = 5
+OF_PAIRS = 3  # repeats, of which each has both directions and several partners
+_SAME = tuple(name for name in BENCHMARK if name != "class")
+
+
+@dataclass(frozen=True, slots=True)
+class Rerun:
+    """What to measure again: ``suite`` (as a suite's file has it), on ``hosts``. ``notes``: what cannot be settled."""
+
+    suite: Mapping[str, Any]
+    hosts: tuple[str, ...]
+    notes: tuple[Message, ...]
+
+
+def can_be_settled(finding: Finding) -> bool:
+    """Whether a repeat on single hosts says more of it."""
+    return bool(finding.host) and finding.kind is not Kind.GROUPS
+
+
+def rerun(archive: Archive, diagnosis: Diagnosis) -> Rerun:
+    """The cases that suspects are slow in, on the suspects and on the most ordinary of their sound peers."""
+    measured, names = read(archive, everything=True)
+    table = Table(measured, names)
+    guilty = {h for f in diagnosis.findings if can_be_settled(f) for h in (f.host, f.other) if h}
+    sound = {
+        host: peers
+        for cohort in diagnosis.cohorts
+        for peers in [_ordinary(table, [h for h in cohort.peers if h not in guilty])]
+        for host in cohort.hosts
+    }
+    groups: dict[str, dict[str, dict[tuple[str, ...], None]]] = {}
+    notes: list[Message] = []
+    repeats: dict[str, int] = {}
+    for finding in filter(can_be_settled, diagnosis.findings):
+        peers = sound.get(finding.host, ())
+        if not peers and finding.kind is not Kind.REGRESSION:
+            notes.append(
+                message(
+                    "{benchmark} on {host}: no sound host of its kind is left to compare a repeat with.",
+                    benchmark=title(finding.benchmark),
+                    host=finding.host,
+                )
+            )
+            continue
+        workload, case = finding.benchmark["workload"], finding.benchmark["case"]
+        of_case = groups.setdefault(workload, {}).setdefault(case, {})
+        of_case |= dict.fromkeys(_together(finding, peers))
+        before = _runs(table, finding) if finding.kind is Kind.TAIL else 0
+        least = OF_PAIRS if finding.kind in (Kind.NODE, Kind.LINK) else LEAST_REPEATS
+        repeats[workload] = max(repeats.get(workload, 0), least, 2 * before)
+    about = archive.campaign()
+    suite = {
+        "name": "confirm",
+        "about": f"What suspects of {archive.id} are slow in, on them and on sound hosts beside them.",
+        "repeats": LEAST_REPEATS,
+        "workloads": {
+            workload: {
+                "set": dict((about.get("settings") or {}).get(workload, {})),
+                "cases": [glob.escape(case) for case in of],
+                "repeats": repeats[workload],
+                "hosts": {case: [list(group) for group in each] for case, each in of.items()},
+            }
+            for workload, of in groups.items()
+        },
+    }
+    taking_part = {h for of in groups.values() for each in of.values() for group in each for h in group}
+    return Rerun(suite, tuple(h for h in names if h in taking_part), tuple(notes))
+
+
+def _together(finding: Finding, peers: Sequence[str]) -> list[tuple[str, ...]]:
+    """The hosts, alone or in pairs, that run a finding's case again."""
+    if finding.kind is Kind.LINK:
+        return [(finding.host, finding.other), *((h, p) for h in (finding.host, finding.other) for p in peers)]
+    if finding.kind is Kind.NODE:
+        return [*((finding.host, p) for p in peers), *pairwise(peers)]
+    return [(h,) for h in (finding.host, *peers)]
+
+
+def _ordinary(table: Table, hosts: Sequence[str]) -> tuple[str, ...]:
+    """The PEERS of ``hosts`` that lie nearest to the others' medians."""
+    if not hosts:
+        return ()
+    values = table.values[:, [table.place[h] for h in hosts]]
+    known = ~np.isnan(values)
+    away = np.abs(values - np.nanmedian(np.where(known.any(axis=1)[:, None], values, 0.0), axis=1)[:, None])
+    far = np.where(known, away, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    order = sorted(range(len(hosts)), key=lambda i: (not known[:, i].any(), far[i], hosts[i]))
+    return tuple(hosts[i] for i in order[:PEERS])
+
+
+def _runs(table: Table, finding: Finding) -> int:
+    row = _row(table, finding)
+    return 0 if row is None else int(table.runs[row, table.place[finding.host]])
+
+
+def _row(table: Table, finding: Finding) -> int | None:
+    same = np.ones(len(table.keys), dtype=bool)
+    for name in _SAME:
+        same &= (table.about[name] == finding.benchmark[name]).to_numpy(bool)
+    rows = np.flatnonzero(same)
+    return int(rows[0]) if len(rows) else None
+
+
+# --- what the repeats say --------------------------------------------------------------------------------------------
+
+
+def confirmations(archive: Archive) -> list[Archive]:
+    """The campaigns that confirm this one, oldest first."""
+    return campaigns(archive.path / FOLDER)
+
+
+def unfinished(archive: Archive) -> Archive | None:
+    """The last confirmation, where it still owes something."""
+    last = confirmations(archive)[-1:]
+    return last[0] if last and not summarise(last[0]).finished else None
+
+
+def settled(archive: Archive, diagnosis: Diagnosis) -> Diagnosis:
+    """The diagnosis with what the last confirmation that measured anything says of each finding."""
+    repeats = [a for a in confirmations(archive) if a.inside("measurements.parquet").exists()]
+    if not repeats:
+        return diagnosis
+    last = repeats[-1]
+    measured, names = read(last, everything=True)
+    seen = _Repeats(measured, names, str(Path(FOLDER) / last.id))
+    guilty = {h for f in diagnosis.findings if can_be_settled(f) for h in (f.host, f.other) if h}
+    before = Table(*read(archive, everything=True))
+    findings = [
+        replace(f, settled=seen.of(f, guilty, _runs(before, f))) if can_be_settled(f) else f for f in diagnosis.findings
+    ]
+    return replace(diagnosis, findings=tuple(findings))
+
+
+class _Repeats:
+    """The figures of one confirmation."""
+
+    def __init__(self, measured: figures.Figures, names: Sequence[str], campaign: str) -> None:
+        self.table = Table(measured, names)
+        self.pairs = pairs.rows_of(measured, names)
+        self.names, self.campaign = names, campaign
+
+    def of(self, finding: Finding, guilty: set[str], before: int) -> Settled | None:
+        """What the repeat says of a finding; None where it did not measure it."""
+        if finding.kind in (Kind.NODE, Kind.LINK):
+            result = self._pairs(finding, guilty)
+        else:
+            row = _row(self.table, finding)
+            column = self.table.place.get(finding.host)
+            if row is None or column is None or np.isnan(self.table.values[row, column]):
+                return None
+            peers = [n for h, n in self.table.place.items() if h not in guilty]
+            result = self._alone(
+                finding, row, column, [p for p in peers if not np.isnan(self.table.values[row, p])], before
+            )
+        return replace(result, campaign=self.campaign) if result else None
+
+    def _alone(self, finding: Finding, row: int, column: int, peers: list[int], before: int) -> Settled | None:
+        values = self.table.values[row]
+        if finding.kind is Kind.TAIL:
+            own, *others = (self._single(row, c) for c in (column, *peers))
+            n = min((len(o) for o in others), default=0)
+            return settle_tail(own, np.array([o[:n] for o in others]), before) if n else None
+        error = float(self.table.errors(np.arange(len(values)))[row, column])
+        spread = float(np.nan_to_num(error))
+        if finding.kind is Kind.REGRESSION:
+            expected = np.array([np.log(finding.expected) * self.table.sign[row]])
+        else:
+            expected = values[peers]
+            spread = max(spread, _spread(finding))
+        if not len(expected):
+            return None
+        runs = int(self.table.runs[row, column])
+        return settle(float(values[column]), expected, spread, float(self.table.deficit[row]), runs)
+
+    def _single(self, row: int, column: int) -> np.ndarray:
+        part = pd.DataFrame({"record": [column], "key": [self.table.keys[row]]})
+        runs = figures.values(self.table.measured, part)["value"].to_numpy(float)
+        return np.asarray(np.log(runs) * self.table.sign[row], dtype=np.float64)
+
+    def _pairs(self, finding: Finding, guilty: set[str]) -> Settled | None:
+        same = np.ones(len(self.pairs), dtype=bool)
+        for name in _SAME:
+            if name != "subject":
+                same &= (self.pairs[name] == finding.benchmark[name]).to_numpy(bool)
+        rows = self.pairs[same]
+        ends = [{self.names[a], self.names[b]} for a, b in zip(rows["a"], rows["b"], strict=True)]
+        suspects = {finding.host, finding.other} - {""}
+        link = finding.kind is Kind.LINK
+        own = [suspects == e if link else finding.host in e and not (e - suspects) & guilty for e in ends]
+        sound = [
+            bool(suspects & e) and not (e - suspects) & guilty and suspects != e if link else not e & guilty
+            for e in ends
+        ]
+        values = rows["value"].to_numpy(float)
+        if not any(own) or not any(sound):
+            return None
+        runs = int(rows["n"].to_numpy(int)[own].sum())
+        deficit = LARGE * (2 if link else 1)
+        return settle(float(np.median(values[own])), values[sound], _spread(finding), deficit, runs)
+
+
+def _spread(finding: Finding) -> float:
+    """The spread of sound hosts in the first campaign, from how far and how many spreads the suspect lay below them."""
+    return float(-np.log1p(-finding.deficit) / -finding.z) if finding.z < 0 and finding.deficit < 1 else 0.0

@@ -1,0 +1,76 @@
+"""``fleetmark diagnose --confirm``: the suspects' failing cases run again, beside sound hosts, and each is settled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import yaml
+from rich.console import Console
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.files import write_atomic
+from fleetmark.base.text import count
+from fleetmark.campaign import run as campaign
+from fleetmark.campaign.scheduled import Request, request_of
+from fleetmark.hosts.preflight import WORK_DIR
+from fleetmark.record.archive import Archive
+from fleetmark.record.diagnosis import Diagnosis
+from fleetmark.record.diagnosis.reruns import FOLDER, Rerun, can_be_settled, rerun, unfinished
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """How to reach the hosts again, where it differs from the campaign: ``inventory``, and root by ``become``."""
+
+    inventory: tuple[str, ...] = ()
+    become: bool = False
+
+
+def confirm(archive: Archive, diagnosis: Diagnosis, where: Where, console: Console) -> bool:
+    """Measure again what suspects are slow in; the campaign lies inside the one that it confirms. One that was
+    interrupted goes on. Returns whether the user interrupted it.
+
+    Raises FleetmarkError where there is nothing that a repeat could settle.
+    """
+    request = request_of(archive)
+    root = archive.path / FOLDER
+    before = unfinished(archive)
+    if before is not None:
+        options = replace(options_of(request, where, ()), suite="", root=root)
+        return campaign.resume(before, options, console)
+    if not any(map(can_be_settled, diagnosis.findings)):
+        raise FleetmarkError(f"{archive.id}: no host or link is suspect, so there is nothing to confirm")
+    again = rerun(archive, diagnosis)
+    for note in again.notes:
+        console.print(note, soft_wrap=True)
+    if not again.suite["workloads"]:
+        raise FleetmarkError(f"{archive.id}: no sound host is left beside the suspects, so nothing can be confirmed")
+    options = replace(options_of(request, where, again.hosts), suite=str(_written(root, again)), root=root)
+    console.print(f"measuring again what suspects are slow in, on {count(len(again.hosts), 'host')}", soft_wrap=True)
+    return campaign.run(options, console)[1]
+
+
+def options_of(request: Request, where: Where, hosts: tuple[str, ...]) -> campaign.Options:
+    """The options of a campaign on ``hosts`` of an earlier one: reached as they were then, unless ``where`` differs."""
+    slurm = request.slurm
+    if slurm is not None and hosts:
+        slurm = replace(slurm, nodes=len(hosts), nodelist=",".join(hosts), constraint=None)
+    return campaign.Options(
+        suite="",
+        inventory=where.inventory or tuple(request.inventory),
+        limit=",".join(hosts) if hosts and (where.inventory or request.inventory) else None,
+        become=where.become or request.become,
+        work_dir=request.work_dir or WORK_DIR,
+        slurm=slurm,
+        at_once=tuple(request.at_once),
+    )
+
+
+def _written(root: Path, again: Rerun) -> Path:
+    """The suite as a file, which the campaign's command line names."""
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = root / "confirm.yml"
+    document = {key: value for key, value in again.suite.items() if key != "name"}
+    write_atomic(path, yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
+    return path

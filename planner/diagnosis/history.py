@@ -1,0 +1,111 @@
+"""When a host changed for good: change points of a metric over its campaigns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from planner.diagnosis.outliers import DISCOVERY, FLOOR
+from planner.diagnosis.robust import Floats
+
+LEAST = 2  # campaigns on either side: one alone may be an accident
+STRETCH = 3  # campaigns of one that comes and goes: of two the odd one would decide
+MOST_SERIES = 500  # campaigns, above which stretches that come and go are not looked for
+LEAST_SERIES = 5  # campaigns, below which chance cannot be ruled out
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """From campaign ``at`` (a place in the series) on, the level is another: ``change`` of the logarithm (below 0:
+    slower), ``before`` and ``after`` (oriented logarithms), ``p`` by chance at any place of the segment.
+    """
+
+    at: int
+    change: float
+    before: float
+    after: float
+    p: float
+
+
+def changes(values: Floats, errors: Floats, deficit: float, level: float = DISCOVERY) -> list[Change]:
+    """Change points of a series, in order: ``values`` (oriented logarithms, one a campaign), ``errors`` (the standard
+    error of each by its repeats, NaN unknown).
+
+    Binary segmentation (Scott and Knott 1974): of a segment the split with the largest two-sample t counts where its
+    p, times the splits that were tried (Bonferroni), is at most ``level``, and the levels differ by ``deficit`` (a
+    share) or more; then both parts are searched. Where no split counts, a stretch between two of them may: two changes
+    that undo each other hide from single splits. The deviation within them is at least FLOOR and that of repeats.
+    """
+    return sorted(_segment(values, errors, 0, len(values), deficit, level), key=lambda c: c.at)
+
+
+def _segment(values: Floats, errors: Floats, first: int, last: int, deficit: float, level: float) -> list[Change]:
+    own, least = values[first:last], _least(errors[first:last])
+    best = _split(own, least)
+    matters = -float(np.log1p(-deficit))
+    if best is not None and best[1] <= level and abs(best[3] - best[2]) >= matters:
+        at, p, before, after = best
+        parts = [(first, first + at), (first + at, last)]
+        inner = [c for a, b in parts for c in _segment(values, errors, a, b, deficit, level)]
+        return [Change(first + at, after - before, before, after, p), *inner]
+    between = _interval(own, least)
+    if between is None or between[2] > level:
+        return []
+    start, end, p, outside, inside = between
+    around = np.concatenate([own[:start], own[end:]])
+    if min(abs(inside - outside), abs(np.median(own[start:end]) - np.median(around))) < matters:
+        return []  # too little, or one odd campaign
+    return [
+        Change(first + start, inside - outside, outside, inside, p),
+        Change(first + end, outside - inside, inside, outside, p),
+    ]
+
+
+def _least(errors: Floats) -> float:
+    """The least deviation that a series can have."""
+    known = errors[~np.isnan(errors)]
+    return max(FLOOR, float(np.median(known)) if len(known) else 0.0)
+
+
+def _interval(values: Floats, least: float) -> tuple[int, int, float, float, float] | None:
+    """The likeliest stretch that differs from what lies before and after it (Olshen et al. 2004): its ends, its p, the
+    levels outside and inside. None where the series is too short, or too long to try all."""
+    from scipy import special
+
+    n = len(values)
+    if not LEAST_SERIES < n <= MOST_SERIES:
+        return None
+    start, end = np.triu_indices(n + 1, STRETCH)
+    size = end - start
+    chosen = (start >= LEAST) & (end <= n - LEAST)
+    start, end, size = start[chosen], end[chosen], size[chosen]
+    if not len(start):
+        return None
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    total = sums[end] - sums[start]
+    inside, outside = total / size, (sums[-1] - total) / (n - size)
+    within = float(values @ values) - size * inside**2 - (n - size) * outside**2
+    deviation = np.maximum(np.sqrt(np.maximum(within, 0.0) / (n - 2)), least)
+    t = np.abs(inside - outside) / (deviation * np.sqrt(1 / size + 1 / (n - size)))
+    best = int(np.argmax(t))
+    p = min(1.0, 2 * float(special.stdtr(n - 2, -t[best])) * len(start))
+    return int(start[best]), int(end[best]), p, float(outside[best]), float(inside[best])
+
+
+def _split(values: Floats, least: float) -> tuple[int, float, float, float] | None:
+    """The likeliest place of a change in one segment, its p, and the levels before and after."""
+    from scipy import special
+
+    n = len(values)
+    if n < LEAST_SERIES:
+        return None
+    places = np.arange(LEAST, n - LEAST + 1)
+    sums, squares = np.cumsum(values), np.cumsum(values**2)
+    before, after = sums[places - 1] / places, (sums[-1] - sums[places - 1]) / (n - places)
+    within = squares[-1] - places * before**2 - (n - places) * after**2
+    deviation = np.maximum(np.sqrt(np.maximum(within, 0.0) / (n - 2)), least)
+    t = np.abs(after - before) / (deviation * np.sqrt(1 / places + 1 / (n - places)))
+    best = int(np.argmax(t))
+    p = min(1.0, 2 * float(special.stdtr(n - 2, -t[best])) * len(places))
+    return int(places[best]), p, float(before[best]), float(after[best])

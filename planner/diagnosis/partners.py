@@ -1,0 +1,168 @@
+"""Who makes pairs of hosts slow: a host by itself, a host with every partner, a link, or a border between labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+Pair = frozenset[str]
+Alone = Callable[[Sequence[str]], Mapping[str, float]]
+Together = Callable[[Sequence[Pair]], Mapping[Pair, float]]
+
+PARTNERS = 2  # known-good hosts that a suspect is run with
+SURE = 4.0  # deviations of a pair's rate, beyond which it is slow
+BORDER = 2  # slow pairs between two labels, and no fast one, that make a border
+
+
+class Reason(StrEnum):
+    """How a fault shows, for programs."""
+
+    INTRA_HOST = "slow-alone"  # over its own loopback
+    ALL_PARTNERS = "slow-with-every-known-good-partner"
+    ONE_PAIR = "slow-between-two-hosts-that-are-fast-with-others"
+    ALL_ACROSS = "every-pair-across-the-border-is-slow"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """``kind``: node, link or border; ``of``: its host, its two hosts, or the two labels. ``deficit``: the share that
+    is missing, 1 where runs failed.
+    """
+
+    kind: str
+    of: tuple[str, ...]
+    reason: Reason
+    deficit: float
+
+
+@dataclass(frozen=True, slots=True)
+class Suspicion:
+    """``faults``, worst first. ``runs``: how many pairs and single hosts were run for it, beside ``all_pairs`` and
+    ``bisection`` of as many hosts. ``open``: slow pairs that no fault explains, since a repeat was fast.
+    """
+
+    faults: tuple[Fault, ...]
+    hosts: int
+    runs: int
+    open: tuple[Pair, ...]
+
+    @property
+    def all_pairs(self) -> int:
+        return self.hosts * (self.hosts - 1) // 2
+
+    @property
+    def bisection(self) -> int:
+        """Runs that plain bisection takes for each fault: 2 log2 N, and two to confirm it."""
+        return (2 * int(np.ceil(np.log2(max(2, self.hosts)))) + 2) * max(1, len(self.faults))
+
+
+def isolate(
+    measured: Mapping[Pair, float],
+    alone: Alone,
+    together: Together,
+    *,
+    deficit: float,
+    noise: float = 0.0,
+    labels: Mapping[str, str] | None = None,
+) -> Suspicion:
+    """``measured``: oriented logarithms of the rates of pairs, as a campaign has them. ``alone`` and ``together`` run
+    more: single hosts, and pairs. ``deficit``: the share that makes a pair slow, where it
+    is beyond SURE times ``noise``, the deviation of a pair's rate. ``labels``: rack or switch of each host. A run that
+    failed is minus infinity.
+
+    A host that is fast with anybody is sound. The others run alone first, beside sound hosts; then with PARTNERS
+    known-good ones each. What is slow between two sound hosts runs once more and is a link; or a border, where nothing
+    across is fast. A pair is as fast as expected where it is near the best quarter.
+    """
+    expected = float(np.quantile(list(measured.values()), 0.75))
+    loss = max(-float(np.log1p(-deficit)), SURE * noise)
+    limit = expected - loss
+    rates = dict(measured)
+    fast, slow = _sorted(rates, limit)
+    hosts = sorted(frozenset().union(*rates))
+    sound = sorted(frozenset().union(*fast))
+    suspects = [h for h in hosts if h not in sound]
+    faults: list[Fault] = []
+    runs = 0
+    good = _usable(sound, slow)
+    if suspects:
+        by_host = alone([*suspects, *good[:PARTNERS]])
+        runs += len(by_host)
+        faults += _by_themselves(by_host, suspects, good[:PARTNERS], loss)
+    guilty = {f.of[0] for f in faults}
+    left = [s for s in suspects if s not in guilty]
+    if left:
+        wanted = [frozenset((s, g)) for n, s in enumerate(left) for g in _turned(good, n)[:PARTNERS]]
+        rates |= (again := together(wanted))
+        runs += len(again)
+        fast, slow = _sorted(rates, limit)
+    for host in left:
+        confirmed = [rates[p] for g in good if (p := frozenset((host, g))) in rates]
+        if confirmed and max(confirmed) < limit:
+            faults.append(Fault("node", (host,), Reason.ALL_PARTNERS, _share(expected - float(np.median(confirmed)))))
+    guilty |= {f.of[0] for f in faults}
+    unexplained = [p for p in slow if not p & guilty]
+    again = together(unexplained) if unexplained else {}
+    runs += len(again)
+    links = [p for p in unexplained if again.get(p, rates[p]) < limit]
+    faults += _links(links, {p: again.get(p, rates[p]) for p in links}, fast, expected, labels or {})
+    faults.sort(key=lambda f: -f.deficit)
+    return Suspicion(tuple(faults), len(hosts), runs, tuple(p for p in unexplained if p not in links))
+
+
+def _sorted(rates: Mapping[Pair, float], limit: float) -> tuple[list[Pair], list[Pair]]:
+    order = sorted(rates, key=sorted)
+    return [p for p in order if rates[p] >= limit], [p for p in order if rates[p] < limit]
+
+
+def _usable(sound: Iterable[str], slow: Sequence[Pair]) -> list[str]:
+    """Sound hosts, those with the fewest slow pairs first."""
+    return sorted(sound, key=lambda host: (sum(host in pair for pair in slow), host))
+
+
+def _turned(good: list[str], by: int) -> list[str]:
+    """The same list from another start, so that suspects do not wait for one partner."""
+    start = PARTNERS * by % max(1, len(good))
+    return good[start:] + good[:start]
+
+
+def _by_themselves(
+    rates: Mapping[str, float], suspects: Sequence[str], good: Sequence[str], loss: float
+) -> list[Fault]:
+    usual = [rates[g] for g in good if g in rates]
+    if not usual:
+        return []
+    expected = float(np.median(usual))
+    lost = {s: expected - rates[s] for s in suspects if s in rates}
+    return [Fault("node", (s,), Reason.INTRA_HOST, _share(own)) for s, own in lost.items() if own >= loss]
+
+
+def _links(
+    pairs: Sequence[Pair], rates: Mapping[Pair, float], fast: Sequence[Pair], expected: float, labels: Mapping[str, str]
+) -> list[Fault]:
+    """Slow pairs of sound hosts, as borders where all pairs across one are slow, else as links."""
+    across: dict[tuple[str, ...], list[Pair]] = {}
+    for pair in pairs:
+        across.setdefault(_border(pair, labels), []).append(pair)
+    crossed = {_border(pair, labels) for pair in fast}
+    faults = []
+    for border, own in across.items():
+        if len(border) == 2 and len(own) >= BORDER and border not in crossed:
+            missing = _share(expected - float(np.median([rates[p] for p in own])))
+            faults.append(Fault("border", border, Reason.ALL_ACROSS, missing))
+        else:
+            faults += [Fault("link", tuple(sorted(p)), Reason.ONE_PAIR, _share(expected - rates[p])) for p in own]
+    return faults
+
+
+def _border(pair: Pair, labels: Mapping[str, str]) -> tuple[str, ...]:
+    """The two labels of a pair; fewer where they are equal, or where one has none."""
+    sides = {labels.get(host, "") for host in pair}
+    return tuple(sorted(sides)) if "" not in sides else ()
+
+
+def _share(loss: float) -> float:
+    return float(-np.expm1(-loss))

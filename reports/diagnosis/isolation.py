@@ -1,0 +1,108 @@
+"""Who makes pairs of hosts slow: for a terminal, as Markdown, and for programs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from fleetmark.base.terminal import unwrapped
+from fleetmark.base.text import Message, count, message
+from fleetmark.record.diagnosis.isolations import Isolated
+from planner.diagnosis.partners import Fault, Reason
+from reports.diagnosis.sentences import share
+from reports.kit import format as fmt
+from reports.kit.language import Language
+from reports.markdown import code, escaped
+
+
+def sentence(fault: Fault) -> Message:
+    """Who it is, by how much, and why nobody else."""
+    of, missing = fmt.clean(" - ".join(fault.of)), share(fault.deficit)
+    match fault.reason:
+        case Reason.INTRA_HOST:
+            return message(
+                "{host} is {deficit} slower than others by itself, over its own loopback.", host=of, deficit=missing
+            )
+        case Reason.ALL_PARTNERS:
+            return message(
+                "{host} is {deficit} slower with every known-good partner: the host or its port.",
+                host=of,
+                deficit=missing,
+            )
+        case Reason.ONE_PAIR:
+            return message("{link} is {deficit} slower; both are fast with others: the link.", link=of, deficit=missing)
+        case Reason.ALL_ACROSS:
+            return message(
+                "{border}: every pair across is slow, by {deficit}: what joins them.", border=of, deficit=missing
+            )
+
+
+def headline(isolated: Isolated) -> Message:
+    """The answer in one sentence."""
+    asked = isolated.question
+    case = f"{asked.workload} {asked.case}"
+    if not isolated.suspicion.faults:
+        return message("No host, link or border makes {case} slow.", case=fmt.clean(case))
+    named = [fmt.clean(" - ".join(f.of)) for f in isolated.suspicion.faults]
+    return message("{case} is made slow by {names}.", case=fmt.clean(case), names=", ".join(named))
+
+
+def cost(isolated: Isolated) -> Message:
+    """How many runs it took, beside other ways."""
+    s = isolated.suspicion
+    return message(
+        "{runs} beyond those of the campaign; all pairs are {all}, plain bisection would take {bisection}.",
+        runs=count(s.runs, "run"),
+        all=f"{s.all_pairs:,}",
+        bisection=f"{s.bisection:,}",
+    )
+
+
+def _open(isolated: Isolated) -> list[Message]:
+    return [
+        message(
+            "{pair} was slow in the campaign and fast when it ran again: neither is blamed.",
+            pair=fmt.clean(" - ".join(sorted(p))),
+        )
+        for p in isolated.suspicion.open
+    ]
+
+
+def table(isolated: Isolated, _: Language) -> list[RenderableType]:
+    """What to print, in order."""
+    faults = isolated.suspicion.faults
+    parts: list[RenderableType] = [Text(_(headline(isolated)), style="bold red" if faults else "bold green")]
+    parts += [Padding(Text(_(sentence(f))), (0, 0, 0, 2)) for f in faults]
+    parts += [Padding(Text(_(note)), (0, 0, 0, 2)) for note in _open(isolated)]
+    parts.append(Text(_(cost(isolated)), style="dim"))
+    parts += [unwrapped(f"  {fmt.clean(name)}", "dim") for name in isolated.campaigns]
+    return parts
+
+
+def markdown(isolated: Isolated, _: Language) -> str:
+    """The same for a ticket."""
+    lines = [f"**{escaped(_(headline(isolated)))}**", ""]
+    lines += [f"- {escaped(_(text))}" for text in (*map(sentence, isolated.suspicion.faults), *_open(isolated))]
+    lines += ["", escaped(_(cost(isolated))), *(code(name) for name in isolated.campaigns)]
+    return "\n".join(lines) + "\n"
+
+
+def as_json(isolated: Isolated) -> str:
+    """The same for programs: ``reason`` is one of ``planner.diagnosis.partners.Reason``."""
+    s = isolated.suspicion
+    document = {
+        "campaign": isolated.campaign,
+        "question": asdict(isolated.question),
+        "faults": [
+            {"kind": f.kind, "of": list(f.of), "reason": f.reason.value, "deficit": f.deficit} for f in s.faults
+        ],
+        "open": [sorted(p) for p in s.open],
+        "hosts": s.hosts,
+        "runs": {"more": s.runs, "all_pairs": s.all_pairs, "bisection": s.bisection},
+        "campaigns": list(isolated.campaigns),
+    }
+    return json.dumps(document, indent=1)

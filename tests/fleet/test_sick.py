@@ -1,0 +1,79 @@
+"""Three sick hosts among eight real ones: each is named in what it is slow in, a repeat confirms it, nobody else is named.
+
+The faults are five- and tenfold, and every host is limited to what the machine gives at any load, so a busy machine changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fleet.command import FLEETMARK, Command
+from tests.fleet.hosts import Fleet, missing
+
+pytestmark = pytest.mark.fleet
+
+SUITE = """
+about: one case of each part of a host
+repeats: 1
+workloads:
+  openssl_speed: {set: {algorithms: [sha256], processes: [1], seconds: 1}}
+  fio: {cases: ["read-*"], set: {directories: [/srv], seq: [read], size: 4MiB, runtime: 1, ramp: 0, seq_iodepth: [4], seq_bs: [64k]}}
+  iperf3: {set: {streams: [1], udp_rate: "", duration: 1, omit: 0, pairs: "3"}}
+"""
+
+
+@pytest.fixture(scope="module")
+def eight() -> Iterator[Fleet]:
+    """Eight equal hosts: a fifth of a core, 8 MB/s of disk, 200 Mbit/s; of one each of these is far less."""
+    if reason := missing():
+        pytest.skip(reason)
+    with Fleet(8) as hosts:
+        for host in hosts.names:
+            hosts.cpu(host, 4 if host == "h2" else 20)
+            hosts.io(host, 800_000 if host == "h5" else 8_000_000)
+            hosts.rate(host, "20mbit" if host == "h7" else "200mbit")
+        yield hosts
+
+
+def fleetmark(root: Path, *words: str) -> tuple[int, Any]:
+    done = subprocess.run(
+        [FLEETMARK, *words, "--results", str(root), "--format", "json"], capture_output=True, text=True, timeout=400
+    )
+    assert "Traceback" not in done.stderr and done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_each_sick_host_is_named_and_confirmed(eight: Fleet, tmp_path: Path) -> None:
+    (tmp_path / "parts.yml").write_text(SUITE)
+    command = Command(eight, tmp_path)
+    command.run("--suite", str(tmp_path / "parts.yml"), "--seed", "1", timeout=400)
+    assert set(command.count()) == {"passed"}
+    status, diagnosis = fleetmark(tmp_path, "diagnose", "last", "--confirm")
+    named = {(f["host"], f["benchmark"]["workload"]): f for f in diagnosis["findings"]}
+    assert status == 1 and set(named) == {("h2", "openssl_speed"), ("h5", "fio"), ("h7", "iperf3")}
+    assert {f["settled"]["verdict"] for f in named.values()} == {"confirmed"}
+    assert all(f["deficit"] > 0.7 and f["evidence"] for f in named.values())
+
+
+def test_isolation_names_the_host_with_the_slow_port(eight: Fleet, tmp_path: Path) -> None:
+    for host in eight.names:
+        eight.cpu(host, 0)
+    (tmp_path / "pairs.yml").write_text(
+        "about: two rounds of pairs\nrepeats: 1\nworkloads:\n"
+        '  iperf3: {cases: [tcp-1], set: {udp_rate: "", duration: 1, omit: 0, pairs: "2"}}\n'
+    )
+    command = Command(eight, tmp_path)
+    command.run("--suite", str(tmp_path / "pairs.yml"), "--seed", "1")
+    assert set(command.count()) == {"passed"}
+    status, answer = fleetmark(tmp_path, "diagnose", "last", "--isolate", "iperf3/tcp-1")
+    (fault,) = answer["faults"]
+    assert status == 1 and (fault["kind"], fault["of"]) == ("node", ["h7"]) and fault["deficit"] > 0.7
+    assert fault["reason"] == "slow-with-every-known-good-partner"
+    assert answer["runs"]["more"] < answer["runs"]["all_pairs"] == 28 and len(answer["campaigns"]) == 2
+    assert fleetmark(tmp_path, "diagnose", "last", "--isolate", "iperf3/tcp-1") == (1, answer)  # nothing runs again

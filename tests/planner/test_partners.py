@@ -1,0 +1,94 @@
+"""Who makes pairs slow, in simulated fleets: each kind of fault by its reason, and nobody who is sound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from planner.diagnosis.partners import Pair, Reason, Suspicion, isolate
+
+HOSTS = [f"n{i}" for i in range(8)]
+RACK = {host: "r1" if i < 4 else "r2" for i, host in enumerate(HOSTS)}
+
+
+class Fleet:
+    """Pairs of a rate with 2% of noise; those of a sick host, a slow link or a slow border have a fifth of it."""
+
+    def __init__(self, nodes: set[str], links: set[Pair], inside: set[str], border: bool, seed: int) -> None:
+        self.nodes, self.links, self.inside, self.border = nodes, links, inside, border
+        self.rng = np.random.default_rng(seed)
+        self.ran: list[Pair] = []
+
+    def rate(self, pair: Pair) -> float:
+        slow = pair & (self.nodes | self.inside) or pair in self.links
+        slow = slow or (self.border and len({RACK[h] for h in pair}) == 2)
+        return (np.log(0.2) if slow else 0.0) + float(self.rng.normal(0, 0.02))
+
+    def together(self, pairs: Sequence[Pair]) -> Mapping[Pair, float]:
+        self.ran += pairs
+        return {p: self.rate(p) for p in pairs}
+
+    def alone(self, hosts: Sequence[str]) -> Mapping[str, float]:
+        return {h: (np.log(0.2) if h in self.inside else 0.0) + float(self.rng.normal(0, 0.02)) for h in hosts}
+
+
+def suspicion(
+    nodes: Sequence[str] = (),
+    links: Sequence[tuple[str, str]] = (),
+    inside: Sequence[str] = (),
+    border: bool = False,
+    rounds: int = 3,
+    seed: int = 1,
+) -> tuple[Suspicion, Fleet]:
+    fleet = Fleet(set(nodes), {frozenset(p) for p in links}, set(inside), border, seed)
+    pairs = [frozenset((HOSTS[i], HOSTS[(i + step) % 8])) for step in range(1, rounds + 1) for i in range(8)]
+    result = isolate({p: fleet.rate(p) for p in pairs}, fleet.alone, fleet.together, deficit=0.1, labels=RACK)
+    return result, fleet
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_each_kind_of_fault_is_named_with_its_reason(seed: int) -> None:
+    node, _ = suspicion(nodes=["n3"], seed=seed)
+    assert [(f.kind, f.of, f.reason) for f in node.faults] == [("node", ("n3",), Reason.ALL_PARTNERS)]
+    assert node.faults[0].deficit == pytest.approx(0.8, abs=0.03)
+    inside, _ = suspicion(inside=["n3"], seed=seed)
+    assert [(f.kind, f.of, f.reason) for f in inside.faults] == [("node", ("n3",), Reason.INTRA_HOST)]
+    link, _ = suspicion(links=[("n2", "n3")], seed=seed)
+    assert [(f.kind, f.of, f.reason) for f in link.faults] == [("link", ("n2", "n3"), Reason.ONE_PAIR)]
+    border, _ = suspicion(border=True, seed=seed)
+    assert [(f.kind, f.of, f.reason) for f in border.faults] == [("border", ("r1", "r2"), Reason.ALL_ACROSS)]
+
+
+def test_two_nodes_that_met_and_a_link() -> None:
+    result, fleet = suspicion(nodes=["n0", "n1"], links=[("n4", "n5")])
+    assert {f.of for f in result.faults} == {("n0",), ("n1",), ("n4", "n5")}
+    assert not any(p <= {"n0", "n1"} for p in fleet.ran)  # suspects run with known-good partners only
+    assert result.runs < result.all_pairs == 28 and result.bisection == 24
+
+
+def test_a_host_that_met_one_other_only() -> None:
+    result, _ = suspicion(nodes=["n3"], rounds=1)
+    assert [(f.kind, f.of) for f in result.faults] == [("node", ("n3",))]
+
+
+def test_a_pair_that_is_fast_again_is_left_open() -> None:
+    fleet = Fleet(set(), set(), set(), False, 1)
+    measured = {frozenset((a, b)): 0.0 for a in HOSTS for b in HOSTS if a < b}
+    measured[frozenset(("n1", "n2"))] = -1.0
+    result = isolate(measured, fleet.alone, fleet.together, deficit=0.1)
+    assert result.faults == () and result.open == (frozenset(("n1", "n2")),) and result.runs == 1
+
+
+def test_a_sound_fleet_takes_no_run() -> None:
+    result, _ = suspicion()
+    assert (result.faults, result.runs, result.open) == ((), 0, ())
+
+
+def test_what_is_within_the_noise_is_not_slow() -> None:
+    fleet = Fleet({"n3"}, set(), set(), False, 1)
+    pairs = [frozenset((a, b)) for a in HOSTS for b in HOSTS if a < b]
+    measured = {p: fleet.rate(p) - (0.3 if i % 3 == 0 else 0.0) for i, p in enumerate(pairs)}
+    result = isolate(measured, fleet.alone, fleet.together, deficit=0.1, noise=0.1)
+    assert [f.of for f in result.faults] == [("n3",)]

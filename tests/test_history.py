@@ -1,0 +1,90 @@
+"""``fleetmark history``: series over campaigns, change points, and what every form shows of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fleetmark import cli
+from fleetmark.record.diagnosis.history import history
+from planner.diagnosis.history import changes
+from tests.commands import refused
+from tests.fleets import usual
+from tests.records import NULL, TRIAD, record
+
+UNKNOWN = np.full(60, np.nan)
+
+
+def campaigns(root: Path, count: int = 10, slower_from: int = 6) -> None:
+    """Two hosts, a campaign a day; from one on the first is 10% slower in one benchmark."""
+    for number in range(count):
+        values = usual(("a", "b"), repeats=3, seed=number)
+        if number >= slower_from:
+            values["a", TRIAD] = [0.9 * v for v in values["a", TRIAD]]
+        archive = record(root, f"202601{number + 1:02d}T000000-x", {"a": {}, "b": {}}, values)
+        archive.save_campaign(archive.campaign() | {"created": f"2026-01-{number + 1:02d}T00:00:00Z"})
+
+
+def run(root: Path, *words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(cli.app, ["history", *words, "--results", str(root)], catch_exceptions=False)
+    return done.exit_code, done.stdout
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_drop_is_dated_and_noise_is_none(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    values = rng.normal(0, 0.01, 24)
+    assert changes(values, UNKNOWN[:24], 0.03) == []
+    (change,) = changes(values + np.where(np.arange(24) >= 14, np.log(0.9), 0.0), UNKNOWN[:24], 0.03)
+    assert abs(change.at - 14) <= 1 and change.change == pytest.approx(np.log(0.9), abs=0.02) and change.p < 1e-3
+
+
+def test_down_and_up_again_are_two_changes_and_one_odd_campaign_is_none() -> None:
+    values = np.random.default_rng(1).normal(0, 0.01, 30)
+    twice = values + np.where((np.arange(30) >= 10) & (np.arange(30) < 20), -0.2, 0.0)
+    assert [c.at for c in changes(twice, UNKNOWN[:30], 0.03)] == [10, 20]
+    values[12] -= 0.3
+    assert changes(values, UNKNOWN[:30], 0.03) == []
+
+
+def test_what_matters_little_short_series_and_constants_are_no_change() -> None:
+    small = np.where(np.arange(40) >= 20, -0.01, 0.0)
+    assert changes(small, UNKNOWN[:40], 0.03) == []
+    assert changes(np.array([0.0, 0.0, -1.0, -1.0]), UNKNOWN[:4], 0.03) == []
+    assert changes(np.zeros(40), UNKNOWN[:40], 0.03) == []
+    wide = np.full(40, 0.2)  # repeats vary more than the campaigns' centres
+    assert changes(np.where(np.arange(40) >= 38, -0.2, 0.0), wide, 0.03) == []
+
+
+def test_a_host_that_became_slower_is_named_with_its_date(tmp_path: Path) -> None:
+    campaigns(tmp_path)
+    result = history(tmp_path, ["stream/*"], [])
+    (series,) = result.changed()
+    assert (series.host, series.campaigns[series.changes[0].at]) == ("a", "20260107T000000-x") and series.slower
+    page = tmp_path / "h.html"
+    status, text = run(tmp_path, "--html", str(page))
+    assert status == 1 and "1 host became worse for good" in text and "since 2026-01-07" in text
+    html = page.read_text("utf-8")
+    assert html.count("<svg") >= 6 and "since 2026-01-07" in html and "stroke-dasharray" in html
+    assert "持久变差" in run(tmp_path, "--lang", "zh-CN")[1]
+    (document,) = json.loads(run(tmp_path, "-m", "stream/*/triad", "--host", "a", "--format", "json")[1])
+    assert len(document["points"]) == 10 and document["changes"][0]["campaign"] == "20260107T000000-x"
+
+
+def test_nothing_changed_and_too_few_campaigns(tmp_path: Path) -> None:
+    campaigns(tmp_path, count=4)
+    status, text = run(tmp_path)
+    assert status == 0 and "Nothing changed for good over 4 campaigns." in text
+    assert "fewer than 5 campaigns: 6 series" in text
+    assert {s.benchmark["metric"] for s in history(tmp_path, [], ["b"]).series} >= {TRIAD.metric, NULL.metric}
+
+
+def test_bad_requests(tmp_path: Path) -> None:
+    assert "no campaign there measured anything" in refused(tmp_path, "history")
+    campaigns(tmp_path, count=2)
+    assert "no benchmark fits fio/x" in refused(tmp_path, "history", "-m", "fio/x")
+    assert "no campaign there has z" in refused(tmp_path, "history", "--host", "z")

@@ -1,0 +1,111 @@
+"""``fleetmark diagnose --isolate`` over campaigns on record: what is asked, run again, and shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from fleetmark import cli
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.record.archive import Archive
+from fleetmark.record.diagnosis import isolations
+from fleetmark.record.diagnosis.isolations import FOLDER, Isolated
+from planner.diagnosis.partners import Fault, Reason, Suspicion
+from reports.diagnosis import isolation
+from reports.kit.language import language
+from tests.commands import refused
+from tests.fleets import HOSTS, Values, campaign, ring, usual
+from workloads import Suite
+
+
+def sound(root: Path) -> Archive:
+    return campaign(root, ring("", ("", "")))
+
+
+def answered(root: Path, *words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(
+        cli.app, ["diagnose", "last", "--isolate", "iperf3/tcp", *words, "--results", str(root)], catch_exceptions=False
+    )
+    return done.exit_code, done.stdout
+
+
+def test_a_sound_fleet_needs_no_run(tmp_path: Path) -> None:
+    sound(tmp_path)
+    status, text = answered(tmp_path)
+    assert status == 0 and "No host, link or border makes iperf3 tcp slow." in text
+    assert "0 runs beyond those of the campaign; all pairs are 120" in text
+    assert json.loads(answered(tmp_path, "--format", "json")[1])["faults"] == []
+    assert "没有主机" in answered(tmp_path, "--format", "md", "--lang", "zh-CN")[1]
+
+
+def test_the_slower_direction_counts_and_a_failure_most(tmp_path: Path) -> None:
+    values: Values = {}
+    (bench,) = {b for _, b in ring("", ("", "")) if b.subject == "n00>n01"}
+    for host, subject, rate in (("n00", "n00>n01", 1e9), ("n01", "n01>n00", 5e8), ("n02", "n02>n03", 1e9)):
+        own = type(bench)(**{**{n: getattr(bench, n) for n in bench.__dataclass_fields__}, "subject": subject})
+        values[host, own] = [rate]
+    values |= {("n03", bench): [1.0]}
+    archive = campaign(tmp_path, values).writable()
+    asked = isolations.question(archive, "iperf3/tcp", "rack")
+    assert asked.metric == "bitrate"
+    common = {"workload": "iperf3", "case": "tcp", "repeat": 0, "status": "failed", "reason": "timeout"}
+    archive.note("outcome", host="n02", subject="n02>n03", **common)
+    rates = isolations.rates(archive, asked)
+    assert rates[frozenset(("n00", "n01"))] == pytest.approx(np.log(5e8))
+    assert rates[frozenset(("n02", "n03"))] == isolations.FAILED
+    archive.close()
+
+
+def test_what_was_run_for_the_same_question_is_not_run_again(tmp_path: Path) -> None:
+    archive = sound(tmp_path)
+    asked = isolations.question(archive, "iperf3/tcp/bitrate", "rack")
+    wanted = isolations.suite(archive, asked, [("n00", "n01")])
+    suite = Suite.model_validate({"name": "pairs", **wanted})
+    assert suite.chosen()["iperf3"].is_for("tcp", "n01", "n00") and isolations.before(archive, wanted) is None
+    about = {"hosts": [], "suite": "pairs", "created": "", "suite_as_read": suite.model_dump(mode="json")}
+    own = Archive.create(archive.path / FOLDER, "20260101T000000-pairs", about).writable()
+    begun = isolations.before(archive, wanted)
+    assert begun and begun[0].id == own.id and not begun[1]
+    own.note("ended", owed=0)
+    own.close()
+    begun = isolations.before(archive, wanted)
+    assert begun and begun[1]
+    assert isolations.before(archive, isolations.suite(archive, asked, [("n00", "n02")])) is None
+
+
+def test_labels_are_those_of_the_campaign(tmp_path: Path) -> None:
+    racks = {h: {"rack": "r1"} for h in HOSTS[:8]}
+    assert isolations.labels(campaign(tmp_path, usual(), labels=racks), "rack") == dict.fromkeys(HOSTS[:8], "r1")
+
+
+def test_every_reason_is_a_sentence(tmp_path: Path) -> None:
+    archive = sound(tmp_path)
+    asked = isolations.question(archive, "iperf3/tcp", "rack")
+    faults = (
+        Fault("node", ("n1",), Reason.INTRA_HOST, 0.5),
+        Fault("node", ("n2",), Reason.ALL_PARTNERS, 0.9),
+        Fault("link", ("n3", "n4"), Reason.ONE_PAIR, 1.0),
+        Fault("border", ("r1", "r2"), Reason.ALL_ACROSS, 0.3),
+    )
+    result = Isolated(archive.id, asked, Suspicion(faults, 8, 9, (frozenset(("n5", "n6")),)), ("isolations/x",))
+    text = isolation.markdown(result, language("en"))
+    assert text.startswith("**iperf3 tcp is made slow by n1, n2, n3 - n4, r1 - r2.**")
+    assert "n1 is 50% slower than others by itself" in text and "n3 - n4 is 100% slower" in text
+    assert "n5 - n6 was slow in the campaign and fast when it ran again" in text
+    reasons = [f["reason"] for f in json.loads(isolation.as_json(result))["faults"]]
+    assert reasons == [str(r) for r in Reason]
+
+
+def test_bad_requests(tmp_path: Path) -> None:
+    archive = sound(tmp_path)
+    assert "there is iperf3/tcp" in refused(tmp_path, "diagnose", "last", "--isolate", "iperf3/udp")
+    assert "--confirm with --isolate" in refused(tmp_path, "diagnose", "--isolate", "iperf3/tcp", "--confirm")
+    (tmp_path / "alone").mkdir()
+    alone = campaign(tmp_path / "alone", usual())
+    with pytest.raises(FleetmarkError, match="no case ran between two hosts"):
+        isolations.question(alone, "stream/all-cores", "rack")
+    assert archive.id
