@@ -42,6 +42,9 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     labels = {"model": model} if isinstance(model, str) and model else {}
     gpus = number(about.get("gpus")) or 0.0
     measurements = [m for run in runs for m in _measurements(run, labels, gpus)]
+    tried = next((number(d.get("rate")) for d in lines if d.get("run") == "not kept"), None)
+    if tried:  # what there is to say of a search in vain
+        measurements.append(Measurement(_TOOL, "goodput", "rate_tried", tried, "1/s", Better.NONE, labels=labels))
     ended = bool(lines) and lines[-1].get("end") is True and text.endswith("\n")
     reasons = [_failed(run) for run in runs] + [_not_kept(about, lines)]
     reasons.append("" if ended else cut("the line that ends it is missing"))

@@ -26,8 +26,14 @@ UNITS = sorted(
     {base**power / part for base in (1000.0, 1024.0) for power in range(-4, 6) for part in (1.0, 8.0, 100.0)}
 )
 # Metrics that a parser's documentation says it computes over several figures; elsewhere a note says so.
-COMPUTED = {("iperf3", "rtt_mean"), ("iperf3", "reverse_rtt_mean")} | {
-    ("torch_ops", metric) for metric in ("flops", "bandwidth", "time_iqr", "roof_share", "balance", "mean_roof_share")
+_SERVING = ("llm_serve", "vllm_bench", "sglang_bench", "guidellm", "aiperf", "trtllm_bench", "inferencex")
+_OPERATORS = ("flops", "bandwidth", "time_iqr", "roof_share", "balance", "mean_roof_share")
+COMPUTED = {
+    ("iperf3", "rtt_mean"),
+    ("iperf3", "reverse_rtt_mean"),
+    *(("torch_ops", metric) for metric in _OPERATORS),
+    *((tool, metric) for tool in _SERVING for metric in ("interactivity", "failures", "requests", "accelerators")),
+    *((tool, metric) for tool in _SERVING for metric in ("prompt_tokens", "output_tokens")),
 }
 SAYS_COMPUTED = re.compile(r"\bderived\b|\bmean of\b|\btook its\b")
 
