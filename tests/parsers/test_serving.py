@@ -6,6 +6,7 @@ hand after the public source, and show names and units, not real figures.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +144,9 @@ def test_targets_that_are_not_kept_and_runs_that_fail() -> None:
     failed = read("llm_serve", "half_failed.jsonl")
     assert "HTTP 500, broken indeed" in (failed.invalid or "")
     assert not [m for m in failed.measurements if m.metric == "ttft_p99"]
+
+
+def test_a_window_in_which_nothing_came_has_no_rate() -> None:
+    run = {"run": "closed", "concurrency": 1, "requests": 1, "answered": 1, "output_tokens_per_second": 0.0}
+    raw = "".join(json.dumps(doc) + "\n" for doc in ({"llm_serve": 1}, run, {"end": True}))
+    assert "output_tokens_per_second" not in {m.metric for m in parsers.parse("llm_serve", raw.encode()).measurements}
