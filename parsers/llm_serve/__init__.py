@@ -82,8 +82,8 @@ def _measurements(run: Mapping[str, Any], labels: Mapping[str, str], gpus: float
     requests, answered = (number(run.get(k)) or 0.0 for k in ("requests", "answered"))
     if requests > 0:
         yield of("requests", requests, "1", Better.NONE)
-        if (share := number(max(0.0, requests - answered) / requests)) is not None:
-            yield of("failures", share, "1", Better.LOWER)
+        if (unanswered := number(max(0.0, requests - answered) / requests)) is not None:
+            yield of("failures", unanswered, "1", Better.LOWER)
     if not answered:
         return
     rate = number(run.get("rate"))
