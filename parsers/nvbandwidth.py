@@ -144,14 +144,15 @@ def _measurements(test: _Test) -> Iterator[Measurement]:
     for n, part in enumerate(parts):
         for i, row in enumerate(test.matrix[n * size : (n + 1) * size]):
             for j, cell in enumerate(row):
-                if not cell:  # N/A, and 0.00 in the text form: not measured
+                value = number(cell * scale) if cell else None
+                if not value:  # N/A, and 0.00 in the text form: not measured
                     continue
                 labels = _ends(test.about, i, j, one_row=len(test.matrix) == 1 < count)
                 if part:
-                    yield _one(test.name, "one_way_bandwidth", cell * scale, rate, labels | {"part": part})
+                    yield _one(test.name, "one_way_bandwidth", value, rate, labels | {"part": part})
                 else:
-                    yield _one(test.name, "bandwidth" if rate else "latency", cell * scale, rate, labels)
-                    totals.append(cell * scale)
+                    yield _one(test.name, "bandwidth" if rate else "latency", value, rate, labels)
+                    totals.append(value)
     if totals:
         middle, worst = ("link_bandwidth", "slowest_link") if rate else ("link_latency", "slowest_latency")
         yield _one(test.name, middle, median(totals), rate, {})

@@ -70,8 +70,9 @@ def _row(title: re.Match[str], corner: str, columns: Sequence[str], cells: Seque
         metric = "launch_latency" if corner == "CPU" else "latency"
     for column, cell in zip(columns, cells[1:], strict=True):
         figure = number(cell)
-        if figure:
+        value = number(figure * (1e9 if rate else 1e-6)) if figure else None
+        if value:
             labels = {"from": f"gpu{int(cells[0][:4])}", "to": f"gpu{int(column)}"}
-            value, unit = (figure * 1e9, "B/s") if rate else (figure * 1e-6, "s")
+            unit = "B/s" if rate else "s"
             better = Better.HIGHER if rate else Better.LOWER
             yield Measurement(_TOOL, case, metric, value, unit, better, labels=labels)

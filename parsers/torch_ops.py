@@ -30,7 +30,9 @@ _MOST = 20_000  # lines
 _NAMED = 8  # cases of one reason that a note names
 
 Precision = Literal["fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8"]
-Seconds = Annotated[float, Field(gt=0, lt=1e6, allow_inf_nan=False)]
+# Wide bounds, within which every quotient of two of them is a number.
+Seconds = Annotated[float, Field(ge=1e-12, lt=1e6, allow_inf_nan=False)]
+Rate = Annotated[float, Field(ge=1.0, le=1e21, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=1 << 62)]
 Name = Annotated[str, Field(pattern=r"^[a-z0-9_]{1,60}/(fp64|fp32|tf32|bf16|fp16|fp8|int8)(/[A-Za-z0-9.-]{1,60})?$")]
 Short = Annotated[str, Field(max_length=400)]
@@ -55,7 +57,7 @@ class _Environment(_Line):
 
 class _Roof(_Line):
     roof: Precision | Literal["memory"]
-    rate: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    rate: Rate
 
 
 class _Case(_Line):

@@ -80,3 +80,13 @@ def test_no_energy_where_telemetry_does_not_cover_it() -> None:
     assert "energy_per_token" not in {name for name, _ in energies(started=2000.0)}
     alone = DEVICES.model_copy(update={"devices": [Accelerator(index=0, name="x")]})
     assert "accelerator_energy" not in {name for name, _ in energies(gpus=alone)}
+
+
+def test_telemetry_of_a_hostile_host_has_no_energy() -> None:
+    """Figures that are finite one by one, and not together; columns that are missing."""
+    nothing = Accelerators(source="nvml", samples={"t": []})
+    assert energies(gpus=Accelerators(source="nvml")) == energies(gpus=nothing) == {}
+    huge = Accelerators(source="nvml", samples={"t": [3.0, 4.0], "gpu_power_w": [1.7e308, 1.7e308]})
+    assert energies(gpus=huge) == {}
+    below = Accelerators(source="nvml", samples={"t": [3.0, 4.0], "gpu_power_w": [-5.0, -5.0]})
+    assert energies(gpus=below) == energies(gpus=None, summary={"power_w:psys": drew(-1.0)}) == {}

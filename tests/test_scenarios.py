@@ -60,6 +60,10 @@ def test_a_scenario_changes_what_it_names_and_nothing_else(folder: Path) -> None
         ("pue: 1.3", "the scenario changes nothing"),
         ("peu: 1.4", "other.yml line 1: peu: there is no such key (did you mean pue?)"),
         ("workloads:\n  web:\n    utilisation: 95%", "other.yml line 3: workloads.web.utilisation: 0.95 is above 0.85"),
+        (
+            "workloads: {web: {utilisation: 50%, slo: {mean: 1s, service_time: 8ms, slots: 8}}}",
+            "give utilisation (above 0, up to 85%) or slo, one of them",
+        ),
         ("skus: {genoa: {worth: {wbe: 2}}}", "no workload 'wbe' (did you mean web?)"),
     ],
 )

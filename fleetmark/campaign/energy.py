@@ -25,7 +25,7 @@ def measured(telemetry: Telemetry | None, parsed: Parsed, manifest: Manifest, me
     devices = telemetry.gpus
     if devices:
         watts = _mean(devices.samples.get("gpu_power_w", ()))
-        if watts:
+        if watts and _possible(watts):
             rows.append(_one("accelerator_power", watts, "W", devices.source))
         joules = [d.energy_j for d in devices.devices if d.energy_j is not None]
         if joules and len(joules) == len(devices.devices) and sum(joules) > 0:
@@ -41,7 +41,7 @@ def _host(summary: Mapping[str, Extremes]) -> Iterator[Measurement]:
     means = {name: s.mean for name, s in summary.items()}
     for source, columns in _sources(means):
         watts = sum(means[c] for c in columns)
-        if watts and math.isfinite(watts):
+        if _possible(watts):
             yield _one("power", float(watts), "W", source)
             return
 
@@ -71,10 +71,9 @@ def _of_work(telemetry: Telemetry, parsed: Parsed, manifest: Manifest) -> Iterat
     for rate in rates:
         for source, watts in powers:
             labels = {**rate.labels, "source": source}
-            metric = f"energy_per_{declared[rate.metric]}"
-            yield Measurement(
-                "telemetry", rate.case, metric, watts / rate.value, "J", Better.LOWER, rate.subject, labels
-            )
+            metric, joules = f"energy_per_{declared[rate.metric]}", watts / rate.value
+            if _possible(joules):
+                yield Measurement("telemetry", rate.case, metric, joules, "J", Better.LOWER, rate.subject, labels)
 
 
 def _within(
@@ -82,14 +81,19 @@ def _within(
 ) -> list[tuple[str, float]]:
     """The mean of the sum of ``columns`` from ``begin`` to ``end`` (seconds), with its source; none where unknown."""
     moments = samples.get("t", ())
-    values = [samples[c] for c in columns if len(samples.get(c, ())) == len(moments)]
+    values = [samples[c] for c in columns if c in samples and len(samples[c]) == len(moments)]
     if len(values) != len(columns):
         return []
     inside = [n for n, t in enumerate(moments) if t is not None and begin <= t <= end]
     sums = [sum(v for v in row if v is not None) for n in inside if None not in (row := [v[n] for v in values])]
-    if len(sums) < _LEAST_SAMPLES or not sum(sums) > 0:
+    if len(sums) < _LEAST_SAMPLES or not _possible(sum(sums)):
         return []
     return [(source, sum(sums) / len(sums))]
+
+
+def _possible(amount: float) -> bool:
+    """Whether it can be a power or an energy: a host may send anything."""
+    return 0 < amount < math.inf
 
 
 def _mean(column: Sequence[float | None]) -> float | None:

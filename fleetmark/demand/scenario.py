@@ -43,5 +43,6 @@ def _merge(
             del places[old]
         places.update({p: where for p, where in new.items() if p[: len(here)] == here})
         doc[key] = value
-        if len(path) == 2 and path[0] == "workloads" and key in _INSTEAD:
-            doc.pop(_INSTEAD[key], None)
+        other = _INSTEAD.get(key) if len(path) == 2 and path[0] == "workloads" else None
+        if other and other not in over:  # where the scenario has both, the document refuses them
+            doc.pop(other, None)

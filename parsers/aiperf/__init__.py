@@ -12,7 +12,7 @@ from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
 from parsers.kit.cut import cut_in_json
 from parsers.kit.text import decode, dig, find_json, number, numbered
-from parsers.serving import failed, load, measurements
+from parsers.serving import counted, failed, load, measurements
 
 _TOOL = "aiperf"
 _TIMES = {
@@ -39,7 +39,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     if doc is None:
         got = next((line for _, line in numbered(text) if line.strip()), "no output")
         raise ParseError(_TOOL, "aiperf's profile in JSON", line=1, got=got)
-    answered, bad = (number(dig(doc, k, "avg")) for k in ("request_count", "error_request_count"))
+    answered, bad = (counted(dig(doc, k, "avg")) for k in ("request_count", "error_request_count"))
     requests = answered + (bad or 0.0) if answered is not None else None
     figures: dict[str, object] = {"requests": requests}
     if requests and answered is not None:
@@ -58,10 +58,13 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     model = dig(doc, "input_config", "endpoint", "model_names", 0)
     labels = {"model": model[:200]} if isinstance(model, str) and model else {}
     case = load(dig(settings, "concurrency"), dig(settings, "request_rate"))
+    rows = tuple(measurements(_TOOL, case, figures, labels))
+    if not rows:
+        raise ParseError(_TOOL, "a profile with figures", line=1, got="a profile without any")
     version = doc.get("aiperf_version")
     return Parsed(
         _TOOL,
-        tuple(measurements(_TOOL, case, figures, labels)),
+        rows,
         version=version if isinstance(version, str) else None,
         invalid=failed(requests, answered) or cut_in_json(scan),
     )

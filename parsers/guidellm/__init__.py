@@ -14,7 +14,7 @@ from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Measurement, Parsed
 from parsers.kit.cut import cut_in_json
 from parsers.kit.text import decode, dig, find_json, number, numbered, objects
-from parsers.serving import failed, load, measurements, seconds
+from parsers.serving import counted, failed, load, measurements, seconds
 
 _TOOL = "guidellm"
 _TIMES = {
@@ -55,7 +55,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 
 def _requests(benchmark: Mapping[str, Any]) -> tuple[float | None, float | None]:
     """Requests that ended, and those answered; what was cut off at the end of the run is neither."""
-    answered, bad = (number(dig(benchmark, "metrics", "request_totals", k)) for k in ("successful", "errored"))
+    answered, bad = (counted(dig(benchmark, "metrics", "request_totals", k)) for k in ("successful", "errored"))
     return (answered + bad if answered is not None and bad is not None else None), answered
 
 

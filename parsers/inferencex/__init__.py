@@ -44,7 +44,7 @@ def is_point(doc: Mapping[str, Any]) -> bool:
 def gpus(point: Mapping[str, Any]) -> float | None:
     """How many GPUs a point took: those of both halves where prefill and decode are apart; None where not said."""
     halves = [number(point.get(k)) for k in ("num_prefill_gpu", "num_decode_gpu")]
-    if all(n is not None for n in halves) and sum(n or 0.0 for n in halves) > 0:
+    if all(n is not None and n >= 0 for n in halves) and sum(n or 0.0 for n in halves) > 0:
         return sum(n or 0.0 for n in halves)
     return number(point.get("num_gpus")) or number(point.get("tp"))
 

@@ -34,17 +34,16 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     about = next((d for d in lines if "llm_serve" in d), {})
     runs = [d for d in lines if d.get("run") in _KINDS][:_MOST]
     runs = [d for n, d in enumerate(runs) if d["run"] != "goodput" or not _is_goodput(runs[n + 1 :])]
-    kept = not any(d.get("run") == "not kept" for d in lines)
-    if not about or (not runs and kept):
-        got = next((line for _, line in numbered(text) if line.strip()), "no output")
-        raise ParseError(_TOOL, "runs of Fleetmark's client", line=1, got=got)
     model = about.get("model")
-    labels = {"model": model} if isinstance(model, str) and model else {}
+    labels = {"model": model[:200]} if isinstance(model, str) and model else {}
     gpus = number(about.get("gpus")) or 0.0
     measurements = [m for run in runs for m in _measurements(run, labels, gpus)]
     tried = next((number(d.get("rate")) for d in lines if d.get("run") == "not kept"), None)
-    if tried:  # what there is to say of a search in vain
+    if tried and tried > 0:  # what there is to say of a search in vain
         measurements.append(Measurement(_TOOL, "goodput", "rate_tried", tried, "1/s", Better.NONE, labels=labels))
+    if not about or not measurements:
+        got = next((line for _, line in numbered(text) if line.strip()), "no output")
+        raise ParseError(_TOOL, "runs of Fleetmark's client", line=1, got=got)
     ended = bool(lines) and lines[-1].get("end") is True and text.endswith("\n")
     reasons = [_failed(run) for run in runs] + [_not_kept(about, lines)]
     reasons.append("" if ended else cut("the line that ends it is missing"))
@@ -81,9 +80,10 @@ def _measurements(run: Mapping[str, Any], labels: Mapping[str, str], gpus: float
         return Measurement(_TOOL, case, metric, value, unit, better, labels=labels)
 
     requests, answered = (number(run.get(k)) or 0.0 for k in ("requests", "answered"))
-    if requests:
+    if requests > 0:
         yield of("requests", requests, "1", Better.NONE)
-        yield of("failures", max(0.0, requests - answered) / requests, "1", Better.LOWER)
+        if (unanswered := number(max(0.0, requests - answered) / requests)) is not None:
+            yield of("failures", unanswered, "1", Better.LOWER)
     if not answered:
         return
     rate = number(run.get("rate"))
@@ -109,7 +109,7 @@ def _measurements(run: Mapping[str, Any], labels: Mapping[str, str], gpus: float
 def _rates(run: Mapping[str, Any], of: Any) -> Iterator[Measurement]:
     for key in ("output_tokens_per_second", "input_tokens_per_second", "requests_per_second"):
         value = number(run.get(key))
-        if value is not None:
+        if value is not None and value > 0:  # in a window in which nothing came, no rate was measured
             yield of(key, value, "1/s", Better.HIGHER if key.startswith("output") else Better.NONE)
 
 

@@ -41,6 +41,12 @@ def kind_of(name: str) -> tuple[str, Better]:
     return ("1", Better.NONE) if name in COUNTS else ("s", Better.LOWER)
 
 
+def counted(value: object) -> float | None:
+    """A number of requests; None for what cannot be one."""
+    many = number(value)
+    return many if many is not None and many >= 0 and many.is_integer() else None
+
+
 def seconds(value: object) -> float | None:
     """A time in ms, as a number, in s."""
     ms = number(value)

@@ -58,7 +58,9 @@ def _point(op: str, ranks: int, kind: str, row: dict[str, Any]) -> list[Measurem
     size, time = lines.integer(row, "size", 1), lines.positive(row, "time")
     if size is None or time is None:
         return []
-    algbw = size / time
+    algbw = number(size / time)
+    if algbw is None:  # a time so short that the rate has no number
+        return []
     figures = [("time", time, "s"), ("algbw", algbw, "B/s"), ("busbw", algbw * _FACTOR[op](ranks), "B/s")]
     figures += [(f"time_{q}", value, "s") for q in ("p50", "p99") if (value := lines.positive(row, q))]
     return list(_measurements(op, figures, {"size": str(size)} | ({"type": kind} if kind else {})))

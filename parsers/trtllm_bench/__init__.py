@@ -37,7 +37,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     scan = find_json(text)
     report = next((d.value for d in scan.documents if isinstance(d.value.get("performance"), dict)), None)
     figures = _report(report) if report else _overview(text)
-    if not figures.get("output_tokens_per_second"):
+    if not (number(figures.get("output_tokens_per_second")) or 0.0) > 0:
         got = next((line for _, line in numbered(text) if line.strip()), "no output")
         raise ParseError(_TOOL, "trtllm-bench's performance overview", line=1, got=got)
     middle = number(figures.get("tpot_p50"))

@@ -15,7 +15,7 @@ from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Measurement, Parsed
 from parsers.kit.cut import cut, cut_in_json
 from parsers.kit.text import decode, find_json, number, numbered
-from parsers.serving import failed, load, measurements, seconds
+from parsers.serving import counted, failed, load, measurements, seconds
 
 _TOOL = "vllm_bench"
 _TIMES = {"ttft": "ttft", "tpot": "tpot", "itl": "itl", "e2el": "e2e", "e2e_latency": "e2e"}
@@ -62,6 +62,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
 def result(tool: str, runs: Sequence[Mapping[str, Any]], incomplete: str | None) -> Parsed:
     """Runs by vLLM's names, which other tools keep."""
     rows = [m for run in runs for m in _run(tool, run)]
+    if not rows:
+        raise ParseError(tool, "a run with figures", line=1, got="a result without any")
     reasons = [_why(run) for run in runs]
     reasons.append(incomplete)
     invalid = "; ".join(dict.fromkeys(filter(None, reasons))) or None
@@ -70,8 +72,7 @@ def result(tool: str, runs: Sequence[Mapping[str, Any]], incomplete: str | None)
 
 def _requests(run: Mapping[str, Any]) -> tuple[float | None, float | None]:
     """How many requests there were, and how many were answered."""
-    answered, bad = number(run.get("completed")), number(run.get("failed"))
-    prompts = number(run.get("num_prompts"))
+    answered, bad, prompts = (counted(run.get(k)) for k in ("completed", "failed", "num_prompts"))
     return (answered + bad if answered is not None and bad is not None else prompts), answered
 
 

@@ -17,6 +17,7 @@ from parsers import parse
 
 FILES = PLAYBOOKS / "roles" / "llm_serve" / "files"
 SERVER = Path(__file__).parent / "server.py"
+HOSTILE = Path(__file__).parent / "hostile.py"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,15 @@ UNITS = sorted(
 )
 # Metrics that a parser's documentation says it computes over several figures; elsewhere a note says so.
 _SERVING = ("llm_serve", "vllm_bench", "sglang_bench", "guidellm", "aiperf", "trtllm_bench", "inferencex")
+_LINKS = ("link_bandwidth", "link_latency")  # medians over pairs
+_PORTS = ("rx_rate", "tx_rate", "rx_bandwidth", "tx_bandwidth", "packet_rate", "loss")  # medians, sums, and a share
 _OPERATORS = ("flops", "bandwidth", "time_iqr", "roof_share", "balance", "mean_roof_share")
 COMPUTED = {
     ("iperf3", "rtt_mean"),
     ("iperf3", "reverse_rtt_mean"),
+    ("inferencex", "output_tokens_per_second"),
+    *(("nvbandwidth", metric) for metric in _LINKS),
+    *(("dpdk_testpmd", metric) for metric in _PORTS),
     *(("torch_ops", metric) for metric in _OPERATORS),
     *((tool, metric) for tool in _SERVING for metric in ("interactivity", "failures", "requests", "accelerators")),
     *((tool, metric) for tool in _SERVING for metric in ("prompt_tokens", "output_tokens")),

@@ -51,3 +51,8 @@ def test_a_matrix_without_all_rows_is_cut() -> None:
 def test_what_holds_no_matrix_is_refused(raw: bytes) -> None:
     with pytest.raises(ParseError, match="a matrix of bandwidths or latencies"):
         parsers.parse(TOOL, raw)
+
+
+def test_a_figure_beyond_all_numbers_is_left_out() -> None:
+    raw = (FIXTURES / TOOL / "three_gpus.txt").read_bytes().replace(b"37.11", b"1e308")
+    assert len(parsers.parse(TOOL, raw).measurements) == 4 * 9 - 1

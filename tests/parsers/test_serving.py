@@ -6,6 +6,7 @@ hand after the public source, and show names and units, not real figures.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -143,3 +144,48 @@ def test_targets_that_are_not_kept_and_runs_that_fail() -> None:
     failed = read("llm_serve", "half_failed.jsonl")
     assert "HTTP 500, broken indeed" in (failed.invalid or "")
     assert not [m for m in failed.measurements if m.metric == "ttft_p99"]
+
+
+def test_a_window_in_which_nothing_came_has_no_rate() -> None:
+    run = {"run": "closed", "concurrency": 1, "requests": 1, "answered": 1, "output_tokens_per_second": 0.0}
+    raw = "".join(json.dumps(doc) + "\n" for doc in ({"llm_serve": 1}, run, {"end": True}))
+    assert "output_tokens_per_second" not in {m.metric for m in parsers.parse("llm_serve", raw.encode()).measurements}
+
+
+@pytest.mark.parametrize(
+    ("tool", "doc"),
+    [
+        ("aiperf", {"request_latency": {"unit": "ms"}}),
+        ("vllm_bench", {"output_throughput": None, "request_throughput": None}),
+        ("sglang_bench", {"output_throughput": None, "request_throughput": None}),
+        ("trtllm_bench", {"performance": {"system_output_throughput_tok_s": "x"}}),
+        ("trtllm_bench", {"performance": {"system_output_throughput_tok_s": -1}}),
+    ],
+)
+def test_a_result_without_figures_is_none(tool: str, doc: dict[str, Any]) -> None:
+    with pytest.raises(ParseError, match=tool):
+        parsers.parse(tool, json.dumps(doc).encode())
+
+
+def test_counts_that_cannot_be_are_left_out() -> None:
+    doc = {"output_throughput": 1, "request_throughput": 1, "completed": -1, "failed": 3}
+    metrics = {m.metric for m in parsers.parse("vllm_bench", json.dumps(doc).encode()).measurements}
+    assert metrics == {"output_tokens_per_second", "requests_per_second"}
+    point = {
+        "hw": "x",
+        "tput_per_gpu": 1,
+        "output_tput_per_gpu": 5,
+        "num_prefill_gpu": -1,
+        "num_decode_gpu": 4,
+        "tp": 8,
+    }
+    assert read_counts(point) == 8
+
+
+def read_counts(point: dict[str, Any]) -> float:
+    (count,) = (
+        m.value
+        for m in parsers.parse("inferencex", json.dumps(point).encode()).measurements
+        if m.metric == "accelerators"
+    )
+    return count

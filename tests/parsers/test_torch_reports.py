@@ -112,3 +112,8 @@ def test_what_is_no_report_of_training(step: dict[str, Any]) -> None:
         return
     with pytest.raises(ParseError):
         parse("torch_train", report(TRAIN, CHECK, step))
+
+
+def test_a_time_too_short_to_be_one_has_no_bandwidth() -> None:
+    parsed = parse("torch_collectives", report(HEAD, SIZE, {**SIZE, "size": 1 << 40, "time": 1e-300}))
+    assert [m.labels["size"] for m in parsed.measurements if m.metric == "busbw"] == [str(1 << 20)]

@@ -7,6 +7,7 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ import pytest
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Parsed
 from fleetmark.campaign.schedule import settings_of
-from tests.llm.running import FILES, Served, client, measured, server
+from tests.llm.running import FILES, HOSTILE, Served, client, measured, server
 from tests.workloads.scheduling import reason, scheduled
 from workloads import Choice, Suite
 
@@ -149,6 +150,67 @@ def test_a_key_is_sent_and_never_written(tmp_path: Path) -> None:
         assert "sk-" not in ran.stdout + ran.stderr
 
 
+_STREAM = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@contextmanager
+def hostile(raw: bytes, *words: str) -> Iterator[str]:
+    """The URL of a server that answers every request with ``raw``."""
+    program = [sys.executable, str(HOSTILE), raw.hex(), *words]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        try:
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (_STREAM + "-5\r\nhello, hello, hello", "a chunk without a size"),
+        (_STREAM + "9" * 5000 + "\r\n", "a chunk without a size"),
+        ("HTTP/1.1 2\xb20 OK\r\n\r\n", "no answer of HTTP/1"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: \xb2\r\n\r\n", "counts no tokens"),
+        (
+            'HTTP/1.1 200 OK\r\n\r\ndata: {"usage": {"prompt_tokens": 1'
+            + "0" * 400
+            + ', "completion_tokens": 16}}\n\n',
+            "counts no tokens",
+        ),
+        ("HTTP/1.1 200 OK\r\n\r\n" + 'data: {"choices": [{"text": "a"}]}\n\n' * 70, "pieces of text for 1 token"),
+    ],
+)
+def test_a_hostile_server_is_one_sentence(raw: str, words: str) -> None:
+    with hostile(raw.encode("latin-1")) as url:
+        ran = client(url, "--concurrency=1")
+    assert ran.returncode == 1
+    assert words in ran.stderr and ran.stderr.count("\n") == 1 and len(ran.stderr) < 1000
+
+
+def test_a_server_that_lists_the_key_as_its_model_does_not_get_it_written(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("sk-test-0123456789")
+    with hostile(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n", "echo") as url:
+        ran = client(url, "--concurrency=1", f"--key-file={tmp_path / 'key'}", "--model=other")
+    assert "has no model other; it has model ***" in ran.stderr
+
+
+def test_what_ends_a_server_is_told_without_the_key(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text("sk-test-0123456789")
+    words = ["--address=127.0.0.1", "--port=17396", "--control=17397", "echo error: api_key=sk-test-0123456789; exit 3"]
+    with subprocess.Popen(
+        [sys.executable, FILES / "server.py", *words], cwd=tmp_path, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stderr and process.stderr.readline()
+        try:
+            ran = client(
+                "http://127.0.0.1:17396", "--watch=127.0.0.1:17397", "--ready=60", f"--key-file={tmp_path / 'key'}"
+            )
+        finally:
+            process.kill()
+    assert ran.stderr == "the server ended before it served: exit status 3: error: api_key=***\n"
+
+
 def test_several_tokens_a_piece_are_told(served: Served) -> None:
     parsed = measured(served, "--concurrency=4", "--model=pieces")
     assert parsed.invalid is None
@@ -267,6 +329,8 @@ def test_without_an_endpoint_a_host_is_skipped() -> None:
         ({"url": "h:8000"}, "begin with http"),
         ({"url": "http://h", "command": "x"}, "not both"),
         ({"url": "http://h", "key_env": "sk-abcdef"}, "never the key"),
+        ({"command": "vllm serve m --api-key sk-abcdef"}, "without the key itself"),
+        ({"command": "vllm serve m --api-key='sk-abcdef'"}, "without the key itself"),
         ({"url": "http://h", "trace": "t.jsonl"}, "whole path"),
     ],
 )

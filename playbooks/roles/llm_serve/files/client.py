@@ -22,6 +22,7 @@ import stream
 CONFIRM = 4  # runs at the rate that the search ends with, each after the first a tenth slower
 RECORDED = 200000  # requests
 SECRET_MOST = 4096  # bytes of a key
+MOST_NAME = 200  # characters of a model's name
 
 
 def options():
@@ -173,7 +174,7 @@ class Client:
             return answer
         self.engine.ask(answer)
         if answer.status == 200 and not answer.problem:
-            names = answer.names()
+            names = [self.endpoint.hidden(name)[:MOST_NAME] for name in answer.names()]
             if self.model and names and self.model not in names:
                 more = ", ".join(names[:5])
                 raise prompts.Mistake("%s has no model %s; it has %s" % (self.chosen.url, self.model, more))
@@ -193,7 +194,7 @@ class Client:
         except (OSError, ValueError):
             return
         if text:
-            raise prompts.Mistake("the server ended before it served: " + text)
+            raise prompts.Mistake("the server ended before it served: " + self.endpoint.hidden(text))
 
     def calibrate(self):
         """Learn how many words make a token, from two prompts; then one request alone, whose time is returned."""

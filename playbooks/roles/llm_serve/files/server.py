@@ -45,11 +45,14 @@ def main():
     def answer():
         while True:
             peer = control.accept()[0]
+            status = child.poll()
             with peer:
-                status = child.poll()
-                if status is not None:
-                    text = "exit status %d: %s" % (status, last_words("llm_server.log"))
-                    peer.sendall(text.encode("utf-8", "replace"))
+                try:
+                    if status is not None:
+                        text = "exit status %d: %s" % (status, last_words("llm_server.log"))
+                        peer.sendall(text.encode("utf-8", "replace"))
+                except OSError:
+                    pass  # whoever asked has gone; the next one is answered all the same
 
     threading.Thread(target=answer, daemon=True).start()
     child.wait()

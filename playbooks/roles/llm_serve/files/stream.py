@@ -7,6 +7,7 @@ makes none look late. Times are in seconds of ``clock``.
 
 import errno
 import json
+import re
 import selectors
 import socket
 import ssl
@@ -17,6 +18,12 @@ clock = time.perf_counter
 MOST_HEAD = 64 << 10  # bytes of a response's head
 MOST_LINE = 4 << 20  # bytes of one event
 MOST_ERROR = 4 << 10  # bytes of an error's body that are kept
+MOST_TOKENS = 1 << 40  # of a request, by the server's count
+MOST_PIECES = 64  # events with text for each token that was asked for, after which a stream has no end
+MOST_WORD = 60  # characters of a finish_reason
+STATUS = re.compile(r"[0-9]{3}$")
+LENGTH = re.compile(r"[0-9]{1,18}$")
+CHUNK = re.compile(rb"[0-9A-Fa-f]{1,15}$")
 PIECE = 256 << 10
 SPIN = 0.0015  # seconds before an appointed time in which the kernel's timer is too coarse
 _AGAIN = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
@@ -99,11 +106,13 @@ class Answer:
         delta = choice.get("delta") if isinstance(choice.get("delta"), dict) else choice
         if delta.get("content") or delta.get("text") or delta.get("reasoning_content") or delta.get("reasoning"):
             self.stamps.append(now)
-        self.finish = choice.get("finish_reason") or self.finish
+            if len(self.stamps) > MOST_PIECES * max(1, self.wanted):
+                raise Broken("%d pieces of text for %d tokens" % (len(self.stamps), self.wanted))
+        self.finish = ("%s" % choice["finish_reason"])[:MOST_WORD] if choice.get("finish_reason") else self.finish
         usage = event.get("usage")
         if isinstance(usage, dict):
             counts = usage.get("prompt_tokens"), usage.get("completion_tokens")
-            if all(isinstance(n, int) and not isinstance(n, bool) and n >= 0 for n in counts):
+            if all(isinstance(n, int) and not isinstance(n, bool) and 0 <= n <= MOST_TOKENS for n in counts):
                 self.used = counts
 
 
@@ -169,7 +178,7 @@ class Reader:
         lines = self.rest[:end].decode("latin-1").split("\r\n")
         self.rest = self.rest[end + 4 :]
         words = lines[0].split()
-        if len(words) < 2 or not words[0].startswith("HTTP/1.") or not words[1].isdigit():
+        if len(words) < 2 or not words[0].startswith("HTTP/1.") or not STATUS.match(words[1]):
             raise Broken("no answer of HTTP/1")
         if words[1].startswith("1"):  # 100 Continue
             return True
@@ -179,7 +188,7 @@ class Reader:
         length = named.get("content-length", "")
         if named.get("transfer-encoding", "").lower() == "chunked":
             self.mode = "size"
-        elif length.isdigit():
+        elif LENGTH.match(length):
             self.mode, self.left = "length", int(length)
             if not self.left:
                 self.finish(now)
@@ -198,10 +207,10 @@ class Reader:
             if not line:
                 self.finish(now)
             return True
-        try:
-            self.left = int(line.partition(b";")[0], 16)
-        except ValueError:
-            raise Broken("a chunk without a size") from None
+        digits = line.partition(b";")[0].strip()
+        if not CHUNK.match(digits):  # int() would take a sign, with which the chunk never ends
+            raise Broken("a chunk without a size")
+        self.left = int(digits, 16)
         self.mode = "chunk" if self.left else "trailer"
         return True
 
