@@ -210,7 +210,7 @@ def _ratio(figure: of.Figure, entry: of.Entry, style: str, _: Language) -> tuple
     verdict = figure.row.verdict if figure.row else ""
     colour = _STYLE[Verdict(verdict)] if verdict else ""
     remarks = [] if verdict in ("", Verdict.BETTER) else [_(word(verdict))]
-    remarks += [_(word(entry.standing))] if entry.standing and not entry.benchmark else []
+    remarks += [_(word(figure.row.standing))] if figure.row and figure.row.standing else []
     remarks += [f"n {entry.hosts}"] if entry.hosts else []
     return Text(figure.text or "–", style=colour or style), Text(", ".join(remarks), style=colour)
 

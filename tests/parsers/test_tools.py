@@ -23,7 +23,7 @@ def test_each_reads_bytes_with_the_command_that_made_them(tool: str) -> None:
     assert list(inspect.signature(parsers.find(tool).parse).parameters)[:2] == ["raw", "command"]
 
 
-@pytest.mark.parametrize("name", ["facts", "published", "nccl", "serving", "spec_cpu", "_text", "_mllog"])
+@pytest.mark.parametrize("name", ["facts", "published", "nccl", "serving", "spec_cpu", "kit", "serving"])
 def test_what_tools_share_is_none(name: str) -> None:
     assert (ROOM / name).is_dir() or (ROOM / f"{name}.py").exists()
     with pytest.raises(FleetmarkError, match="no parser for"):
