@@ -69,6 +69,17 @@ def test_a_gap_says_little_where_hosts_differ_most() -> None:
     assert with_gap.df == pytest.approx(complete.df, rel=0.02)
 
 
+def test_of_two_hosts_their_difference_counts() -> None:
+    """With a gap as without one: 0.2%, though single benchmarks differ by 3% either way."""
+    apart = 0.002 + 0.03 * np.array([1, -1, 1, -1, 1, -1, 0, 0])
+    y = np.array([apart / 2, -apart / 2])
+    gap = y.copy()
+    gap[1, 7] = np.nan
+    weights = np.full(8, 1 / 8)
+    assert mixed.fit(y).mean(weights).variance == pytest.approx(0.001**2)
+    assert mixed.fit(gap).mean(weights).variance == pytest.approx(0.001**2, rel=0.3)
+
+
 def test_units_shift_the_mean_alone() -> None:
     y, weights = figures(6, 4, 0.3, 6), np.full(4, 0.25)
     shift = np.array([20.0, -7.0, 3.0, 0.0])
