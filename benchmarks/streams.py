@@ -1,7 +1,9 @@
 """How many streams of an LLM server the client holds at 50 tokens/s each before it adds 5 ms to their times.
 
-``python -m benchmarks.streams [STREAMS ...]``: a server in a process of its own writes each piece with the time of its
-writing in it; what the client stamps later than that is its own. Both share the machine.
+``python -m benchmarks.streams [--first] [STREAMS ...]``: a server in a process of its own writes each piece with the
+time at which it was due and the time of its writing. What lies between is the server's lateness; what the client stamps
+later than the writing is the client's, with its waits for a processor. Both share the machine with whatever else runs;
+``--first`` gives both real-time priority (root only), so that neighbours on the same kernel take nothing from them.
 """
 
 from __future__ import annotations
@@ -9,19 +11,21 @@ from __future__ import annotations
 import heapq
 import importlib
 import multiprocessing
+import os
 import re
 import selectors
 import socket
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 PLAYBOOKS = Path(__file__).parents[1] / "playbooks"
 RATE = 50.0  # tokens a second of each stream
 SECONDS = 6.0
-_TEXT = re.compile(rb'"text": "([0-9.]+)"')
+_TEXT = re.compile(rb'"text": "([0-9.]+) ([0-9.]+)"')
 
 
 def serve(listening: socket.socket, streams: int) -> None:
@@ -41,9 +45,9 @@ def serve(listening: socket.socket, streams: int) -> None:
         now = time.perf_counter()
         if at > now:
             time.sleep(at - now)
-        piece = b'data: {"id": "x", "choices": [{"index": 0, "text": "%.6f", "finish_reason": null}]}\n\n'
+        piece = b'data: {"id": "x", "choices": [{"index": 0, "text": "%.6f %.6f", "finish_reason": null}]}\n\n'
         try:
-            peers[n].sendall(piece % time.perf_counter())
+            peers[n].sendall(piece % (at, time.perf_counter()))
         except OSError:
             continue
         if at + 1 / RATE < end:
@@ -52,11 +56,27 @@ def serve(listening: socket.socket, streams: int) -> None:
             peers[n].close()
 
 
-def hold(streams: int) -> tuple[list[float], float]:
-    """How late each piece was stamped (s, sorted), and the client's CPU time a piece (s)."""
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Lateness of pieces, s, sorted: of the server's writing, and of the client's stamp after it; s of the client a piece."""
+
+    server: list[float]
+    client: list[float]
+    cpu: float
+    waited: float  # for a processor
+
+
+def waited() -> float:
+    """Seconds in which this process was ready to run and another ran."""
+    return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
+
+
+def hold(streams: int) -> Held:
+    """Both sides' lateness with so many streams."""
     sys.path.insert(0, str(PLAYBOOKS / "roles" / "llm_serve" / "files"))
     stream: Any = importlib.import_module("stream")
-    late: list[float] = []
+    server: list[float] = []
+    client: list[float] = []
 
     class Timed(stream.Answer):  # type: ignore[misc]
         __slots__ = ()
@@ -65,7 +85,9 @@ def hold(streams: int) -> tuple[list[float], float]:
             super().event(text, now)
             match = _TEXT.search(text)
             if match:
-                late.append(now - float(match[1]))
+                due, written = map(float, match.groups())
+                server.append(written - due)
+                client.append(now - written)
 
     with socket.create_server(("127.0.0.1", 0), backlog=4096) as listening:
         process = multiprocessing.get_context("fork").Process(target=serve, args=(listening, streams), daemon=True)
@@ -75,23 +97,34 @@ def hold(streams: int) -> tuple[list[float], float]:
         engine = stream.Engine(endpoint, 30.0)
         for _ in range(streams):
             engine.send(Timed(endpoint.request("POST", "/completions", b"{}"), 1))
-        began, ended = time.process_time(), 0
+        began, queued, ended = time.process_time(), waited(), 0
         while ended < streams:
             ended += len(engine.turn(stream.clock() + 0.25))
-        spent = time.process_time() - began
+        spent, queued = time.process_time() - began, waited() - queued
         process.join(10)
-    return sorted(late), spent / max(1, len(late))
+    pieces = max(1, len(client))
+    return Held(sorted(server), sorted(client), spent / pieces, queued / pieces)
 
 
 def main(counts: Sequence[int]) -> None:
-    print("streams  pieces/s  p50 late  p99 late  client's CPU a piece")
+    print(
+        "streams  pieces/s  server late p50, p99  client after it p50, p99  client's CPU, wait for one, a piece   load"
+    )
     for streams in counts:
-        late, each = hold(streams)
-        middle, most = (1e3 * late[int(share * (len(late) - 1))] for share in (0.5, 0.99))
-        rate = len(late) / SECONDS
-        print(f"{streams:7} {rate:9.0f} {middle:6.2f} ms {most:6.2f} ms {1e6 * each:8.1f} us")
+        held = hold(streams)
+        server, client = (
+            "".join(f"{1e3 * late[int(share * (len(late) - 1))]:8.2f}" for share in (0.5, 0.99)) + " ms"
+            for late in (held.server, held.client)
+        )
+        each = f"{1e6 * held.cpu:16.1f} {1e6 * held.waited:12.1f} us"
+        rate = len(held.client) / SECONDS
+        print(f"{streams:7} {rate:9.0f}   {server}      {client}   {each}   {os.getloadavg()[0]:10.1f}", flush=True)
 
 
 if __name__ == "__main__":
     assert selectors.DefaultSelector is not selectors.SelectSelector, "poll or epoll is needed"
-    main([int(word) for word in sys.argv[1:]] or [50, 200, 400, 800])
+    words = sys.argv[1:]
+    if "--first" in words:
+        words.remove("--first")
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    main([int(word) for word in words] or [50, 200, 400, 800])

@@ -16,11 +16,12 @@ import pytest
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Parsed
 from fleetmark.campaign.schedule import settings_of
-from tests.llm.running import FILES, HOSTILE, Served, client, measured, server
+from tests.llm.running import FILES, HOSTILE, Served, ahead, client, measured, server
 from tests.workloads.scheduling import reason, scheduled
 from workloads import Choice, Suite
 
 NEAR = 0.002  # seconds
+TRIES = 4
 
 
 @pytest.fixture(scope="module")
@@ -34,38 +35,59 @@ def value(parsed: Parsed, metric: str, case: str | None = None) -> float:
     return figure
 
 
-def lateness(served: Served, record: Path) -> tuple[list[float], list[float]]:
-    """By how much the client saw first tokens, and mean gaps, later than the server wrote them: a value a request."""
-    of_server = {r["id"]: r for r in served.requests()}
-    firsts, gaps = [], []
-    for seen in map(json.loads, record.read_text().splitlines()):
-        wrote = of_server[f"fleetmark-{seen['id']}"]
-        firsts.append(seen["first"][0] - seen["due"] - (wrote["stamps"][0] - wrote["came"]))
-        took = wrote["stamps"][-1] - wrote["stamps"][0]
-        gaps.append((seen["last"][0] - seen["first"][0] - took) / (len(wrote["stamps"]) - 1))
-    return sorted(firsts), sorted(map(abs, gaps))
+def legs(served: Served, seen: list[dict[str, Any]]) -> dict[str, list[float]]:
+    """Seconds on the way, a value a request, sorted: to the server, and to the client with the first and the last token.
+
+    Both stamp with the monotonic clock of one kernel.
+    """
+    log = {r["id"]: r for r in served.requests()}
+    pairs = [(request, log[f"fleetmark-{request['id']}"]) for request in seen]
+    return {
+        "request": sorted(wrote["came"] - request["due"] for request, wrote in pairs),
+        "first": sorted(request["first"][0] - wrote["stamps"][0] for request, wrote in pairs),
+        "last": sorted(request["last"][0] - wrote["stamps"][-1] for request, wrote in pairs),
+    }
+
+
+def near(ways: dict[str, list[float]]) -> bool:
+    """Whether the fastest quarter was within the limit: a steady error shifts all, a busy machine only some."""
+    return all(values[len(values) // 4] < NEAR for values in ways.values())
 
 
 @pytest.mark.parametrize(
-    ("load", "api"),
+    ("load", "api", "seconds"),
     [
-        ("--concurrency=1", "completions"),
-        ("--concurrency=32", "completions"),
-        ("--concurrency=32", "chat"),
-        ("--rates=12", "chat"),
-        ("--rates=60", "completions"),
+        ("--concurrency=1", "completions", 2),
+        ("--concurrency=32", "completions", 1),
+        ("--concurrency=32", "chat", 1),
+        ("--rates=12", "chat", 1),
+        ("--rates=60", "completions", 1),
     ],
 )
-def test_delays_are_those_of_the_servers_own_log(tmp_path: Path, load: str, api: str) -> None:
-    """A busy machine adds to what is seen and takes nothing away: some requests met no other process."""
+def test_delays_are_those_of_the_servers_own_log(tmp_path: Path, load: str, api: str, seconds: int) -> None:
+    """The record agrees with the log, and the figures with the record.
+
+    Nothing comes before it was sent, on any machine. A machine that was busy throughout may be tried again: an error
+    of the client is there each time.
+    """
     record = tmp_path / "requests.jsonl"
-    with server(tmp_path) as served:
-        parsed = measured(served, load, f"--api={api}", "--model=tiny", f"--record={record}")
-        firsts, gaps = lateness(served, record)
-    assert len(firsts) == value(parsed, "requests")
-    assert firsts[0] >= 0
-    assert firsts[0] < NEAR and gaps[0] < NEAR
-    assert value(parsed, "ttft_p50") > 0.04 and value(parsed, "tpot_p50") > 0.014
+    options = [load, f"--api={api}", "--model=tiny", f"--record={record}", f"--seconds={seconds}"]
+    tries = []
+    with ahead(), server(tmp_path) as served:
+        while len(tries) < TRIES and not (tries and near(tries[-1])):
+            parsed = measured(served, *options)
+            seen = [json.loads(line) for line in record.read_text().splitlines()]
+            tries.append(legs(served, seen))
+            assert all(values[0] >= 0 for values in tries[-1].values())
+    assert near(tries[-1]), [{name: values[len(values) // 4] for name, values in ways.items()} for ways in tries]
+
+    firsts = sorted(r["first"][0] - r["due"] for r in seen)
+    gaps = sorted((r["last"][0] - r["first"][0]) / 15 for r in seen)
+    assert len(seen) == value(parsed, "requests")
+    assert value(parsed, "ttft_p50") == pytest.approx(firsts[(len(firsts) - 1) // 2])
+    assert value(parsed, "ttft_mean") == pytest.approx(statistics.mean(firsts))
+    assert value(parsed, "tpot_p50") == pytest.approx(gaps[(len(gaps) - 1) // 2])
+    assert value(parsed, "itl_mean") == pytest.approx(statistics.mean(gaps))
     assert value(parsed, "interactivity") == pytest.approx(1 / value(parsed, "tpot_p50"))
     assert value(parsed, "output_tokens") == 16
     assert value(parsed, "prompt_tokens") == pytest.approx(40, abs=4)
