@@ -7,7 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from fleetmark.base.text import message
+from fleetmark.base.text import count, joined, message
+from fleetmark.record import imports as imported
 from reports.campaign import html as campaign_page
 from reports.campaign import tables as page_tables
 from reports.campaign.embedded import Embedded, embedded
@@ -40,6 +41,14 @@ def render(report: Report, *, templates: Path | None = None, medium: Medium = "s
     return page(name, _context(report, medium, appendix), report.language, templates=templates, medium=medium)
 
 
+def _measured_in(report: Report) -> str:
+    """How many campaigns and imports the figures are of."""
+    ids = [c.id for c in report.campaigns if not c.pinned]
+    imports = sum(name.startswith(f"{imported.FOLDER}/") for name in ids)
+    campaigns = count(len(ids) - imports, "campaign") if len(ids) > imports or not imports else None
+    return joined([campaigns, count(imports, "import") if imports else None])
+
+
 def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
     """Everything the templates may use beside what every page has."""
     view = report.view
@@ -52,7 +61,7 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
         "view": view,
         "campaign": report.campaign,
         "campaigns": [(c, shlex.join(c.command)) for c in report.campaigns],
-        "measured_in": sum(not c.pinned for c in report.campaigns),
+        "measured_in": _measured_in(report),
         "command_line": shlex.join(report.campaign.command),
         "problems": report.problems,
         "coverage": page_tables.coverage(view),

@@ -24,10 +24,10 @@ from reports.comparison.xlsx import classes as class_tabs
 from reports.comparison.xlsx import hosts as host_tabs
 from reports.comparison.xlsx import ratios
 from reports.comparison.xlsx.classes import ClassRow
-from reports.comparison.xlsx.grid import FIRST_ROW, grid
+from reports.comparison.xlsx.grid import FIRST_ROW, form_of, grid
 from reports.comparison.xlsx.sources import LIVE, sources
 from reports.kit.format import ROUNDING
-from reports.kit.workbook import COLOURS, GRID, INTEGER, PERCENT, RATIO, Book, Head, Sheet, cell, form_for, literal
+from reports.kit.workbook import COLOURS, GRID, INTEGER, PERCENT, RATIO, Book, Head, Sheet, cell, literal
 from reports.report import Report
 from reports.sheets import Prose
 
@@ -195,7 +195,7 @@ class _Workbook:
                 for column, text in enumerate(texts):
                     sheet.text(row, column, text)
                 values = (guard.a, guard.b, guard.limit)
-                form = form_for([v for v in values if v is not None], str(about["unit"]))
+                form = form_of(self.comparison, title, values)
                 for column, value in enumerate(values, 5):
                     sheet.number(row, column, value, form, "value")
                 sheet.text(row, 8, word(str(guard.held or "")))
@@ -214,7 +214,7 @@ class _Workbook:
         about = self.comparison.benchmarks.loc[title]
         sides = ((self.comparison.baseline, _AT["baseline"]), (candidate, _AT["other"]))
         known = {side: self.comparison.figures[side].get(title) for side, _ in sides}
-        form = form_for([v for v in known.values() if v is not None], str(about["unit"]))
+        form = form_of(self.comparison, title, known.values())
         sign = "-" if about["better"] == Better.LOWER else ""
         for side, column in sides:
             value = known[side]

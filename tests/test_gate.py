@@ -16,7 +16,8 @@ from fleetmark import cli
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.units import parse_quantity
 from fleetmark.record.diagnosis.gate import hold, read_rules
-from planner.diagnosis.gate import Verdict
+from planner.diagnosis.gate import Result, Severity, Verdict
+from reports.diagnosis.gate import why
 from tests.fleets import campaign, scaled, usual
 from tests.records import IOPS, NULL, TRIAD
 
@@ -162,3 +163,10 @@ def test_amounts(text: str | float, value: float | None, unit: str) -> None:
             parse_quantity(text)
     else:
         assert parse_quantity(text) == (pytest.approx(value), unit)
+
+
+def test_a_share_reads_in_percent_and_a_rate_of_networks_in_bits() -> None:
+    loss = Result("loss", Severity.FAIL, "n01", "udp", Verdict.BROKEN, 0.012, 0.001, "1", least=False, percent=True)
+    assert str(why(loss)) == "1.20% is above 0.100%"
+    rate = Result("rate", Severity.FAIL, "n01", "tcp", Verdict.BROKEN, 1e9, 3e9, "B/s", bits=True)
+    assert str(why(rate)) == "8.00 Gbit/s is below 24.0 Gbit/s"

@@ -38,6 +38,9 @@ _WORDS: dict[str, Message] = {
     "gpu": message("gpu"),
     "watt": message("watt"),
     "money": message("money"),
+    # who published a result (labels of imports)
+    "submitter": message("submitter"),
+    "vendor": message("vendor"),
     # classes of work, as manifests and published tables name them
     "app": message("app"),
     "app-speed": message("app-speed"),

@@ -83,4 +83,6 @@ def write(documents: Documents, renderers: Mapping[str, Callable[[], bytes]], co
             contents[path] = renderers[kind]()
     for path, data in contents.items():
         write_atomic(path, data)
+    # A reader that closes the pipe early (head) stops these lines, not the files.
+    for path, data in contents.items():
         console.print(Text(f"wrote {path} ({len(data) / 1e6:.1f} MB)"), soft_wrap=True)

@@ -38,7 +38,7 @@ class Bound:
 @dataclass(frozen=True, slots=True)
 class Value:
     """What a host measured in one ``benchmark``, by how many repeats ``n``. ``peers``: what others of its cohort
-    measured."""
+    measured; ``bits`` and ``percent``: how people read it."""
 
     benchmark: str
     value: float
@@ -47,6 +47,8 @@ class Value:
     higher: bool | None = True
     peers: Sequence[float] = ()
     evidence: str = ""
+    bits: bool = False
+    percent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,8 @@ class Result:
     why: str = ""
     numbers: tuple[int, int] = (0, 0)  # how many there are, how many are needed
     evidence: str = ""
+    bits: bool = False
+    percent: bool = False
 
 
 NOT_MEASURED, REPEATS, PEERS, UNIT = "not measured", "repeats", "peers", "unit"
@@ -113,6 +117,8 @@ def _one(rule: Rule, bound: Bound, host: str, value: Value) -> Result:
             why,
             numbers,
             value.evidence,
+            value.bits,
+            value.percent,
         )
 
     if value.n < rule.repeats:

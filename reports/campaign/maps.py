@@ -85,7 +85,8 @@ def of_devices(view: View, _: Language) -> Iterator[Drawn]:
         return
     chosen = [pair in mapped for pair in zip(view.stats["workload"], view.stats["metric"], strict=True)]
     cells: dict[Any, dict[tuple[str, str], list[float]]] = defaultdict(lambda: defaultdict(list))
-    for key, rows in groups(view.stats[chosen], ["workload", "case", "metric", "standing", "unit", "better", "bits"]):
+    columns = ["workload", "case", "metric", "standing", "unit", "better", "bits", "percent"]
+    for key, rows in groups(view.stats[chosen], columns):
         for host, text, value in zip(rows["host"], rows["labels"], rows["value"], strict=True):
             labels = json.loads(text)
             ends = labels.pop("from", None), labels.pop("to", None)
@@ -93,14 +94,15 @@ def of_devices(view: View, _: Language) -> Iterator[Drawn]:
                 rest = json.dumps(labels, sort_keys=True, separators=(",", ":"))
                 cells[*key, rest, view.generation[host] or ""][ends].append(value)
     for key, of_ends in cells.items():
-        *metric, standing, unit, better, bits, rest, generation = key
+        *metric, standing, unit, better, bits, percent, rest, generation = key
         triples = [(fmt.clean(a), fmt.clean(b), float(np.median(v))) for (a, b), v in of_ends.items()]
         sources, targets = (
             sorted(names, key=_in_order) for names in ({t[0] for t in triples}, {t[1] for t in triples})
         )
         if len(triples) < 2 or max(len(sources), len(targets)) > charts.MANY_CELLS:
             continue
-        shown = fmt.fit(((v, math.nan, math.nan) for _a, _b, v in triples), unit, bits=bool(bits))
+        everything = ((v, math.nan, math.nan) for _a, _b, v in triples)
+        shown = fmt.fit(everything, unit, bits=bool(bits), percent=bool(percent))
         away = _from_their_like(triples, better)
         values = [(a, b, 100 * part, shown.number(v)) for (a, b, v), part in zip(triples, away, strict=True)]
         title = title_of((*metric, "host", rest, standing))

@@ -281,7 +281,7 @@ def _hosts(comparison: Comparison, side: str, number: int) -> Message:
     label = comparison.grouped.get(side)
     if label is None:
         return count(number, "host")
-    return message("{results}, one figure per {label}", results=count(number, "result"), label=label)
+    return message("{results}, one figure per {label}", results=count(number, "result"), label=word(label))
 
 
 def _basis(comparison: Comparison, lines: Sequence[Line]) -> str:

@@ -18,6 +18,7 @@ from reports.kit import format as fmt
 MOST_HOSTS = 3
 MOST_SETTINGS = 3
 MOST_WARNINGS = 3
+MOST_NAMED = 2  # benchmarks that were not compared
 # Settings in which hosts of a side, and sides that are to be compared, ought to be alike.
 _SETTINGS = (
     "Governor",
@@ -57,7 +58,10 @@ def remarks(
     yield from (Remark(w) for w in warnings[:MOST_WARNINGS])
     if len(warnings) > MOST_WARNINGS:
         yield Remark(message("{warnings} more", warnings=count(len(warnings) - MOST_WARNINGS, "warning")), "excluded")
-    yield from (Remark(note) for note in footnotes(comparison))
+    notes = footnotes(comparison)
+    yield from (Remark(note) for note in notes)
+    if comparison.grouped and not notes:
+        yield Remark(message("Published results; none is an estimate or unverified."))
     yield from _gaps(comparison, rows)
     if comparison.pairing is Pairing.PINNED:
         yield Remark(message("The pinned reference is taken as exact."))
@@ -138,10 +142,15 @@ def _gaps(comparison: Comparison, rows: Sequence[RatioRow]) -> Iterator[Remark]:
     left = {row.benchmark for row in rows if row.left_out}
     if left:
         some_left = len({row.benchmark for row in rows if row.benchmark and not row.left_out} & left)
-        text = message(
-            "{benchmarks} not compared: run on one side only, or not comparable",
-            benchmarks=count(len(left), "benchmark"),
-        )
+        benchmarks = count(len(left), "benchmark")
+        text = message("{benchmarks} not compared: run on one side only, or not comparable", benchmarks=benchmarks)
+        if len(left) <= MOST_NAMED:
+            names = some(sorted(left))
+            text = message(
+                "{benchmarks} not compared: {names} (run on one side only, or not comparable)",
+                benchmarks=benchmarks,
+                names=names,
+            )
         if some_left and len(comparison.candidates) > 1:
             text = message("{sentence} ({n} of them with some candidates only)", sentence=text, n=some_left)
         yield Remark(text, "excluded")

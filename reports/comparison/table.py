@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 from fleetmark.base.measurement import Kind
 from fleetmark.base.text import Message, count, joined, message
+from fleetmark.base.words import word
 from planner.comparison import Comparison
 from planner.contrast import Pairing
 from planner.equivalence import bounded
 from reports.comparison.model import RatioRow
 from reports.comparison.titles import class_title, spaced
 from reports.kit import format as fmt
-from workloads.declared import in_bits
+from workloads.declared import in_bits, in_percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +192,7 @@ def _said(comparison: Comparison, usual: Mapping[str, tuple[int, int]]) -> str:
 
 def _counted(comparison: Comparison, side: str, n: int) -> Message:
     label = comparison.grouped.get(side)
-    return count(n, "host") if label is None else message("{n} (one per {label})", n=n, label=label)
+    return count(n, "host") if label is None else message("{n} (one per {label})", n=n, label=word(label))
 
 
 def _scales(comparison: Comparison, rows: Sequence[RatioRow]) -> dict[str, fmt.Shown]:
@@ -208,7 +209,10 @@ def _scales(comparison: Comparison, rows: Sequence[RatioRow]) -> dict[str, fmt.S
     names = dict(zip(about.index, zip(about["workload"], about["metric"], strict=True), strict=True))
     return {
         title: fmt.fit(
-            ((v, math.nan, math.nan) for v in dict.fromkeys(of)), units[title], bits=in_bits(*map(str, names[title]))
+            ((v, math.nan, math.nan) for v in dict.fromkeys(of)),
+            units[title],
+            bits=in_bits(*map(str, names[title])),
+            percent=in_percent(*map(str, names[title])),
         )
         for title, of in values.items()
     }

@@ -26,7 +26,9 @@ def why(result: Result) -> Message:
     """The result in one sentence."""
     if result.verdict is Verdict.MISSING:
         return _missing(result)
-    value, limit = human(result.value or 0.0, result.unit), human(result.limit or 0.0, result.unit)
+    value, limit = (
+        human(v or 0.0, result.unit, bits=result.bits, percent=result.percent) for v in (result.value, result.limit)
+    )
     if result.verdict is Verdict.KEPT:
         return message("{value} keeps {limit}", value=value, limit=limit)
     if result.least:

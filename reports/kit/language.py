@@ -14,7 +14,7 @@ from fleetmark.base.yaml import read_yaml
 
 _HERE = Path(__file__).parent / "languages"
 ENGLISH = "en"
-_STOPPED = re.compile(r"(?<=[。；：]) +(?=\S)")  # full-width stops hold their own space
+_STOPPED = re.compile(r"(?<=[。；：）]) +(?=\S)")  # full-width signs hold their own space
 
 
 @dataclass(frozen=True, slots=True)

@@ -395,24 +395,27 @@ def t_two_sided(t: str, df: str) -> str:
     return f"IF({square}<1,{near},BETADIST(({df})/(({df})+{square}),({df})/2,0.5))"
 
 
-def form_for(values: Sequence[float], unit: str, width: float = math.inf) -> str:
+def form_for(values: Sequence[float], unit: str, width: float = math.inf, *, percent: bool = False) -> str:
     """A number format in which figures in a base unit read well: ``210.00 GB/s`` for 2.1e11 B/s.
 
     The cell keeps the base unit. What is below 1 (seconds, mostly) reads as ``71.0E-9 s``. Where an interval of
-    ``width`` would be lost in three digits there is a fourth.
+    ``width`` would be lost in three digits there is a fourth. ``percent``: a share of unit 1 reads in %.
     """
     sizes = sorted(abs(v) for v in values if math.isfinite(v) and v)
     if not sizes:
         return GENERAL
     size = sizes[len(sizes) // 4]
-    scale = scale_for(size, unit)
-    power = round(-math.log10(scale.factor)) if unit != "B" else 0
+    scale = scale_for(size, unit, percent=percent)
+    # The sign of % in a format multiplies by 100 itself.
+    power = round(-math.log10(scale.factor)) if unit != "B" and scale.unit != "%" else 0
     shown_unit = scale.unit if unit != "B" else "B"
     if power < 0 or size * scale.factor < 1e-3 or (power == 0 and size >= 1e7):
         return f'{_ENGINEERING}" {unit}"' if unit != "1" else _ENGINEERING
     least = 2 - math.floor(math.log10(size * scale.factor))
     digits = max(0, least + (width * scale.factor < 4 * 10.0**-least))
     decimals = f"0.{'0' * min(digits, 6)}" if digits else "0"
+    if scale.unit == "%":
+        return f"{decimals}%"
     name = "" if shown_unit in ("", "1") else f'" {shown_unit.replace(chr(34), "")}"'
     return f"#,##{decimals}{',' * (power // 3)}{name}"
 

@@ -16,7 +16,7 @@ import pytest
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.measurement import Better, Status
 from fleetmark.record.results import HostInfo, Results
-from reports import html
+from reports import html, markdown
 from reports.hosts.columns import side_by_side
 from reports.kit.format import clean, fit, labels, natural
 from reports.kit.language import Language
@@ -291,6 +291,16 @@ def test_left_out_is_told_with_its_reason(page: Page) -> None:
     assert page.table_row("not measured on turin", "turin", "1", "mlc idle latency")
     words = " ".join(page.words.split())
     assert "1 benchmark not compared" in words and "ran on both" in words
+
+
+def test_a_share_reads_in_percent_in_a_comparison(tmp_path: Path) -> None:
+    loss = Bench("iperf3", "udp", "loss", "1", "lower", "net", kind="guardrail")
+    two(tmp_path, {TRIAD: [[10e9]], loss: [[0.001]]}, {TRIAD: [[20e9]], loss: [[0.00245]]})
+    report = compared.compared_report(tmp_path, "gen=old", ["gen=new"])
+    assert report.comparison
+    for text in (html.render(report), markdown.render(report)):
+        guards = next(line for line in text.splitlines() if "iperf3 udp loss" in line and "cannot tell" in line)
+        assert "0.100%" in guards and "0.245%" in guards and "0.00245" not in re.sub(r"<[^>]*>", "", guards)
 
 
 def test_one_host_a_side_has_no_interval(tmp_path: Path) -> None:

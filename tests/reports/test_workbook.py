@@ -141,6 +141,11 @@ def test_formats_scale_figures_that_keep_their_base_unit(figures: list[float], u
     assert form_for(figures, unit) == shown
 
 
+def test_a_share_that_people_read_in_percent_does_so_in_a_cell() -> None:
+    assert form_for([0.00245], "1", percent=True) == "0.000%" and form_for([0.762], "1", percent=True) == "0.0%"
+    assert form_for([210.0], "B/s", percent=True) == form_for([210.0], "B/s")
+
+
 @pytest.mark.parametrize(
     ("width", "shown"), [(5e9, '#,##0,,," GB/s"'), (3e9, '#,##0.0,,," GB/s"'), (0.0, '#,##0.0,,," GB/s"')]
 )

@@ -177,7 +177,16 @@ def _held(
             others = [v for h, k, v in alike[_unpaired(key)] if (h, k) != (host, key) and h in peers.get(host, ())]
             higher = row["better"] != Better.LOWER.value
             named_so = title(dict(zip(METRIC, key, strict=True)))
-            value = gate.Value(named_so, float(row["value"]), str(row["unit"]), int(row["n"]), higher, others)
+            value = gate.Value(
+                named_so,
+                float(row["value"]),
+                str(row["unit"]),
+                int(row["n"]),
+                higher,
+                others,
+                bits=bool(row["bits"]),
+                percent=bool(row["percent"]),
+            )
             by_side[higher].append(value)
         for higher, values in by_side.items():
             if values or (higher and not own):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -12,7 +12,8 @@ from fleetmark.base.measurement import Kind
 from planner.comparison import Candidate, Comparison, Side
 from planner.contrast import Pairing
 from reports.kit import format as fmt
-from reports.kit.workbook import Sheet
+from reports.kit.workbook import Sheet, form_for
+from workloads.declared import in_percent
 
 FIRST_ROW = 4  # of benchmarks, below title, note and head
 FIRST_COLUMN = 4  # of hosts, right of class, benchmark, unit, better
@@ -88,3 +89,9 @@ def _compared(side: Side, comparison: Comparison, candidate: Candidate | None) -
     excluded = [set(c.excluded) for c in ([candidate] if candidate else comparison.candidates)]
     titles = [title for title in means.columns if title not in set.intersection(*excluded)]
     return means[titles].set_axis(means.index.map(str))
+
+
+def form_of(comparison: Comparison, title: str, values: Iterable[float | None]) -> str:
+    """The number format of figures of the benchmark called ``title``."""
+    workload, metric, unit = (str(comparison.benchmarks.loc[title, name]) for name in ("workload", "metric", "unit"))
+    return form_for([v for v in values if v is not None], unit, percent=in_percent(workload, metric))

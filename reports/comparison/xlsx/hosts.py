@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from fleetmark.base.measurement import Better
 from fleetmark.base.text import message
 from fleetmark.base.words import word
-from reports.comparison.xlsx.grid import FIRST_COLUMN, FIRST_ROW, Grid
+from reports.comparison.xlsx.grid import FIRST_COLUMN, FIRST_ROW, Grid, form_of
 from reports.comparison.xlsx.sources import Middle, Sources
-from reports.kit.workbook import INTEGER, LOG, MOST_FORMULA, Head, Sheet, cell, form_for
+from reports.kit.workbook import INTEGER, LOG, MOST_FORMULA, Head, Sheet, cell
 
 MOST_SHOWN = 50_000  # figures of hosts that are shown as such and not only as logarithms
 MOST_PARTS = 200  # means in one formula; Excel takes 255
@@ -118,7 +118,7 @@ def figures(grid: Grid, sheet: Sheet, logs_sheet: Sheet) -> None:
         sign = -1.0 if title in lower else 1.0
         values = {side: frame[title] for side, frame in grid.frames.items()}
         every = [math.exp(sign * v) for of in values.values() for v in of if not math.isnan(v)]
-        form = form_for(every, str(grid.comparison.benchmarks.loc[title, "unit"]))
+        form = form_of(grid.comparison, title, every)
         for side, of in values.items():
             for column, value in enumerate(of, grid.first[side]):
                 if not math.isnan(value):
