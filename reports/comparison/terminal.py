@@ -201,16 +201,21 @@ def _benchmarks(comparison: Comparison, below: of.Table, k: int, title: str, _: 
             figure = entry.figures[k]
             values = [f"{v} {entry.unit}".strip() if v else "" for v in (entry.baseline, figure.value)]
             table.add_row(
-                Padding(fmt.clean(short[entry.benchmark]), (0, 0, 0, 2)), *values, *_ratio(figure, entry, "", _)
+                Padding(fmt.clean(short[entry.benchmark]), (0, 0, 0, 2)), *values, *_ratio(figure, entry, "", _, head)
             )
     return table
 
 
-def _ratio(figure: of.Figure, entry: of.Entry, style: str, _: Language) -> tuple[Text, Text]:
+def _ratio(
+    figure: of.Figure, entry: of.Entry, style: str, _: Language, head: of.Figure | None = None
+) -> tuple[Text, Text]:
+    """The ratio and what is unusual about it. ``head``: the figure of its class, whose standing is not repeated."""
     verdict = figure.row.verdict if figure.row else ""
     colour = _STYLE[Verdict(verdict)] if verdict else ""
     remarks = [] if verdict in ("", Verdict.BETTER) else [_(word(verdict))]
-    remarks += [_(word(figure.row.standing))] if figure.row and figure.row.standing else []
+    standing = figure.row.standing if figure.row else ""
+    above = head.row.standing if head and head.row else ""
+    remarks += [_(word(standing))] if standing and standing != above else []
     remarks += [f"n {entry.hosts}"] if entry.hosts else []
     return Text(figure.text or "–", style=colour or style), Text(", ".join(remarks), style=colour)
 
