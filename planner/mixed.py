@@ -7,7 +7,7 @@ CR2 over hosts, which holds as well where hosts differ in more than an intercept
 freedom are Satterthwaite's (Bell & McCaffrey, Survey Methodology 28, 2002; Pustejovsky & Tipton, JBES 36, 2018).
 
 Of two hosts CR2 alone counts. Both variances then rest on hardly more than one difference, and the larger of two such
-guesses is too large on average: intervals cover up to 98.4% for 95% (``docs/comparing.md`` has the figures). Without
+guesses is too large on average: intervals cover up to 98.2% for 95% (``docs/comparing.md`` has the figures). Without
 gaps CR2 is the variance between the two hosts, so that gaps do not change the rule.
 
 Where figures are missing, hosts often lack them for a reason, and those that lack all of them are the least like the
