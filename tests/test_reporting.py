@@ -131,7 +131,7 @@ def test_the_command_line_is_in_the_document_and_makes_it_again(root: Path) -> N
     run(root, *words, "--html", "a.html")
     question = Question(root, "gen=old", ["gen=new"], per="core", only=["stream/*"])
     assert question.command() == ["fleetmark", *COMPARE, "--per", "core", "--only", "stream/*", "--results", str(root)]
-    assert "--only &#39;stream/*&#39;" in Path("a.html").read_text()
+    assert "--only</span> &#39;stream/*&#39;" in Path("a.html").read_text()
 
 
 def test_a_pinned_reference_makes_documents_too(root: Path) -> None:

@@ -20,7 +20,7 @@ from parsers.serving import measurements
 TRAITS: tuple[str, ...] = ("precision",)
 MODEL: tuple[str, ...] = ()
 KIND: tuple[str, ...] = ("hw",)
-COUNTS: Mapping[str, str] = {"gpus": "hw"}
+COUNTS: Mapping[str, str] = {}
 UNIFORM: Mapping[str, str] = {"hw": "accelerator", "precision": "precision"}
 PUBLISHER = ""
 _WORKLOAD = "llm_serve"

@@ -8,12 +8,12 @@ from pathlib import Path
 import pikepdf
 import pytest
 
+from planner.capacity.answer import Answer
 from planner.capacity.question import Binding
 from planner.capacity.tornado import Effect
 from reports import pdf
 from reports.kit.language import Language, language
 from reports.plan import html as plan_html
-from reports.plan.model import view
 from reports.report import of_campaign
 from tests.reports import compared, plan_sample, sample, tagged
 
@@ -35,10 +35,11 @@ def comparison(folder: Path) -> bytes:
 
 def plan(_: Path) -> bytes:
     q = plan_sample.question()
-    p = view(q, plan_sample.plan(q), bindings=[Binding("power at ams", "W", 520.5, 1.234)])
+    bindings = [Binding("power at ams", "W", 520.5, 1.234)]
     effects = [Effect("demand of web", 0.8, 1.25, True, -200_000.4, 412_345.6)]
+    answer = Answer(q, plan_sample.plan(q), bindings=bindings, tornado=effects)
     about = plan_html.About("2027-01-20T10:00:00Z", "fleetmark plan demand.yml", Language())
-    return pdf.of_html(plan_html.render(p, None, effects, about, medium="paper"))
+    return pdf.of_html(plan_html.render(answer, about, medium="paper"))
 
 
 @pytest.mark.parametrize("document", [campaign, chinese, comparison, plan])

@@ -22,6 +22,7 @@ from fleetmark.record import evidence
 from fleetmark.verbs import reference
 from planner.equivalence import compare
 from reports import xlsx
+from reports.comparison.titles import class_title
 from reports.comparison.xlsx import hosts as host_tabs
 from reports.comparison.xlsx import sources
 from reports.kit.language import Language
@@ -215,7 +216,7 @@ def test_recalculated_agrees_with_python_on_every_formula_cell(
 
 
 def test_the_recalculation_is_real(books: Mapping[str, bytes], libreoffice: Mapping[str, Cells]) -> None:
-    cell = cell_of(books["apart"], "Classes", {"candidate": "new", "class": "cpu-int"}, "ratio")
+    cell = cell_of(books["apart"], "Classes", {"candidate": "new", "class": class_title("cpu-int")}, "ratio")
     assert values(lied_to(books["apart"]))["Classes"][cell] == 123.456
     assert list(disagreements(books["apart"], libreoffice["lie"])) == []
 
@@ -229,10 +230,11 @@ def test_headlines_and_benchmarks_are_those_of_the_planner(
     checked = 0
     for candidate in comparison.candidates:
         for class_, e in candidate.classes.items():
-            name_of = f"{class_}, geometric mean" if class_ == "work mix" else class_
+            title = class_title(class_)
+            name_of = f"{title}, geometric mean" if class_ == "work mix" else title
             rows = [("Classes", {"candidate": candidate.title, "class": name_of}, "ratio", e.ratio)]
             if e.work:
-                equal = {"candidate": candidate.title, "class": f"{class_}, equal work"}
+                equal = {"candidate": candidate.title, "class": f"{title}, equal work"}
                 rows.append(("Classes", equal, "ratio", e.work))
             if class_ != "work mix":
                 rows += [
@@ -279,7 +281,7 @@ def test_a_changed_weight_changes_the_headline_as_the_planner_would(
 
 
 def classes(books: Mapping[str, bytes], libreoffice: Cells, class_: str) -> list[Any]:
-    row = {"candidate": "new", "class": class_}
+    row = {"candidate": "new", "class": class_title(class_)}
     return [
         libreoffice["Classes"].get(cell_of(books["apart"], "Classes", row, head))
         for head in ("ratio", "from", "to", "p")
