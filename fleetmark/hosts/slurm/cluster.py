@@ -118,7 +118,7 @@ def nodes(partition: str | None) -> list[Node]:
         for row in rows
         if len(row) == 8 and _NODE.fullmatch(row[0])
     ]
-    partitions = list(dict.fromkeys(row[1].rstrip("*") for row in rows if len(row) == 8))
+    partitions = sorted({row[1].rstrip("*") for row in rows if len(row) == 8})
     default = next((row[1].rstrip("*") for row in rows if len(row) == 8 and row[1].endswith("*")), None)
     chosen = partition or default
     if chosen is None:
