@@ -154,6 +154,8 @@ def _environment() -> dict[str, str]:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "ANSIBLE_HOST_KEY_CHECKING": checking,
         "ANSIBLE_PIPELINING": "True",
+        # A connection that waits to be used again may be to a host that has booted meanwhile.
+        "ANSIBLE_SSH_RETRIES": os.environ.get("ANSIBLE_SSH_RETRIES") or "1",
         "ANSIBLE_TASK_TIMEOUT": str(TASK_TIMEOUT_S),
         "ANSIBLE_LOCALHOST_WARNING": "False",
         "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
