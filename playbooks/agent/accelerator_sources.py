@@ -79,7 +79,7 @@ class Nvml(object):
         count = min(MOST_DEVICES, pynvml.nvmlDeviceGetCount())
         self.handles = [pynvml.nvmlDeviceGetHandleByIndex(n) for n in range(count)]
         names = [self.ask("nvmlDeviceGetName", handle) for handle in self.handles]
-        self.names = [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in names]
+        self.names = [raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw for raw in names]
 
     def ask(self, function, handle, *more):
         try:
