@@ -21,6 +21,7 @@ from fleetmark.base.text import Message, count, joined, message
 from fleetmark.base.words import word
 from planner.contrast import Pairing, Repeats
 from planner.equivalence import Equivalence, compare
+from planner.fieller import Fieller, fieller
 from planner.guardrail import Guardrail, guardrail
 from planner.ratio import Ratio, adjusted
 
@@ -74,6 +75,7 @@ class Candidate:
     excluded: Mapping[str, str]
     standing: Mapping[str, str]
     guardrails: Mapping[str, Guardrail] = field(default_factory=dict)
+    arithmetic: Mapping[str, Fieller] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +201,20 @@ def _candidate(
     explained = {name: replace(e, left_out=_explained(e.left_out, benchmarks, a, b)) for name, e in classes.items()}
     standing = pd.concat([s.benchmarks["standing"] for s in (a, b)]).groupby(level=0).agg(_words)
     guards = _guardrails(benchmarks, means_a, means_b, pairing)
-    return Candidate(b.title, explained, excluded, {str(t): str(s) for t, s in standing.items()}, guards)
+    raw = {} if pairing is not Pairing.APART else _arithmetic(classes, benchmarks, means_a, means_b)
+    return Candidate(b.title, explained, excluded, {str(t): str(s) for t, s in standing.items()}, guards, raw)
+
+
+def _arithmetic(
+    classes: Mapping[str, Equivalence], benchmarks: pd.DataFrame, a: pd.DataFrame, b: pd.DataFrame
+) -> dict[str, Fieller]:
+    """Of every benchmark that was compared, the ratio of its arithmetic means."""
+    ratios = {}
+    for title in {title for e in classes.values() for title in e.each}:
+        x, y = (side[title].dropna().to_numpy(float) for side in (a, b))
+        lower = benchmarks.at[title, "better"] == Better.LOWER
+        ratios[title] = fieller(np.exp(-x), np.exp(-y)) if lower else fieller(np.exp(y), np.exp(x))
+    return ratios
 
 
 def _in_classes(benchmarks: pd.DataFrame) -> pd.Series:

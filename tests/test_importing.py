@@ -108,6 +108,19 @@ def test_machines_of_a_table_are_compared_like_hosts(tmp_path: Path, tidy: Path)
     assert per_watt["ratio"] == pytest.approx(truth / 1.5)
 
 
+def test_arithmetic_means_have_fiellers_interval(tmp_path: Path) -> None:
+    figures = [*(("old", v) for v in (9, 10, 11)), *(("new", v) for v in (19, 20, 21))]
+    lines = [f"{g}{v},{g},nginx,rate,{v},requests/s,higher" for g, v in figures]
+    (tmp_path / "t.csv").write_text("\n".join(["machine,gen,benchmark,metric,value,unit,better", *lines]))
+    run(tmp_path, "import", "table", str(tmp_path / "t.csv"))
+    row = of(compared(tmp_path, "gen=old", "gen=new"), "nginx")
+    ends = (row["arithmetic"], row["arithmetic_lo"], row["arithmetic_hi"])
+    assert ends == pytest.approx((2.0, 1.6858, 2.4197), abs=5e-5) and row["fieller_g"] == pytest.approx(
+        0.025695, abs=5e-7
+    )
+    assert row["ratio"] == pytest.approx((19 * 20 * 21 / (9 * 10 * 11)) ** (1 / 3))  # the headline stays geometric
+
+
 def test_imports_and_campaigns_are_chosen_together_and_apart(tmp_path: Path, tidy: Path) -> None:
     run(tmp_path, "import", "table", str(tidy))
     record(tmp_path, "c1", {"h1": {"gen": "old"}}, {("h1", IOPS): [1e5]})

@@ -38,7 +38,8 @@ class RatioRow:
     ``your_workload_lo`` and ``your_workload_hi``: where a workload of the class lies that is none of its benchmarks.
     ``benchmarks``: how many are in a headline; ``one_sided``: how many more only one side ran; ``headline``: all of it
     as a sentence; ``ends``: its range with the names of its ends, for short. ``kind`` is a Kind. A guardrail has no
-    ratio: its ``verdict`` is a Held, ``limit`` what it keeps to, in ``unit``.
+    ratio: its ``verdict`` is a Held, ``limit`` what it keeps to, in ``unit``. ``arithmetic``: a benchmark's ratio of
+    arithmetic means of hosts, with Fieller's interval; there is none where ``fieller_g`` is 1 or more: it is unbounded.
     """
 
     candidate: str
@@ -78,6 +79,10 @@ class RatioRow:
     headline: str = ""
     ends: str = ""
     limit: float | None = None
+    arithmetic: float | None = None
+    arithmetic_lo: float | None = None
+    arithmetic_hi: float | None = None
+    fieller_g: float | None = None
 
     @property
     def guardrail(self) -> bool:
@@ -205,6 +210,8 @@ def _benchmark(
         standing=candidate.standing.get(title, ""),
         note=note,
     )
+    if raw := candidate.arithmetic.get(title):
+        row = replace(row, arithmetic=raw.value, arithmetic_lo=raw.lo, arithmetic_hi=raw.hi, fieller_g=raw.g)
     return _with(row, ratio)
 
 
