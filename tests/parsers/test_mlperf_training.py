@@ -702,13 +702,13 @@ def test_what_is_no_whole_log(text: str, message: str) -> None:
     ],
 )
 def test_a_line_many_times_ends_soon(line: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     raw = "".join(line.replace(str(T), str(T + i * 7)) for i in range(20_000)).encode()
     try:
         parse(raw)
     except ParseError as problem:
         assert len(str(problem)) < 2000
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 60  # a second; where the time grew with the square it would be many minutes
 
 
 def test_many_runs_make_few_notes() -> None:

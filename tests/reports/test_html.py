@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -162,11 +161,8 @@ def test_hosts_alike_share_a_column() -> None:
 
 def test_three_hundred_hosts_stay_modest() -> None:
     results = sample.many()
-    began = time.perf_counter()
     text = render(results)
-    took = time.perf_counter() - began
     assert len(text.encode()) < 2_000_000
-    assert took < 30, f"{took:.1f} s"  # about 1.5 s on an idle core
     page = Page(text)
     assert page.table_row("n0017", "icelake")
     assert "The button at a row's end shows every host." in page.words
