@@ -101,7 +101,7 @@ def test_what_cannot_be_is_said_in_one_sentence(
     command: Command, suite: Callable[..., str], programs: dict[str, str]
 ) -> None:
     """A taken port, a database as root, a folder without the programs."""
-    listen = "import socket,time;s=socket.socket();s.bind(('',17379));s.listen();time.sleep(100)"
+    listen = "import socket,time;s=socket.socket();s.bind(('',17379));s.listen();time.sleep(3600)"
     taken = ["sh", "-c", f'python3 -c "{listen}" >/dev/null 2>&1 & echo $!']
     process = command.fleet.exec("h2", taken).stdout.strip()
     text = suite(
