@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -90,6 +90,28 @@ def hosts(answer: Answer) -> tuple[HostInfo, ...]:
             name = names[side, m.campaign, m.host]
             latest[name] = HostInfo(name, side, m.labels, m.facts())
     return tuple(latest.values())
+
+
+def measurements(root: Path, answer: Answer, workloads: Collection[str]) -> pd.DataFrame:
+    """The rows of ``workloads`` on the machines of ``answer``, which are named as ``gather`` names them.
+
+    A campaign that is damaged is left out, with a warning.
+    """
+    names = _names(answer)
+    of: dict[str, dict[str, dict[str, str]]] = {}  # campaign, side, host
+    for side, machines in answer.machines.items():
+        for m in machines:
+            of.setdefault(m.campaign, {}).setdefault(side, {})[m.host] = names[side, m.campaign, m.host]
+    frames = []
+    for campaign, sides in sorted(of.items()):
+        try:
+            frame = read_measurements(Archive(root / campaign))
+        except FleetmarkError as error:
+            leave_out(f"{campaign}, whose figures are compared, in what stands behind them", error)
+            continue
+        frame = frame[frame["workload"].isin(list(workloads))]
+        frames += [_called(frame, called) for called in sides.values()]
+    return stacked(frames) if frames else schema.frame()
 
 
 def _merged(about: CampaignInfo, parts: Sequence[Results]) -> Results:
