@@ -55,7 +55,8 @@ def gather(root: Path, answer: Answer, command: Sequence[str], created: str) -> 
             leave_out(f"{campaign}, whose figures are compared, in what stands behind them", error)
             continue
         called = [
-            _restricted(results, side, {h: names[side, campaign, h] for h in hosts}) for side, hosts in sides.items()
+            _restricted(results, side, hosts, {h: names[side, campaign, h] for h in hosts})
+            for side, hosts in sides.items()
         ]
         part = _merged(results.campaign, called)
         t = results.telemetry  # whose runs count once, however many sides have them
@@ -199,11 +200,12 @@ def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> R
     return Results(info, hosts, _no_outcomes(), measurements)
 
 
-def _restricted(results: Results, side: str, names: Mapping[str, str]) -> Results:
-    """``results`` for the hosts in ``names`` alone, renamed by it, as those of ``side``; a pair's subject follows."""
+def _restricted(results: Results, side: str, machines: Mapping[str, Machine], names: Mapping[str, str]) -> Results:
+    """``results`` for the hosts in ``names`` alone, renamed by it, as those of ``side``; a pair's subject follows, and
+    labels are those of ``machines``."""
     m = _called(results.measurements, names)
     hosts = tuple(
-        HostInfo(names[h.name], side, h.labels, h.facts, h.reachable, h.reason, h.address)
+        HostInfo(names[h.name], side, machines[h.name].labels, h.facts, h.reachable, h.reason, h.address)
         for h in results.hosts
         if h.name in names
     )

@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from fleetmark.base import schema
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.record import compare as comparing
 from fleetmark.record import evidence
 from fleetmark.record.archive import Archive
@@ -103,6 +104,29 @@ def test_a_comparison_says_what_one_replaces_at_equal_service(tmp_path: Path) ->
     assert [c.title for c in part.tables[1].columns if c.key == "cost"] == ["USD per million tokens"]
     assert "energy" not in first
     assert next(p for p in loads if p["host"] == "n1")["cost"] == ""
+
+
+def test_a_price_of_the_command_line_goes_before_that_of_the_inventory(tmp_path: Path) -> None:
+    compared(tmp_path)
+    question = comparing.Question(
+        tmp_path, "gen=old", ["gen=new"], prices=["old=8 USD/hour", "gen=new=1,461 EUR/month"]
+    )
+    answer = comparing.compare(question)
+    (block,) = report.of_comparison(answer, *evidence.gather(tmp_path, answer, [], "2026-11-02T00:00:00Z")).frontiers
+    cost = {p["host"]: p["cost"] for p in rows_of(block.part, "loads") if p["load"] == "p512-o128-c16"}
+    assert cost["o1"] == "2.57 USD" and cost["n1"] == "0.214 EUR"  # 4 USD and 1 EUR an hour for one accelerator
+    assert {h.labels["price"] for h in evidence.hosts(answer)} == {"8", "1461"}
+    assert question.command()[6:10] == ["--price", "old=8 USD/hour", "--price", "gen=new=1,461 EUR/month"]
+
+
+@pytest.mark.parametrize(
+    ("price", "words"),
+    [("old=cheap", "write NAME=15500 EUR"), ("old=0 EUR", "write NAME"), ("other=5 EUR", "no side is called other")],
+)
+def test_what_is_no_price_is_refused(tmp_path: Path, price: str, words: str) -> None:
+    compared(tmp_path)
+    with pytest.raises(FleetmarkError, match=words):
+        comparing.compare(comparing.Question(tmp_path, "gen=old", ["gen=new"], prices=[price]))
 
 
 def test_its_figures_read_alike_in_every_format(tmp_path: Path) -> None:
