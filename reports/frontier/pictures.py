@@ -32,8 +32,8 @@ def _work(number: int, block: Block, _: Language) -> list[Chart]:
         for side, of in family.sides.items()
         for n, (machine, points) in enumerate(of.items())
     ]
-    across = _(message("{piece}/s of one user", piece=piece))
-    up = _(message("{piece}/s per {unit}", piece=piece, unit=block.unit))
+    across = _(message("{piece}s/s of one user", piece=piece))
+    up = _(message("{piece}s/s per {unit}", piece=piece, unit=block.unit))
     title = message("Work against speed: {family}", family=fmt.clean(family.name))
     note = message("A point is a load; higher and further right is better. Lines join what no other load dominates.")
     return [Chart(title, note, charts.to_svg(charts.curve(lines, across, up, Across.LOAD), number))]
@@ -60,7 +60,7 @@ def _curve(number: int, block: Block, _: Language) -> list[Chart]:
             lines.append(Line(fmt.clean(block.title(side)), colour, n, [_ratio(e) for e in curve]))
     if not lines:
         return []
-    across = _(message("{piece}/s of one user", piece=family.about.piece))
+    across = _(message("{piece}s/s of one user", piece=family.about.piece))
     spec = charts.curve(lines, across, _(message("of the baseline, one replaces")), Across.LOAD)
     note = message("Interpolated between measured loads, never beyond them; the band is the interval over hosts.")
     return [Chart(message("Equivalence at equal service"), note, charts.to_svg(spec, number))]

@@ -19,17 +19,19 @@ from workloads import declared
 from workloads.manifest import Frontier
 
 LEAST = 2  # points of a line
-_WHOLE = ("meter", "psys")  # sources of power that count all of a server; others count its processors
+_COMPLETE = ("meter", "psys")  # sources of power that count all of a server; others count its processors
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Loads of one kind on all machines. ``sides``: a side's name to its machines' points; ``per_device``: work is that
-    of one device, else of a server; ``prices``: a side's price of that unit an hour, with its currency;
-    ``provisioned``: a machine's W for that unit; ``sources``: what measured the power.
+    """Loads of one ``kind`` (what their cases' names share) on all machines. ``name``: with its labels. ``sides``: a
+    side's name to its machines' points; ``per_device``: work is that of one device, else of a server; ``prices``: a
+    side's price of that unit an hour, with its currency; ``provisioned``: a machine's W for that unit; ``sources``:
+    what measured the power.
     """
 
     workload: str
+    kind: str
     name: str
     about: Frontier
     sides: Mapping[str, Mapping[str, tuple[Point, ...]]]
@@ -112,7 +114,7 @@ def _family(hosts: Sequence[HostInfo], about: Frontier, rows: pd.DataFrame) -> F
     sources = {source for m in drawn if any(m in of for of in sides.values()) for source in drawn[m][1]}
     shown = " ".join([name, *(f"{k}={v}" for k, v in _labels(labels).items())])
     workload = str(rows["workload"].iloc[0])
-    return Family(workload, shown, about, sides, sized, prices, provisioned, tuple(sorted(sources)))
+    return Family(workload, name, shown, about, sides, sized, prices, provisioned, tuple(sorted(sources)))
 
 
 def _labels(text: str) -> dict[str, str]:
@@ -130,8 +132,8 @@ def _drawn(rows: pd.DataFrame, about: Frontier) -> tuple[dict[str, float], set[s
     for case, of in rows[rows["metric"].isin(_powers(about))].groupby("case"):
         parts = {str(metric): part for metric, part in of.groupby("metric")}
         host = parts.get(about.power)
-        whole = host is not None and set(host["source"]) <= {*_WHOLE, ""}
-        counted = [host] if whole else [part for part in parts.values() if part is not None]
+        complete = host is not None and set(host["source"]) <= {*_COMPLETE, ""}
+        counted = [host] if complete else [part for part in parts.values() if part is not None]
         watts[str(case)] = sum(float(part["value"].median()) for part in counted if part is not None)
         sources |= {str(s) for part in counted if part is not None for s in part["source"] if s}
     return watts, sources

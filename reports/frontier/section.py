@@ -46,7 +46,7 @@ def unit_of(family: Family) -> str:
 
 def _part(family: Family, titles: Mapping[str, str], baseline: str | None) -> Part:
     equal = _equal(family, titles, baseline) if baseline in family.sides and len(family.sides) > 1 else None
-    loads = _loads(family, titles)
+    loads = _loads(family, titles, baseline)
     title = message("Frontier of {family}", family=fmt.clean(f"{family.workload} {family.name}"))
     return Part("frontiers", title, tuple(_notes(family, equal)), tuple(t for t in (equal, loads) if t))
 
@@ -59,6 +59,8 @@ def _notes(family: Family, equal: Tabular | None) -> Iterator[Message]:
         if family.about.within:
             yield message("The median wait is at most {wait}.", wait=human(family.about.within, "s"))
     yield message("A dominated load is worse than another one in work, speed and wait.")
+    if family.provisioned:
+        yield message("MW: of the power that is provisioned for a server.")
     if family.sources:
         yield message("Power: by {sources}.", sources=joined(fmt.clean(s) for s in family.sources))
 
@@ -71,14 +73,14 @@ def _equal(family: Family, titles: Mapping[str, str], baseline: str | None) -> T
     wait, piece, unit = family.about.within or None, family.about.piece, unit_of(family)
     columns = (
         Column("candidate", message("candidate"), "name"),
-        Column("speed", message("{piece}/s of one user", piece=piece), "number"),
+        Column("speed", message("{piece}s/s of one user", piece=piece), "number"),
         Column("ratio", message("one replaces"), "number"),
         Column("lo", message("95% from"), "number"),
         Column("hi", message("to"), "number"),
-        Column("baseline_work", message("baseline, {piece}/s per {unit}", piece=piece, unit=unit), "number"),
-        Column("candidate_work", message("candidate, {piece}/s per {unit}", piece=piece, unit=unit), "number"),
+        Column("baseline_work", message("baseline, {piece}s/s per {unit}", piece=piece, unit=unit), "number"),
+        Column("candidate_work", message("candidate, {piece}s/s per {unit}", piece=piece, unit=unit), "number"),
         Column("hosts", message("hosts")),
-        Column("note", message("note")),
+        Column("note", message("note"), "note"),
     )
     rows = [
         _equal_row(titles.get(side, side), equivalence(old, new, at, wait))
@@ -109,7 +111,7 @@ def _equal_row(candidate: str, e: Equivalence) -> tuple[Cell, ...]:
 # --- loads -----------------------------------------------------------------------------------------------------------
 
 
-def _loads(family: Family, titles: Mapping[str, str]) -> Tabular:
+def _loads(family: Family, titles: Mapping[str, str], baseline: str | None) -> Tabular:
     piece, unit = family.about.piece, unit_of(family)
     currencies = sorted({currency for _, currency in family.prices.values()})
     cost = (
@@ -118,20 +120,20 @@ def _loads(family: Family, titles: Mapping[str, str]) -> Tabular:
         else message("cost per million {piece}s", piece=piece)
     )
     columns = (
-        Column("side", message("generation"), "side"),
+        Column("side", message("generation") if baseline is None else message("side"), "side"),
         Column("host", message("host"), "name"),
         Column("load", message("load"), "name"),
-        Column("work", message("{piece}/s per {unit}", piece=piece, unit=unit), "number"),
-        Column("speed", message("{piece}/s of one user", piece=piece), "number"),
+        Column("work", message("{piece}s/s per {unit}", piece=piece, unit=unit), "number"),
+        Column("speed", message("{piece}s/s of one user", piece=piece), "number"),
         Column("wait", message("wait, s"), "number"),
         Column("energy", message("J per {piece}", piece=piece), "number"),
         Column("cost", cost, "number" if len(currencies) == 1 else "text"),
-        Column("per_megawatt", message("{piece}/s per provisioned MW", piece=piece), "number"),
+        Column("per_megawatt", message("{piece}s/s per MW", piece=piece), "number"),
         Column("dominated", ""),
     )
     rows = [
         _load_row(family, titles.get(side, side), machine, point, bad, family.prices.get(side), len(currencies) == 1)
-        for side, machines in family.sides.items()
+        for side, machines in sorted(family.sides.items(), key=lambda item: item[0] != baseline)
         for machine, points in machines.items()
         for point, bad in sorted(
             zip(points, dominated(points), strict=True), key=lambda both: (both[0].speed, both[0].name)
@@ -156,7 +158,7 @@ def _load_row(
     return (
         Cell(side),
         Cell(machine),
-        Cell(point.name),
+        Cell(point.name.removeprefix(f"{family.kind}-")),
         _figure(point.work),
         _figure(point.speed),
         _figure(point.wait),

@@ -12,11 +12,13 @@ _NUMBER = re.compile(r"-?[\d,]+(?:\.(\d+))?(%?)")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``key``: its name in JSON. ``kind``: ``name`` tells rows apart, ``side`` is a generation or candidate."""
+    """``key``: its name in JSON. ``kind``: ``name`` tells rows apart, ``side`` too (a generation or candidate);
+    ``note`` is a sentence that few rows have.
+    """
 
     key: str
     title: str
-    kind: Literal["name", "side", "text", "number"] = "text"
+    kind: Literal["name", "side", "text", "number", "note"] = "text"
 
     @property
     def right(self) -> bool:
