@@ -170,6 +170,15 @@ def test_what_holds_no_result_is_refused(tool: str, raw: bytes) -> None:
 # --- our own client --------------------------------------------------------------------------------------------------
 
 
+def test_our_runs_against_the_server_of_llama_cpp() -> None:
+    """A random model of 27 M parameters, 8 slots; for TPOT its log had what the client had, within 0.2% (median)."""
+    parsed = read("llm_serve", "llama_cpp.jsonl")
+    assert cases(parsed) == {"c1", "c4"} and parsed.invalid is None
+    assert figure(parsed, "output_tokens", "c1") == 64 and figure(parsed, "failures", "c4") == 0
+    assert figure(parsed, "tpot_p50", "c1") == pytest.approx(0.0153, rel=0.01)
+    assert figure(parsed, "itl_mean", "c1") == figure(parsed, "tpot_mean", "c1")  # a piece is a token
+
+
 def test_our_own_runs() -> None:
     parsed = read("llm_serve", "closed_and_open.jsonl")
     assert cases(parsed) == {"c1", "c8", "r4"} and parsed.invalid is None
