@@ -25,6 +25,7 @@ from typing import Any
 PLAYBOOKS = Path(__file__).parents[1] / "playbooks"
 RATE = 50.0  # tokens a second of each stream
 SECONDS = 6.0
+PIECES = int(RATE * SECONDS)  # of a stream; the client ends one that sends many times more
 _TEXT = re.compile(rb'"text": "([0-9.]+) ([0-9.]+)"')
 
 
@@ -96,10 +97,13 @@ def hold(streams: int) -> Held:
         endpoint.resolve()
         engine = stream.Engine(endpoint, 30.0)
         for _ in range(streams):
-            engine.send(Timed(endpoint.request("POST", "/completions", b"{}"), 1))
+            engine.send(Timed(endpoint.request("POST", "/completions", b"{}"), PIECES))
         began, queued, ended = time.process_time(), waited(), 0
         while ended < streams:
-            ended += len(engine.turn(stream.clock() + 0.25))
+            for answer in engine.turn(stream.clock() + 0.25):
+                ended += 1
+                if len(answer.stamps) < 0.9 * PIECES:
+                    raise SystemExit(f"a stream ended after {len(answer.stamps)} of {PIECES} pieces: {answer.detail}")
         spent, queued = time.process_time() - began, waited() - queued
         process.join(10)
     pieces = max(1, len(client))

@@ -17,7 +17,7 @@ from reports.campaign.telemetry import meanwhile
 from reports.campaign.view import footnotes, legend, meaning
 from reports.comparison.method import method
 from reports.comparison.page import Face, faces
-from reports.frontier.section import Block, blocks
+from reports.frontier.pictures import pictures
 from reports.hosts.generations import by_generation
 from reports.kit import charts
 from reports.kit import format as fmt
@@ -81,7 +81,7 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
         "mixed": page_tables.mixed(view.results.measurements),
         "generation_sizes": Counter(h.generation or "" for h in view.hosts),
         "faces": seen,
-        "frontiers": _frontiers(report),
+        "frontier_pictures": pictures(report.frontiers, report.language),
         "appendix": appendix or medium == "screen",
     }
     if report.comparison is None:
@@ -96,21 +96,13 @@ def _context(report: Report, medium: Medium, appendix: bool) -> dict[str, Any]:
     return context | {"sections": _sections(context, seen[0])}
 
 
-def _frontiers(report: Report) -> list[Block]:
-    """The frontiers that were measured, in a comparison with what replaces what."""
-    view = report.view
-    titles = {g: view.title_of(g) for g in view.generations}
-    baseline = report.comparison.baseline if report.comparison else None
-    return blocks(view.results, titles, report.language, baseline)
-
-
 def _sections(context: dict[str, Any], face: Face) -> list[Section]:
     """The sections that a comparison's page has, in order, for its contents."""
     charted = any(context["charts"].values()) or context["meanwhile"] or context["matrix_left_out"]
     parts: list[tuple[bool, str, str]] = [
         (True, "answer", message("The answer")),
         (True, "ratios", message("Benchmarks")),
-        (bool(context["frontiers"]), "frontier", message("Frontiers")),
+        (bool(context["frontier_pictures"]), "frontier", message("Frontiers")),
         (face.peers is not None, "peers", message("Hosts against their side")),
         (bool(charted) and context["appendix"], "charts", message("Charts")),
         (context["appendix"], "metrics", message("All metrics")),

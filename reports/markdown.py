@@ -20,6 +20,7 @@ from reports.comparison.model import RatioRow
 from reports.comparison.table import Figure, table
 from reports.kit import format as fmt
 from reports.kit.language import Language
+from reports.kit.tabular import Part
 from reports.report import Report
 
 MOST_PROBLEMS = 50  # causes
@@ -36,7 +37,8 @@ def render(report: Report) -> str:
     """The report as Markdown in its language."""
     _ = report.language
     parts = _campaign(report, _) if report.comparison is None else _comparison(report, report.comparison, _)
-    return _written([*parts, *_problems(report.problems, _), *_provenance(report, _)])
+    tables = (line for part in report.parts for line in _part(part, _))
+    return _written([*parts, *tables, *_problems(report.problems, _), *_provenance(report, _)])
 
 
 def _written(lines: Iterable[str]) -> str:
@@ -177,6 +179,18 @@ def _headlines(view: View, _: Language) -> Iterator[str]:
     yield from (_line(f"{_(meaning(view))} {_(legend({*frame['interval']}))}"), "")
     yield from (f"- {_text(_(note))}" for note in footnotes(frame))
     yield ""
+
+
+def _part(part: Part, _: Language) -> Iterator[str]:
+    """A part that is made of tables."""
+    yield from ("", f"## {_text(_(part.title))}", "")
+    yield from (f"- {_text(_(note))}" for note in part.notes)
+    for listed in part.tables:
+        yield from ("", f"### {_text(_(listed.title))}", "")
+        yield from _head([_(c.title) for c in listed.columns], "".join("r" if c.right else "l" for c in listed.columns))
+        yield from (_row([_(cell.text) for cell in row]) for row in listed.rows[:MOST_ROWS])
+        if len(listed.rows) > MOST_ROWS:
+            yield from ("", _(message("and {n} more", n=len(listed.rows) - MOST_ROWS)))
 
 
 def _problems(problems: Sequence[Problem], _: Language) -> Iterator[str]:

@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fleetmark.record.results import CampaignInfo, Results
+import pandas as pd
+
+from fleetmark.record.results import CampaignInfo, HostInfo, Results
 from planner.comparison import Comparison, Side
+from reports.campaign import grade_tables
 from reports.campaign.against import NOTHING, Against, against
 from reports.campaign.conditions import Condition, conditions
 from reports.campaign.grades import NONE, Grades, grades
@@ -15,7 +18,10 @@ from reports.campaign.problems import Problem, problems
 from reports.campaign.view import View, view
 from reports.comparison.front import Around
 from reports.comparison.model import RatioRow, rows
+from reports.frontier.points import families
+from reports.frontier.section import Block, blocks
 from reports.kit.language import Language
+from reports.kit.tabular import Part
 
 if TYPE_CHECKING:
     from fleetmark.record.compare import Answer
@@ -31,7 +37,7 @@ class Report:
     machines with that side as the baseline, with its rows. ``sides``: each side's title to what was read of it.
     ``around``: what is known beside a comparison's figures. ``date``: the document's, ISO 8601. ``conditions``: the
     hosts while they measured. ``against``: what the figures of one machine mean. ``grades``: of its operators, where a
-    workload measures such.
+    workload measures such. ``frontiers``: work against speed, in a comparison with what replaces what.
     """
 
     view: View
@@ -48,6 +54,12 @@ class Report:
     against: Against = NOTHING
     around: Around = field(default_factory=Around)
     grades: Grades = NONE
+    frontiers: tuple[Block, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """The parts that are made of tables."""
+        return (*grade_tables.parts(self.grades), *(block.part for block in self.frontiers))
 
 
 def of_campaign(
@@ -70,6 +82,7 @@ def of_campaign(
         conditions=conditions(seen),
         against=against(seen, pinned),
         grades=grades(seen, rated),
+        frontiers=_frontiers(seen),
     )
 
 
@@ -92,4 +105,22 @@ def of_comparison(
         together.campaign.created,
         conditions(shown),
         around=Around(shown.hosts, answer.outliers, answer.without),
+        frontiers=_frontiers(shown, answer.comparison),
     )
+
+
+def _frontiers(view: View, comparison: Comparison | None = None) -> tuple[Block, ...]:
+    titles = {g: view.title_of(g) for g in view.generations}
+    return frontiers(view.results.measurements, view.results.hosts, titles, comparison)
+
+
+def frontiers(
+    measurements: pd.DataFrame,
+    hosts: Sequence[HostInfo],
+    titles: Mapping[str, str],
+    comparison: Comparison | None = None,
+) -> tuple[Block, ...]:
+    """The frontiers in ``measurements``, in a comparison those of the workloads that it compares. ``titles``: a
+    generation (there a side) to its name."""
+    only = None if comparison is None else set(comparison.benchmarks["workload"])
+    return blocks(families(measurements, hosts, only), titles, comparison.baseline if comparison else None)

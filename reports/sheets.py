@@ -10,7 +10,8 @@ from fleetmark.base.words import word
 from fleetmark.record.results import CampaignInfo
 from reports.hosts.columns import side_by_side
 from reports.kit import format as fmt
-from reports.kit.workbook import Head, Sheet, cell
+from reports.kit.tabular import Part
+from reports.kit.workbook import COLOURS, Book, Head, Sheet, cell
 from reports.report import Report
 
 MOST_NAMED = 20  # hosts named in one cell
@@ -89,6 +90,46 @@ def _campaign(prose: Prose, c: CampaignInfo) -> None:
         prose.pair(message("Note"), note)
     for file, digest in sorted(c.hashes.items()):
         prose.pair(message("SHA-256"), f"{digest}  {file}", "code")
+
+
+PARTS: Mapping[str, tuple[Message, Message]] = {
+    "operators": (message("Operators"), message("Operators graded by the roofs of their own device; the worst.")),
+    "frontiers": (message("Frontiers"), message("Work against speed for each load, and what replaces what.")),
+}
+
+
+def parts(book: Book, report: Report) -> dict[Sheet, Message]:
+    """A tab for each kind of part that is made of tables, and what it is. Figures are values: what they are made of is
+    interpolated, or is in the tab Raw."""
+    tabs: dict[Sheet, Message] = {}
+    for key, (title, about) in PARTS.items():
+        mine = [part for part in report.parts if part.key == key]
+        if mine:
+            sheet = book.sheet(title, COLOURS[0])
+            row = sheet.top(title, about)
+            for part in mine:
+                row = _part(sheet, row, part)
+            tabs[sheet] = about
+    return tabs
+
+
+def _part(sheet: Sheet, row: int, part: Part) -> int:
+    """The part from ``row`` on; the row behind it."""
+    sheet.text(row, 0, part.title, "heading")
+    for n, note in enumerate(part.notes, row + 1):
+        sheet.text(n, 0, note, "note")
+    row += len(part.notes) + 2
+    for table in part.tables:
+        sheet.text(row, 0, table.title, "note")
+        for n, cells in enumerate(table.rows, row + 2):
+            for column, cell_ in enumerate(cells):
+                if cell_.form:
+                    sheet.number(n, column, cell_.value, cell_.form, "value")
+                else:
+                    sheet.text(n, column, cell_.text, "strong" if column == 0 else "text")
+        sheet.heads(row + 1, [Head(c.title) for c in table.columns])
+        row += len(table.rows) + 3
+    return row
 
 
 PROBLEM_HEADS = ("kind", "of", "what", "why", "runs", "next", "command")

@@ -75,6 +75,7 @@ class _Workbook:
         self.benchmarks = book.sheet(message("Benchmarks"), COLOURS[0])
         guardrails = any(c.guardrails for c in comparison.candidates)
         self.guardrails = book.sheet(message("Guardrails"), COLOURS[0]) if guardrails else None
+        self.parts = sheets.parts(book, report)
         self.figures = book.sheet(message("Per host"), COLOURS[2])
         self.logs = book.sheet(message("Host logs"), COLOURS[2])
         self.scores = book.sheet(message("Host scores"), COLOURS[2])
@@ -453,6 +454,7 @@ class _Workbook:
             (self.weights, message("The weight of each benchmark in its class: inputs, in yellow.")),
             (self.benchmarks, message("The ratio of each benchmark with its interval and how it comes about.")),
             *([(self.guardrails, message("What must hold: kept or broken."))] if self.guardrails else []),
+            *self.parts.items(),
             (self.figures, message("Each host's geometric mean of each benchmark.")),
             (self.logs, message("The same as logarithms, turned so that more is better: what ratios are made of.")),
             (self.scores, message("Each host's weighted sum over a class: what headlines are made of.")),

@@ -76,6 +76,46 @@ def test_settings_are_parted_from_their_secrets() -> None:
         conceal({"a": {"x": "http://a:1@h", "y": "http://b:2@h"}})
 
 
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("VLLM_API_KEY=sk-abc vllm serve m", "VLLM_API_KEY"),
+        ("cd /x; export HF_TOKEN='sk-abc' && vllm serve m", "HF_TOKEN"),
+        ('env AWS_SECRET_ACCESS_KEY="sk-abc" run', "AWS_SECRET_ACCESS_KEY"),
+        ("sh -c 'db_password=sk-abc run'", "db_password"),
+        ("podman run -e OPENAI_API_KEY=sk-abc image", "OPENAI_API_KEY"),
+        ("A=$(cat f) TOKEN=sk-abc run", "TOKEN"),
+        ("vllm serve m --api-key sk-abc", "--api-key"),
+        ("vllm serve m --hf-token='sk-abc'", "--hf-token"),
+        ("x --password=sk-abc", "--password"),
+    ],
+)
+def test_a_command_with_a_secret_is_refused_and_does_not_show_it(command: str, name: str) -> None:
+    for value in (command, ["first", command]):
+        with pytest.raises(FleetmarkError) as refused:
+            conceal({"w": {"command": value}})
+        assert f"w.command has the value of {name} in it" in str(refused.value)
+        assert "sk-abc" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'VLLM_API_KEY="$(cat /etc/key)" vllm serve m',
+        "VLLM_API_KEY=$(cat /etc/key) vllm serve m",
+        "HF_TOKEN=$HF_TOKEN vllm serve m",
+        'HF_TOKEN="${OTHER}" vllm serve m',
+        "TOKEN=`cat f` run",
+        'vllm serve m --api-key "$(cat key)" --port 1',
+        "HF_TOKEN= vllm serve m",
+        "TOKENIZERS_PARALLELISM=false PWD=/x OLDPWD=/y run --max-tokens 5 --ssl-keyfile k --eos-token x --keys=3",
+        "monkey=3; --api-key-file f",
+    ],
+)
+def test_a_command_that_reads_its_secret_elsewhere_is_kept(command: str) -> None:
+    assert conceal({"w": {"command": command}}) == ({"w": {"command": command}}, {})
+
+
 def test_a_schedule_holds_none() -> None:
     suite = load_suite("quick")
     assert settings_of(suite, SETTINGS)["stream"]["source"] == SHOWN

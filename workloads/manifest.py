@@ -192,8 +192,9 @@ class Metric(_Part):
 class Frontier(_Part):
     """Points that trade one thing for another: the metrics of a case (shell-style patterns in ``cases``) that are its
     work in a time, the speed that one user sees (1/s), how long a user waits (s), how many devices it took, and the
-    power (W) it drew. ``each``: the part of a case's name, a regular expression, in which the points of a line differ.
-    ``at``: the speeds at which sides are read; ``within``: the longest wait there, s.
+    power (W) that the host drew, and its accelerators. ``piece``: what the work counts (``token``). ``each``: the part
+    of a case's name, a regular expression, in which the points of a line differ. ``at``: the speeds at which sides are
+    read; ``within``: the longest wait there, s.
     """
 
     cases: tuple[str, ...] = ("*",)
@@ -203,6 +204,8 @@ class Frontier(_Part):
     wait: str
     size: str = ""
     power: str = ""
+    devices_power: str = ""
+    piece: Annotated[str, Field(pattern=r"^[a-z]{1,20}$")] = "piece"
     at: tuple[float, ...] = ()
     within: float = 0.0
 

@@ -23,6 +23,15 @@ _USERINFO = re.compile(
 )
 _QUERY = re.compile(rf"(?<=[?&])((?:[\w.-]*[_.-])?(?:{_NAME}|key|auth))=[^&#\s\"'<>]*[^&#\s\"'<>:;,.)]", re.IGNORECASE)
 _LEFT_OUT = re.compile(rf"://{re.escape(MARK)}@|[?&][\w.-]+={re.escape(MARK)}|^{re.escape(MARK)}$")
+# Within a command: a variable or an option whose name marks what follows as secret, where that is no reference to a
+# file or another variable. PWD alone is the shell's own.
+_VARIABLE = r"(?!(?:OLD)?PWD=)(?:[A-Z_]\w{0,99}_)?(?:API)?(?:KEY|TOKEN|SECRET|PASSW(?:OR)?D|PWD|CREDENTIALS?)"
+_OPTION = r"--(?:[a-z-]{0,99}-)?(?:(?:api|access|secret|private)-key|(?:hf|auth|access|api)-token|secret|password)"
+_GIVEN = re.compile(
+    rf"(?:^|(?<=[\s;&|(`\"']))(?:(?P<variable>{_VARIABLE})=|(?P<option>{_OPTION})(?:=|\s+))"
+    r"(?![\"']?(?:\$[({A-Za-z_]|`|\*{3}|[\s;&|]|$))",
+    re.IGNORECASE | re.ASCII,
+)
 
 
 def redact(text: str) -> str:
@@ -52,7 +61,7 @@ def conceal(settings: Settings) -> tuple[dict[str, dict[str, Any]], dict[str, st
     """Settings without credentials, and the credentials: the redacted value to the real one.
 
     A setting whose name marks it as secret has ``workload.parameter`` as its key there. Raises FleetmarkError for one
-    URL with two different credentials, since both redact to the same text.
+    URL with two different credentials, since both redact to the same text, and for a command that holds a secret.
     """
     concealed: dict[str, dict[str, Any]] = {}
     secrets: dict[str, str] = {}
@@ -65,11 +74,24 @@ def conceal(settings: Settings) -> tuple[dict[str, dict[str, Any]], dict[str, st
                 continue
             concealed[workload][name] = redacted(value)
             for real in value if isinstance(value, list | tuple) else [value]:
+                _refuse_given(f"{workload}.{name}", real)
                 if not isinstance(real, str) or (shown := redact(real)) == real:
                     continue
                 if secrets.setdefault(shown, real) != real:
                     raise FleetmarkError(f"{workload}.{name}: {shown} is given twice with different credentials")
     return concealed, secrets
+
+
+def _refuse_given(setting: str, value: Any) -> None:
+    """Raises FleetmarkError for a command with a secret in it, which would stand in the record and in its orders."""
+    match = _GIVEN.search(value) if isinstance(value, str) else None
+    if match:
+        name = match["variable"] or match["option"]
+        between = "=" if match["variable"] else " "
+        raise FleetmarkError(
+            f"{setting} has the value of {name} in it, which would stand in the record; have it read from a file on "
+            f'the hosts: {name}{between}"$(cat FILE)"'
+        )
 
 
 def access(secrets: Mapping[str, str]) -> dict[str, dict[str, str]]:

@@ -93,6 +93,10 @@ def compare(
         list[str] | None,
         typer.Option("--name", help="What a side is called: first the baseline, then each candidate; repeatable."),
     ] = None,
+    price: Annotated[
+        list[str] | None,
+        typer.Option("--price", help="What a side's server costs: genoa=15500 EUR; h200=4.20 USD/hour; repeatable."),
+    ] = None,
     best: Annotated[bool, typer.Option("--best", help="Of each side, the best figure for each benchmark.")] = False,
     html: Html = None,
     pdf: Pdf = None,
@@ -128,5 +132,6 @@ def compare(
             by=by,
             best=best,
             names=tuple(name or ()),
+            prices=tuple(price or ()),
         )
         reporting.comparison(question, as_.value, Terminal(stderr=as_ is not CompareFormat.TABLE), documents)

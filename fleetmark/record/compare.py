@@ -17,6 +17,7 @@ from fleetmark.base.yaml import read_yaml
 from fleetmark.record import imports, naming
 from fleetmark.record import references as reference
 from fleetmark.record.machines import machines
+from fleetmark.record.prices import priced
 from fleetmark.record.select import Machine, choose, distinct_names
 from fleetmark.record.sides import PER, side, sides, some
 from fleetmark.record.sides.mixtures import mixtures
@@ -35,7 +36,7 @@ class Question:
     figures are shared out by; ``mix``: shares of server-hours; ``panel``: the benchmarks that headlines are over;
     ``only``: patterns over ``workload/case/metric``; ``paired``: both sides are the same hosts; ``by``: what counts as
     one host, by default a host, of imported tables a publisher; ``best``: of each side the best figure. ``names``: what
-    sides are called, in their order.
+    sides are called, in their order; ``prices``: of a side's servers, ``NAME=4.20 USD/hour``.
     """
 
     root: Path
@@ -50,6 +51,7 @@ class Question:
     by: str | None = None
     best: bool = False
     names: Sequence[str] = ()
+    prices: Sequence[str] = ()
 
     def command(self) -> list[str]:
         """The command line that repeats the comparison, on this record."""
@@ -69,6 +71,8 @@ class Question:
         words += ["--best"] if self.best else []
         for name in self.names:
             words += ["--name", name]
+        for price in self.prices:
+            words += ["--price", price]
         return [*words, "--results", str(self.root)]
 
 
@@ -108,7 +112,7 @@ def compare(question: Question, *, turn: bool = False, values: bool = False) -> 
         if q.baseline is not None:
             _apart(q.baseline, selected[q.baseline], candidate, selected[candidate], names, q.paired)
     called = naming.names(selected, q.names, [pinned.side.title] if pinned else ())
-    chosen = {called.short[selector]: of for selector, of in selected.items()}
+    chosen = priced({called.short[selector]: of for selector, of in selected.items()}, q.prices, called.selectors)
     by = {title: _by(q, of) for title, of in chosen.items()}
     rest_first = dict(sorted(chosen.items(), key=lambda item: called.selectors[item[0]] == q.baseline))
     of = sides(q.root, rest_first, only=q.only, per=q.per, by=by, best=q.best, names=names, values=values)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,7 +55,8 @@ def gather(root: Path, answer: Answer, command: Sequence[str], created: str) -> 
             leave_out(f"{campaign}, whose figures are compared, in what stands behind them", error)
             continue
         called = [
-            _restricted(results, side, {h: names[side, campaign, h] for h in hosts}) for side, hosts in sides.items()
+            _restricted(results, side, hosts, {h: names[side, campaign, h] for h in hosts})
+            for side, hosts in sides.items()
         ]
         part = _merged(results.campaign, called)
         t = results.telemetry  # whose runs count once, however many sides have them
@@ -90,6 +91,28 @@ def hosts(answer: Answer) -> tuple[HostInfo, ...]:
             name = names[side, m.campaign, m.host]
             latest[name] = HostInfo(name, side, m.labels, m.facts())
     return tuple(latest.values())
+
+
+def measurements(root: Path, answer: Answer, workloads: Collection[str]) -> pd.DataFrame:
+    """The rows of ``workloads`` on the machines of ``answer``, which are named as ``gather`` names them.
+
+    A campaign that is damaged is left out, with a warning.
+    """
+    names = _names(answer)
+    of: dict[str, dict[str, dict[str, str]]] = {}  # campaign, side, host
+    for side, machines in answer.machines.items():
+        for m in machines:
+            of.setdefault(m.campaign, {}).setdefault(side, {})[m.host] = names[side, m.campaign, m.host]
+    frames = []
+    for campaign, sides in sorted(of.items()):
+        try:
+            frame = read_measurements(Archive(root / campaign))
+        except FleetmarkError as error:
+            leave_out(f"{campaign}, whose figures are compared, in what stands behind them", error)
+            continue
+        frame = frame[frame["workload"].isin(list(workloads))]
+        frames += [_called(frame, called) for called in sides.values()]
+    return stacked(frames) if frames else schema.frame()
 
 
 def _merged(about: CampaignInfo, parts: Sequence[Results]) -> Results:
@@ -177,11 +200,12 @@ def _imported(archive: Archive, campaign: str, machines: Sequence[Machine]) -> R
     return Results(info, hosts, _no_outcomes(), measurements)
 
 
-def _restricted(results: Results, side: str, names: Mapping[str, str]) -> Results:
-    """``results`` for the hosts in ``names`` alone, renamed by it, as those of ``side``; a pair's subject follows."""
+def _restricted(results: Results, side: str, machines: Mapping[str, Machine], names: Mapping[str, str]) -> Results:
+    """``results`` for the hosts in ``names`` alone, renamed by it, as those of ``side``; a pair's subject follows, and
+    labels are those of ``machines``."""
     m = _called(results.measurements, names)
     hosts = tuple(
-        HostInfo(names[h.name], side, h.labels, h.facts, h.reachable, h.reason, h.address)
+        HostInfo(names[h.name], side, machines[h.name].labels, h.facts, h.reachable, h.reason, h.address)
         for h in results.hosts
         if h.name in names
     )

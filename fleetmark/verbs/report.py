@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fleetmark.record.compare import Answer, Question
     from planner.comparison import Comparison
     from reports.comparison.front import Around
+    from reports.kit.tabular import Part
 
 
 def _ahead(documents: Documents) -> None:
@@ -125,6 +126,7 @@ def _beside_reference(archive: Archive, results: Results, only: Sequence[str] | 
 def _as_json(of: Report, page: Path | None) -> dict[str, Any]:
     from reports.campaign.front import front
     from reports.campaign.view import footnotes
+    from reports.kit import tabular
 
     results, first = of.view.results, front(of.view, of.problems, of.against)
     return {
@@ -138,6 +140,7 @@ def _as_json(of: Report, page: Path | None) -> dict[str, Any]:
         "next": [{"advice": str(advice), "command": command} for advice, command in first.next],
         "notes": list(results.campaign.notes),
         "footnotes": footnotes(results.measurements),
+        **tabular.documents(of.parts),
         "outcomes": _records(results.outcomes),
         "measurements": _records(results.measurements),
     }
@@ -170,11 +173,12 @@ def comparison(question: Question, form: str, console: Console, documents: Docum
         typer.echo(markdown.render(document), nl=False)
     elif form in ("table", "json"):
         around = document.around if document is not None else _around(answer)
+        parts = document.parts if document is not None else _parts(question, answer)
         rows = flat.rows(shown)
         if form == "json":
-            typer.echo(comparison_json.render(shown, rows, around, answer.selectors))
+            typer.echo(comparison_json.render(shown, rows, around, answer.selectors, parts))
         else:
-            for part in comparison_terminal.show(shown, rows, around, documents.language):
+            for part in comparison_terminal.show(shown, rows, around, documents.language, parts):
                 Terminal().print(part)
     else:
         typer.echo(flat.to_csv(shown), nl=False)
@@ -188,6 +192,20 @@ def _around(answer: Answer) -> Around:
     from reports.comparison.front import Around
 
     return Around(evidence.hosts(answer), answer.outliers, answer.without)
+
+
+def _parts(question: Question, answer: Answer) -> tuple[Part, ...]:
+    """The parts of a report that are made of tables, where its workloads have such; nothing else is read for them."""
+    from fleetmark.record import evidence
+    from reports.report import frontiers
+
+    workloads = sorted(w for w in set(answer.comparison.benchmarks["workload"]) if declared.frontier(str(w)))
+    if not workloads:
+        return ()
+    measured = evidence.measurements(question.root, answer, workloads)
+    hosts = evidence.hosts(answer)
+    titles = {side: side for side in answer.machines}
+    return tuple(block.part for block in frontiers(measured, hosts, titles, answer.comparison))
 
 
 def _report(question: Question, answer: Answer, documents: Documents) -> Report:

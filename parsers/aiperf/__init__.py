@@ -1,12 +1,14 @@
 """aiperf's ``profile_export_aiperf.json`` (and genai-perf's, its forerunner) to measurements.
 
-Case: ``c8``, ``r2`` or ``all``, by its settings. Its ``inter_token_latency`` is (last - first token) / (tokens - 1) of
-a request, our ``tpot``; ``inter_chunk_latency`` is between pieces, our ``itl``. Every figure carries its unit.
+Case: ``c8``, ``r2`` or ``all``, by its settings (of the measured phase, from schema 1.1 on). Its
+``inter_token_latency`` is (last - first token) / (tokens - 1) of a request, our ``tpot``; ``inter_chunk_latency`` is
+between pieces, our ``itl``. Every figure carries its unit. A run that was cancelled or degraded is ``invalid``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
@@ -54,10 +56,8 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
     middle = number(figures.get("tpot_p50"))
     if middle and middle > 1e-9:
         figures["interactivity"] = 1 / middle
-    settings = next((s for k in ("loadgen", "load_generator") if (s := dig(doc, "input_config", k))), None)
-    model = dig(doc, "input_config", "endpoint", "model_names", 0)
+    case, model = _case(doc), _model(doc)
     labels = {"model": model[:200]} if isinstance(model, str) and model else {}
-    case = load(dig(settings, "concurrency"), dig(settings, "request_rate"))
     rows = tuple(measurements(_TOOL, case, figures, labels))
     if not rows:
         raise ParseError(_TOOL, "a profile with figures", line=1, got="a profile without any")
@@ -66,5 +66,32 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         _TOOL,
         rows,
         version=version if isinstance(version, str) else None,
-        invalid=failed(requests, answered) or cut_in_json(scan),
+        invalid=failed(requests, answered) or _incomplete(doc) or cut_in_json(scan),
     )
+
+
+def _case(doc: Mapping[str, Any]) -> str:
+    settings = next((s for k in ("loadgen", "load_generator") if (s := dig(doc, "input_config", k))), None)
+    phases = dig(doc, "input_config", "phases")
+    if settings is None and isinstance(phases, list):
+        counted_ones = [p for p in phases if isinstance(p, dict) and p.get("exclude_from_results") is not True]
+        named = [p for p in counted_ones if p.get("name") == "profiling"]
+        settings = next(iter([*named, *counted_ones[-1:]]), None)
+        return load(dig(settings, "concurrency"), dig(settings, "rate"))
+    return load(dig(settings, "concurrency"), dig(settings, "request_rate"))
+
+
+def _model(doc: Mapping[str, Any]) -> object:
+    old = dig(doc, "input_config", "endpoint", "model_names", 0)
+    return old or dig(doc, "input_config", "models", "items", 0, "name")
+
+
+def _incomplete(doc: Mapping[str, Any]) -> str | None:
+    """Why the run did not come to its end; None where it did."""
+    if doc.get("was_cancelled") is True:
+        return "the run was cancelled"
+    if doc.get("is_complete") is not False:
+        return None
+    why = doc.get("incomplete_reason")
+    more = f": {' '.join(why.split())[:200]}" if isinstance(why, str) and why.strip() else ""
+    return f"the run degraded before its end{more}"

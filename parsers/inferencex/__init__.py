@@ -1,7 +1,9 @@
 """InferenceX's ``agg_*.json``: one point of a sweep a document, in seconds and per GPU.
 
 Case: ``p1024-o128-c48``. ``tput_per_gpu`` counts tokens of prompts and answers, ``output_tput_per_gpu`` those of
-answers: ours is the latter, over all GPUs. ``median_intvty`` is the median over requests of 1 / TPOT.
+answers: ours is the latter, of all GPUs. Where prefill and decode are apart, older points have the answers per decode
+GPU and the prompts per prefill GPU; newer ones call these ``output_tput_per_decode_gpu`` and so on. ``median_intvty``
+is 1 / the median of TPOT. Power is of GPU boards, and only where the point says that it is valid.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fleetmark.base.errors import ParseError
-from fleetmark.base.measurement import Measurement, Parsed
+from fleetmark.base.measurement import Better, Measurement, Parsed
 from parsers.kit.cut import cut, cut_in_json
 from parsers.kit.text import decode, find_json, number, numbered
 from parsers.serving import measurements
@@ -41,11 +43,38 @@ def is_point(doc: Mapping[str, Any]) -> bool:
     return "tput_per_gpu" in doc and "hw" in doc
 
 
+def _apart(point: Mapping[str, Any]) -> tuple[float, float] | None:
+    """The GPUs of prefill and of decode, where these are apart."""
+    prefill, decode = (number(point.get(k)) for k in ("num_prefill_gpu", "num_decode_gpu"))
+    if prefill is None or decode is None or prefill < 0 or decode < 0 or prefill + decode == 0:
+        return None
+    together = all(str(point.get(k)).lower() == "false" for k in ("disagg", "is_multinode"))
+    return None if together else (prefill, decode)
+
+
+def _output(point: Mapping[str, Any]) -> float | None:
+    """Tokens of answers per second of all GPUs; by the sum of both kinds of tokens it shows per which GPUs a point
+    counts them."""
+    halves, count = _apart(point), gpus(point)
+    total, out, into = (number(point.get(f"{k}tput_per_gpu")) for k in ("", "output_", "input_"))
+    by_decode = number(point.get("output_tput_per_decode_gpu"))
+    if halves is None or not count:
+        return out * count if out is not None and count else None
+    prefill, decode = halves
+    if by_decode is not None:
+        return by_decode * decode
+    if out is None:
+        return None
+    if total is not None and into is not None:
+        of_roles, of_all = abs(out * decode + into * prefill - total * count), abs(out + into - total) * count
+        return out * (decode if of_roles <= of_all else count)
+    return out * decode
+
+
 def gpus(point: Mapping[str, Any]) -> float | None:
     """How many GPUs a point took: those of both halves where prefill and decode are apart; None where not said."""
-    halves = [number(point.get(k)) for k in ("num_prefill_gpu", "num_decode_gpu")]
-    if all(n is not None and n >= 0 for n in halves) and sum(n or 0.0 for n in halves) > 0:
-        return sum(n or 0.0 for n in halves)
+    if halves := _apart(point):
+        return sum(halves)
     return number(point.get("num_gpus")) or number(point.get("tp"))
 
 
@@ -57,16 +86,23 @@ def case(point: Mapping[str, Any]) -> str:
 
 def figures(point: Mapping[str, Any]) -> dict[str, object]:
     """A point's figures by our names, of all its GPUs together."""
-    count = gpus(point)
-    rate = number(point.get("output_tput_per_gpu"))
-    values: dict[str, object] = {"accelerators": count, "interactivity": point.get("median_intvty")}
-    values["output_tokens_per_second"] = rate * count if rate is not None and count else None
+    values: dict[str, object] = {"accelerators": gpus(point), "interactivity": point.get("median_intvty")}
+    values["output_tokens_per_second"] = _output(point)
     for theirs, ours in _TIMES.items():
         values |= {f"{ours}_{share}": point.get(f"{word}_{theirs}") for word, share in _SHARES.items()}
     return values
+
+
+def power(tool: str, case_: str, point: Mapping[str, Any]) -> Iterator[Measurement]:
+    """The W that all its GPU boards drew, where the point says that this was measured well."""
+    watts = number(point.get("avg_total_gpu_power_w"))
+    if number(point.get("power_valid")) == 1 and watts is not None and watts > 0:
+        labels = {"source": "GPU boards"}
+        yield Measurement(tool, case_, "accelerator_power", watts, "W", Better.LOWER, labels=labels)
 
 
 def of_point(point: Mapping[str, Any]) -> Iterator[Measurement]:
     """Its measurements."""
     labels = {k: str(point[k])[:120] for k in LABELS if isinstance(point.get(k), str) and point[k]}
     yield from measurements(_TOOL, case(point), figures(point), labels)
+    yield from power(_TOOL, case(point), point)

@@ -12,7 +12,7 @@ from typing import Any
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.kinds import kind_of_class
 from fleetmark.base.measurement import Better, Kind
-from parsers.inferencex import case, figures, gpus, is_point
+from parsers.inferencex import case, figures, gpus, is_point, power
 from parsers.kit.text import decode, find_json
 from parsers.published import Collector, Row, Table, unpacked, words
 from parsers.serving import measurements
@@ -53,7 +53,8 @@ def read(raw: bytes, name: str = "") -> Table:
 def _rows(point: Mapping[str, Any], machine: str, place: str) -> Iterator[Row]:
     labels = {"model": words(point.get("model"))}
     layout = [f"{k}{words(point.get(k))}" for k in ("tp", "ep") if words(point.get(k))]
-    for m in measurements(_WORKLOAD, "-".join([case(point), *layout]), figures(point), labels):
+    name = "-".join([case(point), *layout])
+    for m in (*measurements(_WORKLOAD, name, figures(point), labels), *power(_WORKLOAD, name, point)):
         class_ = "gpu-server" if m.metric.startswith("output_tokens_per") else "gpu-latency"
         kind: Kind | None = None if m.better == Better.NONE else kind_of_class(class_)
         yield Row(machine, m, class_, kind, place, headline=m.better == Better.HIGHER)

@@ -1,6 +1,7 @@
 """``python -m sglang.bench_serving``'s JSON lines and table: vLLM's names and definitions.
 
-Case and metrics as in ``parsers/vllm_bench``. Its ITL is between pieces of the stream, shared out over their tokens.
+Case and metrics as in ``parsers/vllm_bench``. Its ITL is between pieces of the stream, shared out over their tokens
+under its own interface. How many requests failed stands only among the details (``--output-details``: ``errors``).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from fleetmark.base.measurement import Parsed
 from parsers import vllm_bench
 
 _TOOL = "sglang_bench"
+_UNKNOWN = "it does not say how many requests failed: run it with --output-details"
 
 
 def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
@@ -21,4 +23,7 @@ def parse(raw: bytes, command: Sequence[str] = ()) -> Parsed:
         parsed = vllm_bench.parse(raw, command)
     except ParseError as error:
         raise ParseError(_TOOL, "the result of sglang.bench_serving", line=error.line, got=error.got) from None
-    return replace(parsed, tool=_TOOL, measurements=tuple(replace(m, workload=_TOOL) for m in parsed.measurements))
+    rows = tuple(replace(m, workload=_TOOL) for m in parsed.measurements)
+    known = any(m.metric == "failures" for m in rows)
+    notes = parsed.notes if known else (*parsed.notes, _UNKNOWN)
+    return replace(parsed, tool=_TOOL, measurements=rows, notes=notes)

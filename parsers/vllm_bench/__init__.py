@@ -14,7 +14,7 @@ from typing import Any
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Measurement, Parsed
 from parsers.kit.cut import cut, cut_in_json
-from parsers.kit.text import decode, find_json, number, numbered
+from parsers.kit.text import decode, dig, find_json, number, numbered
 from parsers.serving import counted, failed, load, measurements, seconds
 
 _TOOL = "vllm_bench"
@@ -73,6 +73,9 @@ def result(tool: str, runs: Sequence[Mapping[str, Any]], incomplete: str | None)
 def _requests(run: Mapping[str, Any]) -> tuple[float | None, float | None]:
     """How many requests there were, and how many were answered."""
     answered, bad, prompts = (counted(run.get(k)) for k in ("completed", "failed", "num_prompts"))
+    errors = run.get("errors")  # one a request, empty for those that were answered
+    if bad is None and prompts is None and isinstance(errors, list) and answered is not None:
+        return max(float(len(errors)), answered), answered
     return (answered + bad if answered is not None and bad is not None else prompts), answered
 
 
@@ -99,7 +102,7 @@ def _run(tool: str, run: Mapping[str, Any]) -> Iterator[Measurement]:
         for name, ours in (("total_input_tokens", "prompt_tokens"), ("total_output_tokens", "output_tokens")):
             total = number(run.get(name))
             figures[ours] = total / answered if total else None
-    model = run.get("model_id")
+    model = run.get("model_id") or dig(run, "server_info", "model_path")
     labels = {"model": model[:200]} if isinstance(model, str) and model else {}
     yield from measurements(tool, load(run.get("max_concurrency"), run.get("request_rate")), figures, labels)
 

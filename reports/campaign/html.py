@@ -12,7 +12,7 @@ from reports.campaign import tables
 from reports.campaign.deviation import heat
 from reports.campaign.figures import Figures
 from reports.campaign.front import front
-from reports.campaign.grades import scale
+from reports.campaign.grade_tables import parts
 from reports.campaign.problems import WORST_FIRST
 from reports.campaign.roofline import pictures
 from reports.campaign.view import headlines, legend
@@ -41,7 +41,7 @@ def context(report: Report, medium: Medium) -> dict[str, Any]:
         "counts": [(str(s), counts[s]) for s in (Status.PASSED, *WORST_FIRST)],
         "legend": legend({*headlines(view.merged)["interval"], *headlines(of)["interval"]}),
         "headlines": [tables.lines(view, *metric) for metric in view.by_metric(headlines(of))],
-        "grade_scale": scale(),
+        "operators": parts(report.grades),
         "rooflines": pictures(report.grades, report.language),
         "across": tables.across(view),
         "down": tables.down(view),
@@ -75,8 +75,8 @@ def sections(context: dict[str, Any]) -> list[Section]:
         (context["heat"] is not None, "map", message("Hosts against their generation")),
         (bool(context["problems"] or context["coverage"]), "status-of-runs", message("Run status")),
         (True, "headlines", message("Headlines")),
-        (bool(context["rooflines"]), "grades", message("Operators")),
-        (bool(context["frontiers"]), "frontier", message("Frontiers")),
+        (bool(context["operators"]), "grades", message("Operators")),
+        (bool(context["frontier_pictures"]), "frontier", message("Frontiers")),
         (True, "charts", message("Charts")),
         (context["appendix"], "metrics", message("All metrics")),
         (True, "hosts", message("Hosts")),

@@ -23,6 +23,7 @@ from reports.campaign.front import front, some
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
 from reports.campaign.tables import NOISY
 from reports.campaign.view import View, footnotes, headlines, legend, meaning, spread
+from reports.kit import console
 from reports.kit import format as fmt
 from reports.kit.language import Language
 from reports.report import Report
@@ -57,6 +58,8 @@ def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
         if left_out > 0:
             shown.append(Text(_further(count(left_out, "further headline"), page, _)))
         shown.append(Text())
+    if report.parts:
+        shown += [*console.show(report.parts, _), Text()]
     if first.means:
         shown.append(Text(_(message("What it means")), style="bold"))
         shown += [Text(f"  {_(line)}") for line in first.means]

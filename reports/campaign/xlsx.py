@@ -63,6 +63,7 @@ def render(report: Report) -> bytes:
     book = Book(title, report.date, report.language)
     readme = book.sheet(message("Readme"), "#1F3A5F")
     headlines = book.sheet(message("Headlines"), COLOURS[0])
+    parts = sheets.parts(book, report)
     hosts = book.sheet(message("Per host"), COLOURS[2])
     spread = book.sheet(message("Spread"), COLOURS[2])
     raw = book.sheet(message("Raw"), COLOURS[2])
@@ -101,14 +102,8 @@ def render(report: Report) -> bytes:
     prose.pair(message("Hosts"), f"{len(report.view.hosts):,}")
     prose.pair(message("Runs"), ", ".join(f"{int(counts[s]):,} {book.words(word(s))}" for s in Status if s in counts))
     prose.pair(message("Measurements that passed"), f"{len(measured):,}")
-    prose.tabs(
-        {
-            sheet.name: text
-            for sheet, text in zip(
-                (headlines, hosts, spread, raw, failed, facts), _TABS if live else _TABS_OF_VALUES, strict=True
-            )
-        }
-    )
+    about = dict(zip((headlines, hosts, spread, raw, failed, facts), _TABS if live else _TABS_OF_VALUES, strict=True))
+    prose.tabs({sheet.name: text for sheet, text in {headlines: about[headlines], **parts, **about}.items()})
     sheets.provenance(prose, report)
     return book.bytes()
 

@@ -12,12 +12,17 @@ from planner.estimate import CONFIDENCE
 from reports.comparison import headline
 from reports.comparison.front import Around, Cell, Front, front
 from reports.comparison.model import RatioRow, footnotes
+from reports.kit.tabular import Part, documents
 
 
 def render(
-    comparison: Comparison, rows: Sequence[RatioRow], around: Around | None, selectors: Mapping[str, str]
+    comparison: Comparison,
+    rows: Sequence[RatioRow],
+    around: Around | None,
+    selectors: Mapping[str, str],
+    parts: Sequence[Part] = (),
 ) -> str:
-    """The document. ``selectors``: a side's name to what chose it."""
+    """The document. ``selectors``: a side's name to what chose it; ``parts``: what is made of tables."""
     doc: dict[str, Any] = {
         "answer": _front(front(comparison, rows, around)),
         "baseline": comparison.baseline,
@@ -29,6 +34,7 @@ def render(
         "panel": None if comparison.panel is None else list(comparison.panel),
         "intervals": {"lo, hi": headline.FLEET, "your_workload_lo, your_workload_hi": headline.WORKLOAD},
         "rows": [{k.rstrip("_"): v for k, v in asdict(row).items()} for row in rows],
+        **documents(parts),
         "outliers": [asdict(o) for o in around.outliers] if around else [],
         "warnings": list(comparison.warnings),
         "notes": list(comparison.notes),

@@ -22,8 +22,10 @@ from reports.comparison import table as of
 from reports.comparison.front import MOST_SIDES, Around, Cell, Front, Line, front
 from reports.comparison.headline import short_titles
 from reports.comparison.model import RatioRow, rows
+from reports.kit import console
 from reports.kit import format as fmt
 from reports.kit.language import Language
+from reports.kit.tabular import Part
 
 _HELD = {Held.KEPT: "green", Held.BROKEN: "red", Held.CANNOT_TELL: "yellow"}
 _STYLE = {Verdict.BETTER: "", Verdict.WORSE: "bold red", Verdict.SAME: "cyan", Verdict.CANNOT_TELL: "yellow"}
@@ -38,6 +40,7 @@ def show(
     all_rows: Sequence[RatioRow] | None = None,
     around: Around | None = None,
     language: Language | None = None,
+    tables: Sequence[Part] = (),
 ) -> list[RenderableType]:
     """What to print, in order, for 80 columns and wider."""
     all_rows, _ = rows(comparison) if all_rows is None else all_rows, language or Language()
@@ -52,6 +55,7 @@ def show(
         parts += [Text(), _benchmarks(comparison, below, k, candidate.title, _)]
         if guards := [g for g in below.guards if g.row.candidate == candidate.title]:
             parts += [Text(), _guardrails(comparison, guards, candidate.title, _)]
+    parts += console.show(tables, _)
     if excluded := list(_excluded(all_rows, _)):
         parts += [Text(), Text(_(message("Benchmarks not compared")), style="bold"), *excluded]
     if comparison.notes:

@@ -1,177 +1,177 @@
-"""The section of frontiers: pictures and points of each family, and what replaces what at equal service."""
+"""The part of frontiers: the loads of each family, and what replaces what at equal service, as text with its values."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from fleetmark.base.text import message
+from fleetmark.base.text import Message, joined, message
 from fleetmark.base.units import human, significant
-from fleetmark.record.results import Results
-from planner.frontier import Equivalence, Point, dominated, equivalence, line, speeds
-from reports.frontier.points import Family, families
-from reports.kit import charts
+from planner.frontier import Equivalence, Point, dominated, equivalence
+from reports.frontier.points import Family
 from reports.kit import format as fmt
-from reports.kit.charts import Across, Chart, Line
-from reports.kit.language import Language
+from reports.kit.tabular import Cell, Column, Part, Tabular, compact
 
-_FIRST = 9000  # numbers of charts, far from those of the other charts of a page
 _MILLION = 1e6
-
-
-@dataclass(frozen=True, slots=True)
-class PointRow:
-    """A point as it is printed. ``value`` columns may be empty: not measured, or without a price."""
-
-    side: str
-    machine: str
-    load: str
-    work: str
-    speed: str
-    wait: str
-    energy: str
-    cost: str
-    dominated: bool
-
-
-@dataclass(frozen=True, slots=True)
-class EqualRow:
-    """What one of ``candidate`` replaces at a speed: the ratio with its interval, or why there is none."""
-
-    candidate: str
-    speed: str
-    baseline: str
-    own: str
-    ratio: str
-    interval: str
-    reason: str
-    n: str
+_HOUR = 3600.0  # s
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A family: its heading, unit, pictures, points, and (in comparisons) equivalences."""
+    """A family and what is written of it. ``titles``: a generation's name as people read it; ``baseline``: the
+    generation that the others are compared with, None in a campaign."""
 
-    title: str
-    unit: str
-    wait: str
-    charts: Sequence[Chart]
-    points: Sequence[PointRow]
-    equal: Sequence[EqualRow]
-    energy: bool
-    cost: bool
+    family: Family
+    titles: Mapping[str, str]
+    baseline: str | None
+    part: Part
 
+    @property
+    def unit(self) -> str:
+        return unit_of(self.family)
 
-def blocks(results: Results, titles: Mapping[str, str], language: Language, baseline: str | None = None) -> list[Block]:
-    """Every family on record. ``titles``: a generation's name as people read it; with ``baseline`` (a generation) the
-    others are compared with it.
-    """
-    return [_block(n, f, titles, language, baseline) for n, f in enumerate(families(results))]
+    def title(self, side: str) -> str:
+        return self.titles.get(side, side)
 
 
-def _block(number: int, family: Family, titles: Mapping[str, str], _: Language, baseline: str | None) -> Block:
-    unit = message("accelerator") if family.per_device else message("server")
-    colours = charts.colour_of(family.sides)
-    across = _(message("speed of one user, 1/s"))
-    up = _(message("work per {unit}, 1/s", unit=unit))
-    lines = [
-        Line(_name(titles, side, machine, of), colours.get(side, charts.colour_of([side])[side]), n, _line(points))
-        for side, of in family.sides.items()
-        for n, (machine, points) in enumerate(of.items())
+def blocks(families: Sequence[Family], titles: Mapping[str, str], baseline: str | None = None) -> tuple[Block, ...]:
+    """Every family as it is written."""
+    return tuple(Block(f, titles, baseline, _part(f, titles, baseline)) for f in families)
+
+
+def unit_of(family: Family) -> str:
+    """What work and power are of."""
+    return message("accelerator") if family.per_device else message("server")
+
+
+def _part(family: Family, titles: Mapping[str, str], baseline: str | None) -> Part:
+    equal = _equal(family, titles, baseline) if baseline in family.sides and len(family.sides) > 1 else None
+    loads = _loads(family, titles, baseline)
+    title = message("Frontier of {family}", family=fmt.clean(f"{family.workload} {family.name}"))
+    return Part("frontiers", title, tuple(_notes(family, equal)), tuple(t for t in (equal, loads) if t))
+
+
+def _notes(family: Family, equal: Tabular | None) -> Iterator[Message]:
+    if equal is not None:
+        yield message(
+            "At equal service: how many {unit}s of the baseline one of the candidate replaces.", unit=unit_of(family)
+        )
+        if family.about.within:
+            yield message("The median wait is at most {wait}.", wait=human(family.about.within, "s"))
+    yield message("A dominated load is worse than another one in work, speed and wait.")
+    if family.provisioned:
+        yield message("MW: of the power that is provisioned for a server.")
+    if family.sources:
+        yield message("Power: by {sources}.", sources=joined(fmt.clean(s) for s in family.sources))
+
+
+# --- what replaces what ----------------------------------------------------------------------------------------------
+
+
+def _equal(family: Family, titles: Mapping[str, str], baseline: str | None) -> Tabular:
+    old = family.sides[str(baseline)]
+    wait, piece, unit = family.about.within or None, family.about.piece, unit_of(family)
+    columns = (
+        Column("candidate", message("candidate"), "name"),
+        Column("speed", message("{piece}s/s of one user", piece=piece), "number"),
+        Column("ratio", message("one replaces"), "number"),
+        Column("lo", message("95% from"), "number"),
+        Column("hi", message("to"), "number"),
+        Column("baseline_work", message("baseline, {piece}s/s per {unit}", piece=piece, unit=unit), "number"),
+        Column("candidate_work", message("candidate, {piece}s/s per {unit}", piece=piece, unit=unit), "number"),
+        Column("hosts", message("hosts")),
+        Column("note", message("note"), "note"),
+    )
+    rows = [
+        _equal_row(titles.get(side, side), equivalence(old, new, at, wait))
+        for side, new in family.sides.items()
+        if side != baseline
+        for at in family.about.at
     ]
-    drawn = [
-        Chart(
-            message("Work against speed: {family}", family=fmt.clean(family.name)),
-            message("A point is a load; higher and further right is better. Lines join what no other load dominates."),
-            charts.to_svg(charts.curve(lines, across, up, Across.LOAD), _FIRST + 2 * number),
+    return Tabular("equal_service", message("Equivalence at equal service"), columns, tuple(rows))
+
+
+def _equal_row(candidate: str, e: Equivalence) -> tuple[Cell, ...]:
+    r = e.ratio
+    lo, hi = r.interval if r and r.interval else (None, None)
+    note = e.reason or ("" if lo is not None else message("one host a side: no interval over hosts"))
+    return (
+        Cell(candidate),
+        Cell(f"{e.speed:g}", e.speed),
+        _ratio(r.value if r else None),
+        _ratio(lo),
+        _ratio(hi),
+        _figure(e.baseline),
+        _figure(e.candidate),
+        Cell(f"{r.n[0]}+{r.n[1]}" if r else ""),
+        Cell(note),
+    )
+
+
+# --- loads -----------------------------------------------------------------------------------------------------------
+
+
+def _loads(family: Family, titles: Mapping[str, str], baseline: str | None) -> Tabular:
+    piece, unit = family.about.piece, unit_of(family)
+    currencies = sorted({currency for _, currency in family.prices.values()})
+    cost = (
+        message("{currency} per million {piece}s", currency=fmt.clean(currencies[0]), piece=piece)
+        if len(currencies) == 1
+        else message("cost per million {piece}s", piece=piece)
+    )
+    columns = (
+        Column("side", message("generation") if baseline is None else message("side"), "side"),
+        Column("host", message("host"), "name"),
+        Column("load", message("load"), "name"),
+        Column("work", message("{piece}s/s per {unit}", piece=piece, unit=unit), "number"),
+        Column("speed", message("{piece}s/s of one user", piece=piece), "number"),
+        Column("wait", message("wait, s"), "number"),
+        Column("energy", message("J per {piece}", piece=piece), "number"),
+        Column("cost", cost, "number" if len(currencies) == 1 else "text"),
+        Column("per_megawatt", message("{piece}s/s per MW", piece=piece), "number"),
+        Column("dominated", ""),
+    )
+    rows = [
+        _load_row(family, titles.get(side, side), machine, point, bad, family.prices.get(side), len(currencies) == 1)
+        for side, machines in sorted(family.sides.items(), key=lambda item: item[0] != baseline)
+        for machine, points in machines.items()
+        for point, bad in sorted(
+            zip(points, dominated(points), strict=True), key=lambda both: (both[0].speed, both[0].name)
         )
     ]
-    equal: list[EqualRow] = []
-    if baseline in family.sides:
-        curve, equal = _compared(family, str(baseline), titles, _, _FIRST + 2 * number + 1)
-        drawn += curve
-    points = list(_rows(family, titles))
-    return Block(
-        f"{family.workload} {family.name}",
-        unit,
-        human(family.about.within, "s") if family.about.within else "",
-        drawn,
-        points,
-        equal,
-        any(p.energy for p in points),
-        any(p.cost for p in points),
+    return compact(Tabular("loads", message("Loads"), columns, tuple(rows)))
+
+
+def _load_row(
+    family: Family,
+    side: str,
+    machine: str,
+    point: Point,
+    bad: bool,
+    price: tuple[float, str] | None,
+    one_currency: bool,
+) -> tuple[Cell, ...]:
+    cost = _figure(price[0] / (point.work * _HOUR) * _MILLION if price else None)
+    if price and not one_currency:
+        cost = Cell(f"{cost.text} {fmt.clean(price[1])}")
+    watts = family.provisioned.get(machine)
+    return (
+        Cell(side),
+        Cell(machine),
+        Cell(point.name.removeprefix(f"{family.kind}-")),
+        _figure(point.work),
+        _figure(point.speed),
+        _figure(point.wait),
+        _figure(point.energy),
+        cost,
+        _figure(point.work / watts * _MILLION if watts else None),
+        Cell(message("dominated") if bad else ""),
     )
 
 
-def _name(titles: Mapping[str, str], side: str, machine: str, of: Mapping[str, object]) -> str:
-    title = fmt.clean(titles.get(side, side))
-    return title if len(of) == 1 and title else fmt.clean(f"{title} {machine}".strip())
+def _figure(value: float | None) -> Cell:
+    return Cell() if value is None else Cell(significant(value), value)
 
 
-def _line(points: Sequence[Point]) -> list[charts.Point]:
-    return [(p.speed, p.work, math.nan, math.nan) for p in line(points)]
-
-
-def _rows(family: Family, titles: Mapping[str, str]) -> Iterator[PointRow]:
-    for side, machines in family.sides.items():
-        price = family.prices.get(side)
-        for machine, points in machines.items():
-            beaten = dominated(points)
-            for point, bad in sorted(zip(points, beaten, strict=True), key=lambda both: both[0].speed):
-                cost = price[0] / (point.work * 3600) * _MILLION if price else None
-                yield PointRow(
-                    titles.get(side, side),
-                    machine,
-                    point.name,
-                    significant(point.work),
-                    significant(point.speed),
-                    human(point.wait, "s") if point.wait else "",
-                    significant(point.energy) if point.energy else "",
-                    f"{significant(cost)} {price[1]}" if cost and price else "",
-                    bad,
-                )
-
-
-def _compared(
-    family: Family, baseline: str, titles: Mapping[str, str], _: Language, number: int
-) -> tuple[list[Chart], list[EqualRow]]:
-    old = family.sides[baseline]
-    wait = family.about.within or None
-    lines: list[Line] = []
-    rows: list[EqualRow] = []
-    for n, (side, new) in enumerate((s, m) for s, m in family.sides.items() if s != baseline):
-        title = titles.get(side, side)
-        rows += [_equal(title, equivalence(old, new, at, wait)) for at in family.about.at]
-        curve = [e for at in speeds(old, new) if (e := equivalence(old, new, at, wait)).ratio is not None]
-        if len(curve) > 1:
-            colour = charts.colour_of(family.sides)[side]
-            lines.append(Line(fmt.clean(title), colour, n, [_ratio(e) for e in curve]))
-    if not lines:
-        return [], rows
-    spec = charts.curve(
-        lines, _(message("speed of one user, 1/s")), _(message("of the baseline, one replaces")), Across.LOAD
-    )
-    note = message("Interpolated between measured loads, never beyond them; the band is the interval over hosts.")
-    return [Chart(message("Equivalence at equal service"), note, charts.to_svg(spec, number))], rows
-
-
-def _ratio(e: Equivalence) -> charts.Point:
-    assert e.ratio is not None
-    ends = e.ratio.interval or (math.nan, math.nan)
-    return (e.speed, e.ratio.value, *ends)
-
-
-def _equal(candidate: str, e: Equivalence) -> EqualRow:
-    r = e.ratio
-    ends = r.interval if r else None
-    return EqualRow(
-        candidate,
-        f"{e.speed:g}",
-        significant(e.baseline) if e.baseline else "",
-        significant(e.candidate) if e.candidate else "",
-        significant(r.value) if r else "",
-        f"{significant(ends[0])} – {significant(ends[1])}" if ends else "",
-        e.reason or ("" if ends else message("one host a side: no interval over hosts")),
-        f"{r.n[0]} / {r.n[1]}" if r else "",
-    )
+def _ratio(value: float | None) -> Cell:
+    return Cell() if value is None else Cell(fmt.ratio(value), value)

@@ -16,7 +16,7 @@ import parsers
 from fleetmark.base.errors import ParseError
 from fleetmark.base.measurement import Parsed
 from tests import corpus
-from tests.parsers.reading import cases, read
+from tests.parsers.reading import FIXTURES, cases, read
 
 SCHEMAS = ("sglang_bench", "aiperf", "inferencex")
 
@@ -97,6 +97,53 @@ def test_aiperfs_inter_token_latency_is_our_tpot() -> None:
     assert figure(parsed, "failures") == pytest.approx(1 / 301)
 
 
+def test_sglangs_failures_stand_among_its_details() -> None:
+    parsed = read("sglang_bench", "details_schema.jsonl")
+    assert cases(parsed) == {"r4"} and figure(parsed, "failures") == 0.25
+    assert parsed.invalid == "1 of 4 requests failed" and parsed.notes == ()
+    assert {m.labels["model"] for m in parsed.measurements} == {"meta-llama/Llama-3.1-8B"}
+    assert "does not say how many requests failed" in read("sglang_bench", "schema.jsonl").notes[0]
+
+
+def test_aiperfs_newer_settings_are_of_phases() -> None:
+    parsed = read("aiperf", "schema_1_4.json")
+    assert cases(parsed) == {"c64r8"} and parsed.version == "0.13.0"
+    assert {m.labels["model"] for m in parsed.measurements} == {"llama-3.1-8b"}
+
+
+@pytest.mark.parametrize(
+    ("ending", "why"),
+    [
+        ({"was_cancelled": True}, "the run was cancelled"),
+        ({"is_complete": False, "incomplete_reason": "no\nrecords"}, "the run degraded before its end: no records"),
+        ({"is_complete": False, "incomplete_reason": 3}, "the run degraded before its end"),
+        ({"is_complete": None}, None),
+    ],
+)
+def test_an_aiperf_run_that_did_not_end_does_not_count(ending: dict[str, Any], why: str | None) -> None:
+    doc = json.loads((FIXTURES / "aiperf" / "schema_1_4.json").read_text())
+    assert parsers.parse("aiperf", json.dumps({**doc, **ending, "error_request_count": None}).encode()).invalid == why
+
+
+def test_inferencex_counts_answers_per_decode_gpu_where_prefill_is_apart() -> None:
+    """4 GPUs of prefill and 8 of decode answer 12,000 tokens a second, whichever GPUs a point shares them out over."""
+    parsed = read("inferencex", "agg_disagg_schema.json")
+    for case in ("p1024-o1024-c512", "p1024-o1024-c1024"):
+        assert figure(parsed, "output_tokens_per_second", case) == 12_000
+        assert figure(parsed, "accelerators", case) == 12
+    assert figure(parsed, "accelerator_power", "p1024-o1024-c1024") == 10_800
+    points = json.loads((FIXTURES / "inferencex" / "agg_disagg_schema.json").read_text())
+    roles, newer = points[0], points[1]
+    del roles["input_tput_per_gpu"], newer["output_tput_per_decode_gpu"]
+    newer["power_valid"] = 0
+    parsed = parsers.parse("inferencex", json.dumps(points).encode())
+    assert {m.value for m in parsed.measurements if m.metric == "output_tokens_per_second"} == {12_000}
+    assert not [m for m in parsed.measurements if m.metric == "accelerator_power"]
+    roles |= {"disagg": False, "is_multinode": "false", "tp": 8}
+    parsed = parsers.parse("inferencex", json.dumps([roles]).encode())
+    assert figure(parsed, "output_tokens_per_second") == 12_000 and figure(parsed, "accelerators") == 8
+
+
 def test_inferencex_is_per_gpu_and_in_seconds() -> None:
     parsed = read("inferencex", "agg_schema.json")
     assert cases(parsed) == {"p1024-o1024-c64", "p1024-o1024-c128"}
@@ -121,6 +168,15 @@ def test_what_holds_no_result_is_refused(tool: str, raw: bytes) -> None:
 
 
 # --- our own client --------------------------------------------------------------------------------------------------
+
+
+def test_our_runs_against_the_server_of_llama_cpp() -> None:
+    """A random model of 27 M parameters, 8 slots; for TPOT its log had what the client had, within 0.2% (median)."""
+    parsed = read("llm_serve", "llama_cpp.jsonl")
+    assert cases(parsed) == {"c1", "c4"} and parsed.invalid is None
+    assert figure(parsed, "output_tokens", "c1") == 64 and figure(parsed, "failures", "c4") == 0
+    assert figure(parsed, "tpot_p50", "c1") == pytest.approx(0.0153, rel=0.01)
+    assert figure(parsed, "itl_mean", "c1") == figure(parsed, "tpot_mean", "c1")  # a piece is a token
 
 
 def test_our_own_runs() -> None:

@@ -9,11 +9,9 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import openpyxl
 import pytest
-from rich.console import Console
 
 from fleetmark.record.results import Results
 from planner.capacity.answer import Answer
@@ -38,31 +36,9 @@ from reports.plan.xlsx import book
 from reports.report import Report, of_campaign
 from tests.reports import compared, fleet, plan_sample, sample
 from tests.reports.pages import Page
+from tests.reports.shown import printed, shown
 
 CREATED = "2027-01-20T10:00:00Z"
-
-
-def shown(value: Any, form: str) -> str:
-    """What a spreadsheet shows for a number, for the formats that our workbooks use."""
-    for part in form.split(";"):
-        condition = re.match(r"\[>=([\d.]+)\]", part)
-        if condition and value < float(condition[1]):
-            continue
-        pattern = part[condition.end() :] if condition else part
-        digits = len(pattern.partition(".")[2].rstrip("%"))
-        if pattern.endswith("%"):
-            return f"{100 * value:,.{digits}f}%"
-        grouped = "," if "," in pattern else ""
-        return format(value, f"{grouped}.{digits}f")
-    raise AssertionError(f"{form} shows nothing for {value}")
-
-
-def printed(parts: list[Any], width: int = 160) -> str:
-    out = io.StringIO()
-    console = Console(file=out, width=width)
-    for part in parts:
-        console.print(part)
-    return out.getvalue()
 
 
 def on_paper(page: bytes, folder: Path) -> str:

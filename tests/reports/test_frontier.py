@@ -1,21 +1,40 @@
-"""Frontiers on pages: points from rows of campaigns, pairs under the host that serves, and equivalence with its interval."""
+"""Frontiers in reports: points of campaigns, pairs under the host that serves, equivalence; alike in every format."""
 
 from __future__ import annotations
 
+import io
+import json
 import math
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import openpyxl
+import pytest
+from rich.console import Console
+
+from fleetmark.base import schema
+from fleetmark.base.errors import FleetmarkError
 from fleetmark.record import compare as comparing
 from fleetmark.record import evidence
 from fleetmark.record.archive import Archive
+from fleetmark.record.results import HostInfo, Results
 from fleetmark.record.view import load_results
-from reports import html, report
+from fleetmark.verbs import report as reporting
+from fleetmark.verbs.documents import Documents
+from reports import html, markdown, report, xlsx
+from reports.campaign import terminal as campaign_terminal
+from reports.comparison import json as comparison_json
+from reports.comparison import terminal
+from reports.frontier import amounts
 from reports.frontier.points import families
-from reports.frontier.section import blocks
-from reports.kit.language import Language
+from reports.kit.tabular import Part, documents
 from tests.records import Bench, record
+from tests.reports.pages import Page
+from tests.reports.shown import printed, shown
 
 LOADS = {1: (100.0, 0.05), 16: (60.0, 0.2), 64: (25.0, 0.6), 128: (24.0, 3.0)}  # tokens/s of a user, TTFT
+PRICE = {"price": "4", "currency": "USD", "term": "hour", "provisioned_w": "2000"}
 
 
 def measured(hosts: list[str], factor: float, subject: str = "host") -> dict[tuple[str, Bench], list[float]]:
@@ -40,51 +59,183 @@ def measured(hosts: list[str], factor: float, subject: str = "host") -> dict[tup
     return rows
 
 
+def power(metric: str, source: str, watts: float, host: str = "a") -> dict[tuple[str, Bench], list[float]]:
+    benches = [
+        Bench("llm_serve", f"p512-o128-c{n}", metric, "W", "lower", "gpu-server", (("source", source),)) for n in LOADS
+    ]
+    return {(host, bench): [watts] for bench in benches}
+
+
 def compared(root: Path) -> report.Report:
     old, new = ["o1", "o2", "o3"], ["n1", "n2", "n3"]
-    price = {"price": "4", "currency": "USD", "term": "hour"}
-    record(root, "c-old", {h: {"gen": "old", **price} for h in old}, measured(old, 1.0))
+    record(root, "c-old", {h: {"gen": "old", **PRICE} for h in old}, measured(old, 1.0))
     record(root, "c-new", {h: {"gen": "new"} for h in new}, measured(new, 3.0))
-    question = comparing.Question(root, "gen=old", ["gen=new"])
-    answer = comparing.compare(question)
+    answer = comparing.compare(comparing.Question(root, "gen=old", ["gen=new"]))
     return report.of_comparison(answer, *evidence.gather(root, answer, [], "2026-11-02T00:00:00Z"))
 
 
+def results(root: Path, rows: Mapping[tuple[str, Bench], list[float]], *hosts: str) -> Results:
+    record(root, "c", {h: {"gen": "x"} for h in hosts}, dict(rows))
+    return load_results(Archive(root / "c"))
+
+
+def rows_of(part: Part, key: str) -> list[dict[str, Any]]:
+    """A table of ``part`` as texts by column."""
+    (table,) = [t for t in part.tables if t.key == key]
+    return [{c.key: cell.text for c, cell in zip(table.columns, row, strict=True)} for row in table.rows]
+
+
 def test_a_comparison_says_what_one_replaces_at_equal_service(tmp_path: Path) -> None:
-    page = compared(tmp_path)
-    (block,) = blocks(page.view.results, {}, Language(), "old")
-    assert block.title == "llm_serve p512-o128 model=m" and block.unit == "accelerator"
-    rows = {row.speed: row for row in block.equal}
-    assert rows["50"].ratio == "3.00" and rows["50"].n == "3 / 3"
-    low, high = map(float, rows["50"].interval.split(" – "))
-    assert low < 3 < high
-    assert rows["20"].ratio == "" and rows["20"].reason.startswith("not measured: every load of both sides is faster")
-    assert rows["100"].ratio == "3.00"
-    assert {p.load for p in block.points if p.dominated} == {"p512-o128-c128"}
-    first = next(p for p in block.points if p.machine == "o1" and p.load == "p512-o128-c16")
-    assert first.work == "432"  # 0.9 x 16 x 60 on two accelerators
-    assert first.cost == "1.29 USD"  # 2 USD an hour for 432 x 3600 tokens
-    assert not block.energy
+    (block,) = compared(tmp_path).frontiers
+    part = block.part
+    assert part.title == "Frontier of llm_serve p512-o128 model=m" and block.unit == "accelerator"
+    rows = {row["speed"]: row for row in rows_of(part, "equal_service")}
+    assert rows["50"]["ratio"] == "3.00" and rows["50"]["hosts"] == "3+3"
+    assert float(rows["50"]["lo"]) < 3 < float(rows["50"]["hi"])
+    assert rows["20"]["ratio"] == ""
+    assert rows["20"]["note"].startswith("not measured: every load of both sides is faster")
+    assert rows["100"]["ratio"] == "3.00"
+    loads = rows_of(part, "loads")
+    assert {p["load"] for p in loads if p["dominated"]} == {"c128"}
+    first = next(p for p in loads if p["host"] == "o1" and p["load"] == "c16")
+    assert first["work"] == "432"  # 0.9 x 16 x 60 on two accelerators
+    assert first["cost"] == "1.29"  # 2 USD an hour for 432 x 3600 tokens
+    assert first["per_megawatt"] == "432,000"  # 432 on 1,000 W
+    assert [c.title for c in part.tables[1].columns if c.key == "cost"] == ["USD per million tokens"]
+    assert "energy" not in first
+    assert next(p for p in loads if p["host"] == "n1")["cost"] == ""
+
+
+def test_a_price_of_the_command_line_goes_before_that_of_the_inventory(tmp_path: Path) -> None:
+    compared(tmp_path)
+    question = comparing.Question(
+        tmp_path, "gen=old", ["gen=new"], prices=["old=8 USD/hour", "gen=new=1,461 EUR/month"]
+    )
+    answer = comparing.compare(question)
+    (block,) = report.of_comparison(answer, *evidence.gather(tmp_path, answer, [], "2026-11-02T00:00:00Z")).frontiers
+    cost = {p["host"]: p["cost"] for p in rows_of(block.part, "loads") if p["load"] == "c16"}
+    assert cost["o1"] == "2.57 USD" and cost["n1"] == "0.214 EUR"  # 4 USD and 1 EUR an hour for one accelerator
+    assert {h.labels["price"] for h in evidence.hosts(answer)} == {"8", "1461"}
+    assert question.command()[6:10] == ["--price", "old=8 USD/hour", "--price", "gen=new=1,461 EUR/month"]
+
+
+@pytest.mark.parametrize(
+    ("price", "words"),
+    [("old=cheap", "write NAME=15500 EUR"), ("old=0 EUR", "write NAME"), ("other=5 EUR", "no side is called other")],
+)
+def test_what_is_no_price_is_refused(tmp_path: Path, price: str, words: str) -> None:
+    compared(tmp_path)
+    with pytest.raises(FleetmarkError, match=words):
+        comparing.compare(comparing.Question(tmp_path, "gen=old", ["gen=new"], prices=[price]))
+
+
+def test_its_figures_read_alike_in_every_format(tmp_path: Path) -> None:
+    document = compared(tmp_path)
+    assert document.comparison is not None and document.parts
+    page = {tuple(" ".join(c.split()) for c in row) for row in Page(html.render(document)).rows}
+    md = markdown.render(document).replace("\\", "")
+    text = printed(terminal.show(document.comparison, document.rows, document.around, None, document.parts), 200)
+    book = openpyxl.load_workbook(io.BytesIO(xlsx.render(document)), data_only=True)["Frontiers"]
+    cells = {
+        tuple(
+            str(c.value or "") if not isinstance(c.value, int | float) else shown(c.value, c.number_format) for c in row
+        )
+        for row in book.iter_rows()
+    }
+    doc = json.loads(comparison_json.render(document.comparison, document.rows, document.around, {}, document.parts))[
+        "frontiers"
+    ]
+    assert [list(part) for part in doc] == [["title", "notes", "equal_service", "loads"]]
+    for part in document.parts:
+        assert part.title in md and part.title in text
+        for note in part.notes:
+            assert note in md and note in text
+        for table in part.tables:
+            for row, values in zip(table.rows, doc[0][table.key], strict=True):
+                texts = [str(cell.text) for cell in row]
+                numbered = [t or ("–" if c.right else "") for c, t in zip(table.columns, texts, strict=True)]
+                assert tuple(numbered) in page
+                assert f"| {' | '.join(texts)} |" in md
+                assert any(row_[: len(texts)] == tuple(texts) for row_ in cells), texts
+                in_line = [t for c, t in zip(table.columns, numbered, strict=True) if c.kind != "note"]
+                assert any(all(t in line for t in in_line) for line in text.splitlines()), texts
+                assert all(t in text for t in texts)
+                for column, cell in zip(table.columns, row, strict=True):
+                    assert values[column.key] == (cell.value if column.right else cell.text)
+
+
+def test_the_terminal_needs_no_document_to_say_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is read for the terminal and for JSON alone is what a document has."""
+    document = compared(tmp_path)
+    question = comparing.Question(tmp_path, "gen=old", ["gen=new"])
+    reporting.comparison(question, "json", Console(file=io.StringIO()), Documents())
+    doc = json.loads(capsys.readouterr().out)
+    assert doc["frontiers"] == json.loads(json.dumps(documents(document.parts)))["frontiers"]
 
 
 def test_energy_is_of_runs_that_had_the_host_to_themselves(tmp_path: Path) -> None:
-    rows = measured(["a"], 1.0)
-    for streams in LOADS:
-        watts = Bench("llm_serve", f"p512-o128-c{streams}", "power", "W", "lower", "gpu-server", (("source", "rapl"),))
-        rows["a", watts] = [600.0]
-    record(tmp_path, "c", {"a": {"gen": "x"}}, rows)
-    (block,) = blocks(load_results(Archive(tmp_path / "c")), {}, Language())
-    energy = {p.load: p.energy for p in block.points}
-    assert energy["p512-o128-c16"] == "0.694"  # 600 W for 864 tokens/s
+    seen = results(tmp_path, measured(["a"], 1.0) | power("power", "meter", 600), "a")
+    (block,) = report.of_campaign(seen).frontiers
+    energy = {p["load"]: p["energy"] for p in rows_of(block.part, "loads")}
+    assert energy["c16"] == "0.694"  # 600 W for 864 tokens/s
+    assert "Power: by meter." in block.part.notes
 
 
-def test_the_page_shows_it(tmp_path: Path) -> None:
-    page = html.render(compared(tmp_path))
-    assert 'id="frontier"' in page and "Equivalence at equal service" in page and "dominated" in page
+@pytest.mark.parametrize(("source", "energy"), [("rapl", "0.868"), ("psys", "0.231")])
+def test_accelerators_count_where_the_source_of_power_leaves_them_out(tmp_path: Path, source: str, energy: str) -> None:
+    drawn = power("power", source, 200) | power("accelerator_power", "nvml", 550)
+    (block,) = report.of_campaign(results(tmp_path, measured(["a"], 1.0) | drawn, "a")).frontiers
+    assert {p["load"]: p["energy"] for p in rows_of(block.part, "loads")}["c16"] == energy
+    assert ("Power: by nvml, rapl." in block.part.notes) == (source == "rapl")
+
+
+def test_a_campaigns_documents_show_it(tmp_path: Path) -> None:
+    document = report.of_campaign(results(tmp_path, measured(["a"], 1.0), "a"))
+    page = html.render(document)
+    assert 'id="frontier"' in page and "Work against speed" in page and "dominated" in page
+    text = printed(campaign_terminal.summary(document), 80)
+    assert "Frontier of llm_serve p512-o128" in text and "dominated" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert "### Loads" in markdown.render(document)
+    book = openpyxl.load_workbook(io.BytesIO(xlsx.render(document)))
+    assert "Frontiers" in book.sheetnames
 
 
 def test_of_a_pair_the_point_is_of_the_host_that_serves(tmp_path: Path) -> None:
-    hosts = {"a": {"gen": "x"}, "b": {"gen": "x"}}
-    record(tmp_path, "c", hosts, measured(["a"], 1.0, "a>b"))
-    (family,) = families(load_results(Archive(tmp_path / "c")))
+    seen = results(tmp_path, measured(["a"], 1.0, "a>b"), "a", "b")
+    (family,) = families(seen.measurements, seen.hosts)
     assert {machine for of in family.sides.values() for machine in of} == {"b"}
+    assert families(schema.frame(), seen.hosts) == []
+
+
+@pytest.mark.parametrize(
+    ("term", "hours"),
+    [
+        ("hour", 1),
+        ("h", 1),
+        ("hourly", 1),
+        ("per month", 730.5),
+        ("monthly", 730.5),
+        ("5 years", 43830),
+        ("3y", 26298),
+        ("0.5 day", 12),
+        ("", None),
+        ("on-demand", None),
+        ("0 h", None),
+    ],
+)
+def test_a_price_is_for_a_time(term: str, hours: float | None) -> None:
+    assert amounts.hours(term) == hours
+
+
+def test_a_side_has_a_price_where_every_host_has_one_in_one_currency() -> None:
+    def host(name: str, **labels: str) -> HostInfo:
+        return HostInfo(name, "x", labels)
+
+    bought = host("a", price="87660", currency="EUR", term="5 years")
+    rented = host("b", price="4", currency="EUR", term="hour")
+    assert amounts.price([bought, rented], {"b": 4.0}) == (pytest.approx(1.5), "EUR")
+    assert amounts.price([bought, host("c", price="1", currency="USD", term="h")], {}) is None
+    assert amounts.price([bought, host("c", price="nan", currency="EUR", term="h")], {}) is None
+    assert amounts.price([bought, host("c")], {}) is None and amounts.price([], {}) is None
+    assert amounts.provisioned([host("a", provisioned_w="8000"), host("b")], {"a": 8.0}) == {"a": 1000.0}

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import io
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import openpyxl
 import pandas as pd
 import pytest
 
+from fleetmark.record.archive import Archive
 from fleetmark.record.sides.titles import title_of
+from fleetmark.record.view import load_results
+from reports import html, markdown, report, xlsx
 from reports.campaign import grades as graded
+from reports.campaign import terminal
+from reports.campaign.grade_tables import parts
 from reports.campaign.grades import grade_of, grades
 from reports.campaign.roofline import pictures
+from reports.kit.tabular import documents
+from tests.records import Bench, record
+from tests.reports.pages import Page
+from tests.reports.shown import printed, shown
 
 CASES = {  # share of the roof, balance
     "basic-8t-b1/mm/bf16/x": (0.9, 12.0),
@@ -81,3 +93,50 @@ def test_every_operator_is_a_dot_under_the_roof() -> None:
 def test_nothing_is_graded_where_nothing_has_a_roof() -> None:
     empty: Any = SimpleNamespace(hosts=("h1",), merged=rows().head(0), generational=rows().head(0), title_of=str)
     assert grades(empty) is graded.NONE and pictures(graded.NONE) == []
+
+
+def test_tables_say_what_was_graded_with_its_values() -> None:
+    (part,) = parts(grades(view()))
+    classes, worst = part.tables
+    assert [c.key for c in classes.columns] == ["workload", "class", "grade", "share", "cases", *"ABCDE"]
+    assert [[cell.text for cell in row] for row in classes.rows] == [
+        ["torch_ops", "basic-8t-b1", "B", "71.1%", "3", "2", "0", "1", "0", "0"],
+        ["torch_ops", "fused-8t-b1", "E", "5.0%", "1", "0", "0", "0", "0", "1"],
+    ]
+    assert [(row[2].text, row[-1].text) for row in worst.rows][:2] == [
+        ("gelu/bf16/x", "memory"),
+        ("mm/fp32/x", "computing"),
+    ]
+    assert worst.title == "The worst 4, by share" and worst.rows[0][4].value == 0.05
+    doc = documents((part,))["operators"][0]
+    assert doc["worst"][0] | {"class": "fused-8t-b1", "share": 0.05} == doc["worst"][0]
+    assert parts(graded.NONE) == ()
+
+
+def test_a_report_shows_them_in_every_format(tmp_path: Path) -> None:
+    """A campaign of one host with graded operators; its shares read alike."""
+    rows = {}
+    for case, (share, balance) in CASES.items():
+        for metric, value, better in (
+            ("roof_share", share, "none"),
+            ("balance", balance, "none"),
+            ("flops", 1e9, "higher"),
+        ):
+            rows["h1", Bench("torch_ops", case, metric, "1", better, "gpu-compute", kind="capacity")] = [value]
+    record(tmp_path, "c", {"h1": {}}, rows)
+    document = report.of_campaign(load_results(Archive(tmp_path / "c")))
+    (part,) = document.parts
+    page, md = Page(html.render(document)), markdown.render(document).replace("\\", "")
+    text = printed(terminal.summary(document), 140)
+    book = openpyxl.load_workbook(io.BytesIO(xlsx.render(document)))["Operators"]
+    in_book = [
+        shown(c.value, c.number_format) if c.number_format != "General" else c.value
+        for row in book.iter_rows()
+        for c in row
+    ]
+    for table in part.tables:
+        for row in table.rows:
+            texts = [str(cell.text) for cell in row]
+            assert texts in [[" ".join(c.split()) for c in row_] for row_ in page.rows]
+            assert f"| {' | '.join(texts)} |" in md and any(all(t in line for t in texts) for line in text.splitlines())
+            assert set(texts) <= set(in_book)

@@ -351,8 +351,8 @@ def test_without_an_endpoint_a_host_is_skipped() -> None:
         ({"url": "h:8000"}, "begin with http"),
         ({"url": "http://h", "command": "x"}, "not both"),
         ({"url": "http://h", "key_env": "sk-abcdef"}, "never the key"),
-        ({"command": "vllm serve m --api-key sk-abcdef"}, "without the key itself"),
-        ({"command": "vllm serve m --api-key='sk-abcdef'"}, "without the key itself"),
+        ({"command": "vllm serve m --api-key sk-abcdef"}, "has the value of --api-key in it"),
+        ({"command": "VLLM_API_KEY=sk-abcdef vllm serve m"}, "has the value of VLLM_API_KEY in it"),
         ({"url": "http://h", "trace": "t.jsonl"}, "whole path"),
     ],
 )

@@ -20,6 +20,13 @@ def test_a_machine_is_a_kind_of_accelerator_under_a_framework() -> None:
     assert figures[case, "accelerators"] == 4 and figures[case, "interactivity"] == 166.67
 
 
+def test_power_is_of_all_boards_where_it_is_valid() -> None:
+    table = read((FIXTURES / "inferencex" / "agg_disagg_schema.json").read_bytes())
+    (row,) = [r for r in table.rows if r.measurement.metric == "accelerator_power"]
+    assert row.measurement.case == "p1024-o1024-c1024" and row.measurement.value == 10_800
+    assert row.measurement.labels == {"source": "GPU boards"}
+
+
 def test_a_point_without_its_gpus_is_left_out_and_counted() -> None:
     two = RAW.replace(b'"tp": 4', b'"tp": null', 1)
     assert dict(read(two).left_out) == {"without hw, or the number of GPUs": 1}

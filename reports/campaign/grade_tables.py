@@ -1,0 +1,82 @@
+"""The part of graded operators: a table of classes and the worst operators, as text with its values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fleetmark.base.text import Message, message
+from fleetmark.base.units import significant
+from reports.campaign.grades import GRADES, Graded, GradedClass, Grades, scale
+from reports.kit import format as fmt
+from reports.kit.tabular import Cell, Column, Part, Tabular, compact
+
+
+def parts(grades: Grades) -> tuple[Part, ...]:
+    """One part; none where nothing was graded."""
+    if not grades.operators:
+        return ()
+    return (Part("operators", message("Operators"), tuple(_notes(grades)), (_classes(grades), _worst(grades))),)
+
+
+def _notes(grades: Grades) -> Iterator[Message]:
+    yield message(
+        "Share: the time that the roofs of the device itself allow over the median time, at most 100%; of a class the "
+        "geometric mean. The roofs, matrix products and copies of memory, were measured in the same run."
+    )
+    yield scale()
+    if grades.reference:
+        yield message(
+            "Score: the rate over that of the pinned reference {reference}, above 1 is faster.",
+            reference=fmt.clean(grades.reference),
+        )
+
+
+def _classes(grades: Grades) -> Tabular:
+    columns = (
+        Column("workload", message("workload"), "name"),
+        Column("side", message("generation"), "side"),
+        Column("class", message("class"), "name"),
+        Column("grade", message("grade")),
+        Column("share", message("share of the roof"), "number"),
+        Column("score", message("score"), "number"),
+        Column("cases", message("cases"), "number"),
+        *(Column(letter, letter, "number") for _, letter in GRADES),
+    )
+    return compact(Tabular("classes", message("Grades of classes"), columns, tuple(map(_class, grades.classes))))
+
+
+def _class(c: GradedClass) -> tuple[Cell, ...]:
+    counts = (Cell(f"{c.counts[letter]:,}", c.counts[letter]) for _, letter in GRADES)
+    names = (Cell(c.workload), Cell(c.side), Cell(c.group), Cell(c.grade))
+    return (*names, _share(c.share), _score(c.score), Cell(f"{c.n:,}", c.n), *counts)
+
+
+def _worst(grades: Grades) -> Tabular:
+    columns = (
+        Column("workload", message("workload"), "name"),
+        Column("side", message("generation"), "side"),
+        Column("class", message("class"), "name"),
+        Column("operator", message("operator"), "name"),
+        Column("grade", message("grade")),
+        Column("share", message("share of the roof"), "number"),
+        Column("score", message("score"), "number"),
+        Column("bound", message("bound by")),
+    )
+    n = len(grades.worst)
+    lowest = message("The worst {n}, by score", n=n) if grades.reference else message("The worst {n}, by share", n=n)
+    return compact(Tabular("worst", lowest, columns, tuple(map(_operator, grades.worst))))
+
+
+def _operator(g: Graded) -> tuple[Cell, ...]:
+    names = (Cell(g.workload), Cell(g.side), Cell(g.group), Cell(g.operator), Cell(g.grade))
+    bound = message("memory") if g.balance < 1 else message("computing")
+    return (*names, _share(g.share), _score(g.score), Cell(bound))
+
+
+def _share(share: float) -> Cell:
+    digits = 1 if share >= 0.0095 else 2
+    return Cell(fmt.share(share, digits), share)
+
+
+def _score(score: float | None) -> Cell:
+    return Cell() if score is None else Cell(significant(score), score)

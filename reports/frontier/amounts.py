@@ -1,0 +1,54 @@
+"""What the inventory says of a unit's price and power: labels of hosts, shared out over their devices."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+
+from fleetmark.record.results import HostInfo
+
+_HOURS: Mapping[str, float] = {"h": 1, "hour": 1, "d": 24, "day": 24, "month": 730.5, "y": 8766, "year": 8766}
+_TERM = re.compile(r"(?:per\s+|/)?(\d{1,6}(?:\.\d{1,6})?)?\s*([a-z]+?)s?")
+_WORDS = {"hourly": "hour", "daily": "day", "monthly": "month", "yearly": "year", "annual": "year"}
+
+
+def hours(term: str) -> float | None:
+    """The hours that a price is for: ``hour``, ``month``, ``5 years``; None for what is no time."""
+    match = _TERM.fullmatch(_WORDS.get(term.strip().lower(), term.strip().lower()))
+    unit = _HOURS.get(match[2]) if match else None
+    amount = float(match[1] or 1) if match else 0.0
+    return amount * unit if unit and amount > 0 else None
+
+
+def price(hosts: Sequence[HostInfo], sizes: Mapping[str, float]) -> tuple[float, str] | None:
+    """The mean price of one unit an hour with its currency, where every one of ``hosts`` says it, in one currency.
+
+    ``sizes``: a host to the number of its units; one where it has none.
+    """
+    currencies = {h.labels.get("currency", "") for h in hosts}
+    each = [_hourly(h, sizes.get(h.name, 1.0)) for h in hosts]
+    known = [p for p in each if p is not None]
+    if len(currencies) != 1 or "" in currencies or len(known) != len(each):
+        return None
+    return sum(known) / len(known), currencies.pop()
+
+
+def _hourly(host: HostInfo, size: float) -> float | None:
+    amount, time = positive(host.labels.get("price")), hours(host.labels.get("term", ""))
+    return amount / time / size if amount and time else None
+
+
+def provisioned(hosts: Sequence[HostInfo], sizes: Mapping[str, float]) -> dict[str, float]:
+    """Host to the W that are provisioned for one of its units, by its label ``provisioned_w``."""
+    watts = {h.name: positive(h.labels.get("provisioned_w")) for h in hosts}
+    return {name: w / sizes.get(name, 1.0) for name, w in watts.items() if w}
+
+
+def positive(text: str | None) -> float | None:
+    """A number above zero; None for anything else."""
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value if 0 < value < math.inf else None

@@ -1,0 +1,72 @@
+"""Pictures of frontiers: work against speed, and what replaces what along the speed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from fleetmark.base.text import message
+from planner.frontier import Equivalence, Point, equivalence, line, speeds
+from reports.frontier.section import Block
+from reports.kit import charts
+from reports.kit import format as fmt
+from reports.kit.charts import Across, Chart, Line
+from reports.kit.language import Language
+
+_FIRST = 9000  # numbers of charts, far from those of the other charts of a page
+
+
+def pictures(blocks: Sequence[Block], language: Language) -> list[list[Chart]]:
+    """The pictures of each block."""
+    return [
+        [*_work(_FIRST + 2 * n, b, language), *_curve(_FIRST + 2 * n + 1, b, language)] for n, b in enumerate(blocks)
+    ]
+
+
+def _work(number: int, block: Block, _: Language) -> list[Chart]:
+    family = block.family
+    colours = charts.colour_of(family.sides)
+    piece = family.about.piece
+    lines = [
+        Line(_name(block, side, machine, of), colours.get(side, charts.colour_of([side])[side]), n, _line(points))
+        for side, of in family.sides.items()
+        for n, (machine, points) in enumerate(of.items())
+    ]
+    across = _(message("{piece}s/s of one user", piece=piece))
+    up = _(message("{piece}s/s per {unit}", piece=piece, unit=block.unit))
+    title = message("Work against speed: {family}", family=fmt.clean(family.name))
+    note = message("A point is a load; higher and further right is better. Lines join what no other load dominates.")
+    return [Chart(title, note, charts.to_svg(charts.curve(lines, across, up, Across.LOAD), number))]
+
+
+def _name(block: Block, side: str, machine: str, of: Mapping[str, object]) -> str:
+    title = fmt.clean(block.title(side))
+    return title if len(of) == 1 and title else fmt.clean(f"{title} {machine}".strip())
+
+
+def _line(points: Sequence[Point]) -> list[charts.Point]:
+    return [(p.speed, p.work, math.nan, math.nan) for p in line(points)]
+
+
+def _curve(number: int, block: Block, _: Language) -> list[Chart]:
+    family, wait = block.family, block.family.about.within or None
+    if block.baseline not in family.sides:
+        return []
+    old, lines = family.sides[str(block.baseline)], []
+    for n, (side, new) in enumerate((s, m) for s, m in family.sides.items() if s != block.baseline):
+        curve = [e for at in speeds(old, new) if (e := equivalence(old, new, at, wait)).ratio is not None]
+        if len(curve) > 1:
+            colour = charts.colour_of(family.sides)[side]
+            lines.append(Line(fmt.clean(block.title(side)), colour, n, [_ratio(e) for e in curve]))
+    if not lines:
+        return []
+    across = _(message("{piece}s/s of one user", piece=family.about.piece))
+    spec = charts.curve(lines, across, _(message("of the baseline, one replaces")), Across.LOAD)
+    note = message("Interpolated between measured loads, never beyond them; the band is the interval over hosts.")
+    return [Chart(message("Equivalence at equal service"), note, charts.to_svg(spec, number))]
+
+
+def _ratio(e: Equivalence) -> charts.Point:
+    assert e.ratio is not None
+    ends = e.ratio.interval or (math.nan, math.nan)
+    return (e.speed, e.ratio.value, *ends)
