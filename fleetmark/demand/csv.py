@@ -1,7 +1,8 @@
 """The planner's input as a folder of CSV sheets: reader, with line and column of every cell, and writer.
 
-The sheets are ``settings.csv`` (key, value), ``demand.csv``, ``skus.csv``, ``sites.csv``, ``worth.csv`` and
-``fleet.csv``. Nested keys are columns with a dot (``power.idle``). An empty cell is an absent key.
+The sheets are ``settings.csv`` (key, value), ``demand.csv``, ``skus.csv``, ``sites.csv``, ``worth.csv``, and
+``fleet.csv`` and ``supply.csv``, which may be absent. Nested keys are columns with a dot (``power.idle``). An empty
+cell is an absent key.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.demand.document import QUANTILE, Cohort, Document, Site, Sku, Workload, Worth
+from fleetmark.demand.document import QUANTILE, Cohort, Document, Site, Sku, Supply, Workload, Worth
 from fleetmark.demand.places import Input, Path, Where
 
-SHEETS = ("settings.csv", "demand.csv", "skus.csv", "sites.csv", "worth.csv", "fleet.csv")
+SHEETS = ("settings.csv", "demand.csv", "skus.csv", "sites.csv", "worth.csv", "fleet.csv", "supply.csv")
 _MOST_BYTES = 50_000_000
 
 
@@ -40,13 +41,15 @@ def _is_part(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-_SETTINGS = _columns(Document, "workloads", "skus", "sites", "fleet")
+_SETTINGS = _columns(Document, "workloads", "skus", "sites", "fleet", "supply")
 _WORKLOAD = _columns(Workload, "demand")
 _DEMAND = ("workload", "quantile", "start", "growth", *_WORKLOAD)
 _SKUS = ("sku", *_columns(Sku, "worth"))
 _SITES = ("site", *_columns(Site))
 _WORTH = ("sku", "workload", *_columns(Worth))
 _FLEET = tuple(_columns(Cohort))
+_SUPPLY = tuple(_columns(Supply))
+_ENTRIES = ("price_breaks", "slips", "currencies", "domain_power")  # mappings that are one cell
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,19 +164,20 @@ class _Folder:
                     if head in _WORTH[2:]:
                         self.put(doc, (*path, *head.split(".")), Where(name, row.line, head), value)
 
-    def fleet(self, doc: dict[str, Any]) -> None:
-        name = "fleet.csv"
-        doc["fleet"] = []
+    def entries(self, doc: dict[str, Any], top: str, columns: Sequence[str], needed: Sequence[str]) -> None:
+        """A sheet with a row per entry of a list; it may be absent."""
+        name = f"{top}.csv"
+        doc[top] = []
         if not (self.folder / name).exists():
             return
-        heads, rows = self.rows(name, _FLEET, ["sku", "site", "count"])
-        self.check_heads(name, heads, _FLEET)
+        heads, rows = self.rows(name, columns, needed)
+        self.check_heads(name, heads, columns)
         for n, row in enumerate(rows):
-            self.places["fleet", n] = Where(name, row.line)
-            doc["fleet"].append({})
+            self.places[top, n] = Where(name, row.line)
+            doc[top].append({})
             for head, value in row.cells.items():
-                if head in _FLEET:
-                    self.put(doc, ("fleet", n, head), Where(name, row.line, head), value)
+                if head in columns:
+                    self.put(doc, (top, n, head), Where(name, row.line, head), value)
 
     def settings(self, doc: dict[str, Any]) -> None:
         name = "settings.csv"
@@ -250,14 +254,15 @@ def read(folder: File) -> Input:
     reader.table(doc, "skus.csv", "skus", "sku", _SKUS)
     reader.table(doc, "sites.csv", "sites", "site", _SITES)
     reader.worth(doc)
-    reader.fleet(doc)
+    reader.entries(doc, "fleet", _FLEET, ["sku", "site", "count"])
+    reader.entries(doc, "supply", _SUPPLY, ["of", "most"])
     reader.input.doc.update(doc)
     return reader.input
 
 
 def sheets(doc: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
     """A valid document (in the form of ``Input.doc``) as the texts of its sheets; ``names``: of its periods."""
-    tops = {k: v for k, v in doc.items() if k not in ("workloads", "skus", "sites", "fleet")}
+    tops = {k: v for k, v in doc.items() if k not in ("workloads", "skus", "sites", "fleet", "supply")}
     if isinstance(tops.get("periods"), list):
         tops.pop("periods")  # the heads of demand.csv name them
     if isinstance(tops.get("budget"), list):
@@ -276,7 +281,8 @@ def sheets(doc: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
         "sites.csv": _written(_SITES, [{"site": k, **dict(_flat(s or {}))} for k, s in doc["sites"].items()]),
         "worth.csv": _written(_WORTH, worths),
     }
-    return texts | ({"fleet.csv": _written(_FLEET, doc["fleet"])} if doc.get("fleet") else {})
+    lists = {"fleet": _FLEET, "supply": _SUPPLY}
+    return texts | {f"{top}.csv": _written(columns, doc[top]) for top, columns in lists.items() if doc.get(top)}
 
 
 def _demand(workloads: Mapping[str, Any], names: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -302,7 +308,9 @@ def _demand(workloads: Mapping[str, Any], names: Sequence[str]) -> Iterator[dict
 
 def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for key, value in values.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and key in _ENTRIES:
+            yield key, ", ".join(f"{name}: {inner}" for name, inner in value.items())
+        elif isinstance(value, Mapping):
             yield from ((f"{key}.{inner}", v) for inner, v in _flat(value))
         else:
             yield key, ", ".join(map(str, value)) if isinstance(value, list) else value

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from fleetmark.demand import periods
 from fleetmark.demand.amounts import (
@@ -14,7 +14,9 @@ from fleetmark.demand.amounts import (
     Deviations,
     Integer,
     Limits,
+    Money,
     Number,
+    Price,
     Quantity,
     Seconds,
     Series,
@@ -22,18 +24,21 @@ from fleetmark.demand.amounts import (
     Text,
     Watts,
     Yes,
+    above,
     currency,
     date,
+    entries,
     integer,
     plain,
     positive,
-    price,
     share,
     texts,
 )
 from planner.capacity.question import OUTAGE
 from planner.capacity.queueing import CAP
 
+_DIGITS = 9
+_MOST_SLIP = 24
 QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 
 
@@ -297,20 +302,41 @@ class Worth(_Part):
 class Sku(_Part):
     """A server model that can be bought, or is in place."""
 
-    price: Annotated[float | None, BeforeValidator(price)]
+    price: Price
     power: Power
     rack_units: Number
     gpus: Integer = 0
     gpu_memory: Gigabytes = 0.0
     ports: Integer = 1
     lead: Span = (0.0, "period")
-    support: Number = 0.0
-    space: Number = 0.0
-    migration: Number = 0.0
+    support: Money = Quantity(0.0)
+    space: Money = Quantity(0.0)
+    migration: Money = Quantity(0.0)
     minimum_order: Integer = 0
     age_limit: Span | None = None
     embodied: Number = 0.0
+    vendor: Text | None = None
+    lot: Annotated[int, integer(1)] = 1
+    racks: Number = 0.0
+    cooling: Literal["air", "liquid"] = "air"
+    residual: Annotated[float, share(0, 1)] = 0.0
+    price_breaks: Annotated[Mapping[str, Money], BeforeValidator(entries)] = {}
+    slips: Annotated[Mapping[str, Annotated[float, share(0, 1)]], BeforeValidator(entries)] = {}
     worth: Mapping[str, Worth]
+
+    @model_validator(mode="after")
+    def _terms(self) -> Sku:
+        for key, names in (("price_breaks", self.price_breaks), ("slips", self.slips)):
+            wrong = [name for name in names if not name.isdecimal() or int(name) < 1 or len(name) > _DIGITS]
+            if wrong:
+                raise ValueError(f"{key}: {wrong[0]!r} is not a count of 1 or more")
+        if sum(self.slips.values()) > 1 + 1e-9:
+            raise ValueError(f"slips: the shares come to {sum(self.slips.values()):.0%}, more than all orders")
+        if any(int(n) > _MOST_SLIP for n in self.slips):
+            raise ValueError(f"slips: at most {_MOST_SLIP} periods")
+        if self.price_breaks and self.price is None:
+            raise ValueError("price_breaks: it is not sold")
+        return self
 
 
 class Site(_Part):
@@ -324,6 +350,10 @@ class Site(_Part):
     spares: Integer = 0
     energy_price: Number | None = None
     pue: Annotated[float, plain(1, 10)] | None = None
+    racks: Number | None = None
+    liquid_racks: Number = 0.0
+    rack_power: Annotated[Watts, AfterValidator(above)] | None = None
+    windows: Annotated[tuple[Text, ...], BeforeValidator(texts)] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -345,6 +375,14 @@ class Cohort(_Part):
         if self.arrives is not None and self.age[0]:
             raise ValueError("an order that has not arrived has no age: leave out age or arrives")
         return self
+
+
+class Supply(_Part):
+    """The ``most`` that can be ordered of a SKU or from a vendor (``of``) in a ``period``, or in each."""
+
+    of: Text
+    most: Integer
+    period: Text | None = None
 
 
 class Periods(_Part):
@@ -400,3 +438,6 @@ class Document(_Part):
     skus: Annotated[Mapping[str, Sku], Field(min_length=1)]
     sites: Annotated[Mapping[str, Site], Field(min_length=1)]
     fleet: list[Cohort] = []
+    supply: list[Supply] = []
+    currencies: Annotated[Mapping[str, Annotated[float, plain(above=True)]], BeforeValidator(entries)] = {}
+    domain_power: Annotated[Mapping[str, Watts], BeforeValidator(entries)] = {}

@@ -150,8 +150,8 @@ class Site:
     power feed), separated by commas; itself by default.
 
     ``budget``: money for purchases over the horizon; ``spares``: idle servers per SKU in use there (N+1). ``racks``:
-    positions for racks; ``liquid_racks``: those with liquid cooling; ``rack_w``: the power of one that is not.
-    ``windows``: the periods in which servers may be retired, None for all.
+    positions for racks; ``liquid_racks``: those with liquid cooling, none unless given; ``rack_w``: the power of one of
+    the others. ``windows``: the periods in which servers may be retired, None for all.
     """
 
     name: str
@@ -164,7 +164,7 @@ class Site:
     energy_price: float | None = None  # per kWh, if it differs from the question's
     pue: float | None = None
     racks: float | None = None
-    liquid_racks: float | None = None
+    liquid_racks: float | None = 0.0
     rack_w: float | None = None
     windows: frozenset[int] | None = None
 
