@@ -299,6 +299,24 @@ class Worth(_Part):
         return self
 
 
+def _counts(entries: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Entries whose names are whole numbers from 1."""
+    wrong = [name for name in entries if not (name.isdecimal() and len(name) <= _DIGITS and int(name))]
+    if wrong:
+        raise ValueError(f"{wrong[0]!r} is not a count of 1 or more")
+    return entries
+
+
+def _late(shares: Mapping[str, float]) -> Mapping[str, float]:
+    """Periods late to the share of orders."""
+    _counts(shares)
+    if sum(shares.values()) > 1 + 1e-9:
+        raise ValueError(f"the shares come to {sum(shares.values()):.0%}, more than all orders")
+    if any(int(n) > _MOST_SLIP for n in shares):
+        raise ValueError(f"at most {_MOST_SLIP} periods: a later order is none")
+    return shares
+
+
 class Sku(_Part):
     """A server model that can be bought, or is in place."""
 
@@ -320,20 +338,12 @@ class Sku(_Part):
     racks: Number = 0.0
     cooling: Literal["air", "liquid"] = "air"
     residual: Annotated[float, share(0, 1)] = 0.0
-    price_breaks: Annotated[Mapping[str, Money], BeforeValidator(entries)] = {}
-    slips: Annotated[Mapping[str, Annotated[float, share(0, 1)]], BeforeValidator(entries)] = {}
+    price_breaks: Annotated[Mapping[str, Money], BeforeValidator(entries), AfterValidator(_counts)] = {}
+    slips: Annotated[Mapping[str, Annotated[float, share(0, 1)]], BeforeValidator(entries), AfterValidator(_late)] = {}
     worth: Mapping[str, Worth]
 
     @model_validator(mode="after")
     def _terms(self) -> Sku:
-        for key, names in (("price_breaks", self.price_breaks), ("slips", self.slips)):
-            wrong = [name for name in names if not name.isdecimal() or int(name) < 1 or len(name) > _DIGITS]
-            if wrong:
-                raise ValueError(f"{key}: {wrong[0]!r} is not a count of 1 or more")
-        if sum(self.slips.values()) > 1 + 1e-9:
-            raise ValueError(f"slips: the shares come to {sum(self.slips.values()):.0%}, more than all orders")
-        if any(int(n) > _MOST_SLIP for n in self.slips):
-            raise ValueError(f"slips: at most {_MOST_SLIP} periods")
         if self.price_breaks and self.price is None:
             raise ValueError("price_breaks: it is not sold")
         return self

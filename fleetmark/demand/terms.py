@@ -5,8 +5,7 @@ from __future__ import annotations
 from fleetmark.demand.amounts import Quantity
 from fleetmark.demand.document import Document
 from fleetmark.demand.places import Input, Path
-
-SPLIT = 0.5  # the part of the futures that may fail which late deliveries may take; the rest is for demand and worth
+from planner.capacity.futures import allowance
 
 
 class Terms:
@@ -32,10 +31,7 @@ class Terms:
         return tuple(sorted((int(least), self.money(each, (*path, least))) for least, each in breaks.items()))
 
     def slips(self, sku: str) -> tuple[tuple[float, ...], int]:
-        """The probability of each number of periods from 0, and the periods that the plan adds to the lead time.
-
-        They are so many that later deliveries of all SKUs together take at most a part of the futures that may fail.
-        """
+        """The probability of each number of periods from 0, and the periods that the plan adds to the lead time."""
         late = {int(periods): share for periods, share in self.doc.skus[sku].slips.items() if share}
         if not late:
             return (), 0
@@ -44,6 +40,4 @@ class Terms:
             shares[periods] = share
         shares[0] = max(1.0 - sum(late.values()), 0.0)
         slipping = sum(any(s.slips.values()) for s in self.doc.skus.values())
-        most = (1 - self.doc.quantile) * SPLIT / slipping
-        allowance = next(a for a in range(len(shares)) if sum(shares[a + 1 :]) <= most + 1e-12)
-        return tuple(shares), allowance
+        return tuple(shares), allowance(shares, self.doc.quantile, slipping)
