@@ -22,6 +22,7 @@ from fleetmark.demand.document import QUANTILE, Cohort, Document, Site, Sku, Sup
 from fleetmark.demand.places import Input, Path, Where
 
 SHEETS = ("settings.csv", "demand.csv", "skus.csv", "sites.csv", "worth.csv", "fleet.csv", "supply.csv")
+HISTORY = "history"  # sheets of past use are named by demand.csv
 _MOST_BYTES = 50_000_000
 
 
@@ -43,7 +44,8 @@ def _is_part(kind: Any) -> bool:
 
 _SETTINGS = _columns(Document, "workloads", "skus", "sites", "fleet", "supply")
 _WORKLOAD = _columns(Workload, "demand")
-_DEMAND = ("workload", "quantile", "start", "growth", *_WORKLOAD)
+_PAST = ("history.file", "history.column", "history.season")
+_DEMAND = ("workload", "quantile", "start", "growth", *_PAST, *_WORKLOAD)
 _SKUS = ("sku", *_columns(Sku, "worth"))
 _SITES = ("site", *_columns(Site))
 _WORTH = ("sku", "workload", *_columns(Worth))
@@ -53,21 +55,21 @@ _ENTRIES = ("price_breaks", "slips", "currencies", "domain_power")  # mappings t
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class Row:
     line: int
     cells: Mapping[str, str]  # without empty cells
 
 
-class _Folder:
+class Folder:
     """Reads the sheets of a folder into one document."""
 
     def __init__(self, folder: File) -> None:
         self.folder = folder
         self.files: dict[str, str] = {}
         self.places: dict[Path, Where] = {}
-        self.input = Input({}, self.places, self.files)
+        self.input = Input({}, self.places, self.files, folder=folder)
 
-    def rows(self, name: str, columns: Sequence[str], needed: Sequence[str]) -> tuple[list[str], list[_Row]]:
+    def rows(self, name: str, columns: Sequence[str], needed: Sequence[str]) -> tuple[list[str], list[Row]]:
         """The heads and rows of one sheet. ``columns`` is for messages; the caller checks the heads."""
         file = self.folder / name
         try:
@@ -82,7 +84,7 @@ class _Folder:
         self.files[name] = hashlib.sha256(raw).hexdigest()
         head = text.partition("\n")[0]
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=";" if ";" in head and "," not in head else ",")
-        rows: list[_Row] = []
+        rows: list[Row] = []
         try:
             heads = [cell.strip() for cell in next(reader, [])]
             for cells in reader:
@@ -90,7 +92,7 @@ class _Folder:
                 if any(c.strip() for c in cells[len(heads) :]):
                     self.fault(Where(name, reader.line_num), f"has {len(cells)} cells under {len(heads)} heads")
                 if filled:
-                    rows.append(_Row(reader.line_num, filled))
+                    rows.append(Row(reader.line_num, filled))
         except csv.Error as error:
             raise FleetmarkError(f"{name} line {reader.line_num}: not CSV: {error}") from error
         for twice in sorted({h for h in heads if heads.count(h) > 1}):
@@ -223,6 +225,8 @@ class _Folder:
                 where = Where(name, row.line, head)
                 if head in periods:
                     target = (*path, "demand", *([rank] if rank else []), head)
+                elif head == "history" or head.startswith("history."):
+                    target = (*path, "demand", *head.split("."))
                 elif head in ("start", "growth"):
                     target = (*path, "demand", head, *([rank] if rank else []))
                 elif head in _WORKLOAD or _latency(head):
@@ -245,10 +249,10 @@ def read(folder: File) -> Input:
 
     Raises FleetmarkError for a sheet that is missing, unknown or not CSV.
     """
-    odd = sorted(p.name for p in folder.glob("*.csv") if p.name not in SHEETS)
+    odd = sorted(p.name for p in folder.glob("*.csv") if p.name not in SHEETS and not p.name.startswith(HISTORY))
     if odd:
         raise FleetmarkError(f"{folder / odd[0]}: not a sheet of the planner; the sheets are {', '.join(SHEETS)}")
-    reader, doc = _Folder(folder), dict[str, Any]()
+    reader, doc = Folder(folder), dict[str, Any]()
     reader.settings(doc)
     reader.demand(doc)
     reader.table(doc, "skus.csv", "skus", "sku", _SKUS)
@@ -294,7 +298,10 @@ def _demand(workloads: Mapping[str, Any], names: Sequence[str]) -> Iterator[dict
         if isinstance(demand, Mapping) and set(demand) <= set(names):
             parts = {"": demand}
         for part, value in parts.items():
-            if part in ("start", "growth"):
+            if part == "history":
+                past = value if isinstance(value, Mapping) else {"file": value}
+                rows.setdefault("", {}).update({f"history.{key}": one for key, one in past.items()})
+            elif part in ("start", "growth"):
                 for rank, one in (value if isinstance(value, Mapping) else {"": value}).items():
                     rows.setdefault(rank, {})[part] = one
             elif isinstance(value, Mapping):

@@ -85,9 +85,22 @@ class Growth(_Part):
         return _quantiles(value) if isinstance(value, Mapping) else {"value": value}
 
 
+class History(_Part):
+    """Past use: a CSV ``file`` with a ``column`` (the workload's name) and the periods of a ``season`` (a year)."""
+
+    file: Text
+    column: Text | None = None
+    season: Annotated[int, integer(1, 60)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare(cls, value: object) -> Any:
+        return value if isinstance(value, Mapping) else {"file": value}
+
+
 class Demand(_Part):
     """``point``: a figure for every period; ``start`` and ``growth``; or ``quantiles`` of every period, or their median
-    and ``sigma``, the standard deviation of the logarithm.
+    and ``sigma``, the standard deviation of the logarithm; or the ``history`` that a forecast follows from.
     """
 
     point: Series | None = None
@@ -95,21 +108,24 @@ class Demand(_Part):
     growth: Growth | None = None
     quantiles: Mapping[str, Series] | None = None
     sigma: Deviations | None = None
+    history: History | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _which(cls, value: object) -> Any:
         doc = _quantiles(value)
-        keys = {"start", "growth", "quantiles", "sigma"}
+        keys = {"start", "growth", "quantiles", "sigma", "history"}
         if not isinstance(value, Mapping) or (value and not keys & set(doc) and _by_period(value)):
             return {"point": value}
         return doc
 
     @model_validator(mode="after")
     def _one(self) -> Demand:
-        forms = [self.point is not None, self.start is not None or self.growth is not None, bool(self.quantiles)]
-        if sum(forms) != 1:
-            raise ValueError("give one of: a figure for every period, start and growth, or quantiles (p50, p90)")
+        grows = self.start is not None or self.growth is not None
+        if sum((self.point is not None, grows, bool(self.quantiles), self.history is not None)) != 1:
+            raise ValueError(
+                "give one of: a figure for every period, start and growth, quantiles (p50, p90), or a history"
+            )
         if self.start is None and self.growth is not None:
             raise ValueError("start is missing: what the demand is in the first period")
         if self.sigma is not None and list(self.quantiles or {}) != ["p50"]:

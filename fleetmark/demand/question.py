@@ -19,6 +19,7 @@ from fleetmark.demand.document import Cohort as WrittenCohort
 from fleetmark.demand.document import Document
 from fleetmark.demand.document import Sku as WrittenSku
 from fleetmark.demand.document import Workload as Written
+from fleetmark.demand.history import expected
 from fleetmark.demand.objective import of_objective, slots
 from fleetmark.demand.places import Input, Path
 from fleetmark.demand.scenario import overlaid
@@ -62,6 +63,7 @@ def question(source: Input, root: File) -> Question:
         origin |= {"record": str(root), "campaigns": ", ".join(sorted(record.campaigns))}
     if record.warnings:
         origin["warnings"] = "; ".join(record.warnings)
+    origin |= {f"forecast of {n}": w.forecast for n, w in workloads.items() if w.forecast}
     carbon = doc.carbon
     return Question(
         currency=doc.currency,
@@ -288,7 +290,14 @@ def _lacks_gpus(sku: WrittenSku, workload: Written) -> str:
 def _workload(
     name: str, w: Written, names: list[str], years: float, source: Input, skus: Mapping[str, Sku]
 ) -> Workload:
-    point, sigma = demand(w.demand, w.unit, names, years, source, ("workloads", name, "demand"))
+    path: Path = ("workloads", name, "demand")
+    words: str = ""
+    if w.demand.history is not None:
+        past = expected(w.demand.history, name, names, source, (*path, "history"))
+        point, sigma = (past.point, past.sigma) if past else ([0.0] * len(names), [0.0] * len(names))
+        words = past.words if past else ""
+    else:
+        point, sigma = demand(w.demand, w.unit, names, years, source, path)
     least = min(
         (s.worth[name] for s in skus.values() if name in s.worth and s.worth[name].utilisation is not None),
         key=lambda worth: worth.utilisation or 0.0,
@@ -307,4 +316,5 @@ def _workload(
         w.availability or "",
         w.gpus,
         w.gpu_memory,
+        words,
     )

@@ -62,7 +62,7 @@ class Workload:
     ``utilisation``: the highest utilisation (0 to 0.85) of servers whose worth has none of its own; ``why`` says where
     it is from. ``sites``: where it may run; empty for all. ``dedicated``: it does not share servers with others.
     ``availability``: one of ``AVAILABILITY``, empty for the question's. ``gpus``: that one unit of its demand needs in
-    one server, each with ``gpu_memory`` bytes at least.
+    one server, each with ``gpu_memory`` bytes at least. ``forecast``: how good it is, if it follows from past use.
     """
 
     name: str
@@ -76,6 +76,7 @@ class Workload:
     availability: str = ""
     gpus: int = 0
     gpu_memory: float = 0.0
+    forecast: str = ""
 
 
 @dataclass(frozen=True, slots=True)

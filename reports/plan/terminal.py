@@ -38,6 +38,8 @@ def show(answer: Answer, language: Language | None = None) -> list[RenderableTyp
     parts += _part(_(message("Retire")), _orders(v, v.retired, _, buy=False))
     parts += _part(_(message("Cost, {currency}", currency=q.currency)), [_costs(v, _)])
     parts += _part(_(message("Capacity against demand")), [_supply(v, _)])
+    forecasts = [(w, work.forecast) for w, work in q.workloads.items() if work.forecast]
+    parts += _part(_(message("Forecasts")), [_item(f"{clean(w)}: {clean(_(words))}") for w, words in forecasts])
     parts += _part(_(message("Worth and utilisation of one server")), [_served(v, _)])
     parts += _part(_(message("Sites, the most in any period")), [_sites(v, _)])
     limits = message("What limits the plan, and what relaxing each limit by one unit would save")

@@ -14,7 +14,7 @@ from reports.plan.xlsx.inputs import columns_at
 from reports.plan.xlsx.layout import COMBO, FIGURES, HEAD, Block, Places, headed, named, period_heads, right_aligned
 from reports.plan.xlsx.numbers import Floats, Numbers
 
-_COUNT, _SERVERS = "#,##0;-#,##0;–", "#,##0.##;-#,##0.##;–"
+_COUNT, _SERVERS = "#,##0;-#,##0;–", "#,##0.0;-#,##0.0;–"
 
 
 def write(book: Book, at: Places, n: Numbers) -> None:
