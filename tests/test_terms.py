@@ -14,11 +14,13 @@ from fleetmark.demand import question as demand
 from fleetmark.demand import workbook
 from planner.capacity.answer import Answer
 from planner.capacity.checks import check
-from planner.capacity.question import Plan, Question, Supply
+from planner.capacity.futures import Fleet, allowance, sample
+from planner.capacity.question import Conflict, Plan, Question, Site, Supply
 from planner.capacity.solve import solve
 from reports.plan.xlsx import book as plan_xlsx
 from tests import sheets
 from tests.demands import changed
+from tests.planner.questions import ask, sku, work
 
 SKU = """\
     price: 13000 USD
@@ -155,3 +157,53 @@ def test_bad_terms_name_their_place(tmp_path: Path, old: str, new: str, sentence
     line = next(n for n, row in enumerate(written.splitlines(), 1) if new in row)
     assert sentence in str(caught.value)
     assert f"demand.yml line {line}: " in str(caught.value)
+
+
+def test_power_that_is_provisioned_counts_against_the_limit(tmp_path: Path) -> None:
+    """Ten servers that peak at 200 W do not fit into 1 kW, but do where 100 W are set aside for each."""
+    nameplate = ask([work("web", 10.0)], [sku("s", {"web": 1.0}, 5.0, peak_w=200.0)], [Site("ams", power_w=1000.0)])
+    conflict = solve(nameplate)
+    assert isinstance(conflict, Conflict)
+    assert [limit.name for limit in conflict.limits] == ["demand of web in 2027", "power at ams"]
+    measured = replace(nameplate, skus={"s": replace(nameplate.skus["s"], provisioned_w=100.0)})
+    assert solved(measured).objective == pytest.approx(50)
+    q = asked(tmp_path, changed("peak: 700 W}", "peak: 700 W, provisioned: 600 W}"))
+    assert (q.skus["genoa"].provisioned_w, q.skus["genoa"].budgeted_w) == (600.0, 600.0)
+
+
+def test_terms_in_conflict_are_named() -> None:
+    """Ten servers are needed; a rack, a row and a vendor each have room for eight."""
+    few = ask([work("web", 10.0)], [sku("s", {"web": 1.0}, 5.0, peak_w=100.0, vendor="acme")], [Site("ams")])
+    for limit, words, least in (
+        ({"supply": (Supply("acme", 8),)}, "supply of acme", 2),
+        ({"domains_w": {"ams": 800.0}}, "power of ams", 200),
+        ({"sites": {"ams": Site("ams", racks=4.0, rack_w=200.0)}}, "positions for racks at ams", 1),
+    ):
+        conflict = solve(replace(few, **limit))  # type: ignore[arg-type]
+        assert isinstance(conflict, Conflict)
+        (other,) = [each for each in conflict.limits if "demand" not in each.name]
+        assert str(other.name) == words
+        assert other.relax == pytest.approx(least, rel=1e-3)
+
+
+def test_a_price_break_is_worth_buying_more() -> None:
+    """Nine at 10 cost 90, ten at 8 cost 80; and with a year's age they keep half: 40 is left of them."""
+    nine = ask([work("web", 9.0)], [sku("s", {"web": 1.0}, 10.0, breaks=((10, 8.0),))], [Site("ams")])
+    assert solved(nine).objective == pytest.approx(80)
+    lots = replace(nine, skus={"s": replace(nine.skus["s"], breaks=(), lot=4)})
+    assert solved(lots).objective == pytest.approx(120)
+    kept = replace(nine, skus={"s": replace(nine.skus["s"], residual=0.5)})
+    assert solved(kept).objective == pytest.approx(40)
+
+
+def test_late_orders_make_the_plan_short_until_they_come() -> None:
+    """Half of all futures are a year late: the second of three years lacks servers in these, the third in none."""
+    s = sku("s", {"web": 1.0}, 10.0, lead=1, slips=(0.5, 0.5))
+    q = ask([work("web", 0.0, 5.0, 5.0)], [s], [Site("ams")])
+    plan = solved(q)
+    lost, _, _, _ = Fleet(q, plan).short(sample(q, 2000, 1))
+    assert lost[:, 1].mean() == pytest.approx(0.5, abs=0.04)
+    assert not lost[:, 2].any()
+    assert (allowance((0.5, 0.5), 0.95, 1), allowance((0.84, 0.15, 0.01), 0.95, 2)) == (1, 1)
+    early = replace(q, skus={"s": replace(s, allowance=1)}, workloads={"web": work("web", 0.0, 0.0, 5.0)})
+    assert not Fleet(early, solved(early)).short(sample(early, 500, 1))[0].any()
