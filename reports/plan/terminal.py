@@ -17,7 +17,7 @@ from planner.capacity.uncertainty import Futures
 from reports.kit import format as fmt
 from reports.kit.format import clean
 from reports.kit.language import Language
-from reports.plan import scenarios
+from reports.plan import scenarios, terms
 from reports.plan.front import NO_PLAN, RANGES, SAVINGS, Front, drawn, front, kilowatts, other_plan, saving
 from reports.plan.model import Order, PlanView, Supply, availability, kind, served, trades, view
 
@@ -38,10 +38,9 @@ def show(answer: Answer, language: Language | None = None) -> list[RenderableTyp
     parts += _part(_(message("Retire")), _orders(v, v.retired, _, buy=False))
     parts += _part(_(message("Cost, {currency}", currency=q.currency)), [_costs(v, _)])
     parts += _part(_(message("Capacity against demand")), [_supply(v, _)])
-    forecasts = [(w, work.forecast) for w, work in q.workloads.items() if work.forecast]
-    parts += _part(_(message("Forecasts")), [_item(f"{clean(w)}: {clean(_(words))}") for w, words in forecasts])
     parts += _part(_(message("Worth and utilisation of one server")), [_served(v, _)])
     parts += _part(_(message("Sites, the most in any period")), [_sites(v, _)])
+    parts += _part(_(terms.TITLE), [_item(clean(_(line))) for line in terms.lines(answer.ledger)])
     limits = message("What limits the plan, and what relaxing each limit by one unit would save")
     parts += _part(_(limits), list(_bindings(v, _)))
     parts += _part(_(message("Next best plans")), list(_alternatives(v, v.alternatives, _)))
