@@ -1,6 +1,7 @@
 """From plan to proof: whether a plan made for a quantile of futures meets its demand there, and what not knowing costs.
 
-``python -m benchmarks.futures [--futures 200] [--seeds 3] [--quantile 0.95] [--survive]``. For each seed a question with
+``python -m benchmarks.futures [--futures 200] [--seeds 3] [--quantile 0.95] [--survive] [--slips] [--share]``; with
+``--slips`` orders come late in some futures, with ``--share`` only the share of futures met is told. For each seed a question with
 growing, uncertain demand is planned with margins; then futures are drawn that the planning did not see. In each the
 plan either meets every demand in every quarter at the utilisation that its latency target allows, or not. And each
 future is planned again with its demands and the worth of servers known. The plan's cost is set against
@@ -19,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from planner.capacity.futures import Draws, Fleet, sample
+from planner.capacity.futures import Draws, Fleet, allowance, sample
 from planner.capacity.question import Cohort, Conflict, Plan, Question, Site, Sku, Workload, Worth
 from planner.capacity.queueing import utilisation_for
 from planner.capacity.solve import solve
@@ -77,6 +78,15 @@ def question(seed: int, *, quarters: int = 8, survive: bool = False, size: float
     )
 
 
+def slipping(q: Question, quantile: float) -> Question:
+    """The question with deliveries that slip: a quarter with 15%, two with 1%."""
+    slips = (0.84, 0.15, 0.01)
+    late = [name for name, sku in q.skus.items() if sku.price is not None]
+    more = allowance(slips, quantile, len(late))
+    skus = {s: replace(sku, slips=slips, allowance=more) if s in late else sku for s, sku in q.skus.items()}
+    return replace(q, skus=skus, quantile=quantile)
+
+
 def foreseen(q: Question, draws: Draws, one: int) -> Question:
     """The question with that future's demand and worth, without uncertainty."""
     workloads = {
@@ -105,7 +115,14 @@ class Proof:
 
 
 def prove(
-    q: Question, seed: int, futures: int, quantile: float, gap: float, progress: Callable[[str], None], n: int = 2000
+    q: Question,
+    seed: int,
+    futures: int,
+    quantile: float,
+    gap: float,
+    progress: Callable[[str], None],
+    n: int = 2000,
+    known: bool = True,
 ) -> Proof:
     """Plan it with margins found on ``n`` draws, and hold the plan against ``futures`` that it has not seen."""
     solved = functools.partial(solve, gap=gap)
@@ -117,14 +134,15 @@ def prove(
         raise SystemExit(f"seed {seed}: no plan")
     draws = sample(q, futures, seed + UNSEEN)
     costs = []
-    for one in range(futures):
+    for one in range(futures if known else 0):
         best = solved(foreseen(q, draws, one))
         assert isinstance(best, Plan)
         costs.append(best.objective)
         if one % 25 == 24:
             progress(f"{one + 1} futures known, mean cost {statistics.mean(costs):,.0f}")
     met, naive = (futures - int(Fleet(q, p).short(draws)[0].any(axis=1).sum()) for p in (plan, plain))
-    return Proof(met, futures, plan.objective / statistics.mean(costs) - 1, naive, planning)
+    dearer = plan.objective / statistics.mean(costs) - 1 if costs else math.nan
+    return Proof(met, futures, dearer, naive, planning)
 
 
 def main() -> None:
@@ -133,16 +151,27 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--quantile", type=float, default=0.95)
     parser.add_argument("--survive", action="store_true")
+    parser.add_argument("--slips", action="store_true", help="orders of new SKUs come a quarter or two late")
+    parser.add_argument("--share", action="store_true", help="do not solve each future on its own")
     parser.add_argument("--gap", type=float, default=0.002)
     options = parser.parse_args()
     for seed in range(1, options.seeds + 1):
         q = question(seed, survive=options.survive)
+        if options.slips:
+            q = slipping(q, options.quantile)
         proof = prove(
-            q, seed, options.futures, options.quantile, options.gap, functools.partial(print, " ", flush=True)
+            q,
+            seed,
+            options.futures,
+            options.quantile,
+            options.gap,
+            functools.partial(print, " ", flush=True),
+            known=not options.share,
         )
         print(
             f"seed {seed}: met in {proof.met}/{proof.futures} futures (without margins {proof.naive}), "
-            f"{proof.dearer:+.2%} dearer than knowing; planned in {proof.planning_s:.0f} s",
+            + ("" if options.share else f"{proof.dearer:+.2%} dearer than knowing; ")
+            + f"planned in {proof.planning_s:.0f} s",
             flush=True,
         )
 

@@ -422,3 +422,24 @@ def test_names_of_periods() -> None:
 )
 def test_durations_in_periods(text: object, years: float, up: bool, count: int) -> None:
     assert periods.in_periods(periods.duration(text), years, up=up) == count
+
+
+SPEED = "{value: 1.83, speed: {compare: {candidate: gen=genoa, baseline: gen=icelake, class: %s}}}"
+LATENCY = "slo: {mean: 16ms, service_time: 8ms, slots: 1}"
+
+
+def test_how_fast_a_slot_is_comes_from_the_record(tmp_path: Path, on_record: Path) -> None:
+    """Genoa answers 1.83 times as fast and is worth 1.83: one slot, as the reference has, and M/M/1 by hand."""
+    text = changed("utilisation: 65%", LATENCY)
+    q = read(tmp_path, changed("web: 1.83", f"web: {SPEED % 'os'}", text), on_record)
+    assert q.utilisation("icelake", "web") == pytest.approx(0.5, abs=1e-3)
+    assert q.utilisation("genoa", "web") == pytest.approx(1 - 8 / 1.83 / 16, abs=1e-3)
+
+
+def test_capacity_does_not_tell_how_fast_a_slot_is(tmp_path: Path, on_record: Path) -> None:
+    text = changed("utilisation: 65%", LATENCY)
+    (error,) = refused(tmp_path, changed("web: 1.83", f"web: {SPEED % 'cpu-int'}", text), on_record)
+    assert (
+        "cpu-int does not tell how fast one slot is: name one class or benchmark of responsiveness; there are os"
+        in error
+    )

@@ -17,6 +17,7 @@ from fleetmark.demand import periods
 NOT_SOLD = "not sold"
 _LARGEST = 1e15
 _AMOUNT = re.compile(r"\s*([-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[-+]?\d+)?)\s*(.*?)\s*", re.IGNORECASE | re.DOTALL)
+_CURRENCY = re.compile(r"[A-Z]{3}")
 _WATTS = {"": 1.0, "w": 1.0, "kw": 1e3, "mw": 1e6}
 
 
@@ -115,15 +116,43 @@ def positive(value: object) -> Quantity:
     return quantity
 
 
-def price(value: object) -> float | None:
+def price(value: object) -> Quantity | None:
+    """Money for one server, None for what is not sold. ``unit``: its currency, empty for the file's."""
     if isinstance(value, str) and value.strip().lower() == NOT_SOLD:
         return None
     number, rest = _split(value)
-    if rest:
+    if rest and not _CURRENCY.fullmatch(rest):
         raise ValueError(
-            f"{_shown(value)} is not a price: write a plain number in the currency of the file, or `{NOT_SOLD}`"
+            f"{_shown(value)} is not a price: write a plain number in the currency of the file, "
+            f"12000 USD for another, or `{NOT_SOLD}`"
         )
-    return _within(number, 0, _LARGEST)
+    return Quantity(_within(number, 0, _LARGEST), rest)
+
+
+def _money(value: object) -> Quantity:
+    number, rest = _split(value)
+    if rest and not _CURRENCY.fullmatch(rest):
+        raise ValueError(
+            f"{_shown(value)} is not a plain number: write it without separators and unit; another currency as 700 USD"
+        )
+    return Quantity(_within(number, 0, _LARGEST), rest)
+
+
+def above(value: float) -> float:
+    """A value above 0."""
+    return _within(value, 0, _LARGEST, True)
+
+
+def entries(value: object) -> object:
+    """A mapping; a text such as ``100: 11000, 500: 10500`` is split, for a cell of a sheet."""
+    if not isinstance(value, str):
+        return {str(k): v for k, v in value.items()} if isinstance(value, Mapping) else value
+    pairs = [part.rpartition(":") for part in value.split(",") if part.strip()]
+    if not all(key.strip() and rest.strip() for key, _, rest in pairs):
+        raise ValueError(f"{_shown(value)} is no list of entries: write them as 100: 11000, 500: 10500")
+    if len({key.strip() for key, _, _ in pairs}) < len(pairs):
+        raise ValueError(f"{_shown(value)} has an entry twice")
+    return {key.strip(): rest.strip() for key, _, rest in pairs}
 
 
 def _limit(value: object) -> float | None:
@@ -159,18 +188,21 @@ def date(value: object) -> str:
 
 
 def currency(value: object) -> str:
-    if not re.fullmatch(r"[A-Z]{3}", str(value)):
+    if not _CURRENCY.fullmatch(str(value)):
         raise ValueError(f"{_shown(value)} is not a currency: write its three letters (ISO 4217), EUR or USD")
     return str(value)
 
 
 def texts(value: object) -> object:
-    """A list of names; a text is split at commas, for a cell of a sheet."""
+    """A list of names; a text is split at commas, for a cell of a sheet, in which 2027 is a number."""
+    value = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     return [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
 Number = Annotated[float, plain()]
 Integer = Annotated[int, integer()]
+Price = Annotated[Quantity | None, BeforeValidator(price)]
+Money = Annotated[Quantity, BeforeValidator(_money)]
 Watts = Annotated[float, BeforeValidator(_watts)]
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 Span = Annotated[tuple[float, str], BeforeValidator(_span)]

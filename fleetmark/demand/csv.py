@@ -1,7 +1,8 @@
 """The planner's input as a folder of CSV sheets: reader, with line and column of every cell, and writer.
 
-The sheets are ``settings.csv`` (key, value), ``demand.csv``, ``skus.csv``, ``sites.csv``, ``worth.csv`` and
-``fleet.csv``. Nested keys are columns with a dot (``power.idle``). An empty cell is an absent key.
+The sheets are ``settings.csv`` (key, value), ``demand.csv``, ``skus.csv``, ``sites.csv``, ``worth.csv``, and
+``fleet.csv`` and ``supply.csv``, which may be absent. Nested keys are columns with a dot (``power.idle``). An empty
+cell is an absent key.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from typing import Any, get_args
 from pydantic import BaseModel
 
 from fleetmark.base.errors import FleetmarkError, suggest
-from fleetmark.demand.document import QUANTILE, Cohort, Document, Site, Sku, Workload, Worth
+from fleetmark.demand.document import QUANTILE, Cohort, Document, Site, Sku, Supply, Workload, Worth
 from fleetmark.demand.places import Input, Path, Where
 
-SHEETS = ("settings.csv", "demand.csv", "skus.csv", "sites.csv", "worth.csv", "fleet.csv")
+SHEETS = ("settings.csv", "demand.csv", "skus.csv", "sites.csv", "worth.csv", "fleet.csv", "supply.csv")
+HISTORY = "history"  # sheets of past use are named by demand.csv
 _MOST_BYTES = 50_000_000
 
 
@@ -40,31 +42,34 @@ def _is_part(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-_SETTINGS = _columns(Document, "workloads", "skus", "sites", "fleet")
+_SETTINGS = _columns(Document, "workloads", "skus", "sites", "fleet", "supply")
 _WORKLOAD = _columns(Workload, "demand")
-_DEMAND = ("workload", "quantile", "start", "growth", *_WORKLOAD)
+_PAST = ("history.file", "history.column", "history.season")
+_DEMAND = ("workload", "quantile", "start", "growth", *_PAST, *_WORKLOAD)
 _SKUS = ("sku", *_columns(Sku, "worth"))
 _SITES = ("site", *_columns(Site))
 _WORTH = ("sku", "workload", *_columns(Worth))
 _FLEET = tuple(_columns(Cohort))
+_SUPPLY = tuple(_columns(Supply))
+_ENTRIES = ("price_breaks", "slips", "currencies", "domain_power")  # mappings that are one cell
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class Row:
     line: int
     cells: Mapping[str, str]  # without empty cells
 
 
-class _Folder:
+class Folder:
     """Reads the sheets of a folder into one document."""
 
     def __init__(self, folder: File) -> None:
         self.folder = folder
         self.files: dict[str, str] = {}
         self.places: dict[Path, Where] = {}
-        self.input = Input({}, self.places, self.files)
+        self.input = Input({}, self.places, self.files, folder=folder)
 
-    def rows(self, name: str, columns: Sequence[str], needed: Sequence[str]) -> tuple[list[str], list[_Row]]:
+    def rows(self, name: str, columns: Sequence[str], needed: Sequence[str]) -> tuple[list[str], list[Row]]:
         """The heads and rows of one sheet. ``columns`` is for messages; the caller checks the heads."""
         file = self.folder / name
         try:
@@ -79,7 +84,7 @@ class _Folder:
         self.files[name] = hashlib.sha256(raw).hexdigest()
         head = text.partition("\n")[0]
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=";" if ";" in head and "," not in head else ",")
-        rows: list[_Row] = []
+        rows: list[Row] = []
         try:
             heads = [cell.strip() for cell in next(reader, [])]
             for cells in reader:
@@ -87,7 +92,7 @@ class _Folder:
                 if any(c.strip() for c in cells[len(heads) :]):
                     self.fault(Where(name, reader.line_num), f"has {len(cells)} cells under {len(heads)} heads")
                 if filled:
-                    rows.append(_Row(reader.line_num, filled))
+                    rows.append(Row(reader.line_num, filled))
         except csv.Error as error:
             raise FleetmarkError(f"{name} line {reader.line_num}: not CSV: {error}") from error
         for twice in sorted({h for h in heads if heads.count(h) > 1}):
@@ -161,19 +166,20 @@ class _Folder:
                     if head in _WORTH[2:]:
                         self.put(doc, (*path, *head.split(".")), Where(name, row.line, head), value)
 
-    def fleet(self, doc: dict[str, Any]) -> None:
-        name = "fleet.csv"
-        doc["fleet"] = []
+    def entries(self, doc: dict[str, Any], top: str, columns: Sequence[str], needed: Sequence[str]) -> None:
+        """A sheet with a row per entry of a list; it may be absent."""
+        name = f"{top}.csv"
+        doc[top] = []
         if not (self.folder / name).exists():
             return
-        heads, rows = self.rows(name, _FLEET, ["sku", "site", "count"])
-        self.check_heads(name, heads, _FLEET)
+        heads, rows = self.rows(name, columns, needed)
+        self.check_heads(name, heads, columns)
         for n, row in enumerate(rows):
-            self.places["fleet", n] = Where(name, row.line)
-            doc["fleet"].append({})
+            self.places[top, n] = Where(name, row.line)
+            doc[top].append({})
             for head, value in row.cells.items():
-                if head in _FLEET:
-                    self.put(doc, ("fleet", n, head), Where(name, row.line, head), value)
+                if head in columns:
+                    self.put(doc, (top, n, head), Where(name, row.line, head), value)
 
     def settings(self, doc: dict[str, Any]) -> None:
         name = "settings.csv"
@@ -219,6 +225,8 @@ class _Folder:
                 where = Where(name, row.line, head)
                 if head in periods:
                     target = (*path, "demand", *([rank] if rank else []), head)
+                elif head == "history" or head.startswith("history."):
+                    target = (*path, "demand", *head.split("."))
                 elif head in ("start", "growth"):
                     target = (*path, "demand", head, *([rank] if rank else []))
                 elif head in _WORKLOAD or _latency(head):
@@ -241,23 +249,24 @@ def read(folder: File) -> Input:
 
     Raises FleetmarkError for a sheet that is missing, unknown or not CSV.
     """
-    odd = sorted(p.name for p in folder.glob("*.csv") if p.name not in SHEETS)
+    odd = sorted(p.name for p in folder.glob("*.csv") if p.name not in SHEETS and not p.name.startswith(HISTORY))
     if odd:
         raise FleetmarkError(f"{folder / odd[0]}: not a sheet of the planner; the sheets are {', '.join(SHEETS)}")
-    reader, doc = _Folder(folder), dict[str, Any]()
+    reader, doc = Folder(folder), dict[str, Any]()
     reader.settings(doc)
     reader.demand(doc)
     reader.table(doc, "skus.csv", "skus", "sku", _SKUS)
     reader.table(doc, "sites.csv", "sites", "site", _SITES)
     reader.worth(doc)
-    reader.fleet(doc)
+    reader.entries(doc, "fleet", _FLEET, ["sku", "site", "count"])
+    reader.entries(doc, "supply", _SUPPLY, ["of", "most"])
     reader.input.doc.update(doc)
     return reader.input
 
 
 def sheets(doc: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
     """A valid document (in the form of ``Input.doc``) as the texts of its sheets; ``names``: of its periods."""
-    tops = {k: v for k, v in doc.items() if k not in ("workloads", "skus", "sites", "fleet")}
+    tops = {k: v for k, v in doc.items() if k not in ("workloads", "skus", "sites", "fleet", "supply")}
     if isinstance(tops.get("periods"), list):
         tops.pop("periods")  # the heads of demand.csv name them
     if isinstance(tops.get("budget"), list):
@@ -276,7 +285,8 @@ def sheets(doc: Mapping[str, Any], names: Sequence[str]) -> dict[str, str]:
         "sites.csv": _written(_SITES, [{"site": k, **dict(_flat(s or {}))} for k, s in doc["sites"].items()]),
         "worth.csv": _written(_WORTH, worths),
     }
-    return texts | ({"fleet.csv": _written(_FLEET, doc["fleet"])} if doc.get("fleet") else {})
+    lists = {"fleet": _FLEET, "supply": _SUPPLY}
+    return texts | {f"{top}.csv": _written(columns, doc[top]) for top, columns in lists.items() if doc.get(top)}
 
 
 def _demand(workloads: Mapping[str, Any], names: Sequence[str]) -> Iterator[dict[str, Any]]:
@@ -288,7 +298,10 @@ def _demand(workloads: Mapping[str, Any], names: Sequence[str]) -> Iterator[dict
         if isinstance(demand, Mapping) and set(demand) <= set(names):
             parts = {"": demand}
         for part, value in parts.items():
-            if part in ("start", "growth"):
+            if part == "history":
+                past = value if isinstance(value, Mapping) else {"file": value}
+                rows.setdefault("", {}).update({f"history.{key}": one for key, one in past.items()})
+            elif part in ("start", "growth"):
                 for rank, one in (value if isinstance(value, Mapping) else {"": value}).items():
                     rows.setdefault(rank, {})[part] = one
             elif isinstance(value, Mapping):
@@ -302,7 +315,9 @@ def _demand(workloads: Mapping[str, Any], names: Sequence[str]) -> Iterator[dict
 
 def _flat(values: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for key, value in values.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and key in _ENTRIES:
+            yield key, ", ".join(f"{name}: {inner}" for name, inner in value.items())
+        elif isinstance(value, Mapping):
             yield from ((f"{key}.{inner}", v) for inner, v in _flat(value))
         else:
             yield key, ", ".join(map(str, value)) if isinstance(value, list) else value

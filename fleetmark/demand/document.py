@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from fleetmark.demand import periods
 from fleetmark.demand.amounts import (
@@ -14,7 +14,9 @@ from fleetmark.demand.amounts import (
     Deviations,
     Integer,
     Limits,
+    Money,
     Number,
+    Price,
     Quantity,
     Seconds,
     Series,
@@ -22,18 +24,21 @@ from fleetmark.demand.amounts import (
     Text,
     Watts,
     Yes,
+    above,
     currency,
     date,
+    entries,
     integer,
     plain,
     positive,
-    price,
     share,
     texts,
 )
 from planner.capacity.question import OUTAGE
 from planner.capacity.queueing import CAP
 
+_DIGITS = 9
+_MOST_SLIP = 24
 QUANTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 
 
@@ -80,9 +85,22 @@ class Growth(_Part):
         return _quantiles(value) if isinstance(value, Mapping) else {"value": value}
 
 
+class History(_Part):
+    """Past use: a CSV ``file`` with a ``column`` (the workload's name) and the periods of a ``season`` (a year)."""
+
+    file: Text
+    column: Text | None = None
+    season: Annotated[int, integer(1, 60)] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare(cls, value: object) -> Any:
+        return value if isinstance(value, Mapping) else {"file": value}
+
+
 class Demand(_Part):
     """``point``: a figure for every period; ``start`` and ``growth``; or ``quantiles`` of every period, or their median
-    and ``sigma``, the standard deviation of the logarithm.
+    and ``sigma``, the standard deviation of the logarithm; or the ``history`` that a forecast follows from.
     """
 
     point: Series | None = None
@@ -90,21 +108,24 @@ class Demand(_Part):
     growth: Growth | None = None
     quantiles: Mapping[str, Series] | None = None
     sigma: Deviations | None = None
+    history: History | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _which(cls, value: object) -> Any:
         doc = _quantiles(value)
-        keys = {"start", "growth", "quantiles", "sigma"}
+        keys = {"start", "growth", "quantiles", "sigma", "history"}
         if not isinstance(value, Mapping) or (value and not keys & set(doc) and _by_period(value)):
             return {"point": value}
         return doc
 
     @model_validator(mode="after")
     def _one(self) -> Demand:
-        forms = [self.point is not None, self.start is not None or self.growth is not None, bool(self.quantiles)]
-        if sum(forms) != 1:
-            raise ValueError("give one of: a figure for every period, start and growth, or quantiles (p50, p90)")
+        grows = self.start is not None or self.growth is not None
+        if sum((self.point is not None, grows, bool(self.quantiles), self.history is not None)) != 1:
+            raise ValueError(
+                "give one of: a figure for every period, start and growth, quantiles (p50, p90), or a history"
+            )
         if self.start is None and self.growth is not None:
             raise ValueError("start is missing: what the demand is in the first period")
         if self.sigma is not None and list(self.quantiles or {}) != ["p50"]:
@@ -294,23 +315,54 @@ class Worth(_Part):
         return self
 
 
+def _counts(entries: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Entries whose names are whole numbers from 1."""
+    wrong = [name for name in entries if not (name.isdecimal() and len(name) <= _DIGITS and int(name))]
+    if wrong:
+        raise ValueError(f"{wrong[0]!r} is not a count of 1 or more")
+    return entries
+
+
+def _late(shares: Mapping[str, float]) -> Mapping[str, float]:
+    """Periods late to the share of orders."""
+    _counts(shares)
+    if sum(shares.values()) > 1 + 1e-9:
+        raise ValueError(f"the shares come to {sum(shares.values()):.0%}, more than all orders")
+    if any(int(n) > _MOST_SLIP for n in shares):
+        raise ValueError(f"at most {_MOST_SLIP} periods: a later order is none")
+    return shares
+
+
 class Sku(_Part):
     """A server model that can be bought, or is in place."""
 
-    price: Annotated[float | None, BeforeValidator(price)]
+    price: Price
     power: Power
     rack_units: Number
     gpus: Integer = 0
     gpu_memory: Gigabytes = 0.0
     ports: Integer = 1
     lead: Span = (0.0, "period")
-    support: Number = 0.0
-    space: Number = 0.0
-    migration: Number = 0.0
+    support: Money = Quantity(0.0)
+    space: Money = Quantity(0.0)
+    migration: Money = Quantity(0.0)
     minimum_order: Integer = 0
     age_limit: Span | None = None
     embodied: Number = 0.0
+    vendor: Text | None = None
+    lot: Annotated[int, integer(1)] = 1
+    racks: Number = 0.0
+    cooling: Literal["air", "liquid"] = "air"
+    residual: Annotated[float, share(0, 1)] = 0.0
+    price_breaks: Annotated[Mapping[str, Money], BeforeValidator(entries), AfterValidator(_counts)] = {}
+    slips: Annotated[Mapping[str, Annotated[float, share(0, 1)]], BeforeValidator(entries), AfterValidator(_late)] = {}
     worth: Mapping[str, Worth]
+
+    @model_validator(mode="after")
+    def _terms(self) -> Sku:
+        if self.price_breaks and self.price is None:
+            raise ValueError("price_breaks: it is not sold")
+        return self
 
 
 class Site(_Part):
@@ -324,6 +376,10 @@ class Site(_Part):
     spares: Integer = 0
     energy_price: Number | None = None
     pue: Annotated[float, plain(1, 10)] | None = None
+    racks: Number | None = None
+    liquid_racks: Number = 0.0
+    rack_power: Annotated[Watts, AfterValidator(above)] | None = None
+    windows: Annotated[tuple[Text, ...], BeforeValidator(texts)] | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -345,6 +401,14 @@ class Cohort(_Part):
         if self.arrives is not None and self.age[0]:
             raise ValueError("an order that has not arrived has no age: leave out age or arrives")
         return self
+
+
+class Supply(_Part):
+    """The ``most`` that can be ordered of a SKU or from a vendor (``of``) in a ``period``, or in each."""
+
+    of: Text
+    most: Integer
+    period: Text | None = None
 
 
 class Periods(_Part):
@@ -400,3 +464,6 @@ class Document(_Part):
     skus: Annotated[Mapping[str, Sku], Field(min_length=1)]
     sites: Annotated[Mapping[str, Site], Field(min_length=1)]
     fleet: list[Cohort] = []
+    supply: list[Supply] = []
+    currencies: Annotated[Mapping[str, Annotated[float, plain(above=True)]], BeforeValidator(entries)] = {}
+    domain_power: Annotated[Mapping[str, Watts], BeforeValidator(entries)] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path as File
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -38,7 +39,8 @@ class Where:
 class Input:
     """An input before validation: ``doc`` in the types of YAML, and ``places`` by path.
 
-    ``files``: its files with their SHA-256; ``sheets``: the tabs of a workbook in order.
+    ``files``: its files with their SHA-256; ``sheets``: the tabs of a workbook in order; ``folder``: where files are
+    that it names.
     """
 
     doc: dict[str, Any]
@@ -46,6 +48,7 @@ class Input:
     files: Mapping[str, str]
     faults: list[tuple[Where, str]] = field(default_factory=list)
     sheets: Sequence[str] = ()
+    folder: File = File()
 
     def where(self, path: Path) -> Where:
         """The place of ``path``, or of its nearest parent."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path as File
 
 from pydantic import ValidationError
 
@@ -19,17 +19,19 @@ from fleetmark.demand.document import Cohort as WrittenCohort
 from fleetmark.demand.document import Document
 from fleetmark.demand.document import Sku as WrittenSku
 from fleetmark.demand.document import Workload as Written
+from fleetmark.demand.history import expected
 from fleetmark.demand.objective import of_objective, slots
-from fleetmark.demand.places import Input
+from fleetmark.demand.places import Input, Path
 from fleetmark.demand.scenario import overlaid
 from fleetmark.demand.series import demand, per_period
+from fleetmark.demand.terms import Terms
 from fleetmark.demand.worth import Record
-from planner.capacity.question import PREEMPTIBLE, SURVIVES, Cohort, Question, Site, Sku, Workload, Worth
+from planner.capacity.question import PREEMPTIBLE, SURVIVES, Cohort, Question, Site, Sku, Supply, Workload, Worth
 
-EXAMPLE = Path(__file__).parent / "example.yml"
+EXAMPLE = File(__file__).parent / "example.yml"
 
 
-def read(path: Path, root: Path, scenario: Path | None = None) -> Question:
+def read(path: File, root: File, scenario: File | None = None) -> Question:
     """The question in ``path``, a YAML file or a folder of sheets, with what a ``scenario`` changes; worths by name
     come from the record under ``root``.
 
@@ -39,7 +41,7 @@ def read(path: Path, root: Path, scenario: Path | None = None) -> Question:
     return question(source if scenario is None else overlaid(source, scenario), root)
 
 
-def question(source: Input, root: Path) -> Question:
+def question(source: Input, root: File) -> Question:
     """The question of an input; raises as ``read`` does."""
     try:
         doc = Document.model_validate(source.doc)
@@ -50,7 +52,8 @@ def question(source: Input, root: Path) -> Question:
     names, years = doc.periods.resolved()
     _check_names(doc, source)
     record = Record(root)
-    skus = {name: _sku(name, doc, years, source, record) for name in doc.skus}
+    terms = Terms(doc, source)
+    skus = {name: _sku(name, doc, years, source, record, terms) for name in doc.skus}
     _somebody_runs_it(doc, skus, source)
     budget = per_period(doc.budget, names, source, ("budget",), False) if doc.budget is not None else []
     workloads = {n: _workload(n, w, names, years, source, skus) for n, w in doc.workloads.items()}
@@ -60,6 +63,7 @@ def question(source: Input, root: Path) -> Question:
         origin |= {"record": str(root), "campaigns": ", ".join(sorted(record.campaigns))}
     if record.warnings:
         origin["warnings"] = "; ".join(record.warnings)
+    origin |= {f"forecast of {n}": w.forecast for n, w in workloads.items() if w.forecast}
     carbon = doc.carbon
     return Question(
         currency=doc.currency,
@@ -69,7 +73,21 @@ def question(source: Input, root: Path) -> Question:
         workloads=workloads,
         skus=skus,
         sites={
-            n: Site(n, s.power, s.rack_units, s.ports, s.budget, s.domain or "", s.spares, s.energy_price, s.pue)
+            n: Site(
+                n,
+                s.power,
+                s.rack_units,
+                s.ports,
+                s.budget,
+                s.domain or "",
+                s.spares,
+                s.energy_price,
+                s.pue,
+                s.racks,
+                s.liquid_racks,
+                s.rack_power,
+                None if s.windows is None else frozenset(names.index(name) for name in s.windows if name in names),
+            )
             for n, s in doc.sites.items()
         },
         fleet=tuple(_cohort(c, names, years) for c in doc.fleet),
@@ -83,13 +101,16 @@ def question(source: Input, root: Path) -> Question:
         budget=tuple(budget),
         source=origin,
         outage=doc.outage,
+        supply=tuple(Supply(s.of, s.most, None if s.period is None else names.index(s.period)) for s in doc.supply),
+        domains_w=dict(doc.domain_power),
+        rates=dict(doc.currencies),
     )
 
 
 def _check_names(doc: Document, source: Input) -> None:
     """Record a fault for every name that is not defined."""
 
-    def check(name: str, among: Mapping[str, object], what: str, path: tuple[str | int, ...]) -> None:
+    def check(name: str, among: Mapping[str, object], what: str, path: Path) -> None:
         if name not in among:
             hint = suggest(name, list(among))
             source.fault(path, f"no {what} {name!r}{hint}; there are {', '.join(among)}")
@@ -103,18 +124,34 @@ def _check_names(doc: Document, source: Input) -> None:
             check(workload_name, doc.workloads, "workload", ("skus", n, "worth", workload_name))
         if not sku.worth:
             source.fault(("skus", n, "worth"), "is empty: no workload runs on this SKU")
+    _check_times(doc, check)
+    for i, cohort in enumerate(doc.fleet):
+        if cohort.arrives is not None and cohort.sku in doc.skus and doc.skus[cohort.sku].price is None:
+            source.fault(("fleet", i, "sku"), f"{cohort.sku} is on order, but it is not sold: give it a price")
+    domains = _domains(doc, doc.sites)
+    for name in doc.domain_power:
+        check(name, dict.fromkeys(sorted(domains)), "failure domain", ("domain_power", name))
+    if len(domains) < 2 and any(_survives(doc, w) for w in doc.workloads.values()):
+        path = ("survive",) if doc.survive else ("sites",)
+        source.fault(path, f"there is only one failure domain ({next(iter(domains))}): nothing remains if it fails")
+
+
+def _check_times(doc: Document, check: Callable[[str, Mapping[str, object], str, Path], None]) -> None:
+    """The fleet, orders that are placed, windows and supply: their periods, and what they are of."""
     names, _ = doc.periods.resolved()
     for i, cohort in enumerate(doc.fleet):
         if cohort.arrives is not None:
             check(cohort.arrives, dict.fromkeys(names), "period", ("fleet", i, "arrives"))
-            if cohort.sku in doc.skus and doc.skus[cohort.sku].price is None:
-                source.fault(("fleet", i, "sku"), f"{cohort.sku} is on order, but it is not sold: give it a price")
         check(cohort.sku, doc.skus, "SKU", ("fleet", i, "sku"))
         check(cohort.site, doc.sites, "site", ("fleet", i, "site"))
-    domains = _domains(doc, doc.sites)
-    if len(domains) < 2 and any(_survives(doc, w) for w in doc.workloads.values()):
-        path = ("survive",) if doc.survive else ("sites",)
-        source.fault(path, f"there is only one failure domain ({next(iter(domains))}): nothing remains if it fails")
+    for n, site in doc.sites.items():
+        for i, period in enumerate(site.windows or ()):
+            check(period, dict.fromkeys(names), "period", ("sites", n, "windows", i))
+    vendors = {sku.vendor for sku in doc.skus.values() if sku.vendor}
+    for i, supply in enumerate(doc.supply):
+        check(supply.of, dict.fromkeys([*doc.skus, *vendors]), "SKU or vendor", ("supply", i, "of"))
+        if supply.period is not None:
+            check(supply.period, dict.fromkeys(names), "period", ("supply", i, "period"))
 
 
 def _cohort(cohort: WrittenCohort, names: list[str], years: float) -> Cohort:
@@ -180,10 +217,11 @@ def _hosts(name: str, doc: Document, skus: Mapping[str, Sku]) -> list[str]:
     ]
 
 
-def _sku(name: str, doc: Document, years: float, source: Input, record: Record) -> Sku:
+def _sku(name: str, doc: Document, years: float, source: Input, record: Record, terms: Terms) -> Sku:
     s = doc.skus[name]
     worth: dict[str, Worth] = {}
     out: dict[str, str] = {}
+    slips, allowance = terms.slips(name)
     for workload, entry in s.worth.items():
         written = doc.workloads.get(workload)
         if written is None:
@@ -214,22 +252,30 @@ def _sku(name: str, doc: Document, years: float, source: Input, record: Record) 
     return Sku(
         name,
         worth,
-        s.price,
+        terms.money(s.price, ("skus", name, "price")) if s.price else None,
         s.power.idle,
         s.power.peak,
         s.rack_units,
         s.gpus,
         s.ports,
         periods.in_periods(s.lead, years, up=True),
-        s.support,
-        s.space,
-        s.migration,
+        terms.money(s.support, ("skus", name, "support")),
+        terms.money(s.space, ("skus", name, "space")),
+        terms.money(s.migration, ("skus", name, "migration")),
         s.minimum_order,
         None if s.age_limit is None else periods.in_periods(s.age_limit, years, up=False),
         s.embodied,
         s.gpu_memory,
         s.power.provisioned,
         out,
+        s.vendor or "",
+        s.lot,
+        s.racks,
+        s.cooling == "liquid",
+        s.residual,
+        terms.breaks(name),
+        slips,
+        allowance,
     )
 
 
@@ -244,7 +290,14 @@ def _lacks_gpus(sku: WrittenSku, workload: Written) -> str:
 def _workload(
     name: str, w: Written, names: list[str], years: float, source: Input, skus: Mapping[str, Sku]
 ) -> Workload:
-    point, sigma = demand(w.demand, w.unit, names, years, source, ("workloads", name, "demand"))
+    path: Path = ("workloads", name, "demand")
+    words: str = ""
+    if w.demand.history is not None:
+        past = expected(w.demand.history, name, names, source, (*path, "history"))
+        point, sigma = (past.point, past.sigma) if past else ([0.0] * len(names), [0.0] * len(names))
+        words = past.words if past else ""
+    else:
+        point, sigma = demand(w.demand, w.unit, names, years, source, path)
     least = min(
         (s.worth[name] for s in skus.values() if name in s.worth and s.worth[name].utilisation is not None),
         key=lambda worth: worth.utilisation or 0.0,
@@ -263,4 +316,5 @@ def _workload(
         w.availability or "",
         w.gpus,
         w.gpu_memory,
+        words,
     )

@@ -27,7 +27,7 @@ def overlaid(source: Input, file: File) -> Input:
     if doc == source.doc:
         raise FleetmarkError(f"{file.name}: the scenario changes nothing: write the keys of the question that differ")
     faults = [*source.faults, *over.faults]
-    return Input(doc, places, {**source.files, **over.files}, faults, source.sheets)
+    return Input(doc, places, {**source.files, **over.files}, faults, source.sheets, source.folder)
 
 
 def _merge(

@@ -14,6 +14,7 @@ from planner.capacity.queueing import CAP
 
 MOST = 1e15
 YES, NO = "yes", "no"
+AIR, LIQUID = COOLING = ("air", "liquid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +118,17 @@ def settings(money: str = "") -> tuple[Column, ...]:
             Rule(message("a share"), most=1),
             "",
             "0.00%",
+        ),
+        Column(
+            "question_currencies",
+            message("what one of another currency is"),
+            Rule(message("USD: 0.92, GBP: 1.17"), text=True, optional=True),
+            money,
+        ),
+        Column(
+            "question_domain_power",
+            message("power limit of failure domains (rows, feeds)"),
+            Rule(message("row 1: 80 kW, feed A: 200 kW"), text=True, optional=True, empty=message("no limit")),
         ),
     )
 
@@ -237,6 +249,46 @@ def skus(money: str = "") -> tuple[Column, ...]:
             "W",
             AMOUNT,
         ),
+        Column("sku_vendor", message("vendor"), Rule(message("a name"), text=True, optional=True)),
+        Column(
+            "sku_lot",
+            message("sold in multiples of"),
+            Rule(message("a count"), least=1, integer=True, optional=True, empty="1"),
+            message("servers"),
+            INTEGER,
+        ),
+        Column(
+            "sku_racks",
+            message("positions for racks"),
+            Rule(message("a count"), optional=True, empty=message("by its power")),
+            "",
+            AMOUNT,
+        ),
+        Column(
+            "sku_cooling",
+            message("cooling"),
+            Rule(message("an answer"), text=True, words=COOLING, optional=True, empty=AIR),
+            ", ".join(COOLING),
+        ),
+        Column(
+            "sku_residual",
+            message("keeps of its price"),
+            Rule(message("a share"), most=1, optional=True, empty=message("nothing")),
+            message("a year"),
+            "0.0%",
+        ),
+        Column(
+            "sku_price_breaks",
+            message("price from a count on"),
+            Rule(message("100: 11000, 500: 10500"), text=True, optional=True),
+            money,
+        ),
+        Column(
+            "sku_slips",
+            message("share of orders that come late"),
+            Rule(message("1: 20%, 2: 5%"), text=True, optional=True),
+            message("periods late: share"),
+        ),
     )
 
 
@@ -287,6 +339,33 @@ def sites(money: str = "") -> tuple[Column, ...]:
             "",
             "0.00",
         ),
+        Column(
+            "site_racks",
+            message("positions for racks"),
+            Rule(message("a count"), optional=True, empty=free),
+            "",
+            AMOUNT,
+        ),
+        Column(
+            "site_liquid_racks",
+            message("liquid-cooled positions"),
+            Rule(message("a count"), optional=True, empty=message("none")),
+            "",
+            AMOUNT,
+        ),
+        Column(
+            "site_rack_w",
+            message("power of a rack"),
+            Rule(message("a power"), above=True, optional=True, empty=free),
+            "W",
+            AMOUNT,
+        ),
+        Column(
+            "site_windows",
+            message("servers are retired only in"),
+            Rule(message("the names of periods"), text=True, optional=True, empty=message("any period")),
+            message("periods"),
+        ),
     )
 
 
@@ -310,6 +389,26 @@ def fleet() -> tuple[Column, ...]:
             "fleet_arrives",
             message("on order: arrives in"),
             Rule(message("the name of a period"), text=True, optional=True, empty=message("in place")),
+            message("period"),
+        ),
+    )
+
+
+def supply() -> tuple[Column, ...]:
+    """A row per limit of what can be ordered."""
+    return (
+        Column("supply_of", message("SKU or vendor"), Rule(message("the name of a SKU or vendor"), text=True)),
+        Column(
+            "supply_most",
+            message("can be ordered"),
+            Rule(message("a count"), integer=True),
+            message("servers"),
+            INTEGER,
+        ),
+        Column(
+            "supply_period",
+            message("in"),
+            Rule(message("the name of a period"), text=True, optional=True, empty=message("each period")),
             message("period"),
         ),
     )

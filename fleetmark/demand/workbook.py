@@ -25,7 +25,7 @@ _SKU: Mapping[str, Path] = {
     "peak_w": ("power", "peak"),
     "provisioned_w": ("power", "provisioned"),
 }
-_SITE: Mapping[str, Path] = {"power_w": ("power",)}
+_SITE: Mapping[str, Path] = {"power_w": ("power",), "rack_w": ("rack_power",)}
 _WORTH: Mapping[str, Path] = {"se": ("error",)}
 _INTEGERS = 2**53  # a spreadsheet has whole numbers exactly up to here
 
@@ -73,7 +73,8 @@ class _Reader:
         for sku in self.doc["skus"].values():
             sku.setdefault("worth", {})
         self._worths()
-        self._fleet()
+        self._entries("fleet", tables.fleet())
+        self._entries("supply", tables.supply())
         for name in {s for s, w in self.planned.worths if w not in self.doc["workloads"]}:  # of removed workloads
             if not self.doc["skus"].get(name, {"worth": 1})["worth"] and name not in {
                 c["sku"] for c in self.doc["fleet"]
@@ -82,7 +83,7 @@ class _Reader:
         self._runs()
         for column, key in ((tables.MEDIAN, "p50"), (tables.SIGMA, "sigma")):
             self._demand(column, key, names)
-        return Input(self.doc, self.places, self.files, self.cells.faults, self.cells.sheets)
+        return Input(self.doc, self.places, self.files, self.cells.faults, self.cells.sheets, self.cells.path.parent)
 
     def _put(self, path: Path, area: Area, row: int, col: int, value: Value | None) -> None:
         """Set a value at a path of the document, and record its cell."""
@@ -103,6 +104,8 @@ class _Reader:
             area = self.cells.area(column.name, str(column.title))
             if area is not None:
                 value = self.cells.value(area, area.row, area.col)
+                if value is None and column.rule.optional:
+                    continue
                 self._put(_SETTINGS.get(column.field, (column.field,)), area, area.row, area.col, value)
 
     def _periods(self) -> list[str]:
@@ -187,19 +190,20 @@ class _Reader:
             for column in columns[2:]:
                 self._cell((*path, *_WORTH.get(column.field, (column.field,))), column, areas, row, values)
 
-    def _fleet(self) -> None:
-        columns, cohorts = tables.fleet(), list[dict[str, Any]]()
-        self.doc["fleet"] = cohorts
+    def _entries(self, top: str, columns: Sequence[Column]) -> None:
+        """A table with a row per entry of a list."""
+        entries: list[dict[str, Any]] = []
+        self.doc[top] = entries
         for row, areas, values in self.cells.table(columns):
-            n = len(cohorts)
-            cohorts.append({})
-            self.places["fleet", n] = self.cells.where(areas["sku"], row)
+            n = len(entries)
+            entries.append({})
+            self.places[top, n] = self.cells.where(areas[columns[0].field], row)
             for column in columns:
                 area, value = areas[column.field], values[column.field]
                 if value is None and column.rule.optional:
                     continue
-                cohorts[n][column.field] = text(value) or None if column.rule.text else value
-                self.places["fleet", n, column.field] = self.cells.where(area, row, area.col)
+                entries[n][column.field] = text(value) or None if column.rule.text else value
+                self.places[top, n, column.field] = self.cells.where(area, row, area.col)
 
     def _runs(self) -> None:
         """The sites of each workload; anywhere if all cells of its column are empty, or it has no column."""

@@ -39,7 +39,7 @@ def read(file: File) -> Input:
         loader.dispose()
     if not isinstance(doc, dict):
         raise FleetmarkError(f"{file.name}: keys and values are expected; `fleetmark plan init` writes an example")
-    source = Input(doc, walk.places, {file.name: hashlib.sha256(raw).hexdigest()})
+    source = Input(doc, walk.places, {file.name: hashlib.sha256(raw).hexdigest()}, folder=file.parent)
     for path, sentence in walk.faults:
         source.fault(path, sentence)
     return source

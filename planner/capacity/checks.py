@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from fleetmark.base.text import message
-from planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Sku
+from planner.capacity.question import HOURS, KINDS, Cohort, Plan, Question, Site, Sku
 
 TOLERANCE = 1e-6  # share of a limit by which a plan may miss it: the tolerance of solvers
 Floats = npt.NDArray[np.float64]
@@ -86,13 +86,28 @@ def _stock(q: Question, counts: Counts) -> Iterator[str]:
                 period=q.periods[t],
             )
         cohorts = [c for c in q.fleet if (c.sku, c.site) == (s, k)]
-        arrive = _later(buy, sku.lead)
+        for t in np.flatnonzero(buy % sku.lot).tolist():
+            yield message(
+                "{n} {sku} are ordered for {site} in {period}; they are sold by {lot}",
+                **where,
+                n=int(buy[t]),
+                lot=sku.lot,
+                period=q.periods[t],
+            )
+        windows = q.sites[k].windows
+        for t in [t for t in np.flatnonzero(retire).tolist() if windows is not None and t not in windows]:
+            yield message(
+                "{sku} is retired at {site} in {period}, outside of its windows", **where, period=q.periods[t]
+            )
+        arrive = _later(buy, sku.lead + sku.allowance)
         for c in cohorts:
             if c.arrives is not None:
                 arrive[c.arrives] += c.count
         if (arrived != arrive).any():
             yield message(
-                "{sku} at {site}: arrivals are not the orders of {lead} periods before", **where, lead=sku.lead
+                "{sku} at {site}: arrivals are not the orders of {lead} periods before",
+                **where,
+                lead=sku.lead + sku.allowance,
             )
         expected = sum(c.count for c in cohorts if c.arrives is None) + np.cumsum(arrive - retire)
         if (installed != expected).any():
@@ -233,18 +248,30 @@ def _demand(q: Question, plan: Plan) -> Iterator[str]:
 
 
 def _limits(q: Question, counts: Counts) -> Iterator[str]:
-    """Power, rack units, ports and money."""
+    """Power, rack units, ports, racks, supply and money."""
     paid = np.zeros(len(q.periods))
+    bought = _bought(counts, len(q.periods))
+    yield from _supply(q, counts, bought)
     for k, site in q.sites.items():
         here = [(q.skus[s], table) for (s, place), table in counts.items() if place == k]
-        spent = sum((table["buy"] * (sku.price or 0.0) for sku, table in here), np.zeros_like(paid))
+        spent = sum((table["buy"] * _prices(sku, bought[sku.name]) for sku, table in here), np.zeros_like(paid))
         paid += spent
         if site.budget is not None and _over(float(spent.sum()), site.budget):
             yield message("{site}: purchases of {n} exceed its budget of {m}", site=k, n=spent.sum(), m=site.budget)
-        for what, limit in (("budgeted_w", site.power_w), ("rack_units", site.rack_units), ("ports", site.ports)):
+        for sku, table in here:
+            if (
+                site.rack_w
+                and table["buy"].any()
+                and not sku.liquid
+                and sku.budgeted_w > site.rack_w * max(sku.racks, 1)
+            ):
+                yield message(
+                    "{sku} is bought for {site}, where a rack has not the power for one", sku=sku.name, site=k
+                )
+        for what, limit in _room(site):
             if limit is None:
                 continue
-            load = sum((table["installed"] * getattr(sku, what) for sku, table in here), np.zeros_like(paid))
+            load = sum((table["installed"] * _takes(sku, site, what) for sku, table in here), np.zeros_like(paid))
             for t in [t for t, value in enumerate(load) if _over(value, limit)][:1]:
                 yield message(
                     "{site} in {period}: {what} of {n}, the limit is {m}",
@@ -258,6 +285,73 @@ def _limits(q: Question, counts: Counts) -> Iterator[str]:
         if limit is not None and _over(float(paid[t]), limit):
             yield message(
                 "{period}: purchases of {n} exceed the budget of {m}", period=q.periods[t], n=paid[t], m=limit
+            )
+
+
+def _bought(counts: Counts, periods: int) -> dict[str, Floats]:
+    """SKU to the number ordered in each period at all sites."""
+    bought: dict[str, Floats] = {}
+    for (s, _), table in counts.items():
+        bought[s] = bought.get(s, np.zeros(periods)) + table["buy"]
+    return bought
+
+
+def _prices(sku: Sku, ordered: Floats) -> Floats:
+    """The price of one in each period."""
+    prices = np.full(len(ordered), sku.price or 0.0)
+    for least, price in sorted(sku.breaks):
+        prices[ordered >= least] = price
+    return prices
+
+
+def _room(site: Site) -> list[tuple[str, float | None]]:
+    return [
+        ("budgeted_w", site.power_w),
+        ("rack_units", site.rack_units),
+        ("ports", site.ports),
+        ("racks", site.racks),
+        ("liquid racks", site.liquid_racks),
+    ]
+
+
+def _takes(sku: Sku, site: Site, what: str) -> float:
+    """What one server takes of a limit of a site."""
+    if what not in ("racks", "liquid racks"):
+        return float(getattr(sku, what))
+    if sku.liquid != (what == "liquid racks"):
+        return 0.0
+    if sku.racks == 0 and site.rack_w and sku.budgeted_w:
+        return 1 / max(site.rack_w // sku.budgeted_w, 1)
+    return sku.racks
+
+
+def _supply(q: Question, counts: Counts, bought: dict[str, Floats]) -> Iterator[str]:
+    """What can be had is enough for the orders, and what rows and feeds can draw for their servers."""
+    for limit in q.supply:
+        ordered = sum(n for s, n in bought.items() if limit.of in (s, q.skus[s].vendor)) + np.zeros(len(q.periods))
+        for t in np.flatnonzero(ordered > limit.most).tolist():
+            if limit.period in (None, t):
+                yield message(
+                    "{n} of {what} are ordered in {period}; {m} can be had",
+                    n=int(ordered[t]),
+                    what=limit.of,
+                    period=q.periods[t],
+                    m=limit.most,
+                )
+    for name, most in q.domains_w.items():
+        inside = [k for k, site in q.sites.items() if name in [d.strip() for d in (site.domain or k).split(",")]]
+        drawn = sum(
+            (table["installed"] * q.skus[s].budgeted_w for (s, k), table in counts.items() if k in inside),
+            np.zeros(len(q.periods)),
+        )
+        for t in [t for t, value in enumerate(drawn) if _over(float(value), most)][:1]:
+            yield message(
+                "{site} in {period}: {what} of {n}, the limit is {m}",
+                site=name,
+                period=q.periods[t],
+                what="budgeted_w",
+                n=drawn[t],
+                m=most,
             )
 
 
@@ -283,14 +377,31 @@ def _money(q: Question, plan: Plan) -> Iterator[str]:
         yield message("the plan costs {n}, less than the bound of {m} allows", n=plan.objective, m=plan.bound)
 
 
+def _left_over(q: Question, plan: Plan, sku: str, site: str, installed: float) -> float:
+    """What the plan's orders of a SKU at a site that are in place at the end are worth then, the newest first."""
+    of, mine = q.skus[sku], plan.stock[(plan.stock["sku"] == sku) & (plan.stock["site"] == site)]
+    ages = [  # in periods at the end
+        len(q.periods) - t - of.lead - of.allowance
+        for t, n in zip(mine["period"], mine["buy"], strict=True)
+        for _ in range(int(n))
+    ]
+    some = sorted(a for a in ages if a > 0 and (of.age_limit is None or a <= of.age_limit))[: int(installed)]
+    price = min([of.price or 0.0, *(each for _, each in of.breaks)])
+    return float(sum(price * of.residual ** (q.years * age) for age in some))
+
+
 def _costs(q: Question, plan: Plan) -> dict[tuple[int, str], tuple[float, float]]:
     """(period, kind) to money and its present value, server by server and use by use."""
     money = {(t, kind): 0.0 for t in range(len(q.periods)) for kind in KINDS}
     watts: dict[tuple[int, str], float] = {}
     columns = ("sku", "site", "period", "buy", "retire", "installed", "active")
+    ordered = plan.stock.groupby(["sku", "period"])["buy"].sum()
+    end = len(q.periods) - 1
     for s, k, t, buy, retire, installed, active in zip(*(plan.stock[c] for c in columns), strict=True):
         sku = q.skus[s]
-        money[t, "purchase"] += buy * (sku.price or 0.0)
+        money[t, "purchase"] += buy * float(_prices(sku, np.array([float(ordered[s, t])]))[0])
+        if t == end and sku.residual:
+            money[end, "residual"] -= _left_over(q, plan, s, k, installed)
         money[t, "support"] += installed * sku.support * q.years
         money[t, "space"] += installed * sku.space * q.years
         money[t, "migration"] += retire * sku.migration

@@ -227,7 +227,7 @@ def _least_step(question: Question, margin: Margin, limit: Label, end: float) ->
 
 def _steps(question: Question, limit: Label) -> Iterator[tuple[int, Question]]:
     kind = limit[0]
-    if kind == "survival":
+    if kind in of.ALL:
         yield 1, of.without(question, [limit])
     elif kind == "sites":
         work = question.workloads[str(limit[1])]

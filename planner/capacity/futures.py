@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,18 +16,26 @@ from planner.capacity.sharing import Servers, enough, kept, possible, served
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+Ints = npt.NDArray[np.int64]
 
+SPLIT = 0.5  # the part of the futures that may fail which late deliveries may take; the rest is for demand and worth
 _WILDEST = 50.0  # limit of a drawn logarithm: with one or two degrees of freedom draws would overflow
 
 
 @dataclass(frozen=True, slots=True)
 class Draws:
     """Futures: ``demand`` (draws, workloads, periods) in the workloads' units, ``worth`` (draws, skus, workloads) of
-    one server at full use (0: cannot run it); in the question's order.
+    one server at full use (0: cannot run it), ``late`` (draws, skus): the periods by which orders of a SKU arrive
+    later than the plan allows for; in the question's order.
     """
 
     demand: Floats
     worth: Floats
+    late: Ints
+
+    def some(self, which: Ints) -> Draws:
+        """Some of the draws."""
+        return Draws(self.demand[which], self.worth[which], self.late[which])
 
 
 def sample(question: Question, n: int, seed: int) -> Draws:
@@ -43,7 +52,20 @@ def sample(question: Question, n: int, seed: int) -> Draws:
             if (e := s.worth.get(w.name)) is not None:
                 off = e.se * _normal(_uniform(n, seed, "worth", s.name, w.name), e.df) if e.se else np.zeros(n)
                 worth[:, j, i] = e.value * np.exp(np.clip(off, -_WILDEST, _WILDEST))
-    return Draws(demand, worth)
+    late = np.zeros((n, len(skus)), dtype=np.int64)
+    for j, s in enumerate(skus):
+        if s.slips:
+            slip = np.searchsorted(np.cumsum(s.slips), _uniform(n, seed, "slip", s.name), side="right")
+            late[:, j] = np.maximum(np.minimum(slip, len(s.slips) - 1) - s.allowance, 0)
+    return Draws(demand, worth, late)
+
+
+def allowance(slips: Sequence[float], quantile: float, slipping: int) -> int:
+    """The periods to add to a lead time whose orders arrive 0, 1, 2 ... periods late with these probabilities: so many
+    that later deliveries of all ``slipping`` SKUs take at most a part of the futures that may fail.
+    """
+    most = (1 - quantile) * SPLIT / slipping
+    return next(a for a in range(len(slips)) if sum(slips[a + 1 :]) <= most + 1e-12)
 
 
 def _uniform(n: int, seed: int, *names: str) -> Floats:
@@ -69,6 +91,7 @@ class Fleet:
     """
 
     def __init__(self, question: Question, plan: Plan) -> None:
+        self.question, self.plan = question, plan
         s, k, w = (
             {name: i for i, name in enumerate(names)} for names in (question.skus, question.sites, question.workloads)
         )
@@ -102,11 +125,52 @@ class Fleet:
         factor = np.divide(left, free, out=np.ones_like(free), where=free > 0)
         return np.asarray(np.where(growing, shares * factor[:, :, None], shares))
 
+    def delayed(self, late: Sequence[int]) -> Fleet:
+        """The plan's servers where the orders of each SKU arrive so many periods late; servers are retired all the
+        same, and what is missing is missing for all workloads alike.
+        """
+        stock = self.plan.stock.sort_values(["sku", "site", "period"], kind="stable").copy()
+        by = dict(zip(self.question.skus, late, strict=True))
+        for sku, site in stock[["sku", "site"]].drop_duplicates().itertuples(index=False):
+            rows = stock[(stock["sku"] == sku) & (stock["site"] == site)]
+            slip = min(by[sku], len(rows))
+            if not slip or not rows["buy"].any():
+                continue
+            own = np.zeros(len(rows))
+            delay = self.question.skus[sku].delay
+            own[delay:] = rows["buy"].to_numpy(float)[: max(len(rows) - delay, 0)]
+            missing = np.cumsum(own) - np.concatenate([np.zeros(slip), np.cumsum(own)[: len(own) - slip]])
+            installed = np.maximum(rows["installed"].to_numpy(float) - missing, 0)
+            room = np.maximum(installed - self.question.sites[site].spares, 0)
+            stock.loc[rows.index, "installed"] = installed
+            stock.loc[rows.index, "active"] = np.minimum(rows["active"].to_numpy(float), room)
+        left = Fleet(self.question, replace(self.plan, stock=stock))
+        used = left.shares[..., ~left.guests].sum(axis=3)
+        fits = np.divide(left.count, used, out=np.ones_like(used), where=used > left.count)
+        left.shares = np.where(left.guests, left.shares, left.shares * fits[..., None])
+        return left
+
     def short(self, draws: Draws, shared: bool = True) -> tuple[Flags, Flags, list[Floats], int]:
         """Four results. (draws, periods): demand is not met with any shares (without ``shared``: with the plan's).
         (draws, periods, workloads): demand is not met with the plan's shares. Work done, by period. The number of
         undecided draws.
         """
+        if not draws.late.any():
+            return self._short(draws, shared)
+        periods, workloads = len(self.count), draws.demand.shape[1]
+        lost: Flags = np.zeros((len(draws.late), periods), dtype=bool)
+        alone: Flags = np.zeros((len(draws.late), periods, workloads), dtype=bool)
+        works, left_open = [np.zeros((len(draws.late), workloads)) for _ in range(periods)], 0
+        for late in np.unique(draws.late, axis=0):
+            mine = np.flatnonzero((draws.late == late).all(axis=1))
+            fleet = self.delayed(late.tolist()) if late.any() else self
+            lost[mine], alone[mine], some, undecided = fleet._short(draws.some(mine), shared)
+            left_open += undecided
+            for work, part in zip(works, some, strict=True):
+                work[mine] = part
+        return lost, alone, works, left_open
+
+    def _short(self, draws: Draws, shared: bool) -> tuple[Flags, Flags, list[Floats], int]:
         worth = draws.worth * self.utilisation
         lost, alone, works, left_open = [], [], [], 0
         for t in range(len(self.count)):

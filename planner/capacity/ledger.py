@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from planner.capacity.question import KINDS, Question
+from planner.capacity.question import KINDS, Question, Supply
 
 Floats = npt.NDArray[np.float64]
 
@@ -111,13 +111,39 @@ class Ledger:
         """(pair, period): what is ordered here a lead time before, and what was ordered before the plan."""
         arrivals = np.zeros_like(self.buy)
         for p, (s, _) in enumerate(self.pairs):
-            lead = self.question.skus[s].lead
-            arrivals[p, lead:] = self.buy[p, : max(self.periods - lead, 0)]
+            arrivals[p] = self._delayed(s, self.buy[p])
         at = {pair: p for p, pair in enumerate(self.pairs)}
         for c in self.question.fleet:
             if c.arrives is not None and c.count:
                 arrivals[at[c.sku, c.site], c.arrives] += c.count
         return arrivals
+
+    def _delayed(self, sku: str, ordered: Floats) -> Floats:
+        """(period,): what is ordered, in the period in which it can be used."""
+        delay = self.question.skus[sku].delay
+        return np.concatenate([np.zeros(min(delay, self.periods)), ordered[: max(self.periods - delay, 0)]])
+
+    @cached_property
+    def left(self) -> Floats:
+        """(pair, period): servers of the plan's orders that are in place at the end, by arrival, the newest first."""
+        left = np.zeros_like(self.buy)
+        for p, (s, _) in enumerate(self.pairs):
+            limit = self.question.skus[s].age_limit
+            arrived, room = self._delayed(s, self.buy[p]), self.installed[p, -1]
+            for t in range(self.periods - 1, -1 if limit is None else max(self.periods - limit, 0) - 1, -1):
+                left[p, t] = min(arrived[t], room)
+                room -= left[p, t]
+        return left
+
+    @cached_property
+    def left_worth(self) -> Floats:
+        """(pair, period): money that they are worth at the end."""
+        q = self.question
+        age = q.years * (self.periods - np.arange(self.periods))
+        price = self.of_pairs(lambda s, _: q.skus[s].least_price)
+        keeps = self.of_pairs(lambda s, _: q.skus[s].residual)
+        with np.errstate(divide="ignore"):
+            return np.asarray(self.left * price[:, None] * np.where(keeps, keeps, 0.0)[:, None] ** age)
 
     @cached_property
     def installed(self) -> Floats:
@@ -291,16 +317,41 @@ class Ledger:
         """(site, period)"""
         return self.at_sites(lambda s: self.question.skus[s].ports, self.installed)
 
+    def racks(self, *, liquid: bool) -> Floats:
+        """(site, period): positions for racks that are taken, those with liquid cooling or the others."""
+        q = self.question
+        each = self.of_pairs(lambda s, k: q.positions(s, k) if q.skus[s].liquid == liquid else 0.0)
+        return self.at_sites(lambda _: 1.0, self.installed * each[:, None])
+
+    def domain_w(self, name: str) -> Floats:
+        """(period,): W of a failure domain's installed servers that count against its limit."""
+        here = [k for k, site in enumerate(self.sites) if name in self.question.domains(site)]
+        return np.asarray(self.budgeted_w[here].sum(axis=0))
+
+    def supplied(self, supply: Supply) -> Floats:
+        """(period,): servers ordered that a limit of supply counts."""
+        of = self.question.supplied(supply)
+        return np.asarray(self.buy[[p for p, (s, _) in enumerate(self.pairs) if s in of]].sum(axis=0))
+
     @cached_property
     def spent(self) -> Floats:
         """(site, period): money for purchases since the start."""
-        return np.cumsum(self.at_sites(self.price, self.buy), axis=1)
+        return np.cumsum(self.at_sites(lambda _: 1.0, self.buy * self.paid), axis=1)
 
     # ------------------------------------------------------------ money
 
     def price(self, sku: str) -> float:
         """The price; 0 if it is not sold."""
         return self.question.skus[sku].price or 0.0
+
+    @cached_property
+    def paid(self) -> Floats:
+        """(pair, period): the price of one, by how many of its SKU are ordered then at all sites."""
+        paid = np.zeros_like(self.buy)
+        for s in self.skus:
+            mine = [p for p, (name, _) in enumerate(self.pairs) if name == s]
+            paid[mine] = [self.question.skus[s].price_in(n) for n in self.buy[mine].sum(axis=0).tolist()]
+        return paid
 
     @cached_property
     def weight(self) -> Floats:
@@ -336,16 +387,18 @@ class Ledger:
 
         Purchases are paid in the period of the order. Energy is the idle draw of active servers, and what the work that
         is done with everything up adds to it. Support and space count all installed servers, migration those retired.
+        What purchases are worth at the end is taken off in the last period.
         """
         q, skus = self.question, self.question.skus
         money = self.of_pairs(lambda _, k: q.energy(k) * q.price_of_energy(k))
         return {
-            "purchase": self.of_pairs(lambda s, _: self.price(s)) @ self.buy,
+            "purchase": (self.paid * self.buy).sum(axis=0),
             "energy": money @ self.draw,
             "support": self.of_pairs(lambda s, _: skus[s].support) @ self.installed * q.years,
             "space": self.of_pairs(lambda s, _: skus[s].space) @ self.installed * q.years,
             "migration": self.of_pairs(lambda s, _: skus[s].migration) @ self.retire,
             "carbon": q.carbon_price / 1000 * (self.embodied + q.grid * self.kwh),
+            "residual": np.where(np.arange(self.periods) == self.periods - 1, -self.left_worth.sum(), 0.0),
         }
 
     @cached_property

@@ -1,8 +1,8 @@
 """The limits of a question: their names, and the question with one limit loosened or left out.
 
 A limit is a tuple of its kind and what it applies to. Demand applies to a workload and a period; power, rack units,
-ports, site budget and spares to a site; budget to a period; lead time, age limit and minimum order to a SKU; sites to a
-workload; survival to nothing.
+ports, racks, site budget, spares and windows to a site; domain power to a failure domain; supply to its number; budget
+to a period; lead time, age limit, minimum order and lots to a SKU; sites to a workload; survival to nothing.
 """
 
 from __future__ import annotations
@@ -20,9 +20,29 @@ from fleetmark.base.text import message
 from planner.capacity.model import Floats, Label, Model
 from planner.capacity.question import NORMAL, Question, Site, Sku, Workload
 
-AMOUNTS = ("demand", "power", "rack units", "ports", "site budget", "budget")  # limits that are rows of the programme
+AMOUNTS = (  # limits that are rows of the programme
+    "demand",
+    "power",
+    "rack units",
+    "ports",
+    "racks",
+    "liquid racks",
+    "domain power",
+    "supply",
+    "site budget",
+    "budget",
+)
 SKU = {"lead time": "lead", "age limit": "age_limit", "minimum order": "minimum_order"}
-SITE = {"power": "power_w", "rack units": "rack_units", "ports": "ports", "site budget": "budget"}
+SITE = {
+    "power": "power_w",
+    "rack units": "rack_units",
+    "ports": "ports",
+    "racks": "racks",
+    "liquid racks": "liquid_racks",
+    "site budget": "budget",
+}
+_ENOUGH = 10**9  # servers, of which none would be short
+ALL = ("survival", "lots", "windows")  # rules that are left out as one
 
 
 def limits(question: Question) -> list[Label]:
@@ -32,10 +52,16 @@ def limits(question: Question) -> list[Label]:
     labels += [("sites", w) for w, work in q.workloads.items() if work.sites and set(q.sites) - work.sites]
     for kind, least in (("lead time", 0), ("age limit", None), ("minimum order", 1)):
         labels += [(kind, s) for s, sku in q.skus.items() if getattr(sku, SKU[kind]) not in (None, 0, least)]
+    labels += [("lots", s) for s, sku in q.skus.items() if sku.lot > 1 and sku.price is not None]
+    labels += [("windows", k) for k, site in q.sites.items() if site.windows is not None]
     labels += [("spares", k) for k, site in q.sites.items() if site.spares]
+    labels += [("supply", j) for j in range(len(q.supply))]
     labels += [("budget", t) for t, money in enumerate(q.budget) if money is not None]
-    for kind in ("site budget", "ports", "rack units", "power"):
-        labels += [(kind, k) for k, site in q.sites.items() if getattr(site, SITE[kind]) is not None]
+    liquid = any(sku.liquid for sku in q.skus.values())
+    for kind in ("site budget", "ports", "rack units", "racks", "liquid racks", "power"):
+        some = kind != "liquid racks" or liquid
+        labels += [(kind, k) for k, site in q.sites.items() if some and getattr(site, SITE[kind]) is not None]
+    labels += [("domain power", name) for name in q.domains_w]
     labels += [("demand", w, t) for w, work in q.workloads.items() for t, point in enumerate(work.point) if point]
     return labels
 
@@ -44,11 +70,19 @@ def name(question: Question, limit: Label) -> str:
     """The limit in words."""
     of = limit[1] if len(limit) > 1 else ""
     period = question.periods[int(limit[-1])] if limit[0] in ("demand", "budget") else ""
+    if limit[0] == "supply":
+        of = question.supply[int(limit[1])].of
     return {
         "demand": lambda: message("demand of {workload} in {period}", workload=of, period=period),
         "power": lambda: message("power at {site}", site=of),
         "rack units": lambda: message("rack units at {site}", site=of),
         "ports": lambda: message("ports at {site}", site=of),
+        "racks": lambda: message("positions for racks at {site}", site=of),
+        "liquid racks": lambda: message("liquid-cooled positions at {site}", site=of),
+        "domain power": lambda: message("power of {domain}", domain=of),
+        "supply": lambda: message("supply of {what}", what=of),
+        "lots": lambda: message("lots in which {sku} is sold", sku=of),
+        "windows": lambda: message("windows for retiring at {site}", site=of),
         "site budget": lambda: message("budget of {site}", site=of),
         "budget": lambda: message("budget of {period}", period=period),
         "spares": lambda: message("spares at {site}", site=of),
@@ -68,6 +102,12 @@ def unit(question: Question, limit: Label) -> str:
         "power": "W",
         "rack units": message("rack units"),
         "ports": message("ports"),
+        "racks": message("positions"),
+        "liquid racks": message("positions"),
+        "domain power": "W",
+        "supply": message("servers"),
+        "lots": message("rules"),
+        "windows": message("rules"),
         "site budget": question.currency,
         "budget": question.currency,
         "spares": message("servers"),
@@ -93,6 +133,14 @@ def without(question: Question, dropped: Collection[Label]) -> Question:
             question = _work(question, replace(question.workloads[of], sites=frozenset()))
         elif kind == "survival":
             question = _unsafe(question)
+        elif kind == "lots":
+            question = _sku(question, replace(question.skus[of], lot=1))
+        elif kind == "windows":
+            question = _site(question, replace(question.sites[of], windows=None))
+        elif kind == "supply":
+            question = _supply(question, int(limit[1]), _ENOUGH)
+        elif kind == "domain power":
+            question = replace(question, domains_w={k: w for k, w in question.domains_w.items() if k != of})
         else:
             question = loosened(question, limit, amount(question, limit))
     return question
@@ -105,6 +153,10 @@ def amount(question: Question, limit: Label) -> float:
         return question.workloads[of].point[int(limit[2])]
     if kind == "budget":
         return question.budget[int(limit[1])] or 0.0
+    if kind == "supply":
+        return float(question.supply[int(limit[1])].most)
+    if kind == "domain power":
+        return question.domains_w[of]
     if kind in SITE or kind == "spares":
         return float(getattr(question.sites[of], SITE.get(kind, "spares")) or 0.0)
     return float(getattr(question.skus[of], SKU[kind]) or 0.0)
@@ -120,6 +172,10 @@ def loosened(question: Question, limit: Label, by: float) -> Question:
         changed = _work(question, replace(work, point=point))
     elif kind == "budget":
         changed = _budget(question, int(limit[1]), now + by)
+    elif kind == "supply":
+        changed = _supply(question, int(limit[1]), int(now + by))
+    elif kind == "domain power":
+        changed = replace(question, domains_w={**question.domains_w, of: now + by})
     elif kind in SITE:
         changed = _site(question, replace(question.sites[of], **{SITE[kind]: now + by}))  # type: ignore[arg-type]
     elif kind == "spares":
@@ -146,6 +202,10 @@ def _site(q: Question, site: Site) -> Question:
 
 def _sku(q: Question, sku: Sku) -> Question:
     return replace(q, skus={**q.skus, sku.name: sku})
+
+
+def _supply(q: Question, j: int, most: int) -> Question:
+    return replace(q, supply=[replace(s, most=most) if i == j else s for i, s in enumerate(q.supply)])
 
 
 def _budget(q: Question, t: int, money: float | None) -> Question:

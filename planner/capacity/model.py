@@ -5,13 +5,14 @@ retired, ``i`` installed, ``n`` active; ``a`` servers that work for a workload w
 that it needs when a failure domain is gone; ``e`` all servers of a dedicated workload; ``g`` work that a site gives a
 workload that must survive a failure, ``r`` included;
 ``z`` whether a SKU is in use at a site with spares; ``y`` whether an order is placed for a
-SKU with a minimum. Rows carry labels, which lead back to the limits. Money and work are scaled because HiGHS's
-tolerances are absolute.
+SKU with a minimum; ``m`` how many lots are ordered; ``b`` whether a price break of a SKU is reached, and ``q`` how many
+of those ordered have its price; ``w`` bought servers that are in place at the end and worth something. Rows carry
+labels, which lead back to the limits. Money and work are scaled because HiGHS's tolerances are absolute.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,9 +35,9 @@ class Shape:
 
     ``pairs``: (sku, site) of x, d, i, n. ``combos``: (pair, workload) of a. ``lasting``: the combos of r, ``apart``
     those of e. ``gives``: (workload, site) of g.
-    ``spared`` and ``ordered``: pairs of z and y. ``demand``: workload to demand by period, margin included.
-    ``start``: servers in place, per pair;
-    ``placed``: arrivals of orders placed before, per pair and
+    ``spared``, ``ordered`` and ``lots``: pairs of z, y and m. ``broken``: (SKU, number of its price break) of b;
+    ``priced``: (pair, number in ``broken``) of q; ``kept``: pairs of w. ``demand``: workload to demand by period,
+    margin included. ``start``: servers in place, per pair; ``placed``: arrivals of orders placed before, per pair and
     period. ``caps``: limits on purchases; a pair with a cap of 0 is not for sale.
     """
 
@@ -73,16 +74,28 @@ class Shape:
         self.count = {"x": n, "d": n, "i": n, "n": n, "a": len(self.combos)}
         self.count |= {"r": len(self.lasting), "e": len(self.apart), "g": len(self.gives)}
         self.count |= {"z": len(self.spared), "y": len(self.ordered)}
+        self._of_prices()
         self.first, self.total = {}, 0
         for block, size in self.count.items():
             self.first[block] = self.total
             self.total += size * self.periods
 
+    def _of_prices(self) -> None:
+        """The variables of lots, price breaks and residual value."""
+        buyable = [p for p, pair in enumerate(self.pairs) if self.sold(*pair)]
+        self.lots = [p for p in buyable if self.skus[p].lot > 1]
+        names = dict.fromkeys(self.pairs[p][0] for p in buyable)
+        self.broken = [(s, j) for s in names for j in range(len(self.question.skus[s].breaks))]
+        self.priced = [(p, b) for b, (s, _) in enumerate(self.broken) for p in buyable if self.pairs[p][0] == s]
+        self.kept = [p for p in buyable if self.skus[p].residual > 0]
+        self.count |= {"m": len(self.lots), "b": len(self.broken), "q": len(self.priced), "w": len(self.kept)}
+
     def sold(self, sku: str, site: str) -> bool:
         """Whether it can be bought there and arrives within the horizon."""
         s = self.question.skus[sku]
         left_out = 0 in (self.caps.get((sku, site)), self.caps.get((sku, "")))
-        return s.price is not None and s.lead < self.periods and not left_out
+        in_time = s.price is not None and s.delay < self.periods
+        return in_time and not left_out and self.question.fits(sku, site)
 
     def at(self, block: str, which: npt.ArrayLike | None = None) -> Ints:
         """Columns of a block's variables over all periods: (count, periods), or (periods,) for a single one."""
@@ -159,7 +172,7 @@ class Shape:
             ):
                 if limit is not None and each > 0:
                     most[p] = np.minimum(most[p], max(np.floor(limit / each + NEAR) - site.spares, 0))
-            early = sku.lead if self.sold(*self.pairs[p]) else self.periods
+            early = sku.delay if self.sold(*self.pairs[p]) else self.periods
             old = np.maximum(self.remaining[p, :early] - site.spares, 0)
             most[p, :early] = np.minimum(most[p, :early], old)
         return most
@@ -170,7 +183,8 @@ class Shape:
         order = np.zeros((len(self.pairs), self.periods))
         for p, (sku, site) in enumerate(zip(self.skus, self.sites, strict=True)):
             if self.sold(*self.pairs[p]) and self.most[p].any():
-                order[p, : self.periods - sku.lead] = max(self.most[p].max() + site.spares, sku.minimum_order)
+                useful = max(self.most[p].max() + site.spares, sku.minimum_order, *(least for least, _ in sku.breaks))
+                order[p, : self.periods - sku.delay] = np.ceil(useful / sku.lot) * sku.lot
         return order
 
 
@@ -202,15 +216,19 @@ def build(question: Question, margin: Margin, caps: Caps | None = None) -> Model
     useful = {"a": shape.needed, "r": shape.needed[shape.lasting], "e": shape.needed[shape.apart]}
     for block, most in ({"x": shape.order, "n": shape.most} | useful).items():
         upper[shape.at(block)] = most
-    upper[shape.at("z")] = upper[shape.at("y")] = 1.0
-    for block in ("x", "d", "n", "e", "z", "y"):
+    upper[shape.at("z")] = upper[shape.at("y")] = upper[shape.at("b")] = 1.0
+    upper[_closed(shape)] = 0.0
+    for block in ("x", "d", "n", "e", "z", "y", "m", "b"):
         integer[shape.at(block)] = True
     rows = _Rows()
     _stock(rows, shape)
     _use(rows, shape)
     _orders(rows, shape)
+    _breaks(rows, shape)
+    _residual(rows, shape)
     _demand(rows, shape)
     _limits(rows, shape)
+    _supply(rows, shape)
     return Model(
         shape=shape,
         cost=cost / scale,
@@ -279,7 +297,24 @@ def _money(shape: Shape) -> Floats:
     cost = np.zeros(shape.total)
     for block, money in each.items():
         cost[shape.at(block)] = np.outer(money, weight)
+    for j, (p, b) in enumerate(shape.priced):
+        cost[shape.at("q")[j]] = weight * (skus[p].breaks[shape.broken[b][1]][1] - (skus[p].price or 0.0))
+    years = q.years * np.arange(shape.periods, 0, -1)  # of age at the end, by the period of arrival
+    for j, p in enumerate(shape.kept):
+        cost[shape.at("w")[j]] = -weight[-1] * skus[p].least_price * skus[p].residual ** years
     return cost
+
+
+def _closed(shape: Shape) -> Ints:
+    """The columns that are 0: retirements outside of a site's windows, and residual value beyond an age limit."""
+    columns = [np.zeros(0, dtype=np.int64)]
+    for p, site in enumerate(shape.sites):
+        if site.windows is not None:
+            columns.append(shape.at("d")[p, [t for t in range(shape.periods) if t not in site.windows]])
+    for j, p in enumerate(shape.kept):
+        limit = shape.skus[p].age_limit
+        columns.append(shape.at("w")[j, : 0 if limit is None else max(shape.periods - limit, 0)])
+    return np.concatenate(columns)
 
 
 def _stock(rows: _Rows, shape: Shape) -> None:
@@ -292,14 +327,14 @@ def _stock(rows: _Rows, shape: Shape) -> None:
         rows.put(r, i[p], 1.0)
         rows.put(r[1:], i[p, :-1], -1.0)
         rows.put(r, d[p], 1.0)
-        rows.put(r[sku.lead :], x[p, : max(shape.periods - sku.lead, 0)], -1.0)
+        rows.put(r[sku.delay :], x[p, : max(shape.periods - sku.delay, 0)], -1.0)
         if sku.age_limit is None:
             continue
         gone = shape.start[p] + np.cumsum(shape.placed[p]) - shape.remaining[p]
         r = rows.add([("age", p, t) for t in range(shape.periods)], gone, np.inf)
         late, early = np.tril_indices(shape.periods)
         rows.put(r[late], d[p, early], 1.0)
-        delay = sku.lead + sku.age_limit
+        delay = sku.delay + sku.age_limit
         late, early = np.tril_indices(max(shape.periods - delay, 0))
         rows.put(r[late + delay], x[p, early], -1.0)
 
@@ -345,14 +380,18 @@ def _use(rows: _Rows, shape: Shape) -> None:
         tighter = rows.add([("in use", p, t) for t in range(shape.periods)], 0.0, np.inf)
         rows.put(tighter, z[j], shape.remaining[p] - shape.sites[p].spares)
         rows.put(tighter, n[p], -1.0)
-        lead = shape.skus[p].lead
+        lead = shape.skus[p].delay
         late, early = np.tril_indices(max(shape.periods - lead, 0))
         rows.put(tighter[late + lead], x[p, early], 1.0)
 
 
 def _orders(rows: _Rows, shape: Shape) -> None:
-    """An order is 0 or at least its minimum."""
-    x, y = shape.at("x"), shape.at("y")
+    """An order is 0 or at least its minimum, and of whole lots."""
+    x, y, m = shape.at("x"), shape.at("y"), shape.at("m")
+    for j, p in enumerate(shape.lots):
+        r = rows.add([("lot", p, t) for t in range(shape.periods)], 0.0, 0.0)
+        rows.put(r, x[p], 1.0)
+        rows.put(r, m[j], -shape.skus[p].lot)
     for j, p in enumerate(shape.ordered):
         r = rows.add([("minimum order", p, t) for t in range(shape.periods)], 0.0, np.inf)
         rows.put(r, x[p], 1.0)
@@ -360,6 +399,65 @@ def _orders(rows: _Rows, shape: Shape) -> None:
         r = rows.add([("order", p, t) for t in range(shape.periods)], 0.0, np.inf)
         rows.put(r, y[j], shape.order[p])
         rows.put(r, x[p], -1.0)
+
+
+def _breaks(rows: _Rows, shape: Shape) -> None:
+    """At most one price break of a SKU is reached in a period: the last at or below what is ordered. All that is
+    ordered has its price then.
+    """
+    x, b, q = shape.at("x"), shape.at("b"), shape.at("q")
+    for s in dict.fromkeys(s for s, _ in shape.broken):
+        sku, here = shape.question.skus[s], [p for p, pair in enumerate(shape.pairs) if pair[0] == s]
+        mine = [j for j, (name, _) in enumerate(shape.broken) if name == s]
+        labels = [("price break", s, t) for t in range(shape.periods)]
+        most = float(shape.order[here].sum(axis=0).max(initial=0.0))
+        tops = [*(least - 1.0 for least, _ in sku.breaks[1:]), most]
+        for j, top in zip(mine, tops, strict=True):
+            priced = [i for i, (_, number) in enumerate(shape.priced) if number == j]
+            for sign, count in ((1.0, sku.breaks[shape.broken[j][1]][0]), (-1.0, top)):
+                r = rows.add(labels, 0.0, np.inf)
+                rows.put(r, q[priced], sign)
+                rows.put(r, b[j], -sign * count)
+        first = sku.breaks[0][0] - 1.0
+        below = rows.add(labels, -np.inf, first)  # without a break, fewer than the first asks for
+        rows.put(below, x[here], 1.0)
+        rows.put(below, q[[i for i, (_, number) in enumerate(shape.priced) if number in mine]], -1.0)
+        rows.put(below, b[mine], first)
+        rows.put(rows.add(labels, -np.inf, 1.0), b[mine], 1.0)
+        for p in here:
+            r = rows.add(labels, 0.0, np.inf)
+            rows.put(r, x[p], 1.0)
+            rows.put(r, q[[i for i, (pair, _) in enumerate(shape.priced) if pair == p]], -1.0)
+
+
+def _residual(rows: _Rows, shape: Shape) -> None:
+    """What is worth something at the end was bought, and is in place then."""
+    x, i, w = shape.at("x"), shape.at("i"), shape.at("w")
+    for j, p in enumerate(shape.kept):
+        delay = shape.skus[p].delay
+        r = rows.add([("kept", p, t) for t in range(shape.periods)], -np.inf, 0.0)
+        rows.put(r, w[j], 1.0)
+        rows.put(r[delay:], x[p, : max(shape.periods - delay, 0)], -1.0)
+        end = rows.add([("kept", p)], -np.inf, 0.0)
+        rows.put(end, w[j], 1.0)
+        rows.put(end, i[p, -1], -1.0)
+
+
+def _supply(rows: _Rows, shape: Shape) -> None:
+    """What can be ordered of a SKU or from a vendor, by period; the power of a row or a feed."""
+    q, x, i = shape.question, shape.at("x"), shape.at("i")
+    for j, supply in enumerate(q.supply):
+        of = q.supplied(supply)
+        mine = [p for p, (s, _) in enumerate(shape.pairs) if s in of]
+        periods = range(shape.periods) if supply.period is None else [supply.period]
+        r = rows.add([("supply", j, t) for t in periods], -np.inf, float(supply.most))
+        rows.put(r, x[mine][:, list(periods)], 1.0)
+    watts = np.array([s.budgeted_w for s in shape.skus])
+    unit = float(watts.max(initial=0.0)) or 1.0
+    for name, limit in q.domains_w.items():
+        mine = [p for p, (_, k) in enumerate(shape.pairs) if name in q.domains(k)]
+        r = rows.add([("domain power", name, t) for t in range(shape.periods)], -np.inf, limit / unit, unit)
+        rows.put(r, i[mine], watts[mine][:, None] / unit)
 
 
 def _demand(rows: _Rows, shape: Shape) -> None:
@@ -405,25 +503,39 @@ def _limits(rows: _Rows, shape: Shape) -> None:
         "power": np.array([s.budgeted_w for s in shape.skus]),
         "rack units": np.array([s.rack_units for s in shape.skus]),
         "ports": np.array([float(s.ports) for s in shape.skus]),
+        "racks": np.array([0.0 if q.skus[s].liquid else q.positions(s, k) for s, k in shape.pairs]),
+        "liquid racks": np.array([q.positions(s, k) if q.skus[s].liquid else 0.0 for s, k in shape.pairs]),
         "money": np.array([s.price or 0.0 for s in shape.skus]),
     }
     unit = {kind: float(each.max(initial=0.0)) or 1.0 for kind, each in load.items()}
     load = {kind: each / unit[kind] for kind, each in load.items()}
     for k, site in q.sites.items():
         here = [p for p, pair in enumerate(shape.pairs) if pair[1] == k]
-        for kind, limit in (("power", site.power_w), ("rack units", site.rack_units), ("ports", site.ports)):
-            if limit is not None:
+        amounts = (site.power_w, site.rack_units, site.ports, site.racks, site.liquid_racks)
+        for kind, limit in zip(("power", "rack units", "ports", "racks", "liquid racks"), amounts, strict=True):
+            if limit is not None and (kind != "liquid racks" or load[kind][here].any()):
                 labels = [(kind, k, t) for t in range(shape.periods)]
                 r = rows.add(labels, -np.inf, limit / unit[kind], unit[kind])
                 rows.put(r, i[here], load[kind][here][:, None])
         if site.budget is not None:
             r = rows.add([("site budget", k)], -np.inf, site.budget / unit["money"], unit["money"])
             rows.put(r, x[here], load["money"][here][:, None])
+            _off(rows, shape, r, here, unit["money"], slice(None))
     for t, money in enumerate(q.budget):
         if money is not None:
             r = rows.add([("budget", t)], -np.inf, money / unit["money"], unit["money"])
             rows.put(r, x[:, t], load["money"])
+            _off(rows, shape, r, range(len(shape.pairs)), unit["money"], slice(t, t + 1))
     for (sku, place), most in shape.caps.items():
         capped = [p for p, (s, k) in enumerate(shape.pairs) if s == sku and place in ("", k)]
         if most and capped:
             rows.put(rows.add([("cap", sku, place)], -np.inf, float(most)), x[capped].ravel(), 1.0)
+
+
+def _off(rows: _Rows, shape: Shape, row: Ints, pairs: Iterable[int], unit: float, when: slice) -> None:
+    """What price breaks take off purchases of these pairs."""
+    here = set(pairs)
+    for j, (p, b) in enumerate(shape.priced):
+        if p in here:
+            off = shape.skus[p].breaks[shape.broken[b][1]][1] - (shape.skus[p].price or 0.0)
+            rows.put(row, shape.at("q")[j, when], off / unit)

@@ -19,6 +19,7 @@ AIM = 0.05  # largest sum of the gaps, as a share of the relaxation's saving
 TIGHTEST, LOOSEST = 1e-6, 1e-3  # range of those gaps
 MOST = 8
 WIDEST = 0.1  # largest change of a limit, as a share of it, to tell the saving from the plan's gap
+PERIODIC = (*SITE, "domain power", "supply")  # one limit with a row for each period
 SHARE = 0.4  # share of the time for the unchanged question
 
 
@@ -90,7 +91,7 @@ def _times(missed: float, expected: float, step: float, limit: float) -> int:
 
 def _name(q: Question, label: Label) -> str:
     """The name of the limit; with its period if a site has one in each."""
-    if label[0] in SITE and len(label) > 2:
+    if label[0] in PERIODIC and len(label) > 2:
         return message("{limit} in {period}", limit=name(q, label[:2]), period=q.periods[int(label[2])])
     return name(q, label)
 
@@ -111,6 +112,10 @@ def _step(q: Question, plan: Plan, label: Label) -> float:
         "power": [s.budgeted_w for s in skus],
         "rack units": [s.rack_units for s in skus],
         "ports": [float(s.ports) for s in skus],
+        "racks": [q.positions(s.name, k) for s in skus for k in q.sites],
+        "liquid racks": [q.positions(s.name, k) for s in skus for k in q.sites],
+        "domain power": [s.budgeted_w for s in skus],
+        "supply": [1.0],
     }
     sold = [s.price for s in skus if s.price] or [s.price for s in q.skus.values() if s.price]
     return max(each.get(str(kind), sold), default=1.0) or 1.0
@@ -119,7 +124,7 @@ def _step(q: Question, plan: Plan, label: Label) -> float:
 def _loosened(q: Question, margin: Margin, label: Label, step: float) -> Model:
     """The programme with more of that limit; for a site's limit, in that period only."""
     changed = build(loosened(q, stands_for(label), step), margin)
-    if label[0] not in SITE or len(label) < 3:
+    if label[0] not in PERIODIC or len(label) < 3:
         return changed
     high = changed.high.copy()
     for row, other in enumerate(changed.labels):

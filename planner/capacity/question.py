@@ -18,7 +18,7 @@ HOURS = 8766.0  # in a year
 OUTAGE = 0.001  # nine hours a year
 SURVIVES, NORMAL, PREEMPTIBLE = "survives", "normal", "preemptible"
 AVAILABILITY = (SURVIVES, NORMAL, PREEMPTIBLE)
-KINDS = ("purchase", "energy", "support", "space", "migration", "carbon")
+KINDS = ("purchase", "energy", "support", "space", "migration", "carbon", "residual")
 TRADES = (  # figures of alternatives: present values of purchases and of all other costs; the others at the end
     "purchases",
     "running",
@@ -62,7 +62,7 @@ class Workload:
     ``utilisation``: the highest utilisation (0 to 0.85) of servers whose worth has none of its own; ``why`` says where
     it is from. ``sites``: where it may run; empty for all. ``dedicated``: it does not share servers with others.
     ``availability``: one of ``AVAILABILITY``, empty for the question's. ``gpus``: that one unit of its demand needs in
-    one server, each with ``gpu_memory`` bytes at least.
+    one server, each with ``gpu_memory`` bytes at least. ``forecast``: how good it is, if it follows from past use.
     """
 
     name: str
@@ -76,6 +76,7 @@ class Workload:
     availability: str = ""
     gpus: int = 0
     gpu_memory: float = 0.0
+    forecast: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,13 @@ class Sku:
     its arrival, and gone from the period in which its age reaches the limit. ``minimum_order``: the smallest order for
     one site in one period. ``embodied``: kg CO2e of making one. ``gpu_memory``: bytes of one of its ``gpus``.
     ``provisioned_w``: what one is allowed of a site's power, measured or set by policy; None for ``peak_w``.
-    ``out``: workload to the reason why this SKU cannot run it within its objective.
+    ``out``: workload to the reason why this SKU cannot run it within its objective. ``vendor``: who sells it.
+    ``lot``: orders are multiples of it. ``racks``: positions for racks that one takes, a rack bought whole takes 1;
+    0: as many as its power asks for. ``liquid``: only positions with liquid cooling count. ``residual``: the share of
+    its price that it keeps for each year of age. ``breaks``: (count, price of one), upwards: what each server costs in
+    a period in which at least so many are ordered at all sites together. ``slips``: the probability that all its
+    orders arrive 0, 1, 2 ... periods late; empty if they never do. ``allowance``: periods that the plan adds to
+    ``lead`` for that.
     """
 
     name: str
@@ -108,6 +115,29 @@ class Sku:
     gpu_memory: float = 0.0
     provisioned_w: float | None = None
     out: Mapping[str, str] = field(default_factory=dict)
+    vendor: str = ""
+    lot: int = 1
+    racks: float = 0.0
+    liquid: bool = False
+    residual: float = 0.0
+    breaks: tuple[tuple[int, float], ...] = ()
+    slips: tuple[float, ...] = ()
+    allowance: int = 0
+
+    @property
+    def delay(self) -> int:
+        """Periods from order to use in the plan."""
+        return self.lead + self.allowance
+
+    @property
+    def least_price(self) -> float:
+        """The lowest price of one, whatever the quantity; 0 if it is not sold."""
+        return 0.0 if self.price is None else min([self.price, *(price for _, price in self.breaks)])
+
+    def price_in(self, count: float) -> float:
+        """The price of one in a period in which ``count`` are ordered; 0 if it is not sold."""
+        reached = [price for least, price in self.breaks if count >= least]
+        return reached[-1] if reached else self.price or 0.0
 
     @property
     def budgeted_w(self) -> float:
@@ -120,7 +150,9 @@ class Site:
     """A site, or a room, row or rack of one. A limit of None is no limit. ``domain``: its failure domains (a room, a
     power feed), separated by commas; itself by default.
 
-    ``budget``: money for purchases over the horizon; ``spares``: idle servers per SKU in use there (N+1).
+    ``budget``: money for purchases over the horizon; ``spares``: idle servers per SKU in use there (N+1). ``racks``:
+    positions for racks; ``liquid_racks``: those with liquid cooling, none unless given; ``rack_w``: the power of one of
+    the others. ``windows``: the periods in which servers may be retired, None for all.
     """
 
     name: str
@@ -132,6 +164,19 @@ class Site:
     spares: int = 0
     energy_price: float | None = None  # per kWh, if it differs from the question's
     pue: float | None = None
+    racks: float | None = None
+    liquid_racks: float | None = 0.0
+    rack_w: float | None = None
+    windows: frozenset[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """The ``most`` servers of a SKU, or of all of a vendor, that can be ordered in one ``period``, None for each."""
+
+    of: str
+    most: int
+    period: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +204,9 @@ class Question:
     ``survive``: capacity must suffice with any one failure domain gone, for workloads that do not say otherwise.
     ``outage``: the share of time in which one failure domain is down. ``quantile``: the plan must meet demand in
     that share of futures. ``budget``: money for purchases by period, None for no limit. ``carbon_price``: per tonne
-    CO2e; ``grid``: kg CO2e per kWh. ``source``: file to its SHA-256, and the rest of the provenance.
+    CO2e; ``grid``: kg CO2e per kWh. ``source``: file to its SHA-256, and the rest of the provenance. ``supply``: what
+    can be had. ``domains_w``: failure domain (a row, a power feed) to the W of all in it. ``rates``: other currency to
+    what one unit of it is in ``currency``; prices here are converted.
     """
 
     currency: str
@@ -180,6 +227,9 @@ class Question:
     budget: Sequence[float | None] = ()
     source: Mapping[str, str] = field(default_factory=dict)
     outage: float = OUTAGE
+    supply: Sequence[Supply] = ()
+    domains_w: Mapping[str, float] = field(default_factory=dict)
+    rates: Mapping[str, float] = field(default_factory=dict)
 
     def weight(self, period: int) -> float:
         """The present value of 1 in that period: 1 / (1 + discount) ** years."""
@@ -194,6 +244,22 @@ class Question:
     def cases(self) -> list[str]:
         """The failure domains, in the order of the sites."""
         return list(dict.fromkeys(name for k in self.sites for name in self.domains(k)))
+
+    def positions(self, sku: str, site: str) -> float:
+        """The positions for racks that one server takes at a site: its own, or its share of a rack's power."""
+        s, rack = self.skus[sku], self.sites[site].rack_w
+        if s.racks or not rack or not s.budgeted_w:
+            return s.racks
+        return 1 / max(math.floor(rack / s.budgeted_w), 1)
+
+    def fits(self, sku: str, site: str) -> bool:
+        """Whether the power of a rack at the site suffices for one; liquid-cooled racks have power of their own."""
+        s, rack = self.skus[sku], self.sites[site].rack_w
+        return s.liquid or not rack or s.budgeted_w <= rack * max(s.racks, 1.0)
+
+    def supplied(self, supply: Supply) -> list[str]:
+        """The SKUs that a limit of supply counts."""
+        return [s for s, sku in self.skus.items() if supply.of in (s, sku.vendor)]
 
     def availability(self, workload: str) -> str:
         """One of ``AVAILABILITY``."""

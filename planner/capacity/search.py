@@ -25,7 +25,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from fleetmark.base.errors import FleetmarkError
 from fleetmark.base.text import message
-from planner.capacity.model import Floats, Model
+from planner.capacity.model import Floats, Model, Shape
 
 Marks = npt.NDArray[np.bool_]
 SMALL = 600  # integers up to which the full programme is solved first
@@ -33,7 +33,7 @@ KERNEL_GAP = 0.3  # share of the allowed gap that the restricted programme may u
 KERNEL_TIME = 0.5  # share of the time that it may use
 PERIOD_TIME = 10.0  # seconds to make the orders of one period integers if rounding fails
 RESERVES = (3.0, 0.0)  # servers that rounding leaves room for in later periods
-ROOM = ("power", "rack units", "ports", "budget")  # limits by period
+ROOM = ("power", "rack units", "ports", "racks", "liquid racks", "domain power", "supply", "budget")  # limits by period
 IN_USE = (
     0.5,
     2.0,
@@ -210,6 +210,7 @@ def _settings(
         lower, upper = model.lower.copy(), kernel.copy()
         lower[z] = upper[z] = active[shape.spared] > above + INTEGRALITY
         lower[y] = upper[y] = orders[shape.ordered] > least[:, None] * min(above, 0.5) + INTEGRALITY
+        lower[shape.at("b")] = upper[shape.at("b")] = _reached(shape, orders)
         answer = highs(
             model, integer=np.zeros_like(model.integer), lower=lower, upper=upper, seconds=end - time.monotonic()
         )
@@ -217,6 +218,23 @@ def _settings(
         if answer.cost <= enough:
             break
     return settings
+
+
+def _reached(shape: Shape, orders: Floats) -> Floats:
+    """The price breaks that these orders come to: of each SKU and period the last that is at or below them."""
+    reached = np.zeros((len(shape.broken), shape.periods))
+    for b, (s, j) in enumerate(shape.broken):
+        breaks = shape.question.skus[s].breaks
+        ordered = orders[[p for p, pair in enumerate(shape.pairs) if pair[0] == s]].sum(axis=0) + 0.5
+        top = breaks[j + 1][0] if j + 1 < len(breaks) else np.inf
+        reached[b] = (breaks[j][0] <= ordered) & (ordered < top)
+    return reached
+
+
+def _in_lots(shape: Shape, orders: Floats) -> Floats:
+    """Orders (pair,) as the nearest numbers of whole lots."""
+    lots = np.array([sku.lot for sku in shape.skus])
+    return np.asarray(np.round(orders / lots) * lots)
 
 
 def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reserve: float, end: float) -> Floats | None:
@@ -233,20 +251,21 @@ def _by_period(model: Model, values: Floats, lower: Floats, upper: Floats, reser
         values = answer.values
     for t in range(shape.periods):
         x = shape.at("x")[:, t]
-        if (np.abs(values[x] - np.round(values[x])) > INTEGRALITY).any():
+        if (np.abs(values[x] - _in_lots(shape, values[x])) > INTEGRALITY).any():
             now = replace(model, high=model.high - reserve * (when > t))
             low, high = lower.copy(), upper.copy()
-            low[x] = high[x] = np.round(values[x])
+            low[x] = high[x] = _in_lots(shape, values[x])
             answer = highs(now, integer=none, lower=low, upper=high, seconds=end - time.monotonic())
             if answer.values is None:  # solve for the best rounding up or down
                 some = none.copy()
                 some[x] = True
+                some[shape.at("m")[:, t]] = True
                 seconds = min(end - time.monotonic(), PERIOD_TIME)
                 answer = highs(now, integer=some, lower=lower, upper=upper, gap=1e-4, seconds=seconds)
             if answer.values is None or time.monotonic() > end:
                 return None
             values = answer.values
-        lower[x] = upper[x] = np.round(values[x])
+        lower[x] = upper[x] = _in_lots(shape, values[x])
     if not len(shape.apart):
         return values
     integer = none.copy()
@@ -258,7 +277,7 @@ def _rest(model: Model, values: Floats, end: float) -> Floats | None:
     """A full plan from purchases, orders, spares and dedicated servers; retirements follow from them."""
     shape = model.shape
     lower, upper = model.lower.copy(), model.upper.copy()
-    for columns in (shape.at(block) for block in "xyze"):
+    for columns in (shape.at(block) for block in "xyzemb"):
         lower[columns] = upper[columns] = np.round(values[columns])
     fixed = lower.copy(), upper.copy()
     active = shape.at("n")

@@ -171,8 +171,9 @@ def _price(q: Question, sku: str, share: float) -> _Input:
     s = q.skus[sku]
 
     def moved(up: bool) -> Question:
-        price = (s.price or 0.0) * (1 + STEP if up else 1 - STEP)
-        return replace(q, skus=dict(q.skus) | {sku: replace(s, price=price)})
+        factor = 1 + STEP if up else 1 - STEP
+        breaks = tuple((least, price * factor) for least, price in s.breaks)
+        return replace(q, skus=dict(q.skus) | {sku: replace(s, price=(s.price or 0.0) * factor, breaks=breaks)})
 
     return _Input(message("price of {sku}", sku=sku), 1 - STEP, 1 + STEP, False, share * 2 * STEP, moved)
 

@@ -22,6 +22,7 @@ _MANY = re.compile(r"\b(server|machine|host|node|unit|port|domain)s$")
 _ONE = {
     "rack units": message("rack unit"),
     "ports": message("port"),
+    "positions": message("position"),
     "servers": message("server"),
     "periods": message("period"),
     "failure domains": message("failure domain"),

@@ -17,7 +17,7 @@ from reports.campaign.embedded import Embedded
 from reports.kit import format as fmt
 from reports.kit.language import Language
 from reports.kit.page import Medium, Section, page
-from reports.plan import charts, scenarios
+from reports.plan import charts, scenarios, terms
 from reports.plan.front import NO_PLAN, RANGES, SAVINGS, drawn, front, kilowatts, other_plan, step
 from reports.plan.model import PlanView, availability, kind, price_of, served, trades, view
 
@@ -74,6 +74,7 @@ def render(
         "named": [s.name for s in answer.scenarios],
         "served": served(q),
         "front": front(v),
+        "terms": (terms.TITLE, terms.lines(answer.ledger)),
         "step": step,
         "price_of": price_of,
         "kilowatts": kilowatts,

@@ -179,10 +179,10 @@ def _moved(plan: Plan, column: str) -> list[tuple[int, str, str, int]]:
 
 
 def _orders(q: Question, plan: Plan) -> list[Order]:
-    orders = []
+    orders, ordered = [], plan.stock.groupby(["sku", "period"])["buy"].sum().to_dict()
     for period, site, sku, count in _moved(plan, "buy"):
-        arrives = period + q.skus[sku].lead
-        money = count * (q.skus[sku].price or 0.0)
+        arrives = period + q.skus[sku].delay
+        money = count * q.skus[sku].price_in(ordered[sku, period])
         orders.append(Order(period, arrives if arrives < len(q.periods) else None, site, sku, count, money))
     return orders
 
@@ -326,4 +326,5 @@ def kind(name: str) -> Message:
         "space": message("space"),
         "migration": message("migration"),
         "carbon": message("carbon"),
+        "residual": message("worth at the end"),
     }[name]

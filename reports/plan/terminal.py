@@ -17,7 +17,7 @@ from planner.capacity.uncertainty import Futures
 from reports.kit import format as fmt
 from reports.kit.format import clean
 from reports.kit.language import Language
-from reports.plan import scenarios
+from reports.plan import scenarios, terms
 from reports.plan.front import NO_PLAN, RANGES, SAVINGS, Front, drawn, front, kilowatts, other_plan, saving
 from reports.plan.model import Order, PlanView, Supply, availability, kind, served, trades, view
 
@@ -40,6 +40,7 @@ def show(answer: Answer, language: Language | None = None) -> list[RenderableTyp
     parts += _part(_(message("Capacity against demand")), [_supply(v, _)])
     parts += _part(_(message("Worth and utilisation of one server")), [_served(v, _)])
     parts += _part(_(message("Sites, the most in any period")), [_sites(v, _)])
+    parts += _part(_(terms.TITLE), [_item(clean(_(line))) for line in terms.lines(answer.ledger)])
     limits = message("What limits the plan, and what relaxing each limit by one unit would save")
     parts += _part(_(limits), list(_bindings(v, _)))
     parts += _part(_(message("Next best plans")), list(_alternatives(v, v.alternatives, _)))

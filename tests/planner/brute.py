@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.optimize import linprog
 
-from planner.capacity.question import Cohort, Question, Site, Sku, Workload, Worth
+from planner.capacity.question import Cohort, Question, Site, Sku, Supply, Workload, Worth
 
 HOURS = 8766
 LARGEST = 10**5
@@ -83,6 +83,9 @@ def _random(seed: int) -> Question:
     if r.random() < 0.3:
         guest = works[-1]
         workloads[guest] = replace(workloads[guest], availability="preemptible", dedicated=False)
+    if r.random() < 0.2:
+        workloads, skus = _with_gpus(workloads, skus, works[0], r)
+    skus = {s: _sold(sku, r, periods) for s, sku in skus.items()}
     survive = len(places) == 2 and periods < 3 and r.random() < 0.5
     sites = {
         k: Site(
@@ -95,6 +98,10 @@ def _random(seed: int) -> Question:
             spares=1 if r.random() < 0.25 else 0,
             energy_price=0.2 if r.random() < 0.3 else None,
             pue=1.5 if r.random() < 0.3 else None,
+            racks=float(r.randint(1, 6)) if r.random() < 0.1 else None,
+            liquid_racks=float(r.randint(0, 4)) if r.random() < 0.3 else None,
+            rack_w=float(r.randint(8, 20)) if r.random() < 0.15 else None,
+            windows=frozenset(t for t in range(periods) if r.random() < 0.6) if r.random() < 0.15 else None,
         )
         for k in places
     }
@@ -123,7 +130,43 @@ def _random(seed: int) -> Question:
         budget=[float(r.randint(10, 40)) if r.random() < 0.5 else None for _ in range(periods)]
         if r.random() < 0.25
         else [],
+        supply=[
+            Supply(r.choice([*kinds, "acme"]), r.randint(1, 4), r.choice([None, r.randrange(periods)]))
+            for _ in range(r.choice([0, 0, 0, 0, 1, 2]))
+        ],
+        domains_w={r.choice(["z", "feed"]): float(r.randint(5, 30))} if r.random() < 0.15 else {},
     )
+
+
+def _with_gpus(
+    workloads: dict[str, Workload], skus: dict[str, Sku], of: str, r: random.Random
+) -> tuple[dict[str, Workload], dict[str, Sku]]:
+    """One unit of a workload needs two GPUs of one server: its worth is at most their number over two."""
+    changed = {}
+    for s, sku in skus.items():
+        gpus, rest = r.choice([0, 2, 4, 4]), {w: e for w, e in sku.worth.items() if w != of}
+        served = {of: replace(sku.worth[of], value=min(sku.worth[of].value, gpus // 2))} if of in sku.worth else {}
+        changed[s] = replace(sku, gpus=gpus, gpu_memory=80e9, worth=rest | (served if gpus else {}))
+    return {**workloads, of: replace(workloads[of], gpus=2, gpu_memory=80e9)}, changed
+
+
+def _sold(sku: Sku, r: random.Random, periods: int) -> Sku:
+    """The SKU with terms of its contract: whole racks or chassis, breaks in its price, a worth at the end."""
+    if r.random() < 0.25:
+        sku = replace(sku, vendor="acme")
+    if r.random() < 0.15:
+        sku = replace(sku, lot=2)
+    if r.random() < 0.2:
+        sku = replace(sku, racks=r.choice([0.5, 1.0]), liquid=r.random() < 0.5)
+    if r.random() < 0.2 and sku.price:
+        first = r.randint(2, 3)
+        breaks = [(first, sku.price * r.choice([0.7, 0.9, 1.3])), (first + 1, sku.price * r.choice([0.6, 1.1]))]
+        sku = replace(sku, breaks=tuple(breaks[: r.randint(1, 2)]))
+    if r.random() < 0.2:
+        sku = replace(sku, residual=r.choice([0.5, 0.8]))
+    if r.random() < 0.1 and periods > 1:
+        sku = replace(sku, lead=0, allowance=1)
+    return sku
 
 
 def _most(q: Question) -> list[int]:
@@ -134,7 +177,9 @@ def _most(q: Question) -> list[int]:
         if any(w in x.worth for x in q.skus.values())
     )
     return [
-        0 if sku.price is None else max(need + site.spares, sku.minimum_order)
+        0
+        if sku.price is None
+        else max(need + site.spares, sku.minimum_order, *(n for n, _ in sku.breaks)) + sku.lot - 1
         for sku in q.skus.values()
         for site in q.sites.values()
     ]
@@ -149,11 +194,16 @@ def least(q: Question) -> float:
 
     def orders(t: int, spent: tuple[float, ...]) -> Iterator[tuple[tuple[int, ...], tuple[float, ...]]]:
         ranges = []
-        for (s, _), n in zip(pairs, most, strict=True):
-            first = max(q.skus[s].minimum_order, 1)
-            ranges.append([0, *range(first, n + 1)] if t + q.skus[s].lead < periods else [0])
+        for (s, k), n in zip(pairs, most, strict=True):
+            sku, rack = q.skus[s], q.sites[k].rack_w
+            first = max(sku.minimum_order, 1)
+            narrow = rack is not None and not sku.liquid and (sku.provisioned_w or sku.peak_w) > rack
+            late = t + sku.lead + sku.allowance >= periods
+            ranges.append([0] if late or narrow else [0, *(m for m in range(first, n + 1) if m % sku.lot == 0)])
         for x in itertools.product(*ranges):
-            money = [n * (q.skus[s].price or 0.0) for n, (s, _) in zip(x, pairs, strict=True)]
+            if not _to_be_had(q, pairs, t, x):
+                continue
+            money = [n * price for n, price in zip(x, _prices(q, pairs, x), strict=True)]
             if q.budget and q.budget[t] is not None and sum(money) > q.budget[t] + 1e-9:
                 continue
             after = [
@@ -167,38 +217,53 @@ def least(q: Question) -> float:
 
     @functools.cache
     def onward(
-        t: int, ages: tuple[tuple[int, ...], ...], coming: tuple[tuple[int, ...], ...], spent: tuple[float, ...]
+        t: int,
+        ages: tuple[tuple[int, ...], ...],
+        coming: tuple[tuple[int, ...], ...],
+        spent: tuple[float, ...],
+        own: tuple[tuple[int, ...], ...],
     ) -> float:
-        """The least cost from period t on. ``ages`` of each pair's servers, oldest first; ``coming``: later arrivals."""
+        """The least cost from period t on. ``ages`` of each pair's servers, oldest first; ``coming``: later arrivals;
+        ``own``: periods of arrival of what was bought, for its worth at the end.
+        """
         if t == periods:
-            return 0.0
+            return -q.weight(periods - 1) * sum(
+                _left(q.skus[s], own[j], len(ages[j]), periods, q.years) for j, (s, _) in enumerate(pairs)
+            )
         least_cost = math.inf
         for x, after in orders(t, spent):
             present, later, bought = [], [], 0.0
-            for j, (s, _) in enumerate(pairs):
+            for j, ((s, _), price) in enumerate(zip(pairs, _prices(q, pairs, x), strict=True)):
                 sku = q.skus[s]
-                line = [*coming[j], *[0] * (sku.lead + 1 - len(coming[j]))]
-                line[sku.lead] += x[j]
+                delay = sku.lead + sku.allowance
+                line = [*coming[j], *[0] * (delay + 1 - len(coming[j]))]
+                line[delay] += x[j]
                 present.append(ages[j] + (0,) * line[0])
                 later.append(tuple(line[1:]))
-                bought += x[j] * ((sku.price or 0.0) + q.carbon_price / 1000 * sku.embodied)
-            if bought * q.weight(t) >= least_cost:
+                bought += x[j] * (price + q.carbon_price / 1000 * sku.embodied)
+            worth = any(sku.residual for sku in q.skus.values())
+            if bought * q.weight(t) >= least_cost and not worth:
                 continue
+            mine = tuple(
+                own[j] + (t + q.skus[s].lead + q.skus[s].allowance,) * x[j] if q.skus[s].residual else ()
+                for j, (s, _) in enumerate(pairs)
+            )
             gone = []
-            for servers, (s, _) in zip(present, pairs, strict=True):
-                limit = q.skus[s].age_limit
+            for servers, (s, k) in zip(present, pairs, strict=True):
+                limit, windows = q.skus[s].age_limit, q.sites[k].windows
                 forced = 0 if limit is None else sum(age >= limit for age in servers)
-                gone.append(range(forced, len(servers) + 1))
+                most_gone = 0 if windows is not None and t not in windows else len(servers)
+                gone.append(range(forced, most_gone + 1))
             for d in itertools.product(*gone):
                 installed = tuple(len(servers) - n for servers, n in zip(present, d, strict=True))
                 now = bought + sum(n * q.skus[s].migration for n, (s, _) in zip(d, pairs, strict=True))
-                if now * q.weight(t) >= least_cost:
+                if now * q.weight(t) >= least_cost and not worth:
                     continue
                 now += running(t, installed)
-                if now * q.weight(t) >= least_cost:
+                if now == math.inf or (now * q.weight(t) >= least_cost and not worth):
                     continue
                 older = tuple(tuple(age + 1 for age in servers[n:]) for servers, n in zip(present, d, strict=True))
-                least_cost = min(least_cost, now * q.weight(t) + onward(t + 1, older, tuple(later), after))
+                least_cost = min(least_cost, now * q.weight(t) + onward(t + 1, older, tuple(later), after, mine))
         return least_cost
 
     ages = tuple(
@@ -214,21 +279,62 @@ def least(q: Question) -> float:
         tuple(sum(c.count for c in q.fleet if (c.sku, c.site) == p and c.arrives == t) for t in range(periods))
         for p in pairs
     )
-    return onward(0, ages, placed, (0.0,) * len(q.sites))
+    return onward(0, ages, placed, (0.0,) * len(q.sites), ((),) * len(pairs))
+
+
+def _to_be_had(q: Question, pairs: list[tuple[str, str]], t: int, x: tuple[int, ...]) -> bool:
+    """Whether vendors sell so many in that period."""
+    return all(
+        sum(n for n, (s, _) in zip(x, pairs, strict=True) if limit.of in (s, q.skus[s].vendor)) <= limit.most
+        for limit in q.supply
+        if limit.period in (None, t)
+    )
+
+
+def _prices(q: Question, pairs: list[tuple[str, str]], x: tuple[int, ...]) -> list[float]:
+    """The price of one of each pair, by how many of its SKU are ordered."""
+    prices = []
+    for s, _ in pairs:
+        ordered, price = sum(n for n, (name, _) in zip(x, pairs, strict=True) if name == s), q.skus[s].price or 0.0
+        for least, other in q.skus[s].breaks:
+            price = other if ordered >= least else price
+        prices.append(price)
+    return prices
+
+
+def _left(sku: Sku, own: tuple[int, ...], installed: int, periods: int, years: float) -> float:
+    """What bought servers are worth at the end, the newest first."""
+    ages = sorted(periods - t for t in own)
+    some = [age for age in ages if sku.age_limit is None or age <= sku.age_limit][:installed]
+    least_price = min([sku.price or 0.0, *(price for _, price in sku.breaks)])
+    return sum(least_price * sku.residual ** (years * age) for age in some)
 
 
 def _room(q: Question, pairs: list[tuple[str, str]], installed: tuple[int, ...]) -> bool:
-    """Whether the sites have power, rack units and ports for these servers."""
+    """Whether the sites have power, rack units, ports and positions for these servers, and domains the power."""
+    for name, most in q.domains_w.items():
+        inside = {k for k, z in q.sites.items() if name in {d.strip() for d in (z.domain or k).split(",")}}
+        watts = [n * (q.skus[s].provisioned_w or q.skus[s].peak_w) for (s, k), n in zip(pairs, installed, strict=True)]
+        if sum(w for w, (_, k) in zip(watts, pairs, strict=True) if k in inside) > most + 1e-9:
+            return False
     for k, site in q.sites.items():
         here = [(q.skus[s], n) for (s, place), n in zip(pairs, installed, strict=True) if place == k]
         for limit, load in (
             (site.power_w, sum(n * (sku.provisioned_w or sku.peak_w) for sku, n in here)),
             (site.rack_units, sum(n * sku.rack_units for sku, n in here)),
             (site.ports, sum(n * sku.ports for sku, n in here)),
+            (site.racks, sum(n * _racks(sku, site) for sku, n in here if not sku.liquid)),
+            (site.liquid_racks, sum(n * _racks(sku, site) for sku, n in here if sku.liquid)),
         ):
             if limit is not None and load > limit + 1e-9:
                 return False
     return True
+
+
+def _racks(sku: Sku, site: Site) -> float:
+    """Positions that one takes."""
+    watts = sku.provisioned_w or sku.peak_w
+    return sku.racks or (1 / max(int(site.rack_w / watts), 1) if site.rack_w and watts else 0.0)
 
 
 def _running(q: Question, pairs: list[tuple[str, str]], t: int, installed: tuple[int, ...]) -> float:

@@ -100,6 +100,7 @@ def test_costs_are_those_of_the_model() -> None:
         "space": 20,
         "migration": 0,
         "carbon": 0.1 * (500 + 0.4 * kwh),
+        "residual": 0,
     }
     second = first | {"purchase": 0, "carbon": 0.1 * 0.4 * kwh}
     for t, expected in enumerate((first, second)):

@@ -148,6 +148,7 @@ def decided(q: Question, buy: Decisions, retire: Decisions, use: Uses, margin: M
             "support": installed * sku.support * q.years,
             "space": installed * sku.space * q.years,
             "migration": row["retire"] * sku.migration,
+            "residual": 0.0,
             "carbon": q.carbon_price / 1000 * (row["buy"] * sku.embodied + q.grid * kwh),
         }
         costs += [

@@ -111,6 +111,8 @@ def _checks(at: Places, n: Numbers) -> Iterator[Check]:
         slack = _row(n, lambda t: f"MIN({at.servers.down(t)})", lambda t: float(n.servers[:, t].min()))
         yield Check(message("not below 0"), what, servers, slack)
     yield from _of_sites(at, n)
+    yield from _of_domains(at, n)
+    yield from _of_supply(at, n)
     yield _budget(at, n)
     for p in range(len(n.pairs)):
         yield from _of_pair(at, n, p)
@@ -185,10 +187,14 @@ def _dedicated(at: Places, n: Numbers, i: int) -> Check:
 
 def _of_sites(at: Places, n: Numbers) -> Iterator[Check]:
     q = n.question
+    racks, liquid = n.racks(liquid=False), n.racks(liquid=True)
     for k, site in enumerate(q.sites.values()):
         yield _limit(n, at.power, k, message("power of the site"), "W", site.power_w, n.budgeted_w)
         yield _limit(n, at.units, k, message("rack units of the site"), "U", site.rack_units, n.rack_units)
         yield _limit(n, at.ports, k, message("ports of the site"), message("ports"), site.ports, n.ports)
+        yield _limit(n, at.racks, k, message("positions for racks"), message("positions"), site.racks, racks)
+        cooled = site.liquid_racks
+        yield _limit(n, at.liquid, k, message("liquid-cooled positions"), message("positions"), cooled, liquid)
         yield _limit(n, at.spent, k, message("money for purchases at the site"), q.currency, site.budget, n.spent)
 
 
@@ -203,6 +209,37 @@ def _limit(
         lambda _: f'{head}=""',
     )
     return Check(kind, n.sites[k], unit, cells, (head, limit))
+
+
+def _of_domains(at: Places, n: Numbers) -> Iterator[Check]:
+    """The power of rows and feeds, limits as planned."""
+    for name, most in n.question.domains_w.items():
+        here = [k for k, site in enumerate(n.sites) if name in n.question.domains(site)]
+        drawn = n.domain_w(name)
+
+        def slack(t: int, most: float = most, here: Sequence[int] = here) -> str:
+            return f"{most!r}-({'+'.join(at.power.at(k, t) for k in here) or '0'})"
+
+        cells = _row(n, slack, lambda t, most=most, drawn=drawn: float(most - drawn[t]))  # type: ignore[misc]
+        yield Check(message("power of the row or feed"), name, "W", cells, (repr(most), most))
+
+
+def _of_supply(at: Places, n: Numbers) -> Iterator[Check]:
+    """What can be had is enough for the orders."""
+    for j, supply in enumerate(n.question.supply):
+        of, ordered = n.question.supplied(supply), n.supplied(supply)
+        mine = [p for p, (s, _) in enumerate(n.pairs) if s in of]
+
+        def slack(t: int, j: int = j, mine: Sequence[int] = mine) -> str:
+            return f"{at.supply.at(j, 1)}-({'+'.join(at.buy.at(p, t) for p in mine) or '0'})"
+
+        def unless(t: int, j: int = j) -> str:
+            when = at.supply.at(j, 2)
+            return f'AND({when}<>"",{when}&""<>{at.period.at(t, 1)}&"")'
+
+        values = [float(supply.most - ordered[t]) if supply.period in (None, t) else None for t in range(n.periods)]
+        cells = _row(n, slack, values.__getitem__, unless)
+        yield Check(message("can be had"), supply.of, message("servers"), cells)
 
 
 def _budget(at: Places, n: Numbers) -> Check:
@@ -224,6 +261,9 @@ def _of_pair(at: Places, n: Numbers, p: int) -> Iterator[Check]:
     what, servers = joined([s, k]), message("servers")
     spares, least = (at.figures.at(p, figure(at, name)) for name in ("spares", "minimum"))
     price = at.sku.at(n.skus.index(s), columns_at(tables.skus(), "price"))
+    lot = at.sku.at(n.skus.index(s), columns_at(tables.skus(), "lot"))
+    windows = at.site.at(n.sites.index(k), columns_at(tables.sites(), "windows"))
+    listed = f'","&SUBSTITUTE({windows}&"",", ",",")&","'
     buy, active, installed = n.buy[p], n.active[p], n.installed[p]
     late = np.cumsum(n.retire[p]) - n.must_leave[p]
 
@@ -268,6 +308,18 @@ def _of_pair(at: Places, n: Numbers, p: int) -> Iterator[Check]:
             lambda t: f"-{at.buy.at(p, t)}",
             lambda t: -float(buy[t]) if sku.price is None else None,
             lambda t: f'{price}<>""',
+        ),
+        (
+            message("orders are of whole lots"),
+            lambda t: f"-MOD({at.buy.at(p, t)},MAX(N({lot}),1))",
+            lambda t: -float(buy[t] % sku.lot),
+            None,
+        ),
+        (
+            message("retired in the site's windows"),
+            lambda t: f"-{at.retire.at(p, t)}",
+            lambda t: None if site.windows is None or t in site.windows else -float(n.retire[p, t]),
+            lambda t: f'OR({windows}="",ISNUMBER(FIND(","&{at.period.at(t, 1)}&",",{listed})))',
         ),
         (message("whole servers, none below 0"), integer_slack, least_count, None),
     )

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from fleetmark.base.text import message
 from fleetmark.demand import tables
-from fleetmark.demand.tables import NO, YES, Column
-from planner.capacity.question import HOURS, NORMAL, SURVIVES
+from fleetmark.demand.tables import LIQUID, NO, YES, Column
+from planner.capacity.question import HOURS, NORMAL, SURVIVES, Question, Site, Sku
 from planner.capacity.queueing import CAP
 from planner.estimate import CONFIDENCE
 from reports.kit.format import FIGURE_FORM
@@ -25,6 +25,7 @@ def write(book: Book, at: Places, n: Numbers) -> None:
     _periods(book, at, n)
     _sites(book, at, n)
     _fleet(book, at, n)
+    _supply(book, at, n)
     _equivalence(book, at, n)
     _utilisation(book, at, n)
     _demand(book, at, n)
@@ -76,8 +77,36 @@ def _one_of(block: Block, col: int, names: str) -> None:
     )
 
 
-def _fields(thing: object, columns: Sequence[Column]) -> list[object]:
-    return [getattr(thing, c.field) for c in columns]
+def _listed(entries: Iterable[tuple[object, float]]) -> str:
+    """Entries as a cell has them: ``1: 0.2, 2: 0.05``, with every digit."""
+    return ", ".join(f"{key}: {value!r}" for key, value in entries)
+
+
+def _entries(q: Question, field: str) -> object:
+    """A setting of the question as its cell has it."""
+    if field == "currencies":
+        return _listed(q.rates.items())
+    return _listed(q.domains_w.items()) if field == "domain_power" else getattr(q, field)
+
+
+def _of_site(q: Question, site: Site, field: str) -> object:
+    """A field of a site as its cell has it."""
+    if field == "windows":
+        return None if site.windows is None else ", ".join(q.periods[t] for t in sorted(site.windows))
+    return getattr(site, field)
+
+
+def _of_sku(sku: Sku, field: str) -> object:
+    """A field of a SKU as its cell has it."""
+    shown: dict[str, object] = {
+        "cooling": LIQUID if sku.liquid else None,
+        "price_breaks": _listed(sku.breaks),
+        "slips": _listed((n, share) for n, share in enumerate(sku.slips) if n and share),
+        "lot": sku.lot if sku.lot > 1 else None,
+        "racks": sku.racks or None,
+        "residual": sku.residual or None,
+    }
+    return shown[field] if field in shown else getattr(sku, field)
 
 
 # ---------------------------------------------------------------- tabs
@@ -101,8 +130,8 @@ def _settings(book: Book, at: Places, n: Numbers) -> None:
         row += 1
     for column in tables.settings(q.currency):
         sheet.text(row, 0, column.title)
-        value = getattr(q, column.field)
-        _cell(sheet, row, 1, column, (YES if value else NO) if isinstance(value, bool) else value)
+        setting = _entries(q, column.field)
+        _cell(sheet, row, 1, column, (YES if setting else NO) if isinstance(setting, bool) else setting)
         sheet.text(row, 2, column.unit)
         named(book, column.name, Block(sheet, row, 1, 1))
         row += 1
@@ -138,7 +167,7 @@ def _periods(book: Book, at: Places, n: Numbers) -> None:
 def _sites(book: Book, at: Places, n: Numbers) -> None:
     q, sheet, block = n.question, at.site.sheet, at.site
     columns = tables.sites(q.currency)
-    rows = [_fields(site, columns) for site in q.sites.values()]
+    rows = [[_of_site(q, site, c.field) for c in columns] for site in q.sites.values()]
     live = [
         *(Head(message("failure domain")) for _ in range(n.most_domains)),
         Head(message("its domains")),
@@ -232,6 +261,12 @@ def _fleet(book: Book, at: Places, n: Numbers) -> None:
 def quoted(text: str) -> str:
     """A text as a literal in a formula."""
     return '"' + text.replace('"', '""') + '"'
+
+
+def _supply(book: Book, at: Places, n: Numbers) -> None:
+    q = n.question
+    rows = [[s.of, s.most, None if s.period is None else q.periods[s.period]] for s in q.supply]
+    _table(book, at.supply, tables.supply(), rows)
 
 
 def _equivalence(book: Book, at: Places, n: Numbers) -> None:
@@ -391,7 +426,7 @@ def _skus(book: Book, at: Places, n: Numbers) -> None:
         Head(message("one server over the horizon, peak"), message("{money}, present value", money=q.currency), 16),
         *(Head(message("TCO of one unit: {workload}", workload=w), q.currency, 14) for w in n.workloads),
     ]
-    _table(book, block, columns, [_fields(sku, columns) for sku in q.skus.values()], more)
+    _table(book, block, columns, [[_of_sku(sku, c.field) for c in columns] for sku in q.skus.values()], more)
     sheet.text(
         HEAD - 2,
         0,

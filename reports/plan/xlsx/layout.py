@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fleetmark.base.text import Message, message
+from fleetmark.demand import tables
+from planner.capacity.question import KINDS
 from reports.kit.workbook import Book, Head, Sheet, cell
 from reports.plan.xlsx.numbers import Numbers
 
@@ -106,6 +108,11 @@ TABS: Mapping[str, tuple[Message, str, Message]] = {
         message(
             "Servers of one SKU that one workload would need in a period, by demand and by the ends of E's interval."
         ),
+    ),
+    "supply": (
+        message("Supply"),
+        _INPUT,
+        message("The most that can be ordered of a SKU or from a vendor. New rows go in the empty ones."),
     ),
     "sensitivity": (
         message("Sensitivity"),
@@ -243,12 +250,13 @@ class Places:
         w, k = len(n.workloads), len(n.sites)
 
         # Inputs: settings on the left, periods on the right.
-        self.settings = Block(s["inputs"], HEAD + 1, 1, 11)
+        self.settings = Block(s["inputs"], HEAD + 1, 1, 2 + len(tables.settings()))
         self.period = Block(s["inputs"], HEAD + 1, 5, t, 5)  # number, name, begins, weight, budget
 
-        self.site = Block(s["sites"], HEAD + 1, 0, k + SPARE, 9)
-        self.runs = Block(s["sites"], HEAD + 1, 9, k + SPARE, w)
-        after = 9 + w
+        after = len(tables.sites())
+        self.site = Block(s["sites"], HEAD + 1, 0, k + SPARE, after)
+        self.runs = Block(s["sites"], HEAD + 1, after, k + SPARE, w)
+        after += w
         self.site_domain = Block(s["sites"], HEAD + 1, after, k, n.most_domains)
         after += n.most_domains
         self.site_list = Block(s["sites"], HEAD + 1, after, k)  # its domains between commas
@@ -257,6 +265,7 @@ class Places:
 
         cohorts = len(q.fleet) + SPARE
         self.fleet = Block(s["fleet"], HEAD + 1, 0, cohorts, 5)
+        self.supply = Block(s["supply"], HEAD + 1, 0, len(q.supply) + SPARE, len(tables.supply()))
 
         self.pairs_of_worth = [(a, b) for a, sku in q.skus.items() for b in sku.worth]
         self.worth = Block(s["equivalence"], HEAD + 1, 0, len(self.pairs_of_worth) + 2 * SPARE, 6)
@@ -269,7 +278,7 @@ class Places:
         self.available = Block(s["utilisation"], HEAD + 1, 7, w)
 
         skus = len(n.skus) + SPARE
-        self.sku = Block(s["skus"], HEAD + 1, 0, skus, 16)
+        self.sku = Block(s["skus"], HEAD + 1, 0, skus, len(tables.skus()))
 
         self._by_period(n)
 
@@ -280,12 +289,13 @@ class Places:
         self.capacity = Block(s["allocation"], HEAD + 1, COMBO + 2 * t, combos, t)
 
         c = s["cost"]
-        self.kinds = Block(c, 5, 2, 6, t)
-        self.weight, self.year_of = Block(c, 12, 2, 1, t), Block(c, 13, 2, 1, t)
-        self.present = Block(c, 17, 2, 6, t)
-        self.by_year = Block(c, 27, 2, 6, max(n.years))
-        self.bought = Block(c, 37, 2, len(n.skus), t)
-        self.total = Block(c, 23, 2 + t, 1)
+        kinds = len(KINDS)
+        self.kinds = Block(c, 5, 2, kinds, t)
+        self.weight, self.year_of = (Block(c, row + kinds, 2, 1, t) for row in (6, 7))
+        self.present = Block(c, 11 + kinds, 2, kinds, t)
+        self.total = Block(c, 11 + 2 * kinds, 2 + t, 1)
+        self.by_year = Block(c, 15 + 2 * kinds, 2, kinds, max(n.years))
+        self.bought = Block(c, 19 + 3 * kinds, 2, len(n.skus), t)
         self.verdict, self.broken, self.tolerance = (Block(s["checks"], row, 3, 1) for row in (2, 3, 4))
 
     def _by_period(self, n: Numbers) -> None:
@@ -305,13 +315,14 @@ class Places:
         self.low, self.high, self.quantile, self.margin, self.planned = demand[:5]
         self.done, self.delivered, self.counted = demand[5:]
 
-        plan = stack(s["plan"], 3, 2, [pairs] * 9)
+        plan = stack(s["plan"], 3, 2, [pairs] * 12)
         self.buy, self.retire, self.active, self.arrive, self.installed, self.in_use, self.held, self.busy = plan[:8]
-        self.figures = Block(s["plan"], plan[8].row, 2, pairs, len(FIGURES))
+        self.paid, self.kept, self.kept_worth = plan[8:11]
+        self.figures = Block(s["plan"], plan[11].row, 2, pairs, len(FIGURES))
 
         self.losses = [(i, j, d) for i in range(w) for j in range(k) for d in range(n.most_domains)]
         self.left, self.above = stack(s["lost"], 3, 3, [len(self.losses)] * 2)
-        self.power, self.units, self.ports, self.spent = stack(s["rack"], 3, 3, [k] * 4)
+        self.power, self.units, self.ports, self.racks, self.liquid, self.spent = stack(s["rack"], 3, 3, [k] * 6)
         self.must_leave, self.have_left = stack(s["refresh"], 3, 2, [pairs] * 2)
 
     def period_number(self, t: int) -> str:
@@ -341,4 +352,7 @@ FIGURES = (
     "kwh",
     "watt",
     "site",
+    "racks",
+    "liquid",
+    "residual",
 )

@@ -146,11 +146,12 @@ def _rack(at: Places, n: Numbers) -> None:
             sheet.formula(row, place.col + place.cols, f'=IF(N({head})=0,"",MAX({span})/{head})', share, _SHARE)
             colours = {"type": "formula", "criteria": f'=AND(${head}<>"",{place.near(k)}>${head}*(1+1E-9))'}
             sheet.inner.conditional_format(place.across(k), {**colours, "format": sheet.book.style("bad")})
-        figures = at.figures.down(figure(at, what))
+        figures = at.figures.down(figure(at, what)) if what else ""
 
         def summed(k: int, t: int) -> str:
             before = f"{place.near(k, t - 1)}+" if add and t else ""
-            return f"={before}SUMPRODUCT(({site}={k + 1})*{figures}*{servers.down(t)})"
+            each = figures or at.paid.down(t)
+            return f"={before}SUMPRODUCT(({site}={k + 1})*{each}*{servers.down(t)})"
 
         place.live(summed, loads, _COUNT)
 
@@ -181,15 +182,13 @@ def _rack(at: Places, n: Numbers) -> None:
         at.installed,
         n.ports,
     )
+    for place, title, limit, loads in (
+        (at.racks, message("Positions for racks"), "racks", n.racks(liquid=False)),
+        (at.liquid, message("Liquid-cooled positions"), "liquid_racks", n.racks(liquid=True)),
+    ):
+        block(place, title, message("positions"), limit, limit.removesuffix("_racks"), at.installed, loads)
     block(
-        at.spent,
-        message("Money for purchases, since the start"),
-        q.currency,
-        "budget",
-        "price",
-        at.buy,
-        n.spent,
-        add=True,
+        at.spent, message("Money for purchases, since the start"), q.currency, "budget", "", at.buy, n.spent, add=True
     )
     sheet.frozen(3, 3)
 

@@ -14,7 +14,7 @@ from reports.plan.xlsx.inputs import columns_at
 from reports.plan.xlsx.layout import COMBO, FIGURES, HEAD, Block, Places, headed, named, period_heads, right_aligned
 from reports.plan.xlsx.numbers import Floats, Numbers
 
-_COUNT, _SERVERS = "#,##0;-#,##0;–", "#,##0.##;-#,##0.##;–"
+_COUNT, _SERVERS = "#,##0;-#,##0;–", "#,##0.0;-#,##0.0;–"
 
 
 def write(book: Book, at: Places, n: Numbers) -> None:
@@ -102,8 +102,45 @@ def _plan(at: Places, n: Numbers) -> None:
     at.busy.live(
         lambda i, t: f"=SUMPRODUCT(({pair_of}={i + 1})*{at.combo.down(7)}*{at.working.down(t)})", n.busy, _SERVERS
     )
+    _money_of_orders(at, n)
     at.buy.sheet.frozen(3, 2)
     at.buy.sheet.inner.print_area(0, 0, at.busy.row + at.busy.rows, at.buy.col + at.buy.cols)
+
+
+def _money_of_orders(at: Places, n: Numbers) -> None:
+    """The price of one by the quantity ordered, and what orders are worth at the end."""
+    columns = tables.skus()
+    price, breaks = (columns_at(columns, field) for field in ("price", "price_breaks"))
+    _labelled(at.paid, message("Price of one (of a SKU with price breaks as solved)"), at, n)
+
+    def paid(i: int, t: int) -> str:
+        row = n.skus.index(n.pairs[i][0])
+        return f'=IF({at.sku.at(row, breaks)}="",N({at.sku.at(row, price)}),{float(n.paid[i, t])!r})'
+
+    at.paid.live(paid, n.paid, tables.PRICE)
+    lead, limit, keeps, last = (figure(at, name) for name in ("lead", "age_limit", "residual", "price"))
+    _labelled(at.kept, message("Of the orders, in place at the end: servers, by the period of their arrival"), at, n)
+
+    def kept(i: int, t: int) -> str:
+        late = f"{at.period_number(t)}-{at.figures.near(i, lead)}"
+        rest = f"-SUM({at.kept.across(i, t + 1)})" if t + 1 < n.periods else ""
+        own = f"IF({late}<1,0,INDEX({at.buy.across(i)},{late}))"
+        new = f'{n.periods - t}<=IF({at.figures.near(i, limit)}="",{n.periods},{at.figures.near(i, limit)})'
+        return f"=IF({new},MIN({own},{at.installed.near(i, n.periods - 1)}{rest}),0)"
+
+    at.kept.live(kept, n.left, _COUNT)
+    _labelled(at.kept_worth, message("What these are worth at the end"), at, n)
+
+    def worth(i: int, t: int) -> str:
+        row = n.skus.index(n.pairs[i][0])
+        one = (
+            f'IF({at.sku.at(row, breaks)}="",{at.figures.near(i, last)},{n.question.skus[n.pairs[i][0]].least_price!r})'
+        )
+        age = f"(question_years*{n.periods - t})"
+        share = at.figures.near(i, keeps)
+        return f"=IF({share}=0,0,{at.kept.near(i, t)}*{one}*{share}^{age})"
+
+    at.kept_worth.live(worth, n.left_worth, _MONEY)
 
 
 def _figures(at: Places, n: Numbers) -> None:
@@ -124,6 +161,14 @@ def _figures(at: Places, n: Numbers) -> None:
     def fleet(i: int) -> str:
         sku, site = cell(block.row + i, 0), cell(block.row + i, 1)
         return f'=SUMPRODUCT(EXACT(fleet_sku,{sku})*EXACT(fleet_site,{site})*(fleet_arrives="")*fleet_count)'
+
+    rack = of_site(at.site, columns_at(site_columns, "rack_w"))
+
+    def racks(i: int) -> str:
+        """Positions of its own, or its share of a rack's power."""
+        own, watts = of_sku("racks")(i), block.near(i, figure(at, "peak"))
+        share = f"IF(OR(N({rack(i)})=0,{watts}=0),0,1/MAX(INT({rack(i)}/{watts}),1))"
+        return f"IF(N({own})>0,{own},{share})"
 
     spares = columns_at(site_columns, "spares")
     skus = [q.skus[s] for s, _ in n.pairs]
@@ -168,7 +213,11 @@ def _figures(at: Places, n: Numbers) -> None:
             cells(of_sku("embodied")),
             lambda i: skus[i].embodied,
         ),
-        "lead": (Head(message("lead time"), message("periods")), cells(of_sku("lead")), lambda i: skus[i].lead),
+        "lead": (
+            Head(message("lead time, with what is allowed for late ones"), message("periods"), 18),
+            lambda i: f'={of_sku("lead")(i)}+IF({of_sku("slips")(i)}="",0,{skus[i].allowance})',
+            lambda i: skus[i].delay,
+        ),
         "age_limit": (
             Head(message("age limit"), message("periods")),
             lambda i: f'=IF({of_sku("age_limit")(i)}="","",{of_sku("age_limit")(i)})',
@@ -198,6 +247,21 @@ def _figures(at: Places, n: Numbers) -> None:
             Head(message("no. of the site")),
             lambda i: f"={n.sites.index(n.pairs[i][1]) + 1}",
             lambda i: n.sites.index(n.pairs[i][1]) + 1,
+        ),
+        "racks": (
+            Head(message("positions for racks")),
+            lambda i: f'=IF({of_sku("cooling")(i)}="{tables.LIQUID}",0,{racks(i)})',
+            lambda i: 0.0 if skus[i].liquid else q.positions(*n.pairs[i]),
+        ),
+        "liquid": (
+            Head(message("liquid-cooled positions")),
+            lambda i: f'=IF({of_sku("cooling")(i)}="{tables.LIQUID}",{racks(i)},0)',
+            lambda i: q.positions(*n.pairs[i]) if skus[i].liquid else 0.0,
+        ),
+        "residual": (
+            Head(message("keeps of its price"), message("a year")),
+            cells(of_sku("residual"), "=N({})"),
+            lambda i: skus[i].residual,
         ),
     }
     block.sheet.text(block.row - 2, 0, message("Figures behind each row, from SKU & TCO, Sites and Fleet"), "heading")
@@ -268,6 +332,7 @@ _WORDS: Mapping[str, Message] = {
     "space": message("space"),
     "migration": message("migration"),
     "carbon": message("carbon"),
+    "residual": message("worth at the end"),
 }
 
 
@@ -344,7 +409,7 @@ def _formulas(at: Places) -> Mapping[str, Callable[[int], str]]:
         return f"({of('idle')}*{at.active.down(t)}+{of('swing')}*{at.busy.down(t)})"
 
     return {
-        "purchase": lambda t: f"=SUMPRODUCT({of('price')},{at.buy.down(t)})",
+        "purchase": lambda t: f"=SUMPRODUCT({at.paid.down(t)},{at.buy.down(t)})",
         "energy": lambda t: f"=SUMPRODUCT({of('watt')}*{draw(t)})",
         "support": lambda t: f"=question_years*SUMPRODUCT({of('support')},{at.installed.down(t)})",
         "space": lambda t: f"=question_years*SUMPRODUCT({of('space')},{at.installed.down(t)})",
@@ -353,6 +418,7 @@ def _formulas(at: Places) -> Mapping[str, Callable[[int], str]]:
             f"=question_carbon_price/1000*(SUMPRODUCT({of('embodied')},{at.buy.down(t)})"
             f"+question_grid*SUMPRODUCT({of('kwh')}*{draw(t)}))"
         ),
+        "residual": lambda t: f"=-SUM({at.kept_worth.all})" if t == at.kept_worth.cols - 1 else "=0",
     }
 
 
@@ -375,13 +441,13 @@ def _by_sku(at: Places, n: Numbers) -> None:
     for i, s in enumerate(n.skus):
         block.sheet.text(block.row + i, 0, s, "strong")
     mine = [[p for p, (s, _) in enumerate(n.pairs) if s == sku] for sku in n.skus]
-    bought = np.array([n.buy[rows].sum(axis=0) * n.price(s) for s, rows in zip(n.skus, mine, strict=True)])
+    bought = np.array([(n.buy[rows] * n.paid[rows]).sum(axis=0) for rows in mine])
 
     def spent(i: int, t: int) -> str:
         if not mine[i]:
             return "=0"
-        price = at.sku.at(i, columns_at(tables.skus(), "price"))
-        return f"=N({price})*SUM({at.buy.down(t, mine[i][0], mine[i][-1])})"
+        rows = mine[i][0], mine[i][-1]
+        return f"=SUMPRODUCT({at.paid.down(t, *rows)},{at.buy.down(t, *rows)})"
 
     block.live(spent, bought, _MONEY)
     _summed(n, block, bought)

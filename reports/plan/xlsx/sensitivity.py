@@ -80,7 +80,7 @@ def _costs(sheet: Sheet, at: Places, n: Numbers, row: int) -> int:
         lines.append((label, f"={at.present.sheet.at(at.present.row + i, 2 + last)}", float(n.kinds[kind] @ n.weight)))
     for s, name in enumerate(n.skus):
         mine = [p for p, (sku, _) in enumerate(n.pairs) if sku == name]
-        bought = float(n.buy[mine].sum(axis=0) @ n.weight * n.price(name))
+        bought = float((n.buy[mine] * n.paid[mine]).sum(axis=0) @ n.weight)
         lines.append(
             (message("price of {sku}", sku=name), f"=SUMPRODUCT({at.bought.line(s)},{at.weight.line(0)})", bought)
         )

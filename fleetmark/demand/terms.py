@@ -1,0 +1,43 @@
+"""The terms of sale as the planner reckons with them: money in one currency, price breaks, late deliveries."""
+
+from __future__ import annotations
+
+from fleetmark.demand.amounts import Quantity
+from fleetmark.demand.document import Document
+from fleetmark.demand.places import Input, Path
+from planner.capacity.futures import allowance
+
+
+class Terms:
+    """The terms of a document; faults go to its input."""
+
+    def __init__(self, doc: Document, source: Input) -> None:
+        self.doc, self.source = doc, source
+
+    def money(self, amount: Quantity, path: Path) -> float:
+        """The amount in the currency of the document; a fault where its currency has no rate."""
+        if amount.unit in ("", self.doc.currency):
+            return amount.value
+        if amount.unit not in self.doc.currencies:
+            sentence = f"there is no rate for {amount.unit}: write what one is in {self.doc.currency}"
+            self.source.fault(path, f"{sentence} (currencies: {{{amount.unit}: 0.92}})")
+            return amount.value
+        return amount.value * self.doc.currencies[amount.unit]
+
+    def breaks(self, sku: str) -> tuple[tuple[int, float], ...]:
+        """(count, price of one), upwards."""
+        path: Path = ("skus", sku, "price_breaks")
+        breaks = self.doc.skus[sku].price_breaks
+        return tuple(sorted((int(least), self.money(each, (*path, least))) for least, each in breaks.items()))
+
+    def slips(self, sku: str) -> tuple[tuple[float, ...], int]:
+        """The probability of each number of periods from 0, and the periods that the plan adds to the lead time."""
+        late = {int(periods): share for periods, share in self.doc.skus[sku].slips.items() if share}
+        if not late:
+            return (), 0
+        shares = [0.0] * (max(late) + 1)
+        for periods, share in late.items():
+            shares[periods] = share
+        shares[0] = max(1.0 - sum(late.values()), 0.0)
+        slipping = sum(any(s.slips.values()) for s in self.doc.skus.values())
+        return tuple(shares), allowance(shares, self.doc.quantile, slipping)
