@@ -79,7 +79,7 @@ def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
     elif not problems:
         for advice, command in first.next:
             shown += [
-                Text(_(message("{advice}:", advice=advice)), style="dim"),
+                Text(_(message("{name}:", name=advice)), style="dim"),
                 unwrapped(f"    {fmt.clean(command)}", "cyan"),
             ]
     if page:
@@ -178,9 +178,9 @@ def _problem(problem: Problem, _: Language) -> RenderableType:
         where = message("{runs} on {hosts}", runs=runs, hosts=hosts)
     head = Text("  ").append(_(word(str(problem.status))), style=_STYLE[problem.status]).append(f" {_(where)}")
     reason = unwrapped(f"    {fmt.clean(_(problem.reason))}")  # it may name a command too
-    advice = Padding(Text(_(message("{advice}:", advice=problem.advice)), style="dim"), (0, 0, 0, 4))
+    advice = Padding(Text(_(message("{name}:", name=problem.advice)), style="dim"), (0, 0, 0, 4))
     return Group(head, reason, advice, unwrapped(f"    {fmt.clean(problem.command)}", "cyan"))
 
 
 def _pair(name: str, value: str, _: Language) -> Text:
-    return unwrapped(_(message("{name}: ", name=name)), "dim").append(fmt.clean(value), style="not dim")
+    return unwrapped(f"{_(message('{name}:', name=name))} ", "dim").append(fmt.clean(value), style="not dim")
