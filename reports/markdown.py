@@ -11,6 +11,7 @@ from fleetmark.base.words import word
 from fleetmark.record.results import status_counts
 from planner.comparison import Comparison
 from planner.ratio import Verdict
+from reports.campaign.against import Against
 from reports.campaign.front import front
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
 from reports.campaign.view import View, footnotes, headlines, legend, meaning, spread
@@ -149,30 +150,34 @@ def _campaign(report: Report, _: Language) -> Iterator[str]:
     if first.odd:
         yield from ("", f"## {_('What is odd')}", "", *(f"- {_line(_(line))}" for line in first.odd))
     if first.next:
-        steps = (f"- {_text(_(advice))}: {_code(command)}" for advice, command in first.next)
+        steps = (f"- {_text(_(advice))}{_(': ')}{_code(command)}" for advice, command in first.next)
         yield from ("", f"## {_('What to do next')}", "", *steps)
     if not campaign.finished:
         yield from ("", f"{_('The campaign is not finished. Go on with it:')} {_code(resume_command(view.results))}")
     yield from ("", f"## {_('Headlines')}", "")
-    yield from _headlines(view, _)
+    yield from _headlines(view, report.against, _)
 
 
-def _headlines(view: View, _: Language) -> Iterator[str]:
+def _headlines(view: View, against: Against, _: Language) -> Iterator[str]:
     of_hosts = len(view.hosts) == 1
     frame = headlines(view.merged if of_hosts else view.generational)
     if frame.empty:
         yield from (_("No run passed, so there is no figure to show."), "")
         return
     who = [] if of_hosts else [_("generation")]
-    heads = [_("metric"), *who, _("value"), _("unit"), _("spread"), "CV", "n", _("better")]
-    yield from _head(heads, "l" + "l" * len(who) + "rlrrrl")
+    peak = [_("of peak")] if against.shares else []
+    times = [_("times {reference}", reference=against.reference)] if against.reference else []
+    heads = [_("metric"), *who, _("value"), _("unit"), *peak, *times, _("spread"), "CV", "n", _("better")]
+    yield from _head(heads, "l" + "l" * len(who) + "rl" + "r" * len(peak + times) + "rrrl")
     for key, rows, shown in view.by_metric(frame.head(MOST_ROWS)):
         title = f"{key[0]} {key[1]} {fmt.point(key[2], key[3], key[4], key[5])}"
         for r in rows.to_dict("records"):
             side = [] if of_hosts else [_(view.title_of(r["generation"]))]
             extent = spread(shown, r["lo"], r["hi"], r["interval"])
-            numbers = [shown.number(r["value"]), shown.unit, extent, fmt.percent(r["cv"]), str(r["n"])]
-            yield _row([title, *side, *numbers, _(fmt.better(r["better"]))])
+            beside = against.of(key, view.generations[0] if of_hosts else str(r["generation"]))
+            known = [*([beside.share] if peak else []), *([_(beside.times)] if times else [])]
+            noise = [extent, fmt.percent(r["cv"]), str(r["n"])]
+            yield _row([title, *side, shown.number(r["value"]), shown.unit, *known, *noise, _(fmt.better(r["better"]))])
     yield ""
     if len(frame) > MOST_ROWS:
         yield from (_("{rows} more are in the HTML report.", rows=_(count(len(frame) - MOST_ROWS, "row"))), "")
@@ -202,7 +207,7 @@ def _problems(problems: Sequence[Problem], _: Language) -> Iterator[str]:
         what = [_(count(p.runs, "run"))] if p.runs else []
         where = _("{what} on {hosts}", what=joined([*what, *p.workloads]), hosts=names) if what else names
         yield f"- **{_(word(p.status))}**, {_text(where)}: {_text(_(p.reason))}"
-        yield f"  - {_(p.advice)}: {_code(p.command)}"
+        yield f"  - {_(p.advice)}{_(': ')}{_code(p.command)}"
     if len(problems) > MOST_PROBLEMS:
         causes = _(count(len(problems) - MOST_PROBLEMS, "further cause"))
         yield f"- {_('{causes}: see the HTML report.', causes=causes)}"

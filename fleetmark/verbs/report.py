@@ -136,6 +136,7 @@ def _as_json(of: Report, page: Path | None) -> dict[str, Any]:
         "finished": results.campaign.finished,
         "status": str(first.status),
         "machines": [str(line) for line in first.machines],
+        "means": [str(line) for line in first.means],
         "odd": [str(line) for line in first.odd],
         "next": [{"advice": str(advice), "command": command} for advice, command in first.next],
         "notes": list(results.campaign.notes),

@@ -1,147 +1,171 @@
-"""What a first run means: each headline beside a pinned reference, and beside the peak of the machine itself.
+"""What headlines mean: each beside the peak of the machine itself, and beside a pinned reference.
 
 Pure: of a campaign's view, and of its comparison with a reference where the user has one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from fleetmark.base.facts import Facts
-from fleetmark.base.measurement import Kind
-from fleetmark.base.text import Message, joined, message
+from fleetmark.base.text import Message, message
 from fleetmark.base.units import scale_for, with_unit
 from fleetmark.base.words import word
+from fleetmark.record.figures.summary import METRIC
 from fleetmark.record.sides.titles import title_of
 from planner import peak
 from planner.comparison import Comparison
 from planner.guardrail import Held
 from planner.peak import Peak
-from reports.campaign.view import View, headlines
+from reports.campaign.view import Key, View, headlines
+from reports.comparison.model import RatioRow
 from reports.comparison.model import rows as ratios
 from reports.kit import format as fmt
 from workloads import declared
 from workloads.manifest import Peak as Declared
 
-MOST_HOSTS = 2  # of a campaign whose first figures are explained; a pair has a network
+MOST_NOTES = 6
+_TO = "to "  # before the generation of a pair's other end
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """One headline: ``ratio`` to the reference (above 1: better) of a figure of that ``kind``, whether a guardrail was
-    ``held`` beside it, and ``share`` of the machine's peak; each may be absent.
-    """
+    """A headline of a generation: its ``share`` of the machine's peak (``86%``), and ``times`` a reference (``1.94``,
+    or whether a guardrail is kept beside it); each may be empty."""
 
-    case: str
-    point: str
-    host: str
-    ratio: float | None
-    share: float | None
-    peak: str
-    kind: str = ""
-    held: str = ""
+    share: str = ""
+    times: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Against:
-    """``rows``: headlines that have something to be held against. ``reference``: its name and version; empty without.
-    ``notes``: what the peaks follow from, and what is not known, a sentence each.
+    """``rows``: headlines, by metric and generation, that have something to be held against. ``reference``: its name
+    and version; empty without. ``notes``: what the peaks follow from, and what is not known, a sentence each.
     """
 
-    rows: tuple[Beside, ...]
-    reference: str
-    notes: tuple[Message, ...]
+    rows: Mapping[tuple[Key, str], Beside] = field(default_factory=dict)
+    reference: str = ""
+    notes: tuple[Message, ...] = ()
+
+    def of(self, key: Key, generation: str) -> Beside:
+        """What is known of a headline."""
+        return self.rows.get((key, generation), NONE)
+
+    @property
+    def shares(self) -> bool:
+        """Whether any headline has a peak."""
+        return any(row.share for row in self.rows.values())
+
+    @property
+    def means(self) -> tuple[Message, ...]:
+        """What the columns rest on, a sentence each."""
+        if not self.reference:
+            return self.notes
+        named = message("{reference} is a pinned reference; above 1 is better than it", reference=self.reference)
+        return (named, *self.notes)
 
 
-NOTHING = Against((), "", ())
+NONE = Beside()
+NOTHING = Against()
 
 
 def against(view: View, comparison: Comparison | None = None) -> Against:
-    """Each headline of ``view`` beside the baseline of ``comparison`` and the machine's peak.
+    """Each headline of ``view`` beside the machine's peak and the baseline of ``comparison``.
 
     ``comparison``: of the campaign's only host with a pinned reference.
     """
-    if not 0 < len(view.hosts) <= MOST_HOSTS:
-        return NOTHING
-    facts = {h.name: h.facts for h in view.hosts if h.facts is not None}
+    one, several = len(view.hosts) == 1, len(view.generations) > 1
     of_title = {r.benchmark: r for r in ratios(comparison) if r.benchmark} if comparison is not None else {}
-    listed: list[Beside] = []
+    machines = {
+        g: _Machines([h.facts for h in view.hosts if h.facts and (h.generation or "") == g]) for g in view.generations
+    }
+    listed: dict[tuple[Key, str], Beside] = {}
     notes: dict[Message, None] = {}
-    for (workload, case, *_), rows, _shown in view.by_metric(headlines(view.stats)):
-        for r in rows.to_dict("records"):
-            other = of_title.get(title_of(r)) or of_title.get(title_of(r, sized=False))
-            ratio, kind = (other.ratio, other.kind) if other else (None, "")
-            guarded = other.verdict if other and other.verdict in {Held.KEPT, Held.BROKEN} else ""
-            held = declared.peak(workload, case, r["metric"])
-            top = _peak(held, r, facts) if held else None
-            share = r["value"] * held.traffic / top.rate if held and top else None
-            if held and top and share is not None:
-                notes[_basis(top, held)] = None
-            elif held and (why := _why_none(held, facts.get(r["host"]))):
-                notes[why] = None
-            if ratio is not None or guarded or share is not None:
-                point = fmt.point(r["metric"], r["subject"], r["labels"], r["standing"])
-                host = fmt.clean(r["host"]) if len(view.hosts) > 1 else ""
-                name = f"{fmt.clean(workload)} {fmt.clean(case)}"
-                rate = _rate(top, r) if top else ""
-                listed.append(Beside(name, point, host, ratio, share, rate, kind, guarded))
-    return Against(tuple(listed), comparison.baseline if of_title and comparison else "", tuple(notes))
+    for r in headlines(view.merged if one else view.generational).to_dict("records"):
+        key: Key = tuple(str(r[c]) for c in METRIC)
+        side = view.generations[0] if one else str(r["generation"])
+        held = declared.peak(r["workload"], r["case"], r["metric"])
+        top = _peak(held, str(r["subject"]), side, machines) if held else None
+        share = fmt.share(r["value"] * held.traffic / top.rate, 0) if held and top else ""
+        if held and (note := _note(held, top, r, machines[side], view.title_of(side) if several else "")):
+            notes[note] = None
+        times = _times(of_title.get(title_of(r)) or of_title.get(title_of(r, sized=False)))
+        if share or times:
+            listed[key, side] = Beside(share, times)
+    beside = any(row.times for row in listed.values())
+    return Against(listed, comparison.baseline if beside and comparison else "", tuple(notes)[:MOST_NOTES])
 
 
-def _peak(held: Declared, row: Mapping[Any, Any], facts: Mapping[str, Facts]) -> Peak | None:
-    """The peak of the host of a figure; of a pair's, of the link between them. None over loopback."""
+class _Machines:
+    """The machines of a generation: the peak in the middle of theirs."""
+
+    def __init__(self, facts: Sequence[Facts]) -> None:
+        self._facts = facts
+
+    @cached_property
+    def memory(self) -> Peak | None:
+        return _middle([peak.memory(facts) for facts in self._facts])
+
+    @cached_property
+    def link(self) -> Peak | None:
+        return _middle([peak.link(facts) for facts in self._facts])
+
+    @property
+    def why_no_memory(self) -> Message | None:
+        """What the user could do to have it."""
+        return next((why for facts in self._facts[:1] if (why := peak.why_no_memory(facts))), None)
+
+
+def _middle(peaks: Sequence[Peak | None]) -> Peak | None:
+    known = {p.rate: p for p in peaks if p is not None}
+    return known[statistics.median_low([p.rate for p in peaks if p is not None])] if known else None
+
+
+def _peak(held: Declared, subject: str, side: str, machines: Mapping[str, _Machines]) -> Peak | None:
+    """The peak of a generation's machines; of pairs, of the slower link of both ends. None over loopback."""
     if held.of == "memory":
-        return peak.memory(facts[row["host"]]) if row["host"] in facts else None
-    ends = [facts.get(name) for name in str(row["subject"]).split(">")]
-    known = [f for f in ends if f is not None]
-    return peak.link(*known) if len(ends) == len(known) == 2 else None
+        return machines[side].memory
+    if not subject.startswith(_TO):
+        return None
+    other = subject.removeprefix(_TO)
+    ends = [machines[g].link for g in (side, other if other in machines else "") if g in machines]
+    known = [end for end in ends if end is not None]
+    return min(known, key=lambda end: end.rate) if len(known) == 2 else None
 
 
-def _why_none(held: Declared, facts: Facts | None) -> Message | None:
-    return peak.why_no_memory(facts) if held.of == "memory" and facts is not None else None
+def _note(held: Declared, top: Peak | None, row: Mapping[Any, Any], machines: _Machines, side: str) -> Message | None:
+    """What the peak follows from, of one ``side`` of several; else what the user could do to have one."""
+    if held.of != "memory":
+        if top is None:
+            return None
+        return (
+            message("peak of a pair: the link of its slower end") if side else message("peak: {basis}", basis=top.basis)
+        )
+    note = _of_memory(held, top, row) if top else machines.why_no_memory
+    return message("{name}: {note}", name=side, note=note) if side and note else note
 
 
-def _basis(top: Peak, held: Declared) -> Message:
+def _of_memory(held: Declared, top: Peak, row: Mapping[Any, Any]) -> Message:
+    scale = scale_for(top.rate, row["unit"], bits=bool(row["bits"]), percent=bool(row["percent"]))
+    rate = with_unit(f"{top.rate * scale.factor:.4g}", scale.unit)
     if held.traffic == 1:
-        return message("the peak: {basis}", basis=top.basis)
+        return message("peak {rate}: {basis}", rate=rate, basis=top.basis)
     return message(
-        "the peak: {basis}; {traffic} bytes are moved for each that is counted",
+        "peak {rate}: {basis}; {traffic} bytes are moved for each that is counted",
+        rate=rate,
         basis=top.basis,
         traffic=f"{held.traffic:.3g}",
     )
 
 
-def _rate(top: Peak, row: Mapping[Any, Any]) -> str:
-    scale = scale_for(top.rate, row["unit"], bits=bool(row["bits"]), percent=bool(row["percent"]))
-    return with_unit(f"{top.rate * scale.factor:.4g}", scale.unit)
-
-
-def sentences(of: Against) -> list[str]:
-    """``of`` in words: a sentence for each headline, then what they rest on."""
-    lines: list[str] = [_sentence(row, of.reference) for row in of.rows]
-    if any(row.ratio is not None for row in of.rows):
-        lines.append(message("{reference} is a pinned reference; above 1 is better than it", reference=of.reference))
-    return lines + list(of.notes)
-
-
-def _sentence(row: Beside, reference: str) -> str:
-    beside: list[str] = []
-    if row.held:
-        beside.append(message("{held} beside {reference}", held=word(row.held), reference=reference))
-    elif row.ratio is not None:
-        beside.append(_times(row.ratio, row.kind, reference))
-    if row.share is not None:
-        share = f"{row.share * 100:.0f}"
-        beside.append(message("{share}% of the peak of {peak}", share=share, peak=row.peak))
-    name = f"{row.case} {row.point}" + (f" ({row.host})" if row.host else "")
-    return joined([name, joined(beside)], ": ")
-
-
-def _times(ratio: float, kind: str, reference: str) -> Message:
-    """Only capacity is counted in servers."""
-    value = f"{ratio:.3g}"
-    if kind == Kind.CAPACITY:
-        return message("worth {ratio} {reference} servers", ratio=value, reference=reference)
-    return message("{ratio} times as fast as {reference}", ratio=value, reference=reference)
+def _times(row: RatioRow | None) -> str:
+    """How many times the reference, above 1 better, or whether a guardrail is kept; empty where neither is known."""
+    if row is None:
+        return ""
+    if row.verdict in {Held.KEPT, Held.BROKEN}:
+        return word(row.verdict)
+    return fmt.ratio(row.ratio) if row.ratio is not None else ""

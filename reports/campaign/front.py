@@ -14,7 +14,7 @@ from fleetmark.base.text import count, joined, message
 from fleetmark.base.units import human
 from fleetmark.record.figures.summary import METRIC
 from fleetmark.record.results import status_counts
-from reports.campaign.against import NOTHING, Against, sentences
+from reports.campaign.against import NOTHING, Against
 from reports.campaign.deviation import chosen, deviations, sentence, title, unlike
 from reports.campaign.problems import Problem, resume_command
 from reports.campaign.tables import NOISY, mixed
@@ -37,11 +37,13 @@ _SETTINGS = (
 @dataclass(frozen=True, slots=True)
 class Figure:
     """``text``: the figure without its unit; ``noise``: its coefficient of variation where that is above NOISY;
-    ``why``: why it is absent."""
+    ``why``: why it is absent; ``share`` of the machine's peak, and ``times`` a reference, where known."""
 
     text: str = ""
     noise: str = ""
     why: str = ""
+    share: str = ""
+    times: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +62,8 @@ class Benchmark:
 @dataclass(frozen=True, slots=True)
 class Front:
     """Sentences, and a row per benchmark with a cell for each of ``sides``. ``machines``: what each generation is;
-    ``means``: figures beside the machine's peak and a reference, where known; ``next``: what to do, with the
-    command to type. ``left_out``: further headlines.
+    ``shares``: some figures have a peak, ``reference``: what some are held against; ``means``: what these are;
+    ``next``: what to do, with the command to type. ``left_out``: further headlines.
     """
 
     status: str
@@ -72,13 +74,15 @@ class Front:
     odd: tuple[str, ...]
     next: tuple[tuple[str, str], ...]
     means: tuple[str, ...] = ()
+    shares: bool = False
+    reference: str = ""
     deviations: pd.DataFrame = field(default_factory=pd.DataFrame)
 
 
 def front(view: View, problems: Sequence[Problem], against: Against = NOTHING) -> Front:
     """The first screen. ``against``: what headlines are held against."""
     frame = deviations(view)
-    benchmarks, left_out = _benchmarks(view)
+    benchmarks, left_out = _benchmarks(view, against)
     odd = list(_odd(view, frame))
     sides = tuple(view.title_of(g) for g in view.generations[:MOST_SIDES])
     shown = tuple(odd[:MOST_ODD])
@@ -92,7 +96,9 @@ def front(view: View, problems: Sequence[Problem], against: Against = NOTHING) -
         left_out,
         shown,
         tuple(_next(view, problems)),
-        tuple(sentences(against)),
+        against.means,
+        against.shares,
+        against.reference,
         frame,
     )
 
@@ -135,11 +141,11 @@ def _about(facts: Facts) -> Iterator[str | None]:
     yield fmt.clean(cpu.model) if cpu.model else None
     yield count(cpu.sockets, "socket") if cpu.sockets else None
     yield count(cpu.cores, "core") if cpu.cores else None
-    yield f"{facts.memory / 2**30:,.0f} GiB" if facts.memory else None
+    yield message("{size} GiB memory", size=f"{facts.memory / 2**30:,.0f}") if facts.memory else None
     if facts.gpus:
         yield f"{len(facts.gpus)} × {fmt.clean(facts.gpus[0].name)}"
     speed = max((n.speed for n in facts.nics if n.speed), default=None)
-    yield human(speed, "B/s", bits=True) if speed else None
+    yield message("{rate} network", rate=human(speed, "B/s", bits=True)) if speed else None
     yield fmt.clean(facts.product) if facts.product else None
     yield fmt.clean(facts.os) if facts.os else None
 
@@ -147,7 +153,7 @@ def _about(facts: Facts) -> Iterator[str | None]:
 # --- headline figures ------------------------------------------------------------------------------------------------
 
 
-def _benchmarks(view: View) -> tuple[tuple[Benchmark, ...], int]:
+def _benchmarks(view: View, against: Against) -> tuple[tuple[Benchmark, ...], int]:
     one = len(view.hosts) == 1
     frame = headlines(view.merged if one else view.generational)
     if frame.empty:
@@ -155,10 +161,10 @@ def _benchmarks(view: View) -> tuple[tuple[Benchmark, ...], int]:
     side = frame["host"].map({h: g or "" for h, g in view.generation.items()}) if one else frame["generation"]
     metrics = {key: (rows, shown) for key, rows, shown in view.by_metric(frame.assign(side=side.astype(object)))}
     keys = chosen(list(metrics), MOST_BENCHMARKS)
-    return tuple(_benchmark(view, key, *metrics[key]) for key in keys), len(metrics) - len(keys)
+    return tuple(_benchmark(view, against, key, *metrics[key]) for key in keys), len(metrics) - len(keys)
 
 
-def _benchmark(view: View, key: Key, rows: pd.DataFrame, shown: fmt.Shown) -> Benchmark:
+def _benchmark(view: View, against: Against, key: Key, rows: pd.DataFrame, shown: fmt.Shown) -> Benchmark:
     by_side = {str(r["side"]): r for r in rows.to_dict("records")}
     cells = []
     for generation in view.generations[:MOST_SIDES]:
@@ -166,7 +172,8 @@ def _benchmark(view: View, key: Key, rows: pd.DataFrame, shown: fmt.Shown) -> Be
         if row is None:
             cells.append(Figure(why="–"))
             continue
-        cells.append(Figure(shown.number(row["value"]), noise(row["cv"])))
+        beside = against.of(key, generation)
+        cells.append(Figure(shown.number(row["value"]), noise(row["cv"]), "", beside.share, beside.times))
     return Benchmark(
         key,
         title(key),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from rich import box
@@ -19,10 +20,11 @@ from fleetmark.base.text import count, message
 from fleetmark.base.words import word
 from fleetmark.record.figures.summary import METRIC
 from fleetmark.record.results import Results, status_counts
+from reports.campaign.against import Against
 from reports.campaign.front import front, some
 from reports.campaign.problems import WORST_FIRST, Problem, resume_command
 from reports.campaign.tables import NOISY
-from reports.campaign.view import View, footnotes, headlines, legend, meaning, spread
+from reports.campaign.view import Key, View, footnotes, headlines, legend, meaning, spread
 from reports.kit import console
 from reports.kit import format as fmt
 from reports.kit.language import Language
@@ -50,7 +52,7 @@ def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
         figures = headlines(view.generational if len(view.hosts) > 1 else view.merged)
         left_out = figures[METRIC].drop_duplicates().shape[0] - MOST_METRICS
         shown += [
-            _table(view, figures, _),
+            _table(view, figures, report.against, _),
             Text(_(meaning(view)), style="dim"),
             Text(_reading(view, figures, _), style="dim"),
         ]
@@ -76,13 +78,16 @@ def summary(report: Report, page: Path | None = None) -> list[RenderableType]:
     if problems:
         shown.append(Text())
     if not results.campaign.finished:
-        shown.append(_pair(_(message("not finished, go on")), resume_command(results)))
+        shown.append(_pair(message("not finished, go on"), resume_command(results), _))
     elif not problems:
         for advice, command in first.next:
-            shown += [Text(f"{_(advice)}:", style="dim"), unwrapped(f"    {fmt.clean(command)}", "cyan")]
+            shown += [
+                Text(_(message("{name}:", name=advice)), style="dim"),
+                unwrapped(f"    {fmt.clean(command)}", "cyan"),
+            ]
     if page:
-        shown.append(_pair(_(message("report")), str(page)))
-    shown.append(_pair(_(message("campaign")), str(results.campaign.path)))
+        shown.append(_pair(message("report"), str(page), _))
+    shown.append(_pair(message("campaign"), str(results.campaign.path), _))
     return shown
 
 
@@ -98,33 +103,59 @@ def _reading(view: View, figures: pd.DataFrame, _: Language) -> str:
     return _(message("{spread}. n: repeats.", spread=kinds))
 
 
-def _table(view: View, figures: pd.DataFrame, _: Language) -> Table:
+def _table(view: View, figures: pd.DataFrame, against: Against, _: Language) -> Table:
+    """A row per headline: of several generations its name stands beside a line for each."""
     several = len(view.generations) > 1 and len(view.hosts) > 1
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1), show_edge=False)
-    table.add_column(_(message("case")), overflow="fold")
-    table.add_column(_(message("metric")), overflow="fold")
     if several:
-        table.add_column(_(message("generation")), overflow="fold", max_width=20)
+        table.add_column(_(message("benchmark")), overflow="fold")
+        table.add_column(_(message("generation")), overflow="ellipsis", max_width=20, no_wrap=True)
+    else:
+        table.add_column(_(message("case")), overflow="fold")
+        table.add_column(_(message("metric")), overflow="fold")
     table.add_column(_(message("value")), justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
+    if against.shares:
+        table.add_column(_(message("of peak")), justify="right", no_wrap=True)
+    if against.reference:
+        table.add_column(_(message("times {reference}", reference=against.reference)), justify="right", max_width=14)
     table.add_column(_(message("spread")), justify="right", no_wrap=True)
     table.add_column("n", justify="right", no_wrap=True)
-    case: tuple[str, ...] = ()
     # where a case has one point, its name is enough
     points = figures.groupby(METRIC[:4], observed=True)["labels"].nunique()
+    case: tuple[str, ...] = ()
     for key, rows, shown in islice(view.by_metric(figures), MOST_METRICS):
-        title = "" if case == key[:2] else f"{fmt.clean(key[0])} {fmt.clean(key[1])}"
+        title = "" if case == key[:2] and not several else f"{fmt.clean(key[0])} {fmt.clean(key[1])}"
         case = key[:2]
         name = fmt.point(key[2], key[3], key[4] if points[key[:4]] > 1 else "{}", key[5])
-        for i, r in enumerate(rows.to_dict("records")):
-            who = [Text(_(view.title_of(r["generation"])))] if several else []
-            extent = Text(spread(shown, r["lo"], r["hi"], r["interval"]))
-            if r["cv"] > NOISY:
-                extent.append(f" CV {fmt.percent(r['cv'])}", style="yellow")
-            value = Text(shown.number(r["value"]), style="bold")
-            heads = (Text(title), Text(name)) if i == 0 else ("", "")
-            table.add_row(*heads, *who, value, Text(shown.unit), extent, Text(str(r["n"])))
+        lines = [_line(view, r, shown, against, key, several, _) for r in rows.to_dict("records")]
+        cells = [Text("\n").join(cell) for cell in zip(*lines, strict=True)]
+        heads = [Text(f"{title} {name}")] if several else [Text(title), Text(name)]
+        table.add_row(*heads, *cells)
     return table
+
+
+def _line(
+    view: View, row: dict[Any, Any], shown: fmt.Shown, against: Against, key: Key, several: bool, _: Language
+) -> list[Text]:
+    """The cells of a figure after its name."""
+    generation = str(row["generation"]) if "generation" in row else view.generations[0]
+    extent = Text(spread(shown, row["lo"], row["hi"], row["interval"]))
+    if row["cv"] > NOISY:
+        extent.append(f" CV {fmt.percent(row['cv'])}", style="yellow")
+    beside = against.of(key, generation)
+    who = [Text(_(view.title_of(generation)))] if several else []
+    share = [Text(beside.share)] if against.shares else []
+    times = [Text(_(beside.times))] if against.reference else []
+    return [
+        *who,
+        Text(shown.number(row["value"]), style="bold"),
+        Text(shown.unit),
+        *share,
+        *times,
+        extent,
+        Text(str(row["n"])),
+    ]
 
 
 def _counts(results: Results, _: Language) -> Iterator[Text]:
@@ -150,9 +181,9 @@ def _problem(problem: Problem, _: Language) -> RenderableType:
         where = message("{runs} on {hosts}", runs=runs, hosts=hosts)
     head = Text("  ").append(_(word(str(problem.status))), style=_STYLE[problem.status]).append(f" {_(where)}")
     reason = unwrapped(f"    {fmt.clean(_(problem.reason))}")  # it may name a command too
-    advice = Padding(Text(f"{_(problem.advice)}:", style="dim"), (0, 0, 0, 4))
+    advice = Padding(Text(_(message("{name}:", name=problem.advice)), style="dim"), (0, 0, 0, 4))
     return Group(head, reason, advice, unwrapped(f"    {fmt.clean(problem.command)}", "cyan"))
 
 
-def _pair(name: str, value: str) -> Text:
-    return unwrapped(f"{name}: ", "dim").append(fmt.clean(value), style="not dim")
+def _pair(name: str, value: str, _: Language) -> Text:
+    return unwrapped(f"{_(message('{name}:', name=name))} ", "dim").append(fmt.clean(value), style="not dim")

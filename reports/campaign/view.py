@@ -178,7 +178,7 @@ def meaning(view: View) -> str:
         of_host = message("Value: the median over repeats.")
     else:
         of_host = message(
-            "Value: the geometric mean over repeats; for {workloads} the median.", workloads=", ".join(medians)
+            "Value: the geometric mean over repeats; for {workloads} the median.", workloads=joined(medians)
         )
     over_hosts = message("Over hosts: the geometric mean of their values.") if len(view.hosts) > 1 else None
     return joined([of_host, over_hosts], " ")

@@ -149,7 +149,7 @@ def front(comparison: Comparison, rows: Sequence[RatioRow], around: Around | Non
         message("{n} {baseline} become", n=SERVERS, baseline=comparison.baseline) if servers else "",
         message("times {baseline}", baseline=comparison.baseline),
         tuple(remarks(comparison, rows, around.hosts, around.outliers, _without(comparison, around))),
-        tuple(_legend(lines)),
+        tuple(_legend(lines, bool(comparison.grouped))),
     )
 
 
@@ -210,7 +210,7 @@ def _answer(comparison: Comparison, capacity: Sequence[Line], speed: Sequence[Li
     (title, amount), *others = [(title, amount) for title, amount in amounts if amount]
     opening: str = _opening(comparison, bool(capacity), unit, title, amount)
     if len(lead) == 1 and lead[0].class_ != WORK_MIX:
-        opening = labelled(lead[0].title, opening)
+        opening = message("{sentence} for {class_}", sentence=opening, class_=lead[0].title)
     most = MOST_SIDES - 1
     if capacity and comparison.per == "server":
         tail: list[str] = [message("one {candidate} {amount}", candidate=t, amount=a) for t, a in others[:most]]
@@ -381,10 +381,15 @@ def _guardrails(rows: Sequence[RatioRow]) -> tuple[str, bool]:
     return (message("All {n} guardrails kept", n=len(guards)) if guards else ""), False
 
 
-def _legend(lines: Sequence[Line]) -> Iterator[str]:
-    """What the two intervals are."""
+def _legend(lines: Sequence[Line], published: bool) -> Iterator[str]:
+    """What the two intervals are; of ``published`` results each publisher is what a host is elsewhere."""
     cells = [cell for line in lines for cell in line.cells]
-    if any(cell.interval and not cell.repeats for cell in cells):
+    brackets = any(cell.interval and not cell.repeats for cell in cells)
+    if brackets and published:
+        yield message(
+            "In brackets: 95% confidence intervals of the average, across publishers; valid if these are typical."
+        )
+    elif brackets:
         yield message(
             "In brackets: 95% confidence intervals of the average, across hosts; valid if these hosts are typical."
         )

@@ -158,4 +158,5 @@ def _gaps(comparison: Comparison, rows: Sequence[RatioRow]) -> Iterator[Remark]:
         yield Remark(message("Every benchmark was run on both sides."))
     out = {host for c in comparison.candidates for e in c.classes.values() for host in e.hosts_out}
     if out:
-        yield Remark(message("{hosts} left out of a class", hosts=count(len(out), "host")), "excluded")
+        hosts = count(len(out), "publisher") if comparison.grouped else count(len(out), "host")
+        yield Remark(message("{hosts} left out of a class", hosts=hosts), "excluded")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from reports.diagnosis.sentences import share
 from reports.kit import format as fmt
 from reports.kit.language import Language
 from reports.kit.page import Section, page
+from workloads import declared
 
 BARS = "▁▂▃▄▅▆▇█"
 WIDE, MOST_ROWS, MOST_PLOTS = 24, 60, 400
@@ -34,12 +36,19 @@ def sentence(series: Series, change: Change) -> Message:
     """When, from what to what, and how surely."""
     sign = -1.0 if series.benchmark["better"] == Better.LOWER else 1.0
     before, after = (float(np.exp(sign * level)) for level in (change.before, change.after))
-    shown = fmt.fit([(v, v, v) for v in (before, after)], series.benchmark["unit"])
+    shown = _shown(series, (before, after))
     how = {"share": share(abs(float(np.expm1(change.change)))), "date": fmt.moment(series.moments[change.at])[:10]}
     parts = {"before": shown.quantity(before), "after": shown.quantity(after), "p": f"{max(change.p, 1e-6):.1g}"}
     if change.change < 0:
         return message("{share} worse since {date}: {before} to {after} (p {p})", **how, **parts)
     return message("{share} better since {date}: {before} to {after} (p {p})", **how, **parts)
+
+
+def _shown(series: Series, values: Iterable[float]) -> fmt.Shown:
+    """The one way in which ``values`` are written: a share in %, a rate in bit/s where its manifest says so."""
+    names = (series.benchmark["workload"], series.benchmark["metric"])
+    bits, percent = declared.in_bits(*names), declared.in_percent(*names)
+    return fmt.fit([(v, v, v) for v in values], series.benchmark["unit"], bits=bits, percent=percent)
 
 
 def headline(history: History) -> Message:
@@ -117,7 +126,7 @@ def render(history: History, about: About, *, templates: Path | None = None) -> 
 
 def _panel(series: Series, beside: list[Series]) -> dict[str, Any]:
     everything = [v for s in beside for v in s.values]
-    shown = fmt.fit([(v, v, v) for v in series.values], series.benchmark["unit"])
+    shown = _shown(series, series.values)
     return {
         "host": series.host,
         "svg": plot(series, min(everything), max(everything)),

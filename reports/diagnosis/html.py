@@ -62,6 +62,7 @@ def render(diagnosis: Diagnosis, about: About, *, templates: Path | None = None)
         "diagnosis": diagnosis,
         "suspects": [(host, [_line(f) for f in findings]) for host, findings in suspects],
         "heat": heat.table(diagnosis),
+        "share": share,
         "everywhere": [_line(f) for f in diagnosis.everywhere()],
         "groups": [_line(f) for f in groups],
         "cleared": [(whose(f), _line(f)) for f in diagnosis.cleared()],

@@ -25,8 +25,8 @@ def amounts(finding: Finding) -> tuple[str, str]:
     """The finding's value and the expected one, in one unit."""
     low, high = sorted((finding.value, finding.expected))
     b = finding.benchmark
-    percent = declared.in_percent(b["workload"], b["metric"])
-    shown = fmt.fit([(finding.value, low, high)], b["unit"], percent=percent)
+    bits, percent = (of(b["workload"], b["metric"]) for of in (declared.in_bits, declared.in_percent))
+    shown = fmt.fit([(finding.value, low, high)], b["unit"], bits=bits, percent=percent)
     return shown.quantity(finding.value), shown.quantity(finding.expected)
 
 

@@ -112,13 +112,20 @@ def _nothing(v: PlanView) -> str:
         return message("If nothing is bought, the servers in place still meet the median demand until the end.")
     last = len(periods) - 1
     leaving = sum(c.count for c in v.question.fleet if _leaves(v, c, last))
-    short = message(
-        "If nothing is bought, the servers in place miss the median demand from {first} on; in {last} they serve "
-        "{share} of it.",
-        first=fmt.clean(periods[first]),
-        last=fmt.clean(periods[-1]),
-        share=fmt.share(v.nothing.share[-1], 0),
-    )
+    values = {"first": fmt.clean(periods[first]), "last": fmt.clean(periods[-1])}
+    values["share"] = fmt.share(v.nothing.share[-1], 0)
+    if any(v.question.survives(w) for w in v.question.workloads):
+        short = message(
+            "If nothing is bought, the servers in place miss the median demand from {first} on; in {last} they serve "
+            "{share} of it with the worst failure domain lost.",
+            **values,
+        )
+    else:
+        short = message(
+            "If nothing is bought, the servers in place miss the median demand from {first} on; in {last} they serve "
+            "{share} of it.",
+            **values,
+        )
     if not leaving:
         return short
     old = message("{n} of {all} then have reached their age limit.", n=f"{leaving:,}", all=f"{in_place(v):,}")

@@ -47,7 +47,7 @@ OLD = Generation(
 )
 NEW = Generation(
     *("genoa", "AMD EPYC 9554 64-Core Processor", "AuthenticAMD", 64),
-    *(32 * KIB, 1 * MIB, 32 * MIB, 24, 4800, 702e9, 108e-9, 1.45e6, 100e9 / 8),
+    *(32 * KIB, 1 * MIB, 32 * MIB, 24, 4800, 602e9, 108e-9, 1.45e6, 100e9 / 8),
 )
 
 
@@ -239,7 +239,7 @@ def _cases(host: str, number: int, kind: Generation, hosts: list[str]) -> Iterat
     triad = kind.triad
     yield (
         "stream",
-        f"{kind.cores}t",
+        "all-cores",
         [
             ("host", "copy", {}, triad * 0.93, "B/s", _H, m, False, 0.006),
             ("host", "scale", {}, triad * 0.91, "B/s", _H, m, False, 0.006),
@@ -343,15 +343,15 @@ def facts(host: str, kind: Generation, number: int) -> Facts:
         cmdline="BOOT_IMAGE=/vmlinuz root=/dev/md0 ro quiet",
         virtualisation="none",
         vendor="Dell Inc." if kind is OLD else "Supermicro",
-        product="PowerEdge R650" if kind is OLD else "AS -1125HS-TNR",
+        product="PowerEdge R650" if kind is OLD else "AS -2125HS-TNR",
         bios="1.9.2" if kind is OLD else "1.4a",
         cpu=Cpu(
             model=kind.cpu,
             vendor=kind.vendor,
             arch="x86_64",
-            sockets=2 if kind is OLD else 1,
-            cores=kind.cores * (2 if kind is OLD else 1),
-            threads=kind.cores * (4 if kind is OLD else 2),
+            sockets=2,
+            cores=kind.cores * 2,
+            threads=kind.cores * 4,
             max_hz=3.2e9 if kind is OLD else 3.75e9,
             microcode="0xd0003d1" if kind is OLD else "0xa101144",
             caches=(
@@ -362,21 +362,18 @@ def facts(host: str, kind: Generation, number: int) -> Facts:
                     level=3,
                     type="unified",
                     size=kind.l3,
-                    instances=2 if kind is OLD else 8,
+                    instances=2 if kind is OLD else 16,
                 ),
             ),
         ),
-        numa=tuple(
-            NumaNode(id=i, cpus=tuple(range(i * 64, i * 64 + 64)), memory=256 * GIB)
-            for i in range(2 if kind is OLD else 1)
-        ),
+        numa=tuple(NumaNode(id=i, cpus=tuple(range(i * 64, i * 64 + 64)), memory=256 * GIB) for i in range(2)),
         memory=full * 32 * GIB - 3_400_000 - number * 4096,
         memory_available=full * 31 * GIB - number * 10**7,
         dimms=tuple(
-            Dimm(slot=f"A{i}", size=32 * GIB if i < full else 0, type="DDR4" if kind is OLD else "DDR5")
+            Dimm(slot=f"CH{i}", size=32 * GIB if i < full else 0, type="DDR4" if kind is OLD else "DDR5")
             if i >= full
             else Dimm(
-                slot=f"A{i}",
+                slot=f"CH{i}",
                 size=32 * GIB,
                 type="DDR4" if kind is OLD else "DDR5",
                 rated_mts=kind.mts,

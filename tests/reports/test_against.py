@@ -14,7 +14,7 @@ from fleetmark.base.facts import Dimm, Facts, Nic
 from fleetmark.record.results import Results
 from fleetmark.verbs import reference
 from reports import html, markdown
-from reports.campaign.against import Against, Beside, sentences
+from reports.campaign.against import NOTHING
 from reports.campaign.terminal import summary
 from reports.report import Report, of_campaign
 from tests.commands import run
@@ -45,40 +45,67 @@ def everywhere(of: Report) -> list[str]:
     return [out.getvalue(), html.render(of), markdown.render(of)]
 
 
+def table_cells(text: str, name: str) -> list[str]:
+    """The row of a Markdown table that begins with ``name``."""
+    (row,) = [line for line in text.splitlines() if line.startswith(f"| {name} ")]
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
 def test_a_share_of_the_memorys_peak_by_hand() -> None:
     of = of_campaign(known(all_cores(sample.tiny({"h1": [57.6e9]})), dimms=modules(2)))
     # 57.6 GB/s, a third more with the lines that are read before they are written, of 2 x 38.4 GB/s
-    expected = "stream all-cores triad: 100% of the peak of 76.8 GB/s"
-    assert sentences(of.against) == [
-        expected,
-        "the peak: 2 channels at 4,800 MT/s; 1.33 bytes are moved for each that is counted",
-    ]
-    assert all("What it means" in text and expected in text for text in everywhere(of))
+    note = "peak 76.8 GB/s: 2 channels at 4,800 MT/s; 1.33 bytes are moved for each that is counted"
+    assert of.against.means == (note,)
+    for text in everywhere(of):
+        assert note in text and "of peak" in text and "100%" in text
+    assert table_cells(markdown.render(of), "stream all-cores triad")[1:4] == ["57.6", "GB/s", "100%"]
 
 
 def test_other_cases_and_hosts_without_facts_have_no_peak() -> None:
-    assert sentences(of_campaign(known(sample.tiny({"h1": [57.6e9]}), dimms=modules(2))).against) == []  # 2 threads
+    assert of_campaign(known(sample.tiny({"h1": [57.6e9]}), dimms=modules(2))).against == NOTHING  # 2 threads
     unknown = of_campaign(all_cores(sample.tiny({"h1": [57.6e9]})))
-    assert sentences(unknown.against) == []
-    assert not any("What it means" in text for text in everywhere(unknown))
+    assert unknown.against == NOTHING
+    assert not any("What it means" in text or "of peak" in text for text in everywhere(unknown))
     no_root = of_campaign(known(all_cores(sample.tiny({"h1": [57.6e9]})), root=False))
-    assert sentences(no_root.against) == ["the memory's peak is not known: only root may read the modules (--become)"]
+    assert no_root.against.means == ("the memory's peak is not known: only root may read the modules (--become)",)
 
 
-def test_a_pair_is_held_against_its_link_and_loopback_is_not() -> None:
-    nics = (Nic(name="e", speed=12.5e9, state="up"),)
-    bits = Bench("iperf3", "tcp-8", "bitrate", "B/s", "higher", "net", subject="h1>h2")
+def test_each_generation_is_held_against_its_own_peak_the_middle_of_its_hosts() -> None:
+    generations = {"a": "old", "b": "old", "c": "old", "d": "new"}
+    of = all_cores(sample.tiny({"a": [57.6e9], "b": [57.6e9], "c": [57.6e9], "d": [57.6e9]}, generations=generations))
+    number = {"a": 2, "b": 2, "c": 1, "d": 4}
+    hosts = tuple(replace(h, facts=Facts(**FACTS, work_dir="/w", dimms=modules(number[h.name]))) for h in of.hosts)
+    report = of_campaign(replace(of, hosts=hosts))
+    assert {side: row.share for (_, side), row in report.against.rows.items()} == {"old": "100%", "new": "50%"}
+    traffic = "1.33 bytes are moved for each that is counted"
+    assert set(report.against.means) == {
+        f"old: peak 76.8 GB/s: 2 channels at 4,800 MT/s; {traffic}",
+        f"new: peak 153.6 GB/s: 4 channels at 4,800 MT/s; {traffic}",
+    }
+    terminal, page, _ = everywhere(report)
+    assert "50% of peak" in page and " ".join(terminal.split()).count("100%") == 1
+
+
+def test_a_pair_is_held_against_its_slower_link_and_loopback_is_not() -> None:
     two = sample.tiny({"h1": [1.0], "h2": [1.0]})
     rows = two.measurements.assign(
         workload="iperf3", case="tcp-8", metric="bitrate", subject="h1>h2", value=11.25e9, bits=True
     )
     rows = rows[rows["host"] == "h1"]
-    of = of_campaign(known(replace(two, measurements=rows), nics=nics))
-    assert sentences(of.against)[0].endswith("(h1): 90% of the peak of 100 Gbit/s"), bits
+    pair = known(replace(two, measurements=rows), nics=(Nic(name="e", speed=12.5e9, state="up"),))
+    against = of_campaign(pair).against
+    assert [row.share for row in against.rows.values()] == ["90%"] and against.means == ("peak: a link of 100 Gbit/s",)
     lone = replace(sample.tiny({"h1": [1.0]}), measurements=rows.assign(subject="lo"))
-    assert sentences(of_campaign(known(lone, nics=nics)).against) == []
-    three = sample.tiny({h: [1.0] for h in ("h1", "h2", "h3")})
-    assert sentences(of_campaign(known(all_cores(three), dimms=modules(2))).against) == []
+    assert of_campaign(known(lone, nics=pair.hosts[0].facts.nics if pair.hosts[0].facts else ())).against == NOTHING
+    mixed = tuple(
+        replace(
+            h, generation=h.name, facts=Facts(**FACTS, work_dir="/w", nics=(Nic(name="e", speed=speed, state="up"),))
+        )
+        for h, speed in zip(pair.hosts, (25e9, 12.5e9), strict=True)
+    )
+    against = of_campaign(replace(pair, hosts=mixed)).against
+    assert [row.share for row in against.rows.values()] == ["90%"]
+    assert against.means == ("peak of a pair: the link of its slower end",)
 
 
 def test_the_latest_reference_with_something_in_common_stands_beside(tmp_path: Path) -> None:
@@ -89,28 +116,16 @@ def test_the_latest_reference_with_something_in_common_stands_beside(tmp_path: P
     record(tmp_path, "other", {"c": {"gen": "c"}}, {("c", replace(TRIAD, workload="mlc")): [1.0]})
     reference.pin(tmp_path, "other", "gen=c")
     record(tmp_path, "new", {"n": {"gen": "new"}}, {("n", TRIAD): [2e11], ("n", latency): [1e-7]})
-    text = " ".join(run(tmp_path, "report", "new").split())
-    assert "stream all-cores triad: worth 2 old@1 servers" in text
-    assert "null: 2 times as fast as old@1" in text
-    assert "old@1 is a pinned reference; above 1 is better than it" in text
+    text = run(tmp_path, "report", "new", "--format", "md")
+    assert "times old@1" in text and "old@1 is a pinned reference; above 1 is better than it" in text
+    assert table_cells(text, "stream all-cores triad")[3] == "2.00"
+    assert table_cells(text, "lmbench lat_syscall-null null")[3] == "2.00"  # half as long: above 1 is better
+    assert "times old@1" in " ".join(run(tmp_path, "report", "new").split())
     reference.pin(tmp_path, "new", "gen=new")  # of itself it says nothing
-    assert "worth 2 old@1 servers" in run(tmp_path, "report", "new")
+    assert "times old@1" in run(tmp_path, "report", "new", "--format", "md")
     damaged = tmp_path / "references" / "old.1.json"
     damaged.write_text(json.dumps({"schema": 99}))
-    assert "What it means" not in run(tmp_path, "report", "new")
-
-
-def test_only_capacity_is_counted_in_servers() -> None:
-    rows = (
-        Beside("stream all-cores", "triad", "", 1.94, None, "", "capacity"),
-        Beside("lmbench lat_mem_rd", "latency", "", 0.91, None, "", "responsiveness"),
-        Beside("fio randread-4k-p99-2000us", "read_clat_p99", "", None, None, "", "guardrail", "broken"),
-    )
-    assert sentences(Against(rows, "old@1", ()))[:3] == [
-        "stream all-cores triad: worth 1.94 old@1 servers",
-        "lmbench lat_mem_rd latency: 0.91 times as fast as old@1",
-        "fio randread-4k-p99-2000us read_clat_p99: broken beside old@1",
-    ]
+    assert "times old@1" not in run(tmp_path, "report", "new", "--format", "md")
 
 
 @pytest.mark.parametrize(

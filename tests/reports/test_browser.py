@@ -12,9 +12,19 @@ from typing import Any
 
 import pytest
 
+from fleetmark.record.diagnosis import diagnose
+from fleetmark.record.diagnosis.history import history
+from planner.capacity.answer import Answer
+from planner.capacity.question import Binding
+from planner.capacity.tornado import Effect
 from reports import html
+from reports.diagnosis import history as history_of
+from reports.diagnosis import html as diagnosis_html
+from reports.plan import html as plan_html
 from reports.report import of_campaign
-from tests.reports import compared, sample
+from tests.fleets import campaign, scaled, usual
+from tests.records import TRIAD, record
+from tests.reports import compared, plan_sample, sample
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
@@ -65,7 +75,35 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name, report in reports.items():
         files[name] = folder / f"{name}.html"
         files[name].write_text(html.render(report), "utf-8")
-    return files
+    return files | others(folder)
+
+
+def others(folder: Path) -> dict[str, Path]:
+    """The pages of the other verbs: a plan, a diagnosis, hosts over time."""
+    q = plan_sample.question()
+    effects = [Effect("demand of web", 0.8, 1.25, True, -200_000.4, 412_345.6)]
+    answer = Answer(q, plan_sample.plan(q), bindings=[Binding("power at ams", "W", 520.5, 1.234)], tornado=effects)
+    values = usual()
+    scaled(values, "n03", TRIAD, 0.9)
+    (folder / "diagnosed").mkdir()
+    diagnosis = diagnose(campaign(folder / "diagnosed", values))
+    (folder / "history").mkdir()
+    for day in range(1, 11):
+        slower = {
+            k: [v * (0.9 if day > 6 and k[1] == TRIAD else 1) for v in vs] for k, vs in usual(("a",), seed=day).items()
+        }
+        archive = record(folder / "history", f"202601{day:02}T000000-x", {"a": {}}, slower)
+        archive.save_campaign(archive.campaign() | {"created": f"2026-01-{day:02}T00:00:00Z"})
+    pages = {
+        "plan": plan_html.render(answer, plan_html.About("2027-01-20T10:00:00Z", "fleetmark plan demand.yml")),
+        "diagnosis": diagnosis_html.render(diagnosis, diagnosis_html.About("", "fleetmark diagnose")),
+        "history": history_of.render(
+            history(folder / "history", [], []), diagnosis_html.About("", "fleetmark history")
+        ),
+    }
+    for name, page in pages.items():
+        (folder / f"{name}.html").write_text(page, "utf-8")
+    return {name: folder / f"{name}.html" for name in pages}
 
 
 @pytest.fixture(scope="module")
@@ -311,13 +349,25 @@ def test_printing(browser: Any, pages: dict[str, Path], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["comparison", "campaign", "many"])
+@pytest.mark.parametrize("name", ["comparison", "campaign", "many", "plan", "diagnosis", "history"])
 def test_accessible(browser: Any, pages: dict[str, Path], name: str, scheme: str) -> None:
     at = opened(browser, pages[name], color_scheme=scheme)
     at.unfold("details:not(#metrics details), #metrics details:first-of-type")
     violations = axe.Axe().run(at.page, context={"exclude": [["figure svg"]]}).response["violations"]
-    grave = [(v["id"], v["nodes"][0]["html"][:200]) for v in violations if v["impact"] in ("serious", "critical")]
-    assert grave == []
+    assert [(v["id"], v["impact"], v["nodes"][0]["html"][:200]) for v in violations] == []
+
+
+@pytest.mark.parametrize("name", ["campaign", "plan", "diagnosis", "history"])
+def test_all_that_acts_is_reached_by_tab(browser: Any, pages: dict[str, Path], name: str) -> None:
+    at = opened(browser, pages[name])
+    acts = "document.querySelectorAll('a[href], button, summary, select, input')"
+    shown = f"[...{acts}].filter((e) => e.checkVisibility())"
+    assert at.page.evaluate(f"{shown}.every((e) => e.tabIndex === 0 && !e.disabled)")
+    at.page.keyboard.press("Tab")
+    assert at.page.evaluate("document.activeElement.className") == "skip"
+    at.page.keyboard.press("Tab")
+    assert at.page.evaluate("document.activeElement.tagName") == "A"
+    assert at.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
 
 
 def test_by_keyboard(browser: Any, pages: dict[str, Path]) -> None:

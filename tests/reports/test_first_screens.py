@@ -1,0 +1,151 @@
+"""The first screen of campaigns and plans that are hard to show: long names, one figure or very many, many hosts."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterable
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import pandas as pd
+import pytest
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
+
+from fleetmark.record.results import HostInfo, Results
+from planner.capacity.answer import Answer
+from planner.capacity.question import Binding
+from planner.capacity.tornado import Effect
+from reports.campaign import terminal as campaign_terminal
+from reports.campaign.front import MOST_BENCHMARKS, MOST_HOSTS, MOST_NEXT, MOST_ODD, MOST_SIDES, front
+from reports.plan import terminal as plan_terminal
+from reports.plan.front import LIMITS, NAMED, RISKS, counted
+from reports.plan.front import front as plan_front
+from reports.plan.model import Order, view
+from reports.report import of_campaign
+from tests.reports import plan_sample, sample
+
+LONG = "a-name-of-eighty-characters-" + "x" * 52
+WIDTHS = (80, 100, 140)
+
+
+def printed(parts: Iterable[RenderableType], width: int) -> list[str]:
+    out = io.StringIO()
+    console = Console(file=out, width=width)
+    for part in parts:
+        console.print(part)
+    return [line.rstrip() for line in out.getvalue().splitlines()]
+
+
+# --- campaigns -------------------------------------------------------------------------------------------------------
+
+
+def long_names() -> Results:
+    names = {f"h{n}": f"{n}-{LONG}"[:80] for n in range(4)}
+    results = sample.tiny(
+        {h: [1.0, 2.0, 3.0] for h in names}, generations=dict.fromkeys(names, LONG) | {"h3": LONG[::-1]}
+    )
+    return sample.renamed(results, names)
+
+
+def many_benchmarks(number: int = 400) -> Results:
+    results = sample.tiny({"h1": [1.0, 1.01, 1.0]})
+    rows = [results.measurements.assign(case=f"case-{n}") for n in range(number)]
+    return replace(results, measurements=pd.concat(rows, ignore_index=True))
+
+
+def many_hosts(number: int = 2000) -> Results:
+    values = {f"n{n:04}": [1e9 * (0.8 if n == 7 else 1)] for n in range(number)}
+    return sample.tiny(values, generations=dict.fromkeys(values, "new"))
+
+
+def generations(number: int = 12) -> Results:
+    values = {f"n{n}": [1e9 * (n + 1)] for n in range(number)}
+    return sample.tiny(values, generations={h: f"gen{n}" for n, h in enumerate(values)})
+
+
+CAMPAIGNS: dict[str, Callable[[], Results]] = {
+    "names of 80 characters": long_names,
+    "12 generations": generations,
+    "one benchmark": lambda: sample.tiny({"h1": [1.0, 2.0]}),
+    "400 benchmarks": many_benchmarks,
+    "2,000 hosts": many_hosts,
+    "a factor of 1e6 between hosts": lambda: sample.tiny({"h1": [1.0], "h2": [1e6], "h3": [1.0]}),
+    "no figure": lambda: sample.tiny({}),
+}
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_a_campaigns_first_screen_fits(name: str) -> None:
+    report = of_campaign(CAMPAIGNS[name]())
+    first = front(report.view, report.problems, report.against)
+    assert len(first.machines) <= MOST_SIDES + 1 and len(first.sides) <= MOST_SIDES
+    assert len(first.benchmarks) <= MOST_BENCHMARKS and len(first.odd) <= MOST_ODD + 1 and len(first.next) <= MOST_NEXT
+    assert max(map(len, first.odd), default=0) < 400
+    for width in WIDTHS:
+        lines = printed(campaign_terminal.summary(report), width)
+        tables = lines[: next((n for n, line in enumerate(lines) if line.startswith("Value:")), 0)]
+        assert max(map(cell_len, tables), default=0) <= width
+        for benchmark in first.benchmarks:
+            for cell in benchmark.cells:
+                assert cell.why or any(cell.text in line for line in tables), cell
+
+
+def test_a_slow_host_of_two_thousand_is_named_first() -> None:
+    report = of_campaign(many_hosts())
+    first = front(report.view, report.problems)
+    assert first.odd[0].startswith("n0007 is 20% worse than the median of new")
+    assert len(first.odd) <= MOST_HOSTS + 1
+
+
+# --- plans -----------------------------------------------------------------------------------------------------------
+
+
+def renamed(thing: Any, names: dict[str, str]) -> Any:
+    """A copy in which every text in ``names`` is another: in fields, keys, lists and tables."""
+    if isinstance(thing, str):
+        return names.get(thing, thing)
+    if isinstance(thing, pd.DataFrame):
+        return thing.replace(names)
+    if isinstance(thing, dict):
+        return {renamed(k, names): renamed(v, names) for k, v in thing.items()}
+    if isinstance(thing, tuple | list | frozenset):
+        return type(thing)(renamed(x, names) for x in thing)
+    if is_dataclass(thing) and not isinstance(thing, type):
+        return replace(thing, **{f.name: renamed(getattr(thing, f.name), names) for f in fields(thing) if f.init})
+    return thing
+
+
+def answer(names: dict[str, str]) -> Answer:
+    q = plan_sample.question()
+    bindings = [Binding(f"power at {names.get('ams', 'ams')}", "W", 520.5, 1.234)] * 40
+    effects = [Effect(f"demand of {names.get('web', 'web')}", 0.8, 1.25, True, -2e5, 4e5 + n) for n in range(40)]
+    return Answer(renamed(q, names), renamed(plan_sample.plan(q), names), bindings=bindings, tornado=effects)
+
+
+@pytest.mark.parametrize("names", [{}, {n: f"{n}-{LONG}"[:80] for n in ("old", "new", "gpu", "web", "batch", "ams")}])
+def test_a_plans_first_screen_fits(names: dict[str, str]) -> None:
+    of = answer(names)
+    first = plan_front(view(of))
+    assert len(first.risks) == RISKS and len(first.limits) <= LIMITS
+    for name in ("new", "old"):
+        assert names.get(name, name) in first.answer
+    for width in WIDTHS:
+        lines = printed(plan_terminal.show(of), width)
+        top = lines[: lines.index("Buy")]
+        assert max(map(cell_len, top)) <= width and len(top) <= (40 if names else 22)
+        assert "…" not in "".join(top)
+
+
+def test_purchases_of_very_many_kinds_are_one_sentence() -> None:
+    orders = [Order(0, 1, "ams", f"sku{n}", 10, 1.0) for n in range(400)]
+    text = counted(orders)
+    assert text.startswith("10 sku0, 10 sku1") and text.endswith(
+        f"{10 * (400 - NAMED):,} of {400 - NAMED} further SKUs"
+    )
+
+
+def test_a_host_without_facts_is_still_a_machine() -> None:
+    results = sample.tiny({"h1": [1.0]})
+    report = of_campaign(replace(results, hosts=(HostInfo("h1"),)))
+    assert front(report.view, report.problems).machines == ("h1: its facts are not known",)
