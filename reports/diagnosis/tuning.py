@@ -13,7 +13,7 @@ from rich.text import Text
 from fleetmark.base.text import Message, count, message
 from fleetmark.record.diagnosis.tuning import Advice, Tuning
 from planner.diagnosis.tuning.peaks import Peak
-from planner.diagnosis.tuning.rules import RULES, WITHOUT_INPUTS
+from planner.diagnosis.tuning.rules import RULES
 from reports.kit import format as fmt
 from reports.kit.language import Language
 from reports.markdown import escaped
@@ -74,8 +74,7 @@ def _roofs(roofs: Sequence[tuple[str, float, Peak]], _: Language) -> RenderableT
 
 def notes(tuning: Tuning) -> list[Message]:
     """What could not be looked at."""
-    missing = ", ".join(f"{number} ({what})" for number, what in WITHOUT_INPUTS.items())
-    listed = [message("Not looked at, because campaigns do not record what they need: rules {rules}.", rules=missing)]
+    listed: list[Message] = []
     if tuning.without_facts:
         names = fmt.clean(", ".join(tuning.without_facts[:MANY]))
         listed.append(
@@ -125,8 +124,7 @@ def as_json(tuning: Tuning) -> str:
                 for m in tuning.memory
                 if m.peak
             ],
-            "rules": [r.number for r in RULES],
-            "without_inputs": WITHOUT_INPUTS,
+            "rules": [{"rule": r.number, "name": r.name} for r in RULES],
             "without_facts": list(tuning.without_facts),
         },
         indent=1,
