@@ -124,7 +124,7 @@ RULES = (
     ),
     Rule(
         7,
-        "remote-memory",
+        "numa-remote",
         "numastat of the nodes; bandwidth between nodes",
         _remote,
         message("bind processes and their memory to one node"),
