@@ -253,7 +253,7 @@ def test_settings_are_those_of_the_host(tmp_path: Path) -> None:
     assert shown["governor"] == "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor = performance"
     assert shown["idle-states"] == "/sys/devices/system/cpu/cpu[0-9]*/cpuidle/state3/disable = 1"
     assert shown["gpu-persistence"] == "nvidia-smi -i 0 -pm 1"
-    assert shown["mtu"] == "/sys/class/net/ens1/mtu = 9000"
+    assert shown["mtu"] == "ip link set dev ens1 mtu 9000"
     assert shown["nic-rings"] == "ethtool -G ens1 rx 8192"
     assert shown["nic-interrupts"] == "/proc/irq/31/smp_affinity_list = 0,1; /proc/irq/32/smp_affinity_list = 0,1"
     assert shown["disk-scheduler"] == "/sys/block/nvme0n1/queue/scheduler = none"

@@ -194,7 +194,7 @@ def current(part):
 def put(part, value):
     if part.get("path"):
         try:
-            handle = os.open(part["path"], os.O_WRONLY)
+            handle = os.open(part["path"], os.O_WRONLY | os.O_TRUNC)
             try:
                 os.write(handle, value.encode())
             finally:

@@ -74,13 +74,19 @@ def _of_network(s: Subject) -> list[Nic]:
 
 
 def _set_mtu(s: Subject) -> Setting | None:
-    items = []
-    for nic in _of_network(s):
-        usual = s.mtus.get(nic.speed or 0.0, Counter())
-        if usual and (most := usual.most_common(1)[0][0]) != nic.mtu:
-            items.append(Item(str(most), f"/sys/class/net/{nic.name}/mtu"))
-    items = items or [Item("", f"/sys/class/net/{n.name}/mtu") for n in _of_network(s) if n.addresses]
+    usual = {nic.name: s.mtus.get(nic.speed or 0.0, Counter()).most_common(1) for nic in _of_network(s)}
+    odd = [_mtu_of(n, str(of[0][0])) for n in _of_network(s) if (of := usual[n.name]) and of[0][0] != n.mtu]
+    items = odd or [_mtu_of(n, "") for n in _of_network(s) if n.addresses]
     return Setting(tuple(items)) if items else None
+
+
+def _mtu_of(nic: Nic, value: str) -> Item:
+    return Item(
+        value,
+        read=("ip", "-o", "link", "show", "dev", nic.name),
+        match=r"\bmtu (\d+)\b",
+        write=("ip", "link", "set", "dev", nic.name, "mtu", "{}"),
+    )
 
 
 def _set_rings(s: Subject) -> Setting | None:
