@@ -85,12 +85,13 @@ def attempt(archive: Archive, asked: Question, lang: str, json_: bool, console: 
     """
     spoken = language(lang)
     rule = rule_named(asked.rule)
-    begun = trials.unfinished(archive, asked.host, rule.name)
+    setting = _setting(rule, _subject(archive, asked.host), asked)
+    begun = trials.unfinished(archive, asked.host, rule.name, setting.as_json())
     if begun is not None:
         options = replace(_options(archive, asked, ()), root=archive.path / trials.FOLDER)
         interrupted = campaign.resume(begun, options, console)
     else:
-        begun, interrupted = campaign.run(_new(archive, asked, rule), console)
+        begun, interrupted = campaign.run(_new(archive, asked, rule, setting), console)
     if interrupted:
         raise KeyboardInterrupt
     outcome = trials.of_trial(begun)
@@ -98,12 +99,11 @@ def attempt(archive: Archive, asked: Question, lang: str, json_: bool, console: 
         typer.echo(trial.as_json(outcome))
     else:
         console.print(trial.table(outcome, spoken))
-    return bool(outcome.changes) and not outcome.left
+    return bool(outcome.changes) and outcome.finished and not outcome.left
 
 
-def _new(archive: Archive, asked: Question, rule: Rule) -> campaign.Options:
+def _new(archive: Archive, asked: Question, rule: Rule, setting: Setting) -> campaign.Options:
     """The campaign of a new trial."""
-    setting = _setting(rule, _subject(archive, asked.host), asked)
     suite = trials.suite(archive, asked.host, rule, asked.cases, 2 * asked.blocks)
     seed = secrets.randbelow(2**31)
     root = archive.path / trials.FOLDER
@@ -114,8 +114,7 @@ def _new(archive: Archive, asked: Question, rule: Rule) -> campaign.Options:
             f"{archive.id}: Slurm lent its hosts, without root; name an inventory that reaches {asked.host}: "
             f"-i {asked.host},"
         )
-    items = setting.as_json()
-    about = Trial(asked.host, rule.name, items, sides(asked.blocks, seed))
+    about = Trial(asked.host, rule.name, setting.as_json(), sides(asked.blocks, seed))
     return replace(options, suite=str(_written(root, suite)), root=root, seed=seed, trial=about)
 
 

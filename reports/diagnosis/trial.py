@@ -91,6 +91,13 @@ def notes(tried: Tried) -> list[Message]:
         )
     if tried.left:
         listed.append(message("NOT PUT BACK: {what}", what=tried.left))
+    elif not tried.finished and not tried.refused:
+        listed.append(
+            message(
+                "It did not end. What it set is put back within a minute, by a boot of the host, or when the same "
+                "command goes on."
+            )
+        )
     elif tried.before:
         listed.append(message("It is put back."))
     if tried.cleared:
@@ -126,6 +133,7 @@ def as_json(tried: Tried) -> str:
             "cleared": tried.cleared or None,
             "campaign": tried.campaign,
             "runs_lost": tried.lost,
+            "finished": tried.finished,
             "changes": [
                 {
                     "benchmark": c.title,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import glob
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,8 @@ _KEY = ["host", "workload", "case", "metric", "subject", "labels"]
 class Tried:
     """What one trial showed. ``items``: what was set, a line each; ``before``, ``after``: the values as read on the
     host without and with it; ``changes``: the benchmarks, the largest change first; ``campaign``: its path below the
-    campaign that it is about. ``refused``: why nothing could be set; ``left``: what could not be put back.
+    campaign that it is about. ``refused``: why nothing could be set; ``left``: what could not be put back;
+    ``cleared``: what an interrupted one had left, which was put back; ``lost``: runs that did not pass.
     """
 
     host: str
@@ -44,6 +46,7 @@ class Tried:
     left: str = ""
     cleared: str = ""
     lost: int = 0
+    finished: bool = True
 
 
 def suite(archive: Archive, host: str, rule: Rule, patterns: Sequence[str], repeats: int) -> dict[str, Any]:
@@ -112,9 +115,12 @@ def trials(archive: Archive) -> list[Archive]:
     return campaigns(archive.path / FOLDER)
 
 
-def unfinished(archive: Archive, host: str, rule: str) -> Archive | None:
-    """The last trial of a rule on a host, where it still owes something."""
-    own = [t for t in trials(archive) if (about := _about(t)) and (about["host"], about["rule"]) == (host, rule)]
+def unfinished(archive: Archive, host: str, rule: str, items: Sequence[Mapping[str, Any]]) -> Archive | None:
+    """The last trial of a rule's setting on a host, where it still owes something."""
+    asked = [host, rule, json.loads(json.dumps(items))]
+    own = [
+        t for t in trials(archive) if (about := _about(t)) and [about[k] for k in ("host", "rule", "items")] == asked
+    ]
     return own[-1] if own and not summarise(own[-1]).finished else None
 
 
@@ -156,9 +162,14 @@ def of_trial(archive: Archive) -> Tried:
         wrong.add(_run(step))
         if (result.reason or "").startswith("nothing was changed: "):
             refused = (result.reason or "").removeprefix("nothing was changed: ")
-    notes = {e["e"]: str(e["what"]) for e in archive.journal() if e["e"] in ("left", "cleared") and e["host"] == host}
-    statuses = summarise(archive).statuses
-    lost = sum(number for status, number in statuses.items() if status != Status.PASSED.value)
+    left = cleared = ""
+    for event in archive.journal():
+        if event["e"] == "left" and event["host"] == host:
+            left = str(event["what"])
+        elif event["e"] == "cleared" and event["host"] == host:
+            left, cleared = "", str(event["what"])
+    summary = summarise(archive)
+    lost = sum(number for status, number in summary.statuses.items() if status != Status.PASSED.value)
     return Tried(
         host,
         str(about["rule"]),
@@ -168,9 +179,10 @@ def of_trial(archive: Archive) -> Tried:
         tuple(_changes(archive, host, sides, wrong)),
         str(Path(FOLDER) / archive.id),
         refused,
-        notes.get("left", ""),
-        notes.get("cleared", ""),
+        left,
+        cleared,
         0 if refused else lost,
+        summary.finished,
     )
 
 

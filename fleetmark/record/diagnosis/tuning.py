@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fleetmark.base.text import Message
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis.subjects import subjects
+from fleetmark.record.diagnosis.trials import tried
 from planner.diagnosis.tuning.peaks import Peak, memory
 from planner.diagnosis.tuning.rule import Rule
 from planner.diagnosis.tuning.rules import RULES
@@ -45,7 +46,8 @@ def tune(archive: Archive) -> Tuning:
     """Every rule on every host. Raises FleetmarkError for facts or measurements that are damaged."""
     names = archive.host_names()
     facts = archive.facts()
-    seen = subjects(archive, facts, {})
+    changes = {host: {rule: t.changes for rule, t in of.items()} for host, of in tried(archive).items()}
+    seen = subjects(archive, facts, changes)
     of: dict[tuple[str, str], tuple[Rule, Message, list[str]]] = {}
     for host, subject in seen.items():
         for rule in RULES:
