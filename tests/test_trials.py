@@ -153,6 +153,14 @@ def test_a_gain_that_was_measured_is_told_by_the_rules(parent: Archive, tmp_path
     assert smt["hosts"] == ["a"] and smt["measured"] and "1.11 times as good" in smt["evidence"]
 
 
+def test_advice_says_what_a_trial_of_it_showed(parent: Archive, tmp_path: Path) -> None:
+    trial(parent, {TRIAD: [100e9, 110e9, 112e9, 101e9]}, [False, True, True, False])
+    for host in "abc":
+        parent.save_facts(host, facts(thp="never"), {})
+    text = " ".join(run(tmp_path, "tuning", "last").split())
+    assert "transparent hugepages are off: 3 hosts (a, b, c) (tried) a: stream all-cores triad: 10.4% better" in text
+
+
 def test_what_could_not_be_set_or_put_back_is_said(parent: Archive) -> None:
     why = "nothing was changed: /sys/x cannot be set to 1 (Read-only file system)"
     refused_ = trials.of_trial(trial(parent, {TRIAD: [1.0, 1.0, 1.0, 1.0]}, [None] * 4, why))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fleetmark.base.text import Message
 from fleetmark.record.archive import Archive
 from fleetmark.record.diagnosis.subjects import subjects
-from fleetmark.record.diagnosis.trials import tried
+from fleetmark.record.diagnosis.trials import Tried, tried
 from planner.diagnosis.tuning.peaks import Peak, memory
 from planner.diagnosis.tuning.rule import Rule
 from planner.diagnosis.tuning.rules import RULES
@@ -15,11 +15,12 @@ from planner.diagnosis.tuning.rules import RULES
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """One rule and one evidence, with the ``hosts`` where it is so."""
+    """One rule and one evidence, with the ``hosts`` where it is so, and what trials of its setting showed there."""
 
     rule: Rule
     evidence: Message
     hosts: tuple[str, ...]
+    trials: tuple[Tried, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,8 @@ def tune(archive: Archive) -> Tuning:
     """Every rule on every host. Raises FleetmarkError for facts or measurements that are damaged."""
     names = archive.host_names()
     facts = archive.facts()
-    changes = {host: {rule: t.changes for rule, t in of.items()} for host, of in tried(archive).items()}
+    newest = tried(archive)
+    changes = {host: {rule: t.changes for rule, t in own.items()} for host, own in newest.items()}
     seen = subjects(archive, facts, changes)
     of: dict[tuple[str, str], tuple[Rule, Message, list[str]]] = {}
     for host, subject in seen.items():
@@ -54,7 +56,10 @@ def tune(archive: Archive) -> Tuning:
             evidence = rule.evidence(subject)
             if evidence is not None:
                 of.setdefault((rule.name, evidence), (rule, evidence, []))[2].append(host)
-    advice = [Advice(rule, evidence, tuple(hosts)) for rule, evidence, hosts in of.values()]
+    advice = [
+        Advice(rule, evidence, tuple(hosts), tuple(t for h in hosts if (t := newest.get(h, {}).get(rule.name))))
+        for rule, evidence, hosts in of.values()
+    ]
     advice.sort(key=lambda a: (not a.rule.measured, a.rule.number, -len(a.hosts)))
     roofs = tuple(Memory(host, subject.memory_bandwidth, memory(subject.facts)) for host, subject in seen.items())
     return Tuning(archive.id, len(names), tuple(advice), roofs, tuple(n for n in names if n not in facts))
