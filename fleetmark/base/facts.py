@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator
 MOST_CPUS = 65_536
 MOST_NODES = 4096  # Linux knows 1024
 MOST_GPUS = 4096
+MOST_IRQS = 4096  # of an interface
 
 Cpus = Annotated[int, Field(ge=0, le=MOST_CPUS)]
 Number = Annotated[int, Field(ge=0, le=MOST_CPUS)]  # of a CPU, node or device
@@ -87,11 +88,26 @@ class Cpu(_Fact):
         return [c for c in data if c.level == max(d.level for d in data)]
 
 
+class IdleState(_Fact):
+    """An idle state of the CPUs. ``latency_s``: what waking from it takes; ``share``: the part of the time since boot
+    that CPUs were in it; ``disabled``: on every CPU."""
+
+    number: Annotated[int, Field(ge=0, le=99)]
+    name: str
+    latency_s: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)]
+    share: Annotated[float, Field(ge=0, le=1)] | None = None
+    disabled: bool = False
+
+
 class NumaNode(_Fact):
+    """``local_pages``: taken there by CPUs of the node since boot, ``remote_pages``: by others."""
+
     id: Annotated[int, Field(ge=0, le=MOST_CPUS)]
     cpus: tuple[Number, ...] = ()
     memory: Bytes | None = None
     distances: tuple[Distance, ...] = ()
+    local_pages: Total | None = None
+    remote_pages: Total | None = None
 
 
 class Dimm(_Fact):
@@ -137,7 +153,13 @@ class Disk(_Fact):
 
 
 class Nic(_Fact):
-    """A network interface other than loopback. ``speed`` in B/s where the driver reports it."""
+    """A network interface other than loopback. ``speed`` in B/s where the driver reports it.
+
+    Counts are since boot. ``missed``: packets that found no free buffer; ``ring``: entries of its receive ring;
+    ``irqs_remote``: how many of its interrupts go to no CPU of its node. ``roce``: it carries RDMA over Ethernet; of
+    such ones ``pauses`` (frames), ``pause_storms``, ``congestion_marks`` (ECN marks and notifications) and ``ecn``,
+    whether both ends of congestion control are on.
+    """
 
     name: str
     driver: str | None = None
@@ -146,6 +168,16 @@ class Nic(_Fact):
     state: str | None = None
     numa_node: Number | None = None
     addresses: tuple[str, ...] = ()
+    missed: Total | None = None
+    ring: Small | None = None
+    ring_max: Small | None = None
+    irqs: Annotated[tuple[Number, ...], Field(max_length=MOST_IRQS)] = ()
+    irqs_remote: Number | None = None
+    roce: bool = False
+    pauses: Total | None = None
+    pause_storms: Total | None = None
+    congestion_marks: Total | None = None
+    ecn: bool | None = None
 
 
 class Gpu(_Fact):
@@ -164,6 +196,8 @@ class Gpu(_Fact):
     ecc: bool | None = None
     ecc_uncorrected: Total | None = None  # since the driver was loaded
     remap_pending: bool | None = None  # a row of memory waits for a reset to be replaced
+    nvlinks: Number | None = None  # active ones
+    nvlink_errors: Total | None = None  # of all its links, since the driver was loaded
     slowdown: tuple[str, ...] = ()  # active now: hw_thermal_slowdown, hw_power_brake_slowdown, health_warning, ...
 
 
@@ -227,6 +261,7 @@ class Facts(_Fact):
     boost: bool | None = None
     smt: bool | None = None
     thp: str | None = None
+    idle_states: Annotated[tuple[IdleState, ...], Field(max_length=100)] = ()
     clocksource: str | None = None
     numa_balancing: bool | None = None
     iommu: str | None = None  # domain types of its groups: identity (passthrough), DMA, DMA-FQ

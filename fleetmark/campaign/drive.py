@@ -262,6 +262,9 @@ class Drive:
         except replies.NoReply as error:
             self._over(run, f"{run.host} sent an invalid reply ({error})")
             return
+        if answer.cleared:
+            self.archive.note("cleared", host=run.host, what=answer.cleared)
+            self.progress.say(run.host, answer.cleared)
         if answer.state == "busy":
             holder = answer.holder or replies.Holder()
             self._over(
@@ -304,6 +307,9 @@ class Drive:
             case replies.Ready(step=number) if number in run.pending and number != run.ready:
                 run.ready = number
                 self._meet_all(run.host, number)
+            case replies.Finished(state=state) if state.startswith("left: "):
+                self.archive.note("left", host=run.host, what=state.removeprefix("left: "))
+                run.finishes(state)
             case replies.Finished(state=state):
                 run.finishes("" if state == "finished" else state)
             case replies.Over(remaining=remaining):

@@ -185,7 +185,8 @@ def _hear(event: Mapping[str, Any], on_event: OnEvent) -> bool:
 
 def _answer(result: Mapping[str, Any]) -> dict[str, Any]:
     """The result of ``fleetmark_job`` without the keys that Ansible adds to every result."""
-    return {key: result[key] for key in ("state", "error", "holder", "failed_workloads") if result.get(key) is not None}
+    keys = ("state", "error", "holder", "failed_workloads", "cleared")
+    return {key: result[key] for key in keys if result.get(key) is not None}
 
 
 def _one_line(text: Any) -> str:

@@ -51,7 +51,7 @@ from fleetmark.hosts.slurm.reach import SlurmReach
 from fleetmark.record import listing
 from fleetmark.record.archive import Archive, safe_name, utc
 from fleetmark.record.documents import KEY, Scheduled, facts_document, key_of
-from fleetmark.record.steps import Exchange, Schedule, Step
+from fleetmark.record.steps import Exchange, Schedule, Step, Trial
 from workloads import Suite, load_suite
 from workloads.manifest import files as manifest_files
 
@@ -90,6 +90,7 @@ class Options:
     slurm: SlurmRequest | None = None
     shared: Path | None = None
     at_once: tuple[str, ...] = ()
+    trial: Trial | None = None
 
     @property
     def turns(self) -> Turns:
@@ -358,6 +359,7 @@ def _campaign(
         "slurm": asdict(options.slurm) if options.slurm else None,
         "shared": str(options.shared.resolve()) if options.shared else None,
         "at_once": list(options.at_once),
+        "trial": asdict(options.trial) if options.trial else None,
         "hosts": [
             {
                 "name": h.name,

@@ -21,7 +21,7 @@ from fleetmark.campaign.schedule import make_schedule
 from fleetmark.hosts.inventory import Host
 from fleetmark.hosts.slurm.cluster import Request as SlurmRequest
 from fleetmark.record.archive import Archive, safe_name
-from fleetmark.record.steps import Deployment, Exchange, HostSchedule, Refusal, Schedule, Step
+from fleetmark.record.steps import Deployment, Exchange, HostSchedule, Refusal, Schedule, Step, Trial
 from workloads import Suite
 
 
@@ -60,6 +60,7 @@ class Request(BaseModel):
     suite_as_read: Suite | None = None
     slurm: SlurmRequest | None = None
     at_once: list[str] = []
+    trial: Trial | None = None
 
     @property
     def rounds(self) -> int | None:
@@ -82,6 +83,8 @@ def request_of(archive: Archive) -> Request:
 
 def job_text(campaign: Mapping[str, Any], schedule: HostSchedule, facts: Facts) -> str:
     """One host's job as it is sent there and stored in ``jobs/HOST.json``."""
+    trial = Trial(**campaign["trial"]) if campaign.get("trial") else None
+    setting = {"setting": trial.as_job()} if trial and trial.host == schedule.host else {}
     return json.dumps(
         {
             "schema": 1,
@@ -95,6 +98,7 @@ def job_text(campaign: Mapping[str, Any], schedule: HostSchedule, facts: Facts) 
             "deploy": [asdict(d) for d in schedule.deploy],
             "skipped": schedule.skipped,
             "refused": [asdict(no) for no in schedule.refused],
+            **setting,
         }
     )
 

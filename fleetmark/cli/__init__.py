@@ -20,6 +20,7 @@ from fleetmark.cli import diagnose as cli_diagnose
 from fleetmark.cli import plan as cli_plan
 from fleetmark.cli import profile as cli_profile
 from fleetmark.cli import reports as cli_reports
+from fleetmark.cli import tune as cli_tune
 from fleetmark.cli.common import INTERRUPTED, OK, ROOT, SOME_FAILED, USAGE, AsFormat, Format, Root, interruptible
 
 app = typer.Typer(
@@ -245,6 +246,7 @@ app.command()(cli_diagnose.diagnose)
 app.command()(cli_diagnose.history)
 app.command()(cli_diagnose.gate)
 app.command()(cli_diagnose.tuning)
+app.command()(cli_tune.tune)
 
 
 @app.command("import")

@@ -78,6 +78,13 @@ class Telemetry(_Reply):
     gpus: Accelerators | None = None
 
 
+class Tried(_Reply):
+    """The setting that a step of a trial ran with: whether it was the new one, and the values read after the step."""
+
+    on: bool
+    values: Annotated[list[Annotated[str, Field(max_length=200)]], Field(max_length=100)] = []
+
+
 class Result(_Reply):
     """``result.json``: how a step ended. ``reason`` is the agent's, ``rc`` negative for a signal."""
 
@@ -87,6 +94,7 @@ class Result(_Reply):
     rc: Annotated[int, Field(ge=-255, le=255)] | None = None
     reason: Words | None = None
     telemetry: Telemetry | None = None
+    setting: Tried | None = None
     left_out: Annotated[list[Words], Field(max_length=100)] = []  # files that the host did not hand over, and why
 
 
@@ -159,11 +167,14 @@ class Holder(_Reply):
 
 
 class Launch(_Reply):
-    """The result of starting a host's job. ``failed_workloads``: workload to why it could not be deployed."""
+    """The result of starting a host's job. ``failed_workloads``: workload to why it could not be deployed;
+    ``cleared``: what was put back there, where an interrupted trial had left a setting.
+    """
 
     state: Literal["started", "running", "finished", "nothing", "busy", "error"]
     error: Words | None = None
     holder: Holder | None = None
+    cleared: Words | None = None
     failed_workloads: dict[str, Words] = {}
 
 

@@ -58,6 +58,22 @@ class StoredStep(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class Trial:
+    """A setting that one host tries while it measures. ``rule``: whose setting; ``items``: what is set, as
+    ``Setting.as_json`` of the planner has it; ``sides``: by repeat, whether it is set.
+    """
+
+    host: str
+    rule: str
+    items: Sequence[Mapping[str, Any]]
+    sides: Sequence[bool]
+
+    def as_job(self) -> dict[str, Any]:
+        """The part of the host's job."""
+        return {"items": [dict(item) for item in self.items], "sides": list(self.sides)}
+
+
+@dataclass(frozen=True, slots=True)
 class Exchange:
     """A step that serves and the step on another host that measures against it, or with it."""
 

@@ -111,12 +111,21 @@ def numa(raw: Raw) -> tuple[NumaNode, ...]:
         nodes = numactl.parse((raw.out("numactl") or "").encode("utf-8", "replace"))["numa"]
     except ParseError:  # absent, or built without NUMA: sysfs says the same
         nodes = _nodes_from_sysfs(raw)
-    fields = ("id", "cpus", "memory", "distances")
+    fields = ("id", "cpus", "memory", "distances", "local_pages", "remote_pages")
+    nodes = [{**n, **_pages(raw, n["id"])} for n in nodes]
     checked = (
         raw.fact(NumaNode, f"numa.{n['id']}", {key: n[key] for key in fields if key in n}, must=("id", "cpus"))
         for n in nodes
     )
     return tuple(node for node in checked if node)
+
+
+def _pages(raw: Raw, node: Any) -> dict[str, int]:
+    """Where the pages of a node went since boot, as its numastat counts them."""
+    lines = dict(re.findall(r"(?m)^(\w+) (\d{1,18})$", raw.file(f"{_NODE}node{node}/numastat") or ""))
+    if not {"local_node", "other_node"} <= lines.keys():
+        return {}
+    return {"local_pages": int(lines["local_node"]), "remote_pages": int(lines["other_node"])}
 
 
 def _nodes_from_sysfs(raw: Raw) -> list[dict[str, Any]]:

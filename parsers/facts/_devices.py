@@ -1,4 +1,4 @@
-"""Memory slots, disks, NICs, PCIe links and GPUs of a host, each from the source that knows it best."""
+"""Memory slots, disks, PCIe links and GPUs of a host, each from the source that knows it best."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from collections import Counter
 from typing import Any
 
 from fleetmark.base.errors import ParseError
-from fleetmark.base.facts import Dimm, Disk, Gpu, Nic, PcieLink
+from fleetmark.base.facts import Dimm, Disk, Gpu, PcieLink
 from parsers.facts import lsblk, lspci, npu_smi, nvidia_smi, rocm_smi
-from parsers.facts._common import integer, leading, text_or_none
+from parsers.facts._common import leading
 from parsers.facts._raw import Raw
 
 _CONTAINERS = ("docker", "podman", "lxc", "lxc-libvirt", "container-other", "openvz", "systemd-nspawn", "rkt")
-_RDMA = re.compile(r"/sys/class/infiniband/([A-Za-z0-9][A-Za-z0-9_.-]{0,63})/node_type")
 
 
 def dimms(raw: Raw, slots: list[dict[str, Any]]) -> tuple[Dimm, ...]:
@@ -99,40 +98,6 @@ def _unescaped(point: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), point)
 
 
-def nics(raw: Raw) -> tuple[Nic, ...]:
-    """Network interfaces other than loopback, in the kernel's order of names."""
-    addresses: dict[str, list[str]] = {}
-    if raw.error("ip") is not None:
-        raw.parsed("ip", lambda _: {})  # for its note
-    for line in (raw.out("ip") or "").splitlines():
-        if match := re.match(r"\d+: ([^\s@]+)(?:@\S+)?\s+inet6? (\S+)", line):
-            addresses.setdefault(match[1], []).append(match[2])
-    result = (_nic(raw, name, tuple(addresses.get(name, ()))) for name in raw.doc.get("nics", ()) if name != "lo")
-    return tuple(nic for nic in result if nic)
-
-
-def rdma(raw: Raw) -> tuple[str, ...]:
-    """The names of RDMA devices (InfiniBand, RoCE, iWARP), sorted; other words are none, as names go into commands."""
-    matches = (_RDMA.fullmatch(path) for path in raw.files())
-    return tuple(sorted(match[1] for match in matches if match))
-
-
-def _nic(raw: Raw, name: str, addresses: tuple[str, ...]) -> Nic | None:
-    base = f"/sys/class/net/{name}/"
-    megabits, node = integer(raw.file(base + "speed")), integer(raw.file(base + "device/numa_node"))
-    values = {
-        "name": name,
-        "driver": text_or_none(raw.table("links").get(base + "device/driver")),
-        # -1, 0 and 2^32-1 are how drivers say that they do not know
-        "speed": megabits * 1e6 / 8 if megabits is not None and 0 < megabits < 0xFFFFFFFF else None,
-        "mtu": integer(raw.file(base + "mtu")),
-        "state": text_or_none(raw.file(base + "operstate")),
-        "numa_node": node if node is not None and node >= 0 else None,
-        "addresses": addresses,
-    }
-    return raw.fact(Nic, f"The interface {name}", values)
-
-
 def pcie(raw: Raw) -> tuple[tuple[PcieLink, ...], tuple[str, ...], list[dict[str, Any]]]:
     """(links that are up, bridges whose access control redirects peer-to-peer traffic, every function lspci lists)."""
     functions: list[dict[str, Any]] = []
@@ -191,13 +156,26 @@ def gpus(raw: Raw, functions: list[dict[str, Any]]) -> tuple[Gpu, ...]:
         except ParseError as problem:
             raw.notes.append(f"GPUs are unknown: {problem}; check the driver (dmesg, {tool}).")
             continue
+        links = _nvlinks(raw) if vendor == "nvidia" else {}
         for gpu in parsed["gpus"]:
             values = {key: gpu[key] for key in fields if key in gpu}
             values |= {"index": gpu["index"], "name": gpu.get("name") or f"{maker} GPU"}
-            values |= {"vendor": vendor, "driver": parsed.get("driver")}
+            values |= {"vendor": vendor, "driver": parsed.get("driver"), **links.get(gpu["index"], {})}
             if fact := raw.fact(Gpu, f"GPU {gpu['index']}", values, must=("index",)):
                 result.append(fact)
     return tuple(result)
+
+
+def _nvlinks(raw: Raw) -> dict[int, dict[str, int]]:
+    """By the index of a GPU, its active NVLinks and their errors, where nvidia-smi tells them."""
+    result: dict[int, dict[str, int]] = {}
+    for command, name, tally in (
+        ("nvlink", "nvlinks", nvidia_smi.active_links),
+        ("nvlink_errors", "nvlink_errors", nvidia_smi.link_errors),
+    ):
+        for index, number in tally(raw.out(command) or "").items():
+            result.setdefault(index, {})[name] = number
+    return result
 
 
 def _accelerates(function: dict[str, Any], vendor: str) -> bool:

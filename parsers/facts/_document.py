@@ -37,6 +37,23 @@ class Answer(_Part):
     err: str
 
 
+class Idle(_Part):
+    """An idle state over all CPUs: times in µs."""
+
+    name: _Name
+    latency_us: _Whole
+    us: _Whole
+    cpus: _Whole
+    disabled: _Whole
+
+
+class Card(_Part):
+    """What ethtool says of an interface."""
+
+    rings: Answer
+    counters: Answer
+
+
 class Space(_Part):
     """The file system that jobs write to, or why it could not be queried."""
 
@@ -63,6 +80,9 @@ class Document(_Part):
     nics: list[str] = []
     counted: dict[str, dict[str, _Whole]] = {}
     libraries: dict[str, list[str]] = {}
+    idle_states: dict[str, Idle] = {}
+    interrupts: dict[str, dict[str, str]] = {}
+    ethtool: dict[str, Card] = {}
     holders: dict[str, list[str]] = {}
     claimed: dict[str, str] = {}
     statvfs: Space = Space()

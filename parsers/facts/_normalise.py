@@ -13,8 +13,10 @@ from fleetmark.base.facts import Facts
 from parsers.facts import dmidecode
 from parsers.facts._common import integer, leading, text_or_none
 from parsers.facts._cpu import cpu, numa
-from parsers.facts._devices import dimms, disks, gpus, nics, pcie, rdma
+from parsers.facts._devices import dimms, disks, gpus, pcie
 from parsers.facts._document import check, damaged
+from parsers.facts._idle import idle_states
+from parsers.facts._network import nics, rdma
 from parsers.facts._raw import Raw
 from parsers.facts._software import software
 from parsers.facts._torch import torch
@@ -44,6 +46,7 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
     firmware = raw.parsed("dmidecode", dmidecode.parse) or {}
     virtualisation = _virtualisation(raw)
     links, redirecting, functions = pcie(raw)
+    nodes = numa(raw)
     release = _release(raw)
     meminfo = _meminfo(raw)
     space = raw.table("statvfs")
@@ -70,13 +73,13 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
         "product": _dmi(raw, "product_name") or dig(firmware, "system", "product"),
         "bios": _bios(raw, firmware),
         "cpu": cpu(raw, models[0] if models else None),
-        "numa": numa(raw),
+        "numa": nodes,
         "memory": meminfo.get("MemTotal"),
         "memory_available": meminfo.get("MemAvailable"),
         "swap": meminfo.get("SwapTotal"),
         "dimms": dimms(raw, firmware.get("memory", [])),
         "disks": disks(raw, virtualisation),
-        "nics": nics(raw),
+        "nics": nics(raw, nodes),
         "rdma": rdma(raw),
         "gpus": gpus(raw, functions),
         "pcie": links,
@@ -85,6 +88,7 @@ def normalise(doc: Mapping[str, Any], *, skew: float | None, root: bool, work_di
         "boost": _boost(raw),
         "smt": _switch(raw.file("/sys/devices/system/cpu/smt/active")),
         "thp": _bracketed(raw.file("/sys/kernel/mm/transparent_hugepage/enabled")),
+        "idle_states": idle_states(raw),
         "clocksource": text_or_none(raw.file("/sys/devices/system/clocksource/clocksource0/current_clocksource")),
         "numa_balancing": _switch(raw.file("/proc/sys/kernel/numa_balancing")),
         "iommu": _joined(raw.shares("iommu_group_type")),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Sized
+from collections.abc import Iterator, Sized
 from typing import Any
 
 from fleetmark.base.errors import ParseError
@@ -234,3 +234,36 @@ def _topology(lines: list[str]) -> dict[str, Any]:
     if not links:
         raise ParseError("nvidia_smi", "a matrix of links between GPUs", got=lines[0])
     return {"links": links, "numa": numa}
+
+
+_GPU = re.compile(r"GPU (\d{1,4}):")
+_LINK = re.compile(r"\s+Link \d{1,2}: (?:(<inactive>)|\d)")
+_LINK_ERRORS = re.compile(r"\s+Link \d{1,2}: (?:Replay|Recovery|CRC) Errors: (\d{1,18})$")
+
+
+def active_links(text: str) -> dict[int, int]:
+    """``nvlink -s``: by the index of a GPU, how many of its NVLinks are active; without those that have none."""
+    links: dict[int, int] = {}
+    for index, line in _by_gpu(text):
+        if match := _LINK.match(line):
+            links[index] = links.get(index, 0) + (match[1] is None)
+    return links
+
+
+def link_errors(text: str) -> dict[int, int]:
+    """``nvlink -e``: by the index of a GPU, the errors of all its NVLinks since the driver was loaded."""
+    errors: dict[int, int] = {}
+    for index, line in _by_gpu(text):
+        if match := _LINK_ERRORS.match(line):
+            errors[index] = errors.get(index, 0) + int(match[1])
+    return errors
+
+
+def _by_gpu(text: str) -> Iterator[tuple[int, str]]:
+    """The lines below each heading ``GPU 0: …`` with the GPU's index."""
+    index = None
+    for line in text.splitlines():
+        if match := _GPU.match(line):
+            index = int(match[1])
+        elif index is not None:
+            yield index, line

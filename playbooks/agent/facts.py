@@ -48,6 +48,8 @@ COMMANDS = {
     "nvcc": [["nvcc", "--version"]],
     "mpirun": [["mpirun", "--version"]],
     "nvidia_topo": [["nvidia-smi", "topo", "-m"]],
+    "nvlink": [["nvidia-smi", "nvlink", "-s"]],
+    "nvlink_errors": [["nvidia-smi", "nvlink", "-e"]],
 }
 MORE_PATH = ":/usr/sbin:/sbin:/usr/local/cuda/bin:/opt/rocm/bin"
 NEED_ROOT = ("dmidecode",)
@@ -62,6 +64,7 @@ FILES = (
     "/proc/cmdline",
     "/proc/meminfo",
     "/proc/loadavg",
+    "/proc/uptime",
     "/proc/swaps",
     "/proc/self/mountinfo",
     "/proc/sys/kernel/numa_balancing",
@@ -91,13 +94,20 @@ FILES = (
     "/sys/devices/system/node/node[0-9]*/cpulist",
     "/sys/devices/system/node/node[0-9]*/distance",
     "/sys/devices/system/node/node[0-9]*/meminfo",
+    "/sys/devices/system/node/node[0-9]*/numastat",
     "/sys/devices/system/edac/mc/mc[0-9]*/[cu]e_count",
     "/sys/class/net/*/speed",
     "/sys/class/net/*/mtu",
     "/sys/class/net/*/operstate",
     "/sys/class/net/*/device/numa_node",
+    "/sys/class/net/*/statistics/rx_missed_errors",
+    "/sys/class/net/*/ecn/roce_[nr]p/enable/[0-9]",
     "/sys/class/infiniband/*/node_type",
+    "/sys/class/infiniband/*/ports/1/link_layer",
+    "/sys/class/infiniband/*/ports/1/hw_counters/np_ecn_marked_roce_packets",
+    "/sys/class/infiniband/*/ports/1/hw_counters/[nr]p_cnp_*",
 )
+MOST_CARDS = 32  # network interfaces with a device, of which ethtool is asked
 # Folders of the libraries for multi-node GPU work; the targets of their links have the version in the name.
 LIBRARIES = ("libnccl.so", "librccl.so")
 LIBRARY_FOLDERS = (
@@ -108,7 +118,7 @@ LIBRARY_FOLDERS = (
     "/usr/local/nccl*/lib",
     "/opt/rocm/lib",
 )
-LINKS = ("/sys/class/net/*/device/driver",)
+LINKS = ("/sys/class/net/*/device/driver", "/sys/class/infiniband/*/device/net/*")
 # One value per CPU or device, most of them the same: kept as value -> how many have it.
 COUNTED = {
     "scaling_governor": CPU + "cpufreq/policy*/scaling_governor",
@@ -173,6 +183,56 @@ def counted():
             text = read(path)
             if text is not None:
                 values[text.strip()] = values.get(text.strip(), 0) + 1
+    return result
+
+
+def idle_states():
+    """Per idle state of CPUs: its name, wake-up time (µs), for how long CPUs were in it (µs since boot, all together),
+    on how many CPUs there is one, and on how many it is disabled."""
+    states = {}
+    for path in glob.glob(CPU + "cpu[0-9]*/cpuidle/state[0-9]*"):
+        number = os.path.basename(path)[len("state") :]
+        values = [(read(path + "/" + name) or "").strip() for name in ("name", "latency", "time", "disable")]
+        if not all(value.isdigit() for value in (number, *values[1:])):
+            continue
+        state = states.setdefault(
+            number, {"name": values[0], "latency_us": int(values[1]), "us": 0, "cpus": 0, "disabled": 0}
+        )
+        state["us"] += int(values[2])
+        state["cpus"] += 1
+        state["disabled"] += values[3] != "0"
+    return states
+
+
+def cards():
+    """Interfaces with a device of their own (no bridges, no tunnels), at most MOST_CARDS."""
+    paths = sorted(glob.glob("/sys/class/net/*/device"))
+    return [path.split("/")[4] for path in paths][:MOST_CARDS]
+
+
+def interrupts(names):
+    """Per interface the number of each of its interrupts, with the CPUs that it may go to."""
+    result = {}
+    for name in names:
+        for path in glob.glob("/sys/class/net/" + name + "/device/msi_irqs/[0-9]*"):
+            number = os.path.basename(path)
+            cpus = read("/proc/irq/" + number + "/effective_affinity_list") or read(
+                "/proc/irq/" + number + "/smp_affinity_list"
+            )
+            if cpus is not None:
+                result.setdefault(name, {})[number] = cpus.strip()
+    return result
+
+
+def ethtool(names, seconds):
+    """Per interface what ethtool says of its rings (-g) and of its pauses (-S)."""
+    path = find("ethtool")
+    deadline = time.time() + seconds
+    result = {}
+    for name in names if path else ():
+        rings, counters = (answer([path, flag, name], deadline - time.time()) for flag in ("-g", "-S"))
+        counters["out"] = only_lines(r"pause")(counters["out"])
+        result[name] = {"rings": rings, "counters": counters}
     return result
 
 
@@ -311,11 +371,17 @@ def trim_nvidia(text):
     return re.sub(r"<([a-z_]*(?:serial|uuid|pdi|guid)[a-z_]*)>[^<]*</\1>", "", text, flags=re.IGNORECASE)
 
 
+def without_uuid(text):
+    return re.sub(r" *\(UUID: [^)]*\)", "", text)
+
+
 TRIM = {
     "dmidecode": without_lines(r"Serial Number:|UUID:|Asset Tag:"),
     "ip": without_lines(r"link/|inet6 fe80:|inet6 \S*ff:fe\w\w:\w+/"),  # such addresses contain the MAC
     "lspci": only_lines(r"^\S|LnkCap:|LnkSta:|ACSCtl:|NUMA node:|Kernel driver in use:|access denied"),
     "nvidia_smi": trim_nvidia,
+    "nvlink": without_uuid,
+    "nvlink_errors": without_uuid,
     "npu_smi": before("Process id"),
 }
 
@@ -428,6 +494,8 @@ def main():
         if os.path.isdir("/sys/class/net")
         else [],
         "counted": counted(),
+        "idle_states": idle_states(),
+        "interrupts": interrupts(cards()),
         "libraries": libraries(),
         "holders": holders(),
         "claimed": claimed() if root else {},
@@ -436,6 +504,7 @@ def main():
         "cached": listed(os.path.join(options["work"], "tools")),
         "which": {name: find(name) for name in options["probe"]},
     }
+    doc["ethtool"] = ethtool(cards(), options["seconds"])
     # Only unclaimed disks are read; the others are known to be in use.
     doc["probed"] = probed([n for n, state in doc["claimed"].items() if state == "free"], options["seconds"])
     for name, variants, thread in asking:

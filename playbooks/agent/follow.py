@@ -17,6 +17,7 @@ import stat
 import sys
 import zlib
 
+import setting
 from job import GONE, ORDERS, connect, greeting_of, is_kept, lock_holder, remaining, write_atomic
 
 PART = 256 << 10  # bytes of a file that go in one line; the controller takes no more
@@ -76,6 +77,8 @@ class Follower:
             return None  # the job's folder was removed
 
     def clean(self):
+        if setting.restore(self.folder):
+            return  # it cannot be put back: the old values stay here
         shutil.rmtree(self.folder, ignore_errors=True)
         try:
             os.rmdir(os.path.dirname(self.folder))  # the campaign's, if no other name of this machine is in it

@@ -1,5 +1,7 @@
 """One host's job on that host: stored, launched detached, located later. Shared by runner.py and follow.py.
 
+A job that tries a setting is started by keeper.py; what an interrupted one left is put back before any other begins.
+
 Standard library only, Python 3.6 and later. A host runs one job at a time: the lock is an abstract Unix socket, which
 the kernel frees when the runner dies. A client that connects gets the holder's identity, then a byte at every event.
 """
@@ -24,7 +26,9 @@ GONE = (ConnectionRefusedError, ConnectionResetError, BrokenPipeError)  # the lo
 
 
 def start(payload):
-    """Launch ``payload["job"]`` with ``payload["source"]`` (file name to text). Returns state, and holder if busy."""
+    """Launch ``payload["job"]`` with ``payload["source"]`` (file name to text). Returns state, holder if busy, and
+    ``cleared``: what was put back, where an interrupted trial had left a setting.
+    """
     job = payload["job"]
     work = job["work"]
     make_private(work)
@@ -33,7 +37,24 @@ def start(payload):
     if holder:
         state = "running" if holder.get("dir") == folder else "busy"
         return {"state": state, "dir": folder, "holder": holder}
-    for other in glob.glob(os.path.join(work, "jobs", "*", "*", "scratch")):
+    cleared = put_back(work, payload["source"])
+    return dict(begin(payload, folder), **({"cleared": cleared} if cleared else {}))
+
+
+def put_back(work, source):
+    """Put back the settings of jobs that no longer run. Returns what was done, as sentences."""
+    left = glob.glob(os.path.join(work, "jobs", "*", "*", "setting.json"))
+    if not left:
+        return ""
+    names = {"__name__": "setting"}
+    exec(source["setting.py"], names)  # the files of this job are not stored yet
+    return ". ".join(filter(None, (names["clear"](os.path.dirname(path)) for path in left)))[:1000]
+
+
+def begin(payload, folder):
+    """Store the job and start its runner, as nothing else runs here."""
+    job = payload["job"]
+    for other in glob.glob(os.path.join(job["work"], "jobs", "*", "*", "scratch")):
         shutil.rmtree(other, ignore_errors=True)  # of a killed job: the lock is free, so none runs
     for sub in ("steps", "go", "scratch"):
         os.makedirs(os.path.join(folder, sub), exist_ok=True)
@@ -53,7 +74,7 @@ def start(payload):
         os.unlink(events)  # old events no longer hold; finished steps are in the folder steps
     log = open(os.path.join(folder, "runner.log"), "ab")
     child = subprocess.Popen(
-        [sys.executable, os.path.join(folder, "runner.py"), folder],
+        [sys.executable, os.path.join(folder, "keeper.py" if job.get("setting") else "runner.py"), folder],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=log,

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 
+import setting
 from accelerators import Watch
 from job import LOCK, is_kept, remaining, write_atomic
 from processes import GRACE_S, become_subreaper, born, end, end_marked, listening, reap_orphans
@@ -28,6 +29,7 @@ STEP_CAP = 1 << 30  # of all files of a step
 MOST_FILES = 1000  # of a step
 RESERVE = 1 << 20  # bytes kept back so that a full disk can still be reported
 MOST_FOLLOWERS = 64
+UNWATCHED_S = 30.0  # a trial ends, and puts its setting back, when nobody has followed it for so long
 ABANDONED_S = 900.0  # after this time without its controller a waiting job gives up
 # Why a step did not begin or was ended by the controller, as the host records it; the archive has more.
 RELEASED = {
@@ -50,6 +52,8 @@ class Runner:
         self.folder = folder
         with open(os.path.join(folder, "job.json")) as source:
             self.job = json.load(source)
+        self.trial = self.job.get("setting")
+        self.refused = None  # why the setting cannot be tried
         self.stopping = None
         self.stopped_at = None
         self.followers = []
@@ -149,6 +153,8 @@ class Runner:
                 reserve.write(b"\0" * RESERVE)
             self.end_leftovers()
             self.tell("start", pid=os.getpid())
+            if self.trial:
+                self.prepare()
             for step in remaining(self.folder, self.job):
                 self.one(step)
             state = "finished"
@@ -158,12 +164,44 @@ class Runner:
             state = "died: %s" % error
         finally:
             reap_orphans()
+            left = setting.restore(self.folder) if self.trial else []
+            if left:
+                state = "left: " + "; ".join(left)
             shutil.rmtree(os.path.join(self.folder, "scratch"), ignore_errors=True)
             self.drop_reserve()
             try:
                 self.tell("finish", state=state[:1000])
             except OSError:
                 pass  # the folder is gone: the follower reports it
+
+    def prepare(self):
+        """Store what is set before the trial; where that fails, no step runs."""
+        try:
+            setting.restore(self.folder)  # of a runner that was killed, and its keeper too
+            setting.begin(self.folder, self.trial["items"])
+        except setting.CannotSet as error:
+            self.refused = ("nothing was changed: %s" % error)[:1000]
+
+    def turn(self, step):
+        """Set what a step of the trial runs with."""
+        on = self.trial["sides"][step["repeat"]]
+        setting.turn(self.folder, on)
+        return on
+
+    def tried(self, on):
+        """What was set while a step ran, as read after it; None where somebody else changed it."""
+        values = setting.values(self.folder)
+        parts = setting.load(self.folder)["items"]
+        wanted = {part["value" if on else "old"] for part in parts}
+        kept = all(setting.same(p, setting.current(p), p["value" if on else "old"]) for p in parts)
+        return {"on": on, "values": values[:100]} if kept else None, ", ".join(sorted(wanted))
+
+    def notice_unwatched(self):
+        """Ask for the end of a trial whose controller is gone."""
+        alone = self.trial and not self.followers and time.monotonic() - self.last_followed > UNWATCHED_S
+        if alone and not self.stopping:
+            self.stopping = "nobody followed for %d s, so the setting was put back" % UNWATCHED_S
+            self.stopped_at = time.monotonic()
 
     def on_term(self, *_):
         self.stopping = "asked to stop"
@@ -176,6 +214,7 @@ class Runner:
             pass
 
     def check_stop(self):
+        self.notice_unwatched()
         if self.stopping:
             raise Stop(self.stopping)
         if not os.path.exists(os.path.join(self.folder, "job.json")):
@@ -214,19 +253,36 @@ class Runner:
                 self.check_stop()
                 if time.monotonic() - self.last_followed > ABANDONED_S and not self.followers:
                     raise Stop("nobody followed for %d s while it waited for its peer" % ABANDONED_S)
-                self.sleep(60)
+                self.sleep(UNWATCHED_S / 2 if self.trial else 60)
             if self.order(step) != "go":
                 self.release(step, self.order(step))
                 return
         try:
             os.makedirs(scratch, exist_ok=True)
-            result, out = self.execute(step, scratch)
+            result, out = self.trying(step, scratch) if self.trial else self.execute(step, scratch)
         except OSError as error:
             result, out = {"ended": "error", "reason": self.why(error), "started": time.time(), "wall_s": 0.0}, None
         if result["ended"] == "stopped":
             shutil.rmtree(out, ignore_errors=True)
             raise Stop(self.stopping or "asked to stop")
         self.save(step, result, out)
+
+    def trying(self, step, scratch):
+        """A step of a trial: the setting is turned before it, and read after it."""
+        failed = {"ended": "error", "started": time.time(), "wall_s": 0.0}
+        if self.refused:
+            return dict(failed, reason=self.refused), None
+        try:
+            on = self.turn(step)
+            result, out = self.execute(step, scratch)
+            tried, wanted = self.tried(on)
+        except setting.CannotSet as error:
+            return dict(failed, reason=("%s" % error)[:1000]), None
+        if tried:
+            result["setting"] = tried
+        elif result["ended"] == "exit":
+            result.update(ended="error", reason="the setting was changed while it ran; it was %s" % wanted[:200])
+        return result, out
 
     def release(self, step, order):
         """End a step that does not run, by order of the controller."""
@@ -379,6 +435,7 @@ class Runner:
         cancelled = None
         while child.poll() is None:
             spent = time.monotonic() - clock
+            self.notice_unwatched()
             if self.leaves(step):
                 ended, reason = "stopped", self.stopping
             elif spent > step["timeout_s"]:

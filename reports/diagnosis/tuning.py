@@ -13,7 +13,8 @@ from rich.text import Text
 from fleetmark.base.text import Message, count, message
 from fleetmark.record.diagnosis.tuning import Advice, Tuning
 from planner.diagnosis.tuning.peaks import Peak
-from planner.diagnosis.tuning.rules import RULES, WITHOUT_INPUTS
+from planner.diagnosis.tuning.rules import RULES
+from reports.diagnosis import trial
 from reports.kit import format as fmt
 from reports.kit.language import Language
 from reports.markdown import escaped
@@ -31,7 +32,18 @@ def evidence(advice: Advice) -> Message:
 
 def standing(advice: Advice) -> Message:
     """Whether a measurement supports it."""
-    return message("measured") if advice.rule.measured else message("fact only: no gain was measured")
+    if advice.rule.measured:
+        return message("measured")
+    return message("tried") if advice.trials else message("fact only: no gain was measured")
+
+
+def tried(advice: Advice) -> list[Message]:
+    """What trials of its setting changed, a sentence each."""
+    return [
+        message("{host}: {change}", host=t.host, change=trial.sentence(change))
+        for t in advice.trials[:MANY]
+        for change in t.changes[:MANY]
+    ]
 
 
 def table(tuning: Tuning, _: Language) -> list[RenderableType]:
@@ -40,6 +52,7 @@ def table(tuning: Tuning, _: Language) -> list[RenderableType]:
     for advice in tuning.advice:
         parts.append(Text(f"{advice.rule.number:>2} {advice.rule.name}", style="bold"))
         parts.append(_part(f"{_(evidence(advice))} ({_(standing(advice))})"))
+        parts += [_part(_(text)) for text in tried(advice)]
         parts.append(_part(_(suggestion(advice))))
         parts.append(_part(_(retest(advice)), "dim"))
     if not tuning.advice:
@@ -74,8 +87,7 @@ def _roofs(roofs: Sequence[tuple[str, float, Peak]], _: Language) -> RenderableT
 
 def notes(tuning: Tuning) -> list[Message]:
     """What could not be looked at."""
-    missing = ", ".join(f"{number} ({what})" for number, what in WITHOUT_INPUTS.items())
-    listed = [message("Not looked at, because campaigns do not record what they need: rules {rules}.", rules=missing)]
+    listed: list[Message] = []
     if tuning.without_facts:
         names = fmt.clean(", ".join(tuning.without_facts[:MANY]))
         listed.append(
@@ -90,7 +102,7 @@ def markdown(tuning: Tuning, _: Language) -> str:
     for advice in tuning.advice:
         what = f"{escaped(_(evidence(advice)))} ({escaped(_(standing(advice)))})"
         lines.append(f"- **{advice.rule.number} {advice.rule.name}**: {what}")
-        lines += [f"  - {escaped(_(text))}" for text in (suggestion(advice), retest(advice))]
+        lines += [f"  - {escaped(_(text))}" for text in (*tried(advice), suggestion(advice), retest(advice))]
         lines.append(f"  - {escaped(advice.rule.source)}")
     return "\n".join([*lines, "", *(escaped(_(n)) for n in notes(tuning))]).strip() + "\n"
 
@@ -110,6 +122,7 @@ def as_json(tuning: Tuning) -> str:
                     "suggestion": a.rule.suggestion,
                     "retest": a.rule.retest,
                     "reversible": a.rule.reversible,
+                    "trials": [t.campaign for t in a.trials],
                     "source": a.rule.source,
                 }
                 for a in tuning.advice
@@ -125,8 +138,7 @@ def as_json(tuning: Tuning) -> str:
                 for m in tuning.memory
                 if m.peak
             ],
-            "rules": [r.number for r in RULES],
-            "without_inputs": WITHOUT_INPUTS,
+            "rules": [{"rule": r.number, "name": r.name} for r in RULES],
             "without_facts": list(tuning.without_facts),
         },
         indent=1,

@@ -1,0 +1,223 @@
+"""Trials of settings on record: what to run for one, and what each changed, by pairs of runs."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from fleetmark.base.errors import FleetmarkError
+from fleetmark.base.measurement import Better, Status
+from fleetmark.record.archive import Archive
+from fleetmark.record.campaigns import campaigns, summarise
+from fleetmark.record.diagnosis import read
+from fleetmark.record.diagnosis.table import title
+from fleetmark.record.figures.pairs import peer
+from planner.diagnosis.trial import Change, change
+from planner.diagnosis.tuning.rule import Rule
+
+FOLDER = "trials"  # of campaigns, inside the one whose hosts they are about
+_KEY = ["host", "workload", "case", "metric", "subject", "labels"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What one trial showed. ``items``: what was set, a line each; ``before``, ``after``: the values as read on the
+    host without and with it; ``changes``: the benchmarks, the largest change first; ``campaign``: its path below the
+    campaign that it is about. ``refused``: why nothing could be set; ``left``: what could not be put back;
+    ``cleared``: what an interrupted one had left, which was put back; ``lost``: runs that did not pass.
+    """
+
+    host: str
+    rule: str
+    items: tuple[str, ...]
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    changes: tuple[Change, ...]
+    campaign: str
+    refused: str = ""
+    left: str = ""
+    cleared: str = ""
+    lost: int = 0
+    finished: bool = True
+
+
+def suite(archive: Archive, host: str, rule: Rule, patterns: Sequence[str], repeats: int) -> dict[str, Any]:
+    """The suite, as its file has it, that runs on ``host`` again what shows whether the rule's setting helps: the cases
+    whose headlines it measured in the rule's classes, those that ``patterns`` (WORKLOAD/CASE) choose where there are
+    any. A case between hosts runs with one partner.
+
+    Raises FleetmarkError where the campaign measured none of them there.
+    """
+    measured, names = read(archive)
+    known = set(names)
+    about = measured.keys.to_dict("records")
+    of_key: dict[int, list[str]] = {}
+    for key, record in measured.rows[["key", "record"]].itertuples(index=False, name=None):
+        of_key.setdefault(int(key), []).append(names[int(record)])
+    groups: dict[str, dict[str, tuple[str, ...]]] = {}
+    for key, hosts in of_key.items():
+        row = about[key]
+        workload, case, subject = str(row["workload"]), str(row["case"]).split("/")[0], str(row["subject"])
+        group = next((g for one in hosts if host in (g := _group(one, subject, known))), None)
+        if group is None or row["members"] or row["better"] == Better.NONE.value:
+            continue
+        if patterns and not any(fnmatch.fnmatchcase(f"{workload}/{case}", p) for p in patterns):
+            continue
+        if rule.classes and not patterns and row["class"] not in rule.classes:
+            continue
+        groups.setdefault(workload, {}).setdefault(case, group)
+    if not groups:
+        what = (
+            f"of {', '.join(patterns)}" if patterns else f"in {', '.join(rule.classes)}" if rule.classes else "at all"
+        )
+        raise FleetmarkError(
+            f"{archive.id}: it measured no headline {what} on {host}, so nothing would show whether {rule.name} helps; "
+            "run such a suite first, or name its cases by --case"
+        )
+    settings = archive.campaign().get("settings") or {}
+    return {
+        "about": f"Whether {rule.name} helps on {host}, beside {archive.id}.",
+        "repeats": repeats,
+        "workloads": {
+            workload: {
+                "set": dict(settings.get(workload, {})),
+                "cases": [glob.escape(case) for case in of],
+                "repeats": repeats,
+                "hosts": {case: [list(group)] for case, group in of.items()},
+            }
+            for workload, of in groups.items()
+        },
+    }
+
+
+def _group(host: str, subject: str, known: set[str]) -> tuple[str, ...]:
+    """The hosts of a measurement."""
+    other = peer(host, subject, known) if ">" in subject else None
+    return (host,) if other is None else (host, other)
+
+
+def hosts_of(wanted: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
+    """The hosts that take part in a suite."""
+    of = {h for c in wanted["workloads"].values() for groups in c["hosts"].values() for g in groups for h in g}
+    return tuple(name for name in names if name in of)
+
+
+def trials(archive: Archive) -> list[Archive]:
+    """The trials of a campaign's hosts, oldest first."""
+    return campaigns(archive.path / FOLDER)
+
+
+def unfinished(archive: Archive, host: str, rule: str, items: Sequence[Mapping[str, Any]]) -> Archive | None:
+    """The last trial of a rule's setting on a host, where it still owes something."""
+    asked = [host, rule, json.loads(json.dumps(items))]
+    own = [
+        t for t in trials(archive) if (about := _about(t)) and [about[k] for k in ("host", "rule", "items")] == asked
+    ]
+    return own[-1] if own and not summarise(own[-1]).finished else None
+
+
+def _about(archive: Archive) -> Mapping[str, Any]:
+    try:
+        about = archive.campaign().get("trial")
+    except FleetmarkError:  # damaged
+        return {}
+    return about if isinstance(about, Mapping) and {"host", "rule", "items", "sides"} <= about.keys() else {}
+
+
+def tried(archive: Archive) -> dict[str, dict[str, Tried]]:
+    """Host and rule to the newest trial that measured something."""
+    result: dict[str, dict[str, Tried]] = {}
+    for own in trials(archive):
+        if _about(own) and (outcome := of_trial(own)).changes:
+            result.setdefault(outcome.host, {})[outcome.rule] = outcome
+    return result
+
+
+def of_trial(archive: Archive) -> Tried:
+    """What a trial showed. Runs count whose setting was read back after them as it should be."""
+    about = _about(archive)
+    host, sides = str(about["host"]), list(about["sides"])
+    values: dict[bool, set[str]] = {False: set(), True: set()}
+    refused = ""
+    wrong: set[str] = set()
+    for folder, step in archive.steps():
+        if step["host"] != host:
+            continue
+        try:
+            result = archive.result(folder)
+        except FleetmarkError:
+            wrong.add(_run(step))
+            continue
+        if result.setting is not None and result.setting.on == sides[step["repeat"]]:
+            values[result.setting.on] |= set(result.setting.values)
+            continue
+        wrong.add(_run(step))
+        if (result.reason or "").startswith("nothing was changed: "):
+            refused = (result.reason or "").removeprefix("nothing was changed: ")
+    left = cleared = ""
+    for event in archive.journal():
+        if event["e"] == "left" and event["host"] == host:
+            left = str(event["what"])
+        elif event["e"] == "cleared" and event["host"] == host:
+            left, cleared = "", str(event["what"])
+    summary = summarise(archive)
+    lost = sum(number for status, number in summary.statuses.items() if status != Status.PASSED.value)
+    return Tried(
+        host,
+        str(about["rule"]),
+        tuple(item.get("path") or " ".join(item["read"]) for item in about["items"]),
+        tuple(sorted(values[False])),
+        tuple(sorted(values[True])),
+        tuple(_changes(archive, host, sides, wrong)),
+        str(Path(FOLDER) / archive.id),
+        refused,
+        left,
+        cleared,
+        0 if refused else lost,
+        summary.finished,
+    )
+
+
+def _run(step: Mapping[str, Any]) -> str:
+    return f"{step['workload']}\n{step['case']}\n{step['repeat']}"
+
+
+def _changes(archive: Archive, host: str, sides: Sequence[bool], wrong: set[str]) -> list[Change]:
+    file = archive.inside("measurements.parquet")
+    if not file.exists():
+        return []
+    rows = pd.read_parquet(file)
+    rows = rows[rows["headline"] & (rows["status"] == Status.PASSED.value) & (rows["better"] != Better.NONE.value)]
+    between = rows["subject"].str.contains(">", regex=False)
+    rows = rows[(rows["host"] == host) | between]
+    changes = []
+    for _, of in rows.groupby(_KEY, sort=False, observed=True):
+        first = of.iloc[0]
+        case = str(first["case"]).split("/")[0]
+        by_repeat = {
+            int(repeat): float(value)
+            for repeat, value in zip(of["repeat"], of["value"], strict=True)
+            if _run({"workload": first["workload"], "case": case, "repeat": repeat}) not in wrong
+        }
+        benchmark = {name: str(first[name]) for name in (*_KEY, "unit")}
+        of_pairs = change(title(benchmark), _pairs(by_repeat, sides), first["better"] == Better.LOWER.value)
+        changes += [of_pairs] if of_pairs else []
+    return sorted(changes, key=lambda c: -abs(float(np.log(c.ratio.value))))
+
+
+def _pairs(by_repeat: Mapping[int, float], sides: Sequence[bool]) -> list[tuple[float, float]]:
+    """(without, with) of each block of two runs that has both."""
+    pairs = []
+    for at in range(0, len(sides) - 1, 2):
+        if at in by_repeat and at + 1 in by_repeat:
+            one, other = by_repeat[at], by_repeat[at + 1]
+            pairs.append((other, one) if sides[at] else (one, other))
+    return pairs

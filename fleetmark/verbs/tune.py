@@ -1,0 +1,159 @@
+"""``fleetmark tune``: a rule's setting tried on one host, in a campaign inside the one that measured the host."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import typer
+import yaml
+from rich.console import Console
+
+from fleetmark.base.errors import FleetmarkError, suggest
+from fleetmark.base.files import write_atomic
+from fleetmark.campaign import run as campaign
+from fleetmark.campaign.scheduled import request_of
+from fleetmark.record.archive import Archive
+from fleetmark.record.diagnosis import trials
+from fleetmark.record.diagnosis.subjects import subjects
+from fleetmark.record.steps import Trial
+from fleetmark.verbs.confirm import Where, options_of
+from planner.diagnosis.trial import sides
+from planner.diagnosis.tuning.rule import Rule, Subject
+from planner.diagnosis.tuning.rules import RULES, rule_named
+from planner.diagnosis.tuning.setting import Setting
+from reports.diagnosis import trial
+from reports.kit.language import language
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What to try: the ``rule``'s setting on ``host``, with another value (``to``), of one device (``on``). ``cases``
+    choose what is measured, ``blocks`` times without and with it.
+    """
+
+    host: str
+    rule: str
+    to: str | None
+    on: str | None
+    cases: tuple[str, ...]
+    blocks: int
+    where: Where
+
+
+def rules(lang: str, json_: bool, console: Console) -> None:
+    """Every rule, and whether it can be tried."""
+    if json_:
+        typer.echo(trial.rules_as_json(RULES))
+    else:
+        console.print(trial.rules(RULES, language(lang)))
+
+
+def of_host(archive: Archive, host: str, lang: str, json_: bool, console: Console) -> None:
+    """What rules say of one host, and which can be tried there."""
+    subject = _subject(archive, host)
+    tried = trials.tried(archive).get(host, {})
+    rows = [
+        trial.Possible(r, r.evidence(subject), r.setting(subject) if r.setting else None, tried.get(r.name))
+        for r in RULES
+    ]
+    if json_:
+        typer.echo(trial.possible_as_json(host, rows))
+    else:
+        console.print(trial.possible(host, rows, language(lang)))
+
+
+def preview(archive: Archive, asked: Question, lang: str, json_: bool, console: Console) -> None:
+    """What a trial would set and measure. Nothing is changed and no host is reached."""
+    rule = rule_named(asked.rule)
+    subject = _subject(archive, asked.host)
+    setting = _setting(rule, subject, asked)
+    suite = trials.suite(archive, asked.host, rule, asked.cases, 2 * asked.blocks)
+    about = trial.Preview(asked.host, rule, rule.evidence(subject), setting, suite["workloads"], asked.blocks)
+    if json_:
+        typer.echo(trial.preview_as_json(about))
+    else:
+        console.print(trial.preview(about, language(lang)))
+
+
+def attempt(archive: Archive, asked: Question, lang: str, json_: bool, console: Console) -> bool:
+    """Try it, or go on with a trial that was interrupted, and show what it changed. Whether it measured anything and
+    everything was put back. Raises KeyboardInterrupt where the user interrupts it.
+    """
+    spoken = language(lang)
+    rule = rule_named(asked.rule)
+    setting = _setting(rule, _subject(archive, asked.host), asked)
+    begun = trials.unfinished(archive, asked.host, rule.name, setting.as_json())
+    if begun is not None:
+        options = replace(_options(archive, asked, ()), root=archive.path / trials.FOLDER)
+        interrupted = campaign.resume(begun, options, console)
+    else:
+        begun, interrupted = campaign.run(_new(archive, asked, rule, setting), console)
+    if interrupted:
+        raise KeyboardInterrupt
+    outcome = trials.of_trial(begun)
+    if json_:
+        typer.echo(trial.as_json(outcome))
+    else:
+        console.print(trial.table(outcome, spoken))
+    return bool(outcome.changes) and outcome.finished and not outcome.left
+
+
+def _new(archive: Archive, asked: Question, rule: Rule, setting: Setting) -> campaign.Options:
+    """The campaign of a new trial."""
+    suite = trials.suite(archive, asked.host, rule, asked.cases, 2 * asked.blocks)
+    seed = secrets.randbelow(2**31)
+    root = archive.path / trials.FOLDER
+    hosts = trials.hosts_of(suite, archive.host_names())
+    options = _options(archive, asked, hosts)
+    if options.slurm is not None:
+        raise FleetmarkError(
+            f"{archive.id}: Slurm lent its hosts, without root; name an inventory that reaches {asked.host}: "
+            f"-i {asked.host},"
+        )
+    about = Trial(asked.host, rule.name, setting.as_json(), sides(asked.blocks, seed))
+    return replace(options, suite=str(_written(root, suite)), root=root, seed=seed, trial=about)
+
+
+def _options(archive: Archive, asked: Question, hosts: tuple[str, ...]) -> campaign.Options:
+    options = options_of(request_of(archive), asked.where, hosts)
+    return replace(options, slurm=None) if asked.where.inventory else options
+
+
+def _subject(archive: Archive, host: str) -> Subject:
+    names = archive.host_names()
+    if host not in names:
+        raise FleetmarkError(f"{archive.id}: no host {host!r}{suggest(host, names)}: there are {', '.join(names[:20])}")
+    facts = archive.facts()
+    if host not in facts:
+        raise FleetmarkError(f"{archive.id}: it has no facts of {host}, so nothing can be said of it; measure it again")
+    changes = {rule: t.changes for rule, t in trials.tried(archive).get(host, {}).items()}
+    return subjects(archive, facts, {host: changes})[host]
+
+
+def _setting(rule: Rule, subject: Subject, asked: Question) -> Setting:
+    """What to set. Raises FleetmarkError where the rule has nothing that can be set and put back at run time."""
+    if rule.setting is None:
+        possible = ", ".join(r.name for r in RULES if r.setting)
+        raise FleetmarkError(f"{rule.name} cannot be tried: nothing is set at run time; these can: {possible}")
+    setting = rule.setting(subject)
+    if setting is None:
+        raise FleetmarkError(f"{rule.name} cannot be tried on {asked.host}: its facts show nothing to set")
+    if asked.on is not None:
+        setting = setting.on(asked.on)
+    if asked.to is not None:
+        setting = setting.to(asked.to)
+    if any(not item.value for item in setting.items):
+        raise FleetmarkError(f"{rule.name}: nothing says which value {asked.host} should have; name it by --to")
+    return setting
+
+
+def _written(root: Path, suite: Mapping[str, Any]) -> Path:
+    """The suite as a file, which the campaign's command line names."""
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path = root / "trial.yml"
+    write_atomic(path, yaml.safe_dump(dict(suite), sort_keys=False, allow_unicode=True))
+    return path

@@ -1,0 +1,29 @@
+"""Idle states of CPUs: what waking from them takes, and how long CPUs were in them."""
+
+from __future__ import annotations
+
+import re
+
+from fleetmark.base.facts import IdleState
+from parsers.facts._common import leading
+from parsers.facts._raw import Raw
+
+
+def idle_states(raw: Raw) -> tuple[IdleState, ...]:
+    """In the order of their numbers; none where the host does not tell, as a virtual machine."""
+    words = (raw.file("/proc/uptime") or "").split()
+    uptime = leading(words[0]) if words else None
+    states = []
+    for number, about in raw.table("idle_states").items():
+        if not re.fullmatch(r"\d{1,2}", number):
+            continue
+        span = (uptime or 0.0) * about["cpus"]
+        values = {
+            "number": int(number),
+            "name": about["name"],
+            "latency_s": about["latency_us"] * 1e-6,
+            "share": min(1.0, about["us"] * 1e-6 / span) if span else None,
+            "disabled": about["disabled"] >= about["cpus"],
+        }
+        states.append(raw.fact(IdleState, f"The idle state {number}", values))
+    return tuple(sorted((s for s in states if s), key=lambda s: s.number))

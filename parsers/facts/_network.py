@@ -1,0 +1,109 @@
+"""Network interfaces and RDMA devices of a host: links, rings, interrupts, and the pauses of RoCE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fleetmark.base.facts import MOST_IRQS, Nic, NumaNode
+from parsers.facts._common import id_list, integer, text_or_none
+from parsers.facts._raw import Raw
+
+_RDMA = re.compile(r"/sys/class/infiniband/([A-Za-z0-9][A-Za-z0-9_.-]{0,63})/node_type")
+_OF_DEVICE = re.compile(r"/sys/class/infiniband/([A-Za-z0-9][A-Za-z0-9_.-]{0,63})/device/net/[^/]{1,15}")
+_PAUSES = re.compile(r"[rt]x_(?:prio\d|global)_pause")  # frames; the names of mlx5
+_STORMS = re.compile(r"tx_pause_storm_(?:warning|error)_events")
+
+
+def nics(raw: Raw, nodes: Sequence[NumaNode]) -> tuple[Nic, ...]:
+    """Network interfaces other than loopback, in the kernel's order of names."""
+    addresses: dict[str, list[str]] = {}
+    if raw.error("ip") is not None:
+        raw.parsed("ip", lambda _: {})  # for its note
+    for line in (raw.out("ip") or "").splitlines():
+        if match := re.match(r"\d+: ([^\s@]+)(?:@\S+)?\s+inet6? (\S+)", line):
+            addresses.setdefault(match[1], []).append(match[2])
+    cpus = {node.id: frozenset(node.cpus) for node in nodes}
+    devices = _roce(raw)
+    result = (
+        _nic(raw, name, tuple(addresses.get(name, ())), cpus, devices.get(name))
+        for name in raw.doc.get("nics", ())
+        if name != "lo"
+    )
+    return tuple(nic for nic in result if nic)
+
+
+def rdma(raw: Raw) -> tuple[str, ...]:
+    """The names of RDMA devices (InfiniBand, RoCE, iWARP), sorted; other words are none, as names go into commands."""
+    matches = (_RDMA.fullmatch(path) for path in raw.files())
+    return tuple(sorted(match[1] for match in matches if match))
+
+
+def _nic(
+    raw: Raw, name: str, addresses: tuple[str, ...], cpus: Mapping[int, frozenset[int]], device: str | None
+) -> Nic | None:
+    base = f"/sys/class/net/{name}/"
+    megabits, node = integer(raw.file(base + "speed")), integer(raw.file(base + "device/numa_node"))
+    values = {
+        "name": name,
+        "driver": text_or_none(raw.table("links").get(base + "device/driver")),
+        # -1, 0 and 2^32-1 are how drivers say that they do not know
+        "speed": megabits * 1e6 / 8 if megabits is not None and 0 < megabits < 0xFFFFFFFF else None,
+        "mtu": integer(raw.file(base + "mtu")),
+        "state": text_or_none(raw.file(base + "operstate")),
+        "numa_node": node if node is not None and node >= 0 else None,
+        "addresses": addresses,
+        "missed": integer(raw.file(base + "statistics/rx_missed_errors")),
+        **_ring(raw.table("ethtool", name, "rings")),
+        **_interrupts(raw.table("interrupts", name), cpus.get(node) if node is not None else None),
+        **(_congestion(raw, name, device) if device else {}),
+    }
+    return raw.fact(Nic, f"The interface {name}", values)
+
+
+def _ring(answer: Mapping[str, Any]) -> dict[str, int | None]:
+    """Entries of the receive ring and their limit, from ``ethtool -g``."""
+    limit, _, now = str(answer.get("out") or "").partition("Current hardware settings:")
+    most, entries = (re.search(r"(?m)^RX:\s+(\d{1,7})\b", text) for text in (limit, now))
+    if answer.get("rc") != 0 or not most or not entries:
+        return {}
+    return {"ring": int(entries[1]), "ring_max": int(most[1])}
+
+
+def _interrupts(affinity: Mapping[str, Any], own: frozenset[int] | None) -> dict[str, Any]:
+    """The numbers of an interface's interrupts, and how many go to CPUs outside ``own``, its node's."""
+    numbers = {int(number): id_list(cpus) for number, cpus in affinity.items() if re.fullmatch(r"\d{1,5}", number)}
+    if not numbers:
+        return {}
+    irqs = tuple(sorted(numbers))[:MOST_IRQS]
+    if not own:
+        return {"irqs": irqs}
+    return {"irqs": irqs, "irqs_remote": sum(1 for n in irqs if numbers[n] and not own & {*(numbers[n] or ())})}
+
+
+def _roce(raw: Raw) -> dict[str, str]:
+    """By interface, the RDMA device that works over its Ethernet."""
+    result = {}
+    for path, interface in raw.table("links").items():
+        match = _OF_DEVICE.fullmatch(path)
+        if match and raw.file(f"/sys/class/infiniband/{match[1]}/ports/1/link_layer") == "Ethernet":
+            result[str(interface)] = match[1]
+    return result
+
+
+def _congestion(raw: Raw, name: str, device: str) -> dict[str, Any]:
+    """What a RoCE interface says of pauses and congestion. Counters that the driver lacks are absent."""
+    counters = f"/sys/class/infiniband/{device}/ports/1/hw_counters/"
+    names = ("np_ecn_marked_roce_packets", "np_cnp_sent", "rp_cnp_handled")
+    marks = [n for key in names if (n := integer(raw.file(counters + key))) is not None]
+    enabled = [text.strip() for path, text in raw.files().items() if path.startswith(f"/sys/class/net/{name}/ecn/")]
+    lines = re.findall(r"(?m)^\s*(\w{1,60}): (\d{1,18})$", raw.table("ethtool", name, "counters").get("out") or "")
+    pauses, storms = ([int(n) for key, n in lines if of.fullmatch(key)] for of in (_PAUSES, _STORMS))
+    return {
+        "roce": True,
+        "congestion_marks": sum(marks) if marks else None,
+        "ecn": any(text == "1" for text in enabled) if enabled else None,
+        "pauses": sum(pauses) if pauses else None,
+        "pause_storms": sum(storms) if storms else None,
+    }

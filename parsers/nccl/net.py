@@ -1,0 +1,21 @@
+"""What NCCL's log (NCCL_DEBUG=INFO) says of the way between hosts: through GPU-direct RDMA, or through host memory."""
+
+from __future__ import annotations
+
+import re
+
+from parsers.kit.text import decode
+
+_WAY = re.compile(r"NCCL INFO Channel [^\n]{0,200}? via NET/(\S{1,80})")
+_DISABLED = re.compile(r"NCCL INFO NET/IB : GPU Direct RDMA Disabled for HCA")
+
+
+def gpu_direct(raw: bytes) -> bool | None:
+    """Whether every channel to another host goes by GPU-direct RDMA; None where the log names none over InfiniBand or
+    RoCE. Sockets are no such way: they have no RDMA to do without.
+    """
+    text = decode(raw)
+    ways = [match[1] for match in _WAY.finditer(text) if match[1].startswith("IB")]
+    if ways:
+        return all("/GDRDMA" in way for way in ways)
+    return False if _DISABLED.search(text) else None

@@ -1,0 +1,65 @@
+"""What a setting changed: pairs of runs without and with it, one after the other, as a ratio with its interval."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from planner.estimate import Estimate
+
+LEAST_PAIRS = 2
+_FLOOR = 1e-9  # the least standard error of a logarithm: equal runs are no proof of no spread
+
+
+class Gain(StrEnum):
+    """What the interval says."""
+
+    FASTER = "faster"
+    SLOWER = "slower"
+    NEITHER = "neither"  # the interval holds no change
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A benchmark with a setting, as a ratio to the same without it; above 1 is better. ``pairs``: how many."""
+
+    title: str
+    ratio: Estimate
+    pairs: int
+
+    @property
+    def gain(self) -> Gain:
+        """Whether the interval tells a change from none."""
+        lo, hi = self.ratio.lo, self.ratio.hi
+        if lo is not None and lo > 1:
+            return Gain.FASTER
+        return Gain.SLOWER if hi is not None and hi < 1 else Gain.NEITHER
+
+    def exceeds(self, share: float) -> bool:
+        """Whether it changed by more than ``share``, either way, beyond chance."""
+        return self.gain is not Gain.NEITHER and abs(self.ratio.value - 1) > share
+
+
+def sides(blocks: int, seed: int) -> tuple[bool, ...]:
+    """Whether each of 2 x ``blocks`` runs has the setting. Two runs are a block, in turns without it first and with it
+    first; the seed says which begins. So a drift of the machine counts for both sides alike.
+    """
+    first = bool(seed % 2)
+    order = [first, not first, not first, first]
+    return tuple(order[n % 4] for n in range(2 * blocks))
+
+
+def change(title: str, pairs: Sequence[tuple[float, float]], lower_is_better: bool) -> Change | None:
+    """The change over ``pairs`` of positive values without and with the setting; None below LEAST_PAIRS. The interval
+    is Student's t over the differences of logarithms: a block is the unit, its two runs see the same machine.
+    """
+    usable = [(a, b) for a, b in pairs if a > 0 and b > 0 and math.isfinite(a) and math.isfinite(b)]
+    if len(usable) < LEAST_PAIRS:
+        return None
+    logs = [(math.log(a / b) if lower_is_better else math.log(b / a)) for a, b in usable]
+    error = max(statistics.stdev(logs) / math.sqrt(len(logs)), _FLOOR)
+    ratio = Estimate.of_error(math.exp(statistics.fmean(logs)), error, len(logs) - 1, (len(logs),))
+    return Change(title, ratio, len(logs))

@@ -1,0 +1,139 @@
+"""Rules on accelerators: clocks, errors, their links, and what they reach together."""
+
+from __future__ import annotations
+
+from fleetmark.base.text import Message, count, message
+from planner.diagnosis.tuning import peaks
+from planner.diagnosis.tuning.rule import AGAIN, Rule, Subject
+from planner.diagnosis.tuning.setting import Item, Setting
+
+PEERS = 0.90  # of the bandwidth of peers
+_NCCL = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html"
+_COLLECTIVES_AGAIN = message("the collective suite again")
+
+
+def _gpu_throttle(s: Subject) -> Message | None:
+    reasons = sorted({r for g in s.facts.gpus for r in g.slowdown})
+    return message("GPUs are slowed down: {reasons}", reasons=", ".join(reasons)) if reasons else None
+
+
+def _persistence(s: Subject) -> Message | None:
+    off = [g for g in s.facts.gpus if g.persistence is False]
+    return message("persistence mode is off on {gpus}", gpus=count(len(off), "GPU")) if off else None
+
+
+def _gpu_errors(s: Subject) -> Message | None:
+    bad = [g for g in s.facts.gpus if g.ecc_uncorrected or g.remap_pending]
+    if bad:
+        return message("uncorrectable memory errors or a pending row remap on {gpus}", gpus=count(len(bad), "GPU"))
+    return None
+
+
+def _nvlinks(s: Subject) -> Message | None:
+    known = [(g, g.nvlinks) for g in s.facts.gpus if g.nvlinks is not None]
+    most = max((n for _, n in known), default=0)
+    fewer = [n for g, n in known if n < (peaks.nvlinks(g.name) or most)]
+    if fewer:
+        expected = max([most, *(peaks.nvlinks(g.name) or 0 for g, _ in known)])
+        gpus = count(len(fewer), "GPU")
+        return message("{gpus} with {n} of {most} NVLinks active", gpus=gpus, n=min(fewer), most=expected)
+    errors = [g.nvlink_errors for g in s.facts.gpus if g.nvlink_errors]
+    if errors:
+        gpus = count(len(errors), "GPU")
+        return message("{n} NVLink errors since the driver was loaded, on {gpus}", n=sum(errors), gpus=gpus)
+    return None
+
+
+def _collective(s: Subject) -> Message | None:
+    if s.collective is not None and s.collective.own < PEERS * s.collective.usual:
+        return message(
+            "{benchmark}: {share} of the median of {n} hosts of its kind",
+            benchmark=s.collective.title,
+            share=f"{s.collective.own / s.collective.usual:.0%}",
+            n=s.collective.peers,
+        )
+    return None
+
+
+def _gpu_direct(s: Subject) -> Message | None:
+    if s.gpu_direct is False:
+        return message("collectives send through host memory: their network log shows no GPU-direct RDMA")
+    return None
+
+
+def _set_persistence(s: Subject) -> Setting | None:
+    items = tuple(
+        Item(
+            "Enabled",
+            read=("nvidia-smi", "-i", str(g.index), "--query-gpu=persistence_mode", "--format=csv,noheader"),
+            match=r"^(Enabled|Disabled)\s*$",
+            write=("nvidia-smi", "-i", str(g.index), "-pm", "{}"),
+            words={"Enabled": "1", "Disabled": "0"},
+        )
+        for g in s.facts.gpus
+        if g.vendor == "nvidia"
+    )
+    return Setting(items) if items else None
+
+
+RULES = (
+    Rule(
+        18,
+        "gpu-throttle",
+        "clock event reasons of GPUs",
+        _gpu_throttle,
+        message("look at cooling and power supply"),
+        message("the facts again under load"),
+        "nvidia-smi manual, clocks_event_reasons",
+    ),
+    Rule(
+        19,
+        "gpu-persistence",
+        "persistence mode",
+        _persistence,
+        message("nvidia-smi -pm 1, or the persistence daemon"),
+        AGAIN,
+        "nvidia-smi manual, persistence mode",
+        setting=_set_persistence,
+    ),
+    Rule(
+        20,
+        "gpu-errors",
+        "ECC counters, row remapping",
+        _gpu_errors,
+        message("drain the host and reset the GPU; replace it if it comes back"),
+        message("the facts again after the reset"),
+        "NVIDIA, GPU memory error management: row remapping",
+    ),
+    Rule(
+        21,
+        "nvlink",
+        "active NVLinks and their error counters",
+        _nvlinks,
+        message("drain the host; reseat the board or replace the GPU if it comes back"),
+        _COLLECTIVES_AGAIN,
+        "nvidia-smi manual, nvlink --status and --errorcounters",
+        classes=("collective",),
+    ),
+    Rule(
+        22,
+        "collectives",
+        "bandwidth of collectives on this host and on others of its kind",
+        _collective,
+        message("look at the topology of GPUs and network cards, and at the links that other rules name"),
+        _COLLECTIVES_AGAIN,
+        _NCCL,
+        measured=True,
+        classes=("collective",),
+    ),
+    Rule(
+        22,
+        "gpu-direct",
+        "network log of collectives (NCCL_DEBUG=INFO)",
+        _gpu_direct,
+        message("load nvidia-peermem, or a driver with dma-buf; ACS and the IOMMU can stand in its way"),
+        _COLLECTIVES_AGAIN,
+        _NCCL,
+        classes=("collective",),
+    ),
+)

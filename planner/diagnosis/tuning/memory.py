@@ -1,0 +1,164 @@
+"""Rules on memory: its bandwidth, modules, nodes, pages and errors."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fleetmark.base.text import Message, message
+from planner.diagnosis.tuning import peaks
+from planner.diagnosis.tuning.rule import AGAIN, KERNEL, MEMORY_AGAIN, OF_MEMORY, Rule, Subject
+from planner.diagnosis.tuning.setting import Setting, file
+
+ENOUGH = 0.75  # of the theoretical memory bandwidth
+WRITE_ALLOCATE = 4 / 3  # bytes moved per byte counted, where stores read the line first
+REMOTE = 0.10  # of the pages, from which on their place is worth a look
+POOR = 0.5  # of a node's own bandwidth
+
+
+def _bandwidth(s: Subject) -> Message | None:
+    peak = peaks.memory(s.facts)
+    if peak is None or s.memory_bandwidth is None or s.memory_bandwidth * WRITE_ALLOCATE >= ENOUGH * peak.value:
+        return None
+    return message(
+        "memory bandwidth is {share} of the theoretical {peak} ({how}), at most {moved} if stores read first",
+        share=f"{s.memory_bandwidth / peak.value:.0%}",
+        moved=f"{s.memory_bandwidth * WRITE_ALLOCATE / peak.value:.0%}",
+        peak=f"{peak.value / 1e9:.1f} GB/s",
+        how=peak.worked_out,
+    )
+
+
+def _modules(s: Subject) -> Message | None:
+    sizes = Counter(d.size for d in s.facts.dimms if d.size)
+    sockets = s.facts.cpu.sockets or 1
+    populated = sum(sizes.values())
+    known = peaks.channels(s.facts.cpu.model or "")
+    if len(sizes) > 1:
+        return message("memory modules differ in size ({n} sizes)", n=len(sizes))
+    if known and populated and populated < sockets * known[0]:
+        return message("{n} memory modules for {channels} channels", n=populated, channels=f"{sockets} x {known[0]}")
+    if populated and populated % sockets:
+        return message("{n} memory modules on {sockets} sockets: unequal", n=populated, sockets=sockets)
+    return None
+
+
+def _memory_speed(s: Subject) -> Message | None:
+    slower = [d for d in s.facts.dimms if d.rated_mts and d.configured_mts and d.configured_mts < d.rated_mts]
+    if not slower:
+        return None
+    return message(
+        "memory runs at {configured} MT/s, rated for {rated}",
+        configured=min(d.configured_mts or 0 for d in slower),
+        rated=max(d.rated_mts or 0 for d in slower),
+    )
+
+
+def _remote(s: Subject) -> Message | None:
+    nodes = [n for n in s.facts.numa if n.local_pages is not None and n.remote_pages is not None]
+    pages = sum((n.local_pages or 0) + (n.remote_pages or 0) for n in nodes)
+    remote = sum(n.remote_pages or 0 for n in nodes)
+    if s.remote_bandwidth is not None and s.remote_bandwidth < POOR:
+        return message(
+            "the memory of another node gives {share} of the bandwidth of a node's own",
+            share=f"{s.remote_bandwidth:.0%}",
+        )
+    if len(nodes) > 1 and pages and remote > REMOTE * pages:
+        return message("{share} of the pages since boot were taken on another node", share=f"{remote / pages:.0%}")
+    return None
+
+
+def _numa_balancing(s: Subject) -> Message | None:
+    if s.facts.numa_balancing and s.facts.gpus:
+        return message("automatic NUMA balancing is on, on a host with GPUs")
+    return None
+
+
+def _hugepages(s: Subject) -> Message | None:
+    return message("transparent hugepages are off") if s.facts.thp == "never" else None
+
+
+def _corrected(s: Subject) -> Message | None:
+    wrong, fixed = s.facts.edac_uncorrected or 0, s.facts.edac_corrected or 0
+    if wrong or fixed:
+        return message("memory errors since boot: {fixed} corrected, {wrong} uncorrected", fixed=fixed, wrong=wrong)
+    return None
+
+
+def _set_numa_balancing(_: Subject) -> Setting:
+    return file("/proc/sys/kernel/numa_balancing", "0")
+
+
+def _set_hugepages(_: Subject) -> Setting:
+    return file("/sys/kernel/mm/transparent_hugepage/enabled", "madvise")
+
+
+RULES = (
+    Rule(
+        1,
+        "memory-bandwidth",
+        "best memory bandwidth; processor, memory speed",
+        _bandwidth,
+        message("fill every channel; try NUMA per socket (NPS4, SNC) and pinned threads"),
+        MEMORY_AGAIN,
+        "McCalpin 1995: stores that read the line first move 4/3 of what is counted",
+        measured=True,
+        classes=OF_MEMORY,
+    ),
+    Rule(
+        2,
+        "memory-modules",
+        "memory slots",
+        _modules,
+        message("put modules of one size into every channel"),
+        MEMORY_AGAIN,
+        "the processor vendor's memory population rules",
+    ),
+    Rule(
+        3,
+        "memory-speed",
+        "rated and configured speed of modules",
+        _memory_speed,
+        message("one module per channel, or the speed setting of the BIOS"),
+        MEMORY_AGAIN,
+        "SMBIOS specification, type 17, DSP0134",
+    ),
+    Rule(
+        7,
+        "numa-remote",
+        "numastat of the nodes; bandwidth between nodes",
+        _remote,
+        message("bind processes and their memory to one node"),
+        MEMORY_AGAIN,
+        f"{KERNEL}/numastat.html",
+        classes=OF_MEMORY,
+    ),
+    Rule(
+        8,
+        "numa-balancing",
+        "kernel.numa_balancing, GPUs",
+        _numa_balancing,
+        message("sysctl kernel.numa_balancing=0 for pinned or GPU jobs"),
+        AGAIN,
+        f"{KERNEL}/sysctl/kernel.html",
+        setting=_set_numa_balancing,
+    ),
+    Rule(
+        9,
+        "hugepages",
+        "transparent_hugepage/enabled",
+        _hugepages,
+        message("madvise, where dTLB misses cost more than 2% of cycles"),
+        AGAIN,
+        f"{KERNEL}/mm/transhuge.html",
+        setting=_set_hugepages,
+    ),
+    Rule(
+        14,
+        "memory-errors",
+        "EDAC counters",
+        _corrected,
+        message("find the module by EDAC; replace it if the count rises"),
+        message("the facts again after a day of load"),
+        "https://docs.kernel.org/driver-api/edac.html",
+    ),
+)

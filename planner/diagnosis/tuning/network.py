@@ -1,0 +1,161 @@
+"""Rules on network interfaces: drops, rings, frames, interrupts, and pauses of RoCE."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fleetmark.base.facts import Nic
+from fleetmark.base.text import Message, message
+from planner.diagnosis.tuning.rule import NETWORK_AGAIN, OF_NETWORK, Rule, Subject
+from planner.diagnosis.tuning.setting import Item, Setting, is_interface
+
+_SCALING = "https://docs.kernel.org/networking/scaling.html"
+
+
+def _mtu(s: Subject) -> Message | None:
+    for nic in s.facts.nics:
+        usual = s.mtus.get(nic.speed or 0.0, Counter())
+        if nic.state == "up" and nic.mtu and nic.speed and len(usual) > 1:
+            most, hosts = usual.most_common(1)[0]
+            if nic.mtu != most and hosts > sum(usual.values()) / 2:
+                return message(
+                    "MTU of {name} is {mtu}, {most} on most hosts of its kind", name=nic.name, mtu=nic.mtu, most=most
+                )
+    return None
+
+
+def _drops(s: Subject) -> Message | None:
+    dropping = [n for n in s.facts.nics if n.missed]
+    if not dropping:
+        return None
+    worst = max(dropping, key=lambda n: n.missed or 0)
+    if worst.ring and worst.ring_max and worst.ring < worst.ring_max:
+        return message(
+            "{name} found no free buffer for {n} packets since boot; its ring has {ring} of {most} entries",
+            name=worst.name,
+            n=worst.missed,
+            ring=worst.ring,
+            most=worst.ring_max,
+        )
+    return message("{name} found no free buffer for {n} packets since boot", name=worst.name, n=worst.missed)
+
+
+def _interrupts(s: Subject) -> Message | None:
+    away = [n for n in s.facts.nics if n.state == "up" and n.irqs_remote]
+    if not away:
+        return None
+    first = away[0]
+    return message(
+        "{n} of {all} interrupts of {name} go to CPUs of another node than its own ({node})",
+        n=first.irqs_remote,
+        all=len(first.irqs),
+        name=first.name,
+        node=first.numa_node,
+    )
+
+
+def _pauses(s: Subject) -> Message | None:
+    ports = [n for n in s.facts.nics if n.roce]
+    storm = next((n for n in ports if n.pause_storms), None)
+    if storm is not None:
+        return message("{name} stalled its link by pauses {n} times since boot", name=storm.name, n=storm.pause_storms)
+    off = next((n for n in ports if n.ecn is False), None)
+    if off is not None:
+        return message("congestion control by ECN is off on {name}", name=off.name)
+    unmarked = next((n for n in ports if n.pauses and n.congestion_marks == 0), None)
+    if unmarked is not None:
+        return message("{name} had {n} pauses since boot and not one ECN mark", name=unmarked.name, n=unmarked.pauses)
+    return None
+
+
+def _of_network(s: Subject) -> list[Nic]:
+    """Active interfaces under names that can stand in a path and a command."""
+    return [n for n in s.facts.nics if n.state == "up" and is_interface(n.name)]
+
+
+def _set_mtu(s: Subject) -> Setting | None:
+    usual = {nic.name: s.mtus.get(nic.speed or 0.0, Counter()).most_common(1) for nic in _of_network(s)}
+    odd = [_mtu_of(n, str(of[0][0])) for n in _of_network(s) if (of := usual[n.name]) and of[0][0] != n.mtu]
+    items = odd or [_mtu_of(n, "") for n in _of_network(s) if n.addresses]
+    return Setting(tuple(items)) if items else None
+
+
+def _mtu_of(nic: Nic, value: str) -> Item:
+    return Item(
+        value,
+        read=("ip", "-o", "link", "show", "dev", nic.name),
+        match=r"\bmtu (\d+)\b",
+        write=("ip", "link", "set", "dev", nic.name, "mtu", "{}"),
+    )
+
+
+def _set_rings(s: Subject) -> Setting | None:
+    items = tuple(
+        Item(
+            str(nic.ring_max),
+            read=("ethtool", "-g", nic.name),
+            match=r"(?s)Current hardware settings:.*?\nRX:\s*(\d+)",
+            write=("ethtool", "-G", nic.name, "rx", "{}"),
+        )
+        for nic in _of_network(s)
+        if nic.ring and nic.ring_max
+    )
+    return Setting(items) if items else None
+
+
+def _set_interrupts(s: Subject) -> Setting | None:
+    cpus = {n.id: n.cpus for n in s.facts.numa}
+    items = tuple(
+        Item(",".join(map(str, cpus[nic.numa_node])), f"/proc/irq/{number}/smp_affinity_list")
+        for nic in _of_network(s)
+        if nic.numa_node is not None and cpus.get(nic.numa_node)
+        for number in nic.irqs
+    )
+    return Setting(items) if items else None
+
+
+RULES = (
+    Rule(
+        23,
+        "mtu",
+        "MTU of interfaces, of all hosts of the kind",
+        _mtu,
+        message("set one MTU on all hosts and switches of the network"),
+        NETWORK_AGAIN,
+        "RFC 1191",
+        classes=OF_NETWORK,
+        setting=_set_mtu,
+    ),
+    Rule(
+        23,
+        "nic-rings",
+        "packets without a buffer, ring sizes",
+        _drops,
+        message("larger receive rings (ethtool -G)"),
+        NETWORK_AGAIN,
+        _SCALING,
+        classes=OF_NETWORK,
+        setting=_set_rings,
+    ),
+    Rule(
+        23,
+        "nic-interrupts",
+        "CPUs of the interrupts, node of the interface",
+        _interrupts,
+        message("send interrupts to CPUs of the interface's node (smp_affinity_list; stop irqbalance)"),
+        NETWORK_AGAIN,
+        _SCALING,
+        classes=OF_NETWORK,
+        setting=_set_interrupts,
+    ),
+    Rule(
+        24,
+        "roce",
+        "pause, ECN and CNP counters of RoCE interfaces",
+        _pauses,
+        message("DCQCN on hosts, ECN and one lossless priority on switches"),
+        NETWORK_AGAIN,
+        "https://docs.kernel.org/networking/device_drivers/ethernet/mellanox/mlx5/counters.html",
+        classes=OF_NETWORK,
+    ),
+)

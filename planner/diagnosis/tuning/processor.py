@@ -1,0 +1,166 @@
+"""Rules on processors: clocks, idle states, threads, and what others take of them."""
+
+from __future__ import annotations
+
+from fleetmark.base.text import Message, message
+from planner.diagnosis.tuning.rule import AGAIN, KERNEL, Rule, Subject
+from planner.diagnosis.tuning.setting import Item, Setting, file
+
+DEEP_S = 50e-6  # a wake-up from such an idle state can be seen in a 99th percentile
+SLEPT = 0.05  # of the time since boot, from which on a deep state is one that the host uses
+THREADS_MATTER = 0.05
+TAKEN = 0.01  # of the time
+_CPU = "/sys/devices/system/cpu"
+
+
+def _governor(s: Subject) -> Message | None:
+    if s.facts.governor and "powersave" in s.facts.governor and "performance" not in (s.facts.epp or ""):
+        return message("CPU frequency governor is {governor}", governor=s.facts.governor)
+    return None
+
+
+def _boost(s: Subject) -> Message | None:
+    return message("CPU boost is off") if s.facts.boost is False else None
+
+
+def _idle(s: Subject) -> Message | None:
+    deep = [i for i in s.facts.idle_states if i.latency_s >= DEEP_S and not i.disabled]
+    slept = sum(i.share or 0.0 for i in deep)
+    if not deep or not s.responsive or slept < SLEPT:
+        return None
+    deepest = max(deep, key=lambda i: i.latency_s)
+    return message(
+        "CPUs were in deep idle states for {share} of the time since boot; waking from {state} takes {wake} µs",
+        share=f"{slept:.0%}",
+        state=deepest.name,
+        wake=f"{deepest.latency_s * 1e6:.0f}",
+    )
+
+
+def _clocksource(s: Subject) -> Message | None:
+    physical = s.physical and s.facts.cpu.arch in (None, "x86_64")
+    if physical and s.facts.clocksource and s.facts.clocksource != "tsc":
+        return message("clocksource is {name}", name=s.facts.clocksource)
+    return None
+
+
+def _mitigations(s: Subject) -> Message | None:
+    active = [n for n, how in s.facts.mitigations.items() if how.startswith("Mitigation")]
+    return message("active mitigations: {n}", n=len(active)) if active else None
+
+
+def _threads(s: Subject) -> Message | None:
+    changes = [c for c in s.trials.get("smt", ()) if c.exceeds(THREADS_MATTER)]
+    if not changes:
+        return None
+    most = max(changes, key=lambda c: abs(c.ratio.value - 1))
+    return message(
+        "with one thread a core {benchmark} is {ratio} times as good",
+        benchmark=most.title,
+        ratio=f"{most.ratio.value:.2f}",
+    )
+
+
+def _others(s: Subject) -> Message | None:
+    if s.stolen is not None and s.stolen > TAKEN:
+        return message("the hypervisor took {share} of the CPU time of a run", share=f"{s.stolen:.1%}")
+    if s.waited is not None and s.waited > TAKEN:
+        return message("something waited for a CPU in {share} of the time of a run", share=f"{s.waited:.1%}")
+    return None
+
+
+def _set_governor(_: Subject) -> Setting:
+    return file(f"{_CPU}/cpufreq/policy*/scaling_governor", "performance")
+
+
+def _set_boost(_: Subject) -> Setting:
+    return Setting((Item("1", f"{_CPU}/cpufreq/boost"), Item("0", f"{_CPU}/intel_pstate/no_turbo")))
+
+
+def _set_idle(s: Subject) -> Setting | None:
+    deep = [i.number for i in s.facts.idle_states if i.latency_s >= DEEP_S]
+    items = tuple(Item("1", f"{_CPU}/cpu[0-9]*/cpuidle/state{number}/disable") for number in deep)
+    return Setting(items) if items else None
+
+
+def _set_clocksource(_: Subject) -> Setting:
+    return file("/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc")
+
+
+def _set_threads(_: Subject) -> Setting:
+    return file(f"{_CPU}/smt/control", "off")
+
+
+RULES = (
+    Rule(
+        4,
+        "governor",
+        "cpufreq governor, energy_performance_preference",
+        _governor,
+        message("set the governor to performance (cpupower frequency-set -g performance)"),
+        AGAIN,
+        f"{KERNEL}/pm/cpufreq.html",
+        setting=_set_governor,
+    ),
+    Rule(
+        5,
+        "boost",
+        "cpufreq boost",
+        _boost,
+        message("enable boost, or note that it is off on purpose"),
+        AGAIN,
+        f"{KERNEL}/pm/cpufreq.html",
+        setting=_set_boost,
+    ),
+    Rule(
+        6,
+        "idle-states",
+        "idle states of CPUs, their wake-up time and residency; a latency measured",
+        _idle,
+        message("limit deep idle states on hosts that must answer fast"),
+        AGAIN,
+        f"{KERNEL}/pm/cpuidle.html",
+        setting=_set_idle,
+    ),
+    Rule(
+        10,
+        "clocksource",
+        "current clocksource",
+        _clocksource,
+        message("find out why the kernel rejected the TSC (dmesg), usually firmware"),
+        message("the operating system suite again"),
+        f"{KERNEL}/kernel-parameters.html",
+        classes=("os",),
+        setting=_set_clocksource,
+    ),
+    Rule(
+        11,
+        "mitigations",
+        "vulnerabilities of the processor",
+        _mitigations,
+        message("nothing: whether to keep them is for the owner of security to decide"),
+        AGAIN,
+        f"{KERNEL}/hw-vuln/index.html",
+    ),
+    Rule(
+        12,
+        "smt",
+        "a trial with SMT off",
+        _threads,
+        message("one setting of SMT per class of work, by what the trial showed"),
+        AGAIN,
+        f"{KERNEL}/hw-vuln/l1tf.html",
+        measured=True,
+        setting=_set_threads,
+    ),
+    Rule(
+        13,
+        "busy",
+        "steal and pressure of the runs",
+        _others,
+        message("run it again when nothing else runs there"),
+        AGAIN,
+        "https://docs.kernel.org/accounting/psi.html",
+        measured=True,
+    ),
+)

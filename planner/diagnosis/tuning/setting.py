@@ -1,0 +1,74 @@
+"""What a rule suggests to set, as data: files or commands of the host, the value, and how it is read back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from fleetmark.base.errors import FleetmarkError
+
+_VALUE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_,.:-]{0,63}")
+_INTERFACE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9_.-]{1,15}")  # as the kernel takes them, without what a shell reads
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to set to ``value`` (empty: the user's to say): the files that ``path`` names (a shell-style pattern),
+    or what the command ``read`` prints at the one group of ``match`` and ``write`` sets, with the value for ``{}``.
+    ``words``: how ``write`` calls what ``read`` prints, where these differ.
+    """
+
+    value: str
+    path: str = ""
+    read: tuple[str, ...] = ()
+    match: str = ""
+    write: tuple[str, ...] = ()
+    words: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> str:
+        """What is set, in a line."""
+        if self.path:
+            return f"{self.path} = {self.value}"
+        return " ".join(self.write).replace("{}", self.words.get(self.value, self.value))
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The ``items`` that are set and put back together. Of files that are alternatives not all need to be there."""
+
+    items: tuple[Item, ...]
+
+    def to(self, value: str) -> Setting:
+        """The same with another value. Raises FleetmarkError for what is no value of a setting."""
+        if not _VALUE.fullmatch(value):
+            raise FleetmarkError(f"--to {value}: no value of a setting: letters, digits and _ , . : - are")
+        return Setting(tuple(replace(item, value=value) for item in self.items))
+
+    def on(self, device: str) -> Setting:
+        """What of it concerns one interface or disk. Raises FleetmarkError where nothing does."""
+        items = tuple(i for i in self.items if device in (*i.path.split("/"), *i.read))
+        if not items:
+            raise FleetmarkError(f"--on {device}: the rule sets nothing of it; without --on it sets {self.shown}")
+        return Setting(items)
+
+    @property
+    def shown(self) -> str:
+        """All that is set, in a line."""
+        return "; ".join(item.shown for item in self.items)
+
+    def as_json(self) -> list[dict[str, Any]]:
+        """As the job of a host has it."""
+        return [{key: value for key, value in asdict(item).items() if value} for item in self.items]
+
+
+def file(path: str, value: str) -> Setting:
+    """One file, or all that a pattern names."""
+    return Setting((Item(value, path),))
+
+
+def is_interface(name: str) -> bool:
+    """Whether a name that a host gave its interface or disk can stand in a path and a command."""
+    return _INTERFACE.fullmatch(name) is not None

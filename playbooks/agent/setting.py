@@ -1,0 +1,236 @@
+"""A setting of this host that a trial sets and puts back. What it was is on disk before anything is changed.
+
+Imported by the runner, its keeper, the follower and the start of a job. Standard library only, Python 3.6 and later.
+``setting.json`` in the job's folder holds the old values, and the boot in which they were read: after another boot the
+kernel has its own values again, and the file says nothing about them.
+"""
+
+import glob
+import json
+import os
+import re
+import subprocess
+
+NAME = "setting.json"
+BOOT = "/proc/sys/kernel/random/boot_id"
+PATIENCE_S = 30  # of a command that reads or sets something
+WORD = 200  # characters of a value that are kept
+
+
+class CannotSet(Exception):
+    """A setting cannot be read or written; the message says which, and why."""
+
+
+def begin(folder, items):
+    """Store what is set now. Raises CannotSet, with nothing changed, where something cannot be read or written, or
+    where all of it is so already.
+    """
+    parts = concrete(items)
+    if not parts:
+        raise CannotSet("this host has no %s" % " or ".join(item.get("path") or item["read"][0] for item in items))
+    for part in parts:
+        part["old"] = current(part)
+        put(part, part["old"])  # the value that it has: shows whether it can be written
+    if all(same(part, part["old"], part["value"]) for part in parts):
+        raise CannotSet("%s is %s already, so there is nothing to try" % (name(parts[0]), parts[0]["value"]))
+    store(folder, {"boot": boot(), "items": parts})
+
+
+def concrete(items):
+    """A part per file that an item's pattern names, and per command."""
+    parts = []
+    for item in items:
+        if item.get("path"):
+            parts += [{"path": path, "value": item["value"]} for path in sorted(glob.glob(item["path"]))]
+        else:
+            parts.append(dict(item))
+    return parts
+
+
+def turn(folder, on):
+    """Set the new values, or the old ones again. Raises CannotSet where a value does not read as it was set; the old
+    values are set again then.
+    """
+    parts = load(folder)["items"]
+    try:
+        for part in parts:
+            wanted = part["value"] if on else part["old"]
+            if not same(part, current(part), wanted):
+                put(part, wanted)
+                check(part, wanted)
+    except CannotSet:
+        for part in parts:
+            try:
+                put(part, part["old"])
+            except CannotSet:
+                pass  # the first failure is told; ``restore`` tells what stayed
+        raise
+
+
+def values(folder):
+    """The different values that are set now, in order."""
+    return sorted({current(part) for part in load(folder)["items"]})
+
+
+def restore(folder):
+    """Set the old values, and forget them. Returns one sentence for each that could not be set, and keeps all then."""
+    try:
+        state = load(folder)
+    except FileNotFoundError:
+        return []
+    left = []
+    if state["boot"] == boot():
+        for part in state["items"]:
+            try:
+                if not same(part, current(part), part["old"]):
+                    put(part, part["old"])
+                    check(part, part["old"])
+            except CannotSet as error:
+                left.append("%s was %s and could not be put back: %s" % (name(part), part["old"], error))
+    if not left:
+        forget(folder)
+    return left
+
+
+def clear(folder):
+    """Put back what a job whose runner and keeper are gone has left. Returns what was done, as a sentence; empty where
+    nothing was left.
+    """
+    try:
+        state = load(folder)
+        shown = "; ".join("%s = %s" % (name(part), part["old"]) for part in state["items"][:4])
+    except FileNotFoundError:
+        return ""
+    except (ValueError, KeyError, TypeError):
+        return "%s/%s is damaged: what it says cannot be put back" % (folder, NAME)
+    if state["boot"] != boot():
+        forget(folder)
+        return "an interrupted trial had left a setting; this host has booted since, which put it back (%s)" % shown
+    left = restore(folder)
+    if left:
+        return left[0]
+    return "put back what an interrupted trial had left: %s" % shown
+
+
+def load(folder):
+    with open(os.path.join(folder, NAME)) as source:
+        return json.load(source)
+
+
+def store(folder, state):
+    path = os.path.join(folder, NAME)
+    with open(path + ".part", "w") as out:
+        json.dump(state, out)
+        out.flush()
+        os.fsync(out.fileno())
+    os.rename(path + ".part", path)
+    sync(folder)
+
+
+def forget(folder):
+    try:
+        os.unlink(os.path.join(folder, NAME))
+    except FileNotFoundError:
+        return  # another process was first
+    sync(folder)
+
+
+def sync(folder):
+    """Have the folder's own entry on disk, which must not come later than the setting."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def boot():
+    with open(BOOT) as source:
+        return source.read().strip()
+
+
+def name(part):
+    return part.get("path") or " ".join(part["read"])
+
+
+def same(part, one, other):
+    """Whether two values are one: lists of CPUs read as ranges."""
+    if one == other:
+        return True
+    lists = name(part).endswith("_list")
+    return lists and numbers(one) is not None and numbers(one) == numbers(other)
+
+
+def numbers(text):
+    result = set()
+    for word in text.split(","):
+        match = re.match(r"(\d{1,5})(?:-(\d{1,5}))?$", word)
+        if not match:
+            return None
+        result.update(range(int(match.group(1)), int(match.group(2) or match.group(1)) + 1))
+    return result
+
+
+def current(part):
+    """What is set now. Of ``always [madvise] never`` it is the word in brackets."""
+    if part.get("path"):
+        try:
+            with open(part["path"]) as source:
+                text = source.read(4096).strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise CannotSet("%s cannot be read (%s)" % (part["path"], reason(error))) from error
+        match = re.search(r"\[([^\]\s]+)\]", text)
+        value = match.group(1) if match else text
+    else:
+        match = re.search(part["match"], command(part["read"]), re.MULTILINE)
+        if not match:
+            raise CannotSet("%s does not say what is set" % name(part))
+        value = match.group(1)
+    if not value or len(value) > WORD or "\n" in value:
+        raise CannotSet("%s reads as no single value" % name(part))
+    return value
+
+
+def put(part, value):
+    if part.get("path"):
+        try:
+            handle = os.open(part["path"], os.O_WRONLY | os.O_TRUNC)
+            try:
+                os.write(handle, value.encode())
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise CannotSet("%s cannot be set to %s (%s)" % (part["path"], value, reason(error))) from error
+    else:
+        word = part.get("words", {}).get(value, value)
+        command([word if argument == "{}" else argument for argument in part["write"]])
+
+
+def check(part, wanted):
+    got = current(part)
+    if not same(part, got, wanted):
+        raise CannotSet("%s was set to %s and reads %s" % (name(part), wanted, got))
+
+
+def reason(error):
+    return getattr(error, "strerror", None) or str(error)
+
+
+def command(argv):
+    env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+    try:
+        child = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
+        )
+    except OSError as error:
+        raise CannotSet("%s cannot be started (%s)" % (argv[0], reason(error))) from error
+    try:
+        out, err = child.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired as error:
+        child.kill()
+        child.wait()
+        raise CannotSet("%s did not end within %d s" % (" ".join(argv), PATIENCE_S)) from error
+    if child.returncode:
+        words = (err or out).decode(errors="replace").strip().splitlines() or ["exit status %d" % child.returncode]
+        raise CannotSet("%s: %s" % (" ".join(argv), words[-1][:WORD]))
+    return out.decode(errors="replace")

@@ -1,0 +1,234 @@
+"""A trial's setting on this machine: old values first, set and read back, put back whatever ends the runner or the host."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fleetmark.hosts.agent import PLAYBOOKS
+from tests.agent.job import Job, step
+
+pytestmark = pytest.mark.alone
+
+
+@pytest.fixture
+def setting() -> Any:
+    spec = importlib.util.spec_from_file_location("setting_of_agent", PLAYBOOKS / "agent" / "setting.py")
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def knob(tmp_path: Path) -> Path:
+    path = tmp_path / "knob"
+    path.write_text("old\n")
+    return path
+
+
+def until(condition: Callable[[], object], patience_s: float = 60.0) -> None:
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not so within {patience_s:g} s"
+        time.sleep(0.01)
+
+
+def trial(tmp_path: Path, knob: Path, command: str, sides: list[bool], campaign: str = "test") -> Job:
+    """A job whose steps run ``command`` with the knob as $0, with and without its new value."""
+    steps = [step(n, ["sh", "-c", command, str(knob)], case="c", repeat=n, timeout_s=60) for n in range(len(sides))]
+    job = Job(tmp_path / "work", steps, campaign)
+    job.doc["setting"] = {"items": [{"path": str(knob), "value": "new"}], "sides": sides}
+    return job
+
+
+# --- a setting by itself
+
+
+def test_the_old_value_is_stored_before_the_new_one_is_set(setting: Any, tmp_path: Path, knob: Path) -> None:
+    setting.begin(str(tmp_path), [{"path": str(knob), "value": "new"}])
+    stored = json.loads((tmp_path / "setting.json").read_text())
+    assert (stored["items"], knob.read_text().strip()) == ([{"path": str(knob), "value": "new", "old": "old"}], "old")
+    for on, value in ((True, "new"), (True, "new"), (False, "old"), (True, "new")):
+        knob_before = knob.read_text()
+        setting.turn(str(tmp_path), on)
+        assert setting.values(str(tmp_path)) == [value], knob_before
+    assert setting.restore(str(tmp_path)) == []
+    assert setting.restore(str(tmp_path)) == []  # twice does no harm
+    assert knob.read_text().startswith("old") and not (tmp_path / "setting.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("items", "why"),
+    [
+        ([{"path": "{}/none*", "value": "1"}], "this host has no"),
+        ([{"path": "{}/folder", "value": "1"}], "folder cannot be read"),
+        ([{"path": "{}/knob", "value": "old"}], "is old already, so there is nothing to try"),
+        ([{"path": "{}/empty", "value": "1"}], "reads as no single value"),
+        ([{"path": "{}/lines", "value": "1"}], "reads as no single value"),
+        ([{"read": ["no-such-program"], "match": "x", "write": ["true"], "value": "1"}], "cannot be started"),
+        ([{"read": ["echo", "y"], "match": "(x)", "write": ["true"], "value": "1"}], "does not say what is set"),
+        ([{"read": ["echo", "x"], "match": "(x)", "write": ["false"], "value": "1"}], "false: exit status 1"),
+    ],
+)
+def test_what_cannot_be_read_or_written_changes_nothing(
+    setting: Any, tmp_path: Path, knob: Path, items: list[dict[str, Any]], why: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty").touch()
+    (tmp_path / "lines").write_text("a\nb\n")
+    for item in items:
+        if "path" in item:
+            item["path"] = item["path"].format(tmp_path)
+    with pytest.raises(setting.CannotSet, match=why):
+        setting.begin(str(tmp_path), items)
+    assert not (tmp_path / "setting.json").exists() and knob.read_text().strip() == "old"
+
+
+def test_a_value_that_does_not_read_as_it_was_set_is_put_back(setting: Any, tmp_path: Path, knob: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("on")
+    deaf = {"read": ["cat", str(other)], "match": r"(\w+)", "write": ["true", "{}"], "value": "off"}
+    setting.begin(str(tmp_path), [{"path": str(knob), "value": "new"}, deaf])
+    with pytest.raises(setting.CannotSet, match="was set to off and reads on"):
+        setting.turn(str(tmp_path), True)
+    assert knob.read_text().startswith("old")
+
+
+def test_choices_lists_of_cpus_and_words(setting: Any, tmp_path: Path) -> None:
+    choice, cpus, store = tmp_path / "enabled", tmp_path / "smp_affinity_list", tmp_path / "store"
+    choice.write_text("always [madvise] never\n")
+    cpus.write_text("0-3\n")
+    assert setting.current({"path": str(choice)}) == "madvise"
+    assert setting.same({"path": str(cpus)}, "0-3,8", "0,1,2,3,8") and not setting.same({"path": "x"}, "0-1", "0,1")
+    store.write_text("Disabled")
+    item = {
+        "read": ["cat", str(store)], "match": "^(Enabled|Disabled)$", "value": "Enabled",
+        "write": ["sh", "-c", f"test $0 = 1 && echo Enabled > {store} || echo Disabled > {store}", "{}"],
+        "words": {"Enabled": "1", "Disabled": "0"},
+    }  # fmt: skip
+    setting.begin(str(tmp_path), [item])
+    setting.turn(str(tmp_path), True)
+    assert store.read_text() == "Enabled\n"
+    assert setting.restore(str(tmp_path)) == [] and store.read_text() == "Disabled\n"
+
+
+def test_after_another_boot_the_old_value_is_not_forced_on_the_kernel(setting: Any, tmp_path: Path, knob: Path) -> None:
+    setting.begin(str(tmp_path), [{"path": str(knob), "value": "new"}])
+    stored = json.loads((tmp_path / "setting.json").read_text())
+    (tmp_path / "setting.json").write_text(json.dumps({**stored, "boot": "another"}))
+    knob.write_text("booted")
+    assert "has booted since, which put it back" in setting.clear(str(tmp_path))
+    assert knob.read_text() == "booted" and not (tmp_path / "setting.json").exists()
+    assert setting.clear(str(tmp_path)) == ""
+    (tmp_path / "setting.json").write_text("{")
+    assert "is damaged" in setting.clear(str(tmp_path))
+
+
+# --- in a job
+
+
+def test_each_run_has_its_side_and_the_end_puts_it_back(tmp_path: Path, knob: Path) -> None:
+    job = trial(tmp_path, knob, 'cat "$0"', [False, True, True, False])
+    assert job.start()["state"] == "started"
+    results = job.results()
+    read = [results[f"{n:05d}"]["files"]["stdout"].strip()[:3] for n in range(4)]
+    assert read == ["old", "new", "new", "old"]
+    assert [r["setting"] for r in results.values()] == [
+        {"on": on, "values": ["new" if on else "old"]} for on in (False, True, True, False)
+    ]
+    until(lambda: not (job.folder / "setting.json").exists())
+    assert knob.read_text().startswith("old")
+
+
+def test_a_setting_that_cannot_be_tried_is_a_reason_of_every_run(tmp_path: Path, knob: Path) -> None:
+    job = trial(tmp_path, tmp_path / "none", "true", [False, True])
+    job.start()
+    results = job.results()
+    assert {r["ended"] for r in results.values()} == {"error"}
+    assert all(r["reason"].startswith("nothing was changed: this host has no") for r in results.values())
+
+
+def test_a_run_during_which_somebody_else_changed_it_does_not_count(tmp_path: Path, knob: Path) -> None:
+    job = trial(tmp_path, knob, 'echo else > "$0"', [True, False])
+    job.start()
+    results = job.results()
+    assert all("was changed while it ran" in r["reason"] for r in results.values())
+    assert knob.read_text().startswith("old")
+
+
+@pytest.fixture
+def running(tmp_path: Path, knob: Path) -> Iterator[Job]:
+    """A trial that is in its run with the new value, and stays there."""
+    job = trial(tmp_path, knob, "sleep 60", [True, False])
+    assert job.start()["state"] == "started"
+    until(lambda: knob.read_text().startswith("new"))
+    yield job
+    for pid in processes(job):
+        os.kill(pid, signal.SIGKILL)
+
+
+def processes(job: Job, *names: str) -> list[int]:
+    """The runner and the keeper of a job, of which ``names`` are asked for."""
+    of = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        wanted = [str(job.folder / f"{name}.py").encode() for name in names or ("runner", "keeper")]
+        if len(words) > 1 and words[0] == sys.executable.encode() and words[1] in wanted:
+            of.append(int(path.parent.name))
+    return of
+
+
+@pytest.mark.parametrize(
+    ("victim", "sig"), [("runner", signal.SIGKILL), ("runner", signal.SIGTERM), ("keeper", signal.SIGTERM)]
+)
+def test_it_is_put_back_when_one_of_both_is_killed(running: Job, knob: Path, victim: str, sig: signal.Signals) -> None:
+    os.kill(*processes(running, victim), sig)
+    if victim == "keeper":  # the runner goes on, and puts it back itself at its end
+        time.sleep(0.2)
+        assert knob.read_text().startswith("new")
+        os.kill(*processes(running, "runner"), signal.SIGTERM)
+    until(lambda: not (running.folder / "setting.json").exists())
+    assert knob.read_text().startswith("old")
+
+
+def test_when_both_are_killed_the_next_job_puts_it_back_and_says_so(running: Job, tmp_path: Path, knob: Path) -> None:
+    for pid in processes(running, "keeper") + processes(running, "runner"):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not processes(running))
+    assert knob.read_text().startswith("new")
+    other = Job(tmp_path / "work", [step(0, ["cat", str(knob)])], "other")
+    answer = other.start()
+    assert answer["cleared"] == f"put back what an interrupted trial had left: {knob} = old"
+    assert other.results()["00000"]["files"]["stdout"].startswith("old")
+    assert "cleared" not in Job(tmp_path / "work", [step(0, ["true"])], "third").start()
+
+
+def test_nobody_following_ends_a_trial_long_before_other_jobs(running: Job, knob: Path) -> None:
+    """Its runner is told that the last follower went away long ago, by a shorter patience in its own file."""
+    os.kill(*processes(running, "runner"), signal.SIGKILL)
+    until(lambda: not (running.folder / "setting.json").exists())
+    runner = running.folder / "runner.py"
+    running.start()
+    assert "UNWATCHED_S = 30.0" in runner.read_text()
+    for pid in processes(running, "keeper") + processes(running, "runner"):
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: not processes(running))
+    text = runner.read_text().replace("UNWATCHED_S = 30.0", "UNWATCHED_S = 0.5")
+    runner.write_text(text)
+    os.spawnv(os.P_NOWAIT, sys.executable, [sys.executable, str(running.folder / "keeper.py"), str(running.folder)])
+    until(lambda: "nobody followed" in (running.folder / "events.jsonl").read_text())
+    until(lambda: not (running.folder / "setting.json").exists())
+    assert knob.read_text().startswith("old")

@@ -1,0 +1,217 @@
+"""``fleetmark tune`` over campaigns on record: what is measured again, what the pairs show, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fleetmark.base.facts import IdleState, Nic
+from fleetmark.record.archive import Archive
+from fleetmark.record.diagnosis import trials
+from fleetmark.record.steps import Trial
+from planner.diagnosis.trial import Gain, change, sides
+from planner.diagnosis.tuning.rules import rule_named
+from tests.commands import refused, run
+from tests.fleets import campaign, ring, usual
+from tests.records import NULL, TRIAD, Bench, record
+from tests.schedules import facts
+
+KNOB = {"path": "/sys/kernel/mm/transparent_hugepage/enabled", "value": "madvise"}
+
+
+def test_a_block_has_both_sides_in_turns() -> None:
+    assert sides(4, 0) == (False, True, True, False, False, True, True, False)
+    assert sides(3, 1) == (True, False, False, True, True, False)
+    for blocks in range(1, 9):
+        order = sides(blocks, blocks)
+        assert all({order[2 * n], order[2 * n + 1]} == {False, True} for n in range(blocks))
+
+
+def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(18)
+    inside = false = 0
+    for _ in range(2000):
+        drift = rng.normal(0, 0.05, 6)  # what both runs of a block share
+        before = np.exp(drift + rng.normal(0, 0.01, 6))
+        after = 1.03 * np.exp(drift + rng.normal(0, 0.01, 6))
+        found = change("x", list(zip(before, after, strict=True)), lower_is_better=False)
+        assert found and found.ratio.lo and found.ratio.hi
+        inside += found.ratio.lo <= 1.03 <= found.ratio.hi
+        none = change("x", list(zip(before, after / 1.03, strict=True)), lower_is_better=False)
+        false += none is not None and none.gain is not Gain.NEITHER
+    assert 0.93 < inside / 2000 < 0.97 and false / 2000 < 0.07
+
+
+def test_pairs_of_a_latency_and_too_few() -> None:
+    found = change("x", [(2.0, 1.0), (2.2, 1.1), (2.0, 1.0)], lower_is_better=True)
+    assert found and found.ratio.value == pytest.approx(2.0) and found.gain is Gain.FASTER and found.pairs == 3
+    worse = change("x", [(1.0, 2.0)] * 2, lower_is_better=True)
+    assert worse and worse.gain is Gain.SLOWER
+    assert change("x", [(1.0, 2.0)], lower_is_better=False) is None
+    assert change("x", [(0.0, 2.0), (1.0, math.inf), (1.0, 2.0)], lower_is_better=False) is None
+
+
+# --- what is measured again
+
+
+def test_the_rule_chooses_what_its_host_measured(tmp_path: Path) -> None:
+    archive = campaign(tmp_path, usual(("a", "b")))
+    every = trials.suite(archive, "a", rule_named("governor"), (), 12)["workloads"]
+    assert {w: list(of["hosts"].items()) for w, of in every.items()} == {
+        "stream": [("all-cores", [["a"]])],
+        "fio": [("randread-4k-qd32", [["a"]])],
+        "lmbench": [("lat_syscall-null", [["a"]])],
+    }
+    assert {of["repeats"] for of in every.values()} == {12}
+    assert list(trials.suite(archive, "a", rule_named("disk-scheduler"), (), 4)["workloads"]) == ["fio"]
+    assert list(trials.suite(archive, "a", rule_named("governor"), ("stream/*",), 4)["workloads"]) == ["stream"]
+
+
+def test_a_case_between_hosts_runs_with_one_partner(tmp_path: Path) -> None:
+    archive = campaign(tmp_path, ring("", ("", "")))
+    suite = trials.suite(archive, "n03", rule_named("mtu"), (), 4)
+    (pair,) = suite["workloads"]["iperf3"]["hosts"]["tcp"]
+    assert len(pair) == 2 and "n03" in pair
+    assert trials.hosts_of(suite, archive.host_names()) == tuple(sorted(pair))
+
+
+# --- what a trial shows
+
+
+def trial(
+    parent: Archive, values: dict[Bench, Sequence[float]], turned: Sequence[bool | None], reason: str = ""
+) -> Archive:
+    """A trial of ``hugepages`` on host a on record: of each run its values, and the side that its read-back showed."""
+    (parent.path / trials.FOLDER).mkdir(exist_ok=True)
+    archive = record(
+        parent.path / trials.FOLDER, "20260102T000000-trial", {"a": {}}, {("a", b): list(v) for b, v in values.items()}
+    ).writable()
+    about = Trial("a", "hugepages", [KNOB], sides(len(turned) // 2, 0))
+    archive.save_campaign({**archive.campaign(), "trial": {**vars_of(about)}})
+    for bench in values:
+        for repeat, on in enumerate(turned):
+            step = {"workload": bench.workload, "case": bench.case, "repeat": repeat, "subject": "host", "id": "00000"}
+            step |= {"argv": [], "env": {}, "expect_s": 1.0, "timeout_s": 1.0, "output": "stdout", "serves": False}
+            folder = archive.raw_dir("a", step)
+            folder.mkdir(parents=True)
+            setting = None if on is None else {"on": on, "values": ["madvise" if on else "always"]}
+            result = {"ended": "exit", "started": 1.0, "wall_s": 1.0, "setting": setting, "reason": reason or None}
+            (folder / "step.json").write_text(json.dumps({**step, "host": "a"}))
+            (folder / "result.json").write_text(json.dumps(result))
+    archive.note("ended", owed=0)
+    return archive
+
+
+def vars_of(about: Trial) -> dict[str, Any]:
+    return {"host": about.host, "rule": about.rule, "items": list(about.items), "sides": list(about.sides)}
+
+
+@pytest.fixture
+def parent(tmp_path: Path) -> Archive:
+    archive = campaign(tmp_path, usual(("a", "b", "c")))
+    for host in "abc":
+        archive.save_facts(host, facts(thp="always", idle_states=()), {})
+    return archive
+
+
+def test_changes_are_those_of_pairs_whose_setting_was_read_back(parent: Archive) -> None:
+    sides_ = [False, True, True, False, False, True, True, False]
+    triad = [100e9, 110e9, 112e9, 101e9, 99e9, 110e9, 500e9, 100e9]
+    null = [90e-9, 90e-9, 91e-9, 91e-9, 90e-9, 90e-9, 89e-9, 90e-9]
+    own = trial(parent, {TRIAD: triad, NULL: null}, [*sides_[:6], None, False])  # one run lacks its read-back
+    tried = trials.of_trial(own)
+    first, second = tried.changes
+    assert (first.title, first.pairs, first.gain) == ("stream all-cores triad", 3, Gain.FASTER)
+    assert first.ratio.value == pytest.approx((1.1 * 112 / 101 * 110 / 99) ** (1 / 3))
+    assert second.gain is Gain.NEITHER
+    assert (tried.before, tried.after, tried.left, tried.refused) == (("always",), ("madvise",), "", "")
+
+
+def test_a_trial_is_shown_where_its_host_is(parent: Archive, tmp_path: Path) -> None:
+    trial(parent, {TRIAD: [100e9, 110e9, 112e9, 101e9]}, [False, True, True, False])
+    words = ("tune", "a", "hugepages")
+    assert "would set: /sys/kernel/mm/transparent_hugepage/enabled = madvise" in " ".join(run(tmp_path, *words).split())
+    shown = json.loads(run(tmp_path, "tune", "a", "--format", "json"))
+    assert next(r for r in shown["rules"] if r["name"] == "hugepages")["trial"] == "trials/20260102T000000-trial"
+    assert "可试验" in run(tmp_path, "tune", "--list", "--lang", "zh-CN")
+    listed = {r["name"]: r["try"] for r in json.loads(run(tmp_path, "tune", "--list", "--format", "json"))}
+    assert listed["governor"] and not listed["acs"] and len(listed) == len(listed.keys())
+
+
+def test_a_gain_that_was_measured_is_told_by_the_rules(parent: Archive, tmp_path: Path) -> None:
+    own = trial(parent, {TRIAD: [100e9, 110e9, 112e9, 101e9, 100e9, 111e9]}, [False, True, True, False, False, True])
+    doc = own.campaign()
+    own.save_campaign({**doc, "trial": {**doc["trial"], "rule": "smt"}})
+    advice = json.loads(run(tmp_path, "tuning", "last", "--format", "json"))["advice"]
+    (smt,) = [a for a in advice if a["name"] == "smt"]
+    assert smt["hosts"] == ["a"] and smt["measured"] and "1.11 times as good" in smt["evidence"]
+
+
+def test_advice_says_what_a_trial_of_it_showed(parent: Archive, tmp_path: Path) -> None:
+    trial(parent, {TRIAD: [100e9, 110e9, 112e9, 101e9]}, [False, True, True, False])
+    for host in "abc":
+        parent.save_facts(host, facts(thp="never"), {})
+    text = " ".join(run(tmp_path, "tuning", "last").split())
+    assert "transparent hugepages are off: 3 hosts (a, b, c) (tried) a: stream all-cores triad: 10.4% better" in text
+
+
+def test_what_could_not_be_set_or_put_back_is_said(parent: Archive) -> None:
+    why = "nothing was changed: /sys/x cannot be set to 1 (Read-only file system)"
+    refused_ = trials.of_trial(trial(parent, {TRIAD: [1.0, 1.0, 1.0, 1.0]}, [None] * 4, why))
+    assert refused_.refused == "/sys/x cannot be set to 1 (Read-only file system)" and not refused_.changes
+
+
+def test_left_and_cleared(parent: Archive) -> None:
+    own = trial(parent, {TRIAD: [1.0, 1.1, 1.1, 1.0]}, [False, True, True, False])
+    own.note("left", host="a", what="x was 1 and could not be put back: no")
+    assert trials.of_trial(own).left.startswith("x was 1")
+    own.note("cleared", host="a", what="put back")
+    assert (trials.of_trial(own).left, trials.of_trial(own).cleared) == ("", "put back")
+
+
+def test_an_unfinished_trial_goes_on_only_with_the_same_setting(parent: Archive) -> None:
+    own = trial(parent, {TRIAD: [1.0, 1.1]}, [False, True])
+    assert trials.unfinished(parent, "a", "hugepages", [KNOB]) is None
+    own.note("ended", owed=2)
+    begun = trials.unfinished(parent, "a", "hugepages", [KNOB])
+    assert begun and begun.id == own.id and not trials.of_trial(own).finished
+    assert trials.unfinished(parent, "a", "hugepages", [{**KNOB, "value": "never"}]) is None
+    assert trials.unfinished(parent, "b", "hugepages", [KNOB]) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("tune",), "no host: fleetmark tune HOST says"),
+        (("tune", "z"), "no host 'z'"),
+        (("tune", "a", "hugepage"), "did you mean hugepages?"),
+        (("tune", "a", "acs"), "acs cannot be tried: nothing is set at run time"),
+        (("tune", "a", "mtu"), "mtu cannot be tried on a: its facts show nothing to set"),
+        (("tune", "a", "--try"), "--try: no rule"),
+        (("tune", "a", "hugepages", "--try"), "--try changes a setting of a as root: add --become"),
+        (("tune", "a", "hugepages", "--to", "x y"), "no value of a setting"),
+        (("tune", "a", "hugepages", "--on", "eth9"), "the rule sets nothing of it"),
+        (("tune", "a", "--to", "x"), "--to: no rule"),
+        (("tune", "--list", "a"), "leave the host and --try out"),
+        (("tune", "a", "nic-rings"), "its facts show nothing to set"),
+        (("tune", "a", "hugepages", "--case", "none/*"), "measured no headline of none/* on a"),
+    ],
+)
+def test_bad_requests(parent: Archive, tmp_path: Path, words: tuple[str, ...], why: str) -> None:
+    assert parent.id and why in refused(tmp_path, *words)
+
+
+def test_a_value_that_nothing_says_has_to_be_named(parent: Archive, tmp_path: Path) -> None:
+    nic = Nic(name="eth0", state="up", addresses=("10.0.0.1/24",), mtu=1500)
+    idle = IdleState(number=2, name="C6", latency_s=1e-4, share=0.5)
+    parent.save_facts("a", facts(nics=(nic,), idle_states=(idle,)), {})
+    assert "name it by --to" in refused(tmp_path, "tune", "a", "mtu", "--case", "stream/*")
+    shown = " ".join(run(tmp_path, "tune", "a", "mtu", "--to", "9000", "--case", "stream/*").split())
+    assert "would set: ip link set dev eth0 mtu 9000" in shown
+    assert "6 times without and with it, in turns: stream/all-cores" in shown
